@@ -1,0 +1,18 @@
+# The Debian package. Included right after project() by ./dev package, and by nothing else.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME webserverd)
+set(CPACK_PACKAGE_VENDOR "The webserverd authors")
+set(CPACK_PACKAGE_CONTACT "The webserverd authors <webserverd@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_RESOURCE_FILE_LICENSE "${CMAKE_SOURCE_DIR}/LICENSE")
+set(CPACK_PACKAGING_INSTALL_PREFIX ${CMAKE_INSTALL_PREFIX})
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION httpd)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+
+# dpkg keeps what an administrator changed in these.
+file(WRITE "${CMAKE_BINARY_DIR}/conffiles" "${CMAKE_INSTALL_SYSCONFDIR}/webserverd/webserver.ini\n")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA "${CMAKE_BINARY_DIR}/conffiles")
+
+include(CPack)

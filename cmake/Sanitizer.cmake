@@ -1,0 +1,17 @@
+# SANITIZER picks one run-time checker for everything that is built:
+#   (empty) none   address = ASan + UBSan   thread = TSan   fuzzer = ASan + UBSan + coverage (clang)
+set(SANITIZER "" CACHE STRING "address, thread, fuzzer or empty")
+set_property(CACHE SANITIZER PROPERTY STRINGS "" address thread fuzzer)
+
+set(sanitizer_flags_address -fsanitize=address,undefined -fno-sanitize-recover=undefined)
+set(sanitizer_flags_thread -fsanitize=thread)
+set(sanitizer_flags_fuzzer -fsanitize=fuzzer-no-link,address,undefined
+                           -fno-sanitize-recover=undefined)
+
+if(SANITIZER)
+    if(NOT DEFINED sanitizer_flags_${SANITIZER})
+        message(FATAL_ERROR "SANITIZER is '${SANITIZER}'; allowed: address, thread, fuzzer or empty")
+    endif()
+    add_compile_options(${sanitizer_flags_${SANITIZER}} -fno-omit-frame-pointer)
+    add_link_options(${sanitizer_flags_${SANITIZER}})
+endif()

@@ -1,0 +1,145 @@
+#include "common/histogram.h"
+
+#include <assert.h>
+#include <string.h>
+
+static_assert(HISTOGRAM_BUCKETS == 2112, "the segment's layout depends on it: raise SEGMENT_MAJOR");
+
+static uint64_t load(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static void store(_Atomic uint64_t *word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+static uint32_t used_from(const struct histogram *h)
+{
+    return atomic_load_explicit(&h->used_from, memory_order_relaxed);
+}
+
+/* Readers map what they do not own: the bound is never trusted beyond the array. */
+static uint32_t used_to(const struct histogram *h)
+{
+    uint32_t to = atomic_load_explicit(&h->used_to, memory_order_relaxed);
+
+    return to < HISTOGRAM_BUCKETS ? to : HISTOGRAM_BUCKETS;
+}
+
+void histogram_reset(struct histogram *h)
+{
+    for (uint32_t i = used_from(h); i < used_to(h); i++)
+        store(&h->bucket[i], 0);
+    store(&h->sum, 0);
+    store(&h->max, 0);
+    atomic_store_explicit(&h->used_from, 0, memory_order_relaxed);
+    atomic_store_explicit(&h->used_to, 0, memory_order_relaxed);
+}
+
+uint64_t histogram_lowest(uint32_t index)
+{
+    uint32_t shift;
+
+    if (index < 2 * HISTOGRAM_SUB_BUCKETS)
+        return index;
+    shift = index / HISTOGRAM_SUB_BUCKETS - 1;
+    return (uint64_t)(index - shift * HISTOGRAM_SUB_BUCKETS) << shift;
+}
+
+uint64_t histogram_highest(uint32_t index)
+{
+    return histogram_lowest(index + 1) - 1;
+}
+
+/* Makes the used range take in INDEX. */
+void histogram_widen(struct histogram *h, uint32_t index)
+{
+    uint32_t from = used_from(h), to = used_to(h);
+
+    if (to == 0 || index < from)
+        atomic_store_explicit(&h->used_from, index, memory_order_relaxed);
+    if (index >= to)
+        atomic_store_explicit(&h->used_to, index + 1, memory_order_relaxed);
+}
+
+void histogram_add(struct histogram *into, const struct histogram *from)
+{
+    for (uint32_t i = used_from(from); i < used_to(from); i++) {
+        uint64_t n = load(&from->bucket[i]);
+
+        if (n == 0)
+            continue;
+        store(&into->bucket[i], load(&into->bucket[i]) + n);
+        histogram_widen(into, i);
+    }
+    store(&into->sum, load(&into->sum) + load(&from->sum));
+    if (load(&from->max) > load(&into->max))
+        store(&into->max, load(&from->max));
+}
+
+void histogram_subtract(struct histogram *into, const struct histogram *earlier)
+{
+    uint32_t top = 0;
+
+    for (uint32_t i = used_from(into); i < used_to(into); i++) {
+        uint64_t now = load(&into->bucket[i]), then = load(&earlier->bucket[i]);
+
+        store(&into->bucket[i], now > then ? now - then : 0);
+        if (now > then)
+            top = i;
+    }
+    uint64_t sum_now = load(&into->sum), sum_then = load(&earlier->sum);
+    store(&into->sum, sum_now > sum_then ? sum_now - sum_then : 0);
+    if (top < HISTOGRAM_BUCKETS - 1 && histogram_highest(top) < load(&into->max))
+        store(&into->max, histogram_count(into) > 0 ? histogram_highest(top) : 0);
+}
+
+uint64_t histogram_count(const struct histogram *h)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = used_from(h); i < used_to(h); i++)
+        count += load(&h->bucket[i]);
+    return count;
+}
+
+double histogram_mean(const struct histogram *h)
+{
+    uint64_t count = histogram_count(h);
+
+    return count > 0 ? (double)load(&h->sum) / (double)count : 0;
+}
+
+uint64_t histogram_max(const struct histogram *h)
+{
+    return load(&h->max);
+}
+
+/* How many of COUNT values lie at or below the percentile: at least one, rounded up. */
+static uint64_t rank_of(uint64_t count, double percent)
+{
+    double exact = (double)count * percent / 100;
+    uint64_t rank = (uint64_t)exact;
+
+    if ((double)rank < exact - 1e-9 * exact)
+        rank++;
+    return rank < 1 ? 1 : rank > count ? count : rank;
+}
+
+uint64_t histogram_percentile(const struct histogram *h, double percent)
+{
+    uint64_t count = histogram_count(h), seen = 0, rank = rank_of(count, percent);
+
+    if (count == 0)
+        return 0;
+    for (uint32_t i = used_from(h); i < used_to(h); i++) {
+        seen += load(&h->bucket[i]);
+        if (seen >= rank)
+            return histogram_highest(i) < load(&h->max) && i < HISTOGRAM_BUCKETS - 1
+                       ? histogram_highest(i)
+                       : load(&h->max);
+    }
+    return load(&h->max);
+}

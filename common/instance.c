@@ -1,0 +1,50 @@
+#include "common/instance.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool instance_name_valid(const char *name)
+{
+    size_t length = strlen(name);
+
+    if (length == 0 || length > INSTANCE_NAME_MAX || name[0] == '.')
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)name[i]) && strchr("._-", name[i]) == NULL)
+            return false;
+    return true;
+}
+
+/* snprintf's result as 0 or -1. */
+static int fitted(int written, size_t size)
+{
+    return written >= 0 && (size_t)written < size ? 0 : -1;
+}
+
+int instance_run_dir(char *buffer, size_t size)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+    if (geteuid() == 0)
+        return fitted(snprintf(buffer, size, "/run/webserverd"), size);
+    if (runtime != NULL && runtime[0] == '/')
+        return fitted(snprintf(buffer, size, "%s/webserverd", runtime), size);
+    return fitted(snprintf(buffer, size, "/tmp/webserverd-%lu", (unsigned long)geteuid()), size);
+}
+
+int instance_socket_path(const char *name, char *buffer, size_t size)
+{
+    char run_dir[INSTANCE_PATH_MAX];
+
+    if (instance_run_dir(run_dir, sizeof(run_dir)) != 0)
+        return -1;
+    return fitted(snprintf(buffer, size, "%s/%s.sock", run_dir, name), size);
+}
+
+int instance_segment_name(const char *name, char *buffer, size_t size)
+{
+    return fitted(snprintf(buffer, size, "/webserverd.%s", name), size);
+}

@@ -1,0 +1,16 @@
+/* Small helpers of the language, with no state. */
+#ifndef COMMON_MACROS_H
+#define COMMON_MACROS_H
+
+#include <stddef.h>
+
+#define ARRAY_LENGTH(array)   (sizeof(array) / sizeof((array)[0]))
+#define LIKELY(condition)     __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition)   __builtin_expect(!!(condition), 0)
+#define PRINTF_LIKE(fmt, arg) __attribute__((format(printf, fmt, arg)))
+#define CACHE_LINE            64
+
+/* The struct of TYPE whose MEMBER is at POINTER. */
+#define CONTAINER_OF(pointer, type, member) ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
+
+#endif

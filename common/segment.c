@@ -1,0 +1,129 @@
+#include "common/segment.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* The promise to readers of other versions: when one of these fails, raise SEGMENT_MAJOR. */
+static_assert(sizeof(struct segment_section) == 32, "raise SEGMENT_MAJOR");
+static_assert(offsetof(struct segment_directory, section) == 536, "raise SEGMENT_MAJOR");
+static_assert(sizeof(struct segment_metric) == 184, "raise SEGMENT_MAJOR");
+static_assert(sizeof(struct segment_state) == 80, "raise SEGMENT_MAJOR");
+static_assert(sizeof(struct segment_slot) == 16, "raise SEGMENT_MAJOR");
+static_assert(offsetof(struct segment_master, metrics) == 64, "raise SEGMENT_MAJOR");
+static_assert(offsetof(struct segment_logger, metrics) == 64, "raise SEGMENT_MAJOR");
+static_assert(sizeof(struct segment_activity) == 120, "raise SEGMENT_MAJOR");
+static_assert(offsetof(struct segment_worker, metrics) == 128, "raise SEGMENT_MAJOR");
+static_assert(sizeof(struct segment_cache_entry) == 256, "raise SEGMENT_MAJOR");
+static_assert(offsetof(struct segment_thread, metrics) == 128, "raise SEGMENT_MAJOR");
+static_assert(sizeof(struct segment_hits) == 24, "raise SEGMENT_MAJOR");
+static_assert(offsetof(struct segment_sample, values) == 24 + 4 * HISTOGRAM_COARSE_BUCKETS,
+              "raise SEGMENT_MAJOR");
+
+void segment_store_text(_Atomic uint64_t *words, size_t count, const char *text, size_t length)
+{
+    size_t room = count * sizeof(uint64_t) - 1;
+
+    if (length > room)
+        length = room;
+    for (size_t i = 0; i < count; i++) {
+        size_t done = i * sizeof(uint64_t);
+        uint64_t word = 0;
+
+        if (done < length)
+            memcpy(&word, text + done, length - done < sizeof(word) ? length - done : sizeof(word));
+        atomic_store_explicit(&words[i], word, memory_order_release);
+        if (done + sizeof(word) > length)
+            break; /* this word ended the text */
+    }
+}
+
+void segment_load_text(const _Atomic uint64_t *words, size_t count, char *text)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t word = atomic_load_explicit(&words[i], memory_order_acquire);
+
+        memcpy(text + i * sizeof(word), &word, sizeof(word));
+    }
+    text[count * sizeof(uint64_t) - 1] = '\0';
+}
+
+static uint64_t at_position(const segment_metrics metrics, uint32_t at)
+{
+    return atomic_load_explicit(&metrics[at], memory_order_relaxed);
+}
+
+static uint64_t sum_threads(const struct segment *segment, uint32_t at)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
+        if (segment_slot_reserved(segment_thread_slot(segment, i)))
+            sum += at_position(segment_thread(segment, i)->metrics, at);
+    return sum;
+}
+
+static uint64_t sum_workers(const struct segment *segment, uint32_t at)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++)
+        if (segment_slot_reserved(segment_worker_slot(segment, i)))
+            sum += at_position(segment_worker(segment, i)->metrics, at);
+    return sum;
+}
+
+uint64_t segment_sum_at(const struct segment *segment, enum metric_scope scope, uint32_t at)
+{
+    switch (scope) {
+    case SCOPE_THREAD:
+        return sum_threads(segment, at);
+    case SCOPE_WORKER:
+        return sum_workers(segment, at);
+    case SCOPE_MASTER:
+        return at_position(segment_master(segment)->metrics, at);
+    case SCOPE_LOGGER:
+        return at_position(segment_logger(segment)->metrics, at);
+    case SCOPE_COUNT:
+        break;
+    }
+    return 0;
+}
+
+uint64_t segment_sum(const struct segment *segment, enum metric metric)
+{
+    return segment_sum_at(segment, metric_table[metric].scope, metric);
+}
+
+void segment_add_latency(const struct segment *segment, uint32_t i, struct histogram *into)
+{
+    const struct histogram *latency = segment_latency_of(segment, i);
+
+    for (int outcome = 0; outcome < OUTCOME_COUNT; outcome++)
+        histogram_add(into, &latency[outcome]);
+}
+
+void segment_add_all_latency(const struct segment *segment, struct histogram *into)
+{
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
+        if (segment_slot_reserved(segment_thread_slot(segment, i)))
+            segment_add_latency(segment, i, into);
+}
+
+uint64_t segment_cache_hits(const struct segment *segment, uint32_t worker, uint32_t slot,
+                            uint64_t id)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
+        const struct segment_slot *thread = segment_thread_slot(segment, i);
+        const struct segment_hits *hits;
+
+        if (!segment_slot_reserved(thread) ||
+            atomic_load_explicit(&thread->worker, memory_order_relaxed) != worker)
+            continue;
+        hits = &segment_hits_of(segment, i)[slot];
+        if (atomic_load_explicit(&hits->id, memory_order_acquire) == id)
+            sum += atomic_load_explicit(&hits->hits, memory_order_relaxed);
+    }
+    return sum;
+}

@@ -1,0 +1,382 @@
+/*
+ * The shared memory segment /webserverd.NAME: all that a server lets be seen, laid out once here.
+ * The master creates it; workers and logger inherit the mapping; consoles map it read-only.
+ *
+ *   ┌──────────────┐ 0
+ *   │ directory    │ magic, version, who, the section table; `ready` is stored last
+ *   ├──────────────┤
+ *   │ METRICS      │ a line for each metric: name, unit, kind, help      } all that a reader needs to
+ *   │ STATES       │ a line for each thread state: letter, name, help    } show what it has never heard of
+ *   │ WORKER_SLOTS │ which worker slots are reserved and in use
+ *   │ THREAD_SLOTS │ the same for thread slots, and whose they are
+ *   │ MASTER       │ what is wanted; the master's metrics
+ *   │ LOGGER       │ the logger's metrics and its note of the write under way
+ *   │ EVENTS       │ the event ring
+ *   │ HISTORY      │ a sample a second, 15 minutes of them
+ *   │ CONFIG       │ the configuration in force, as text
+ *   ├──────────────┤ from here on, memory is reserved slot by slot
+ *   │ WORKERS      │ worker slot 0: block, then its CACHE table;  slot 1 …
+ *   ├──────────────┤
+ *   │ THREADS      │ thread slot 0: block, then its LATENCY, HITS and RING;  slot 1 …
+ *   └──────────────┘
+ *
+ * A section is {kind, offset, stride, entry size, count}: entry i begins at offset + i * stride.
+ * CACHE, LATENCY, HITS and RINGS are sections too; their stride is that of the block they follow.
+ *
+ * There is no pointer and no lock in here. Every word has one writer, named beside it; stores are
+ * relaxed unless something else is published by them. Counters are never reset: the next tenant of a
+ * slot goes on counting, so sums over all reserved slots only grow. Gauges of a dead worker are
+ * zeroed by the master. Readers touch only reserved slots.
+ *
+ * Versions: a reader refuses another major. A minor adds at the end: new sections, new metrics, new
+ * fields behind the old ones (entry sizes and metric positions travel in the segment).
+ */
+#ifndef COMMON_SEGMENT_H
+#define COMMON_SEGMENT_H
+
+#include "common/event_ring.h"
+#include "common/histogram.h"
+#include "common/instance.h"
+#include "common/log_ring.h"
+#include "common/macros.h"
+#include "common/tables.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SEGMENT_MAGIC UINT64_C(0x3147455356525357) /* "WSRVSEG1" */
+
+enum {
+    SEGMENT_MAJOR = 1,
+    SEGMENT_MINOR = 0,
+    SEGMENT_SECTIONS_MAX = 24,
+    SEGMENT_WORK_WORDS = 12,       /* what a thread works on: 95 bytes of text and the NUL */
+    SEGMENT_CACHE_PATH_WORDS = 26, /* 207 bytes of path and the NUL */
+    SEGMENT_OFFLOAD_THREADS = 64,  /* most offload threads of a worker */
+    SEGMENT_HISTORY_SAMPLES = 900,
+    SEGMENT_CONFIG_BYTES = 64 * 1024,
+    SEGMENT_NO_WORKER = UINT32_MAX,
+};
+
+enum segment_kind {
+    SEGMENT_METRICS = 1,
+    SEGMENT_STATES,
+    SEGMENT_WORKER_SLOTS,
+    SEGMENT_THREAD_SLOTS,
+    SEGMENT_MASTER,
+    SEGMENT_LOGGER,
+    SEGMENT_EVENTS,
+    SEGMENT_HISTORY,
+    SEGMENT_CONFIG,
+    SEGMENT_WORKERS,
+    SEGMENT_CACHE,
+    SEGMENT_THREADS,
+    SEGMENT_LATENCY,
+    SEGMENT_HITS,
+    SEGMENT_RINGS,
+    SEGMENT_KIND_COUNT
+};
+
+struct segment_section {
+    uint32_t kind; /* enum segment_kind */
+    uint32_t count;
+    uint64_t offset;     /* bytes from the start of the segment */
+    uint64_t stride;     /* bytes from one entry to the next */
+    uint64_t entry_size; /* bytes of an entry; at most stride */
+};
+
+/* Written by the master before `ready`, except for `stopped`. */
+struct segment_directory {
+    uint64_t magic;
+    uint16_t major, minor;
+    uint32_t directory_size;
+    uint64_t total_size;
+    uint64_t generation;   /* differs at every start of the daemon */
+    uint64_t started_ns;   /* wall clock */
+    uint64_t start_ticks;  /* the master's start time as in /proc/PID/stat, so a reused pid is seen */
+    int32_t master_pid;
+    uint32_t section_count;
+    uint32_t cache_entries; /* entries in each CACHE and HITS table */
+    uint32_t metric_count;
+    uint32_t state_count;
+    uint32_t outcome_count;
+    char name[64];
+    char version[32];
+    char socket_path[INSTANCE_PATH_MAX];
+    char listening[256]; /* addresses, separated by spaces; cut when longer */
+    uint32_t reserved;
+    struct segment_section section[SEGMENT_SECTIONS_MAX];
+    _Atomic uint32_t ready;   /* 1 when all of the above is there (release) */
+    _Atomic uint32_t stopped; /* 1 when the daemon ended in order */
+};
+
+/* One line of METRICS. */
+struct segment_metric {
+    char name[32];
+    char label[16];
+    char help[128];
+    uint8_t scope, kind, unit, reserved;
+    uint32_t index; /* into the metrics of a block */
+};
+
+/* One line of STATES. */
+struct segment_state {
+    char letter;
+    char name[15];
+    char help[64];
+};
+
+/* Written by the master. Memory of a reserved slot is there and its counters count, in use or not. */
+struct segment_slot {
+    _Atomic uint32_t reserved; /* 0 or 1 (release) */
+    _Atomic uint32_t worker;   /* a thread slot's tenant: worker slot, or SEGMENT_NO_WORKER */
+    _Atomic uint32_t thread;   /* which of the worker's threads, from 0 */
+    _Atomic uint32_t unused;
+};
+
+/* All metrics of all scopes, so that a metric has one position everywhere; each block fills its own. */
+typedef _Atomic uint64_t segment_metrics[METRIC_COUNT];
+
+/* Written by the master. */
+struct segment_master {
+    _Alignas(CACHE_LINE) _Atomic uint64_t heartbeat_ns; /* monotonic clock; at least once a second */
+    _Atomic uint32_t workers_wanted;
+    _Atomic uint32_t threads_wanted; /* in each worker */
+    _Atomic uint32_t offload_least_wanted, offload_most_wanted; /* in each worker */
+    _Atomic uint32_t log_level;       /* enum level; read by everyone who logs */
+    _Atomic uint32_t dispatch_master; /* 0: kernel, 1: master */
+    _Atomic uint32_t stopping;        /* 1 while a graceful stop is under way */
+    _Atomic uint64_t history_next;    /* number of the next sample (release) */
+    _Alignas(CACHE_LINE) segment_metrics metrics;
+};
+
+/*
+ * Written by the logger. Before it writes a batch it stores what it is about to do; its successor
+ * finds out from the file's size whether the batch was written (see daemon/logger.c).
+ */
+struct segment_logger {
+    _Alignas(CACHE_LINE) _Atomic int32_t pid;
+    _Atomic uint32_t batch_open; /* 1 from before the write until the cursors are moved (release) */
+    _Atomic uint64_t batch_device, batch_inode;
+    _Atomic uint64_t batch_size_before; /* of the file, bytes */
+    _Atomic uint64_t batch_bytes;
+    _Atomic uint64_t events_next; /* the event that the error log gets next */
+    _Atomic uint32_t asleep;      /* 1: ring the doorbell when a ring is half full */
+    _Alignas(CACHE_LINE) segment_metrics metrics;
+};
+
+enum segment_worker_state {
+    WORKER_NONE,
+    WORKER_STARTING,
+    WORKER_SERVING,
+    WORKER_LEAVING,
+};
+
+/*
+ * What a thread is doing. Its thread is the writer. Text and letter belong together when `sequence`
+ * is even and the same before and after reading them; the writer makes it odd while it changes them.
+ */
+struct segment_activity {
+    _Atomic uint64_t sequence;
+    _Atomic uint64_t since_ns; /* monotonic clock */
+    _Atomic uint32_t state;    /* enum thread_state */
+    _Atomic int32_t tid;       /* for /proc/PID/task/TID; 0: no thread */
+    _Atomic uint64_t work[SEGMENT_WORK_WORDS];
+};
+
+struct segment_worker {
+    /* Written by the master. */
+    _Alignas(CACHE_LINE) _Atomic int32_t pid;
+    _Atomic uint32_t state; /* enum segment_worker_state */
+    _Atomic uint64_t started_ns; /* wall clock */
+    _Atomic uint32_t threads_wanted;
+    _Atomic uint32_t starts; /* how many workers have had this slot */
+    /* Written by the worker's main thread. */
+    _Alignas(CACHE_LINE) _Atomic uint64_t heartbeat_ns; /* monotonic clock */
+    _Atomic uint32_t threads_actual;
+    _Atomic uint32_t offload_actual;
+    _Alignas(CACHE_LINE) segment_metrics metrics; /* the worker, under its cache or queue lock */
+    _Alignas(CACHE_LINE) struct segment_activity offload[SEGMENT_OFFLOAD_THREADS];
+};
+
+enum segment_cache_state {
+    CACHE_SLOT_FREE,
+    CACHE_SLOT_LIVE,
+    CACHE_SLOT_STALE, /* out of the table, but something still refers to it */
+};
+
+/* Written by the worker under its cache lock, published like an activity. */
+struct segment_cache_entry {
+    _Atomic uint64_t sequence;
+    _Atomic uint64_t id; /* grows with every insertion; 0: never used */
+    _Atomic uint64_t stored_ns; /* wall clock */
+    _Atomic uint64_t bytes;     /* memory that counts against the budget */
+    _Atomic uint32_t state;     /* enum segment_cache_state */
+    _Atomic uint32_t unused;
+    _Atomic uint64_t path[SEGMENT_CACHE_PATH_WORDS];
+    _Atomic uint64_t reserved;
+};
+
+struct segment_thread {
+    _Alignas(CACHE_LINE) struct segment_activity activity;
+    _Alignas(CACHE_LINE) segment_metrics metrics;
+};
+
+/*
+ * One thread's hits on one cache slot; counts only while ID is the entry's. The thread is the writer:
+ * it stores id 0, hits and time, then the id (release) when another entry moves in.
+ */
+struct segment_hits {
+    _Atomic uint64_t id;
+    _Atomic uint64_t hits;
+    _Atomic uint64_t last_hit_ns; /* monotonic clock */
+};
+
+typedef struct histogram segment_latency[OUTCOME_COUNT];
+
+/*
+ * HISTORY: sample number n is entry n % SEGMENT_HISTORY_SAMPLES; the master block's history_next says
+ * how many there have been. Written by the master. A sample: this struct, then metric_count sums
+ * (uint64_t), then a state letter for each thread slot (bytes, padded to 8).
+ */
+struct segment_sample {
+    _Atomic uint64_t number; /* n + 1; stored 0 before and n + 1 after the rest (release) */
+    _Atomic uint64_t time_ns; /* wall clock */
+    _Atomic uint64_t latency_max_ns; /* of the values of that second, to a bucket */
+    _Atomic uint32_t latency[HISTOGRAM_COARSE_BUCKETS]; /* of that second, all outcomes */
+    _Atomic uint64_t values[]; /* sums of all metrics at that moment; then the letters */
+};
+
+/* A mapped segment, and where its sections are. The mapping belongs to whoever made it. */
+struct segment {
+    struct segment_directory *directory;
+    struct segment_section section[SEGMENT_KIND_COUNT]; /* by kind; count 0 where absent */
+    size_t size;
+    int fd; /* -1 in readers */
+};
+
+/* Address of entry INDEX of a section. INDEX must be below its count. */
+static inline void *segment_at(const struct segment *segment, enum segment_kind kind, uint32_t index)
+{
+    const struct segment_section *section = &segment->section[kind];
+
+    return (char *)segment->directory + section->offset + index * section->stride;
+}
+
+static inline uint32_t segment_count(const struct segment *segment, enum segment_kind kind)
+{
+    return segment->section[kind].count;
+}
+
+static inline struct segment_master *segment_master(const struct segment *segment)
+{
+    return (struct segment_master *)segment_at(segment, SEGMENT_MASTER, 0);
+}
+
+static inline struct segment_logger *segment_logger(const struct segment *segment)
+{
+    return (struct segment_logger *)segment_at(segment, SEGMENT_LOGGER, 0);
+}
+
+static inline struct event_ring *segment_events(const struct segment *segment)
+{
+    return (struct event_ring *)segment_at(segment, SEGMENT_EVENTS, 0);
+}
+
+static inline struct segment_sample *segment_sample(const struct segment *segment, uint64_t number)
+{
+    return (struct segment_sample *)segment_at(segment, SEGMENT_HISTORY,
+                                               (uint32_t)(number % SEGMENT_HISTORY_SAMPLES));
+}
+
+static inline struct segment_slot *segment_worker_slot(const struct segment *segment, uint32_t i)
+{
+    return (struct segment_slot *)segment_at(segment, SEGMENT_WORKER_SLOTS, i);
+}
+
+static inline struct segment_slot *segment_thread_slot(const struct segment *segment, uint32_t i)
+{
+    return (struct segment_slot *)segment_at(segment, SEGMENT_THREAD_SLOTS, i);
+}
+
+static inline struct segment_worker *segment_worker(const struct segment *segment, uint32_t i)
+{
+    return (struct segment_worker *)segment_at(segment, SEGMENT_WORKERS, i);
+}
+
+static inline struct segment_cache_entry *segment_cache(const struct segment *segment, uint32_t i)
+{
+    return (struct segment_cache_entry *)segment_at(segment, SEGMENT_CACHE, i);
+}
+
+static inline struct segment_thread *segment_thread(const struct segment *segment, uint32_t i)
+{
+    return (struct segment_thread *)segment_at(segment, SEGMENT_THREADS, i);
+}
+
+static inline struct histogram *segment_latency_of(const struct segment *segment, uint32_t i)
+{
+    return (struct histogram *)segment_at(segment, SEGMENT_LATENCY, i);
+}
+
+static inline struct segment_hits *segment_hits_of(const struct segment *segment, uint32_t i)
+{
+    return (struct segment_hits *)segment_at(segment, SEGMENT_HITS, i);
+}
+
+static inline struct log_ring *segment_ring(const struct segment *segment, uint32_t i)
+{
+    return (struct log_ring *)segment_at(segment, SEGMENT_RINGS, i);
+}
+
+/* True when the slot's memory is reserved: only then may its blocks be touched. */
+static inline bool segment_slot_reserved(const struct segment_slot *slot)
+{
+    return atomic_load_explicit(&slot->reserved, memory_order_acquire) != 0;
+}
+
+/* One metric of a block: METRICS[metric] is read, and added to by its only writer. */
+static inline uint64_t metric_get(const segment_metrics metrics, enum metric metric)
+{
+    return atomic_load_explicit(&metrics[metric], memory_order_relaxed);
+}
+
+static inline void metric_set(segment_metrics metrics, enum metric metric, uint64_t value)
+{
+    atomic_store_explicit(&metrics[metric], value, memory_order_relaxed);
+}
+
+static inline void metric_add(segment_metrics metrics, enum metric metric, uint64_t more)
+{
+    metric_set(metrics, metric, metric_get(metrics, metric) + more);
+}
+
+static inline void metric_sub(segment_metrics metrics, enum metric metric, uint64_t less)
+{
+    metric_set(metrics, metric, metric_get(metrics, metric) - less);
+}
+
+/* Text kept in words, so that a reader in another process may copy it while it is written. */
+void segment_store_text(_Atomic uint64_t *words, size_t count, const char *text, size_t length);
+void segment_load_text(const _Atomic uint64_t *words, size_t count, char *text); /* count * 8 bytes */
+
+/*
+ * Adds up METRIC over all reserved slots of its scope. Any reader. Sums of one call are no snapshot:
+ * blocks go on counting meanwhile.
+ */
+uint64_t segment_sum(const struct segment *segment, enum metric metric);
+
+/* The same for a metric of any scope at position AT of the blocks. */
+uint64_t segment_sum_at(const struct segment *segment, enum metric_scope scope, uint32_t at);
+
+/* Adds the latency of thread slot I, or of all reserved slots, over all outcomes, to INTO. */
+void segment_add_latency(const struct segment *segment, uint32_t i, struct histogram *into);
+void segment_add_all_latency(const struct segment *segment, struct histogram *into);
+
+/* Hits of all threads of worker slot WORKER on its cache slot SLOT while it holds entry ID. */
+uint64_t segment_cache_hits(const struct segment *segment, uint32_t worker, uint32_t slot,
+                            uint64_t id);
+
+#endif

@@ -1,0 +1,348 @@
+#include "common/segment_writer.h"
+
+#include "common/clock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+
+static uint64_t round_up(uint64_t value, uint64_t step)
+{
+    return (value + step - 1) / step * step;
+}
+
+static uint64_t next_power_of_two(uint64_t value)
+{
+    uint64_t power = 1;
+
+    while (power < value)
+        power *= 2;
+    return power;
+}
+
+/* Layout: every size is known before the first byte is mapped. */
+
+struct layout {
+    struct segment_section section[SEGMENT_KIND_COUNT];
+    uint64_t end; /* of what has been laid out */
+};
+
+static void place(struct layout *layout, enum segment_kind kind, uint64_t entry_size, uint32_t count)
+{
+    uint64_t stride = round_up(entry_size, 8);
+
+    layout->section[kind] = (struct segment_section){
+        .kind = kind, .count = count, .offset = layout->end, .stride = stride, .entry_size = entry_size};
+    layout->end = round_up(layout->end + stride * count, CACHE_LINE);
+}
+
+/* A group of sections whose entries of one index lie together, page-aligned: one slot's memory. */
+static void place_slots(struct layout *layout, uint32_t count, const enum segment_kind *kinds,
+                        const uint64_t *sizes, size_t parts)
+{
+    uint64_t start = round_up(layout->end, PAGE), stride = 0;
+
+    for (size_t i = 0; i < parts; i++)
+        stride += round_up(sizes[i], CACHE_LINE);
+    stride = round_up(stride, PAGE);
+    for (size_t i = 0, offset = start; i < parts; offset += round_up(sizes[i], CACHE_LINE), i++)
+        layout->section[kinds[i]] = (struct segment_section){.kind = kinds[i],
+                                                             .count = count,
+                                                             .offset = offset,
+                                                             .stride = stride,
+                                                             .entry_size = sizes[i]};
+    layout->end = start + stride * count;
+}
+
+static uint64_t ring_words(const struct segment_plan *plan)
+{
+    return next_power_of_two(plan->ring_bytes) / sizeof(uint64_t);
+}
+
+static void lay_out(struct layout *layout, const struct segment_plan *plan)
+{
+    const enum segment_kind worker_parts[] = {SEGMENT_WORKERS, SEGMENT_CACHE};
+    const uint64_t worker_sizes[] = {sizeof(struct segment_worker),
+                                     plan->cache_entries * sizeof(struct segment_cache_entry)};
+    const enum segment_kind thread_parts[] = {SEGMENT_THREADS, SEGMENT_LATENCY, SEGMENT_HITS,
+                                              SEGMENT_RINGS};
+    const uint64_t thread_sizes[] = {sizeof(struct segment_thread), sizeof(segment_latency),
+                                     plan->cache_entries * sizeof(struct segment_hits),
+                                     log_ring_bytes(ring_words(plan))};
+    uint64_t sample = sizeof(struct segment_sample) + METRIC_COUNT * sizeof(uint64_t) +
+                      round_up(plan->max_threads, 8);
+
+    layout->end = round_up(sizeof(struct segment_directory), CACHE_LINE);
+    place(layout, SEGMENT_METRICS, sizeof(struct segment_metric), METRIC_COUNT);
+    place(layout, SEGMENT_STATES, sizeof(struct segment_state), THREAD_STATE_COUNT);
+    place(layout, SEGMENT_WORKER_SLOTS, sizeof(struct segment_slot), plan->max_workers);
+    place(layout, SEGMENT_THREAD_SLOTS, sizeof(struct segment_slot), plan->max_threads);
+    place(layout, SEGMENT_MASTER, sizeof(struct segment_master), 1);
+    place(layout, SEGMENT_LOGGER, sizeof(struct segment_logger), 1);
+    place(layout, SEGMENT_EVENTS, sizeof(struct event_ring), 1);
+    place(layout, SEGMENT_HISTORY, sample, SEGMENT_HISTORY_SAMPLES);
+    place(layout, SEGMENT_CONFIG, SEGMENT_CONFIG_BYTES, 1);
+    place_slots(layout, plan->max_workers, worker_parts, worker_sizes, ARRAY_LENGTH(worker_parts));
+    place_slots(layout, plan->max_threads, thread_parts, thread_sizes, ARRAY_LENGTH(thread_parts));
+}
+
+static uint64_t start_ticks_of_this_process(void)
+{
+    char text[1024];
+    FILE *file = fopen("/proc/self/stat", "re");
+    const char *field;
+    size_t length;
+
+    if (file == NULL)
+        return 0;
+    length = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    field = strrchr(text, ')'); /* the name may hold anything; field 2 ends here */
+    for (int number = 2; field != NULL && number < 22; number++)
+        field = strchr(field + 1, ' ');
+    return field != NULL ? strtoull(field, NULL, 10) : 0;
+}
+
+static void fill_directory(struct segment *segment, const struct segment_plan *plan, uint64_t size)
+{
+    struct segment_directory *directory = segment->directory;
+    uint32_t sections = 0;
+
+    *directory = (struct segment_directory){
+        .magic = SEGMENT_MAGIC,
+        .major = SEGMENT_MAJOR,
+        .minor = SEGMENT_MINOR,
+        .directory_size = sizeof(*directory),
+        .total_size = size,
+        .generation = clock_wall_ns(),
+        .started_ns = clock_wall_ns(),
+        .start_ticks = start_ticks_of_this_process(),
+        .master_pid = getpid(),
+        .cache_entries = plan->cache_entries,
+        .metric_count = METRIC_COUNT,
+        .state_count = THREAD_STATE_COUNT,
+        .outcome_count = OUTCOME_COUNT,
+        .version = WEBSERVERD_VERSION,
+    };
+    snprintf(directory->name, sizeof(directory->name), "%s", plan->name);
+    snprintf(directory->socket_path, sizeof(directory->socket_path), "%s", plan->socket_path);
+    snprintf(directory->listening, sizeof(directory->listening), "%s", plan->listening);
+    for (int kind = 0; kind < SEGMENT_KIND_COUNT; kind++)
+        if (segment->section[kind].count > 0)
+            directory->section[sections++] = segment->section[kind];
+    directory->section_count = sections;
+}
+
+static void describe_metrics(struct segment *segment)
+{
+    for (uint32_t i = 0; i < METRIC_COUNT; i++) {
+        struct segment_metric *line = segment_at(segment, SEGMENT_METRICS, i);
+        const struct metric_info *info = &metric_table[i];
+
+        snprintf(line->name, sizeof(line->name), "%s", info->name);
+        snprintf(line->label, sizeof(line->label), "%s", info->label);
+        snprintf(line->help, sizeof(line->help), "%s", info->help);
+        line->scope = (uint8_t)info->scope;
+        line->kind = (uint8_t)info->kind;
+        line->unit = (uint8_t)info->unit;
+        line->index = i;
+    }
+    for (uint32_t i = 0; i < THREAD_STATE_COUNT; i++) {
+        struct segment_state *line = segment_at(segment, SEGMENT_STATES, i);
+
+        line->letter = thread_state_table[i].letter;
+        snprintf(line->name, sizeof(line->name), "%s", thread_state_table[i].name);
+        snprintf(line->help, sizeof(line->help), "%s", thread_state_table[i].help);
+    }
+}
+
+/* Opens, sizes and maps; returns the step that failed (errno is set), or NULL. */
+static const char *map_new(struct segment *segment, const char *name, const struct layout *layout)
+{
+    int failed;
+
+    segment->size = layout->end;
+    segment->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+    if (segment->fd < 0)
+        return "create";
+    if (ftruncate(segment->fd, (off_t)segment->size) != 0)
+        return "size";
+    failed = posix_fallocate(segment->fd, 0, (off_t)layout->section[SEGMENT_WORKERS].offset);
+    if (failed != 0) {
+        errno = failed;
+        return "reserve memory for";
+    }
+    segment->directory =
+        mmap(NULL, segment->size, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
+    return segment->directory == MAP_FAILED ? "map" : NULL;
+}
+
+int segment_create(struct segment *segment, const struct segment_plan *plan, char *why, size_t size)
+{
+    char name[INSTANCE_PATH_MAX];
+    struct layout layout = {0};
+    const char *failed;
+
+    *segment = (struct segment){.fd = -1};
+    if (instance_segment_name(plan->name, name, sizeof(name)) != 0) {
+        snprintf(why, size, "the instance name '%s' is too long", plan->name);
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    lay_out(&layout, plan);
+    memcpy(segment->section, layout.section, sizeof(layout.section));
+    failed = map_new(segment, name, &layout);
+    if (failed != NULL) {
+        int error = errno;
+
+        snprintf(why, size, "cannot %s the shared memory segment /dev/shm%s: %s", failed, name,
+                 strerror(error));
+        if (segment->fd >= 0) {
+            shm_unlink(name);
+            close(segment->fd);
+        }
+        *segment = (struct segment){.fd = -1};
+        errno = error;
+        return -1;
+    }
+    fill_directory(segment, plan, layout.end);
+    describe_metrics(segment);
+    return 0;
+}
+
+void segment_publish(struct segment *segment)
+{
+    atomic_store_explicit(&segment->directory->ready, 1, memory_order_release);
+}
+
+/* True when the name still leads to the segment that we made: a successor may have replaced it. */
+static bool name_is_ours(const struct segment *segment, const char *name)
+{
+    int fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+    struct stat named, ours;
+    bool same = fd >= 0 && fstat(fd, &named) == 0 && fstat(segment->fd, &ours) == 0 &&
+                named.st_ino == ours.st_ino && named.st_dev == ours.st_dev;
+
+    if (fd >= 0)
+        close(fd);
+    return same;
+}
+
+void segment_destroy(struct segment *segment)
+{
+    char name[INSTANCE_PATH_MAX];
+
+    if (segment->directory == NULL)
+        return;
+    atomic_store_explicit(&segment->directory->stopped, 1, memory_order_release);
+    if (instance_segment_name(segment->directory->name, name, sizeof(name)) == 0 &&
+        name_is_ours(segment, name))
+        shm_unlink(name);
+    munmap(segment->directory, segment->size);
+    close(segment->fd);
+    *segment = (struct segment){.fd = -1};
+}
+
+static int reserve(struct segment *segment, enum segment_kind kind, uint32_t index)
+{
+    const struct segment_section *section = &segment->section[kind];
+
+    return posix_fallocate(segment->fd, (off_t)(section->offset + index * section->stride),
+                           (off_t)section->stride);
+}
+
+int segment_reserve_worker(struct segment *segment, uint32_t slot)
+{
+    struct segment_slot *entry = segment_worker_slot(segment, slot);
+    int failed;
+
+    if (segment_slot_reserved(entry))
+        return 0;
+    failed = reserve(segment, SEGMENT_WORKERS, slot);
+    if (failed == 0)
+        atomic_store_explicit(&entry->reserved, 1, memory_order_release);
+    return failed;
+}
+
+int segment_reserve_thread(struct segment *segment, uint32_t slot)
+{
+    struct segment_slot *entry = segment_thread_slot(segment, slot);
+    const struct segment_section *rings = &segment->section[SEGMENT_RINGS];
+    int failed;
+
+    if (segment_slot_reserved(entry))
+        return 0;
+    failed = reserve(segment, SEGMENT_THREADS, slot);
+    if (failed != 0)
+        return failed;
+    log_ring_init(segment_ring(segment, slot),
+                  (rings->entry_size - sizeof(struct log_ring)) / sizeof(uint64_t));
+    atomic_store_explicit(&entry->worker, SEGMENT_NO_WORKER, memory_order_relaxed);
+    atomic_store_explicit(&entry->reserved, 1, memory_order_release);
+    return 0;
+}
+
+void segment_store_config(struct segment *segment, const char *text)
+{
+    snprintf(segment_at(segment, SEGMENT_CONFIG, 0), SEGMENT_CONFIG_BYTES, "%s", text);
+}
+
+/* The two halves of a publication: odd while the writer changes the words, even when they are whole. */
+
+static uint64_t begin_change(_Atomic uint64_t *sequence)
+{
+    uint64_t odd = atomic_load_explicit(sequence, memory_order_relaxed) | 1;
+
+    atomic_store_explicit(sequence, odd, memory_order_relaxed);
+    return odd;
+}
+
+static void end_change(_Atomic uint64_t *sequence, uint64_t odd)
+{
+    atomic_store_explicit(sequence, odd + 1, memory_order_release);
+}
+
+void segment_activity_work(struct segment_activity *activity, enum thread_state state,
+                           uint64_t now_ns, const char *work, size_t length)
+{
+    uint64_t odd = begin_change(&activity->sequence);
+
+    atomic_store_explicit(&activity->since_ns, now_ns, memory_order_release);
+    atomic_store_explicit(&activity->state, (uint32_t)state, memory_order_release);
+    segment_store_text(activity->work, SEGMENT_WORK_WORDS, work, length);
+    end_change(&activity->sequence, odd);
+}
+
+void segment_activity_clear(struct segment_activity *activity, uint64_t now_ns)
+{
+    atomic_store_explicit(&activity->tid, 0, memory_order_relaxed);
+    segment_activity_work(activity, THREAD_STATE_NONE, now_ns, "", 0);
+}
+
+void segment_cache_publish(struct segment_cache_entry *entry, uint64_t id, uint64_t stored_ns,
+                           uint64_t bytes, enum segment_cache_state state, const char *path)
+{
+    uint64_t odd = begin_change(&entry->sequence);
+
+    atomic_store_explicit(&entry->id, id, memory_order_release);
+    atomic_store_explicit(&entry->stored_ns, stored_ns, memory_order_release);
+    atomic_store_explicit(&entry->bytes, bytes, memory_order_release);
+    atomic_store_explicit(&entry->state, (uint32_t)state, memory_order_release);
+    segment_store_text(entry->path, SEGMENT_CACHE_PATH_WORDS, path, strlen(path));
+    end_change(&entry->sequence, odd);
+}
+
+void segment_cache_state(struct segment_cache_entry *entry, enum segment_cache_state state)
+{
+    atomic_store_explicit(&entry->state, (uint32_t)state, memory_order_release);
+}

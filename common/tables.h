@@ -1,0 +1,88 @@
+/*
+ * The .def lists as C: enums, and tables of what each entry is called. A fact that stands in a list
+ * is looked up here and written nowhere else.
+ */
+#ifndef COMMON_TABLES_H
+#define COMMON_TABLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Metrics: METRIC_requests is the index into a block's metrics and into every table of metrics. */
+enum metric_scope { SCOPE_THREAD, SCOPE_WORKER, SCOPE_MASTER, SCOPE_LOGGER, SCOPE_COUNT };
+enum metric_kind { KIND_COUNTER, KIND_GAUGE };
+enum metric_unit { UNIT_COUNT, UNIT_BYTES, UNIT_NANOSECONDS };
+
+enum metric {
+#define METRIC(scope, name, kind, unit, label, help) METRIC_##name,
+#include "common/metrics.def"
+#undef METRIC
+    METRIC_COUNT
+};
+
+struct metric_info {
+    const char *name;
+    const char *label;
+    const char *help;
+    enum metric_scope scope;
+    enum metric_kind kind;
+    enum metric_unit unit;
+};
+extern const struct metric_info metric_table[METRIC_COUNT];
+
+enum thread_state {
+#define THREAD_STATE(id, letter, name, help) THREAD_STATE_##id,
+#include "common/thread_states.def"
+#undef THREAD_STATE
+    THREAD_STATE_COUNT
+};
+
+struct thread_state_info {
+    char letter;
+    const char *name;
+    const char *help;
+};
+extern const struct thread_state_info thread_state_table[THREAD_STATE_COUNT];
+
+enum outcome {
+#define OUTCOME(id, name, help) OUTCOME_##id,
+#include "common/outcomes.def"
+#undef OUTCOME
+    OUTCOME_COUNT
+};
+extern const char *const outcome_names[OUTCOME_COUNT];
+
+enum level {
+#define LEVEL(id, name) LEVEL_##id,
+#include "common/levels.def"
+#undef LEVEL
+    LEVEL_COUNT
+};
+extern const char *const level_names[LEVEL_COUNT];
+
+enum role {
+#define ROLE(id, name) ROLE_##id,
+#include "common/roles.def"
+#undef ROLE
+    ROLE_COUNT
+};
+extern const char *const role_names[ROLE_COUNT];
+
+struct command_info {
+    const char *name;
+    const char *arguments;
+    int least, most; /* number of arguments */
+    const char *help;
+};
+enum {
+#define COMMAND(name, function, arguments, least, most, help) COMMAND_##function,
+#include "common/commands.def"
+#undef COMMAND
+    COMMAND_COUNT
+};
+extern const struct command_info command_table[COMMAND_COUNT];
+
+/* Position of NAME in one of the name tables, or -1. */
+int table_find(const char *name, const char *const *names, size_t count);
+
+#endif

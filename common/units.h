@@ -1,0 +1,45 @@
+/*
+ * Numbers as people write and read them. Pure; any thread.
+ *
+ * Parsers take the whole text or nothing: they return 0 and store, or -1 and leave *out alone.
+ * Formatters write at most SIZE bytes with the ending NUL, always end the text, and return BUFFER.
+ */
+#ifndef COMMON_UNITS_H
+#define COMMON_UNITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { UNITS_TEXT = 32 }; /* room for the result of any formatter below */
+
+/* "4096" "64K" "16M" "1G" "1T": powers of 1024; bytes. */
+int units_parse_size(const char *text, uint64_t *out_bytes);
+
+/* "500ms" "30s" "5m" "1h"; a bare number is seconds; fractions are taken ("1.5s"). */
+int units_parse_time_ms(const char *text, uint64_t *out_ms);
+
+/* "50000" "50k" "2m": powers of 1000, as load generators write counts. */
+int units_parse_count(const char *text, uint64_t *out);
+
+/* Digits only; no sign, no blank. */
+int units_parse_number(const char *text, uint64_t *out);
+
+/* Three significant digits with a unit: "0", "987 B", "1.50 KiB", "64.0 MiB". */
+char *units_format_bytes(char *buffer, size_t size, double bytes);
+
+/* "0", "987", "12.3k", "4.56M". */
+char *units_format_count(char *buffer, size_t size, double count);
+
+/* "0", "850 ns", "12.3 us", "4.56 ms", "1.20 s". */
+char *units_format_ns(char *buffer, size_t size, double ns);
+
+/* How long something has been so, in two units at most: "4s", "3m 12s", "2h 05m", "6d 03h". */
+char *units_format_age(char *buffer, size_t size, uint64_t ns);
+
+/* A size as the configuration writes it, exactly: "64M", "1500". */
+char *units_format_size(char *buffer, size_t size, uint64_t bytes);
+
+/* A time as the configuration writes it, exactly: "500ms", "30s", "5m", "1h", "0". */
+char *units_format_time_ms(char *buffer, size_t size, uint64_t ms);
+
+#endif
