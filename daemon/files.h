@@ -1,0 +1,52 @@
+/*
+ * Opening files below the root, by one function: openat2(2) with RESOLVE_BENEATH, so that the kernel
+ * and not our string code keeps us inside. Where openat2 is missing (ENOSYS: Valgrind, old kernels)
+ * the path is walked component by component with O_PATH | O_NOFOLLOW. Any thread.
+ *
+ * Symbolic links are not followed (ELOOP); dotfiles are the caller's policy.
+ */
+#ifndef DAEMON_FILES_H
+#define DAEMON_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum files_effort {
+    FILES_MAY_BLOCK,
+    FILES_CACHED_ONLY, /* fail with EAGAIN rather than wait for a disk */
+};
+
+struct file {
+    int fd; /* owned by the holder of the struct */
+    bool folder;
+    uint64_t size;     /* bytes */
+    int64_t mtime_s;   /* since 1970 */
+    uint32_t mtime_ns; /* within that second */
+    uint64_t device, inode;
+};
+
+/*
+ * Opens PATH (absolute within the root: "/a/b.html", canonical) for reading. Returns 0 with *FILE
+ * filled, or an errno: ENOENT, EACCES, ELOOP, EAGAIN (FILES_CACHED_ONLY only), ENOTDIR, EMFILE,
+ * EXDEV (".." above the root), EBUSY (a write lease of another process is in the way) …
+ * What is neither a regular file nor a folder (FIFO, socket, device) is refused with EACCES and
+ * never blocks. With FILES_CACHED_ONLY where RESOLVE_CACHED can't be had, it may block after all.
+ */
+int files_open(int root, const char *path, enum files_effort effort, struct file *file);
+
+/* The status for an errno of files_open(): 404, 403, 500 or 503. */
+int files_status(int error);
+
+/*
+ * Reads up to LENGTH bytes at OFFSET. Returns what pread() would; with FILES_CACHED_ONLY it fails
+ * with EAGAIN where a disk would be waited for. File systems that don't know RWF_NOWAIT (EOPNOTSUPP)
+ * are read in the ordinary way.
+ */
+ssize_t files_read(int fd, void *buffer, size_t length, uint64_t offset, enum files_effort effort);
+
+/* Makes the fallback the only way, so that tests can run one table through both. */
+void files_force_fallback(bool on);
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * Runs a fuzz driver over kept inputs where there is no libFuzzer: each argument is a file or a
+ * folder of files. Fails when there is nothing to run.
+ */
+#include "tests/fuzz/fuzz.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The content lies in memory of exactly its size, so that a sanitizer sees one byte too far. */
+static int replay_file(const char *path, size_t size)
+{
+    FILE *file = fopen(path, "rb");
+    uint8_t *data = malloc(size > 0 ? size : 1);
+    int result = -1;
+
+    if (file != NULL && data != NULL && fread(data, 1, size, file) == size)
+        result = LLVMFuzzerTestOneInput(data, size);
+    if (result != 0)
+        fprintf(stderr, "%s: %s\n", path, errno != 0 ? strerror(errno) : "not a usable input");
+    free(data);
+    if (file != NULL)
+        fclose(file);
+    return result;
+}
+
+static int replay(const char *path, int *count);
+
+static int replay_folder(const char *path, int *count)
+{
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    char inner[PATH_MAX];
+    int result = 0;
+
+    if (folder == NULL) {
+        fprintf(stderr, "%s: %s\n", path, strerror(errno));
+        return -1;
+    }
+    while (result == 0 && (entry = readdir(folder)) != NULL) {
+        if (entry->d_name[0] == '.')
+            continue;
+        if (snprintf(inner, sizeof(inner), "%s/%s", path, entry->d_name) < (int)sizeof(inner))
+            result = replay(inner, count);
+    }
+    closedir(folder);
+    return result;
+}
+
+static int replay(const char *path, int *count)
+{
+    struct stat status;
+
+    if (stat(path, &status) != 0) {
+        fprintf(stderr, "%s: %s\n", path, strerror(errno));
+        return -1;
+    }
+    if (S_ISDIR(status.st_mode))
+        return replay_folder(path, count);
+    (*count)++;
+    return replay_file(path, (size_t)status.st_size);
+}
+
+int main(int argc, char **argv)
+{
+    int count = 0;
+
+    for (int i = 1; i < argc; i++)
+        if (replay(argv[i], &count) != 0)
+            return 1;
+    if (count == 0) {
+        fprintf(stderr, "usage: %s FILE|FOLDER...   (no input was found)\n", argv[0]);
+        return 1;
+    }
+    printf("%d inputs replayed\n", count);
+    return 0;
+}
