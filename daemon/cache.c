@@ -1,0 +1,339 @@
+#include "daemon/cache.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/segment_writer.h"
+#include "daemon/hash.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+struct cache {
+    pthread_mutex_t lock;
+    struct cache_limits limits;
+    const struct cache_policy *policy;
+    void (*destroy)(struct cache_entry *entry);
+    const struct segment *segment;
+    uint32_t worker_slot;
+    uint64_t seed; /* of the hash; fixed */
+
+    /* Guarded by lock. */
+    struct policy_list list;
+    struct cache_entry **bucket;
+    size_t bucket_mask;
+    uint32_t *free_slots;
+    uint32_t free_count;
+    uint64_t next_id;
+    uint64_t live_bytes; /* of entries in the table */
+    uint32_t *readers;   /* thread slots whose hits count */
+    uint32_t reader_count;
+
+    _Atomic uint64_t stale_bytes; /* of entries out of the table that something refers to */
+};
+
+/* Live entries leave this much of the budget to stale ones on their way out. */
+static uint64_t stale_share(const struct cache *cache)
+{
+    return cache->limits.bytes / 16;
+}
+
+static size_t bucket_count(uint32_t entries)
+{
+    size_t count = 64;
+
+    while (count < entries)
+        count *= 2;
+    return count;
+}
+
+struct cache *cache_new(const struct cache_limits *limits, const struct cache_policy *policy,
+                        void (*destroy)(struct cache_entry *entry), const struct segment *segment,
+                        uint32_t worker_slot)
+{
+    struct cache *cache = calloc(1, sizeof(*cache));
+    size_t buckets = bucket_count(limits->entries);
+
+    if (cache == NULL)
+        return NULL;
+    cache->limits = *limits;
+    cache->policy = policy;
+    cache->destroy = destroy;
+    cache->segment = segment;
+    cache->worker_slot = worker_slot;
+    cache->bucket_mask = buckets - 1;
+    cache->bucket = calloc(buckets, sizeof(struct cache_entry *));
+    cache->free_slots = calloc(limits->entries, sizeof(uint32_t));
+    cache->readers = calloc(segment_count(segment, SEGMENT_THREADS), sizeof(uint32_t));
+    pthread_mutex_init(&cache->lock, NULL);
+    if (cache->bucket == NULL || cache->free_slots == NULL || cache->readers == NULL ||
+        getrandom(&cache->seed, sizeof(cache->seed), 0) != sizeof(cache->seed)) {
+        cache_free(cache);
+        return NULL;
+    }
+    while (cache->free_count < limits->entries) {
+        cache->free_slots[cache->free_count] = limits->entries - 1 - cache->free_count;
+        cache->free_count++;
+    }
+    return cache;
+}
+
+static struct segment_cache_entry *published(const struct cache *cache,
+                                             const struct cache_entry *entry)
+{
+    return &segment_cache(cache->segment, cache->worker_slot)[entry->slot];
+}
+
+static _Atomic uint64_t *metrics_of(const struct cache *cache)
+{
+    return segment_worker(cache->segment, cache->worker_slot)->metrics;
+}
+
+static void count_one(const struct cache *cache, enum metric metric)
+{
+    metric_add(metrics_of(cache), metric, 1);
+}
+
+static void publish_gauges(const struct cache *cache)
+{
+    uint64_t stale = atomic_load_explicit(&cache->stale_bytes, memory_order_relaxed);
+
+    metric_set(metrics_of(cache), METRIC_cache_entries, cache->list.count);
+    metric_set(metrics_of(cache), METRIC_cache_bytes, cache->live_bytes + stale);
+}
+
+void cache_entry_init(struct cache_entry *entry, const char *path, size_t length, size_t bytes,
+                      uint64_t now_ns)
+{
+    *entry = (struct cache_entry){.path = path, .path_length = length, .bytes = bytes};
+    atomic_init(&entry->references, 1);
+    atomic_init(&entry->checked_ns, now_ns);
+}
+
+/* Has any thread hit the entry since the last time we asked? The policy's question. */
+static bool was_hit(void *context, struct policy_node *node)
+{
+    struct cache *cache = context;
+    struct cache_entry *entry = CONTAINER_OF(node, struct cache_entry, policy);
+    uint64_t hits = 0;
+    bool hit;
+
+    for (uint32_t i = 0; i < cache->reader_count; i++) {
+        const struct segment_hits *own =
+            &segment_hits_of(cache->segment, cache->readers[i])[entry->slot];
+
+        if (atomic_load_explicit(&own->id, memory_order_acquire) == entry->id)
+            hits += atomic_load_explicit(&own->hits, memory_order_relaxed);
+    }
+    hit = hits != entry->hits_seen;
+    entry->hits_seen = hits;
+    return hit;
+}
+
+static struct cache_entry **place_of(struct cache *cache, const char *path, size_t length,
+                                     uint64_t hash)
+{
+    struct cache_entry **place = &cache->bucket[hash & cache->bucket_mask];
+
+    while (*place != NULL && ((*place)->hash != hash || (*place)->path_length != length ||
+                              memcmp((*place)->path, path, length) != 0))
+        place = &(*place)->chain;
+    return place;
+}
+
+/* The last reference of an entry that had a slot is gone. Under the lock. */
+static void reclaim(struct cache *cache, struct cache_entry *entry)
+{
+    atomic_fetch_sub_explicit(&cache->stale_bytes, entry->bytes, memory_order_relaxed);
+    segment_cache_state(published(cache, entry), CACHE_SLOT_FREE);
+    cache->free_slots[cache->free_count++] = entry->slot;
+}
+
+void cache_hold(struct cache_entry *entry)
+{
+    atomic_fetch_add_explicit(&entry->references, 1, memory_order_relaxed);
+}
+
+static bool was_last(struct cache_entry *entry)
+{
+    return atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) == 1;
+}
+
+void cache_release(struct cache *cache, struct cache_entry *entry)
+{
+    if (!was_last(entry))
+        return;
+    if (entry->stored) {
+        pthread_mutex_lock(&cache->lock);
+        reclaim(cache, entry);
+        publish_gauges(cache);
+        pthread_mutex_unlock(&cache->lock);
+    }
+    cache->destroy(entry);
+}
+
+/*
+ * Takes an entry out of the table and gives the table's reference up. If that was the last one, the
+ * entry goes to the front of *DEAD, to be destroyed outside the lock; else it is stale until
+ * whoever refers to it lets go. Under the lock.
+ */
+static void take_out(struct cache *cache, struct cache_entry *entry, struct cache_entry **dead)
+{
+    struct cache_entry **place = place_of(cache, entry->path, entry->path_length, entry->hash);
+
+    assert(*place == entry);
+    *place = entry->chain;
+    policy_remove(&cache->list, &entry->policy);
+    cache->live_bytes -= entry->bytes;
+    atomic_fetch_add_explicit(&cache->stale_bytes, entry->bytes, memory_order_relaxed);
+    atomic_store_explicit(&entry->stale, true, memory_order_release);
+    segment_cache_state(published(cache, entry), CACHE_SLOT_STALE);
+    if (!was_last(entry))
+        return;
+    reclaim(cache, entry);
+    entry->chain = *dead;
+    *dead = entry;
+}
+
+static void destroy_all(struct cache *cache, struct cache_entry *dead)
+{
+    while (dead != NULL) {
+        struct cache_entry *next = dead->chain;
+
+        cache->destroy(dead);
+        dead = next;
+    }
+}
+
+struct cache_entry *cache_find(struct cache *cache, const char *path, size_t length)
+{
+    uint64_t hash = hash_bytes(path, length, cache->seed);
+    struct cache_entry *entry;
+
+    pthread_mutex_lock(&cache->lock);
+    entry = *place_of(cache, path, length, hash);
+    if (entry != NULL)
+        cache_hold(entry);
+    pthread_mutex_unlock(&cache->lock);
+    return entry;
+}
+
+/* Evicts until BYTES more and one slot fit. Under the lock. */
+static void make_room(struct cache *cache, size_t bytes, struct cache_entry **dead)
+{
+    uint64_t live_limit = cache->limits.bytes - stale_share(cache);
+
+    while (cache->list.count > 0 &&
+           (cache->live_bytes + bytes > live_limit || cache->list.count >= cache->limits.entries)) {
+        struct policy_node *victim = cache->policy->victim(&cache->list, was_hit, cache);
+
+        take_out(cache, CONTAINER_OF(victim, struct cache_entry, policy), dead);
+        count_one(cache, METRIC_cache_evicted);
+    }
+}
+
+static bool has_room(const struct cache *cache, size_t bytes)
+{
+    uint64_t stale = atomic_load_explicit(&cache->stale_bytes, memory_order_relaxed);
+
+    return cache->free_count > 0 && cache->live_bytes + stale + bytes <= cache->limits.bytes;
+}
+
+static void put_in(struct cache *cache, struct cache_entry *entry)
+{
+    struct cache_entry **place = &cache->bucket[entry->hash & cache->bucket_mask];
+
+    cache_hold(entry);
+    entry->slot = cache->free_slots[--cache->free_count];
+    entry->id = ++cache->next_id;
+    entry->stored = true;
+    entry->chain = *place;
+    *place = entry;
+    policy_insert(&cache->list, &entry->policy);
+    cache->live_bytes += entry->bytes;
+    segment_cache_publish(published(cache, entry), entry->id, clock_wall_ns(), entry->bytes,
+                          CACHE_SLOT_LIVE, entry->path);
+    count_one(cache, METRIC_cache_inserted);
+}
+
+void cache_insert(struct cache *cache, struct cache_entry *entry)
+{
+    struct cache_entry *dead = NULL, *other;
+
+    if (entry->bytes > cache->limits.bytes - stale_share(cache))
+        return; /* never fits: the others may stay */
+    entry->hash = hash_bytes(entry->path, entry->path_length, cache->seed);
+    pthread_mutex_lock(&cache->lock);
+    other = *place_of(cache, entry->path, entry->path_length, entry->hash);
+    if (other != NULL)
+        take_out(cache, other, &dead);
+    make_room(cache, entry->bytes, &dead);
+    if (has_room(cache, entry->bytes))
+        put_in(cache, entry);
+    publish_gauges(cache);
+    pthread_mutex_unlock(&cache->lock);
+    destroy_all(cache, dead);
+}
+
+void cache_invalidate(struct cache *cache, struct cache_entry *entry)
+{
+    struct cache_entry *dead = NULL;
+
+    pthread_mutex_lock(&cache->lock);
+    if (entry->stored && !atomic_load_explicit(&entry->stale, memory_order_relaxed)) {
+        take_out(cache, entry, &dead);
+        count_one(cache, METRIC_cache_invalidated);
+        publish_gauges(cache);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    destroy_all(cache, dead);
+}
+
+bool cache_claim_check(struct cache_entry *entry, uint64_t now_ns, uint64_t max_age_ns)
+{
+    uint64_t checked = atomic_load_explicit(&entry->checked_ns, memory_order_relaxed);
+
+    if (LIKELY(now_ns < checked + max_age_ns))
+        return false;
+    return atomic_compare_exchange_strong_explicit(&entry->checked_ns, &checked, now_ns,
+                                                   memory_order_relaxed, memory_order_relaxed);
+}
+
+bool cache_wants_sweep(const struct cache *cache)
+{
+    return atomic_load_explicit(&cache->stale_bytes, memory_order_relaxed) > stale_share(cache);
+}
+
+void cache_add_reader(struct cache *cache, uint32_t thread_slot)
+{
+    pthread_mutex_lock(&cache->lock);
+    cache->readers[cache->reader_count++] = thread_slot;
+    pthread_mutex_unlock(&cache->lock);
+}
+
+void cache_remove_reader(struct cache *cache, uint32_t thread_slot)
+{
+    pthread_mutex_lock(&cache->lock);
+    for (uint32_t i = 0; i < cache->reader_count; i++)
+        if (cache->readers[i] == thread_slot)
+            cache->readers[i--] = cache->readers[--cache->reader_count];
+    pthread_mutex_unlock(&cache->lock);
+}
+
+void cache_free(struct cache *cache)
+{
+    struct cache_entry *dead = NULL;
+
+    if (cache == NULL)
+        return;
+    while (cache->list.newest != NULL)
+        take_out(cache, CONTAINER_OF(cache->list.newest, struct cache_entry, policy), &dead);
+    destroy_all(cache, dead);
+    pthread_mutex_destroy(&cache->lock);
+    free(cache->bucket);
+    free(cache->free_slots);
+    free(cache->readers);
+    free(cache);
+}

@@ -1,0 +1,94 @@
+/*
+ * The cache of one worker: prepared answers by path, bounded by bytes and by entries. It knows
+ * nothing about files or HTTP: an entry is the first member of whatever is cached, and is destroyed
+ * by the callback when its last reference goes.
+ *
+ *   thread's front table ──counted reference──▶ entry ◀──one reference── shared table (mutex)
+ *   (cache_front.h, no lock)
+ *
+ * A hit in a front table takes no lock and writes no line that another thread writes: each thread
+ * counts hits in its own table in shared memory (struct segment_hits), and the evictor reads them.
+ * An entry that leaves the shared table is marked stale; front tables drop it when they see that.
+ * Its bytes count until its last reference is gone.
+ *
+ * The mutex guards the table, the policy's list, the free slots, and the worker's cache metrics and
+ * cache table in the segment. Nothing else is taken inside.
+ */
+#ifndef DAEMON_CACHE_H
+#define DAEMON_CACHE_H
+
+#include "common/segment.h"
+#include "common/span.h"
+#include "daemon/cache_policy.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cache_entry {
+    _Atomic uint32_t references;
+    _Atomic bool stale;          /* out of the table: don't serve it to new requests */
+    _Atomic uint64_t checked_ns; /* when it was last known to be true, monotonic clock */
+    /* Set by the owner before insertion, then only read. */
+    const char *path; /* ended by NUL; lives as long as the entry */
+    size_t path_length;
+    size_t bytes; /* of memory, all in all */
+    /* The cache's, under its mutex; slot and id are fixed while the entry is live. */
+    bool stored; /* was put into the table: it has a slot */
+    uint32_t slot;
+    uint64_t id;
+    uint64_t hash;
+    uint64_t hits_seen;
+    struct policy_node policy;
+    struct cache_entry *chain;
+};
+
+struct cache;
+
+struct cache_limits {
+    uint64_t bytes;
+    uint32_t entries;
+};
+
+/* TABLE and METRICS are those of WORKER_SLOT in SEGMENT (borrowed). NULL: out of memory. */
+struct cache *cache_new(const struct cache_limits *limits, const struct cache_policy *policy,
+                        void (*destroy)(struct cache_entry *entry), const struct segment *segment,
+                        uint32_t worker_slot);
+
+/* After the last reference of anyone. */
+void cache_free(struct cache *cache);
+
+/* A new entry's state: one reference, the caller's. */
+void cache_entry_init(struct cache_entry *entry, const char *path, size_t length, size_t bytes,
+                      uint64_t now_ns);
+
+/* A counted reference to the live entry for PATH, or NULL. Any thread. */
+struct cache_entry *cache_find(struct cache *cache, const char *path, size_t length);
+
+/*
+ * Puts ENTRY in, making room. The caller keeps its reference. When another thread was faster with
+ * the same path, its entry is replaced (it is as old or older). An entry that finds no room stays
+ * out (entry->stored is false) and lives by its references alone. Any thread.
+ */
+void cache_insert(struct cache *cache, struct cache_entry *entry);
+
+/* Takes ENTRY out because it is no longer true. Any thread. */
+void cache_invalidate(struct cache *cache, struct cache_entry *entry);
+
+void cache_hold(struct cache_entry *entry);
+void cache_release(struct cache *cache, struct cache_entry *entry);
+
+/*
+ * True for one caller when ENTRY was last checked more than MAX_AGE_NS ago: that caller checks it,
+ * the others serve it meanwhile. Any thread.
+ */
+bool cache_claim_check(struct cache_entry *entry, uint64_t now_ns, uint64_t max_age_ns);
+
+/* True when stale entries hold so much memory that front tables should look for them now. */
+bool cache_wants_sweep(const struct cache *cache);
+
+/* The evictor reads the hits of these thread slots. The worker's main thread. */
+void cache_add_reader(struct cache *cache, uint32_t thread_slot);
+void cache_remove_reader(struct cache *cache, uint32_t thread_slot);
+
+#endif

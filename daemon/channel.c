@@ -1,0 +1,247 @@
+#include "daemon/channel.h"
+
+#include "common/macros.h"
+#include "daemon/events.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { MESSAGES_A_TURN = 64 }; /* so that a busy channel does not starve the rest of the loop */
+
+struct message {
+    STAILQ_ENTRY(message) link;
+    int fd;
+    bool give;
+    size_t length; /* of bytes */
+    struct {
+        int32_t kind;
+        char data[];
+    } body;
+};
+
+struct channel {
+    int fd;
+    struct channel_owner owner;
+    struct event *readable, *writable;
+    STAILQ_HEAD(, message) queue;
+    size_t queued;
+    char buffer[sizeof(int32_t) + CHANNEL_PAYLOAD_MAX];
+};
+
+static void on_readable(evutil_socket_t fd, short what, void *argument);
+static void on_writable(evutil_socket_t fd, short what, void *argument);
+
+int channel_pair(int fds[2])
+{
+    int room = 1024 * 1024;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0)
+        return -1;
+    for (int i = 0; i < 2; i++)
+        setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+    return 0;
+}
+
+struct channel *channel_open(struct event_base *base, int fd, const struct channel_owner *owner)
+{
+    struct channel *channel = calloc(1, sizeof(*channel));
+
+    if (channel == NULL)
+        return NULL;
+    channel->fd = fd;
+    channel->owner = *owner;
+    STAILQ_INIT(&channel->queue);
+    channel->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, channel);
+    channel->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, channel);
+    if (channel->readable == NULL || channel->writable == NULL ||
+        event_add(channel->readable, NULL) != 0) {
+        channel_close(channel);
+        return NULL;
+    }
+    return channel;
+}
+
+static void message_free(struct message *message)
+{
+    if (message->give)
+        close(message->fd);
+    free(message);
+}
+
+void channel_close(struct channel *channel)
+{
+    struct message *message;
+
+    if (channel == NULL)
+        return;
+    while ((message = STAILQ_FIRST(&channel->queue)) != NULL) {
+        STAILQ_REMOVE_HEAD(&channel->queue, link);
+        message_free(message);
+    }
+    if (channel->readable != NULL)
+        event_free(channel->readable);
+    if (channel->writable != NULL)
+        event_free(channel->writable);
+    close(channel->fd);
+    free(channel);
+}
+
+/* Returns 0 when the socket took it, else an errno. */
+static int transmit(struct channel *channel, const struct message *message)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    struct iovec body = {(void *)(uintptr_t)&message->body, sizeof(int32_t) + message->length};
+    struct msghdr header = {.msg_iov = &body, .msg_iovlen = 1};
+
+    if (message->fd >= 0) {
+        struct cmsghdr *rights;
+
+        header.msg_control = control.bytes;
+        header.msg_controllen = sizeof(control.bytes);
+        rights = CMSG_FIRSTHDR(&header);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(rights), &message->fd, sizeof(int));
+    }
+    return sendmsg(channel->fd, &header, MSG_NOSIGNAL) >= 0 ? 0 : errno;
+}
+
+static struct message *message_new(int kind, const void *data, size_t length, int fd, bool give)
+{
+    struct message *message = malloc(sizeof(*message) + length);
+
+    if (message == NULL)
+        return NULL;
+    message->fd = fd;
+    message->give = give;
+    message->length = length;
+    message->body.kind = kind;
+    if (length > 0)
+        memcpy(message->body.data, data, length);
+    return message;
+}
+
+int channel_send(struct channel *channel, int kind, const void *data, size_t length, int fd,
+                 bool give)
+{
+    struct message *message;
+
+    if (length > CHANNEL_PAYLOAD_MAX) {
+        errno = EMSGSIZE;
+        return -1;
+    }
+    message = message_new(kind, data, length, fd, give && fd >= 0);
+    if (message == NULL)
+        return -1;
+    if (channel->queued == 0) {
+        int failed = transmit(channel, message);
+
+        /* A dead peer's messages go nowhere; its end is noticed by the read event. */
+        if (failed != EAGAIN && failed != ENOBUFS && failed != ETOOMANYREFS) {
+            message_free(message);
+            return 0;
+        }
+        event_add(channel->writable, NULL);
+    }
+    STAILQ_INSERT_TAIL(&channel->queue, message, link);
+    channel->queued++;
+    return 0;
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *argument)
+{
+    struct channel *channel = argument;
+    struct message *message;
+
+    (void)fd, (void)what;
+    while ((message = STAILQ_FIRST(&channel->queue)) != NULL) {
+        int failed = transmit(channel, message);
+
+        if (failed == EAGAIN || failed == ENOBUFS || failed == ETOOMANYREFS)
+            return;
+        STAILQ_REMOVE_HEAD(&channel->queue, link);
+        channel->queued--;
+        message_free(message);
+    }
+    event_del(channel->writable);
+    if (channel->owner.drained != NULL)
+        channel->owner.drained(channel->owner.owner);
+}
+
+static int descriptor_of(struct msghdr *header)
+{
+    struct cmsghdr *rights = CMSG_FIRSTHDR(header);
+    int fd = -1;
+
+    if (rights != NULL && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS)
+        memcpy(&fd, CMSG_DATA(rights), sizeof(fd));
+    return fd;
+}
+
+/* One message. Returns false when there is none, or the channel is closed. */
+static bool receive(struct channel *channel)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec body = {channel->buffer, sizeof(channel->buffer)};
+    struct msghdr header = {.msg_iov = &body,
+                            .msg_iovlen = 1,
+                            .msg_control = control.bytes,
+                            .msg_controllen = sizeof(control.bytes)};
+    ssize_t got = recvmsg(channel->fd, &header, MSG_CMSG_CLOEXEC);
+    int32_t kind;
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (got < (ssize_t)sizeof(kind)) {
+        event_del(channel->readable);
+        channel->owner.closed(channel->owner.owner);
+        return false;
+    }
+    if (header.msg_flags & MSG_CTRUNC)
+        event_log(LEVEL_ERROR,
+                  "a passed descriptor was lost: too many open files (raise the limit)");
+    memcpy(&kind, channel->buffer, sizeof(kind));
+    channel->owner.message(channel->owner.owner, kind, channel->buffer + sizeof(kind),
+                           (size_t)got - sizeof(kind), descriptor_of(&header));
+    return true;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *argument)
+{
+    struct channel *channel = argument;
+
+    (void)fd, (void)what;
+    for (int i = 0; i < MESSAGES_A_TURN && event_pending(channel->readable, EV_READ, NULL); i++)
+        if (!receive(channel))
+            return;
+}
+
+void channel_read_all(struct channel *channel)
+{
+    while (event_pending(channel->readable, EV_READ, NULL) && receive(channel))
+        continue;
+}
+
+size_t channel_backlog(const struct channel *channel)
+{
+    return channel->queued;
+}
+
+void channel_set_reading(struct channel *channel, bool reading)
+{
+    if (reading)
+        event_add(channel->readable, NULL);
+    else
+        event_del(channel->readable);
+}

@@ -1,0 +1,85 @@
+/*
+ * A client connection. It belongs to one serving thread at a time and is touched by no other; it
+ * travels between threads as a letter. An idle one keeps no buffer.
+ *
+ *   adopt ─▶ readable ─▶ serve: parse, exchange, … ─▶ flush ─▶ (rest left: writable …) ─▶ at rest
+ *                            └─▶ job out ─▶ loaded ─▶ the same request again, now with the answer
+ */
+#ifndef DAEMON_CONNECTION_H
+#define DAEMON_CONNECTION_H
+
+#include "daemon/thread.h"
+#include "daemon/transport.h"
+
+struct load_job;
+struct pending;
+
+/* Unread bytes that wait for more, or for their turn. */
+struct input {
+    size_t length, room;
+    char bytes[];
+};
+
+struct connection {
+    struct letter letter;
+    struct event event; /* readable, or writable while an answer waits for its client */
+    TAILQ_ENTRY(connection) link;
+    struct serving_thread *thread;
+    const struct transport *transport;
+    struct input *input;     /* NULL: nothing kept */
+    struct pending *pending; /* NULL: no answer is half sent */
+    struct load_job *loaded; /* what offload threads brought for the request under way */
+    size_t scanned;          /* of input, by the parser */
+    uint64_t began_ns;       /* when the request under way was first looked at; 0: none waits */
+    uint64_t deadline_from_ns;
+    int fd;
+    uint32_t requests;  /* answered, or being so */
+    uint8_t deadline;   /* enum deadline: the list it is in */
+    uint8_t watching;   /* EV_READ, EV_WRITE or 0: what event is added for */
+    bool closing;       /* no request follows the answer under way */
+    bool linger_wanted; /* the client may still be sending: close only after a while */
+    bool lingering;     /* the answer is sent, the client's last bytes are thrown away */
+    bool job_out;       /* an offload thread works for it */
+    bool log_blocked;   /* waits for room in the log ring */
+    bool counted_busy;  /* in the connections_busy gauge */
+    uint8_t address[LOG_ADDRESS_BYTES];
+};
+
+/* Makes ARRIVAL (freed here, its descriptor taken over) a connection of THREAD, and serves it. */
+void connection_adopt_arrival(struct serving_thread *thread, struct arrival *arrival);
+
+/* The same for a descriptor fresh from a lane. */
+void connection_accept(struct serving_thread *thread, int fd,
+                       const uint8_t address[LOG_ADDRESS_BYTES]);
+
+/* Takes over a connection that another thread has handed over. */
+void connection_adopt(struct serving_thread *thread, struct connection *connection);
+
+/* Goes on after a job came back, or after the log ring has room again. */
+void connection_resume(struct connection *connection);
+
+/* The answer under way has left: go on with what was read meanwhile, or wait for more. */
+void connection_sent(struct connection *connection);
+
+/* Waits for WHAT (EV_READ, EV_WRITE, or 0 for nothing) under DEADLINE. */
+void connection_wait(struct connection *connection, short what, enum deadline deadline);
+
+/* Ends it. Not while a job is out. */
+void connection_close(struct connection *connection);
+
+/* Closes what has passed its deadline; gives away or closes what the thread's mode demands. */
+void connections_expire(struct serving_thread *thread);
+void connections_obey_mode(struct serving_thread *thread);
+
+/* Lets those go on that waited for room in the log ring, while there is some. */
+void connections_unblock(struct serving_thread *thread);
+
+/* Frees a connection that no thread serves (a letter on its way at the end). Any thread. */
+void connection_discard(struct connection *connection, struct cache *cache);
+
+/* Makes an arrival of a connection that is between two requests: the descriptor moves to the
+ * arrival, the connection is freed. NULL: out of memory, and the connection is discarded. Any
+ * thread. */
+struct arrival *connection_to_arrival(struct connection *connection, struct cache *cache);
+
+#endif

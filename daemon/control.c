@@ -1,0 +1,275 @@
+#include "daemon/control.h"
+
+#include "daemon/events.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { OUTPUT_MAX = 4 * 1024 * 1024, IDLE_S = 3600, LOOK_AGAIN_MS = 20 };
+
+struct control_peer {
+    LIST_ENTRY(control_peer) link;
+    struct control *control;
+    struct bufferevent *stream;
+    unsigned uid;
+    int pid;
+    struct command_result waiting; /* answer NULL and in_force set: it waits */
+    bool ending;                   /* close when the output is out */
+};
+
+struct control {
+    struct master *master;
+    char path[INSTANCE_PATH_MAX];
+    int fd;
+    struct event *readable;
+    struct event *look_again; /* some changes show only in shared memory: while one is awaited */
+    LIST_HEAD(, control_peer) peers;
+    unsigned peer_count;
+};
+
+static void peer_close(struct control_peer *peer)
+{
+    LIST_REMOVE(peer, link);
+    peer->control->peer_count--;
+    bufferevent_free(peer->stream);
+    free(peer);
+}
+
+static void send_answer(struct control_peer *peer, json_t *answer)
+{
+    char *text = answer != NULL ? json_dumps(answer, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+
+    if (text == NULL)
+        text = strdup("{\"ok\":false,\"error\":\"out of memory\"}");
+    if (text != NULL)
+        evbuffer_add_printf(bufferevent_get_output(peer->stream), "%s\n", text);
+    free(text);
+    json_decref(answer);
+}
+
+static bool is_waiting(const struct control_peer *peer)
+{
+    return peer->waiting.in_force != NULL;
+}
+
+static void wait_for_change(struct control_peer *peer, struct command_result result)
+{
+    static const struct timeval soon = {.tv_usec = LOOK_AGAIN_MS * 1000};
+
+    peer->waiting = result;
+    event_add(peer->control->look_again, &soon);
+}
+
+/* One line. */
+static void run_line(struct control_peer *peer, char *line)
+{
+    struct command_result result;
+
+    if (line[0] == '\0')
+        return;
+    result = command_run(peer->control->master, line, peer->uid, peer->pid);
+    if (result.answer != NULL)
+        send_answer(peer, result.answer);
+    else
+        wait_for_change(peer, result);
+}
+
+static void end_with(struct control_peer *peer, json_t *answer)
+{
+    send_answer(peer, answer);
+    peer->ending = true;
+    bufferevent_disable(peer->stream, EV_READ);
+}
+
+/* Lines one after the other, until one has to wait. A client that never reads is cut off. */
+static void run_lines(struct control_peer *peer)
+{
+    struct evbuffer *input = bufferevent_get_input(peer->stream);
+    struct evbuffer *output = bufferevent_get_output(peer->stream);
+    char *line;
+
+    while (!is_waiting(peer) && !peer->ending &&
+           (line = evbuffer_readln(input, NULL, EVBUFFER_EOL_CRLF)) != NULL) {
+        if (strlen(line) >= CONTROL_LINE_MAX)
+            end_with(peer,
+                     command_refusal("the line is longer than %d bytes", CONTROL_LINE_MAX - 1));
+        else
+            run_line(peer, line);
+        free(line);
+        if (evbuffer_get_length(output) > OUTPUT_MAX) {
+            peer->ending = true;
+            bufferevent_disable(peer->stream, EV_READ);
+        }
+    }
+    if (!is_waiting(peer) && !peer->ending && evbuffer_get_length(input) >= CONTROL_LINE_MAX)
+        end_with(peer, command_refusal("the line is longer than %d bytes", CONTROL_LINE_MAX - 1));
+}
+
+static void on_input(struct bufferevent *stream, void *argument)
+{
+    (void)stream;
+    run_lines(argument);
+}
+
+static void on_output(struct bufferevent *stream, void *argument)
+{
+    struct control_peer *peer = argument;
+
+    if (peer->ending && evbuffer_get_length(bufferevent_get_output(stream)) == 0)
+        peer_close(peer);
+}
+
+static void on_end(struct bufferevent *stream, short what, void *argument)
+{
+    (void)stream, (void)what;
+    peer_close(argument);
+}
+
+static void answer_waiting(struct control_peer *peer)
+{
+    json_t *answer = peer->waiting.report(peer->control->master);
+
+    peer->waiting = (struct command_result){0};
+    send_answer(peer, answer);
+    run_lines(peer);
+}
+
+void control_changed(struct control *control)
+{
+    struct control_peer *peer = LIST_FIRST(&control->peers);
+
+    while (peer != NULL) {
+        struct control_peer *next = LIST_NEXT(peer, link);
+
+        if (is_waiting(peer) && peer->waiting.in_force(control->master))
+            answer_waiting(peer);
+        if (is_waiting(peer))
+            wait_for_change(peer, peer->waiting);
+        peer = next;
+    }
+}
+
+static void on_look_again(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd, (void)what;
+    control_changed(argument);
+}
+
+/* Clients */
+
+static void peer_open(struct control *control, int fd)
+{
+    const struct timeval idle = {.tv_sec = IDLE_S};
+    struct control_peer *peer = calloc(1, sizeof(*peer));
+    struct ucred credentials = {.uid = (uid_t)-1};
+    socklen_t length = sizeof(credentials);
+
+    if (peer == NULL || (peer->stream = bufferevent_socket_new(control->master->base, fd,
+                                                               BEV_OPT_CLOSE_ON_FREE)) == NULL) {
+        free(peer);
+        close(fd);
+        return;
+    }
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length);
+    peer->uid = credentials.uid;
+    peer->pid = credentials.pid;
+    peer->control = control;
+    LIST_INSERT_HEAD(&control->peers, peer, link);
+    control->peer_count++;
+    bufferevent_setcb(peer->stream, on_input, on_output, on_end, peer);
+    bufferevent_setwatermark(peer->stream, EV_READ, 0, CONTROL_LINE_MAX);
+    bufferevent_set_timeouts(peer->stream, &idle, &idle);
+    bufferevent_enable(peer->stream, EV_READ | EV_WRITE);
+    if (control->peer_count > CONTROL_CLIENTS_MAX)
+        end_with(peer,
+                 command_refusal("there are %d control connections already", CONTROL_CLIENTS_MAX));
+}
+
+static void on_connect(evutil_socket_t listener, short what, void *argument)
+{
+    struct control *control = argument;
+    int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    (void)what;
+    if (fd >= 0)
+        peer_open(control, fd);
+}
+
+/* Opening and closing */
+
+/* The name appears with its permissions: nobody can connect in between. */
+static int bind_socket(const char *path, mode_t mode)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error;
+    mode_t before;
+
+    if (fd < 0)
+        return -1;
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    before = umask(0177);
+    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && chmod(path, mode) == 0 &&
+        listen(fd, 128) == 0) {
+        umask(before);
+        return fd;
+    }
+    error = errno;
+    umask(before);
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+struct control *control_open(struct master *master, char *why, size_t size)
+{
+    const struct config *config = master->config;
+    struct control *control = calloc(1, sizeof(*control));
+
+    if (control == NULL) {
+        snprintf(why, size, "out of memory");
+        return NULL;
+    }
+    control->master = master;
+    LIST_INIT(&control->peers);
+    snprintf(control->path, sizeof(control->path), "%s", config->control_socket);
+    control->fd = bind_socket(control->path, (mode_t)config->control_mode);
+    control->look_again = event_new(master->base, -1, 0, on_look_again, control);
+    if (control->fd >= 0)
+        control->readable =
+            event_new(master->base, control->fd, EV_READ | EV_PERSIST, on_connect, control);
+    if (control->readable == NULL || control->look_again == NULL ||
+        event_add(control->readable, NULL) != 0) {
+        snprintf(why, size, "cannot open the control socket %s: %s", control->path,
+                 strerror(errno));
+        control_close_all(control, false);
+        return NULL;
+    }
+    return control;
+}
+
+void control_close_all(struct control *control, bool remove)
+{
+    if (control == NULL)
+        return;
+    while (!LIST_EMPTY(&control->peers))
+        peer_close(LIST_FIRST(&control->peers));
+    if (control->readable != NULL)
+        event_free(control->readable);
+    if (control->look_again != NULL)
+        event_free(control->look_again);
+    if (control->fd >= 0)
+        close(control->fd);
+    if (remove)
+        unlink(control->path);
+    free(control);
+}

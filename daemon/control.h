@@ -1,0 +1,39 @@
+/*
+ * The control socket: a line of words in, a line of JSON out, one after the other for each client.
+ * A change is answered when it is in force; until then its client waits and others go on. The
+ * master never waits for a client: what it does not read stays in a bounded buffer.
+ */
+#ifndef DAEMON_CONTROL_H
+#define DAEMON_CONTROL_H
+
+#include "common/control_client.h"
+#include "daemon/master.h"
+
+#include <jansson.h>
+
+enum { CONTROL_CLIENTS_MAX = 64 };
+
+/* Binds the socket at config->control_socket. NULL with WHY. */
+struct control *control_open(struct master *master, char *why, size_t size);
+
+/* Closes all clients and the listening socket. REMOVE takes its name away, too. */
+void control_close_all(struct control *control, bool remove);
+
+/* Answers the clients whose change has come into force. */
+void control_changed(struct control *control);
+
+/* What a command leaves behind. */
+struct command_result {
+    json_t
+        *answer; /* owned by the caller; NULL: wait until `in_force` says true, then ask `report` */
+    bool (*in_force)(struct master *master);
+    json_t *(*report)(struct master *master);
+};
+
+/* Runs one command line (changed in place). daemon/commands.c. UID and PID are the client's. */
+struct command_result command_run(struct master *master, char *line, unsigned uid, int pid);
+
+/* {"ok": false, "error": …} */
+json_t *command_refusal(const char *format, ...) PRINTF_LIKE(1, 2);
+
+#endif

@@ -1,0 +1,277 @@
+#include "daemon/dispatch.h"
+
+#include "daemon/events.h"
+#include "daemon/lane.h"
+#include "daemon/listener.h"
+#include "daemon/messages.h"
+#include "daemon/supervisor.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { ACCEPTS_A_TURN = 64 };
+
+struct waiting {
+    STAILQ_ENTRY(waiting) link;
+    int fd;
+    size_t length;
+    char message[]; /* struct message_connection */
+};
+
+struct dispatch {
+    struct master *master;
+    struct event **lanes; /* accepting events; NULL with dispatch = kernel */
+    uint32_t lane_count;
+    struct event *retry; /* accepting failed for want of descriptors: again in a second */
+    bool accepting, stopped;
+    uint32_t next; /* round robin */
+    STAILQ_HEAD(, waiting) waiting;
+    uint32_t waiting_count;
+};
+
+static void set_accepting(struct dispatch *dispatch, bool accepting)
+{
+    if (dispatch->stopped || accepting == dispatch->accepting)
+        return;
+    dispatch->accepting = accepting;
+    for (uint32_t i = 0; i < dispatch->lane_count; i++) {
+        if (accepting)
+            event_add(dispatch->lanes[i], NULL);
+        else
+            event_del(dispatch->lanes[i]);
+    }
+}
+
+/* Choosing a worker */
+
+static bool can_take(const struct worker_process *worker)
+{
+    return worker->state == WORKER_SERVING && channel_backlog(worker->connections) == 0;
+}
+
+/* Connections open in its threads and those on their way to it. */
+static uint64_t load_of(const struct master *master, const struct worker_process *worker)
+{
+    const struct segment *segment = &master->segment;
+    uint64_t received =
+        metric_get(segment_worker(segment, worker->slot)->metrics, METRIC_connections_received);
+    uint64_t load = worker->dispatched - (received - worker->received_before);
+
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
+        const struct segment_slot *slot = segment_thread_slot(segment, i);
+
+        if (segment_slot_reserved(slot) &&
+            atomic_load_explicit(&slot->worker, memory_order_relaxed) == worker->slot)
+            load += metric_get(segment_thread(segment, i)->metrics, METRIC_connections_open);
+    }
+    return load;
+}
+
+static struct worker_process *next_in_turn(struct dispatch *dispatch)
+{
+    struct supervisor *supervisor = dispatch->master->supervisor;
+    uint32_t slots = supervisor_slots(supervisor);
+
+    for (uint32_t i = 0; i < slots; i++) {
+        struct worker_process *worker = supervisor_worker(supervisor, dispatch->next++ % slots);
+
+        if (can_take(worker))
+            return worker;
+    }
+    return NULL;
+}
+
+static struct worker_process *least_loaded(struct dispatch *dispatch)
+{
+    struct supervisor *supervisor = dispatch->master->supervisor;
+    struct worker_process *best = NULL;
+    uint64_t best_load = UINT64_MAX;
+
+    for (uint32_t i = 0; i < supervisor_slots(supervisor); i++) {
+        struct worker_process *worker = supervisor_worker(supervisor, i);
+        uint64_t load = can_take(worker) ? load_of(dispatch->master, worker) : UINT64_MAX;
+
+        if (load < best_load) {
+            best = worker;
+            best_load = load;
+        }
+    }
+    return best;
+}
+
+static _Atomic uint64_t *metrics_of(const struct dispatch *dispatch)
+{
+    return segment_master(&dispatch->master->segment)->metrics;
+}
+
+/* True when a worker's channel has taken the connection; the descriptor is then closed here. */
+static bool send_to_worker(struct dispatch *dispatch, const void *message, size_t length, int fd)
+{
+    struct worker_process *worker =
+        dispatch->master->config->workers_balance == BALANCE_LEAST_CONNECTIONS
+            ? least_loaded(dispatch)
+            : next_in_turn(dispatch);
+
+    if (worker == NULL ||
+        channel_send(worker->connections, MESSAGE_CONNECTION, message, length, fd, true) != 0)
+        return false;
+    worker->dispatched++;
+    metric_add(metrics_of(dispatch), METRIC_connections_dispatched, 1);
+    return true;
+}
+
+/* Waiting for room */
+
+static void publish_waiting(const struct dispatch *dispatch)
+{
+    metric_set(metrics_of(dispatch), METRIC_dispatch_pending, dispatch->waiting_count);
+}
+
+static void wait_for_room(struct dispatch *dispatch, const void *message, size_t length, int fd)
+{
+    struct waiting *waiting = malloc(sizeof(*waiting) + length);
+
+    set_accepting(dispatch, false);
+    if (waiting == NULL) {
+        event_log(LEVEL_ERROR, "a connection was dropped: out of memory");
+        close(fd);
+        return;
+    }
+    waiting->fd = fd;
+    waiting->length = length;
+    memcpy(waiting->message, message, length);
+    STAILQ_INSERT_TAIL(&dispatch->waiting, waiting, link);
+    dispatch->waiting_count++;
+    publish_waiting(dispatch);
+}
+
+static void place(struct dispatch *dispatch, const void *message, size_t length, int fd)
+{
+    if (dispatch->waiting_count > 0 || !send_to_worker(dispatch, message, length, fd))
+        wait_for_room(dispatch, message, length, fd);
+}
+
+void dispatch_returned(struct dispatch *dispatch, const void *message, size_t length, int fd)
+{
+    if (fd >= 0)
+        place(dispatch, message, length, fd);
+}
+
+void dispatch_resume(struct dispatch *dispatch)
+{
+    struct waiting *first;
+
+    while ((first = STAILQ_FIRST(&dispatch->waiting)) != NULL &&
+           send_to_worker(dispatch, first->message, first->length, first->fd)) {
+        STAILQ_REMOVE_HEAD(&dispatch->waiting, link);
+        dispatch->waiting_count--;
+        free(first);
+    }
+    publish_waiting(dispatch);
+    if (first == NULL)
+        set_accepting(dispatch, true);
+}
+
+/* Accepting */
+
+static void accept_failed(struct dispatch *dispatch)
+{
+    static const struct timeval second = {.tv_sec = 1};
+
+    if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)
+        return;
+    event_log(LEVEL_WARN, "cannot accept a connection: %s; trying again in a second",
+              strerror(errno));
+    set_accepting(dispatch, false);
+    event_add(dispatch->retry, &second);
+}
+
+static void on_lane(evutil_socket_t lane, short what, void *argument)
+{
+    struct dispatch *dispatch = argument;
+
+    (void)what;
+    for (int i = 0; i < ACCEPTS_A_TURN && dispatch->accepting; i++) {
+        struct sockaddr_storage peer;
+        socklen_t length = sizeof(peer);
+        struct message_connection message = {.requests = 0};
+        int fd = accept4(lane, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd < 0) {
+            accept_failed(dispatch);
+            return;
+        }
+        lane_address(&peer, message.address);
+        place(dispatch, &message, sizeof(message), fd);
+    }
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd, (void)what;
+    dispatch_resume(argument);
+}
+
+void dispatch_stop_accepting(struct dispatch *dispatch)
+{
+    set_accepting(dispatch, false);
+    dispatch->stopped = true;
+}
+
+static int open_lanes(struct dispatch *dispatch)
+{
+    struct listeners *listeners = dispatch->master->listeners;
+    uint32_t count = listeners_lanes(listeners);
+
+    dispatch->lanes = calloc(count, sizeof(struct event *));
+    if (dispatch->lanes == NULL)
+        return -1;
+    for (uint32_t i = 0; i < count; i++) {
+        dispatch->lanes[i] = event_new(dispatch->master->base, listeners_lane(listeners, i),
+                                       EV_READ | EV_PERSIST, on_lane, dispatch);
+        if (dispatch->lanes[i] == NULL)
+            return -1;
+        dispatch->lane_count++;
+    }
+    return 0;
+}
+
+struct dispatch *dispatch_new(struct master *master)
+{
+    struct dispatch *dispatch = calloc(1, sizeof(*dispatch));
+
+    if (dispatch == NULL)
+        return NULL;
+    dispatch->master = master;
+    STAILQ_INIT(&dispatch->waiting);
+    dispatch->retry = event_new(master->base, -1, 0, on_retry, dispatch);
+    if (dispatch->retry == NULL ||
+        (master->config->workers_dispatch == DISPATCH_MASTER && open_lanes(dispatch) != 0)) {
+        dispatch_free(dispatch);
+        return NULL;
+    }
+    return dispatch;
+}
+
+void dispatch_free(struct dispatch *dispatch)
+{
+    struct waiting *waiting;
+
+    if (dispatch == NULL)
+        return;
+    while ((waiting = STAILQ_FIRST(&dispatch->waiting)) != NULL) {
+        STAILQ_REMOVE_HEAD(&dispatch->waiting, link);
+        close(waiting->fd);
+        free(waiting);
+    }
+    for (uint32_t i = 0; i < dispatch->lane_count; i++)
+        event_free(dispatch->lanes[i]);
+    if (dispatch->retry != NULL)
+        event_free(dispatch->retry);
+    free(dispatch->lanes);
+    free(dispatch);
+}

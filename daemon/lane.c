@@ -1,0 +1,132 @@
+#include "daemon/lane.h"
+
+#include "common/segment_writer.h"
+#include "daemon/connection.h"
+#include "daemon/events.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { ACCEPTS_A_TURN = 64 }; /* then connections that are open already get their turn */
+
+struct lane {
+    LIST_ENTRY(lane) link;
+    struct serving_thread *thread;
+    struct event event;
+    uint32_t id;
+    int fd;
+    bool paused; /* out of descriptors or memory */
+};
+
+void lane_address(const struct sockaddr_storage *peer, uint8_t address[LOG_ADDRESS_BYTES])
+{
+    memset(address, 0, LOG_ADDRESS_BYTES);
+    if (peer->ss_family == AF_INET) {
+        address[10] = address[11] = 0xff;
+        memcpy(address + 12, &((const struct sockaddr_in *)peer)->sin_addr, 4);
+    } else if (peer->ss_family == AF_INET6) {
+        memcpy(address, &((const struct sockaddr_in6 *)peer)->sin6_addr, LOG_ADDRESS_BYTES);
+    }
+}
+
+/* accept() would fail at once again and again: look away until the next tick. */
+static void pause_lane(struct lane *lane)
+{
+    struct serving_thread *thread = lane->thread;
+
+    metric_add(thread->metrics, METRIC_accept_errors, 1);
+    event_log(LEVEL_WARN, "cannot accept a connection: %s; trying again in a second",
+              strerror(errno));
+    event_del(&lane->event);
+    lane->paused = true;
+}
+
+static bool out_of_something(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+static void on_readable(evutil_socket_t listener, short what, void *argument)
+{
+    struct lane *lane = argument;
+    struct serving_thread *thread = lane->thread;
+
+    (void)what;
+    thread_turn(thread);
+    segment_activity_state(thread->activity, THREAD_STATE_ACCEPT, thread->turn_ns);
+    for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+        struct sockaddr_storage peer;
+        socklen_t length = sizeof(peer);
+        uint8_t address[LOG_ADDRESS_BYTES];
+        int fd = accept4(listener, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd < 0 && out_of_something(errno))
+            pause_lane(lane);
+        if (fd < 0 && errno != ECONNABORTED && errno != EINTR)
+            return;
+        if (fd < 0)
+            continue;
+        lane_address(&peer, address);
+        connection_accept(thread, fd, address);
+    }
+}
+
+int lane_add(struct serving_thread *thread, uint32_t id, int fd)
+{
+    struct lane *lane = calloc(1, sizeof(*lane));
+
+    if (lane == NULL) {
+        close(fd);
+        return -1;
+    }
+    lane->thread = thread;
+    lane->id = id;
+    lane->fd = fd;
+    LIST_INSERT_HEAD(&thread->lanes, lane, link);
+    event_assign(&lane->event, thread->base, fd, EV_READ | EV_PERSIST, on_readable, lane);
+    return event_add(&lane->event, NULL);
+}
+
+/* event_del comes before close: the socket lives on in the master, and epoll would go on telling.
+ */
+static void drop(struct lane *lane)
+{
+    LIST_REMOVE(lane, link);
+    event_del(&lane->event);
+    close(lane->fd);
+    free(lane);
+}
+
+void lane_drop(struct serving_thread *thread, uint32_t id)
+{
+    struct lane *lane = LIST_FIRST(&thread->lanes);
+
+    while (lane != NULL) {
+        struct lane *next = LIST_NEXT(lane, link);
+
+        if (lane->id == id)
+            drop(lane);
+        lane = next;
+    }
+}
+
+void lanes_drop_all(struct serving_thread *thread)
+{
+    while (!LIST_EMPTY(&thread->lanes))
+        drop(LIST_FIRST(&thread->lanes));
+}
+
+void lanes_resume(struct serving_thread *thread)
+{
+    struct lane *lane;
+
+    LIST_FOREACH(lane, &thread->lanes, link)
+    {
+        if (lane->paused && event_add(&lane->event, NULL) == 0)
+            lane->paused = false;
+    }
+}

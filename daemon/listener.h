@@ -1,0 +1,34 @@
+/*
+ * Listening sockets: for each configured address a growing row of SO_REUSEPORT sockets ("lanes").
+ * The master opens them and never closes one while the server runs, so that a connection which
+ * waits in one is never lost: lanes only change hands. The master's, one thread.
+ */
+#ifndef DAEMON_LISTENER_H
+#define DAEMON_LISTENER_H
+
+#include "daemon/config.h"
+
+struct listeners;
+
+/*
+ * Opens COUNT lanes for each address of CONFIG. A port that somebody else listens on is an error:
+ * WHY says which. NULL on failure.
+ */
+struct listeners *listeners_open(const struct config *config, uint32_t count, char *why,
+                                 size_t size);
+void listeners_close(struct listeners *listeners);
+
+/* Makes it COUNT lanes for each address, if there are fewer. 0, or -1 with errno. */
+int listeners_grow(struct listeners *listeners, uint32_t count);
+
+/* All lanes of all addresses, numbered from 0; a number stays with its lane. */
+uint32_t listeners_lanes(const struct listeners *listeners);
+int listeners_lane(const struct listeners *listeners, uint32_t id);
+
+/* Lanes of one row, one for each address, belong together: a thread gets the whole row. */
+uint32_t listeners_row(const struct listeners *listeners, uint32_t id);
+
+/* Addresses as they are bound (a port 0 shows the one the kernel picked), separated by spaces. */
+void listeners_describe(const struct listeners *listeners, char *text, size_t size);
+
+#endif

@@ -1,0 +1,351 @@
+#include "daemon/logger.h"
+
+#include "common/clock.h"
+#include "common/log_record.h"
+#include "common/segment_writer.h"
+#include "daemon/events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    BATCH_BYTES = 512 * 1024, /* a batch is written when less than a line's room is left of this */
+    BUSY_MS = 10,             /* the pause after a pass that found something */
+    IDLE_MS = 100,
+    QUIET_PASSES = 20, /* empty passes after the master's death until we believe that all is in */
+};
+
+struct logger {
+    struct segment *segment;
+    struct segment_logger *block;
+    int access, error; /* descriptors; access -1: off */
+    int doorbell, command_fd;
+    bool failing; /* the last write failed: said once */
+    size_t used, lines;
+    char batch[BATCH_BYTES + LOG_LINE_MAX];
+};
+
+int logger_open(const char *path, int fallback)
+{
+    if (strcmp(path, "-") == 0)
+        return fcntl(fallback, F_DUPFD_CLOEXEC, 0);
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
+}
+
+/* Cursors */
+
+static uint32_t ring_count(const struct logger *logger)
+{
+    return segment_count(logger->segment, SEGMENT_RINGS);
+}
+
+/* The ring of a reserved slot, else NULL. */
+static struct log_ring *ring_at(const struct logger *logger, uint32_t slot)
+{
+    return segment_slot_reserved(segment_thread_slot(logger->segment, slot))
+               ? segment_ring(logger->segment, slot)
+               : NULL;
+}
+
+static void set_after(struct log_ring *ring, uint64_t position)
+{
+    atomic_store_explicit(&ring->cursor_after, position, memory_order_relaxed);
+}
+
+static uint64_t cursor_of(const struct log_ring *ring)
+{
+    return atomic_load_explicit(&ring->cursor, memory_order_relaxed);
+}
+
+/* Every ring's cursor moves to where the batch ended (WRITTEN), or the batch is forgotten. */
+static void close_batch(struct logger *logger, bool written)
+{
+    for (uint32_t i = 0; i < ring_count(logger); i++) {
+        struct log_ring *ring = ring_at(logger, i);
+        uint64_t after;
+
+        if (ring == NULL)
+            continue;
+        after = atomic_load_explicit(&ring->cursor_after, memory_order_relaxed);
+        if (written)
+            atomic_store_explicit(&ring->cursor, after, memory_order_release);
+        else
+            set_after(ring, cursor_of(ring));
+    }
+    atomic_store_explicit(&logger->block->batch_open, 0, memory_order_release);
+}
+
+/* Writing a batch */
+
+static void note_batch(struct logger *logger, const struct stat *file)
+{
+    struct segment_logger *block = logger->block;
+
+    atomic_store_explicit(&block->batch_device, file->st_dev, memory_order_relaxed);
+    atomic_store_explicit(&block->batch_inode, file->st_ino, memory_order_relaxed);
+    atomic_store_explicit(&block->batch_size_before, (uint64_t)file->st_size, memory_order_relaxed);
+    atomic_store_explicit(&block->batch_bytes, logger->used, memory_order_relaxed);
+    atomic_store_explicit(&block->batch_open, 1, memory_order_release);
+}
+
+static bool write_all(int fd, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t written = write(fd, bytes, length);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return false;
+        bytes += written;
+        length -= (size_t)written;
+    }
+    return true;
+}
+
+/* Says it once for each spell of failures; the lines stay in the rings and are tried again. */
+static void write_failed(struct logger *logger, const struct stat *before)
+{
+    int error = errno;
+
+    metric_add(logger->block->metrics, METRIC_log_write_errors, 1);
+    if (S_ISREG(before->st_mode) && ftruncate(logger->access, before->st_size) != 0)
+        error = errno;
+    if (!logger->failing)
+        event_log(LEVEL_ERROR, "cannot write the access log: %s; its lines wait in memory",
+                  strerror(error));
+    logger->failing = true;
+}
+
+static bool write_batch(struct logger *logger)
+{
+    struct stat before = {0};
+
+    if (logger->used == 0) {
+        close_batch(logger, true);
+        return true;
+    }
+    if (fstat(logger->access, &before) == 0)
+        note_batch(logger, &before);
+    if (!write_all(logger->access, logger->batch, logger->used)) {
+        write_failed(logger, &before);
+        close_batch(logger, false);
+        logger->used = logger->lines = 0;
+        return false;
+    }
+    close_batch(logger, true);
+    metric_add(logger->block->metrics, METRIC_log_lines, logger->lines);
+    metric_add(logger->block->metrics, METRIC_log_bytes, logger->used);
+    if (logger->failing)
+        event_log(LEVEL_INFO, "the access log is written again");
+    logger->failing = false;
+    logger->used = logger->lines = 0;
+    return true;
+}
+
+/* Collecting a batch */
+
+static void add_line(struct logger *logger, const uint64_t *words)
+{
+    struct log_record record;
+
+    if (log_record_unpack(words, &record) != 0)
+        return;
+    logger->used += log_record_combined(&record, logger->batch + logger->used);
+    logger->lines++;
+}
+
+/* What one ring holds, as far as the batch has room. Returns false when the batch is full. */
+static bool drain_ring(struct logger *logger, struct log_ring *ring)
+{
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    uint64_t position = cursor_of(ring);
+    enum log_ring_result result = LOG_RING_RECORD;
+
+    while (logger->used < BATCH_BYTES && result != LOG_RING_EMPTY) {
+        result = log_ring_read(ring, &position, words, LOG_RECORD_WORDS_MAX);
+        if (result == LOG_RING_RECORD)
+            add_line(logger, words);
+        else if (result == LOG_RING_OVERTAKEN)
+            event_log(LEVEL_ERROR, "a log ring is damaged: some access log lines are lost");
+    }
+    set_after(ring, position);
+    return result == LOG_RING_EMPTY;
+}
+
+/* One pass over all rings. Returns true when there was something to write. */
+static bool drain_rings(struct logger *logger)
+{
+    bool some = false, all = false;
+
+    while (!all) {
+        all = true;
+        for (uint32_t i = 0; i < ring_count(logger); i++) {
+            struct log_ring *ring = ring_at(logger, i);
+
+            if (ring != NULL && all)
+                all = drain_ring(logger, ring);
+            else if (ring != NULL)
+                set_after(ring, cursor_of(ring));
+        }
+        some = some || logger->lines > 0;
+        if (logger->access < 0)
+            logger->used = logger->lines = 0;
+        if (!write_batch(logger))
+            break;
+    }
+    return some;
+}
+
+static void drain_events(struct logger *logger)
+{
+    struct event_ring *events = segment_events(logger->segment);
+    uint64_t next = atomic_load_explicit(&logger->block->events_next, memory_order_relaxed);
+    struct event_record event;
+    char line[EVENT_TEXT_BYTES + 80];
+    int result;
+
+    while ((result = event_ring_read(events, &next, clock_wall_ns(), &event)) != 0)
+        if (result > 0)
+            write_all(logger->error, line, event_line(&event, line, sizeof(line)));
+    atomic_store_explicit(&logger->block->events_next, next, memory_order_relaxed);
+}
+
+/*
+ * The batch that a dead predecessor noted: the file's size tells whether it was written. Written in
+ * part, the part is cut off and all is written again.
+ */
+static void recover(struct logger *logger)
+{
+    const struct segment_logger *block = logger->block;
+    uint64_t before = atomic_load_explicit(&block->batch_size_before, memory_order_relaxed);
+    uint64_t after = before + atomic_load_explicit(&block->batch_bytes, memory_order_relaxed);
+    struct stat file;
+    bool written, same;
+
+    if (atomic_load_explicit(&block->batch_open, memory_order_acquire) == 0)
+        return;
+    if (fstat(logger->access, &file) != 0)
+        return;
+    same = S_ISREG(file.st_mode) &&
+           file.st_dev == atomic_load_explicit(&block->batch_device, memory_order_relaxed) &&
+           file.st_ino == atomic_load_explicit(&block->batch_inode, memory_order_relaxed);
+    written = !S_ISREG(file.st_mode) || (same && (uint64_t)file.st_size >= after);
+    if (same && !written && (uint64_t)file.st_size > before &&
+        ftruncate(logger->access, (off_t)before) != 0)
+        event_log(LEVEL_ERROR, "cannot cut a half-written batch off the access log: %s",
+                  strerror(errno));
+    close_batch(logger, written);
+    event_log(LEVEL_WARN, "a batch of the access log was under way when the logger died: %s",
+              written ? "it had been written" : "writing it again");
+}
+
+/* The loop */
+
+static void set_asleep(struct logger *logger, uint32_t asleep)
+{
+    atomic_store_explicit(&logger->block->asleep, asleep, memory_order_release);
+}
+
+enum wish { GO_ON, FINISH, ORPHANED };
+
+/* Waits for the doorbell, a word from the master, or TIMEOUT_MS. */
+static enum wish wait_for_work(struct logger *logger, int timeout_ms)
+{
+    struct pollfd watched[] = {{.fd = logger->command_fd, .events = POLLIN},
+                               {.fd = logger->doorbell, .events = POLLIN}};
+    enum wish wish = GO_ON;
+    eventfd_t rings;
+    char word;
+
+    set_asleep(logger, 1);
+    if (poll(watched, 2, timeout_ms) > 0) {
+        if (watched[1].revents & POLLIN)
+            eventfd_read(logger->doorbell, &rings);
+        if (watched[0].revents != 0)
+            wish = read(logger->command_fd, &word, 1) > 0 ? FINISH : ORPHANED;
+    }
+    set_asleep(logger, 0);
+    return wish;
+}
+
+static void serve(struct logger *logger)
+{
+    int pause_ms = BUSY_MS, quiet = 0;
+    enum wish wish = GO_ON;
+
+    while (wish == GO_ON) {
+        bool some = drain_rings(logger);
+
+        drain_events(logger);
+        pause_ms = some ? BUSY_MS : pause_ms * 2 < IDLE_MS ? pause_ms * 2 : IDLE_MS;
+        wish = wait_for_work(logger, pause_ms);
+    }
+    /* Orphaned, the workers may still have their last lines on the way. */
+    while (wish == ORPHANED && quiet < QUIET_PASSES) {
+        quiet = drain_rings(logger) ? 0 : quiet + 1;
+        drain_events(logger);
+        usleep(BUSY_MS * 1000);
+    }
+    drain_rings(logger);
+    drain_events(logger);
+}
+
+static int open_logs(struct logger *logger, const struct config *config)
+{
+    logger->access = -1;
+    logger->error = logger_open(config->log_error, STDERR_FILENO);
+    if (logger->error < 0) {
+        event_log(LEVEL_ERROR, "cannot open the error log %s: %s", config->log_error,
+                  strerror(errno));
+        return -1;
+    }
+    if (strcmp(config->log_access, "off") == 0)
+        return 0;
+    logger->access = logger_open(config->log_access, STDOUT_FILENO);
+    if (logger->access < 0)
+        event_log(LEVEL_ERROR, "cannot open the access log %s: %s", config->log_access,
+                  strerror(errno));
+    return logger->access < 0 ? -1 : 0;
+}
+
+static void ignore_signals(void)
+{
+    static const int ignored[] = {SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++)
+        signal(ignored[i], SIG_IGN);
+    signal(SIGTERM, SIG_IGN); /* the rings are drained to the end: the master says when */
+}
+
+int logger_run(const struct logger_setup *setup)
+{
+    struct logger *logger = calloc(1, sizeof(*logger));
+    int status = EXIT_FAILURE;
+
+    events_set_role(ROLE_LOGGER);
+    ignore_signals();
+    if (logger == NULL)
+        return EXIT_FAILURE;
+    logger->segment = setup->segment;
+    logger->block = segment_logger(setup->segment);
+    logger->doorbell = setup->doorbell;
+    logger->command_fd = setup->command_fd;
+    if (open_logs(logger, setup->config) == 0) {
+        if (logger->access >= 0)
+            recover(logger);
+        serve(logger);
+        close(logger->access);
+        close(logger->error);
+        status = EXIT_SUCCESS;
+    }
+    free(logger);
+    return status;
+}

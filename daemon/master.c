@@ -1,0 +1,331 @@
+#include "daemon/master.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/segment_writer.h"
+#include "daemon/control.h"
+#include "daemon/dispatch.h"
+#include "daemon/events.h"
+#include "daemon/history.h"
+#include "daemon/supervisor.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { WHY = 512, LOGGER_GRACE_MS = 5000, KILL_GRACE_MS = 2000 };
+
+static const int handled_signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGCHLD};
+
+/* The master's own events, beside its parts'. */
+struct watch {
+    struct master master; /* first */
+    struct event *signal[ARRAY_LENGTH(handled_signals)];
+    struct event *second, *stop_deadline;
+};
+
+static struct watch *watch_of(struct master *master)
+{
+    return CONTAINER_OF(master, struct watch, master);
+}
+
+/* Stopping: workers, then the logger, then we. */
+
+static void arm(struct event *timer, uint64_t ms)
+{
+    const struct timeval when = {.tv_sec = (time_t)(ms / 1000),
+                                 .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+
+    event_add(timer, &when);
+}
+
+static void stop_next(struct master *master)
+{
+    if (supervisor_alive(master->supervisor) > 0)
+        return;
+    if (supervisor_logger(master->supervisor) == 0) {
+        event_base_loopbreak(master->base);
+        return;
+    }
+    event_log(LEVEL_INFO, "stopped");
+    supervisor_stop_logger(master->supervisor);
+    arm(watch_of(master)->stop_deadline, LOGGER_GRACE_MS);
+}
+
+void master_stop(struct master *master)
+{
+    if (master->stopping) {
+        event_log(LEVEL_WARN, "stopping at once");
+        supervisor_kill_all(master->supervisor);
+        return;
+    }
+    master->stopping = true;
+    atomic_store(&segment_master(&master->segment)->stopping, 1);
+    event_log(LEVEL_INFO, "stopping: finishing the requests under way");
+    dispatch_stop_accepting(master->dispatch);
+    supervisor_stop_workers(master->supervisor);
+    arm(watch_of(master)->stop_deadline, master->config->workers_drain_timeout + KILL_GRACE_MS);
+    stop_next(master);
+}
+
+static void on_stop_deadline(evutil_socket_t fd, short what, void *argument)
+{
+    struct master *master = argument;
+
+    (void)fd, (void)what;
+    if (supervisor_alive(master->supervisor) > 0) {
+        event_log(LEVEL_WARN, "some workers did not end within drain_timeout: killing them");
+        supervisor_kill_all(master->supervisor);
+    } else if (supervisor_logger(master->supervisor) > 0) {
+        kill(supervisor_logger(master->supervisor), SIGKILL);
+    }
+}
+
+/* What changes are told to */
+
+static void announce(struct master *master)
+{
+    const char *name = master->config->server_name;
+    bool usual = strcmp(name, INSTANCE_DEFAULT_NAME) == 0;
+
+    master->announced = true;
+    printf("webserverd %s serves %s on %s with %u workers of %u threads\n"
+           "  watch it: wsconsole%s%s    stop it: Ctrl-C, or wsctl%s%s stop\n",
+           WEBSERVERD_VERSION, master->config->server_root, master->segment.directory->listening,
+           master->workers_wanted, master->threads_wanted, usual ? "" : " -n ", usual ? "" : name,
+           usual ? "" : " -n ", usual ? "" : name);
+    fflush(stdout);
+}
+
+void master_changed(struct master *master)
+{
+    if (!master->announced && supervisor_settled(master->supervisor))
+        announce(master);
+    control_changed(master->control);
+    if (master->stopping)
+        stop_next(master);
+}
+
+static void on_second(evutil_socket_t fd, short what, void *argument)
+{
+    struct master *master = argument;
+
+    (void)fd, (void)what;
+    atomic_store(&segment_master(&master->segment)->heartbeat_ns, clock_monotonic_ns());
+    history_sample(master->history, clock_wall_ns());
+}
+
+static void on_signal(evutil_socket_t number, short what, void *argument)
+{
+    struct master *master = argument;
+
+    (void)what;
+    if (number == SIGCHLD)
+        supervisor_reap(master->supervisor);
+    else
+        master_stop(master);
+}
+
+/* Starting, step by step */
+
+static int fail(const char *why)
+{
+    event_log(LEVEL_ERROR, "%s", why);
+    return -1;
+}
+
+static int make_segment(struct master *master)
+{
+    const struct config *config = master->config;
+    char why[WHY], listening[256];
+    const struct segment_plan plan = {.name = config->server_name,
+                                      .socket_path = config->control_socket,
+                                      .listening = listening,
+                                      .max_workers = config->workers_max_processes,
+                                      .max_threads = config->workers_max_threads,
+                                      .cache_entries = config->cache_max_entries,
+                                      .ring_bytes = config->log_ring};
+    struct segment_master *block;
+
+    listeners_describe(master->listeners, listening, sizeof(listening));
+    if (segment_create(&master->segment, &plan, why, sizeof(why)) != 0)
+        return fail(why);
+    block = segment_master(&master->segment);
+    atomic_store(&block->heartbeat_ns, clock_monotonic_ns());
+    atomic_store(&block->workers_wanted, master->workers_wanted);
+    atomic_store(&block->threads_wanted, master->threads_wanted);
+    atomic_store(&block->offload_least_wanted, master->offload_wanted.least);
+    atomic_store(&block->offload_most_wanted, master->offload_wanted.most);
+    atomic_store(&block->log_level, config->log_level);
+    atomic_store(&block->dispatch_master, config->workers_dispatch == DISPATCH_MASTER);
+    return 0;
+}
+
+static void store_config(struct master *master)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *memory = open_memstream(&text, &length);
+
+    if (memory == NULL)
+        return;
+    config_print(master->config, memory);
+    fclose(memory);
+    if (text != NULL)
+        segment_store_config(&master->segment, text);
+    free(text);
+}
+
+/* What is seen from outside: lock, lanes, segment, control socket. */
+static int take_place(struct master *master)
+{
+    const struct config *config = master->config;
+    uint32_t lanes = config->workers_dispatch == DISPATCH_MASTER
+                         ? 1
+                         : master->workers_wanted * master->threads_wanted;
+    char why[WHY];
+
+    if (runtime_take(&master->runtime, config, why, sizeof(why)) != 0)
+        return fail(why);
+    master->listeners = listeners_open(config, lanes, why, sizeof(why));
+    if (master->listeners == NULL)
+        return fail(why);
+    if (make_segment(master) != 0)
+        return -1;
+    store_config(master);
+    master->control = control_open(master, why, sizeof(why));
+    if (master->control == NULL)
+        return fail(why);
+    runtime_write_pid(&master->runtime);
+    return 0;
+}
+
+static int make_parts(struct master *master)
+{
+    char why[WHY];
+
+    master->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    master->history = history_new(&master->segment);
+    master->supervisor = supervisor_new(master);
+    master->dispatch = dispatch_new(master);
+    if (master->doorbell < 0 || master->history == NULL || master->supervisor == NULL ||
+        master->dispatch == NULL)
+        return fail("out of memory");
+    if (supervisor_prepare(master->supervisor, master->workers_wanted, master->threads_wanted, why,
+                           sizeof(why)) != 0)
+        return fail(why);
+    return 0;
+}
+
+static int make_events(struct watch *watch)
+{
+    struct master *master = &watch->master;
+    static const struct timeval second = {.tv_sec = 1};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(handled_signals); i++) {
+        watch->signal[i] = evsignal_new(master->base, handled_signals[i], on_signal, master);
+        if (watch->signal[i] == NULL || event_add(watch->signal[i], NULL) != 0)
+            return -1;
+    }
+    watch->second = event_new(master->base, -1, EV_PERSIST, on_second, master);
+    watch->stop_deadline = event_new(master->base, -1, 0, on_stop_deadline, master);
+    if (watch->second == NULL || watch->stop_deadline == NULL)
+        return -1;
+    return event_add(watch->second, &second);
+}
+
+static void ignore_signals(void)
+{
+    static const int ignored[] = {SIGPIPE, SIGHUP, SIGUSR1, SIGUSR2};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++)
+        signal(ignored[i], SIG_IGN);
+}
+
+static int start(struct watch *watch)
+{
+    struct master *master = &watch->master;
+
+    ignore_signals();
+    runtime_raise_descriptors();
+    master->base = event_base_new();
+    if (master->base == NULL)
+        return fail("cannot make an event loop");
+    if (take_place(master) != 0 || make_parts(master) != 0)
+        return -1;
+    if (make_events(watch) != 0)
+        return fail("cannot watch for signals");
+    events_attach(&master->segment);
+    segment_publish(&master->segment);
+    supervisor_reconcile(master->supervisor);
+    return 0;
+}
+
+/* Ending */
+
+static void free_event(struct event *event)
+{
+    if (event != NULL)
+        event_free(event);
+}
+
+/* What the master alone has in its memory; a child does this first. */
+static void free_parts(struct watch *watch, bool remove)
+{
+    struct master *master = &watch->master;
+
+    dispatch_free(master->dispatch);
+    control_close_all(master->control, remove);
+    supervisor_free(master->supervisor);
+    listeners_close(master->listeners);
+    history_free(master->history);
+    for (size_t i = 0; i < ARRAY_LENGTH(handled_signals); i++)
+        free_event(watch->signal[i]);
+    free_event(watch->second);
+    free_event(watch->stop_deadline);
+    if (master->base != NULL)
+        event_base_free(master->base);
+    master->base = NULL;
+}
+
+void master_forget(struct master *master)
+{
+    free_parts(watch_of(master), false);
+}
+
+static void end(struct watch *watch)
+{
+    struct master *master = &watch->master;
+
+    events_attach(NULL);
+    free_parts(watch, true);
+    segment_destroy(&master->segment);
+    if (master->doorbell >= 0)
+        close(master->doorbell);
+    runtime_release(&master->runtime);
+}
+
+int master_run(const struct config *config)
+{
+    struct watch watch = {.master = {.config = config,
+                                     .runtime = {.lock_fd = -1},
+                                     .segment = {.fd = -1},
+                                     .doorbell = -1,
+                                     .workers_wanted = config->workers_processes,
+                                     .threads_wanted = config->workers_threads,
+                                     .offload_wanted = config->workers_offload_threads}};
+    int status = EXIT_FAILURE;
+
+    events_set_role(ROLE_MASTER);
+    events_set_level((enum level)config->log_level);
+    if (start(&watch) == 0) {
+        event_base_dispatch(watch.master.base);
+        status = EXIT_SUCCESS;
+    }
+    end(&watch);
+    return status;
+}

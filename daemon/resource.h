@@ -1,0 +1,65 @@
+/*
+ * A file prepared to be sent: its head fields and body in one piece of memory, or, when it is too
+ * large for that, its open descriptor. This is what the cache holds. Immutable once loaded.
+ */
+#ifndef DAEMON_RESOURCE_H
+#define DAEMON_RESOURCE_H
+
+#include "common/span.h"
+#include "daemon/cache.h"
+#include "daemon/files.h"
+#include "daemon/mime.h"
+
+#include <stdint.h>
+
+enum { RESOURCE_ETAG_MAX = 64 };
+
+struct resource {
+    struct cache_entry entry; /* first: the cache knows only this */
+    /* The file that it was made from. */
+    uint64_t device, inode, file_size;
+    int64_t mtime_s;
+    uint32_t mtime_ns;
+    /*
+     * answer = head fields, the empty line, and the body where it is in memory:
+     * answer[0 .. head_length) is what HEAD gets, answer[0 .. answer_length) what GET gets.
+     */
+    const char *answer;
+    size_t head_length;
+    size_t answer_length;
+    uint64_t body_length;
+    int fd;                 /* the body's source when it is not in memory, else -1 */
+    struct span validators; /* the Last-Modified and ETag fields, as a 304 repeats them */
+    struct span etag;       /* with its quotes */
+};
+
+/* What loading needs to know; fixed while a worker lives. */
+struct resource_source {
+    int root; /* descriptor of the root folder */
+    const struct mime_table *mime;
+    uint64_t memory_limit; /* larger files are not read but kept open */
+};
+
+/*
+ * Loads PATH (canonical, below the root). Returns 0 with *RESOURCE holding one reference of the
+ * caller's; EISDIR for a folder; EAGAIN when opening, EBUSY when reading would wait for a disk and
+ * OPENING or READING forbids it; or another errno. Any thread.
+ */
+int resource_load(const struct resource_source *source, const char *path, size_t length,
+                  enum files_effort opening, enum files_effort reading, uint64_t now_ns,
+                  struct resource **resource);
+
+/* Gives a reference back; CACHE is NULL where there is none. Any thread. */
+void resource_release(struct cache *cache, struct resource *resource);
+
+/* The cache's callback: nothing refers to the entry any more. */
+void resource_destroy(struct cache_entry *entry);
+
+/*
+ * Does the file at the resource's path still look as it did? Returns 0 for yes, ESTALE for no (or
+ * gone), EAGAIN when EFFORT forbids to find out. Any thread.
+ */
+int resource_check(const struct resource_source *source, const struct resource *resource,
+                   enum files_effort effort);
+
+#endif

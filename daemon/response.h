@@ -1,0 +1,53 @@
+/*
+ * Response heads: status line, Server, Date and Connection, the part that every answer begins with.
+ * The Date is written once a second for each thread (RFC 9110 section 6.6.1).
+ */
+#ifndef DAEMON_RESPONSE_H
+#define DAEMON_RESPONSE_H
+
+#include "common/span.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum http_status {
+#define HTTP_STATUS(code, name, reason) STATUS_##name = code,
+#include "common/http_status.def"
+#undef HTTP_STATUS
+};
+
+/* What the answer says about the connection (RFC 9112 section 9.3). */
+enum persistence {
+    PERSIST_DEFAULT,    /* HTTP/1.1, goes on: nothing is said */
+    PERSIST_KEEP_ALIVE, /* HTTP/1.0, goes on: "Connection: keep-alive" */
+    PERSIST_CLOSE,      /* "Connection: close" */
+    PERSIST_COUNT
+};
+
+enum { RESPONSE_PREFIX_MAX = 192, RESPONSE_BODY_MAX = 512 };
+
+/* One thread's prepared beginnings of "200 OK" answers. */
+struct response_prefixes {
+    int64_t second; /* that they were written for; 0 at first */
+    size_t length[PERSIST_COUNT];
+    char text[PERSIST_COUNT][RESPONSE_PREFIX_MAX];
+};
+
+/* Writes the date anew if SECOND (since 1970) is another one. The owning thread. */
+void response_prefixes_update(struct response_prefixes *prefixes, int64_t second);
+
+/*
+ * The beginning of an answer, up to and with the Connection field; other fields follow. Writes at
+ * most RESPONSE_PREFIX_MAX bytes to BUFFER and returns how many.
+ */
+size_t response_prefix(const struct response_prefixes *prefixes, int status,
+                       enum persistence persistence, char *buffer);
+
+/* "Not Found" for 404. */
+const char *response_reason(int status);
+
+/* The built-in page for an error: HTML into BUFFER (RESPONSE_BODY_MAX bytes); returns its length.
+ */
+size_t response_error_page(int status, char *buffer);
+
+#endif

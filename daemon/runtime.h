@@ -1,0 +1,33 @@
+/*
+ * What an instance has outside its processes: run directory, pid file, lock, and the names of
+ * socket and segment. The lock (flock on the pid file) is inherited by every child, so it is free
+ * only when the last process of an instance has gone, and with it the last listening socket. What a
+ * dead instance left is recognised by the lock, never by a pid. The master.
+ */
+#ifndef DAEMON_RUNTIME_H
+#define DAEMON_RUNTIME_H
+
+#include "daemon/config.h"
+
+struct runtime {
+    int lock_fd; /* the pid file, locked; -1: nothing is held */
+    char pid_path[INSTANCE_PATH_MAX];
+};
+
+/*
+ * Makes the run directory, takes the lock and removes what a dead predecessor left. Waits up to
+ * five seconds for the processes of a dead master to go; a master that answers on its control
+ * socket is refused at once. Returns 0, or -1 with WHY.
+ */
+int runtime_take(struct runtime *runtime, const struct config *config, char *why, size_t size);
+
+/* Writes this process's pid. */
+void runtime_write_pid(const struct runtime *runtime);
+
+/* Removes the pid file and lets go of the lock. */
+void runtime_release(struct runtime *runtime);
+
+/* Lets this process open as many descriptors as it may. Returns the limit. */
+unsigned long runtime_raise_descriptors(void);
+
+#endif

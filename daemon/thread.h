@@ -1,0 +1,161 @@
+/*
+ * A serving thread: an event base, its lanes, its connections and its block of shared memory. It
+ * does all of a request. Others reach it only through its mailbox.
+ *
+ * The struct is open to the rooms that a request passes through (connection, exchange, sending,
+ * account), which all run on this thread; nobody else touches it while the thread lives, except
+ * where a function says "any thread".
+ */
+#ifndef DAEMON_THREAD_H
+#define DAEMON_THREAD_H
+
+#include "common/segment.h"
+#include "daemon/cache_front.h"
+#include "daemon/config.h"
+#include "daemon/mailbox.h"
+#include "daemon/offload.h"
+#include "daemon/output.h"
+#include "daemon/resource.h"
+#include "daemon/response.h"
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <pthread.h>
+#include <sys/queue.h>
+
+struct connection;
+TAILQ_HEAD(connection_list, connection);
+
+/* What all threads of a worker share. Fixed while they live. */
+struct site {
+    const struct config *config;
+    const struct segment *segment;
+    uint32_t worker_slot;
+    struct resource_source source;
+    struct cache *cache; /* NULL: off */
+    struct offload *offload;
+    struct mailbox *main; /* the worker's main thread */
+    int doorbell;         /* eventfd: wakes the logger */
+};
+
+/* Letters to a serving thread. */
+enum thread_letter {
+    LETTER_CONNECTION, /* struct connection: adopt it */
+    LETTER_ARRIVAL,    /* struct arrival: a connection that is not one yet */
+    LETTER_LANE_ADD,   /* struct lane_letter: accept from this socket, which is the thread's now */
+    LETTER_LANE_DROP,  /* struct lane_letter, fd unused */
+    LETTER_MODE,       /* struct mode_letter */
+    LETTER_LOADED,     /* struct load_job: come back from an offload thread */
+    LETTER_WARMED,     /* struct warm_job: come back from an offload thread */
+};
+
+/* Letters to the worker's main thread. */
+enum main_letter {
+    LETTER_HANDED_OVER = 100, /* struct connection: the sender serves it no more */
+    LETTER_THREAD_ENDED,      /* struct serving_thread: join it */
+};
+
+/* A connection on its way in: a descriptor and what is known of it. */
+struct arrival {
+    struct letter letter;
+    int fd;
+    uint8_t address[LOG_ADDRESS_BYTES];
+    uint32_t requests;
+    uint32_t length;
+    char bytes[];
+};
+
+struct lane_letter {
+    struct letter letter;
+    uint32_t id;
+    int fd;
+};
+
+enum thread_mode {
+    THREAD_SERVING,
+    THREAD_LEAVING,  /* gives every connection to the main thread, for its siblings */
+    THREAD_DRAINING, /* gives those between two requests, for another worker; finishes the others */
+    THREAD_STOPPING, /* finishes the requests under way, closes the rest */
+};
+
+struct mode_letter {
+    struct letter letter;
+    enum thread_mode mode;
+};
+
+enum deadline {
+    DEADLINE_KEEPALIVE, /* between two requests */
+    DEADLINE_HEADER,    /* a request head is coming in */
+    DEADLINE_SEND,      /* the client takes an answer */
+    DEADLINE_LINGER,    /* closing: waits for the client to see the last answer */
+    DEADLINE_NONE,      /* a job is out, or the log is full */
+    DEADLINE_COUNT
+};
+
+enum { THREAD_INPUT_BYTES = 64 * 1024 };
+
+struct lane;
+
+struct serving_thread {
+    struct letter ended; /* to the main thread, at the end */
+    pthread_t id;
+    const struct site *site;
+    uint32_t index; /* among the worker's threads */
+    uint32_t slot;  /* in the segment */
+    enum thread_mode mode;
+    uint64_t mode_since_ns;
+
+    struct event_base *base;
+    struct mailbox mailbox;
+    struct event *mail, *tick, *log_retry;
+    LIST_HEAD(, lane) lanes;
+    struct cache_front *front; /* NULL: cache off */
+
+    /* Published: its own block in the segment. */
+    struct segment_activity *activity;
+    _Atomic uint64_t *metrics;
+    struct histogram *latency; /* by outcome */
+    struct log_ring *ring;     /* NULL: access log off */
+    bool doorbell_rung;        /* the ring was over half full, and the logger knows */
+    uint64_t ring_reserved;    /* words promised to answers that are still being sent */
+
+    /* The turn of the loop: one reading of the clock for all that one wake-up brings. */
+    uint64_t turn_ns;        /* monotonic; 0: not read in this turn */
+    uint64_t wall_offset_ns; /* wall clock minus monotonic clock, renewed every second */
+    struct response_prefixes prefixes;
+
+    struct connection_list connections[DEADLINE_COUNT]; /* each connection is in one */
+    bool log_full; /* some connections wait in DEADLINE_NONE for room in the ring */
+    uint32_t jobs_out;
+
+    struct output output;
+    char input[THREAD_INPUT_BYTES];
+};
+
+/* Makes a thread for SLOT; it serves once thread_start() succeeded. NULL with errno. The main
+ * thread. */
+struct serving_thread *thread_new(const struct site *site, uint32_t index, uint32_t slot);
+int thread_start(struct serving_thread *thread);
+
+/* After LETTER_THREAD_ENDED (or when it was never started): joins and frees. The main thread. */
+void thread_free(struct serving_thread *thread, bool started);
+
+/* Tells the thread to change its mode. The main thread. Returns 0 or -1 (out of memory). */
+int thread_tell_mode(struct serving_thread *thread, enum thread_mode mode);
+
+/* Gives it a lane (FD becomes the thread's) or takes one away. The main thread. 0 or -1. */
+int thread_tell_lane(struct serving_thread *thread, enum thread_letter kind, uint32_t id, int fd);
+
+/* Connections open and on their way in. Any thread. */
+uint64_t thread_load(const struct serving_thread *thread);
+
+/* To be called first in every callback: reads the clock once a turn. */
+uint64_t thread_turn(struct serving_thread *thread);
+
+/* The same moment on the wall clock. */
+static inline uint64_t thread_wall_ns(const struct serving_thread *thread)
+{
+    return thread->turn_ns + thread->wall_offset_ns;
+}
+
+#endif

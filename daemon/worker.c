@@ -1,0 +1,572 @@
+#include "daemon/worker.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/segment_writer.h"
+#include "daemon/cache.h"
+#include "daemon/channel.h"
+#include "daemon/connection.h"
+#include "daemon/events.h"
+#include "daemon/messages.h"
+#include "daemon/thread.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NOBODY = UINT32_MAX };
+
+/* A lane that the worker holds, and which of its threads accepts from it. */
+struct held_lane {
+    uint32_t id, row;
+    int fd; /* the worker's own; the thread has a duplicate */
+    uint32_t thread;
+};
+
+struct worker {
+    struct site site;
+    struct segment_worker *block;
+    struct event_base *base;
+    struct event *mail, *heartbeat, *retry;
+    struct mailbox mailbox; /* the main thread's */
+    struct channel *commands, *connections;
+
+    struct serving_thread **serving; /* serving[0 .. count) */
+    uint32_t count, room;
+    uint32_t ending; /* threads that were told to go and have not ended yet */
+
+    struct held_lane *lanes; /* by id, so rows stand together */
+    uint32_t lane_count, lane_room;
+
+    struct arrival *held; /* a connection that no mailbox had room for: reading stopped */
+    bool leaving;         /* connections go back to the master */
+    bool stopping;        /* no connection comes or goes: finish and end */
+};
+
+/* Threads */
+
+static uint32_t threads_alive(const struct worker *worker)
+{
+    return worker->count + worker->ending;
+}
+
+static void publish_threads(struct worker *worker)
+{
+    atomic_store_explicit(&worker->block->threads_actual, threads_alive(worker),
+                          memory_order_relaxed);
+}
+
+/* Tells the master, once nothing is on its way any more. */
+static void report_threads(struct worker *worker)
+{
+    struct message_threads_are report = {worker->count};
+
+    publish_threads(worker);
+    if (worker->ending == 0 && !worker->leaving && !worker->stopping)
+        channel_send(worker->commands, MESSAGE_THREADS_ARE, &report, sizeof(report), -1, false);
+}
+
+static struct serving_thread *least_loaded(const struct worker *worker)
+{
+    struct serving_thread *best = NULL;
+    uint64_t best_load = UINT64_MAX;
+
+    for (uint32_t i = 0; i < worker->count; i++) {
+        uint64_t load = thread_load(worker->serving[i]);
+
+        if (load < best_load) {
+            best = worker->serving[i];
+            best_load = load;
+        }
+    }
+    return best;
+}
+
+static bool start_thread(struct worker *worker, uint32_t slot)
+{
+    struct serving_thread *thread = thread_new(&worker->site, worker->count, slot);
+
+    if (thread == NULL || thread_start(thread) != 0) {
+        event_log(LEVEL_ERROR, "cannot start serving thread %u: %s", worker->count,
+                  strerror(errno));
+        if (thread != NULL)
+            thread_free(thread, false);
+        return false;
+    }
+    worker->serving[worker->count++] = thread;
+    return true;
+}
+
+static void send_threads_away(struct worker *worker, uint32_t keep, enum thread_mode mode)
+{
+    while (worker->count > keep) {
+        struct serving_thread *thread = worker->serving[--worker->count];
+
+        if (thread_tell_mode(thread, mode) != 0)
+            event_log(LEVEL_ERROR, "cannot tell a thread to leave: out of memory");
+        worker->ending++;
+    }
+}
+
+/* Lanes: those of the i-th row belong to thread i modulo their number. */
+
+static void deal_lane(struct worker *worker, struct held_lane *lane, uint32_t thread)
+{
+    int copy;
+
+    if (lane->thread == thread)
+        return;
+    if (lane->thread < worker->count)
+        thread_tell_lane(worker->serving[lane->thread], LETTER_LANE_DROP, lane->id, -1);
+    lane->thread = NOBODY;
+    copy = fcntl(lane->fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0 || thread_tell_lane(worker->serving[thread], LETTER_LANE_ADD, lane->id, copy) != 0)
+        event_log(LEVEL_ERROR, "cannot give a listening socket to a thread: %s", strerror(errno));
+    else
+        lane->thread = thread;
+}
+
+static void deal_lanes(struct worker *worker)
+{
+    uint32_t rank = 0; /* of the row among the rows that we hold */
+
+    for (uint32_t i = 0; i < worker->lane_count && worker->count > 0; i++) {
+        if (i > 0 && worker->lanes[i].row != worker->lanes[i - 1].row)
+            rank++;
+        deal_lane(worker, &worker->lanes[i], rank % worker->count);
+    }
+}
+
+static bool make_lane_room(struct worker *worker)
+{
+    uint32_t room = worker->lane_room == 0 ? 16 : worker->lane_room * 2;
+    struct held_lane *lanes;
+
+    if (worker->lane_count < worker->lane_room)
+        return true;
+    lanes = realloc(worker->lanes, room * sizeof(*lanes));
+    if (lanes == NULL)
+        return false;
+    worker->lanes = lanes;
+    worker->lane_room = room;
+    return true;
+}
+
+static void add_lane(struct worker *worker, const struct message_lane *lane, int fd)
+{
+    uint32_t at = worker->lane_count;
+
+    if (!make_lane_room(worker)) {
+        event_log(LEVEL_ERROR, "cannot take a listening socket: out of memory");
+        close(fd);
+        return;
+    }
+    while (at > 0 && worker->lanes[at - 1].id > lane->id)
+        at--;
+    memmove(&worker->lanes[at + 1], &worker->lanes[at],
+            (worker->lane_count - at) * sizeof(struct held_lane));
+    worker->lanes[at] =
+        (struct held_lane){.id = lane->id, .row = lane->row, .fd = fd, .thread = NOBODY};
+    worker->lane_count++;
+    deal_lanes(worker);
+}
+
+static void drop_lane(struct worker *worker, uint32_t id)
+{
+    for (uint32_t i = 0; i < worker->lane_count; i++) {
+        struct held_lane *lane = &worker->lanes[i];
+
+        if (lane->id != id)
+            continue;
+        if (lane->thread < worker->count)
+            thread_tell_lane(worker->serving[lane->thread], LETTER_LANE_DROP, id, -1);
+        close(lane->fd);
+        worker->lane_count--;
+        memmove(lane, lane + 1, (worker->lane_count - i) * sizeof(*lane));
+        deal_lanes(worker);
+        return;
+    }
+}
+
+static void drop_all_lanes(struct worker *worker)
+{
+    while (worker->lane_count > 0)
+        close(
+            worker->lanes[--worker->lane_count].fd); /* the threads drop their own by their mode */
+}
+
+static void set_threads(struct worker *worker, const struct message_threads *wanted)
+{
+    uint32_t before = worker->count;
+
+    send_threads_away(worker, wanted->count, THREAD_LEAVING);
+    while (worker->count < wanted->count && worker->count < worker->room &&
+           start_thread(worker, wanted->slot[worker->count]))
+        continue;
+    for (uint32_t i = 0; i < worker->lane_count; i++)
+        if (worker->lanes[i].thread >= worker->count)
+            worker->lanes[i].thread = NOBODY; /* its holder drops it by its mode */
+    deal_lanes(worker);
+    if (before != 0 && before != worker->count)
+        event_log(LEVEL_INFO, "worker slot %u: %u serving threads instead of %u",
+                  worker->site.worker_slot, worker->count, before);
+    report_threads(worker);
+}
+
+/* Connections */
+
+static bool offer_to_threads(struct worker *worker, struct arrival *arrival)
+{
+    struct serving_thread *best = least_loaded(worker);
+
+    if (best != NULL && mailbox_offer(&best->mailbox, &arrival->letter, LETTER_ARRIVAL))
+        return true;
+    for (uint32_t i = 0; i < worker->count; i++)
+        if (mailbox_offer(&worker->serving[i]->mailbox, &arrival->letter, LETTER_ARRIVAL))
+            return true;
+    return false;
+}
+
+static void give_back(struct worker *worker, struct arrival *arrival)
+{
+    struct {
+        struct message_connection head;
+        char bytes[PASSED_BYTES_MAX];
+    } message;
+    size_t length = sizeof(message.head) + arrival->length;
+
+    message.head.requests = arrival->requests;
+    message.head.length = arrival->length;
+    memcpy(message.head.address, arrival->address, sizeof(message.head.address));
+    memcpy(message.bytes, arrival->bytes, arrival->length);
+    if (channel_send(worker->connections, MESSAGE_CONNECTION, &message, length, arrival->fd,
+                     true) != 0) {
+        event_log(LEVEL_ERROR, "a connection was lost on its way to the master: %s",
+                  strerror(errno));
+        close(arrival->fd);
+    }
+    free(arrival);
+}
+
+static void hold(struct worker *worker, struct arrival *arrival)
+{
+    static const struct timeval soon = {.tv_usec = 2000};
+
+    worker->held = arrival;
+    channel_set_reading(worker->connections, false);
+    event_add(worker->retry, &soon);
+}
+
+static void place_arrival(struct worker *worker, struct arrival *arrival)
+{
+    if (worker->leaving)
+        give_back(worker, arrival);
+    else if (!offer_to_threads(worker, arrival))
+        hold(worker, arrival);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *argument)
+{
+    struct worker *worker = argument;
+    struct arrival *arrival = worker->held;
+
+    (void)fd, (void)what;
+    worker->held = NULL;
+    channel_set_reading(worker->connections, true);
+    place_arrival(worker, arrival);
+}
+
+static void take_connection(struct worker *worker, const struct message_connection *message, int fd)
+{
+    struct arrival *arrival;
+
+    if (fd < 0)
+        return; /* the channel has said why */
+    arrival = malloc(sizeof(*arrival) + message->length);
+    if (arrival == NULL) {
+        close(fd);
+        return;
+    }
+    arrival->fd = fd;
+    arrival->requests = message->requests;
+    arrival->length = message->length;
+    memcpy(arrival->address, message->address, sizeof(arrival->address));
+    memcpy(arrival->bytes, message->bytes, message->length);
+    metric_add(worker->block->metrics, METRIC_connections_received, 1);
+    place_arrival(worker, arrival);
+}
+
+/* A thread of ours has let go of a connection: a sibling takes it, or another worker. */
+static void pass_on(struct worker *worker, struct connection *connection)
+{
+    struct serving_thread *sibling = least_loaded(worker);
+    struct arrival *arrival;
+
+    if (sibling != NULL) {
+        mailbox_post(&sibling->mailbox, &connection->letter, LETTER_CONNECTION);
+        return;
+    }
+    arrival = connection_to_arrival(connection, worker->site.cache);
+    if (arrival != NULL)
+        give_back(worker, arrival);
+}
+
+/* The end */
+
+static void end_if_done(struct worker *worker)
+{
+    if ((worker->leaving || worker->stopping) && threads_alive(worker) == 0 &&
+        channel_backlog(worker->connections) == 0)
+        event_base_loopbreak(worker->base);
+}
+
+static void leave(struct worker *worker)
+{
+    worker->leaving = true;
+    drop_all_lanes(worker);
+    send_threads_away(worker, 0, THREAD_DRAINING);
+    publish_threads(worker);
+    end_if_done(worker);
+}
+
+static void stop(struct worker *worker)
+{
+    worker->stopping = true;
+    drop_all_lanes(worker);
+    send_threads_away(worker, 0, THREAD_STOPPING);
+    publish_threads(worker);
+    end_if_done(worker);
+}
+
+/* Nobody would replace or stop us, and a new master waits for our sockets: go at once. */
+static void on_master_gone(void *argument)
+{
+    (void)argument;
+    event_log(LEVEL_WARN, "the master is gone: leaving");
+    _exit(EXIT_FAILURE);
+}
+
+/* Messages and letters */
+
+static void on_command(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    struct worker *worker = owner;
+    const struct message_offload *offload = data;
+    const struct message_lane *lane = data;
+
+    (void)length;
+    switch ((enum message_kind)kind) {
+    case MESSAGE_THREADS:
+        set_threads(worker, data);
+        return;
+    case MESSAGE_OFFLOAD:
+        offload_resize(worker->site.offload, offload->least, offload->most);
+        return;
+    case MESSAGE_LANE_ADD:
+        if (fd >= 0)
+            add_lane(worker, lane, fd);
+        return;
+    case MESSAGE_LANE_DROP:
+        drop_lane(worker, lane->id);
+        return;
+    case MESSAGE_LEAVE:
+    case MESSAGE_STOP:
+    case MESSAGE_THREADS_ARE:
+    case MESSAGE_CONNECTION:
+        break;
+    }
+    assert(!"a command that the master does not send here");
+}
+
+static void on_connection(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    struct worker *worker = owner;
+
+    (void)length; /* the message says it */
+    /* Leave and stop come this way so that they arrive behind the last connection. */
+    if (kind == MESSAGE_LEAVE)
+        leave(worker);
+    else if (kind == MESSAGE_STOP)
+        stop(worker);
+    else
+        take_connection(worker, data, fd);
+}
+
+static void on_drained(void *owner)
+{
+    end_if_done(owner);
+}
+
+static void read_letter(struct worker *worker, struct letter *letter)
+{
+    switch ((enum main_letter)letter->kind) {
+    case LETTER_HANDED_OVER:
+        pass_on(worker, CONTAINER_OF(letter, struct connection, letter));
+        break;
+    case LETTER_THREAD_ENDED:
+        thread_free(CONTAINER_OF(letter, struct serving_thread, ended), true);
+        worker->ending--;
+        report_threads(worker);
+        break;
+    }
+}
+
+static void on_mail(evutil_socket_t fd, short what, void *argument)
+{
+    struct worker *worker = argument;
+    struct letter *letter = mailbox_take(&worker->mailbox);
+
+    (void)fd, (void)what;
+    while (letter != NULL) {
+        struct letter *next = letter->next;
+
+        read_letter(worker, letter);
+        letter = next;
+    }
+    end_if_done(worker);
+}
+
+static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
+{
+    struct worker *worker = argument;
+
+    (void)fd, (void)what;
+    atomic_store_explicit(&worker->block->heartbeat_ns, clock_monotonic_ns(), memory_order_relaxed);
+}
+
+/* Making it */
+
+static int open_channels(struct worker *worker, const struct worker_setup *setup)
+{
+    const struct channel_owner commands = {on_command, on_master_gone, NULL, worker};
+    const struct channel_owner connections = {on_connection, on_master_gone, on_drained, worker};
+
+    worker->commands = channel_open(worker->base, setup->command_fd, &commands);
+    worker->connections = channel_open(worker->base, setup->connection_fd, &connections);
+    return worker->commands != NULL && worker->connections != NULL ? 0 : -1;
+}
+
+static int make_events(struct worker *worker)
+{
+    static const struct timeval second = {.tv_sec = 1};
+
+    worker->mail =
+        event_new(worker->base, worker->mailbox.eventfd, EV_READ | EV_PERSIST, on_mail, worker);
+    worker->heartbeat = event_new(worker->base, -1, EV_PERSIST, on_heartbeat, worker);
+    worker->retry = event_new(worker->base, -1, 0, on_retry, worker);
+    if (worker->mail == NULL || worker->heartbeat == NULL || worker->retry == NULL)
+        return -1;
+    on_heartbeat(-1, 0, worker);
+    return event_add(worker->mail, NULL) == 0 && event_add(worker->heartbeat, &second) == 0 ? 0
+                                                                                            : -1;
+}
+
+static int make_cache(struct worker *worker)
+{
+    const struct config *config = worker->site.config;
+    const struct cache_limits limits = {config->cache_size, config->cache_max_entries};
+    const struct cache_policy *policy =
+        config->cache_policy == POLICY_LRU ? &cache_policy_lru : &cache_policy_sieve;
+
+    if (!config->cache_enabled)
+        return 0;
+    worker->site.cache = cache_new(&limits, policy, resource_destroy, worker->site.segment,
+                                   worker->site.worker_slot);
+    return worker->site.cache != NULL ? 0 : -1;
+}
+
+static int make_site(struct worker *worker, const struct worker_setup *setup)
+{
+    const struct config *config = setup->config;
+    struct resource_source *source = &worker->site.source;
+
+    worker->site.config = config;
+    worker->site.segment = setup->segment;
+    worker->site.worker_slot = setup->slot;
+    worker->site.main = &worker->mailbox;
+    worker->site.doorbell = setup->doorbell;
+    source->memory_limit = config->cache_max_object;
+    source->mime = mime_table_new(config->mime_endings, config->mime_types, config->mime_count);
+    source->root = open(config->server_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (source->root < 0 || source->mime == NULL || make_cache(worker) != 0)
+        return -1;
+    worker->site.offload =
+        offload_start(config->workers_offload_queue, config->workers_offload_threads.least,
+                      config->workers_offload_threads.most, worker->block);
+    return worker->site.offload != NULL ? 0 : -1;
+}
+
+static int set_up(struct worker *worker, const struct worker_setup *setup)
+{
+    worker->block = segment_worker(setup->segment, setup->slot);
+    worker->site.source.root = worker->mailbox.eventfd = -1;
+    worker->room = segment_count(setup->segment, SEGMENT_THREADS);
+    worker->serving = calloc(worker->room, sizeof(struct serving_thread *));
+    worker->base = event_base_new();
+    if (worker->serving == NULL || worker->base == NULL ||
+        mailbox_open(&worker->mailbox, UINT32_MAX) != 0)
+        return -1;
+    return make_site(worker, setup) == 0 && make_events(worker) == 0 ? open_channels(worker, setup)
+                                                                     : -1;
+}
+
+static void free_event(struct event *event)
+{
+    if (event != NULL)
+        event_free(event);
+}
+
+/* All threads have ended, so nothing refers to cache entries any more. */
+static void tear_down(struct worker *worker)
+{
+    if (worker->site.offload != NULL)
+        offload_stop(worker->site.offload);
+    cache_free(worker->site.cache);
+    mime_table_free((struct mime_table *)(uintptr_t)worker->site.source.mime);
+    if (worker->site.source.root >= 0)
+        close(worker->site.source.root);
+    free_event(worker->mail);
+    free_event(worker->heartbeat);
+    free_event(worker->retry);
+    channel_close(worker->commands);
+    channel_close(worker->connections);
+    if (worker->mailbox.eventfd >= 0)
+        mailbox_close(&worker->mailbox);
+    if (worker->base != NULL)
+        event_base_free(worker->base);
+    free(worker->lanes);
+    free(worker->serving);
+    free(worker);
+}
+
+/* What the terminal or an operator sends to the group is the master's business. */
+static void ignore_signals(void)
+{
+    static const int ignored[] = {SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++)
+        signal(ignored[i], SIG_IGN);
+    signal(SIGTERM, SIG_DFL);
+}
+
+int worker_run(const struct worker_setup *setup)
+{
+    struct worker *worker = calloc(1, sizeof(*worker));
+
+    events_set_role(ROLE_WORKER);
+    ignore_signals();
+    if (worker == NULL)
+        return EXIT_FAILURE;
+    if (set_up(worker, setup) != 0) {
+        event_log(LEVEL_ERROR, "a worker cannot start: %s", strerror(errno));
+        tear_down(worker);
+        return EXIT_FAILURE;
+    }
+    event_base_dispatch(worker->base);
+    tear_down(worker);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,412 @@
+#include "common/macros.h"
+#include "common/segment_writer.h"
+#include "daemon/cache.h"
+#include "daemon/cache_front.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { ENTRIES = 64, THREADS = 4, WORKER = 0, KIB = 1024 };
+
+/* A cache over a real segment; every test has its own. */
+struct fixture {
+    struct segment segment;
+    struct cache *cache;
+};
+
+struct thing {
+    struct cache_entry entry;
+    char path[32];
+};
+
+static _Atomic int things_alive;
+
+static void destroy_thing(struct cache_entry *entry)
+{
+    atomic_fetch_sub(&things_alive, 1);
+    free(CONTAINER_OF(entry, struct thing, entry));
+}
+
+static struct thing *new_thing(const char *path, size_t bytes)
+{
+    struct thing *thing = calloc(1, sizeof(*thing));
+
+    assert_non_null(thing);
+    snprintf(thing->path, sizeof(thing->path), "%s", path);
+    cache_entry_init(&thing->entry, thing->path, strlen(thing->path), bytes, 1000);
+    atomic_fetch_add(&things_alive, 1);
+    return thing;
+}
+
+/* Inserts and lets go: the cache has the only reference. Returns whether it was stored. */
+static bool put(struct cache *cache, const char *path, size_t bytes)
+{
+    struct thing *thing = new_thing(path, bytes);
+    bool stored;
+
+    cache_insert(cache, &thing->entry);
+    stored = thing->entry.stored;
+    cache_release(cache, &thing->entry);
+    return stored;
+}
+
+static bool has(struct cache *cache, const char *path)
+{
+    struct cache_entry *entry = cache_find(cache, path, strlen(path));
+
+    if (entry != NULL)
+        cache_release(cache, entry);
+    return entry != NULL;
+}
+
+static uint64_t metric_of(const struct fixture *fixture, enum metric metric)
+{
+    return metric_get(segment_worker(&fixture->segment, WORKER)->metrics, metric);
+}
+
+static void open_fixture(struct fixture *fixture, uint64_t bytes, const struct cache_policy *policy)
+{
+    char name[64], why[256];
+    const struct segment_plan plan = {.name = name,
+                                      .socket_path = "",
+                                      .listening = "",
+                                      .max_workers = 1,
+                                      .max_threads = THREADS,
+                                      .cache_entries = ENTRIES,
+                                      .ring_bytes = 64 * KIB};
+    const struct cache_limits limits = {bytes, ENTRIES};
+
+    snprintf(name, sizeof(name), "test-cache-%d", getpid());
+    assert_int_equal(segment_create(&fixture->segment, &plan, why, sizeof(why)), 0);
+    assert_int_equal(segment_reserve_worker(&fixture->segment, WORKER), 0);
+    for (uint32_t i = 0; i < THREADS; i++)
+        assert_int_equal(segment_reserve_thread(&fixture->segment, i), 0);
+    fixture->cache = cache_new(&limits, policy, destroy_thing, &fixture->segment, WORKER);
+    assert_non_null(fixture->cache);
+}
+
+static void close_fixture(struct fixture *fixture)
+{
+    cache_free(fixture->cache);
+    segment_destroy(&fixture->segment);
+    assert_int_equal(atomic_load(&things_alive), 0);
+}
+
+static struct cache_front *new_front(struct fixture *fixture, uint32_t slot)
+{
+    struct cache_front *front =
+        cache_front_new(fixture->cache, ENTRIES, segment_hits_of(&fixture->segment, slot));
+
+    assert_non_null(front);
+    cache_add_reader(fixture->cache, slot);
+    return front;
+}
+
+static struct span span_of(const char *text)
+{
+    return (struct span){text, strlen(text)};
+}
+
+static void what_was_put_in_is_found_until_it_is_invalidated(void **state)
+{
+    struct fixture fixture;
+    struct cache_entry *entry;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
+    assert_false(has(fixture.cache, "/a"));
+    assert_true(put(fixture.cache, "/a", KIB));
+    entry = cache_find(fixture.cache, "/a", 2);
+    assert_non_null(entry);
+    assert_string_equal(entry->path, "/a");
+    cache_invalidate(fixture.cache, entry);
+    assert_true(entry->stale);
+    assert_false(has(fixture.cache, "/a"));
+    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), KIB); /* we still refer to it */
+    cache_release(fixture.cache, entry);
+    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 0);
+    assert_int_equal(metric_of(&fixture, METRIC_cache_invalidated), 1);
+    close_fixture(&fixture);
+}
+
+static void a_second_entry_for_a_path_replaces_the_first(void **state)
+{
+    struct fixture fixture;
+    struct thing *first, *second;
+    struct cache_entry *found;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
+    first = new_thing("/a", KIB);
+    second = new_thing("/a", 2 * KIB);
+    cache_insert(fixture.cache, &first->entry);
+    cache_insert(fixture.cache, &second->entry);
+    assert_true(first->entry.stale);
+    found = cache_find(fixture.cache, "/a", 2);
+    assert_ptr_equal(found, &second->entry);
+    assert_int_equal(metric_of(&fixture, METRIC_cache_entries), 1);
+    cache_release(fixture.cache, found);
+    cache_release(fixture.cache, &first->entry);
+    cache_release(fixture.cache, &second->entry);
+    close_fixture(&fixture);
+}
+
+static void bytes_are_bounded(void **state)
+{
+    struct fixture fixture;
+    char path[16];
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    assert_false(put(fixture.cache, "/huge", 65 * KIB));
+    for (int i = 0; i < 200; i++) {
+        snprintf(path, sizeof(path), "/%d", i);
+        assert_true(put(fixture.cache, path, 5 * KIB));
+        assert_in_range(metric_of(&fixture, METRIC_cache_bytes), 5 * KIB, 64 * KIB);
+    }
+    assert_true(has(fixture.cache, "/199"));
+    assert_false(has(fixture.cache, "/0"));
+    assert_int_equal(metric_of(&fixture, METRIC_cache_inserted),
+                     metric_of(&fixture, METRIC_cache_evicted) +
+                         metric_of(&fixture, METRIC_cache_entries));
+    close_fixture(&fixture);
+}
+
+static void entries_are_bounded(void **state)
+{
+    struct fixture fixture;
+    char path[16];
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
+    for (int i = 0; i < 3 * ENTRIES; i++) {
+        snprintf(path, sizeof(path), "/%d", i);
+        assert_true(put(fixture.cache, path, 100));
+        assert_in_range(metric_of(&fixture, METRIC_cache_entries), 1, ENTRIES);
+    }
+    assert_int_equal(metric_of(&fixture, METRIC_cache_entries), ENTRIES);
+    close_fixture(&fixture);
+}
+
+/* While somebody still sends evicted entries, new ones stay out rather than exceed the budget. */
+static void held_entries_count_until_they_are_released(void **state)
+{
+    struct fixture fixture;
+    struct cache_entry *held[6];
+    char path[16];
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    for (int i = 0; i < 6; i++) {
+        snprintf(path, sizeof(path), "/held%d", i);
+        put(fixture.cache, path, 10 * KIB);
+        held[i] = cache_find(fixture.cache, path, strlen(path));
+        assert_non_null(held[i]);
+    }
+    for (int i = 0; i < 20; i++) {
+        snprintf(path, sizeof(path), "/new%d", i);
+        put(fixture.cache, path, 10 * KIB);
+        assert_true(metric_of(&fixture, METRIC_cache_bytes) <= 64 * KIB);
+    }
+    for (int i = 0; i < 6; i++)
+        cache_release(fixture.cache, held[i]);
+    assert_true(put(fixture.cache, "/last", 10 * KIB));
+    close_fixture(&fixture);
+}
+
+static void hits_in_front_tables_protect_from_eviction(void **state)
+{
+    const struct cache_policy *const policies[] = {&cache_policy_sieve, &cache_policy_lru};
+
+    (void)state;
+    for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
+        struct fixture fixture;
+        struct cache_front *front;
+        struct cache_entry *hot;
+        char path[16];
+
+        open_fixture(&fixture, 1024 * KIB, policies[p]);
+        front = new_front(&fixture, 1);
+        put(fixture.cache, "/hot", KIB);
+        hot = cache_find(fixture.cache, "/hot", 4);
+        cache_front_store(front, SPAN("/hot?"), hot, 1);
+        cache_release(fixture.cache, hot);
+        for (int i = 0; i < 10 * ENTRIES; i++) {
+            snprintf(path, sizeof(path), "/%d", i);
+            put(fixture.cache, path, 100);
+            assert_non_null(cache_front_find(front, SPAN("/hot?"), (uint64_t)i + 2));
+        }
+        assert_true(has(fixture.cache, "/hot"));
+        assert_int_equal(segment_hits_of(&fixture.segment, 1)[hot->slot].hits, 10 * ENTRIES + 1);
+        cache_remove_reader(fixture.cache, 1);
+        cache_front_free(front);
+        close_fixture(&fixture);
+    }
+}
+
+static void a_front_table_drops_what_is_stale(void **state)
+{
+    struct fixture fixture;
+    struct cache_front *front;
+    struct cache_entry *entry;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
+    front = new_front(&fixture, 0);
+    put(fixture.cache, "/a", KIB);
+    put(fixture.cache, "/b", KIB);
+    for (const char *path = "/a"; path != NULL; path = path[1] == 'a' ? "/b" : NULL) {
+        entry = cache_find(fixture.cache, path, 2);
+        cache_front_store(front, span_of(path), entry, 1);
+        cache_invalidate(fixture.cache, entry);
+        cache_release(fixture.cache, entry);
+    }
+    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 2 * KIB);
+    assert_null(cache_front_find(front, SPAN("/a"), 2)); /* seen when it is asked for */
+    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), KIB);
+    cache_front_sweep(front); /* or when it is looked for */
+    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 0);
+    cache_remove_reader(fixture.cache, 0);
+    cache_front_free(front);
+    close_fixture(&fixture);
+}
+
+static void a_front_table_tells_targets_apart(void **state)
+{
+    struct fixture fixture;
+    struct cache_front *front;
+    char path[16];
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
+    front = new_front(&fixture, 0);
+    for (int i = 0; i < ENTRIES; i++) {
+        struct cache_entry *entry;
+
+        snprintf(path, sizeof(path), "/%d", i);
+        put(fixture.cache, path, 100);
+        entry = cache_find(fixture.cache, path, strlen(path));
+        cache_front_store(front, span_of(path), entry, 1);
+        cache_release(fixture.cache, entry);
+    }
+    for (int i = 0; i < ENTRIES; i++) {
+        struct cache_entry *entry;
+
+        snprintf(path, sizeof(path), "/%d", i);
+        entry = cache_front_find(front, span_of(path), 2);
+        if (entry != NULL) /* a full set may have dropped some */
+            assert_string_equal(entry->path, path);
+        path[strlen(path)] = 'x'; /* longer by a byte that belongs to nobody */
+    }
+    assert_null(cache_front_find(front, SPAN("/"), 2));
+    cache_remove_reader(fixture.cache, 0);
+    cache_front_free(front);
+    close_fixture(&fixture);
+}
+
+static void one_caller_claims_a_check(void **state)
+{
+    struct thing *thing = new_thing("/a", KIB);
+
+    (void)state;
+    assert_false(cache_claim_check(&thing->entry, 1500, 1000)); /* stored at 1000: young enough */
+    assert_true(cache_claim_check(&thing->entry, 2000, 1000));
+    assert_false(cache_claim_check(&thing->entry, 2000, 1000)); /* somebody is at it */
+    assert_true(cache_claim_check(&thing->entry, 3000, 1000));
+    destroy_thing(&thing->entry);
+}
+
+/* Threads that look up, insert, evict and invalidate at once: nothing is lost, nothing freed twice.
+ */
+struct racer {
+    struct fixture *fixture;
+    uint32_t slot;
+    pthread_t id;
+};
+
+static void race_once(struct racer *racer, struct cache_front *front, unsigned *random)
+{
+    struct cache *cache = racer->fixture->cache;
+    char path[16];
+    struct cache_entry *entry;
+
+    snprintf(path, sizeof(path), "/%d", rand_r(random) % (2 * ENTRIES));
+    entry = cache_front_find(front, span_of(path), 5);
+    if (entry != NULL)
+        return;
+    entry = cache_find(cache, path, strlen(path));
+    if (entry == NULL) {
+        struct thing *thing = new_thing(path, 700);
+
+        cache_insert(cache, &thing->entry);
+        entry = &thing->entry;
+    } else if (rand_r(random) % 16 == 0) {
+        cache_invalidate(cache, entry);
+    }
+    if (entry->stored)
+        cache_front_store(front, span_of(path), entry, 5);
+    cache_release(cache, entry);
+    if (cache_wants_sweep(cache))
+        cache_front_sweep(front);
+}
+
+static void *race(void *argument)
+{
+    struct racer *racer = argument;
+    struct cache_front *front = cache_front_new(
+        racer->fixture->cache, ENTRIES, segment_hits_of(&racer->fixture->segment, racer->slot));
+    unsigned random = racer->slot + 1;
+
+    cache_add_reader(racer->fixture->cache, racer->slot);
+    for (int i = 0; i < 20000; i++)
+        race_once(racer, front, &random);
+    cache_remove_reader(racer->fixture->cache, racer->slot);
+    cache_front_free(front);
+    return NULL;
+}
+
+static void threads_share_a_cache(void **state)
+{
+    struct fixture fixture;
+    struct racer racer[THREADS];
+
+    (void)state;
+    open_fixture(&fixture, 32 * KIB, &cache_policy_sieve);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        racer[i] = (struct racer){.fixture = &fixture, .slot = i};
+        assert_int_equal(pthread_create(&racer[i].id, NULL, race, &racer[i]), 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        pthread_join(racer[i].id, NULL);
+    assert_true(metric_of(&fixture, METRIC_cache_evicted) > 0);
+    assert_true(metric_of(&fixture, METRIC_cache_bytes) <= 32 * KIB);
+    close_fixture(&fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_put_in_is_found_until_it_is_invalidated),
+        cmocka_unit_test(a_second_entry_for_a_path_replaces_the_first),
+        cmocka_unit_test(bytes_are_bounded),
+        cmocka_unit_test(entries_are_bounded),
+        cmocka_unit_test(held_entries_count_until_they_are_released),
+        cmocka_unit_test(hits_in_front_tables_protect_from_eviction),
+        cmocka_unit_test(a_front_table_drops_what_is_stale),
+        cmocka_unit_test(a_front_table_tells_targets_apart),
+        cmocka_unit_test(one_caller_claims_a_check),
+        cmocka_unit_test(threads_share_a_cache),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

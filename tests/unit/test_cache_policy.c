@@ -1,0 +1,141 @@
+#include "common/macros.h"
+#include "daemon/cache_policy.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* A cache of letters: a trace is a string, hits mark, misses insert and evict. */
+struct letter_node {
+    struct policy_node policy;
+    char name;
+    bool hit, present;
+};
+
+struct letters {
+    struct letter_node node[26];
+    struct policy_list list;
+    const struct cache_policy *policy;
+    size_t room;
+    char evicted[64];
+    size_t evictions;
+};
+
+static bool take_hit(void *context, struct policy_node *node)
+{
+    struct letter_node *letter = CONTAINER_OF(node, struct letter_node, policy);
+    bool hit = letter->hit;
+
+    (void)context;
+    letter->hit = false;
+    return hit;
+}
+
+static void evict_one(struct letters *letters)
+{
+    struct policy_node *victim = letters->policy->victim(&letters->list, take_hit, letters);
+    struct letter_node *letter = CONTAINER_OF(victim, struct letter_node, policy);
+
+    policy_remove(&letters->list, victim);
+    letter->present = false;
+    letters->evicted[letters->evictions++] = letter->name;
+}
+
+static void access_letter(struct letters *letters, char name)
+{
+    struct letter_node *letter = &letters->node[name - 'A'];
+
+    if (letter->present) {
+        letter->hit = true;
+        return;
+    }
+    if (letters->list.count == letters->room)
+        evict_one(letters);
+    letter->name = name;
+    letter->present = true;
+    letter->hit = false;
+    policy_insert(&letters->list, &letter->policy);
+}
+
+static void check(const struct cache_policy *policy, size_t room, const char *trace,
+                  const char *evicted)
+{
+    struct letters letters = {.policy = policy, .room = room};
+
+    for (; *trace != '\0'; trace++)
+        access_letter(&letters, *trace);
+    assert_string_equal(letters.evicted, evicted);
+}
+
+static void sieve_evicts_what_was_not_hit(void **state)
+{
+    (void)state;
+    check(&cache_policy_sieve, 3, "ABCD", "A");    /* nothing hit: first in, first out */
+    check(&cache_policy_sieve, 3, "ABCAD", "B");   /* A was hit and is spared */
+    check(&cache_policy_sieve, 3, "ABCADE", "BC"); /* the hand stays where it was */
+    check(&cache_policy_sieve, 3, "ABCABCD", "A"); /* all hit: one round clears, the oldest goes */
+    check(&cache_policy_sieve, 3, "ABCAXAYAZ", "BCX"); /* a scan does not push the hot one out */
+    check(&cache_policy_sieve, 1, "AABBCC", "AB");     /* room for one */
+}
+
+static void lru_evicts_the_least_recently_used(void **state)
+{
+    (void)state;
+    check(&cache_policy_lru, 3, "ABCD", "A");
+    check(&cache_policy_lru, 3, "ABCAD", "B");
+    check(&cache_policy_lru, 3, "ABCADE", "BC");
+    check(&cache_policy_lru, 3, "ABCABD", "C");
+    check(&cache_policy_lru, 1, "AABBCC", "AB");
+}
+
+static void victims_of_an_empty_list_are_none(void **state)
+{
+    struct policy_list list = {0};
+
+    (void)state;
+    assert_null(cache_policy_sieve.victim(&list, take_hit, NULL));
+    assert_null(cache_policy_lru.victim(&list, take_hit, NULL));
+}
+
+static void removing_keeps_the_list_and_the_hand_whole(void **state)
+{
+    const struct cache_policy *const policies[] = {&cache_policy_sieve, &cache_policy_lru};
+
+    (void)state;
+    for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
+        struct letters letters = {.policy = policies[p], .room = 26};
+
+        for (char name = 'A'; name <= 'Z'; name++)
+            access_letter(&letters, name);
+        for (char name = 'A'; name <= 'Z'; name++) {
+            if (name % 3 == 0 && letters.node[name - 'A'].present) {
+                policy_remove(&letters.list, &letters.node[name - 'A'].policy);
+                letters.node[name - 'A'].present = false;
+            } else if (name % 3 == 1) {
+                evict_one(&letters);
+            }
+        }
+        while (letters.list.count > 0)
+            evict_one(&letters);
+        for (int i = 0; i < 26; i++)
+            assert_false(letters.node[i].present);
+        assert_null(letters.list.newest);
+        assert_null(letters.list.oldest);
+        assert_null(letters.list.hand);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sieve_evicts_what_was_not_hit),
+        cmocka_unit_test(lru_evicts_the_least_recently_used),
+        cmocka_unit_test(victims_of_an_empty_list_are_none),
+        cmocka_unit_test(removing_keeps_the_list_and_the_hand_whole),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
