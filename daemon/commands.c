@@ -9,6 +9,7 @@
 #include "common/nearest.h"
 #include "common/units.h"
 #include "daemon/events.h"
+#include "daemon/stopping.h"
 #include "daemon/supervisor.h"
 
 #include <inttypes.h>
@@ -136,7 +137,7 @@ static struct command_result command_help(const struct call *call)
 static struct command_result command_stop(const struct call *call)
 {
     event_log(LEVEL_INFO, "stop, by uid %u pid %d", call->uid, call->pid);
-    master_stop(call->master);
+    stopping_begin(call->master->stopping);
     return answer(json_pack("{s:b, s:b}", "ok", 1, "stopping", 1));
 }
 
@@ -156,7 +157,7 @@ static json_t *report_workers(struct master *master)
 
 static bool settled(struct master *master)
 {
-    return master->stopping || supervisor_settled(master->supervisor);
+    return stopping_is_under_way(master->stopping) || supervisor_settled(master->supervisor);
 }
 
 /* Makes WORKERS and THREADS the wanted numbers; answered when they are in force. */
@@ -166,7 +167,7 @@ static struct command_result resize(const struct call *call, uint32_t workers, u
     struct master *master = call->master;
     char why[256];
 
-    if (master->stopping)
+    if (stopping_is_under_way(master->stopping))
         return answer(command_refusal("the server is stopping"));
     if (supervisor_prepare(master->supervisor, workers, threads, why, sizeof(why)) != 0)
         return answer(command_refusal("%s", why));

@@ -7,6 +7,7 @@
 #include "daemon/exchange.h"
 #include "daemon/messages.h"
 #include "daemon/sending.h"
+#include "daemon/turn.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static void place(struct connection *connection, enum deadline deadline)
     connection->deadline_from_ns = thread->turn_ns;
 }
 
-void connection_wait(struct connection *connection, short what, enum deadline deadline)
+static void wait_for(struct connection *connection, short what, enum deadline deadline)
 {
     watch(connection, what);
     place(connection, deadline);
@@ -244,7 +245,7 @@ static void end_after_answer(struct connection *connection)
     }
     connection->lingering = true;
     keep_input(connection, NULL, 0);
-    connection_wait(connection, EV_READ, DEADLINE_LINGER);
+    wait_for(connection, EV_READ, DEADLINE_LINGER);
 }
 
 /* Nothing more to do with what was read: end, travel, or wait for the client. */
@@ -253,8 +254,8 @@ static void settle(struct connection *connection)
     if (connection->closing)
         end_after_answer(connection);
     else if (!obey_mode(connection))
-        connection_wait(connection, EV_READ,
-                        connection->input != NULL ? DEADLINE_HEADER : DEADLINE_KEEPALIVE);
+        wait_for(connection, EV_READ,
+                 connection->input != NULL ? DEADLINE_HEADER : DEADLINE_KEEPALIVE);
 }
 
 static void wait_for_log(struct connection *connection)
@@ -263,7 +264,7 @@ static void wait_for_log(struct connection *connection)
     struct serving_thread *thread = connection->thread;
 
     connection->log_blocked = true;
-    connection_wait(connection, 0, DEADLINE_NONE);
+    wait_for(connection, 0, DEADLINE_NONE);
     if (thread->log_full)
         return;
     thread->log_full = true;
@@ -286,6 +287,15 @@ void connections_unblock(struct serving_thread *thread)
         }
         connection = next;
     }
+}
+
+/* An answer is half sent. */
+static void wait_for_sending(struct connection *connection, enum sending_result why)
+{
+    if (why == SENDING_JOB)
+        wait_for(connection, 0, DEADLINE_NONE);
+    else
+        wait_for(connection, EV_WRITE, DEADLINE_SEND);
 }
 
 /* Serving */
@@ -348,17 +358,17 @@ static void serve(struct connection *connection, const char *data, size_t length
         connection->linger_wanted = true; /* it sends on behind its last request */
     if (used > 0 && connection->deadline == DEADLINE_HEADER)
         place(connection, DEADLINE_KEEPALIVE); /* the next head has its own time */
-    if (sent == SENDING_PENDING)
-        return;
-    if (progress == PROGRESS_JOB)
-        connection_wait(connection, 0, DEADLINE_NONE);
+    if (sent != SENDING_DONE)
+        wait_for_sending(connection, sent);
+    else if (progress == PROGRESS_JOB)
+        wait_for(connection, 0, DEADLINE_NONE);
     else if (progress == PROGRESS_LOG)
         wait_for_log(connection);
     else
         settle(connection);
 }
 
-void connection_sent(struct connection *connection)
+static void answer_sent(struct connection *connection)
 {
     if (!connection->closing && connection->input != NULL)
         serve(connection, connection->input->bytes, connection->input->length);
@@ -370,10 +380,14 @@ static void go_on_sending(struct connection *connection)
 {
     switch (sending_continue(connection)) {
     case SENDING_DONE:
-        connection_sent(connection);
+        answer_sent(connection);
         break;
-    case SENDING_PENDING:
+    case SENDING_BLOCKED:
+        wait_for_sending(connection, SENDING_BLOCKED);
         obey_mode(connection);
+        break;
+    case SENDING_JOB:
+        wait_for_sending(connection, SENDING_JOB);
         break;
     case SENDING_FAILED:
         connection_close(connection);
@@ -386,7 +400,7 @@ void connection_resume(struct connection *connection)
     if (connection->pending != NULL)
         go_on_sending(connection);
     else
-        connection_sent(connection);
+        answer_sent(connection);
 }
 
 /* Reading */
@@ -441,7 +455,7 @@ static void on_event(evutil_socket_t fd, short what, void *argument)
     struct connection *connection = argument;
 
     (void)fd;
-    thread_turn(connection->thread);
+    turn_begin(connection->thread);
     if (what & EV_WRITE)
         go_on_sending(connection);
     else if (connection->lingering)
@@ -459,7 +473,7 @@ void connection_adopt(struct serving_thread *thread, struct connection *connecti
     if (obey_mode(connection))
         return;
     if (connection->lingering)
-        connection_wait(connection, EV_READ, DEADLINE_LINGER);
+        wait_for(connection, EV_READ, DEADLINE_LINGER);
     else
         connection_resume(connection);
 }
@@ -521,12 +535,16 @@ static uint64_t patience_ns(const struct config *config, enum deadline deadline)
 static void refuse_slow_head(struct connection *connection)
 {
     struct request nothing = {.line = {"", 0}, .minor_version = 1};
+    enum sending_result sent;
 
     exchange_refuse(connection, &nothing, 408);
-    if (sending_flush(connection) == SENDING_DONE)
+    sent = sending_flush(connection);
+    if (sent == SENDING_DONE)
         settle(connection);
-    else if (connection->pending == NULL)
+    else if (sent == SENDING_FAILED)
         connection_close(connection);
+    else
+        wait_for_sending(connection, sent);
 }
 
 static void expire(struct connection *connection)

@@ -58,12 +58,6 @@ void connection_adopt(struct serving_thread *thread, struct connection *connecti
 /* Goes on after a job came back, or after the log ring has room again. */
 void connection_resume(struct connection *connection);
 
-/* The answer under way has left: go on with what was read meanwhile, or wait for more. */
-void connection_sent(struct connection *connection);
-
-/* Waits for WHAT (EV_READ, EV_WRITE, or 0 for nothing) under DEADLINE. */
-void connection_wait(struct connection *connection, short what, enum deadline deadline);
-
 /* Ends it. Not while a job is out. */
 void connection_close(struct connection *connection);
 

@@ -285,7 +285,7 @@ static int find_resource(struct exchange *exchange, const char *path, size_t len
     return load_now(exchange, path, length, found);
 }
 
-void exchange_loaded(struct load_job *job)
+struct connection *exchange_loaded(struct load_job *job)
 {
     struct connection *connection = job->connection;
     struct serving_thread *thread = connection->thread;
@@ -296,7 +296,7 @@ void exchange_loaded(struct load_job *job)
     connection->loaded = job;
     if (job->resource != NULL && thread->site->cache != NULL)
         cache_insert(thread->site->cache, &job->resource->entry);
-    connection_resume(connection);
+    return connection;
 }
 
 void exchange_forget(struct connection *connection, struct cache *cache)
@@ -528,6 +528,8 @@ static enum exchange_result conclude(struct exchange *exchange, enum exchange_re
 
     if (result == EXCHANGE_WAITING) {
         connection->began_ns = exchange->began_ns;
+        connection->closing = false; /* it is looked at again, and closes only when answered */
+        connection->closing = false; /* it is looked at again, and closes only when answered */
         return result;
     }
     connection->began_ns = 0;

@@ -32,8 +32,8 @@ enum exchange_result exchange_answer(struct connection *connection, const struct
 enum exchange_result exchange_refuse(struct connection *connection, const struct request *request,
                                      int status);
 
-/* The job is back: its connection takes what it brought. */
-void exchange_loaded(struct load_job *job);
+/* The job is back: the connection that is returned has what it brought, and can be resumed. */
+struct connection *exchange_loaded(struct load_job *job);
 
 /* Forgets what was brought for the request that is answered now. */
 void exchange_forget(struct connection *connection, struct cache *cache);

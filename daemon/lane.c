@@ -3,6 +3,7 @@
 #include "common/segment_writer.h"
 #include "daemon/connection.h"
 #include "daemon/events.h"
+#include "daemon/turn.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -56,7 +57,7 @@ static void on_readable(evutil_socket_t listener, short what, void *argument)
     struct serving_thread *thread = lane->thread;
 
     (void)what;
-    thread_turn(thread);
+    turn_begin(thread);
     segment_activity_state(thread->activity, THREAD_STATE_ACCEPT, thread->turn_ns);
     for (int i = 0; i < ACCEPTS_A_TURN; i++) {
         struct sockaddr_storage peer;

@@ -7,6 +7,7 @@
 #include "daemon/dispatch.h"
 #include "daemon/events.h"
 #include "daemon/history.h"
+#include "daemon/stopping.h"
 #include "daemon/supervisor.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { WHY = 512, LOGGER_GRACE_MS = 5000, KILL_GRACE_MS = 2000 };
+enum { WHY = 512 };
 
 static const int handled_signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGCHLD};
 
@@ -25,64 +26,12 @@ static const int handled_signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGCHLD};
 struct watch {
     struct master master; /* first */
     struct event *signal[ARRAY_LENGTH(handled_signals)];
-    struct event *second, *stop_deadline;
+    struct event *second;
 };
 
 static struct watch *watch_of(struct master *master)
 {
     return CONTAINER_OF(master, struct watch, master);
-}
-
-/* Stopping: workers, then the logger, then we. */
-
-static void arm(struct event *timer, uint64_t ms)
-{
-    const struct timeval when = {.tv_sec = (time_t)(ms / 1000),
-                                 .tv_usec = (suseconds_t)(ms % 1000) * 1000};
-
-    event_add(timer, &when);
-}
-
-static void stop_next(struct master *master)
-{
-    if (supervisor_alive(master->supervisor) > 0)
-        return;
-    if (supervisor_logger(master->supervisor) == 0) {
-        event_base_loopbreak(master->base);
-        return;
-    }
-    event_log(LEVEL_INFO, "stopped");
-    supervisor_stop_logger(master->supervisor);
-    arm(watch_of(master)->stop_deadline, LOGGER_GRACE_MS);
-}
-
-void master_stop(struct master *master)
-{
-    if (master->stopping) {
-        event_log(LEVEL_WARN, "stopping at once");
-        supervisor_kill_all(master->supervisor);
-        return;
-    }
-    master->stopping = true;
-    atomic_store(&segment_master(&master->segment)->stopping, 1);
-    event_log(LEVEL_INFO, "stopping: finishing the requests under way");
-    dispatch_stop_accepting(master->dispatch);
-    supervisor_stop_workers(master->supervisor);
-    arm(watch_of(master)->stop_deadline, master->config->workers_drain_timeout + KILL_GRACE_MS);
-    stop_next(master);
-}
-
-static void on_stop_deadline(evutil_socket_t fd, short what, void *argument)
-{
-    struct master *master = argument;
-
-    (void)fd, (void)what;
-    if (supervisor_alive(master->supervisor) > 0) {
-        event_log(LEVEL_WARN, "some workers did not end within drain_timeout: killing them");
-        supervisor_kill_all(master->supervisor);
-    } else if (supervisor_logger(master->supervisor) > 0) {
-        kill(supervisor_logger(master->supervisor), SIGKILL);
-    }
 }
 
 /* What changes are told to */
@@ -101,13 +50,22 @@ static void announce(struct master *master)
     fflush(stdout);
 }
 
-void master_changed(struct master *master)
+static void on_change(struct master *master)
 {
     if (!master->announced && supervisor_settled(master->supervisor))
         announce(master);
     control_changed(master->control);
-    if (master->stopping)
-        stop_next(master);
+    stopping_go_on(master->stopping);
+}
+
+static void on_room(struct master *master)
+{
+    dispatch_resume(master->dispatch);
+}
+
+static void on_returned(struct master *master, const void *message, size_t length, int fd)
+{
+    dispatch_returned(master->dispatch, message, length, fd);
 }
 
 static void on_second(evutil_socket_t fd, short what, void *argument)
@@ -127,7 +85,39 @@ static void on_signal(evutil_socket_t number, short what, void *argument)
     if (number == SIGCHLD)
         supervisor_reap(master->supervisor);
     else
-        master_stop(master);
+        stopping_begin(master->stopping);
+}
+
+/* Letting go */
+
+static void free_event(struct event *event)
+{
+    if (event != NULL)
+        event_free(event);
+}
+
+/* What the master alone has in its memory; a child does this first. */
+static void free_parts(struct watch *watch, bool remove)
+{
+    struct master *master = &watch->master;
+
+    stopping_free(master->stopping);
+    dispatch_free(master->dispatch);
+    control_close_all(master->control, remove);
+    supervisor_free(master->supervisor);
+    listeners_close(master->listeners);
+    history_free(master->history);
+    for (size_t i = 0; i < ARRAY_LENGTH(handled_signals); i++)
+        free_event(watch->signal[i]);
+    free_event(watch->second);
+    if (master->base != NULL)
+        event_base_free(master->base);
+    master->base = NULL;
+}
+
+static void forget(struct master *master)
+{
+    free_parts(watch_of(master), false);
 }
 
 /* Starting, step by step */
@@ -206,14 +196,16 @@ static int take_place(struct master *master)
 
 static int make_parts(struct master *master)
 {
+    static const struct supervisor_owner owner = {on_change, on_room, on_returned, forget};
     char why[WHY];
 
     master->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     master->history = history_new(&master->segment);
-    master->supervisor = supervisor_new(master);
+    master->supervisor = supervisor_new(master, &owner);
     master->dispatch = dispatch_new(master);
+    master->stopping = stopping_new(master);
     if (master->doorbell < 0 || master->history == NULL || master->supervisor == NULL ||
-        master->dispatch == NULL)
+        master->dispatch == NULL || master->stopping == NULL)
         return fail("out of memory");
     if (supervisor_prepare(master->supervisor, master->workers_wanted, master->threads_wanted, why,
                            sizeof(why)) != 0)
@@ -232,8 +224,7 @@ static int make_events(struct watch *watch)
             return -1;
     }
     watch->second = event_new(master->base, -1, EV_PERSIST, on_second, master);
-    watch->stop_deadline = event_new(master->base, -1, 0, on_stop_deadline, master);
-    if (watch->second == NULL || watch->stop_deadline == NULL)
+    if (watch->second == NULL)
         return -1;
     return event_add(watch->second, &second);
 }
@@ -265,38 +256,7 @@ static int start(struct watch *watch)
     return 0;
 }
 
-/* Ending */
-
-static void free_event(struct event *event)
-{
-    if (event != NULL)
-        event_free(event);
-}
-
-/* What the master alone has in its memory; a child does this first. */
-static void free_parts(struct watch *watch, bool remove)
-{
-    struct master *master = &watch->master;
-
-    dispatch_free(master->dispatch);
-    control_close_all(master->control, remove);
-    supervisor_free(master->supervisor);
-    listeners_close(master->listeners);
-    history_free(master->history);
-    for (size_t i = 0; i < ARRAY_LENGTH(handled_signals); i++)
-        free_event(watch->signal[i]);
-    free_event(watch->second);
-    free_event(watch->stop_deadline);
-    if (master->base != NULL)
-        event_base_free(master->base);
-    master->base = NULL;
-}
-
-void master_forget(struct master *master)
-{
-    free_parts(watch_of(master), false);
-}
-
+/* Ending: what others see goes, then the lock. */
 static void end(struct watch *watch)
 {
     struct master *master = &watch->master;

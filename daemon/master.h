@@ -7,6 +7,7 @@
  *   dispatch     connections on their way to a worker              (dispatch.h)
  *   control      the socket and its commands                       (control.h, commands.c)
  *   history      a sample a second                                 (history.h)
+ *   stopping     workers, then the logger, then the master         (stopping.h)
  */
 #ifndef DAEMON_MASTER_H
 #define DAEMON_MASTER_H
@@ -22,6 +23,7 @@ struct supervisor;
 struct dispatch;
 struct control;
 struct history;
+struct stopping;
 
 struct master {
     const struct config *config;
@@ -33,24 +35,15 @@ struct master {
     struct dispatch *dispatch;
     struct control *control;
     struct history *history;
+    struct stopping *stopping;
     int doorbell; /* eventfd: wakes the logger */
     struct config_range offload_wanted;
     uint32_t workers_wanted;
     uint32_t threads_wanted; /* in each worker */
-    bool stopping;
-    bool announced; /* the first time that all was in force has been told */
+    bool announced;          /* the first time that all was in force has been told */
 };
 
 /* Runs the server until it is stopped. Returns the exit status; also in a forked child. */
 int master_run(const struct config *config);
-
-/* Begins a graceful stop; the second time, ends at once. */
-void master_stop(struct master *master);
-
-/* Something has changed: answers waiting commands, goes on with a stop. */
-void master_changed(struct master *master);
-
-/* In a forked child: closes and frees what is the master's alone. */
-void master_forget(struct master *master);
 
 #endif

@@ -239,7 +239,6 @@ static ssize_t send_window(struct connection *connection, struct pending *pendin
     if (sent < 0)
         return blocked_or_failed();
     if (sent == 0) { /* the file has shrunk: the promised length can't be kept */
-        metric_add(connection->thread->metrics, METRIC_responses_cut_short, 1);
         errno = EIO;
         return -1;
     }
@@ -302,14 +301,10 @@ enum sending_result sending_continue(struct connection *connection)
         finish_pending(connection, thread->site->cache, true);
         return SENDING_DONE;
     }
-    if (connection->job_out)
-        connection_wait(connection, 0, DEADLINE_NONE);
-    else
-        connection_wait(connection, EV_WRITE, DEADLINE_SEND);
-    return SENDING_PENDING;
+    return connection->job_out ? SENDING_JOB : SENDING_BLOCKED;
 }
 
-void sending_warmed(struct warm_job *job)
+struct connection *sending_warmed(struct warm_job *job)
 {
     struct connection *connection = job->connection;
 
@@ -317,7 +312,7 @@ void sending_warmed(struct warm_job *job)
     connection->job_out = false;
     connection->pending->warm_until = job->offset + job->length;
     free(job);
-    connection_resume(connection);
+    return connection;
 }
 
 void sending_abandon(struct connection *connection, struct cache *cache, bool log)
@@ -328,6 +323,8 @@ void sending_abandon(struct connection *connection, struct cache *cache, bool lo
         account_correct(pending->record, 0);
     else
         account_correct(pending->record, pending->body_total - pending->body_left);
+    if (log)
+        metric_add(connection->thread->metrics, METRIC_responses_cut_short, 1);
     finish_pending(connection, cache, log);
 }
 

@@ -14,7 +14,8 @@ enum { SENDING_WINDOW = 512 * 1024 }; /* bytes of a file sent in one turn of the
 
 enum sending_result {
     SENDING_DONE,    /* all is sent and accounted for; the output is empty */
-    SENDING_PENDING, /* connection->pending holds the rest and waits for the client or a job */
+    SENDING_BLOCKED, /* connection->pending holds the rest: go on when the client takes more */
+    SENDING_JOB,     /* the same, when the offload thread that was asked is done */
     SENDING_FAILED,  /* the client is gone: close the connection */
 };
 
@@ -31,8 +32,8 @@ enum sending_result sending_flush(struct connection *connection);
 /* Goes on with the pending answer. */
 enum sending_result sending_continue(struct connection *connection);
 
-/* The job is back: the window it fetched can be sent. */
-void sending_warmed(struct warm_job *job);
+/* The job is back: the window it fetched can be sent on the connection that is returned. */
+struct connection *sending_warmed(struct warm_job *job);
 
 /* The connection leaves its thread, or has come to a new one: its promises go with it. */
 void sending_moved(struct connection *connection, bool leaving);

@@ -3,11 +3,11 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/dispatch.h"
 #include "daemon/events.h"
 #include "daemon/listener.h"
-#include "daemon/logger.h"
+#include "daemon/logger_process.h"
 #include "daemon/messages.h"
+#include "daemon/slots.h"
 #include "daemon/worker.h"
 
 #include <assert.h>
@@ -17,23 +17,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A process that ends sooner than this after its start counts as a failure to start. */
-static const uint64_t STEADY_NS = 1 * NS_PER_S;
-static const uint64_t BACKOFF_FIRST_NS = 200 * NS_PER_MS;
-static const uint64_t BACKOFF_MOST_NS = 10 * NS_PER_S;
-
-/* When the next fork may be: at once, unless the last ones failed soon after their start. */
-struct backoff {
-    uint64_t not_before_ns;
-    uint64_t wait_ns;
-};
-
 struct supervisor {
     struct master *master;
+    struct supervisor_owner owner;
     uint32_t slots;
     struct worker_process *worker; /* [slots] */
     uint32_t *lane_owner;          /* by lane: worker slot, or SEGMENT_NO_WORKER */
@@ -41,10 +30,8 @@ struct supervisor {
     struct backoff backoff;
     struct event *retry; /* reconcile again when the back-off is over */
 
-    pid_t logger_pid; /* 0: none */
-    int logger_fd;    /* our end of its socketpair */
-    struct backoff logger_backoff;
-    bool logger_unwanted;
+    struct logger_process logger;
+    bool stopping; /* no worker is wanted any more */
 };
 
 enum worker_event {
@@ -77,138 +64,38 @@ static void set_state(struct supervisor *supervisor, struct worker_process *work
     atomic_store_explicit(&block->state, (uint32_t)state, memory_order_relaxed);
 }
 
-static uint32_t tenant_of(const struct supervisor *supervisor, uint32_t thread_slot)
-{
-    const struct segment_slot *slot =
-        segment_thread_slot(&supervisor->master->segment, thread_slot);
-
-    if (!segment_slot_reserved(slot))
-        return SEGMENT_NO_WORKER;
-    return atomic_load_explicit(&slot->worker, memory_order_relaxed);
-}
-
-static void let_slot(struct supervisor *supervisor, uint32_t thread_slot, uint32_t worker,
-                     uint32_t thread)
-{
-    struct segment_slot *slot = segment_thread_slot(&supervisor->master->segment, thread_slot);
-
-    atomic_store_explicit(&slot->thread, thread, memory_order_relaxed);
-    atomic_store_explicit(&slot->worker, worker, memory_order_relaxed);
-}
-
-/* Thread slots of WORKER from its thread FIRST on become free. */
-static void free_threads(struct supervisor *supervisor, const struct worker_process *worker,
-                         uint32_t first)
-{
-    const struct segment *segment = &supervisor->master->segment;
-
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
-        if (tenant_of(supervisor, i) == worker->slot &&
-            atomic_load_explicit(&segment_thread_slot(segment, i)->thread, memory_order_relaxed) >=
-                first)
-            let_slot(supervisor, i, SEGMENT_NO_WORKER, 0);
-}
-
-/* A dead worker's gauges: nobody else will ever set them to 0. */
-static void zero_gauges(_Atomic uint64_t *metrics)
-{
-    for (int i = 0; i < METRIC_COUNT; i++)
-        if (metric_table[i].kind == KIND_GAUGE)
-            metric_set(metrics, (enum metric)i, 0);
-}
-
-static void clear_cache_table(const struct segment *segment, uint32_t slot)
-{
-    struct segment_cache_entry *table = segment_cache(segment, slot);
-
-    for (uint32_t i = 0; i < segment->directory->cache_entries; i++)
-        if (atomic_load_explicit(&table[i].state, memory_order_relaxed) != CACHE_SLOT_FREE)
-            segment_cache_state(&table[i], CACHE_SLOT_FREE);
-}
-
-static void clear_blocks(struct supervisor *supervisor, const struct worker_process *worker)
-{
-    const struct segment *segment = &supervisor->master->segment;
-    struct segment_worker *block = block_of(supervisor, worker);
-    uint64_t now = clock_monotonic_ns();
-
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
-        if (tenant_of(supervisor, i) == worker->slot) {
-            zero_gauges(segment_thread(segment, i)->metrics);
-            segment_activity_clear(&segment_thread(segment, i)->activity, now);
-        }
-    zero_gauges(block->metrics);
-    for (uint32_t i = 0; i < SEGMENT_OFFLOAD_THREADS; i++)
-        segment_activity_clear(&block->offload[i], now);
-    atomic_store_explicit(&block->threads_actual, 0, memory_order_relaxed);
-    atomic_store_explicit(&block->offload_actual, 0, memory_order_relaxed);
-    clear_cache_table(segment, worker->slot);
-    free_threads(supervisor, worker, 0);
-}
-
 /* Threads */
 
-/* A free thread slot with its memory reserved, or SEGMENT_NO_WORKER when there is none left. */
-static uint32_t find_slot(struct supervisor *supervisor, int *failed)
-{
-    struct segment *segment = &supervisor->master->segment;
-
-    *failed = ENOBUFS;
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
-        if (tenant_of(supervisor, i) != SEGMENT_NO_WORKER)
-            continue;
-        *failed = segment_reserve_thread(segment, i);
-        return *failed == 0 ? i : SEGMENT_NO_WORKER;
-    }
-    return SEGMENT_NO_WORKER;
-}
-
 /*
- * The slots of the worker's threads in their order. Returns how many of COUNT could be had: while
- * others leave there may be too few for a moment; the next reconciliation asks again.
+ * While others leave there may be too few slots for a moment: the worker gets what there is, and the
+ * next reconciliation asks again.
  */
-static uint32_t gather_slots(struct supervisor *supervisor, struct worker_process *worker,
-                             uint32_t count, uint32_t *slots)
-{
-    const struct segment *segment = &supervisor->master->segment;
-    uint32_t had = worker->threads_actual;
-    int failed;
-
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
-        if (tenant_of(supervisor, i) == worker->slot)
-            slots[atomic_load_explicit(&segment_thread_slot(segment, i)->thread,
-                                       memory_order_relaxed)] = i;
-    for (; had < count; had++) {
-        slots[had] = find_slot(supervisor, &failed);
-        if (slots[had] == SEGMENT_NO_WORKER) {
-            event_log(failed == ENOBUFS ? LEVEL_DEBUG : LEVEL_ERROR,
-                      "no shared memory for another serving thread: %s", strerror(failed));
-            return had;
-        }
-        let_slot(supervisor, slots[had], worker->slot, had);
-    }
-    return count;
-}
-
 static void tell_threads(struct supervisor *supervisor, struct worker_process *worker)
 {
-    struct {
-        struct message_threads head;
-        uint32_t slot[1024]; /* max_threads' limit */
-    } message;
+    uint32_t room = sizeof(struct message_threads) / sizeof(uint32_t) +
+                    segment_count(&supervisor->master->segment, SEGMENT_THREADS);
     uint32_t wanted = supervisor->master->threads_wanted;
+    struct message_threads *message;
+    int failed;
 
     if (worker->resizing || worker->threads_sent == wanted)
         return;
-    message.head.count = gather_slots(supervisor, worker, wanted, message.slot);
-    if (message.head.count == worker->threads_sent)
+    message = calloc(room, sizeof(uint32_t));
+    if (message == NULL)
         return;
-    worker->threads_sent = message.head.count;
-    worker->resizing = true;
-    atomic_store_explicit(&block_of(supervisor, worker)->threads_wanted, wanted,
-                          memory_order_relaxed);
-    channel_send(worker->commands, MESSAGE_THREADS, &message,
-                 sizeof(message.head) + message.head.count * sizeof(uint32_t), -1, false);
+    message->count = slots_let(&supervisor->master->segment, worker->slot, worker->threads_actual,
+                               wanted, message->slot, &failed);
+    if (failed != 0 && failed != ENOBUFS)
+        event_log(LEVEL_ERROR, "no shared memory for another serving thread: %s", strerror(failed));
+    if (message->count != worker->threads_sent) {
+        worker->threads_sent = message->count;
+        worker->resizing = true;
+        atomic_store_explicit(&block_of(supervisor, worker)->threads_wanted, wanted,
+                              memory_order_relaxed);
+        channel_send(worker->commands, MESSAGE_THREADS, message,
+                     sizeof(*message) + message->count * sizeof(uint32_t), -1, false);
+    }
+    free(message);
 }
 
 static void tell_offload(struct supervisor *supervisor, struct worker_process *worker)
@@ -269,7 +156,7 @@ static void deal_lanes(struct supervisor *supervisor)
     uint32_t count = list_serving(supervisor, serving);
     uint32_t lanes = listeners_lanes(master->listeners);
 
-    if (master->config->workers_dispatch == DISPATCH_MASTER || count == 0 || master->stopping)
+    if (master->config->workers_dispatch == DISPATCH_MASTER || count == 0 || supervisor->stopping)
         return;
     if (!make_lane_room(supervisor, lanes)) {
         event_log(LEVEL_ERROR, "cannot deal the listening sockets: out of memory");
@@ -289,33 +176,17 @@ static void forget_lanes(struct supervisor *supervisor, uint32_t slot)
 
 /* Forking */
 
-static bool may_fork(const struct backoff *backoff)
-{
-    return clock_monotonic_ns() >= backoff->not_before_ns;
-}
-
-/* A process has ended that should not have: the next one waits if this one hardly lived. */
-static void count_failure(struct backoff *backoff, uint64_t lived_ns)
-{
-    if (lived_ns >= STEADY_NS) {
-        backoff->wait_ns = 0;
-        return;
-    }
-    backoff->wait_ns = backoff->wait_ns == 0 ? BACKOFF_FIRST_NS : 2 * backoff->wait_ns;
-    if (backoff->wait_ns > BACKOFF_MOST_NS)
-        backoff->wait_ns = BACKOFF_MOST_NS;
-    backoff->not_before_ns = clock_monotonic_ns() + backoff->wait_ns;
-}
-
 /*
  * In a child, first of all: it leaves the master's event base as it is there (without event_reinit
  * freeing would remove the master's registrations from the shared epoll) and closes what is not
  * its.
  */
-static void become_child(struct master *master)
+static void become_child(void *context)
 {
-    event_reinit(master->base);
-    master_forget(master);
+    struct supervisor *supervisor = context;
+
+    event_reinit(supervisor->master->base);
+    supervisor->owner.forget(supervisor->master);
 }
 
 static void on_message(void *owner, int kind, const void *data, size_t length, int fd);
@@ -351,7 +222,7 @@ static pid_t fork_worker(struct supervisor *supervisor, struct worker_process *w
         return pid;
     close(commands[0]);
     close(connections[0]);
-    become_child(master);
+    become_child(supervisor);
     exit(worker_run(&setup));
 }
 
@@ -400,7 +271,7 @@ static void start(struct supervisor *supervisor, struct worker_process *worker)
         failed = errno;
     if (failed != 0) {
         event_log(LEVEL_ERROR, "cannot start a worker: %s", strerror(failed));
-        count_failure(&supervisor->backoff, 0);
+        backoff_count(&supervisor->backoff, 0, clock_monotonic_ns());
         return;
     }
     worker->threads_sent = worker->threads_actual = 0;
@@ -418,7 +289,7 @@ static void start(struct supervisor *supervisor, struct worker_process *worker)
 static void resized(struct supervisor *supervisor, struct worker_process *worker)
 {
     worker->resizing = false;
-    free_threads(supervisor, worker, worker->threads_actual);
+    slots_take_back(&supervisor->master->segment, worker->slot, worker->threads_actual);
 }
 
 /* The first report: it serves, and takes its share of the lanes. */
@@ -429,7 +300,7 @@ static void serving(struct supervisor *supervisor, struct worker_process *worker
     event_log(LEVEL_INFO, "worker slot %u serves with %u threads (pid %d)", worker->slot,
               worker->threads_actual, worker->pid);
     deal_lanes(supervisor);
-    dispatch_resume(supervisor->master->dispatch);
+    supervisor->owner.room(supervisor->master);
 }
 
 /* Others take its lanes first; what is on its way to it comes before the word to leave. */
@@ -455,7 +326,7 @@ static void gone(struct supervisor *supervisor, struct worker_process *worker)
     channel_close(worker->commands);
     channel_close(worker->connections);
     worker->commands = worker->connections = NULL;
-    clear_blocks(supervisor, worker);
+    slots_clear(&supervisor->master->segment, worker->slot);
     forget_lanes(supervisor, worker->slot);
     worker->pid = 0;
     set_state(supervisor, worker, WORKER_NONE);
@@ -467,7 +338,7 @@ static void died(struct supervisor *supervisor, struct worker_process *worker)
         atomic_load_explicit(&block_of(supervisor, worker)->started_ns, memory_order_relaxed);
 
     metric_add(segment_master(&supervisor->master->segment)->metrics, METRIC_workers_died, 1);
-    count_failure(&supervisor->backoff, clock_wall_ns() - started);
+    backoff_count(&supervisor->backoff, clock_wall_ns() - started, clock_monotonic_ns());
     gone(supervisor, worker);
     deal_lanes(supervisor); /* the others adopt its lanes at once */
 }
@@ -499,14 +370,14 @@ static void on_message(void *owner, int kind, const void *data, size_t length, i
     const struct message_threads_are *report = data;
 
     if (kind == MESSAGE_CONNECTION) {
-        dispatch_returned(supervisor->master->dispatch, data, length, fd);
+        supervisor->owner.returned(supervisor->master, data, length, fd);
         return;
     }
     assert(kind == MESSAGE_THREADS_ARE);
     worker->threads_actual = report->count;
     happen(supervisor, worker, EVENT_REPORT);
     supervisor_reconcile(supervisor);
-    master_changed(supervisor->master);
+    supervisor->owner.changed(supervisor->master);
 }
 
 /* Its end closed: SIGCHLD tells the rest. */
@@ -519,65 +390,28 @@ static void on_drained(void *owner)
 {
     const struct worker_process *worker = owner;
 
-    dispatch_resume(worker->supervisor->master->dispatch);
+    worker->supervisor->owner.room(worker->supervisor->master);
 }
 
 /* The logger */
 
-static void become_logger(struct supervisor *supervisor, const int fds[2])
-{
-    struct master *master = supervisor->master;
-    struct logger_setup setup = {.config = master->config,
-                                 .segment = &master->segment,
-                                 .doorbell = master->doorbell,
-                                 .command_fd = fds[1]};
-
-    close(fds[0]);
-    become_child(master);
-    exit(logger_run(&setup));
-}
-
-static void set_logger(struct supervisor *supervisor, pid_t pid, int fd)
-{
-    supervisor->logger_pid = pid;
-    supervisor->logger_fd = fd;
-    atomic_store_explicit(&segment_logger(&supervisor->master->segment)->pid, pid,
-                          memory_order_relaxed);
-}
-
 static void start_logger(struct supervisor *supervisor)
 {
-    int fds[2];
-    pid_t pid;
+    struct master *master = supervisor->master;
+    struct logger_setup setup = {
+        .config = master->config, .segment = &master->segment, .doorbell = master->doorbell};
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
-        count_failure(&supervisor->logger_backoff, 0);
-        return;
-    }
-    fflush(NULL);
-    pid = fork();
-    if (pid == 0)
-        become_logger(supervisor, fds);
-    close(fds[1]);
-    if (pid > 0) {
-        set_logger(supervisor, pid, fds[0]);
-        return;
-    }
-    close(fds[0]);
-    event_log(LEVEL_ERROR, "cannot start the logger: %s", strerror(errno));
-    count_failure(&supervisor->logger_backoff, 0);
+    logger_process_start(&supervisor->logger, &setup, become_child, supervisor);
 }
 
 void supervisor_stop_logger(struct supervisor *supervisor)
 {
-    supervisor->logger_unwanted = true;
-    if (supervisor->logger_pid > 0 && send(supervisor->logger_fd, "s", 1, MSG_NOSIGNAL) != 1)
-        kill(supervisor->logger_pid, SIGKILL);
+    logger_process_stop(&supervisor->logger);
 }
 
 pid_t supervisor_logger(const struct supervisor *supervisor)
 {
-    return supervisor->logger_pid;
+    return supervisor->logger.pid;
 }
 
 /* Reaping */
@@ -589,16 +423,6 @@ static void describe_end(char *text, size_t size, int status)
                  strsignal(WTERMSIG(status)));
     else
         snprintf(text, size, "ended with status %d", WEXITSTATUS(status));
-}
-
-static void reap_logger(struct supervisor *supervisor, const char *how)
-{
-    close(supervisor->logger_fd);
-    set_logger(supervisor, 0, -1);
-    if (supervisor->logger_unwanted)
-        return;
-    event_log(LEVEL_ERROR, "the logger %s: starting another", how);
-    count_failure(&supervisor->logger_backoff, 0);
 }
 
 static void reap_worker(struct supervisor *supervisor, pid_t pid, const char *how)
@@ -627,13 +451,13 @@ void supervisor_reap(struct supervisor *supervisor)
         char how[96];
 
         describe_end(how, sizeof(how), status);
-        if (pid == supervisor->logger_pid)
-            reap_logger(supervisor, how);
+        if (pid == supervisor->logger.pid)
+            logger_process_ended(&supervisor->logger, &supervisor->master->segment, how);
         else
             reap_worker(supervisor, pid, how);
     }
     supervisor_reconcile(supervisor);
-    master_changed(supervisor->master);
+    supervisor->owner.changed(supervisor->master);
 }
 
 /* Wanted against actual */
@@ -665,39 +489,43 @@ static struct worker_process *highest_active(struct supervisor *supervisor)
     return NULL;
 }
 
+static bool some_missing(const struct supervisor *supervisor)
+{
+    return active(supervisor) < supervisor->master->workers_wanted;
+}
+
 static void start_missing(struct supervisor *supervisor)
 {
     struct worker_process *worker;
 
-    while (active(supervisor) < supervisor->master->workers_wanted &&
-           may_fork(&supervisor->backoff) && (worker = lowest_free(supervisor)) != NULL)
+    while (some_missing(supervisor) && backoff_over(&supervisor->backoff, clock_monotonic_ns()) &&
+           (worker = lowest_free(supervisor)) != NULL)
         happen(supervisor, worker, EVENT_START);
 }
 
 /* Looks again when the earlier of the two back-offs is over. */
 static void plan_retry(struct supervisor *supervisor)
 {
-    uint64_t now = clock_monotonic_ns(), wait = UINT64_MAX;
-    struct timeval when;
+    uint64_t now = clock_monotonic_ns(), when = UINT64_MAX, wait;
+    struct timeval delay;
 
-    if (active(supervisor) < supervisor->master->workers_wanted && !may_fork(&supervisor->backoff))
-        wait = supervisor->backoff.not_before_ns - now;
-    if (supervisor->logger_pid == 0 && !may_fork(&supervisor->logger_backoff) &&
-        supervisor->logger_backoff.not_before_ns - now < wait)
-        wait = supervisor->logger_backoff.not_before_ns - now;
-    if (wait == UINT64_MAX)
+    if (some_missing(supervisor) && !backoff_over(&supervisor->backoff, now))
+        when = supervisor->backoff.not_before_ns;
+    if (supervisor->logger.pid == 0 && !backoff_over(&supervisor->logger.backoff, now) &&
+        supervisor->logger.backoff.not_before_ns < when)
+        when = supervisor->logger.backoff.not_before_ns;
+    if (when == UINT64_MAX)
         return;
-    when = (struct timeval){.tv_sec = (time_t)(wait / NS_PER_S),
-                            .tv_usec = (suseconds_t)(wait % NS_PER_S / NS_PER_US) + 1000};
-    event_add(supervisor->retry, &when);
+    wait = when - now;
+    delay = (struct timeval){.tv_sec = (time_t)(wait / NS_PER_S),
+                             .tv_usec = (suseconds_t)(wait % NS_PER_S / NS_PER_US) + 1000};
+    event_add(supervisor->retry, &delay);
 }
 
 void supervisor_reconcile(struct supervisor *supervisor)
 {
-    if (supervisor->logger_pid == 0 && !supervisor->logger_unwanted &&
-        may_fork(&supervisor->logger_backoff))
-        start_logger(supervisor);
-    if (!supervisor->master->stopping) {
+    start_logger(supervisor);
+    if (!supervisor->stopping) {
         start_missing(supervisor);
         while (active(supervisor) > supervisor->master->workers_wanted)
             happen(supervisor, highest_active(supervisor), EVENT_LEAVE);
@@ -724,6 +552,7 @@ void supervisor_tell_offload(struct supervisor *supervisor)
 
 void supervisor_stop_workers(struct supervisor *supervisor)
 {
+    supervisor->stopping = true;
     for (uint32_t i = 0; i < supervisor->slots; i++)
         happen(supervisor, &supervisor->worker[i], EVENT_STOP);
 }
@@ -736,25 +565,6 @@ void supervisor_kill_all(struct supervisor *supervisor)
 }
 
 /* Before a change is promised */
-
-static int reserve_threads(struct segment *segment, uint32_t count)
-{
-    uint32_t reserved = 0;
-
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++)
-        reserved += segment_slot_reserved(segment_thread_slot(segment, i));
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS) && reserved < count; i++) {
-        int failed;
-
-        if (segment_slot_reserved(segment_thread_slot(segment, i)))
-            continue;
-        failed = segment_reserve_thread(segment, i);
-        if (failed != 0)
-            return failed;
-        reserved++;
-    }
-    return 0;
-}
 
 int supervisor_prepare(struct supervisor *supervisor, uint32_t count, uint32_t threads, char *why,
                        size_t size)
@@ -774,7 +584,7 @@ int supervisor_prepare(struct supervisor *supervisor, uint32_t count, uint32_t t
                  threads, room);
         return -1;
     }
-    failed = reserve_threads(&master->segment, count * threads);
+    failed = slots_reserve(&master->segment, count * threads);
     if (failed != 0) {
         snprintf(
             why, size,
@@ -845,14 +655,15 @@ struct worker_process *supervisor_worker(struct supervisor *supervisor, uint32_t
 
 /* Making and forgetting */
 
-struct supervisor *supervisor_new(struct master *master)
+struct supervisor *supervisor_new(struct master *master, const struct supervisor_owner *owner)
 {
     struct supervisor *supervisor = calloc(1, sizeof(*supervisor));
 
     if (supervisor == NULL)
         return NULL;
     supervisor->master = master;
-    supervisor->logger_fd = -1;
+    supervisor->owner = *owner;
+    supervisor->logger.fd = -1;
     supervisor->slots = segment_count(&master->segment, SEGMENT_WORKERS);
     supervisor->worker = calloc(supervisor->slots, sizeof(struct worker_process));
     supervisor->retry = event_new(master->base, -1, 0, on_retry, supervisor);
@@ -873,8 +684,8 @@ void supervisor_free(struct supervisor *supervisor)
         channel_close(supervisor->worker[i].commands);
         channel_close(supervisor->worker[i].connections);
     }
-    if (supervisor->logger_fd >= 0)
-        close(supervisor->logger_fd);
+    if (supervisor->logger.fd >= 0)
+        close(supervisor->logger.fd);
     if (supervisor->retry != NULL)
         event_free(supervisor->retry);
     free(supervisor->worker);

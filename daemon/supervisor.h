@@ -24,8 +24,17 @@ struct worker_process {
     uint64_t received_before;               /* its slot's connections_received when it started */
 };
 
+/* What the supervisor tells the master. */
+struct supervisor_owner {
+    void (*changed)(struct master *master); /* something is in force now, or has ended */
+    void (*room)(struct master *master);    /* some worker can take connections again */
+    /* A worker gave a connection back (struct message_connection); FD is the callee's. */
+    void (*returned)(struct master *master, const void *message, size_t length, int fd);
+    void (*forget)(struct master *master); /* in a forked child: free what is the master's alone */
+};
+
 /* NULL: out of memory. */
-struct supervisor *supervisor_new(struct master *master);
+struct supervisor *supervisor_new(struct master *master, const struct supervisor_owner *owner);
 
 /* Closes the channels and frees; processes are not ended by this. */
 void supervisor_free(struct supervisor *supervisor);

@@ -8,22 +8,13 @@
 #include "daemon/exchange.h"
 #include "daemon/lane.h"
 #include "daemon/sending.h"
+#include "daemon/turn.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-uint64_t thread_turn(struct serving_thread *thread)
-{
-    if (thread->turn_ns == 0) {
-        thread->turn_ns = clock_monotonic_ns();
-        metric_add(thread->metrics, METRIC_wakeups, 1);
-        response_prefixes_update(&thread->prefixes, (int64_t)(thread_wall_ns(thread) / NS_PER_S));
-    }
-    return thread->turn_ns;
-}
 
 uint64_t thread_load(const struct serving_thread *thread)
 {
@@ -51,10 +42,10 @@ static void read_letter(struct serving_thread *thread, struct letter *letter)
         connection_adopt_arrival(thread, CONTAINER_OF(letter, struct arrival, letter));
         return;
     case LETTER_LOADED:
-        exchange_loaded(CONTAINER_OF(letter, struct load_job, job.letter));
+        connection_resume(exchange_loaded(CONTAINER_OF(letter, struct load_job, job.letter)));
         return;
     case LETTER_WARMED:
-        sending_warmed(CONTAINER_OF(letter, struct warm_job, job.letter));
+        connection_resume(sending_warmed(CONTAINER_OF(letter, struct warm_job, job.letter)));
         return;
     case LETTER_LANE_ADD:
         if (lane_add(thread, CONTAINER_OF(letter, struct lane_letter, letter)->id,
@@ -77,7 +68,7 @@ static void on_mail(evutil_socket_t fd, short what, void *argument)
     struct letter *letter;
 
     (void)fd, (void)what;
-    thread_turn(thread);
+    turn_begin(thread);
     letter = mailbox_take(&thread->mailbox);
     while (letter != NULL) {
         struct letter *next = letter->next;
@@ -110,7 +101,7 @@ static void on_tick(evutil_socket_t fd, short what, void *argument)
     uint64_t drain_ns = thread->site->config->workers_drain_timeout * NS_PER_MS;
 
     (void)fd, (void)what;
-    thread_turn(thread);
+    turn_begin(thread);
     thread->wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
     connections_expire(thread);
     if (thread->front != NULL)
@@ -126,7 +117,7 @@ static void on_log_retry(evutil_socket_t fd, short what, void *argument)
     struct serving_thread *thread = argument;
 
     (void)fd, (void)what;
-    thread_turn(thread);
+    turn_begin(thread);
     connections_unblock(thread);
 }
 
@@ -162,6 +153,7 @@ static void *thread_main(void *argument)
 
     pthread_setname_np(pthread_self(), "serving");
     atomic_store_explicit(&thread->activity->tid, gettid(), memory_order_relaxed);
+    turn_begin(thread);
     while (!is_finished(thread)) {
         end_turn(thread);
         thread->turn_ns = 0;

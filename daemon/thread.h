@@ -149,13 +149,4 @@ int thread_tell_lane(struct serving_thread *thread, enum thread_letter kind, uin
 /* Connections open and on their way in. Any thread. */
 uint64_t thread_load(const struct serving_thread *thread);
 
-/* To be called first in every callback: reads the clock once a turn. */
-uint64_t thread_turn(struct serving_thread *thread);
-
-/* The same moment on the wall clock. */
-static inline uint64_t thread_wall_ns(const struct serving_thread *thread)
-{
-    return thread->turn_ns + thread->wall_offset_ns;
-}
-
 #endif

@@ -233,18 +233,17 @@ static bool offer_to_threads(struct worker *worker, struct arrival *arrival)
 
 static void give_back(struct worker *worker, struct arrival *arrival)
 {
-    struct {
-        struct message_connection head;
-        char bytes[PASSED_BYTES_MAX];
-    } message;
-    size_t length = sizeof(message.head) + arrival->length;
+    _Alignas(struct message_connection) char
+        buffer[sizeof(struct message_connection) + PASSED_BYTES_MAX];
+    struct message_connection *message = (struct message_connection *)buffer;
+    size_t length = sizeof(*message) + arrival->length;
 
-    message.head.requests = arrival->requests;
-    message.head.length = arrival->length;
-    memcpy(message.head.address, arrival->address, sizeof(message.head.address));
-    memcpy(message.bytes, arrival->bytes, arrival->length);
-    if (channel_send(worker->connections, MESSAGE_CONNECTION, &message, length, arrival->fd,
-                     true) != 0) {
+    message->requests = arrival->requests;
+    message->length = arrival->length;
+    memcpy(message->address, arrival->address, sizeof(message->address));
+    memcpy(message->bytes, arrival->bytes, arrival->length);
+    if (channel_send(worker->connections, MESSAGE_CONNECTION, message, length, arrival->fd, true) !=
+        0) {
         event_log(LEVEL_ERROR, "a connection was lost on its way to the master: %s",
                   strerror(errno));
         close(arrival->fd);
