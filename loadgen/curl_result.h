@@ -1,0 +1,23 @@
+/* What libcurl says about a request that ended, in our terms. Any thread; one at a time for a
+ * handle. */
+#ifndef LOADGEN_CURL_RESULT_H
+#define LOADGEN_CURL_RESULT_H
+
+#include "loadgen/tally.h"
+
+#include <curl/curl.h>
+
+struct curl_ending {
+    CURL *easy; /* not yet used again */
+    CURLcode code;
+    const char *said;  /* the contents of its CURLOPT_ERRORBUFFER */
+    uint32_t sendings; /* how often the request was about to be sent; 0: no connection came up */
+    uint64_t latency_ns;
+};
+
+struct exchange curl_result_read(const struct curl_ending *ending);
+
+/* Why it failed, in words; valid until the next call. For one that failed. */
+const char *curl_result_text(const struct curl_ending *ending);
+
+#endif

@@ -1,0 +1,172 @@
+#include "loadgen/report.h"
+
+#include "common/clock.h"
+
+#include <jansson.h>
+
+static json_t *integer(uint64_t number)
+{
+    return json_integer((json_int_t)number);
+}
+
+static json_t *of_counter(const struct result *result, enum tally_counter counter)
+{
+    return integer(tally_get(&result->tally, counter));
+}
+
+static json_t *plan_object(const struct result *result)
+{
+    const struct plan *plan = result->plan;
+    json_t *object = json_object();
+
+    json_object_set_new(object, "url", json_string(result->url));
+    json_object_set_new(object, "method", json_string(plan->method));
+    json_object_set_new(object, "engine", json_string(result->engine));
+    json_object_set_new(object, "connections", integer(plan->connections_asked));
+    json_object_set_new(object, "threads", integer(plan->threads));
+    json_object_set_new(object, "requests",
+                        plan->requests > 0 ? integer(plan->requests) : json_null());
+    json_object_set_new(object, "duration_s",
+                        plan->duration_ms > 0 ? json_real((double)plan->duration_ms / 1e3)
+                                              : json_null());
+    json_object_set_new(object, "keepalive", json_boolean(plan->keepalive));
+    json_object_set_new(object, "max_errors_percent", json_real(plan->max_errors));
+    return object;
+}
+
+static json_t *requests_object(const struct result *result)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "begun", of_counter(result, TALLY_begun));
+    json_object_set_new(object, "answered", of_counter(result, TALLY_answered));
+    json_object_set_new(object, "failed", integer(tally_errors(&result->tally)));
+    json_object_set_new(object, "unanswered", of_counter(result, TALLY_unanswered));
+    json_object_set_new(object, "bad_statuses", integer(tally_bad_statuses(&result->tally)));
+    json_object_set_new(object, "error_percent", json_real(result_bad_percent(result)));
+    return object;
+}
+
+static json_t *connections_object(const struct result *result)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "asked", integer(result->plan->connections_asked));
+    json_object_set_new(object, "used", integer(result->plan->connections));
+    json_object_set_new(object, "up", of_counter(result, TALLY_clients_up));
+    json_object_set_new(object, "opened", of_counter(result, TALLY_connections_opened));
+    return object;
+}
+
+static json_t *bytes_object(const struct result *result)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "head", of_counter(result, TALLY_head_bytes));
+    json_object_set_new(object, "body", of_counter(result, TALLY_body_bytes));
+    return object;
+}
+
+static json_t *statuses_object(const struct tally *tally)
+{
+    json_t *object = json_object();
+
+    for (uint32_t status = 0; status < TALLY_STATUSES; status++) {
+        char name[8];
+
+        if (tally_status(tally, status) == 0)
+            continue;
+        snprintf(name, sizeof(name), "%03u", status);
+        json_object_set_new(object, name, integer(tally_status(tally, status)));
+    }
+    return object;
+}
+
+/* All kinds, also those that did not occur: a reader needs not know the list. */
+static json_t *errors_object(const struct result *result)
+{
+    json_t *object = json_object();
+
+    for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++)
+        json_object_set_new(object, error_kind_names[kind],
+                            integer(tally_error(&result->tally, (enum error_kind)kind)));
+    return object;
+}
+
+static json_t *microseconds(double ns)
+{
+    return json_real(ns / (double)NS_PER_US);
+}
+
+/* Null where no value lies beyond the percentile: too few for it to say anything. */
+static json_t *percentile(const struct histogram *times, double percent)
+{
+    if (!report_percentile_known(percent, histogram_count(times)))
+        return json_null();
+    return microseconds((double)histogram_percentile(times, percent));
+}
+
+static json_t *times_object(const struct histogram *times)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "count", integer(histogram_count(times)));
+    json_object_set_new(object, "mean", microseconds(histogram_mean(times)));
+#define REPORT_PERCENTILE(percent, name)                                                           \
+    json_object_set_new(object, "p" name, percentile(times, percent));
+    REPORT_PERCENTILES(REPORT_PERCENTILE)
+#undef REPORT_PERCENTILE
+    json_object_set_new(object, "max", microseconds((double)histogram_max(times)));
+    return object;
+}
+
+static json_t *client_object(const struct result *result)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "cpu_s", json_real((double)result->cpu_ns / 1e9));
+    json_object_set_new(object, "cpu_share_of_thread", json_real(result_cpu_share(result)));
+    return object;
+}
+
+static json_t *notes_array(const struct result *result)
+{
+    struct result_note notes[RESULT_NOTES_MAX];
+    size_t count = result_notes(result, notes);
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(
+            array, json_pack("{s:s, s:s}", "name", notes[i].name, "text", notes[i].text));
+    return array;
+}
+
+int report_json(FILE *out, const struct result *result)
+{
+    const struct tally *tally = &result->tally;
+    json_t *object = json_object();
+    int written;
+
+    json_object_set_new(object, "wsload", json_string(WEBSERVERD_VERSION));
+    json_object_set_new(object, "plan", plan_object(result));
+    json_object_set_new(object, "elapsed_s", json_real((double)result->elapsed_ns / 1e9));
+    json_object_set_new(object, "requests_per_second", json_real(result_rate(result)));
+    json_object_set_new(object, "requests", requests_object(result));
+    json_object_set_new(object, "connections", connections_object(result));
+    json_object_set_new(object, "bytes", bytes_object(result));
+    json_object_set_new(object, "statuses", statuses_object(tally));
+    json_object_set_new(object, "errors", errors_object(result));
+    if (result->other_error[0] != '\0')
+        json_object_set_new(object, "other_error", json_string(result->other_error));
+    json_object_set_new(object, "latency_us", times_object(&tally->latency));
+    json_object_set_new(object, "first_byte_us", times_object(&tally->first_byte));
+    json_object_set_new(object, "connect_us", times_object(&tally->connect));
+    json_object_set_new(object, "client", client_object(result));
+    json_object_set_new(object, "notes", notes_array(result));
+    json_object_set_new(object, "interrupted", json_boolean(result->interrupted));
+    json_object_set_new(object, "exit_status", json_integer(result_status(result)));
+    written = json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    json_decref(object);
+    fputc('\n', out);
+    return written;
+}

@@ -1,0 +1,234 @@
+/* The command line: what it sets, what it refuses, and in which words. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "loadgen/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CORES = 4, WORDS_MAX = 100 };
+
+/* Splits LINE at blanks; a word may hold '_' for a blank. */
+static int split(char *line, char **words)
+{
+    int count = 0;
+
+    words[count++] = (char *)"wsload";
+    for (char *rest, *word = strtok_r(line, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        for (char *at = word; *at != '\0'; at++)
+            if (*at == '_')
+                *at = ' ';
+        words[count++] = word;
+    }
+    words[count] = NULL;
+    return count;
+}
+
+static char line_storage[4096];
+
+static enum options_result parse(const char *line, struct plan *plan, char *why, size_t size)
+{
+    char *words[WORDS_MAX];
+    int count;
+
+    snprintf(line_storage, sizeof(line_storage), "%s", line);
+    count = split(line_storage, words);
+    why[0] = '\0';
+    return options_parse(count, words, CORES, plan, why, size);
+}
+
+static struct plan good_plan(const char *line)
+{
+    struct plan plan;
+    char why[512];
+
+    if (parse(line, &plan, why, sizeof(why)) != OPTIONS_RUN)
+        fail_msg("'%s' was refused: %s", line, why);
+    return plan;
+}
+
+static void test_defaults(void **state)
+{
+    struct plan plan = good_plan("");
+
+    (void)state;
+    assert_string_equal(plan.url, OPTIONS_DEFAULT_URL);
+    assert_string_equal(plan.method, "GET");
+    assert_int_equal(plan.header_count, 0);
+    assert_int_equal(plan.connections_asked, 50);
+    assert_int_equal(plan.connections, 50);
+    assert_int_equal(plan.threads, CORES);
+    assert_int_equal(plan.requests, 0);
+    assert_int_equal(plan.duration_ms, 10000);
+    assert_int_equal(plan.timeout_ms, 30000);
+    assert_int_equal(plan.connect_timeout_ms, 5000);
+    assert_int_equal(plan.grace_ms, 1000);
+    assert_true(plan.max_errors == 0);
+    assert_true(plan.keepalive);
+    assert_false(plan.json || plan.quiet || plan.progress_lines);
+}
+
+static void test_all_options(void **state)
+{
+    static const char *const lines[] = {
+        "-c 20 -n 50k -d 2m -t 3 -m PUT -H A:_b -H Empty: --no-keepalive --timeout 1.5s "
+        "--connect-timeout 200ms --grace 0 --max-errors 0.5% -j --progress --quiet http://a/b",
+        "http://a/b --connections=20 --requests=50k --duration=2m --threads=3 --method=PUT "
+        "--header=A:_b --header Empty: --disable-keepalive --timeout=1500ms "
+        "--connect-timeout=200ms --grace=0s --max-errors=0.5% --json --progress --quiet",
+        "-c20 --clients 20 -n50k -z2m -t3 -XPUT -HA:_b -HEmpty: --no-keepalive --timeout 1500ms "
+        "--connect-timeout 0.2s --grace 0ms --max-errors .5% -j --progress --quiet -- http://a/b",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
+        struct plan plan = good_plan(lines[i]);
+
+        assert_string_equal(plan.url, "http://a/b");
+        assert_string_equal(plan.method, "PUT");
+        assert_int_equal(plan.header_count, 2);
+        assert_string_equal(plan.headers[0], "A: b");
+        assert_string_equal(plan.headers[1], "Empty:");
+        assert_int_equal(plan.connections, 20);
+        assert_int_equal(plan.threads, 3);
+        assert_int_equal(plan.requests, 50000);
+        assert_int_equal(plan.duration_ms, 120000);
+        assert_int_equal(plan.timeout_ms, 1500);
+        assert_int_equal(plan.connect_timeout_ms, 200);
+        assert_int_equal(plan.grace_ms, 0);
+        assert_true(plan.max_errors == 0.5);
+        assert_false(plan.keepalive);
+        assert_true(plan.json && plan.quiet && plan.progress_lines);
+    }
+}
+
+/* What one number makes of another. */
+static void test_completion(void **state)
+{
+    struct plan plan = good_plan("-n 10 -c 100");
+
+    (void)state;
+    assert_int_equal(plan.connections_asked, 100);
+    assert_int_equal(plan.connections, 10);
+    assert_int_equal(plan.duration_ms, 0);
+    assert_int_equal(good_plan("-c 2 -t 8").threads, 2);
+    assert_int_equal(good_plan("-n 1").threads, 1);
+    assert_int_equal(good_plan("-n 100 -d 3s").duration_ms, 3000);
+    assert_int_equal(good_plan("-c 1 -c 7").connections, 7);
+    assert_true(good_plan("--max-errors 0").max_errors == 0);
+    assert_true(good_plan("--max-errors 100%").max_errors == 100);
+}
+
+static const struct {
+    const char *line, *why;
+} refusals[] = {
+    {"-c", "-c needs a value behind it: -c N"},
+    {"--header", "--header needs a value behind it: --header 'NAME: VALUE'"},
+    {"-c 0", "-c 0: needs a whole number from 1 to 1000000"},
+    {"-c many", "-c many: needs a whole number from 1 to 1000000"},
+    {"--connections=-3", "--connections -3: needs a whole number from 1 to 1000000"},
+    {"-c 2m", "-c 2m: needs a whole number from 1 to 1000000"},
+    {"-n 0", "-n 0: needs a number of requests, such as 1000, 50k or 2m"},
+    {"-n 1.5", "-n 1.5: needs a number of requests, such as 1000, 50k or 2m"},
+    {"-d soon", "-d soon: needs a time, such as 500ms, 30s, 5m or 1h"},
+    {"-d 0", "-d 0: needs a time from 1ms to 15 days (360h)"},
+    {"-z 361h", "-z 361h: needs a time from 1ms to 15 days (360h)"},
+    {"-t 30s", "-t 30s: takes the number of client threads, not a time; say -d 30s for the length "
+               "of the run, or --timeout 30s for the longest time of one request"},
+    {"-t 0", "-t 0: needs a whole number from 1 to 1024"},
+    {"-t x", "-t x: needs a whole number from 1 to 1024"},
+    {"-m G(T", "-m 'G(T': is not a request method; say for example GET or HEAD"},
+    {"-m CONNECT", "-m CONNECT: asks for a tunnel, which is not load; use another method"},
+    {"-H nonsense", "-H 'nonsense': needs a name, a colon and a value: 'Accept: text/html'"},
+    {"-H :_x", "-H ': x': needs a name, a colon and a value: 'Accept: text/html'"},
+    {"-H A:\r\nB:", "-H: a header field has no line break in it"},
+    {"-H content-length:_5",
+     "-H 'content-length: 5': is set by wsload itself, which sends no body"},
+    {"--no-keepalive=yes", "--no-keepalive takes no value"},
+    {"--timeout 0", "--timeout 0: needs a time from 1ms to 15 days (360h)"},
+    {"--connect-timeout x", "--connect-timeout x: needs a time, such as 500ms, 30s, 5m or 1h"},
+    {"--grace x", "--grace x: needs a time, such as 500ms, 30s, 5m or 1h"},
+    {"--max-errors 0.1", "--max-errors 0.1: needs a percentage from 0% to 100%, such as 0.1%"},
+    {"--max-errors 101%", "--max-errors 101%: needs a percentage from 0% to 100%, such as 0.1%"},
+    {"--max-errors %", "--max-errors %: needs a percentage from 0% to 100%, such as 0.1%"},
+    {"-q http://a/", "-q is not an option here: some load generators take a rate there, others "
+                     "mean quiet; say --quiet for no live line"},
+    {"-k", "-k is not an option here: connections are kept alive anyway; --no-keepalive turns that "
+           "off"},
+    {"-jy", "unknown option -y; wsload -h lists the options"},
+    {"--conections 5", "unknown option --conections; did you mean --connections?"},
+    {"--keep-alive", "--keep-alive is not an option here: connections are kept alive anyway; "
+                     "--no-keepalive turns that off"},
+    {"--zzz=1", "unknown option --zzz; wsload -h lists the options"},
+    {"http://a/ http://b/", "takes one URL, but 'http://a/' and 'http://b/' were given"},
+    {"-- -c 5", "takes one URL, but '-c' and '5' were given"},
+};
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(refusals); i++) {
+        struct plan plan;
+        char why[512];
+        enum options_result result = parse(refusals[i].line, &plan, why, sizeof(why));
+
+        if (result != OPTIONS_WRONG || strcmp(why, refusals[i].why) != 0)
+            fail_msg("'%s' gave %d: %s", refusals[i].line, (int)result, why);
+    }
+}
+
+static void test_too_many_headers(void **state)
+{
+    char *words[2 * PLAN_HEADERS_MAX + 4] = {(char *)"wsload"}, why[512];
+    struct plan plan;
+    int count = 1;
+
+    (void)state;
+    for (int i = 0; i < PLAN_HEADERS_MAX; i++) {
+        words[count++] = (char *)"-H";
+        words[count++] = (char *)"A: b";
+    }
+    assert_int_equal(options_parse(count, words, 1, &plan, why, sizeof(why)), OPTIONS_RUN);
+    words[count++] = (char *)"-HOne: more";
+    assert_int_equal(options_parse(count, words, 1, &plan, why, sizeof(why)), OPTIONS_WRONG);
+    assert_string_equal(why, "-H 'One: more': more than 64 header fields");
+}
+
+static void test_help_and_version(void **state)
+{
+    struct plan plan;
+    char why[512], *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    assert_int_equal(parse("-h", &plan, why, sizeof(why)), OPTIONS_HELP);
+    assert_int_equal(parse("-c 5 --help -c wrong", &plan, why, sizeof(why)), OPTIONS_HELP);
+    assert_int_equal(parse("-jV", &plan, why, sizeof(why)), OPTIONS_VERSION);
+    options_help(out);
+    fclose(out);
+    assert_non_null(strstr(text, "  -c, --connections N"));
+    assert_non_null(strstr(text, "      --max-errors PERCENT"));
+    assert_null(strstr(text, "--clients"));
+    for (char *rest, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        if (strlen(line) > 80)
+            fail_msg("wider than a terminal: %s", line);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),         cmocka_unit_test(test_all_options),
+        cmocka_unit_test(test_completion),       cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_too_many_headers), cmocka_unit_test(test_help_and_version),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,151 @@
+/* The live line and the progress lines. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "loadgen/progress.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct plan plan;
+static struct tally tally;
+
+static void fill(uint64_t answered)
+{
+    const struct exchange good = {
+        .error = ERROR_KIND_NONE, .status = 200, .latency_ns = 100 * NS_PER_US};
+    const struct exchange bad = {.error = ERROR_KIND_CLOSED};
+
+    plan = (struct plan){.connections = 100, .requests = 1000};
+    tally_reset(&tally);
+    tally_count(&tally, TALLY_begun, answered + 2);
+    tally_count(&tally, TALLY_clients_up, 99);
+    for (uint64_t i = 0; i < answered; i++)
+        tally_record(&tally, &good);
+    tally_record(&tally, &bad);
+}
+
+#define WHOLE_LINE "  1.5 s   50%  75.2k req/s  p50  100 us  p99  100 us  errors 1  up 99/100"
+
+static void test_widths(void **state)
+{
+    static const struct {
+        size_t width;
+        const char *line;
+    } cases[] = {
+        {79, WHOLE_LINE},
+        {sizeof(WHOLE_LINE) - 1, WHOLE_LINE},
+        {sizeof(WHOLE_LINE) - 2, "  1.5 s   50%  75.2k req/s  p50  100 us  p99  100 us  errors 1"},
+        {40, "  1.5 s   50%  75.2k req/s  p50  100 us"},
+        {39, "  1.5 s   50%  75.2k req/s  p50  100 us"},
+        {38, "  1.5 s   50%  75.2k req/s"},
+        {13, "  1.5 s   50%"},
+        {12, ""},
+    };
+
+    (void)state;
+    fill(499);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char line[256];
+
+        progress_format(line, sizeof(line), cases[i].width, &plan, &tally, 1500 * NS_PER_MS, 75200);
+        assert_string_equal(line, cases[i].line);
+    }
+}
+
+/* A full line of large numbers still fits a terminal of 80 columns. */
+static void test_large_numbers(void **state)
+{
+    char line[256];
+
+    (void)state;
+    fill(1);
+    plan.connections = 1000;
+    tally_count(&tally, TALLY_clients_up, 901);
+    progress_format(line, sizeof(line), 79, &plan, &tally, 3600 * NS_PER_S, 123456);
+    assert_string_equal(
+        line, "3600.0 s    0%   123k req/s  p50  100 us  p99  100 us  errors 1  up 1000/1000");
+}
+
+static void test_percent(void **state)
+{
+    char line[256];
+
+    (void)state;
+    fill(499);
+    plan.duration_ms = 2000; /* three quarters are over, and half of the requests */
+    progress_format(line, sizeof(line), 13, &plan, &tally, 1500 * NS_PER_MS, 0);
+    assert_string_equal(line, "  1.5 s   75%");
+    progress_format(line, sizeof(line), 13, &plan, &tally, 2500 * NS_PER_MS, 0);
+    assert_string_equal(line, "  2.5 s  100%");
+}
+
+/* Ticks come ten times a second, lines for programs at half of that; the rate is that of late. */
+static void test_lines(void **state)
+{
+    struct progress progress;
+    char *text = NULL;
+    size_t size, lines = 0;
+    FILE *out = open_memstream(&text, &size);
+    json_t *last = NULL;
+
+    (void)state;
+    fill(499);
+    plan.progress_lines = true;
+    progress_begin(&progress, &plan, out);
+    for (uint64_t tick = 1; tick <= 20; tick++) {
+        tally_count(&tally, TALLY_answered, tick <= 10 ? 1 : 10);
+        progress_tick(&progress, &tally, tick * 100 * NS_PER_MS);
+    }
+    progress_end(&progress);
+    fclose(out);
+    for (char *rest, *line = strtok_r(text, "\n", &rest); line;
+         line = strtok_r(NULL, "\n", &rest)) {
+        json_decref(last);
+        last = json_loads(line, 0, NULL);
+        assert_non_null(last);
+        lines++;
+    }
+    assert_int_equal(lines, 10);
+    assert_int_equal(json_integer_value(json_object_get(last, "answered")), 499 + 110);
+    assert_int_equal(json_integer_value(json_object_get(last, "failed")), 1);
+    assert_int_equal(json_integer_value(json_object_get(last, "connections_up")), 99);
+    assert_true(json_real_value(json_object_get(last, "elapsed_s")) == 2);
+    assert_true(json_real_value(json_object_get(last, "requests_per_second")) == 100);
+    json_decref(last);
+    free(text);
+}
+
+/* Into a file goes nothing unless it was asked for. */
+static void test_not_a_terminal(void **state)
+{
+    struct progress progress;
+    FILE *out = tmpfile();
+
+    (void)state;
+    assert_non_null(out);
+    fill(499);
+    progress_begin(&progress, &plan, out);
+    progress_tick(&progress, &tally, NS_PER_S);
+    progress_end(&progress);
+    assert_int_equal(ftell(out), 0);
+    fclose(out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_widths),         cmocka_unit_test(test_large_numbers),
+        cmocka_unit_test(test_percent),        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_not_a_terminal),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,151 @@
+/* Exit status and notes, from what was counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "loadgen/result.h"
+
+#include <string.h>
+
+static struct plan plan;
+static struct result result;
+
+/* A run of one second in which one thread of 4 connections got ANSWERED answers of STATUS. */
+static void fill(uint64_t answered, uint32_t status)
+{
+    const struct exchange exchange = {
+        .error = ERROR_KIND_NONE, .status = status, .latency_ns = 1000};
+
+    plan = (struct plan){.connections_asked = 4, .connections = 4, .threads = 1};
+    memset(&result, 0, sizeof(result));
+    result.plan = &plan;
+    result.elapsed_ns = NS_PER_S;
+    tally_count(&result.tally, TALLY_begun, answered);
+    tally_count(&result.tally, TALLY_clients_up, 4);
+    for (uint64_t i = 0; i < answered; i++)
+        tally_record(&result.tally, &exchange);
+}
+
+static void add_errors(uint64_t count)
+{
+    const struct exchange exchange = {.error = ERROR_KIND_CLOSED};
+
+    tally_count(&result.tally, TALLY_begun, count);
+    for (uint64_t i = 0; i < count; i++)
+        tally_record(&result.tally, &exchange);
+}
+
+/* The names of all notes, each with a blank behind it. */
+static const char *notes(void)
+{
+    static char names[512];
+    struct result_note list[RESULT_NOTES_MAX];
+    size_t count = result_notes(&result, list);
+
+    names[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        assert_true(strlen(list[i].text) > 0);
+        strcat(strcat(names, list[i].name), " ");
+    }
+    return names;
+}
+
+static void test_good(void **state)
+{
+    (void)state;
+    fill(1000, 304);
+    assert_int_equal(result_status(&result), RESULT_GOOD);
+    assert_string_equal(notes(), "");
+    assert_true(result_rate(&result) == 1000);
+    assert_true(result_bad_percent(&result) == 0);
+}
+
+static void test_nothing(void **state)
+{
+    (void)state;
+    fill(0, 0);
+    add_errors(10);
+    assert_int_equal(result_status(&result), RESULT_NOTHING);
+    assert_string_equal(notes(), "nothing_answered ");
+    fill(0, 0); /* not even begun */
+    result.elapsed_ns = 0;
+    assert_int_equal(result_status(&result), RESULT_NOTHING);
+    assert_true(result_rate(&result) == 0 && result_bad_percent(&result) == 0 &&
+                result_cpu_share(&result) == 0);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    fill(99, 200);
+    add_errors(1);
+    assert_int_equal(result_status(&result), RESULT_ERRORS);
+    assert_string_equal(notes(), "too_many_errors latency_of_answers_only ");
+    plan.max_errors = 1;
+    assert_int_equal(result_status(&result), RESULT_GOOD);
+    assert_string_equal(notes(), "latency_of_answers_only ");
+    fill(10, 404);
+    assert_int_equal(result_status(&result), RESULT_ERRORS);
+    assert_int_equal(result_bad(&result), 10);
+    fill(9, 200); /* a server that hangs at the end is not good */
+    tally_count(&result.tally, TALLY_begun, 1);
+    tally_count(&result.tally, TALLY_unanswered, 1);
+    assert_int_equal(result_status(&result), RESULT_ERRORS);
+    assert_true(result_bad_percent(&result) == 10);
+}
+
+static void test_interrupted(void **state)
+{
+    (void)state;
+    fill(0, 0);
+    result.interrupted = true;
+    assert_int_equal(result_status(&result), RESULT_INTERRUPTED);
+    assert_string_equal(notes(), "interrupted nothing_answered ");
+}
+
+static void test_connections(void **state)
+{
+    struct result_note list[RESULT_NOTES_MAX];
+
+    (void)state;
+    fill(10, 200);
+    plan.connections_asked = plan.connections = 1000;
+    assert_string_equal(notes(), "connections_missing ");
+    result_notes(&result, list);
+    assert_string_equal(list[0].text, "Only 4 of 1000 connections came up.");
+    fill(3, 200);
+    plan.connections = 3;
+    assert_string_equal(notes(), "fewer_requests_than_connections ");
+}
+
+static void test_busy_client(void **state)
+{
+    (void)state;
+    fill(10, 200);
+    result.cpu_ns = 840 * NS_PER_MS;
+    assert_string_equal(notes(), "");
+    result.cpu_ns = 860 * NS_PER_MS;
+    assert_string_equal(notes(), "client_busy ");
+    plan.threads = 2;
+    assert_string_equal(notes(), "");
+    plan.threads = 1;
+    result.elapsed_ns = 100 * NS_PER_MS; /* too short to say */
+    result.cpu_ns = 100 * NS_PER_MS;
+    assert_string_equal(notes(), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_errors),      cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_connections), cmocka_unit_test(test_busy_client),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
