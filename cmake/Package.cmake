@@ -14,5 +14,6 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # dpkg keeps what an administrator changed in these.
 file(WRITE "${CMAKE_BINARY_DIR}/conffiles" "${CMAKE_INSTALL_SYSCONFDIR}/webserverd/webserver.ini\n")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA "${CMAKE_BINARY_DIR}/conffiles")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 include(CPack)

@@ -91,8 +91,8 @@ static enum control_result take(struct control_client *client, char *why, size_t
     return CONTROL_LOST;
 }
 
-enum control_result control_receive(struct control_client *client, int timeout_ms, const char **line,
-                                    char *why, size_t size)
+enum control_result control_receive(struct control_client *client, int timeout_ms,
+                                    const char **line, char *why, size_t size)
 {
     uint64_t deadline = clock_monotonic_ns() + (uint64_t)timeout_ms * NS_PER_MS;
 

@@ -37,8 +37,8 @@ enum control_result control_send(struct control_client *client, const char *line
                                  size_t size);
 
 /* Takes what has arrived, waiting up to TIMEOUT_MS (0: not at all) for a whole line. */
-enum control_result control_receive(struct control_client *client, int timeout_ms, const char **line,
-                                    char *why, size_t size);
+enum control_result control_receive(struct control_client *client, int timeout_ms,
+                                    const char **line, char *why, size_t size);
 
 /* Closes and frees; may be called again. */
 void control_close(struct control_client *client);

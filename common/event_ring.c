@@ -26,7 +26,8 @@ void event_ring_append(struct event_ring *ring, const struct event_record *event
     uint64_t number = atomic_fetch_add_explicit(&ring->next, 1, memory_order_relaxed);
     struct event_slot *slot = &ring->slot[number % EVENT_SLOTS];
     uint64_t text[EVENT_TEXT_WORDS] = {0};
-    uint64_t source = event->level | (uint64_t)event->role << 8 | (uint64_t)(uint32_t)event->pid << 32;
+    uint64_t source =
+        event->level | (uint64_t)event->role << 8 | (uint64_t)(uint32_t)event->pid << 32;
 
     memcpy(text, event->text, strnlen(event->text, EVENT_TEXT_BYTES - 1));
     atomic_store_explicit(&slot->sequence, 2 * number + 1, memory_order_relaxed);
@@ -75,7 +76,8 @@ static int writer_lost(const struct event_ring *ring, uint64_t now_ns)
 
     if (atomic_load_explicit(&slot->sequence, memory_order_acquire) != 2 * newest + 2)
         return 0;
-    return now_ns > atomic_load_explicit(&slot->time_ns, memory_order_acquire) + EVENT_WRITER_LOST_NS;
+    return now_ns >
+           atomic_load_explicit(&slot->time_ns, memory_order_acquire) + EVENT_WRITER_LOST_NS;
 }
 
 int event_ring_read(const struct event_ring *ring, uint64_t *number, uint64_t now_ns,

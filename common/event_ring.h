@@ -25,8 +25,8 @@ enum {
 
 struct event_slot {
     _Atomic uint64_t sequence;
-    _Atomic uint64_t time_ns; /* wall clock */
-    _Atomic uint64_t source;  /* level | role << 8 | pid << 32 */
+    _Atomic uint64_t time_ns;  /* wall clock */
+    _Atomic uint64_t source;   /* level | role << 8 | pid << 32 */
     _Atomic uint64_t checksum; /* of number, time, source and text */
     _Atomic uint64_t text[EVENT_TEXT_WORDS];
 };

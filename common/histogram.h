@@ -29,8 +29,8 @@ enum {
 };
 
 struct histogram {
-    _Atomic uint64_t sum; /* of all values; the mean is sum / count */
-    _Atomic uint64_t max; /* exact */
+    _Atomic uint64_t sum;       /* of all values; the mean is sum / count */
+    _Atomic uint64_t max;       /* exact */
     _Atomic uint32_t used_from; /* buckets below used_from and at or above used_to are empty */
     _Atomic uint32_t used_to;
     _Atomic uint64_t bucket[HISTOGRAM_BUCKETS];

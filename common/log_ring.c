@@ -35,8 +35,8 @@ uint64_t log_ring_waiting(const struct log_ring *ring)
     return atomic_load_explicit(&ring->head, memory_order_acquire) - cursor;
 }
 
-enum log_ring_result log_ring_read(const struct log_ring *ring, uint64_t *position, uint64_t *record,
-                                   uint64_t room)
+enum log_ring_result log_ring_read(const struct log_ring *ring, uint64_t *position,
+                                   uint64_t *record, uint64_t room)
 {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
     uint64_t mask = ring->capacity - 1, count;

@@ -35,7 +35,8 @@ struct log_ring {
     uint64_t capacity; /* in words, a power of two; fixed before the ring is published */
     /* The drainer's line. */
     _Alignas(CACHE_LINE) _Atomic uint64_t cursor;
-    _Atomic uint64_t cursor_after; /* where cursor will stand when the write under way has succeeded */
+    _Atomic uint64_t
+        cursor_after; /* where cursor will stand when the write under way has succeeded */
     _Alignas(CACHE_LINE) _Atomic uint64_t word[];
 };
 
@@ -74,7 +75,7 @@ enum log_ring_result {
  * than ROOM or not well formed counts as overtaken. Any thread or process that maps the ring;
  * *position belongs to the caller.
  */
-enum log_ring_result log_ring_read(const struct log_ring *ring, uint64_t *position, uint64_t *record,
-                                   uint64_t room);
+enum log_ring_result log_ring_read(const struct log_ring *ring, uint64_t *position,
+                                   uint64_t *record, uint64_t room);
 
 #endif

@@ -11,6 +11,7 @@
 #define CACHE_LINE            64
 
 /* The struct of TYPE whose MEMBER is at POINTER. */
-#define CONTAINER_OF(pointer, type, member) ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
+#define CONTAINER_OF(pointer, type, member)                                                        \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 #endif

@@ -33,7 +33,8 @@ static size_t distance(const char *a, const char *b)
             size_t replaced = above[j - 1] + (same_letter(a[i - 1], b[j - 1]) ? 0 : 1);
 
             row[j] = smaller(replaced, smaller(above[j], row[j - 1]) + 1);
-            if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]))
+            if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) &&
+                same_letter(a[i - 2], b[j - 1]))
                 row[j] = smaller(row[j], before[j - 2] + 1);
         }
         size_t *oldest = before;

@@ -5,8 +5,8 @@
  *   ┌──────────────┐ 0
  *   │ directory    │ magic, version, who, the section table; `ready` is stored last
  *   ├──────────────┤
- *   │ METRICS      │ a line for each metric: name, unit, kind, help      } all that a reader needs to
- *   │ STATES       │ a line for each thread state: letter, name, help    } show what it has never heard of
+ *   │ METRICS      │ a line for each metric: name, unit, kind, help     } all a reader needs to
+ *   │ STATES       │ a line for each thread state: letter, name, help   } show the unknown
  *   │ WORKER_SLOTS │ which worker slots are reserved and in use
  *   │ THREAD_SLOTS │ the same for thread slots, and whose they are
  *   │ MASTER       │ what is wanted; the master's metrics
@@ -93,9 +93,10 @@ struct segment_directory {
     uint16_t major, minor;
     uint32_t directory_size;
     uint64_t total_size;
-    uint64_t generation;   /* differs at every start of the daemon */
-    uint64_t started_ns;   /* wall clock */
-    uint64_t start_ticks;  /* the master's start time as in /proc/PID/stat, so a reused pid is seen */
+    uint64_t generation; /* differs at every start of the daemon */
+    uint64_t started_ns; /* wall clock */
+    uint64_t
+        start_ticks; /* the master's start time as in /proc/PID/stat, so a reused pid is seen */
     int32_t master_pid;
     uint32_t section_count;
     uint32_t cache_entries; /* entries in each CACHE and HITS table */
@@ -141,9 +142,10 @@ typedef _Atomic uint64_t segment_metrics[METRIC_COUNT];
 
 /* Written by the master. */
 struct segment_master {
-    _Alignas(CACHE_LINE) _Atomic uint64_t heartbeat_ns; /* monotonic clock; at least once a second */
+    _Alignas(CACHE_LINE) _Atomic uint64_t
+        heartbeat_ns; /* monotonic clock; at least once a second */
     _Atomic uint32_t workers_wanted;
-    _Atomic uint32_t threads_wanted; /* in each worker */
+    _Atomic uint32_t threads_wanted;                            /* in each worker */
     _Atomic uint32_t offload_least_wanted, offload_most_wanted; /* in each worker */
     _Atomic uint32_t log_level;       /* enum level; read by everyone who logs */
     _Atomic uint32_t dispatch_master; /* 0: kernel, 1: master */
@@ -189,7 +191,7 @@ struct segment_activity {
 struct segment_worker {
     /* Written by the master. */
     _Alignas(CACHE_LINE) _Atomic int32_t pid;
-    _Atomic uint32_t state; /* enum segment_worker_state */
+    _Atomic uint32_t state;      /* enum segment_worker_state */
     _Atomic uint64_t started_ns; /* wall clock */
     _Atomic uint32_t threads_wanted;
     _Atomic uint32_t starts; /* how many workers have had this slot */
@@ -210,7 +212,7 @@ enum segment_cache_state {
 /* Written by the worker under its cache lock, published like an activity. */
 struct segment_cache_entry {
     _Atomic uint64_t sequence;
-    _Atomic uint64_t id; /* grows with every insertion; 0: never used */
+    _Atomic uint64_t id;        /* grows with every insertion; 0: never used */
     _Atomic uint64_t stored_ns; /* wall clock */
     _Atomic uint64_t bytes;     /* memory that counts against the budget */
     _Atomic uint32_t state;     /* enum segment_cache_state */
@@ -242,8 +244,8 @@ typedef struct histogram segment_latency[OUTCOME_COUNT];
  * (uint64_t), then a state letter for each thread slot (bytes, padded to 8).
  */
 struct segment_sample {
-    _Atomic uint64_t number; /* n + 1; stored 0 before and n + 1 after the rest (release) */
-    _Atomic uint64_t time_ns; /* wall clock */
+    _Atomic uint64_t number;         /* n + 1; stored 0 before and n + 1 after the rest (release) */
+    _Atomic uint64_t time_ns;        /* wall clock */
     _Atomic uint64_t latency_max_ns; /* of the values of that second, to a bucket */
     _Atomic uint32_t latency[HISTOGRAM_COARSE_BUCKETS]; /* of that second, all outcomes */
     _Atomic uint64_t values[]; /* sums of all metrics at that moment; then the letters */
@@ -258,7 +260,8 @@ struct segment {
 };
 
 /* Address of entry INDEX of a section. INDEX must be below its count. */
-static inline void *segment_at(const struct segment *segment, enum segment_kind kind, uint32_t index)
+static inline void *segment_at(const struct segment *segment, enum segment_kind kind,
+                               uint32_t index)
 {
     const struct segment_section *section = &segment->section[kind];
 
@@ -360,7 +363,8 @@ static inline void metric_sub(segment_metrics metrics, enum metric metric, uint6
 
 /* Text kept in words, so that a reader in another process may copy it while it is written. */
 void segment_store_text(_Atomic uint64_t *words, size_t count, const char *text, size_t length);
-void segment_load_text(const _Atomic uint64_t *words, size_t count, char *text); /* count * 8 bytes */
+void segment_load_text(const _Atomic uint64_t *words, size_t count,
+                       char *text); /* count * 8 bytes */
 
 /*
  * Adds up METRIC over all reserved slots of its scope. Any reader. Sums of one call are no snapshot:

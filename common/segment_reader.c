@@ -21,7 +21,8 @@ static bool section_fits(const struct segment_section *section, uint64_t size)
            (section->count == 0 || section->stride == 0 ||
             section->count - 1 <= (size - section->offset) / section->stride) &&
            section->offset + (section->count ? section->count - 1 : 0) * section->stride +
-                   section->entry_size <= size;
+                   section->entry_size <=
+               size;
 }
 
 static const char *check_sizes(const struct segment *map)
@@ -35,10 +36,14 @@ static const char *check_sizes(const struct segment *map)
             return "a section is missing";
     if (map->section[SEGMENT_METRICS].entry_size < sizeof(struct segment_metric) ||
         map->section[SEGMENT_METRICS].count < directory->metric_count ||
-        map->section[SEGMENT_MASTER].entry_size < offsetof(struct segment_master, metrics) + metrics ||
-        map->section[SEGMENT_LOGGER].entry_size < offsetof(struct segment_logger, metrics) + metrics ||
-        map->section[SEGMENT_THREADS].entry_size < offsetof(struct segment_thread, metrics) + metrics ||
-        map->section[SEGMENT_WORKERS].entry_size < offsetof(struct segment_worker, metrics) + metrics)
+        map->section[SEGMENT_MASTER].entry_size <
+            offsetof(struct segment_master, metrics) + metrics ||
+        map->section[SEGMENT_LOGGER].entry_size <
+            offsetof(struct segment_logger, metrics) + metrics ||
+        map->section[SEGMENT_THREADS].entry_size <
+            offsetof(struct segment_thread, metrics) + metrics ||
+        map->section[SEGMENT_WORKERS].entry_size <
+            offsetof(struct segment_worker, metrics) + metrics)
         return "a block is smaller than its metrics";
     if (map->section[SEGMENT_HISTORY].entry_size < sample ||
         map->section[SEGMENT_HISTORY].count != SEGMENT_HISTORY_SAMPLES ||
@@ -126,8 +131,8 @@ static const char *map_file(struct segment_reader *reader, int fd)
     return check_directory(&reader->map);
 }
 
-enum segment_attach_result segment_attach(struct segment_reader *reader, const char *name, char *why,
-                                          size_t size)
+enum segment_attach_result segment_attach(struct segment_reader *reader, const char *name,
+                                          char *why, size_t size)
 {
     char path[INSTANCE_PATH_MAX];
     const char *problem;
@@ -136,7 +141,8 @@ enum segment_attach_result segment_attach(struct segment_reader *reader, const c
     memset(reader, 0, sizeof(*reader));
     reader->map.fd = -1;
     if (!instance_name_valid(name) || instance_segment_name(name, path, sizeof(path)) != 0) {
-        snprintf(why, size, "'%s' is no instance name: letters, digits, '.', '_' and '-' only", name);
+        snprintf(why, size, "'%s' is no instance name: letters, digits, '.', '_' and '-' only",
+                 name);
         return SEGMENT_REFUSED;
     }
     fd = shm_open(path, O_RDONLY | O_CLOEXEC, 0);
@@ -270,7 +276,8 @@ static void copy_sample(const struct segment_reader *reader, const struct segmen
     for (size_t i = 0; i < METRIC_COUNT; i++)
         copy->values[i] = segment_reader_metric(reader, sample->values, (enum metric)i);
     for (size_t i = 0; letters != NULL && i < threads && i < letters_size; i++)
-        letters[i] = (char)atomic_load_explicit((const _Atomic char *)&states[i], memory_order_acquire);
+        letters[i] =
+            (char)atomic_load_explicit((const _Atomic char *)&states[i], memory_order_acquire);
 }
 
 bool segment_read_sample(const struct segment_reader *reader, uint64_t number,
@@ -298,8 +305,9 @@ uint64_t sample_percentile(const struct sample_copy *sample, double percent)
             uint32_t last = ((i + 1) << HISTOGRAM_COARSE_SHIFT) - 1;
             uint64_t top = histogram_highest(last);
 
-            return sample->latency_max_ns != 0 && top > sample->latency_max_ns ? sample->latency_max_ns
-                                                                               : top;
+            return sample->latency_max_ns != 0 && top > sample->latency_max_ns
+                       ? sample->latency_max_ns
+                       : top;
         }
     }
     return sample->latency_max_ns;

@@ -24,8 +24,8 @@ enum segment_attach_result {
 };
 
 /* Maps /webserverd.NAME. WHY gets one sentence unless attached. The reader is then owed a detach. */
-enum segment_attach_result segment_attach(struct segment_reader *reader, const char *name, char *why,
-                                          size_t size);
+enum segment_attach_result segment_attach(struct segment_reader *reader, const char *name,
+                                          char *why, size_t size);
 void segment_detach(struct segment_reader *reader);
 
 enum segment_health {

@@ -36,12 +36,16 @@ struct layout {
     uint64_t end; /* of what has been laid out */
 };
 
-static void place(struct layout *layout, enum segment_kind kind, uint64_t entry_size, uint32_t count)
+static void place(struct layout *layout, enum segment_kind kind, uint64_t entry_size,
+                  uint32_t count)
 {
     uint64_t stride = round_up(entry_size, 8);
 
-    layout->section[kind] = (struct segment_section){
-        .kind = kind, .count = count, .offset = layout->end, .stride = stride, .entry_size = entry_size};
+    layout->section[kind] = (struct segment_section){.kind = kind,
+                                                     .count = count,
+                                                     .offset = layout->end,
+                                                     .stride = stride,
+                                                     .entry_size = entry_size};
     layout->end = round_up(layout->end + stride * count, CACHE_LINE);
 }
 

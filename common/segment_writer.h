@@ -22,7 +22,8 @@ struct segment_plan {
  * not `ready` yet. Returns 0 and fills *segment, or -1 with WHY saying what failed. A segment of that
  * name that is there already is an error (EEXIST): the caller knows whether it is dead. The master.
  */
-int segment_create(struct segment *segment, const struct segment_plan *plan, char *why, size_t size);
+int segment_create(struct segment *segment, const struct segment_plan *plan, char *why,
+                   size_t size);
 
 /* Stores `ready`: from now on readers may attach. The master. */
 void segment_publish(struct segment *segment);
@@ -44,8 +45,8 @@ void segment_store_config(struct segment *segment, const char *text);
  * Publishes what a thread does. segment_activity_state() changes only the letter; _work() also says
  * on what. NOW_NS is the monotonic clock. The thread itself; at its start and end it stores its tid.
  */
-static inline void segment_activity_state(struct segment_activity *activity, enum thread_state state,
-                                          uint64_t now_ns)
+static inline void segment_activity_state(struct segment_activity *activity,
+                                          enum thread_state state, uint64_t now_ns)
 {
     if (atomic_load_explicit(&activity->state, memory_order_relaxed) == (uint32_t)state)
         return;

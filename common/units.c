@@ -101,7 +101,10 @@ static char *format_scaled(char *buffer, size_t size, double value, double step,
     if (value == 0)
         snprintf(buffer, size, "0");
     else
-        snprintf(buffer, size, "%.*f%s", unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2,
+        snprintf(buffer, size, "%.*f%s",
+                 unit == 0 || value >= 99.95 ? 0
+                 : value >= 9.995            ? 1
+                                             : 2,
                  value, units[unit]);
     return buffer;
 }
@@ -157,11 +160,8 @@ static char *format_exact(char *buffer, size_t size, uint64_t value, const struc
 
 char *units_format_size(char *buffer, size_t size, uint64_t bytes)
 {
-    static const struct unit units[] = {{"T", 1099511627776.0},
-                                        {"G", 1073741824.0},
-                                        {"M", 1048576.0},
-                                        {"K", 1024.0},
-                                        {"", 1}};
+    static const struct unit units[] = {
+        {"T", 1099511627776.0}, {"G", 1073741824.0}, {"M", 1048576.0}, {"K", 1024.0}, {"", 1}};
 
     return format_exact(buffer, size, bytes, units, ARRAY_LENGTH(units));
 }

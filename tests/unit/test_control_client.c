@@ -1,0 +1,226 @@
+/*
+ * The control client against a socket of the test's own: both ends are in this thread, since a UNIX
+ * socket connects and buffers without anyone waiting at the other end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/control_client.h"
+#include "common/instance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static char folder[64], path[INSTANCE_PATH_MAX], why[256];
+static int listener = -1, server = -1;
+static struct control_client client;
+
+static int listen_at_path(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0 ? listen(listener, 4)
+                                                                             : -1;
+}
+
+static int open_socket(void **state)
+{
+    (void)state;
+    why[0] = '\0';
+    client.fd = -1;
+    snprintf(folder, sizeof(folder), "/tmp/test-control-XXXXXX");
+    if (mkdtemp(folder) == NULL)
+        return -1;
+    snprintf(path, sizeof(path), "%s/control.sock", folder);
+    return listen_at_path();
+}
+
+static int close_socket(void **state)
+{
+    (void)state;
+    control_close(&client);
+    if (server >= 0)
+        close(server);
+    if (listener >= 0)
+        close(listener);
+    server = listener = -1;
+    unlink(path);
+    return rmdir(folder);
+}
+
+static int connect_both(void **state)
+{
+    if (open_socket(state) != 0)
+        return -1;
+    if (control_connect(&client, path, why, sizeof(why)) != CONTROL_WAITING)
+        return -1;
+    server = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    return server >= 0 ? 0 : -1;
+}
+
+static void answer(const char *text)
+{
+    assert_int_equal(send(server, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+static enum control_result receive(const char **line)
+{
+    return control_receive(&client, 0, line, why, sizeof(why));
+}
+
+static void assert_asked(const char *expected)
+{
+    char text[CONTROL_LINE_MAX + 1] = "";
+
+    assert_int_equal(recv(server, text, sizeof(text) - 1, 0), strlen(expected));
+    assert_string_equal(text, expected);
+}
+
+static void test_ask_and_answer(void **state)
+{
+    const char *line;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(control_send(&client, "threads 8", why, sizeof(why)), CONTROL_WAITING);
+        assert_asked("threads 8\n");
+        assert_int_equal(receive(&line), CONTROL_WAITING);
+        answer("{\"ok\":true}\n");
+        assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)),
+                         CONTROL_ANSWERED);
+        assert_string_equal(line, "{\"ok\":true}");
+    }
+}
+
+static void test_answer_in_pieces(void **state)
+{
+    const char *line;
+
+    (void)state;
+    assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_WAITING);
+    answer("{\"ok\"");
+    assert_int_equal(receive(&line), CONTROL_WAITING);
+    answer(":true}");
+    assert_int_equal(receive(&line), CONTROL_WAITING);
+    answer("\n");
+    assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)), CONTROL_ANSWERED);
+    assert_string_equal(line, "{\"ok\":true}");
+}
+
+/* A long answer is put together, one without an end is given up. */
+static void test_long_answers(void **state)
+{
+    enum { PIECE = 8192 };
+    char piece[PIECE + 1];
+    const char *line;
+    size_t sent = 0;
+    enum control_result result;
+
+    (void)state;
+    memset(piece, 'x', PIECE);
+    piece[PIECE] = '\0';
+    assert_int_equal(control_send(&client, "status", why, sizeof(why)), CONTROL_WAITING);
+    while (sent < CONTROL_ANSWER_MAX / 2) {
+        answer(piece);
+        sent += PIECE;
+        assert_int_equal(receive(&line), CONTROL_WAITING);
+    }
+    answer("\n");
+    assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)), CONTROL_ANSWERED);
+    assert_int_equal(strlen(line), sent);
+
+    assert_int_equal(control_send(&client, "status", why, sizeof(why)), CONTROL_WAITING);
+    sent = 0;
+    do {
+        answer(piece);
+        sent += PIECE;
+        result = receive(&line);
+    } while (result == CONTROL_WAITING && sent < 2 * CONTROL_ANSWER_MAX);
+    assert_int_equal(result, CONTROL_LOST);
+    assert_non_null(strstr(why, "longer"));
+}
+
+static void test_daemon_that_closes(void **state)
+{
+    const char *line;
+
+    (void)state;
+    assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_WAITING);
+    answer("{\"half\"");
+    close(server);
+    server = -1;
+    assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)), CONTROL_LOST);
+    assert_non_null(strstr(why, "closed"));
+    assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_LOST);
+}
+
+static void test_lines_that_cannot_be_sent(void **state)
+{
+    char line[CONTROL_LINE_MAX + 10];
+
+    (void)state;
+    assert_int_equal(control_send(&client, "ping\nstop", why, sizeof(why)), CONTROL_LOST);
+    memset(line, 'a', sizeof(line));
+    line[CONTROL_LINE_MAX - 1] = '\0'; /* one too many for newline and NUL */
+    assert_int_equal(control_send(&client, line, why, sizeof(why)), CONTROL_LOST);
+    line[CONTROL_LINE_MAX - 2] = '\0';
+    assert_int_equal(control_send(&client, line, why, sizeof(why)), CONTROL_WAITING);
+}
+
+static void test_nobody_listens(void **state)
+{
+    (void)state;
+    close(listener);
+    listener = -1;
+    assert_int_equal(control_connect(&client, path, why, sizeof(why)), CONTROL_NO_DAEMON);
+    assert_non_null(strstr(why, path));
+    assert_int_equal(client.fd, -1);
+    assert_int_equal(control_connect(&client, "/nowhere/at/all.sock", why, sizeof(why)),
+                     CONTROL_NO_DAEMON);
+}
+
+static void test_path_that_is_too_long(void **state)
+{
+    char longer[INSTANCE_PATH_MAX + 1];
+
+    (void)state;
+    memset(longer, '/', sizeof(longer));
+    longer[sizeof(longer) - 1] = '\0';
+    assert_int_equal(control_connect(&client, longer, why, sizeof(why)), CONTROL_NO_DAEMON);
+    assert_non_null(strstr(why, "longer than"));
+}
+
+static void test_closing_twice(void **state)
+{
+    (void)state;
+    control_close(&client);
+    control_close(&client);
+    assert_int_equal(client.fd, -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_ask_and_answer, connect_both, close_socket),
+        cmocka_unit_test_setup_teardown(test_answer_in_pieces, connect_both, close_socket),
+        cmocka_unit_test_setup_teardown(test_long_answers, connect_both, close_socket),
+        cmocka_unit_test_setup_teardown(test_daemon_that_closes, connect_both, close_socket),
+        cmocka_unit_test_setup_teardown(test_lines_that_cannot_be_sent, connect_both, close_socket),
+        cmocka_unit_test_setup_teardown(test_nobody_listens, open_socket, close_socket),
+        cmocka_unit_test_setup_teardown(test_path_that_is_too_long, open_socket, close_socket),
+        cmocka_unit_test_setup_teardown(test_closing_twice, connect_both, close_socket),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

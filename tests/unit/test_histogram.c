@@ -1,0 +1,357 @@
+/* The histogram against exact quantiles of the same values, and at the edges of its range. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/histogram.h"
+#include "common/macros.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RANGE_END (UINT64_C(1) << (HISTOGRAM_LARGEST_BIT + 1))
+
+static struct histogram first, second, third;
+
+static int empty_all(void **state)
+{
+    (void)state;
+    memset(&first, 0, sizeof(first));
+    memset(&second, 0, sizeof(second));
+    memset(&third, 0, sizeof(third));
+    return 0;
+}
+
+/* A small generator of its own, so that every machine sees the same values. */
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+static void test_every_value_lies_in_its_bucket(void **state)
+{
+    uint64_t random = 88172645463325252;
+
+    (void)state;
+    for (int i = 0; i < 1000000; i++) {
+        uint64_t value = next_random(&random) >> (26 + random % 38);
+        uint32_t index = histogram_index(value);
+
+        assert_true(index < HISTOGRAM_BUCKETS);
+        assert_true(histogram_lowest(index) <= value && value <= histogram_highest(index));
+    }
+}
+
+static void test_buckets_leave_no_gap(void **state)
+{
+    (void)state;
+    assert_int_equal(histogram_lowest(0), 0);
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        uint64_t lowest = histogram_lowest(i), highest = histogram_highest(i);
+
+        assert_int_equal(histogram_index(lowest), i);
+        assert_int_equal(histogram_index(highest), i);
+        assert_true((highest - lowest) * HISTOGRAM_SUB_BUCKETS <= lowest);
+        if (i + 1 < HISTOGRAM_BUCKETS)
+            assert_int_equal(histogram_lowest(i + 1), highest + 1);
+    }
+    assert_int_equal(histogram_highest(HISTOGRAM_BUCKETS - 1), RANGE_END - 1);
+}
+
+static void test_index(void **state)
+{
+    static const struct {
+        uint64_t value;
+        uint32_t index;
+    } cases[] = {
+        {0, 0},
+        {1, 1},
+        {127, 127},
+        {128, 128},
+        {129, 128},
+        {130, 129},
+        {254, 191},
+        {255, 191},
+        {256, 192},
+        {259, 192},
+        {260, 193},
+        {511, 255},
+        {512, 256},
+        {519, 256},
+        {520, 257},
+        {RANGE_END - 1, HISTOGRAM_BUCKETS - 1},
+        {RANGE_END, HISTOGRAM_BUCKETS - 1},
+        {UINT64_MAX, HISTOGRAM_BUCKETS - 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+        assert_int_equal(histogram_index(cases[i].value), cases[i].index);
+}
+
+/* Four shapes of latency: flat, many powers of two, two humps far apart, all the same. */
+static uint64_t draw(int shape, uint64_t *random)
+{
+    uint64_t word = next_random(random);
+
+    switch (shape) {
+    case 0:
+        return word % 50000000;
+    case 1:
+        return (word >> 28) >> (word % 34);
+    case 2:
+        return word % 100 < 97 ? 20000 + word % 1000 : 900000000 + word % 1000000;
+    default:
+        return 123456789;
+    }
+}
+
+/* The value at the rank that the definition of a percentile names. */
+static uint64_t exact_percentile(const uint64_t *sorted, size_t count, double percent)
+{
+    double rank = ceil((double)count * percent / 100 - 1e-6);
+
+    return sorted[rank < 1 ? 0 : (size_t)rank - 1];
+}
+
+static void test_percentiles_against_exact_ones(void **state)
+{
+    static const double percents[] = {0, 0.01, 1, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99, 100};
+    enum { SAMPLES = 20000 };
+    static uint64_t values[SAMPLES];
+    uint64_t random = 2463534242;
+
+    for (int shape = 0; shape < 4; shape++) {
+        empty_all(state);
+        for (size_t i = 0; i < SAMPLES; i++) {
+            values[i] = draw(shape, &random);
+            histogram_record(&first, values[i]);
+        }
+        qsort(values, SAMPLES, sizeof(values[0]), ascending);
+        for (size_t i = 0; i < ARRAY_LENGTH(percents); i++) {
+            uint64_t exact = exact_percentile(values, SAMPLES, percents[i]);
+            uint64_t found = histogram_percentile(&first, percents[i]);
+
+            assert_true(found >= exact);
+            assert_true(found - exact <= exact / HISTOGRAM_SUB_BUCKETS);
+        }
+        assert_int_equal(histogram_percentile(&first, 100), values[SAMPLES - 1]);
+        assert_int_equal(histogram_count(&first), SAMPLES);
+    }
+}
+
+static void test_small_counts(void **state)
+{
+    /* The rank is rounded up: of two values the first is the median. */
+    static const struct {
+        size_t count;
+        uint64_t values[4];
+        double percent;
+        uint64_t expected;
+    } cases[] = {
+        {1, {7}, 0, 7},           {1, {7}, 50, 7},          {1, {7}, 100, 7},
+        {2, {10, 20}, 50, 10},    {2, {10, 20}, 50.1, 20},  {2, {10, 20}, 0, 10},
+        {3, {1, 2, 3}, 33, 1},    {3, {1, 2, 3}, 34, 2},    {3, {1, 2, 3}, 99, 3},
+        {4, {0, 0, 0, 9}, 75, 0}, {4, {0, 0, 0, 9}, 76, 9}, {4, {5, 5, 5, 5}, 99, 5},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        empty_all(state);
+        for (size_t v = 0; v < cases[i].count; v++)
+            histogram_record(&first, cases[i].values[v]);
+        assert_int_equal(histogram_percentile(&first, cases[i].percent), cases[i].expected);
+    }
+}
+
+static void test_empty(void **state)
+{
+    (void)state;
+    assert_int_equal(histogram_count(&first), 0);
+    assert_int_equal(histogram_max(&first), 0);
+    assert_true(histogram_mean(&first) == 0);
+    assert_int_equal(histogram_percentile(&first, 0), 0);
+    assert_int_equal(histogram_percentile(&first, 50), 0);
+    assert_int_equal(histogram_percentile(&first, 100), 0);
+    histogram_add(&first, &second);
+    histogram_subtract(&first, &second);
+    histogram_reset(&first);
+    assert_int_equal(histogram_count(&first), 0);
+}
+
+static void test_mean_and_maximum_are_exact(void **state)
+{
+    (void)state;
+    histogram_record(&first, 1000003);
+    histogram_record(&first, 1);
+    histogram_record(&first, 2000003);
+    assert_true(histogram_mean(&first) == 3000007.0 / 3);
+    assert_int_equal(histogram_max(&first), 2000003);
+}
+
+static void test_beyond_the_range(void **state)
+{
+    (void)state;
+    histogram_record(&first, 5);
+    histogram_record(&first, RANGE_END + 12345);
+    histogram_record(&first, UINT64_C(1) << 50);
+    assert_int_equal(histogram_count(&first), 3);
+    assert_int_equal(histogram_max(&first), UINT64_C(1) << 50);
+    assert_int_equal(histogram_percentile(&first, 100), UINT64_C(1) << 50);
+    assert_int_equal(histogram_percentile(&first, 10), 5);
+}
+
+static void test_add_equals_recording_all(void **state)
+{
+    uint64_t random = 521288629;
+
+    (void)state;
+    for (int i = 0; i < 5000; i++) {
+        uint64_t value = draw(1, &random);
+
+        histogram_record(i % 3 == 0 ? &first : &second, value);
+        histogram_record(&third, value);
+    }
+    histogram_add(&first, &second);
+    assert_memory_equal(&first, &third, sizeof(first));
+}
+
+static void test_subtract_leaves_what_came_since(void **state)
+{
+    (void)state;
+    histogram_record(&first, 1000);
+    histogram_record(&first, 90000000);
+    histogram_add(&second, &first); /* the earlier state */
+    histogram_record(&first, 2000);
+    histogram_record(&first, 3000);
+    histogram_subtract(&first, &second);
+    assert_int_equal(histogram_count(&first), 2);
+    assert_true(histogram_mean(&first) == 2500);
+    /* The maximum of the interval is the top of its highest bucket, not the old 90 ms. */
+    assert_int_equal(histogram_max(&first), histogram_highest(histogram_index(3000)));
+    assert_int_equal(histogram_percentile(&first, 50), histogram_highest(histogram_index(2000)));
+}
+
+static void test_subtract_keeps_a_lower_maximum(void **state)
+{
+    (void)state;
+    histogram_record(&first, 100);
+    histogram_add(&second, &first);
+    histogram_record(&first, 1000001);
+    histogram_subtract(&first, &second);
+    assert_int_equal(histogram_max(&first), 1000001);
+}
+
+static void test_subtract_all_is_empty(void **state)
+{
+    (void)state;
+    histogram_record(&first, 17);
+    histogram_record(&first, RANGE_END * 2);
+    histogram_add(&second, &first);
+    histogram_subtract(&first, &second);
+    assert_int_equal(histogram_count(&first), 0);
+    assert_int_equal(histogram_max(&first), 0);
+    assert_true(histogram_mean(&first) == 0);
+    assert_int_equal(histogram_percentile(&first, 99), 0);
+}
+
+static void test_subtract_beyond_the_range(void **state)
+{
+    (void)state;
+    histogram_record(&first, 17);
+    histogram_add(&second, &first);
+    histogram_record(&first, RANGE_END * 2);
+    histogram_subtract(&first, &second);
+    assert_int_equal(histogram_percentile(&first, 50), RANGE_END * 2);
+}
+
+static void test_reset(void **state)
+{
+    (void)state;
+    histogram_record(&first, 3);
+    histogram_record(&first, 1 << 30);
+    histogram_record(&first, UINT64_MAX);
+    histogram_reset(&first);
+    assert_memory_equal(&first, &second, sizeof(first));
+    histogram_record(&first, 40);
+    assert_int_equal(histogram_percentile(&first, 50), 40);
+}
+
+static void test_bounds_from_outside_are_not_believed(void **state)
+{
+    (void)state;
+    histogram_record(&first, 40);
+    atomic_store(&first.used_to, UINT32_MAX);
+    histogram_add(&second, &first);
+    assert_int_equal(histogram_count(&first), 1);
+    assert_int_equal(histogram_count(&second), 1);
+    atomic_store(&first.used_from, UINT32_MAX);
+    assert_int_equal(histogram_count(&first), 0);
+}
+
+enum { RECORDED = 200000 };
+
+static void *record_many(void *unused)
+{
+    for (uint64_t i = 0; i < RECORDED; i++)
+        histogram_record(&first, i * 97);
+    return unused;
+}
+
+/* While one thread writes, a reader's count only grows and no bucket is more than was recorded. */
+static void test_reading_while_it_is_written(void **state)
+{
+    pthread_t writer;
+    uint64_t before = 0;
+
+    (void)state;
+    assert_int_equal(pthread_create(&writer, NULL, record_many, NULL), 0);
+    while (before < RECORDED) {
+        uint64_t count = histogram_count(&first);
+
+        assert_true(count >= before && count <= RECORDED);
+        assert_true(histogram_percentile(&first, 99) <= UINT64_C(97) * RECORDED);
+        before = count;
+    }
+    pthread_join(writer, NULL);
+    assert_int_equal(histogram_max(&first), 97 * (RECORDED - 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_value_lies_in_its_bucket),
+        cmocka_unit_test(test_buckets_leave_no_gap),
+        cmocka_unit_test(test_index),
+        cmocka_unit_test(test_percentiles_against_exact_ones),
+        cmocka_unit_test(test_small_counts),
+        cmocka_unit_test_setup(test_empty, empty_all),
+        cmocka_unit_test_setup(test_mean_and_maximum_are_exact, empty_all),
+        cmocka_unit_test_setup(test_beyond_the_range, empty_all),
+        cmocka_unit_test_setup(test_add_equals_recording_all, empty_all),
+        cmocka_unit_test_setup(test_subtract_leaves_what_came_since, empty_all),
+        cmocka_unit_test_setup(test_subtract_keeps_a_lower_maximum, empty_all),
+        cmocka_unit_test_setup(test_subtract_all_is_empty, empty_all),
+        cmocka_unit_test_setup(test_subtract_beyond_the_range, empty_all),
+        cmocka_unit_test_setup(test_reset, empty_all),
+        cmocka_unit_test_setup(test_bounds_from_outside_are_not_believed, empty_all),
+        cmocka_unit_test_setup(test_reading_while_it_is_written, empty_all),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

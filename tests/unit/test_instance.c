@@ -1,0 +1,130 @@
+/* Names of instances and where they keep their things; and the lists, as far as they are promises.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/instance.h"
+#include "common/macros.h"
+#include "common/tables.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void test_names(void **state)
+{
+    static const struct {
+        const char *name;
+        bool valid;
+    } cases[] = {
+        {"webserverd", true},
+        {"a", true},
+        {"Site-2.test_x", true},
+        {"-", true},
+        {"123456789012345678901234567890123456789012345678", true},
+        {"1234567890123456789012345678901234567890123456789", false},
+        {"", false},
+        {".", false},
+        {"..", false},
+        {".hidden", false},
+        {"a/b", false},
+        {"a b", false},
+        {"a\n", false},
+        {"\xc3\xa4", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+        if (instance_name_valid(cases[i].name) != cases[i].valid)
+            fail_msg("'%s' should be %s", cases[i].name, cases[i].valid ? "valid" : "refused");
+}
+
+static void test_segment_name(void **state)
+{
+    char text[INSTANCE_PATH_MAX], small[10];
+
+    (void)state;
+    assert_int_equal(instance_segment_name("site", text, sizeof(text)), 0);
+    assert_string_equal(text, "/webserverd.site");
+    assert_int_equal(instance_segment_name("site", small, sizeof(small)), -1);
+    assert_int_equal(instance_segment_name("site", text, strlen("/webserverd.site")), -1);
+    assert_int_equal(instance_segment_name("site", text, strlen("/webserverd.site") + 1), 0);
+}
+
+static void test_run_dir_and_socket(void **state)
+{
+    char folder[INSTANCE_PATH_MAX], expected[INSTANCE_PATH_MAX], text[INSTANCE_PATH_MAX];
+
+    (void)state;
+    setenv("XDG_RUNTIME_DIR", "/some/where", 1);
+    if (geteuid() == 0)
+        snprintf(expected, sizeof(expected), "/run/webserverd");
+    else
+        snprintf(expected, sizeof(expected), "/some/where/webserverd");
+    assert_int_equal(instance_run_dir(folder, sizeof(folder)), 0);
+    assert_string_equal(folder, expected);
+
+    assert_int_equal(instance_socket_path("site", text, sizeof(text)), 0);
+    assert_int_equal(strncmp(text, expected, strlen(expected)), 0);
+    assert_string_equal(text + strlen(expected), "/site.sock");
+    assert_int_equal(instance_socket_path("site", text, 10), -1);
+
+    setenv("XDG_RUNTIME_DIR", "not/absolute", 1);
+    if (geteuid() != 0)
+        snprintf(expected, sizeof(expected), "/tmp/webserverd-%lu", (unsigned long)geteuid());
+    assert_int_equal(instance_run_dir(folder, sizeof(folder)), 0);
+    assert_string_equal(folder, expected);
+}
+
+/* What a reader cuts must fit: names, labels and helps travel in fixed fields of the segment. */
+static void test_metrics_fit_the_segment(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < METRIC_COUNT; i++) {
+        assert_in_range(strlen(metric_table[i].name), 1, 31);
+        assert_in_range(strlen(metric_table[i].label), 1, 15);
+        assert_in_range(strlen(metric_table[i].help), 1, 127);
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(metric_table[i].name, metric_table[j].name);
+    }
+}
+
+static void test_states_have_letters_of_their_own(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < THREAD_STATE_COUNT; i++) {
+        assert_in_range(strlen(thread_state_table[i].name), 1, 14);
+        assert_in_range(strlen(thread_state_table[i].help), 1, 63);
+        for (size_t j = 0; j < i; j++)
+            assert_int_not_equal(thread_state_table[i].letter, thread_state_table[j].letter);
+    }
+}
+
+static void test_table_find(void **state)
+{
+    (void)state;
+    assert_int_equal(table_find("debug", level_names, LEVEL_COUNT), LEVEL_DEBUG);
+    assert_int_equal(table_find("error", level_names, LEVEL_COUNT), LEVEL_ERROR);
+    assert_int_equal(table_find("Error", level_names, LEVEL_COUNT), -1);
+    assert_int_equal(table_find("", level_names, LEVEL_COUNT), -1);
+    assert_int_equal(table_find("warn", level_names, 0), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_segment_name),
+        cmocka_unit_test(test_run_dir_and_socket),
+        cmocka_unit_test(test_metrics_fit_the_segment),
+        cmocka_unit_test(test_states_have_letters_of_their_own),
+        cmocka_unit_test(test_table_find),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

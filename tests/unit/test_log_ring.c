@@ -1,0 +1,435 @@
+/*
+ * The log ring: one writer, one drainer, onlookers. Every record here is made from its serial
+ * number, so that a reader can tell a whole one from a torn one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/log_ring.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CAPACITY = 64, /* words: small, so that records straddle the end and the ring is often full */
+    LONGEST = 40,  /* words of a record */
+    RECORDS = 200000,
+};
+
+static struct log_ring *ring;
+
+static int make_ring(void **state)
+{
+    size_t bytes = log_ring_bytes(CAPACITY);
+
+    (void)state;
+    ring = aligned_alloc(CACHE_LINE, (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+    if (ring == NULL)
+        return -1;
+    memset(ring, 0, bytes);
+    log_ring_init(ring, CAPACITY);
+    return 0;
+}
+
+static int free_ring(void **state)
+{
+    (void)state;
+    free(ring);
+    ring = NULL;
+    return 0;
+}
+
+static uint64_t length_of(uint64_t serial)
+{
+    return 1 + serial * 7919 % LONGEST;
+}
+
+static uint64_t word_of(uint64_t serial, uint64_t i)
+{
+    return (serial + 1) * UINT64_C(0x9e3779b97f4a7c15) + i;
+}
+
+static uint64_t make_record(uint64_t serial, uint64_t *record)
+{
+    uint64_t count = length_of(serial);
+
+    record[0] = count | serial << 32;
+    for (uint64_t i = 1; i < count; i++)
+        record[i] = word_of(serial, i);
+    return count;
+}
+
+static bool is_whole(const uint64_t *record)
+{
+    uint64_t serial = record[0] >> 32, count = record[0] & UINT32_MAX;
+
+    if (count != length_of(serial))
+        return false;
+    for (uint64_t i = 1; i < count; i++)
+        if (record[i] != word_of(serial, i))
+            return false;
+    return true;
+}
+
+static void append(uint64_t serial)
+{
+    uint64_t record[LONGEST];
+
+    log_ring_append(ring, record, make_record(serial, record));
+}
+
+static void drain_to(uint64_t position)
+{
+    atomic_store_explicit(&ring->cursor, position, memory_order_release);
+}
+
+static void test_empty(void **state)
+{
+    uint64_t position = 0, record[LONGEST];
+
+    (void)state;
+    assert_int_equal(log_ring_waiting(ring), 0);
+    assert_int_equal(log_ring_read(ring, &position, record, LONGEST), LOG_RING_EMPTY);
+    assert_int_equal(position, 0);
+}
+
+static void test_records_come_back_in_order(void **state)
+{
+    uint64_t position = 0, record[LONGEST];
+
+    (void)state;
+    for (uint64_t serial = 0; serial < 5000; serial++) {
+        append(serial);
+        assert_int_equal(log_ring_waiting(ring), length_of(serial));
+        assert_int_equal(log_ring_read(ring, &position, record, LONGEST), LOG_RING_RECORD);
+        assert_int_equal(record[0] >> 32, serial);
+        assert_true(is_whole(record));
+        assert_int_equal(log_ring_read(ring, &position, record, LONGEST), LOG_RING_EMPTY);
+        drain_to(position);
+    }
+    assert_true(position > CAPACITY);
+}
+
+/* A record whose words lie on both sides of the end of the array. */
+static void test_straddling_the_end(void **state)
+{
+    uint64_t position, record[CAPACITY], copy[LONGEST];
+
+    (void)state;
+    for (uint64_t before = 1; before < LONGEST; before++) {
+        uint64_t start = CAPACITY - before;
+
+        memset(record, 0, sizeof(record));
+        record[0] = start;
+        log_ring_append(ring, record, start);
+        for (uint64_t i = 0; i < LONGEST; i++)
+            record[i] = 1000 * before + i;
+        record[0] = LONGEST;
+        position = atomic_load(&ring->head);
+        assert_int_equal(position % CAPACITY, start);
+        log_ring_append(ring, record, LONGEST);
+        assert_int_equal(log_ring_read(ring, &position, copy, LONGEST), LOG_RING_RECORD);
+        assert_memory_equal(copy, record, sizeof(copy));
+        /* Back to the beginning of the array. */
+        record[0] = CAPACITY - (start + LONGEST) % CAPACITY;
+        log_ring_append(ring, record, record[0]);
+        drain_to(atomic_load(&ring->head));
+    }
+}
+
+static void test_full_ring(void **state)
+{
+    uint64_t record[CAPACITY] = {CAPACITY}, copy[CAPACITY], position = 0;
+
+    (void)state;
+    assert_true(log_ring_has_room(ring, CAPACITY));
+    assert_false(log_ring_has_room(ring, CAPACITY + 1));
+    record[CAPACITY - 1] = 4711;
+    log_ring_append(ring, record, CAPACITY);
+    assert_int_equal(log_ring_waiting(ring), CAPACITY);
+    assert_false(log_ring_has_room(ring, 1));
+    assert_true(log_ring_has_room(ring, 0));
+    assert_int_equal(log_ring_read(ring, &position, copy, CAPACITY), LOG_RING_RECORD);
+    assert_memory_equal(copy, record, sizeof(record));
+    assert_false(log_ring_has_room(ring, 1)); /* reading alone frees nothing */
+    drain_to(1);
+    assert_true(log_ring_has_room(ring, 1));
+    assert_false(log_ring_has_room(ring, 2));
+    drain_to(position);
+    assert_true(log_ring_has_room(ring, CAPACITY));
+}
+
+/* What the drainer has seen stays readable until new records are written over it. */
+static void test_drained_records_stay_for_onlookers(void **state)
+{
+    uint64_t position = 0, record[LONGEST];
+
+    (void)state;
+    append(30);
+    append(31);
+    drain_to(atomic_load(&ring->head));
+    assert_int_equal(log_ring_read(ring, &position, record, LONGEST), LOG_RING_RECORD);
+    assert_int_equal(record[0] >> 32, 30);
+    assert_int_equal(log_ring_read(ring, &position, record, LONGEST), LOG_RING_RECORD);
+    assert_int_equal(record[0] >> 32, 31);
+}
+
+static void test_overtaken_by_a_lap(void **state)
+{
+    uint64_t position = 0, words[LONGEST], record[CAPACITY] = {CAPACITY / 2};
+
+    (void)state;
+    log_ring_append(ring, record, CAPACITY / 2);
+    log_ring_append(ring, record, CAPACITY / 2);
+    drain_to(CAPACITY);
+    record[0] = 1;
+    log_ring_append(ring, record, 1);
+    assert_int_equal(log_ring_read(ring, &position, words, LONGEST), LOG_RING_OVERTAKEN);
+    assert_int_equal(position, CAPACITY + 1);
+    assert_int_equal(log_ring_read(ring, &position, words, LONGEST), LOG_RING_EMPTY);
+    append(9);
+    assert_int_equal(log_ring_read(ring, &position, words, LONGEST), LOG_RING_RECORD);
+    assert_int_equal(words[0] >> 32, 9);
+}
+
+/* The writer has claimed the words under the reader but not yet published: the copy is not
+ * believed. */
+static void test_overtaken_by_a_claim(void **state)
+{
+    uint64_t position = 0, words[LONGEST], record[CAPACITY] = {LONGEST};
+
+    (void)state;
+    log_ring_append(ring, record, LONGEST);
+    record[0] = CAPACITY - LONGEST;
+    log_ring_append(ring, record, CAPACITY - LONGEST);
+    atomic_store(&ring->claimed, CAPACITY + 1);
+    assert_int_equal(log_ring_read(ring, &position, words, LONGEST), LOG_RING_OVERTAKEN);
+    assert_int_equal(position, CAPACITY);
+}
+
+static void test_words_that_are_no_record(void **state)
+{
+    static const struct {
+        uint64_t length; /* as the record claims */
+        uint64_t room;
+    } cases[] = {
+        {0, LONGEST}, {11, LONGEST}, {10, 9}, {UINT32_MAX, LONGEST}, {LONGEST + 1, LONGEST},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        uint64_t position = 0, record[10] = {10}, *copy = malloc(cases[i].room * sizeof(*copy));
+
+        assert_non_null(copy);
+        make_ring(state);
+        log_ring_append(ring, record, 10);
+        atomic_store(&ring->word[0], cases[i].length);
+        assert_int_equal(log_ring_read(ring, &position, copy, cases[i].room), LOG_RING_OVERTAKEN);
+        assert_int_equal(position, 10);
+        free(copy);
+        free_ring(state);
+    }
+}
+
+/* A position from another ring, or a later life of this one, leads to its head and nowhere else. */
+static void test_position_ahead_of_head(void **state)
+{
+    uint64_t position = 1000, record[LONGEST];
+
+    (void)state;
+    append(1);
+    assert_int_equal(log_ring_read(ring, &position, record, LONGEST), LOG_RING_OVERTAKEN);
+    assert_int_equal(position, length_of(1));
+}
+
+/* Three threads at full speed. Threads count what they find; the test judges. */
+
+static atomic_bool writer_done;
+
+static void *write_all(void *unused)
+{
+    uint64_t record[LONGEST];
+
+    for (uint64_t serial = 0; serial < RECORDS; serial++) {
+        uint64_t count = make_record(serial, record);
+
+        while (!log_ring_has_room(ring, count))
+            sched_yield();
+        log_ring_append(ring, record, count);
+    }
+    atomic_store(&writer_done, true);
+    return unused;
+}
+
+struct findings {
+    uint64_t whole, torn, out_of_order, overtaken;
+    uint64_t next; /* least serial number that may come */
+};
+
+static enum log_ring_result take(struct findings *found, uint64_t *position)
+{
+    uint64_t record[LONGEST];
+    enum log_ring_result result = log_ring_read(ring, position, record, LONGEST);
+
+    if (result == LOG_RING_OVERTAKEN) {
+        found->overtaken++;
+    } else if (result == LOG_RING_RECORD && is_whole(record)) {
+        found->whole++;
+        if (record[0] >> 32 < found->next)
+            found->out_of_order++;
+        found->next = (record[0] >> 32) + 1;
+    } else if (result == LOG_RING_RECORD) {
+        found->torn++;
+    }
+    return result;
+}
+
+static void *look_on(void *argument)
+{
+    struct findings *found = argument;
+    uint64_t position = 0;
+    bool last_look;
+
+    do {
+        last_look = atomic_load(&writer_done);
+        while (take(found, &position) != LOG_RING_EMPTY)
+            ;
+        sched_yield();
+    } while (!last_look);
+    return NULL;
+}
+
+static void *drain_all(void *argument)
+{
+    struct findings *found = argument;
+    uint64_t position = 0;
+
+    while (found->next < RECORDS && found->overtaken + found->torn == 0) {
+        if (take(found, &position) == LOG_RING_EMPTY)
+            sched_yield();
+        else
+            drain_to(position);
+    }
+    drain_to(UINT64_MAX / 2); /* never keep the writer waiting after a failure */
+    return NULL;
+}
+
+static void test_writer_drainer_and_onlooker(void **state)
+{
+    struct findings drained = {0}, seen = {0};
+    pthread_t writer, drainer, onlooker;
+
+    (void)state;
+    atomic_store(&writer_done, false);
+    assert_int_equal(pthread_create(&onlooker, NULL, look_on, &seen), 0);
+    assert_int_equal(pthread_create(&drainer, NULL, drain_all, &drained), 0);
+    assert_int_equal(pthread_create(&writer, NULL, write_all, NULL), 0);
+    pthread_join(writer, NULL);
+    pthread_join(drainer, NULL);
+    pthread_join(onlooker, NULL);
+
+    assert_int_equal(drained.whole, RECORDS);
+    assert_int_equal(drained.torn + drained.out_of_order + drained.overtaken, 0);
+    assert_int_equal(seen.torn + seen.out_of_order, 0);
+    assert_true(seen.whole + seen.overtaken > 0);
+    print_message("onlooker: %llu whole, overtaken %llu times\n", (unsigned long long)seen.whole,
+                  (unsigned long long)seen.overtaken);
+}
+
+/* Without a drainer the writer laps onlookers at will; what they get is still whole and in order.
+ */
+static void *write_over(void *unused)
+{
+    for (uint64_t serial = 0; serial < RECORDS; serial++)
+        append(serial);
+    atomic_store(&writer_done, true);
+    return unused;
+}
+
+static void test_writer_that_waits_for_nobody(void **state)
+{
+    struct findings seen[2] = {{0}, {0}};
+    pthread_t writer, onlooker[2];
+
+    (void)state;
+    atomic_store(&writer_done, false);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&onlooker[i], NULL, look_on, &seen[i]), 0);
+    assert_int_equal(pthread_create(&writer, NULL, write_over, NULL), 0);
+    pthread_join(writer, NULL);
+    for (int i = 0; i < 2; i++)
+        pthread_join(onlooker[i], NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(seen[i].torn + seen[i].out_of_order, 0);
+        assert_true(seen[i].whole + seen[i].overtaken > 0);
+    }
+}
+
+/*
+ * An onlooker on the very edge: it asks for the oldest record that is still there, which is the one
+ * that the writer overwrites next. Records of one length, so that it knows where the oldest begins.
+ */
+enum { EDGE_WORDS = 8 };
+
+static void *write_at_the_edge(void *unused)
+{
+    uint64_t record[EDGE_WORDS];
+
+    for (uint64_t serial = 0; serial < RECORDS; serial++) {
+        record[0] = EDGE_WORDS | serial << 32;
+        for (uint64_t i = 1; i < EDGE_WORDS; i++)
+            record[i] = word_of(serial, i);
+        log_ring_append(ring, record, EDGE_WORDS);
+    }
+    atomic_store(&writer_done, true);
+    return unused;
+}
+
+static void test_onlooker_on_the_edge(void **state)
+{
+    uint64_t torn = 0, record[EDGE_WORDS];
+    pthread_t writer;
+
+    (void)state;
+    atomic_store(&writer_done, false);
+    assert_int_equal(pthread_create(&writer, NULL, write_at_the_edge, NULL), 0);
+    while (!atomic_load(&writer_done)) {
+        uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+        uint64_t position = head > CAPACITY ? head - CAPACITY : 0, serial = position / EDGE_WORDS;
+
+        if (log_ring_read(ring, &position, record, EDGE_WORDS) != LOG_RING_RECORD)
+            continue;
+        torn += record[0] >> 32 != serial;
+        for (uint64_t i = 1; i < EDGE_WORDS; i++)
+            torn += record[i] != word_of(serial, i);
+    }
+    pthread_join(writer, NULL);
+    assert_int_equal(torn, 0);
+}
+
+#define RING_TEST(name) cmocka_unit_test_setup_teardown(name, make_ring, free_ring)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RING_TEST(test_empty),
+        RING_TEST(test_records_come_back_in_order),
+        RING_TEST(test_straddling_the_end),
+        RING_TEST(test_full_ring),
+        RING_TEST(test_drained_records_stay_for_onlookers),
+        RING_TEST(test_overtaken_by_a_lap),
+        RING_TEST(test_overtaken_by_a_claim),
+        cmocka_unit_test(test_words_that_are_no_record),
+        RING_TEST(test_position_ahead_of_head),
+        RING_TEST(test_writer_drainer_and_onlooker),
+        RING_TEST(test_writer_that_waits_for_nobody),
+        RING_TEST(test_onlooker_on_the_edge),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,882 @@
+/*
+ * The segment: creating, attaching, refusing what is damaged, adding up, and copies of what is
+ * written meanwhile. Both sides run in this process; every segment has a private name.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/segment_reader.h"
+#include "common/segment_writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WORKERS = 3, THREADS = 5, CACHE_ENTRIES = 7, WHY_BYTES = 256 };
+
+static struct segment segment;
+static struct segment_reader reader;
+static char name[INSTANCE_NAME_MAX + 1], shm_name[INSTANCE_PATH_MAX], why[WHY_BYTES];
+
+static struct segment_plan plan_of(const char *instance)
+{
+    return (struct segment_plan){.name = instance,
+                                 .socket_path = "/run/test.sock",
+                                 .listening = "127.0.0.1:8080 [::1]:8080",
+                                 .max_workers = WORKERS,
+                                 .max_threads = THREADS,
+                                 .cache_entries = CACHE_ENTRIES,
+                                 .ring_bytes = 5000}; /* becomes 8192 */
+}
+
+static int name_segment(void **state)
+{
+    (void)state;
+    snprintf(name, sizeof(name), "test-segment-%d", (int)getpid());
+    return instance_segment_name(name, shm_name, sizeof(shm_name));
+}
+
+static int make_segment(void **state)
+{
+    struct segment_plan plan;
+
+    (void)state;
+    plan = plan_of(name);
+    why[0] = '\0';
+    if (segment_create(&segment, &plan, why, sizeof(why)) != 0) {
+        print_error("%s\n", why);
+        return -1;
+    }
+    return 0;
+}
+
+static bool name_exists(void)
+{
+    int fd = shm_open(shm_name, O_RDONLY | O_CLOEXEC, 0);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* Nothing may be left in /dev/shm, whatever a test did. */
+static int remove_segment(void **state)
+{
+    (void)state;
+    segment_detach(&reader);
+    segment_destroy(&segment);
+    return name_exists() ? -1 : 0;
+}
+
+static int make_published_segment(void **state)
+{
+    if (make_segment(state) != 0)
+        return -1;
+    segment_publish(&segment);
+    if (segment_attach(&reader, name, why, sizeof(why)) == SEGMENT_ATTACHED)
+        return 0;
+    print_error("%s\n", why);
+    remove_segment(state);
+    return -1;
+}
+
+/* Creating and removing */
+
+static void test_directory(void **state)
+{
+    const struct segment_directory *directory = reader.map.directory;
+
+    (void)state;
+    assert_int_equal(directory->magic, SEGMENT_MAGIC);
+    assert_int_equal(directory->major, SEGMENT_MAJOR);
+    assert_int_equal(directory->total_size, reader.map.size);
+    assert_int_equal(directory->master_pid, getpid());
+    assert_true(directory->start_ticks > 0);
+    assert_true(directory->generation > 0);
+    assert_int_equal(directory->metric_count, METRIC_COUNT);
+    assert_string_equal(directory->name, name);
+    assert_string_equal(directory->version, WEBSERVERD_VERSION);
+    assert_string_equal(directory->socket_path, "/run/test.sock");
+    assert_string_equal(directory->listening, "127.0.0.1:8080 [::1]:8080");
+    assert_int_equal(directory->section_count, SEGMENT_KIND_COUNT - 1);
+}
+
+static void test_permissions_are_0640(void **state)
+{
+    struct stat status;
+
+    (void)state;
+    assert_int_equal(fstat(segment.fd, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0640);
+}
+
+static void test_sections_do_not_overlap(void **state)
+{
+    (void)state;
+    for (int a = SEGMENT_METRICS; a < SEGMENT_KIND_COUNT; a++) {
+        const struct segment_section *one = &segment.section[a];
+
+        assert_true(one->count > 0);
+        for (uint32_t i = 0; i < one->count; i++) {
+            uint64_t start = one->offset + i * one->stride, end = start + one->entry_size;
+
+            assert_true(start >= sizeof(struct segment_directory) && end <= segment.size);
+            for (int b = SEGMENT_METRICS; b < SEGMENT_KIND_COUNT; b++) {
+                const struct segment_section *other = &segment.section[b];
+
+                for (uint32_t j = 0; j < other->count; j++) {
+                    uint64_t other_start = other->offset + j * other->stride;
+
+                    if (a != b || i != j)
+                        assert_true(other_start >= end || other_start + other->entry_size <= start);
+                }
+            }
+        }
+    }
+}
+
+static void test_blocks_begin_at_cache_lines(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < THREADS; i++) {
+        assert_int_equal((uintptr_t)segment_thread(&segment, i) % CACHE_LINE, 0);
+        assert_int_equal((uintptr_t)segment_latency_of(&segment, i) % CACHE_LINE, 0);
+        assert_int_equal((uintptr_t)segment_ring(&segment, i) % CACHE_LINE, 0);
+    }
+    for (uint32_t i = 0; i < WORKERS; i++)
+        assert_int_equal((uintptr_t)segment_worker(&segment, i) % CACHE_LINE, 0);
+}
+
+static void test_metrics_and_states_are_described(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < METRIC_COUNT; i++) {
+        const struct segment_metric *line = segment_at(&reader.map, SEGMENT_METRICS, i);
+
+        assert_string_equal(line->name, metric_table[i].name);
+        assert_string_equal(line->label, metric_table[i].label);
+        assert_string_equal(line->help, metric_table[i].help);
+        assert_int_equal(line->scope, metric_table[i].scope);
+        assert_int_equal(line->kind, metric_table[i].kind);
+        assert_int_equal(line->unit, metric_table[i].unit);
+        assert_int_equal(reader.metric_at[i], i);
+    }
+    for (uint32_t i = 0; i < THREAD_STATE_COUNT; i++) {
+        const struct segment_state *line = segment_at(&reader.map, SEGMENT_STATES, i);
+
+        assert_int_equal(line->letter, thread_state_table[i].letter);
+        assert_string_equal(line->name, thread_state_table[i].name);
+    }
+}
+
+static void test_created_once(void **state)
+{
+    struct segment_plan plan = plan_of(name);
+    struct segment second;
+
+    (void)state;
+    errno = 0;
+    assert_int_equal(segment_create(&second, &plan, why, sizeof(why)), -1);
+    assert_int_equal(errno, EEXIST);
+    assert_non_null(strstr(why, name));
+    assert_true(name_exists());
+    segment_destroy(&second); /* a failed one may be destroyed: nothing happens */
+    assert_true(name_exists());
+}
+
+static void test_destroy_removes_the_name(void **state)
+{
+    make_segment(state);
+    assert_true(name_exists());
+    segment_destroy(&segment);
+    assert_false(name_exists());
+    segment_destroy(&segment); /* again is harmless */
+}
+
+/* A leaver removes only what still is its own. */
+static void test_destroy_spares_a_successor(void **state)
+{
+    struct segment old;
+
+    make_segment(state);
+    old = segment;
+    shm_unlink(shm_name);
+    make_segment(state);
+    segment_destroy(&old);
+    assert_true(name_exists());
+    remove_segment(state);
+}
+
+static void test_config_text(void **state)
+{
+    static char longer[SEGMENT_CONFIG_BYTES + 100];
+    const char *stored = segment_at(&segment, SEGMENT_CONFIG, 0);
+
+    (void)state;
+    segment_store_config(&segment, "[server]\nname = x\n");
+    assert_string_equal(stored, "[server]\nname = x\n");
+    memset(longer, 'c', sizeof(longer) - 1);
+    segment_store_config(&segment, longer);
+    assert_int_equal(strlen(stored), SEGMENT_CONFIG_BYTES - 1);
+}
+
+/* Attaching */
+
+static void test_absent(void **state)
+{
+    (void)state;
+    assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ABSENT);
+    assert_non_null(strstr(why, name));
+    segment_detach(&reader);
+    segment_detach(&reader); /* again is harmless */
+}
+
+static void test_name_that_is_none(void **state)
+{
+    static const char *const names[] = {
+        "",    "../x", ".hidden",
+        "a/b", "a b",  "a-name-that-is-much-longer-than-the-longest-that-is-allowed"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        assert_int_equal(segment_attach(&reader, names[i], why, sizeof(why)), SEGMENT_REFUSED);
+}
+
+static void test_not_ready(void **state)
+{
+    (void)state;
+    assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_REFUSED);
+    assert_non_null(strstr(why, "still starting"));
+}
+
+static void damage_magic(struct segment_directory *directory)
+{
+    directory->magic ^= 1;
+}
+
+static void damage_major(struct segment_directory *directory)
+{
+    directory->major++;
+}
+
+static void damage_total_size(struct segment_directory *directory)
+{
+    directory->total_size += 4096;
+}
+
+static void damage_section_count(struct segment_directory *directory)
+{
+    directory->section_count = SEGMENT_SECTIONS_MAX + 1;
+}
+
+static void damage_metric_count(struct segment_directory *directory)
+{
+    directory->metric_count = UINT32_MAX;
+}
+
+static void damage_cache_entries(struct segment_directory *directory)
+{
+    directory->cache_entries++;
+}
+
+static void damage_name(struct segment_directory *directory)
+{
+    memset(directory->name, 'n', sizeof(directory->name));
+}
+
+static void test_damaged_directory_is_refused(void **state)
+{
+    static const struct {
+        void (*damage)(struct segment_directory *directory);
+        const char *said;
+    } cases[] = {
+        {damage_magic, "not a webserverd segment"},
+        {damage_major, "major version"},
+        {damage_total_size, "damaged"},
+        {damage_section_count, "damaged"},
+        {damage_metric_count, "smaller"},
+        {damage_cache_entries, "smaller"},
+        {damage_name, "damaged"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        make_segment(state);
+        cases[i].damage(segment.directory);
+        segment_publish(&segment);
+        assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_REFUSED);
+        if (strstr(why, cases[i].said) == NULL)
+            fail_msg("'%s' does not say '%s'", why, cases[i].said);
+        assert_null(reader.map.directory);
+        shm_unlink(shm_name); /* the name inside may be the damaged part */
+        remove_segment(state);
+    }
+}
+
+static void test_a_newer_minor_is_taken(void **state)
+{
+    (void)state;
+    segment.directory->minor++;
+    segment_publish(&segment);
+    assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
+}
+
+/* Every field of every section's line, set to what would lead a reader outside or astray. */
+static void test_damaged_sections_are_refused(void **state)
+{
+    static const struct {
+        size_t field; /* offset in struct segment_section */
+        size_t size;
+        uint64_t value;
+    } cases[] = {
+#define SECTION_FIELD(field)                                                                       \
+    offsetof(struct segment_section, field), sizeof(((struct segment_section *)0)->field)
+        {SECTION_FIELD(kind), SEGMENT_KIND_COUNT}, /* unknown, so the known one is missing */
+        {SECTION_FIELD(count), 0},
+        {SECTION_FIELD(count), UINT32_MAX},
+        {SECTION_FIELD(offset), UINT64_MAX - 7},
+        {SECTION_FIELD(offset), UINT64_C(1) << 40},
+        {SECTION_FIELD(offset), 4097}, /* not aligned */
+        {SECTION_FIELD(stride), 0},
+        {SECTION_FIELD(stride), UINT64_MAX},
+        {SECTION_FIELD(stride), (1 << 20) + 1},
+        {SECTION_FIELD(entry_size), UINT64_MAX},
+        {SECTION_FIELD(entry_size), 0},
+        {SECTION_FIELD(entry_size), 8},
+    };
+
+    for (uint32_t line = 0; line < SEGMENT_KIND_COUNT - 1; line++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+            struct segment_section *section;
+
+            make_segment(state);
+            section = &segment.directory->section[line];
+            memcpy((char *)section + cases[i].field, &cases[i].value, cases[i].size);
+            segment_publish(&segment);
+            if (segment_attach(&reader, name, why, sizeof(why)) != SEGMENT_REFUSED)
+                fail_msg("section %u, case %zu was taken", line, i);
+            remove_segment(state);
+        }
+    }
+}
+
+static void test_truncated_is_refused(void **state)
+{
+    static const size_t sizes[] = {
+        0, 1, sizeof(struct segment_directory) - 1, sizeof(struct segment_directory), 4096, 100000};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        make_segment(state);
+        segment_publish(&segment);
+        assert_int_equal(ftruncate(segment.fd, (off_t)sizes[i]), 0);
+        assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_REFUSED);
+        /* Our own directory page must be there again before it is destroyed. */
+        assert_int_equal(ftruncate(segment.fd, (off_t)segment.size), 0);
+        shm_unlink(shm_name);
+        remove_segment(state);
+    }
+}
+
+static void test_health(void **state)
+{
+    uint64_t now = clock_monotonic_ns();
+    pid_t child;
+
+    atomic_store(&segment_master(&segment)->heartbeat_ns, now);
+    assert_int_equal(segment_health(&reader, now), SEGMENT_ALIVE);
+    assert_int_equal(segment_health(&reader, now + SEGMENT_SILENT_NS), SEGMENT_ALIVE);
+    assert_int_equal(segment_health(&reader, now + SEGMENT_SILENT_NS + 1), SEGMENT_SILENT);
+
+    child = fork();
+    if (child == 0)
+        _exit(0);
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    segment.directory->master_pid = child;
+    assert_int_equal(segment_health(&reader, now), SEGMENT_DEAD);
+
+    segment_destroy(&segment);
+    assert_int_equal(segment_health(&reader, now), SEGMENT_STOPPED);
+    make_segment(state);
+    assert_int_equal(segment_health(&reader, now), SEGMENT_REPLACED);
+}
+
+/* Slots */
+
+static void test_reserving(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < THREADS; i++)
+        assert_false(segment_slot_reserved(segment_thread_slot(&segment, i)));
+    assert_int_equal(segment_reserve_thread(&segment, 2), 0);
+    assert_true(segment_slot_reserved(segment_thread_slot(&reader.map, 2)));
+    assert_false(segment_slot_reserved(segment_thread_slot(&reader.map, 1)));
+    assert_int_equal(segment_thread_slot(&segment, 2)->worker, SEGMENT_NO_WORKER);
+    assert_int_equal(segment_ring(&segment, 2)->capacity, 8192 / sizeof(uint64_t));
+
+    /* Once more keeps what is there. */
+    metric_add(segment_thread(&segment, 2)->metrics, METRIC_requests, 5);
+    assert_int_equal(segment_reserve_thread(&segment, 2), 0);
+    assert_int_equal(segment_sum(&segment, METRIC_requests), 5);
+
+    assert_int_equal(segment_reserve_worker(&segment, 0), 0);
+    assert_true(segment_slot_reserved(segment_worker_slot(&reader.map, 0)));
+}
+
+/* How much memory the segment really takes. */
+static uint64_t reserved_bytes(void)
+{
+    struct stat status;
+
+    assert_int_equal(fstat(segment.fd, &status), 0);
+    return (uint64_t)status.st_blocks * 512;
+}
+
+static void test_memory_is_reserved_slot_by_slot(void **state)
+{
+    uint64_t before = reserved_bytes();
+
+    (void)state;
+    assert_true(before >= segment.section[SEGMENT_WORKERS].offset);
+    assert_true(before < segment.size);
+    assert_int_equal(segment_reserve_thread(&segment, 4), 0);
+    assert_true(reserved_bytes() >= before + segment.section[SEGMENT_THREADS].stride);
+    before = reserved_bytes();
+    segment_sum(&reader.map, METRIC_requests);
+    segment_sum(&reader.map, METRIC_cache_entries);
+    assert_int_equal(reserved_bytes(), before); /* looking takes no memory */
+}
+
+static void test_sums_over_reserved_slots_only(void **state)
+{
+    (void)state;
+    assert_int_equal(segment_sum(&segment, METRIC_requests), 0);
+    assert_int_equal(segment_reserve_thread(&segment, 0), 0);
+    assert_int_equal(segment_reserve_thread(&segment, 3), 0);
+    assert_int_equal(segment_reserve_worker(&segment, 1), 0);
+    metric_add(segment_thread(&segment, 0)->metrics, METRIC_requests, 10);
+    metric_add(segment_thread(&segment, 3)->metrics, METRIC_requests, 7);
+    metric_sub(segment_thread(&segment, 3)->metrics, METRIC_requests, 2);
+    metric_set(segment_thread(&segment, 4)->metrics, METRIC_requests, 1000); /* not reserved */
+    metric_set(segment_worker(&segment, 1)->metrics, METRIC_cache_bytes, 4096);
+    metric_set(segment_worker(&segment, 2)->metrics, METRIC_cache_bytes, 1); /* not reserved */
+    metric_set(segment_master(&segment)->metrics, METRIC_workers_started, 3);
+    metric_set(segment_logger(&segment)->metrics, METRIC_log_lines, 12);
+
+    assert_int_equal(segment_sum(&segment, METRIC_requests), 15);
+    assert_int_equal(segment_reader_sum(&reader, METRIC_requests), 15);
+    assert_int_equal(segment_reader_sum(&reader, METRIC_cache_bytes), 4096);
+    assert_int_equal(segment_reader_sum(&reader, METRIC_workers_started), 3);
+    assert_int_equal(segment_reader_sum(&reader, METRIC_log_lines), 12);
+    assert_int_equal(segment_reader_sum(&reader, METRIC_bytes_sent), 0);
+}
+
+/* A daemon of another minor: its metrics stand elsewhere, and one is unknown to it. */
+static void test_metrics_are_found_by_name(void **state)
+{
+    struct segment_metric *requests, *closed;
+
+    (void)state;
+    requests = segment_at(&segment, SEGMENT_METRICS, METRIC_requests);
+    closed = segment_at(&segment, SEGMENT_METRICS, METRIC_connections_closed);
+    requests->index = METRIC_connections_closed;
+    closed->index = METRIC_requests;
+    snprintf(closed->name, sizeof(closed->name), "something_new");
+    assert_int_equal(segment_reserve_thread(&segment, 0), 0);
+    metric_set(segment_thread(&segment, 0)->metrics, METRIC_connections_closed, 42);
+    metric_set(segment_thread(&segment, 0)->metrics, METRIC_requests, 1);
+    segment_publish(&segment);
+    assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
+    assert_int_equal(segment_reader_sum(&reader, METRIC_requests), 42);
+    assert_int_equal(segment_reader_sum(&reader, METRIC_connections_closed), 0);
+    assert_int_equal(reader.metric_at[METRIC_connections_closed], -1);
+}
+
+static void test_latency_is_added_up(void **state)
+{
+    struct histogram *all = calloc(1, sizeof(*all)), *one = calloc(1, sizeof(*one));
+
+    (void)state;
+    assert_non_null(all);
+    assert_non_null(one);
+    assert_int_equal(segment_reserve_thread(&segment, 0), 0);
+    assert_int_equal(segment_reserve_thread(&segment, 2), 0);
+    histogram_record(&segment_latency_of(&segment, 0)[OUTCOME_HIT], 1000);
+    histogram_record(&segment_latency_of(&segment, 0)[OUTCOME_ERROR], 2000);
+    histogram_record(&segment_latency_of(&segment, 2)[OUTCOME_OFFLOAD], 3000);
+    segment_add_latency(&reader.map, 0, one);
+    assert_int_equal(histogram_count(one), 2);
+    segment_add_all_latency(&reader.map, all);
+    assert_int_equal(histogram_count(all), 3);
+    assert_int_equal(histogram_max(all), 3000);
+    free(all);
+    free(one);
+}
+
+static void test_cache_hits_by_worker_and_entry(void **state)
+{
+    static const struct {
+        uint32_t thread, worker, slot;
+        uint64_t id, hits;
+    } hits[] = {
+        {0, 0, 3, 77, 5},    {1, 0, 3, 77, 6}, {2, 1, 3, 77, 100}, /* another worker */
+        {3, 0, 3, 76, 1000}, /* an entry that was there before */
+        {0, 0, 4, 77, 9},    /* another slot */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(hits); i++) {
+        struct segment_hits *line;
+
+        assert_int_equal(segment_reserve_thread(&segment, hits[i].thread), 0);
+        atomic_store(&segment_thread_slot(&segment, hits[i].thread)->worker, hits[i].worker);
+        line = &segment_hits_of(&segment, hits[i].thread)[hits[i].slot];
+        atomic_store(&line->hits, hits[i].hits);
+        atomic_store(&line->id, hits[i].id);
+    }
+    assert_int_equal(segment_cache_hits(&reader.map, 0, 3, 77), 11);
+    assert_int_equal(segment_cache_hits(&reader.map, 1, 3, 77), 100);
+    assert_int_equal(segment_cache_hits(&reader.map, 0, 3, 76), 1000);
+    assert_int_equal(segment_cache_hits(&reader.map, 0, 4, 77), 9);
+    assert_int_equal(segment_cache_hits(&reader.map, 2, 3, 77), 0);
+}
+
+/* Texts, activities, cache lines */
+
+static void test_text_in_words(void **state)
+{
+    static const char *const texts[] = {
+        "", "a", "1234567", "12345678", "123456789", "123456789012345", "12345678901234567890123"};
+    _Atomic uint64_t words[3];
+    char text[sizeof(words)];
+
+    (void)state;
+    memset((void *)words, 0xff, sizeof(words));
+    for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
+        segment_store_text(words, ARRAY_LENGTH(words), texts[i], strlen(texts[i]));
+        segment_load_text(words, ARRAY_LENGTH(words), text);
+        assert_string_equal(text, texts[i]);
+    }
+    segment_store_text(words, ARRAY_LENGTH(words), "1234567890123456789012345", 25);
+    segment_load_text(words, ARRAY_LENGTH(words), text);
+    assert_string_equal(text, "12345678901234567890123"); /* cut, and ended */
+}
+
+static void test_activity(void **state)
+{
+    struct segment_activity *activity;
+    struct activity_copy copy;
+
+    (void)state;
+    assert_int_equal(segment_reserve_thread(&segment, 0), 0);
+    activity = &segment_thread(&segment, 0)->activity;
+    atomic_store(&activity->tid, 4711);
+    segment_activity_work(activity, THREAD_STATE_FILE, 100, "/a/file.html?and more", 12);
+    assert_true(segment_read_activity(&segment_thread(&reader.map, 0)->activity, &copy));
+    assert_int_equal(copy.state, THREAD_STATE_FILE);
+    assert_int_equal(copy.since_ns, 100);
+    assert_int_equal(copy.tid, 4711);
+    assert_string_equal(copy.work, "/a/file.html");
+
+    segment_activity_state(activity, THREAD_STATE_FILE, 200); /* no change: since stays */
+    segment_read_activity(activity, &copy);
+    assert_int_equal(copy.since_ns, 100);
+    segment_activity_state(activity, THREAD_STATE_IDLE, 300);
+    segment_read_activity(activity, &copy);
+    assert_int_equal(copy.state, THREAD_STATE_IDLE);
+    assert_int_equal(copy.since_ns, 300);
+
+    segment_activity_clear(activity, 400);
+    segment_read_activity(activity, &copy);
+    assert_int_equal(copy.state, THREAD_STATE_NONE);
+    assert_int_equal(copy.tid, 0);
+    assert_string_equal(copy.work, "");
+}
+
+/* A writer that died in the middle of a change keeps no reader waiting, and its successor mends it.
+ */
+static void test_activity_left_odd(void **state)
+{
+    struct segment_activity activity = {.sequence = 7, .state = THREAD_STATE_LOCK};
+    struct activity_copy copy;
+
+    (void)state;
+    assert_false(segment_read_activity(&activity, &copy));
+    assert_int_equal(copy.state, THREAD_STATE_LOCK);
+    segment_activity_work(&activity, THREAD_STATE_READ, 1, "x", 1);
+    assert_true(segment_read_activity(&activity, &copy));
+    assert_int_equal(copy.state, THREAD_STATE_READ);
+}
+
+static void test_cache_line(void **state)
+{
+    struct segment_cache_entry *entry;
+    struct cache_copy copy;
+
+    (void)state;
+    assert_int_equal(segment_reserve_worker(&segment, 0), 0);
+    entry = &segment_cache(&segment, 0)[CACHE_ENTRIES - 1];
+    assert_false(segment_read_cache(entry, &copy));
+    segment_cache_publish(entry, 9, 1000, 4096, CACHE_SLOT_LIVE, "/style.css");
+    assert_true(segment_read_cache(&segment_cache(&reader.map, 0)[CACHE_ENTRIES - 1], &copy));
+    assert_int_equal(copy.id, 9);
+    assert_int_equal(copy.stored_ns, 1000);
+    assert_int_equal(copy.bytes, 4096);
+    assert_int_equal(copy.state, CACHE_SLOT_LIVE);
+    assert_string_equal(copy.path, "/style.css");
+    segment_cache_state(entry, CACHE_SLOT_STALE);
+    assert_true(segment_read_cache(entry, &copy));
+    assert_int_equal(copy.state, CACHE_SLOT_STALE);
+}
+
+/*
+ * One writer and two readers of an activity and of a cache line at full speed. All that is written
+ * comes from one serial number, so a copy that mixes two writings is seen.
+ */
+enum { CHANGES = 100000 };
+
+static struct segment_activity busy_activity;
+static struct segment_cache_entry busy_entry;
+static atomic_bool writing;
+
+static int text_of(uint64_t serial, char *text, size_t size)
+{
+    return snprintf(text, size, "%0*llu", (int)(serial % 80 + 1), (unsigned long long)serial);
+}
+
+static void *change_all(void *unused)
+{
+    char text[128];
+
+    for (uint64_t serial = 1; serial <= CHANGES; serial++) {
+        int length = text_of(serial, text, sizeof(text));
+
+        segment_activity_work(&busy_activity, (enum thread_state)(serial % THREAD_STATE_COUNT),
+                              serial, text, (size_t)length);
+        segment_cache_publish(&busy_entry, serial, serial + 1, serial + 2, CACHE_SLOT_LIVE, text);
+    }
+    atomic_store(&writing, false);
+    return unused;
+}
+
+struct copies {
+    uint64_t mixed, backwards;
+    uint64_t last_activity, last_entry;
+};
+
+static void look_once(struct copies *copies)
+{
+    struct activity_copy activity;
+    struct cache_copy entry;
+    char text[128];
+
+    if (segment_read_activity(&busy_activity, &activity) && activity.since_ns > 0) {
+        text_of(activity.since_ns, text, sizeof(text));
+        copies->mixed += activity.state != activity.since_ns % THREAD_STATE_COUNT ||
+                         strcmp(activity.work, text) != 0;
+        copies->backwards += activity.since_ns < copies->last_activity;
+        copies->last_activity = activity.since_ns;
+    }
+    if (!segment_read_cache(&busy_entry, &entry))
+        return;
+    text_of(entry.id, text, sizeof(text));
+    copies->mixed += entry.stored_ns != entry.id + 1 || entry.bytes != entry.id + 2 ||
+                     strcmp(entry.path, text) != 0;
+    copies->backwards += entry.id < copies->last_entry;
+    copies->last_entry = entry.id;
+}
+
+static void *look_often(void *argument)
+{
+    while (atomic_load(&writing))
+        look_once(argument);
+    look_once(argument);
+    return NULL;
+}
+
+static void test_copies_are_whole(void **state)
+{
+    struct copies copies[2] = {{0}, {0}};
+    pthread_t writer, readers[2];
+
+    (void)state;
+    atomic_store(&writing, true);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&readers[i], NULL, look_often, &copies[i]), 0);
+    assert_int_equal(pthread_create(&writer, NULL, change_all, NULL), 0);
+    pthread_join(writer, NULL);
+    for (int i = 0; i < 2; i++)
+        pthread_join(readers[i], NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(copies[i].mixed, 0);
+        assert_int_equal(copies[i].backwards, 0);
+        assert_int_equal(copies[i].last_activity, CHANGES);
+        assert_int_equal(copies[i].last_entry, CHANGES);
+    }
+}
+
+/* History */
+
+static void write_sample(uint64_t number)
+{
+    struct segment_sample *sample = segment_sample(&segment, number);
+    char letters[8] = "WK_..";
+
+    atomic_store_explicit(&sample->number, 0, memory_order_relaxed);
+    atomic_store_explicit(&sample->time_ns, number * NS_PER_S, memory_order_release);
+    atomic_store_explicit(&sample->latency_max_ns, 5000, memory_order_release);
+    for (uint32_t i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++)
+        atomic_store_explicit(&sample->latency[i], 0, memory_order_release);
+    atomic_store_explicit(&sample->latency[histogram_index(1000) >> HISTOGRAM_COARSE_SHIFT], 9,
+                          memory_order_release);
+    atomic_store_explicit(&sample->latency[histogram_index(5000) >> HISTOGRAM_COARSE_SHIFT], 1,
+                          memory_order_release);
+    for (uint32_t i = 0; i < METRIC_COUNT; i++)
+        atomic_store_explicit(&sample->values[i], number * 1000 + i, memory_order_release);
+    letters[0] = number % 2 == 0 ? 'W' : 'R';
+    segment_store_text(&sample->values[METRIC_COUNT], 1, letters, THREADS);
+    atomic_store_explicit(&sample->number, number + 1, memory_order_release);
+    atomic_store_explicit(&segment_master(&segment)->history_next, number + 1,
+                          memory_order_release);
+}
+
+static void test_history(void **state)
+{
+    struct sample_copy copy;
+    char letters[THREADS + 1] = "";
+    uint64_t last = SEGMENT_HISTORY_SAMPLES + 5;
+
+    (void)state;
+    assert_int_equal(segment_samples(&reader), 0);
+    assert_false(segment_read_sample(&reader, 0, &copy, letters, sizeof(letters)));
+    for (uint64_t number = 0; number <= last; number++)
+        write_sample(number);
+    assert_int_equal(segment_samples(&reader), last + 1);
+    assert_false(segment_read_sample(&reader, 5, &copy, NULL, 0)); /* written over */
+    assert_false(segment_read_sample(&reader, last + 1, &copy, NULL, 0));
+    for (uint64_t number = 6; number <= last; number++) {
+        assert_true(segment_read_sample(&reader, number, &copy, letters, THREADS));
+        assert_int_equal(copy.time_ns, number * NS_PER_S);
+        assert_int_equal(copy.values[METRIC_requests], number * 1000 + METRIC_requests);
+        assert_string_equal(letters, number % 2 == 0 ? "WK_.." : "RK_..");
+    }
+    assert_true(segment_read_sample(&reader, last, &copy, letters, 2)); /* no more than asked for */
+}
+
+static void test_sample_that_is_being_written(void **state)
+{
+    struct sample_copy copy;
+
+    (void)state;
+    write_sample(0);
+    assert_true(segment_read_sample(&reader, 0, &copy, NULL, 0));
+    atomic_store(&segment_sample(&segment, 0)->number, 0);
+    assert_false(segment_read_sample(&reader, 0, &copy, NULL, 0));
+}
+
+/* One entry is written again and again, as every 15 minutes; a copy is of one writing or none. */
+static void *write_samples(void *unused)
+{
+    for (uint64_t lap = 0; lap < 2000; lap++)
+        write_sample(lap * SEGMENT_HISTORY_SAMPLES);
+    atomic_store(&writing, false);
+    return unused;
+}
+
+static bool sample_is_of(const struct sample_copy *copy, uint64_t number)
+{
+    for (uint32_t i = 0; i < METRIC_COUNT; i++)
+        if (copy->values[i] != number * 1000 + i)
+            return false;
+    return copy->time_ns == number * NS_PER_S;
+}
+
+static void test_samples_are_whole(void **state)
+{
+    struct sample_copy copy;
+    pthread_t writer;
+    uint64_t mixed = 0;
+
+    (void)state;
+    write_sample(0);
+    atomic_store(&writing, true);
+    assert_int_equal(pthread_create(&writer, NULL, write_samples, NULL), 0);
+    while (atomic_load(&writing)) {
+        uint64_t newest = segment_samples(&reader) - 1;
+
+        mixed +=
+            segment_read_sample(&reader, newest, &copy, NULL, 0) && !sample_is_of(&copy, newest);
+    }
+    pthread_join(writer, NULL);
+    assert_int_equal(mixed, 0);
+}
+
+static void test_sample_percentiles(void **state)
+{
+    struct sample_copy copy = {0};
+
+    (void)state;
+    assert_int_equal(sample_percentile(&copy, 50), 0);
+    write_sample(0);
+    assert_true(segment_read_sample(&reader, 0, &copy, NULL, 0));
+    assert_in_range(sample_percentile(&copy, 50), 1000, 1250);
+    assert_in_range(sample_percentile(&copy, 90), 1000, 1250);
+    assert_int_equal(sample_percentile(&copy, 91), 5000); /* never above the maximum */
+    assert_int_equal(sample_percentile(&copy, 100), 5000);
+}
+
+#define CREATED_TEST(test) cmocka_unit_test_setup_teardown(test, make_segment, remove_segment)
+#define PUBLISHED_TEST(test)                                                                       \
+    cmocka_unit_test_setup_teardown(test, make_published_segment, remove_segment)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PUBLISHED_TEST(test_directory),
+        CREATED_TEST(test_permissions_are_0640),
+        CREATED_TEST(test_sections_do_not_overlap),
+        CREATED_TEST(test_blocks_begin_at_cache_lines),
+        PUBLISHED_TEST(test_metrics_and_states_are_described),
+        CREATED_TEST(test_created_once),
+        cmocka_unit_test(test_destroy_removes_the_name),
+        cmocka_unit_test(test_destroy_spares_a_successor),
+        CREATED_TEST(test_config_text),
+        cmocka_unit_test(test_absent),
+        cmocka_unit_test(test_name_that_is_none),
+        CREATED_TEST(test_not_ready),
+        cmocka_unit_test(test_damaged_directory_is_refused),
+        CREATED_TEST(test_a_newer_minor_is_taken),
+        cmocka_unit_test(test_damaged_sections_are_refused),
+        cmocka_unit_test(test_truncated_is_refused),
+        PUBLISHED_TEST(test_health),
+        PUBLISHED_TEST(test_reserving),
+        PUBLISHED_TEST(test_memory_is_reserved_slot_by_slot),
+        PUBLISHED_TEST(test_sums_over_reserved_slots_only),
+        CREATED_TEST(test_metrics_are_found_by_name),
+        PUBLISHED_TEST(test_latency_is_added_up),
+        PUBLISHED_TEST(test_cache_hits_by_worker_and_entry),
+        cmocka_unit_test(test_text_in_words),
+        PUBLISHED_TEST(test_activity),
+        cmocka_unit_test(test_activity_left_odd),
+        PUBLISHED_TEST(test_cache_line),
+        cmocka_unit_test(test_copies_are_whole),
+        PUBLISHED_TEST(test_history),
+        PUBLISHED_TEST(test_sample_that_is_being_written),
+        PUBLISHED_TEST(test_samples_are_whole),
+        PUBLISHED_TEST(test_sample_percentiles),
+    };
+
+    return cmocka_run_group_tests(tests, name_segment, NULL);
+}
