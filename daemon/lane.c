@@ -60,7 +60,7 @@ static void on_readable(evutil_socket_t listener, short what, void *argument)
     turn_begin(thread);
     segment_activity_state(thread->activity, THREAD_STATE_ACCEPT, thread->turn_ns);
     for (int i = 0; i < ACCEPTS_A_TURN; i++) {
-        struct sockaddr_storage peer;
+        struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
         socklen_t length = sizeof(peer);
         uint8_t address[LOG_ADDRESS_BYTES];
         int fd = accept4(listener, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);

@@ -7,7 +7,6 @@
 #include "daemon/output.h"
 #include "daemon/thread.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,7 +248,7 @@ static ssize_t send_window(struct connection *connection, struct pending *pendin
 
 static ssize_t send_step(struct connection *connection, struct pending *pending)
 {
-    if (pending->rest_sent < pending->rest_length)
+    if (pending->rest_sent < pending->rest_length || pending->body == NULL)
         return send_rest(connection, pending);
     return pending->body->fd < 0 ? send_memory(connection, pending)
                                  : send_window(connection, pending);

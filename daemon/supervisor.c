@@ -72,15 +72,14 @@ static void set_state(struct supervisor *supervisor, struct worker_process *work
  */
 static void tell_threads(struct supervisor *supervisor, struct worker_process *worker)
 {
-    uint32_t room = sizeof(struct message_threads) / sizeof(uint32_t) +
-                    segment_count(&supervisor->master->segment, SEGMENT_THREADS);
+    uint32_t room = segment_count(&supervisor->master->segment, SEGMENT_THREADS);
     uint32_t wanted = supervisor->master->threads_wanted;
     struct message_threads *message;
     int failed;
 
     if (worker->resizing || worker->threads_sent == wanted)
         return;
-    message = calloc(room, sizeof(uint32_t));
+    message = malloc(sizeof(*message) + room * sizeof(uint32_t));
     if (message == NULL)
         return;
     message->count = slots_let(&supervisor->master->segment, worker->slot, worker->threads_actual,
@@ -329,6 +328,7 @@ static void gone(struct supervisor *supervisor, struct worker_process *worker)
     slots_clear(&supervisor->master->segment, worker->slot);
     forget_lanes(supervisor, worker->slot);
     worker->pid = 0;
+    worker->resizing = false; /* it may have gone before it could report */
     set_state(supervisor, worker, WORKER_NONE);
 }
 
