@@ -1,5 +1,7 @@
 #include "common/segment_reader.h"
 
+#include "common/process.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -187,6 +189,17 @@ static bool name_leads_elsewhere(const struct segment_reader *reader)
     return elsewhere;
 }
 
+/* Its pid is free, or another process has it now. */
+static bool master_is_gone(const struct segment_directory *directory)
+{
+    uint64_t ticks;
+
+    if (kill(directory->master_pid, 0) != 0 && errno == ESRCH)
+        return true;
+    ticks = process_start_ticks(directory->master_pid);
+    return ticks != 0 && ticks != directory->start_ticks;
+}
+
 enum segment_health segment_health(const struct segment_reader *reader, uint64_t now_monotonic_ns)
 {
     const struct segment_directory *directory = reader->map.directory;
@@ -198,7 +211,7 @@ enum segment_health segment_health(const struct segment_reader *reader, uint64_t
     if (atomic_load_explicit(&((struct segment_directory *)reader->map.directory)->stopped,
                              memory_order_acquire) != 0)
         return SEGMENT_STOPPED;
-    if (kill(directory->master_pid, 0) != 0 && errno == ESRCH)
+    if (master_is_gone(directory))
         return SEGMENT_DEAD;
     return now_monotonic_ns > heartbeat + SEGMENT_SILENT_NS ? SEGMENT_SILENT : SEGMENT_ALIVE;
 }

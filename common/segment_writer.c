@@ -1,6 +1,7 @@
 #include "common/segment_writer.h"
 
 #include "common/clock.h"
+#include "common/process.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -99,24 +100,6 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
     place_slots(layout, plan->max_threads, thread_parts, thread_sizes, ARRAY_LENGTH(thread_parts));
 }
 
-static uint64_t start_ticks_of_this_process(void)
-{
-    char text[1024];
-    FILE *file = fopen("/proc/self/stat", "re");
-    const char *field;
-    size_t length;
-
-    if (file == NULL)
-        return 0;
-    length = fread(text, 1, sizeof(text) - 1, file);
-    fclose(file);
-    text[length] = '\0';
-    field = strrchr(text, ')'); /* the name may hold anything; field 2 ends here */
-    for (int number = 2; field != NULL && number < 22; number++)
-        field = strchr(field + 1, ' ');
-    return field != NULL ? strtoull(field, NULL, 10) : 0;
-}
-
 static void fill_directory(struct segment *segment, const struct segment_plan *plan, uint64_t size)
 {
     struct segment_directory *directory = segment->directory;
@@ -130,7 +113,7 @@ static void fill_directory(struct segment *segment, const struct segment_plan *p
         .total_size = size,
         .generation = clock_wall_ns(),
         .started_ns = clock_wall_ns(),
-        .start_ticks = start_ticks_of_this_process(),
+        .start_ticks = process_start_ticks(getpid()),
         .master_pid = getpid(),
         .cache_entries = plan->cache_entries,
         .metric_count = METRIC_COUNT,

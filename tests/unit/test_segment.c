@@ -406,6 +406,9 @@ static void test_health(void **state)
     assert_int_equal(waitpid(child, NULL, 0), child);
     segment.directory->master_pid = child;
     assert_int_equal(segment_health(&reader, now), SEGMENT_DEAD);
+    segment.directory->master_pid = getpid(); /* the pid lives, but it began at another time */
+    segment.directory->start_ticks++;
+    assert_int_equal(segment_health(&reader, now), SEGMENT_DEAD);
 
     segment_destroy(&segment);
     assert_int_equal(segment_health(&reader, now), SEGMENT_STOPPED);
