@@ -1,0 +1,114 @@
+#include "console/screen.h"
+
+#include "console/terminal_guard.h"
+
+#include <curses.h>
+#include <langinfo.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { ESCAPE_DELAY_MS = 25 };
+
+static SCREEN *terminal;
+
+/* Where everything stands, by the present size. */
+static void lay_out(struct screen *screen)
+{
+    int height = LINES, width = COLS;
+
+    screen->tiny = height < SCREEN_LEAST_HEIGHT || width < SCREEN_LEAST_WIDTH;
+    screen->all = (struct canvas){.height = height, .width = width};
+    screen->bar = canvas_part(&screen->all, 0, 0, 1, width);
+    screen->head = canvas_part(&screen->all, 1, 0, 1, width);
+    screen->body = canvas_part(&screen->all, 2, 0, height - 3, width);
+    screen->foot = canvas_part(&screen->all, height - 1, 0, 1, width);
+}
+
+/* The Linux console's fonts have blocks but no braille. */
+static void choose_characters(struct screen *screen, bool ascii)
+{
+    const char *type = getenv("TERM");
+
+    screen->ascii = ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0 ||
+                    (type != NULL && strncmp(type, "vt", 2) == 0);
+    screen->style = screen->ascii                                ? GRAPH_ASCII
+                    : type != NULL && strcmp(type, "linux") == 0 ? GRAPH_BLOCKS
+                                                                 : GRAPH_BRAILLE;
+}
+
+int screen_start(struct screen *screen, enum theme theme, bool ascii, char *why, size_t size)
+{
+    const char *type = getenv("TERM");
+
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+        snprintf(why, size,
+                 "input and output must be a terminal; --once and --json work without one");
+        return -1;
+    }
+    terminal_guard_remember();
+    terminal = newterm(NULL, stdout, stdin);
+    if (terminal == NULL) {
+        snprintf(why, size,
+                 "the terminal type '%s' is not known here; set TERM to one that is, or use --once",
+                 type != NULL ? type : "");
+        return -1;
+    }
+    terminal_guard_start();
+    set_escdelay(ESCAPE_DELAY_MS);
+    cbreak();
+    noecho();
+    nonl();
+    keypad(stdscr, TRUE);
+    nodelay(stdscr, TRUE);
+    leaveok(stdscr, TRUE);
+    curs_set(0);
+    theme_start(theme);
+    choose_characters(screen, ascii);
+    lay_out(screen);
+    return 0;
+}
+
+void screen_resize(struct screen *screen)
+{
+    struct winsize size;
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
+        resizeterm(size.ws_row, size.ws_col);
+    lay_out(screen);
+    screen_spoilt();
+}
+
+void screen_stop(void)
+{
+    if (terminal == NULL)
+        return;
+    endwin();
+    terminal_guard_show_cursor();
+    delscreen(terminal);
+    terminal = NULL;
+}
+
+int screen_key(void)
+{
+    int key = getch();
+
+    return key == ERR ? -1 : key;
+}
+
+void screen_begin(void)
+{
+    erase();
+}
+
+void screen_show(void)
+{
+    refresh();
+}
+
+void screen_spoilt(void)
+{
+    clearok(stdscr, TRUE);
+}

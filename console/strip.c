@@ -1,0 +1,136 @@
+#include "console/strip.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_place(const void *a, const void *b)
+{
+    const struct thread_sample *left = *(const struct thread_sample *const *)a;
+    const struct thread_sample *right = *(const struct thread_sample *const *)b;
+
+    if (left->worker != right->worker)
+        return left->worker < right->worker ? -1 : 1;
+    if (left->thread != right->thread)
+        return left->thread < right->thread ? -1 : 1;
+    return left->slot < right->slot ? -1 : left->slot > right->slot;
+}
+
+uint32_t strip_order(const struct snapshot *now, const struct thread_sample **order)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < now->thread_count; i++)
+        if (now->threads[i].activity.state != THREAD_STATE_NONE)
+            order[count++] = &now->threads[i];
+    qsort(order, count, sizeof(*order), by_place);
+    return count;
+}
+
+enum tone strip_tone(uint32_t state)
+{
+    switch (state) {
+    case THREAD_STATE_ACCEPT:
+    case THREAD_STATE_READ:
+    case THREAD_STATE_WRITE:
+        return TONE_GOOD;
+    case THREAD_STATE_STARTING:
+    case THREAD_STATE_FILE:
+        return TONE_NOTE;
+    case THREAD_STATE_LEAVING:
+    case THREAD_STATE_LOCK:
+        return TONE_WARN;
+    case THREAD_STATE_LOG:
+        return TONE_BAD;
+    case THREAD_STATE_IDLE:
+    case THREAD_STATE_QUEUE:
+        return TONE_DIM;
+    default:
+        return TONE_NORMAL;
+    }
+}
+
+/* Where the next word goes: on the next line when it would not fit. */
+struct pen {
+    int y, x, last_y, indent;
+};
+
+static bool pen_make_room(struct pen *pen, const struct canvas *canvas, int width)
+{
+    if (pen->x > pen->indent && pen->x + width > canvas->width) {
+        pen->y++;
+        pen->x = pen->indent;
+    }
+    return pen->y <= pen->last_y;
+}
+
+/* A worker's number before its first thread, then the letters. */
+static void draw_thread(struct pen *pen, const struct canvas *canvas, const struct snapshot *now,
+                        const struct thread_sample *thread, bool first_of_worker)
+{
+    char name[16] = "?";
+    char letter[2] = {server_state_letter(&now->server, thread->activity.state), '\0'};
+
+    if (first_of_worker) {
+        if (thread->worker != SEGMENT_NO_WORKER)
+            snprintf(name, sizeof(name), "%" PRIu32, thread->worker);
+        pen->x += pen->x > pen->indent ? 2 : 0;
+        if (!pen_make_room(pen, canvas, (int)strlen(name) + 3))
+            return;
+        pen->x = canvas_text(canvas, pen->y, pen->x, TONE_DIM, name) + 1;
+    }
+    if (pen_make_room(pen, canvas, 1))
+        pen->x = canvas_text(canvas, pen->y, pen->x, strip_tone(thread->activity.state), letter);
+}
+
+int strip_draw(const struct canvas *canvas, int y, int lines, const struct snapshot *now)
+{
+    struct pen pen = {.y = y, .x = 9, .last_y = y + lines - 1, .indent = 9};
+    const struct thread_sample **order = calloc(now->thread_count + 1, sizeof(*order));
+    uint32_t count = order != NULL ? strip_order(now, order) : 0;
+
+    canvas_text(canvas, y, 0, TONE_TITLE, "threads");
+    for (uint32_t i = 0; i < count; i++)
+        draw_thread(&pen, canvas, now, order[i],
+                    i == 0 || order[i - 1]->worker != order[i]->worker);
+    if (count == 0)
+        canvas_text(canvas, y, pen.x, TONE_DIM, "none");
+    free(order);
+    return (pen.y > pen.last_y ? pen.last_y : pen.y) - y + 1;
+}
+
+int strip_draw_legend(const struct canvas *canvas, int y, int lines, const struct snapshot *now)
+{
+    struct pen pen = {.y = y, .x = 9, .last_y = y + lines - 1, .indent = 9};
+
+    canvas_text(canvas, y, 0, TONE_TITLE, "letters");
+    for (uint32_t state = THREAD_STATE_NONE + 1; state < now->server.state_count; state++) {
+        const struct segment_state *info = &now->server.states[state];
+        char letter[2] = {info->letter, '\0'};
+
+        if (!pen_make_room(&pen, canvas, (int)strlen(info->name) + 2))
+            break;
+        pen.x = canvas_text(canvas, pen.y, pen.x, strip_tone(state), letter) + 1;
+        pen.x = canvas_text(canvas, pen.y, pen.x, TONE_DIM, info->name) + 2;
+    }
+    return (pen.y > pen.last_y ? pen.last_y : pen.y) - y + 1;
+}
+
+void strip_print(FILE *out, const struct snapshot *now)
+{
+    const struct thread_sample **order = calloc(now->thread_count + 1, sizeof(*order));
+    uint32_t count = order != NULL ? strip_order(now, order) : 0;
+
+    fprintf(out, "threads  ");
+    for (uint32_t i = 0; i < count; i++) {
+        if (i == 0 || order[i - 1]->worker != order[i]->worker)
+            fprintf(out, "%s%" PRIu32 " ", i == 0 ? "" : "  ", order[i]->worker);
+        fputc(server_state_letter(&now->server, order[i]->activity.state), out);
+    }
+    fprintf(out, "\nletters ");
+    for (uint32_t state = THREAD_STATE_NONE + 1; state < now->server.state_count; state++)
+        fprintf(out, "%s %c %s", state > THREAD_STATE_NONE + 1 ? " " : "",
+                now->server.states[state].letter, now->server.states[state].name);
+    fputc('\n', out);
+    free(order);
+}

@@ -1,0 +1,95 @@
+#include "console/table.h"
+
+#include <string.h>
+
+enum { GAP = 2 }; /* columns between columns */
+
+static int total_width(const int *widths, size_t count)
+{
+    int total = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (widths[i] > 0)
+            total += widths[i] + (total > 0 ? GAP : 0);
+    return total;
+}
+
+static void leave_one_out(const struct column *columns, size_t count, int *widths)
+{
+    size_t least = count;
+
+    for (size_t i = 0; i < count; i++)
+        if (widths[i] > 0 && (least == count || columns[i].importance <= columns[least].importance))
+            least = i;
+    widths[least] = 0;
+}
+
+static size_t shown(const int *widths, size_t count)
+{
+    size_t columns = 0;
+
+    for (size_t i = 0; i < count; i++)
+        columns += widths[i] > 0;
+    return columns;
+}
+
+void table_fit(const struct column *columns, size_t count, int width, int *widths)
+{
+    for (size_t i = 0; i < count; i++)
+        widths[i] = columns[i].width;
+    while (total_width(widths, count) > width && shown(widths, count) > 1)
+        leave_one_out(columns, count, widths);
+    for (size_t i = 0; i < count; i++)
+        if (columns[i].stretch && widths[i] > 0 && width > total_width(widths, count))
+            widths[i] += width - total_width(widths, count);
+}
+
+static void draw_cell(const struct canvas *canvas, int y, int x, const struct column *column,
+                      int width, enum tone tone, const char *text)
+{
+    struct canvas place = canvas_part(canvas, y, x, 1, width);
+
+    if (column->right && (int)strlen(text) <= width)
+        canvas_right(&place, 0, width, tone, text);
+    else
+        canvas_text(&place, 0, 0, tone, text);
+}
+
+void table_draw_titles(const struct canvas *canvas, int y, const struct column *columns,
+                       size_t count, const int *widths)
+{
+    for (size_t i = 0, x = 0; i < count; i++) {
+        if (widths[i] == 0)
+            continue;
+        draw_cell(canvas, y, (int)x, &columns[i], widths[i], TONE_TITLE, columns[i].title);
+        x += (size_t)(widths[i] + GAP);
+    }
+}
+
+void table_draw_row(const struct canvas *canvas, int y, const struct column *columns, size_t count,
+                    const int *widths, const struct cell *cells)
+{
+    for (size_t i = 0, x = 0; i < count; i++) {
+        if (widths[i] == 0)
+            continue;
+        draw_cell(canvas, y, (int)x, &columns[i], widths[i], cells[i].tone, cells[i].text);
+        x += (size_t)(widths[i] + GAP);
+    }
+}
+
+void table_print(FILE *out, const struct column *columns, size_t count, const struct cell *cells)
+{
+    int blanks = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const char *text = cells != NULL ? cells[i].text : columns[i].title;
+        int left = columns[i].width - (int)strlen(text);
+
+        left = left < 0 ? 0 : left;
+        blanks += columns[i].right ? left : 0;
+        if (text[0] != '\0')
+            fprintf(out, "%*s%s", blanks, "", text);
+        blanks = (text[0] != '\0' ? 0 : blanks) + (columns[i].right ? 0 : left) + GAP;
+    }
+    fputc('\n', out);
+}

@@ -1,0 +1,42 @@
+/*
+ * Columns that fit: a table is declared once as an array of columns; when the line is too narrow
+ * the least important ones are left out, and what is left over goes to the one that stretches. The
+ * same table is drawn on a canvas or printed as text.
+ */
+#ifndef CONSOLE_TABLE_H
+#define CONSOLE_TABLE_H
+
+#include "console/canvas.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum { TABLE_COLUMNS_MAX = 16, TABLE_CELL_BYTES = 288 };
+
+struct column {
+    const char *title;
+    int width;      /* at least; titles fit */
+    int importance; /* the least important goes first; columns of equal importance from the right */
+    bool right;     /* numbers stand at the right of their column */
+    bool stretch;   /* takes what is left over: one in a table */
+};
+
+struct cell {
+    char text[TABLE_CELL_BYTES];
+    enum tone tone;
+};
+
+/* Sets WIDTHS of COUNT columns for a line of WIDTH; 0 is a column left out. Pure. */
+void table_fit(const struct column *columns, size_t count, int width, int *widths);
+
+/* Writes the titles, or one row, into line Y. */
+void table_draw_titles(const struct canvas *canvas, int y, const struct column *columns,
+                       size_t count, const int *widths);
+void table_draw_row(const struct canvas *canvas, int y, const struct column *columns, size_t count,
+                    const int *widths, const struct cell *cells);
+
+/* The same as lines of text; CELLS NULL prints the titles. Nothing is left out or cut. */
+void table_print(FILE *out, const struct column *columns, size_t count, const struct cell *cells);
+
+#endif

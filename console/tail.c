@@ -1,0 +1,272 @@
+#include "console/tail.h"
+
+#include "console/text.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BUDGET_WORDS = 32768,   /* that one call reads at most, shared among the rings */
+    LEAST_RING_WORDS = 512, /* but at least so many of each */
+    MOST_RING_WORDS = 4096,
+    GUESSED_RECORD_WORDS = 16, /* until one has been read */
+};
+
+struct tail {
+    struct tail_line *lines; /* TAIL_LINES; number n lies at n % TAIL_LINES */
+    uint64_t total;
+    uint64_t missed_words;
+    uint64_t records_read, words_read;
+    uint64_t *position; /* of each ring */
+    bool *begun;        /* position is a record's beginning */
+    uint32_t rings;
+    struct tail_line *batch;
+    size_t batch_count, batch_room;
+};
+
+struct tail *tail_create(void)
+{
+    struct tail *tail = calloc(1, sizeof(*tail));
+
+    if (tail == NULL)
+        return NULL;
+    tail->lines = calloc(TAIL_LINES, sizeof(*tail->lines));
+    if (tail->lines == NULL) {
+        free(tail);
+        return NULL;
+    }
+    return tail;
+}
+
+void tail_destroy(struct tail *tail)
+{
+    if (tail == NULL)
+        return;
+    free(tail->lines);
+    free(tail->position);
+    free(tail->begun);
+    free(tail->batch);
+    free(tail);
+}
+
+int tail_attach(struct tail *tail, const struct segment_reader *reader)
+{
+    free(tail->position);
+    free(tail->begun);
+    tail->rings = segment_count(&reader->map, SEGMENT_RINGS);
+    tail->position = calloc(tail->rings, sizeof(*tail->position));
+    tail->begun = calloc(tail->rings, sizeof(*tail->begun));
+    if (tail->position != NULL && tail->begun != NULL)
+        return 0;
+    tail->rings = 0;
+    return -1;
+}
+
+static uint64_t word_at(const struct log_ring *ring, uint64_t position)
+{
+    return atomic_load_explicit(&ring->word[position & (ring->capacity - 1)], memory_order_acquire);
+}
+
+/* The length of what looks like a record at POSITION, or 0 when it does not look like one. */
+static uint64_t plausible_length(const struct log_ring *ring, uint64_t position, uint64_t head)
+{
+    uint64_t first = word_at(ring, position), count = first & UINT32_MAX, lengths;
+
+    if ((first >> 32 & 0xff) != LOG_RECORD_VERSION || count < LOG_RECORD_HEAD_WORDS ||
+        count > LOG_RECORD_WORDS_MAX || count > head - position)
+        return 0;
+    lengths = word_at(ring, position + 6);
+    if (LOG_RECORD_HEAD_WORDS +
+            ((lengths & 0xffff) + (lengths >> 16 & 0xffff) + (lengths >> 32 & 0xffff) + 7) / 8 !=
+        count)
+        return 0;
+    return count;
+}
+
+/*
+ * The ring does not say where records begin, except at its very start. A position is taken for a
+ * beginning when the records from there on follow each other exactly up to the head;
+ * log_ring_read() checks again, so the worst that a wrong guess can do is a strange line.
+ */
+static uint64_t first_record_after(const struct log_ring *ring, uint64_t from, uint64_t head)
+{
+    uint64_t start, position, length;
+
+    for (start = from; start < head; start++) {
+        for (position = start; position < head; position += length) {
+            length = plausible_length(ring, position, head);
+            if (length == 0)
+                break;
+        }
+        if (position == head)
+            return start;
+    }
+    return head;
+}
+
+/* The capacity comes from shared memory: it is used only if it fits the ring's place. */
+static bool ring_sound(const struct segment_reader *reader, const struct log_ring *ring)
+{
+    uint64_t size = reader->map.section[SEGMENT_RINGS].entry_size;
+
+    return ring->capacity > 0 && (ring->capacity & (ring->capacity - 1)) == 0 &&
+           ring->capacity <= size / sizeof(uint64_t) && log_ring_bytes(ring->capacity) <= size;
+}
+
+/* Moves on to the newest records when there are more than WORDS to read, or none has been read yet.
+ */
+static void keep_up(struct tail *tail, uint32_t i, const struct log_ring *ring, uint64_t words)
+{
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+    uint64_t least = ring->capacity / 2 < words ? ring->capacity / 2 : words;
+    uint64_t before = tail->position[i];
+
+    if (tail->begun[i] && head - before <= least)
+        return;
+    tail->position[i] = head > least ? first_record_after(ring, head - least, head) : 0;
+    if (tail->begun[i])
+        tail->missed_words += tail->position[i] - before;
+    tail->begun[i] = true;
+}
+
+static struct tail_line *next_in_batch(struct tail *tail)
+{
+    if (tail->batch_count == tail->batch_room) {
+        size_t room = tail->batch_room == 0 ? 256 : tail->batch_room * 2;
+        struct tail_line *larger = realloc(tail->batch, room * sizeof(*larger));
+
+        if (larger == NULL)
+            return NULL;
+        tail->batch = larger;
+        tail->batch_room = room;
+    }
+    return &tail->batch[tail->batch_count++];
+}
+
+static void keep_record(struct tail *tail, uint32_t thread, const uint64_t *words)
+{
+    struct log_record record;
+    struct tail_line *line;
+
+    if (log_record_unpack(words, &record) != 0 || (line = next_in_batch(tail)) == NULL)
+        return;
+    line->time_ns = record.time_ns;
+    line->duration_ns = record.duration_ns;
+    line->body_bytes = record.body_bytes;
+    line->thread = thread;
+    line->status = record.status;
+    line->outcome = record.outcome;
+    memcpy(line->address, record.address, sizeof(line->address));
+    text_escape(line->request, sizeof(line->request), record.request_line.start,
+                record.request_line.length);
+    tail->records_read++;
+    tail->words_read += words[0] & UINT32_MAX;
+}
+
+static void read_ring(struct tail *tail, uint32_t i, const struct log_ring *ring, uint64_t words)
+{
+    uint64_t record[LOG_RECORD_WORDS_MAX];
+    uint64_t before, end;
+
+    keep_up(tail, i, ring, words);
+    before = tail->position[i];
+    end = before + words;
+    while (before < end) {
+        switch (log_ring_read(ring, &tail->position[i], record, LOG_RECORD_WORDS_MAX)) {
+        case LOG_RING_RECORD:
+            keep_record(tail, i, record);
+            break;
+        case LOG_RING_EMPTY:
+            return;
+        case LOG_RING_OVERTAKEN:
+            tail->missed_words += tail->position[i] - before;
+            tail->begun[i] = false; /* look for the newest next time */
+            return;
+        }
+        before = tail->position[i];
+    }
+}
+
+static uint64_t words_for_each(uint32_t rings)
+{
+    uint64_t words = BUDGET_WORDS / (rings > 0 ? rings : 1);
+
+    return words < LEAST_RING_WORDS  ? LEAST_RING_WORDS
+           : words > MOST_RING_WORDS ? MOST_RING_WORDS
+                                     : words;
+}
+
+static int earlier(const void *a, const void *b)
+{
+    const struct tail_line *const *left = a, *const *right = b;
+
+    if ((*left)->time_ns != (*right)->time_ns)
+        return (*left)->time_ns < (*right)->time_ns ? -1 : 1;
+    return *left < *right ? -1 : *left > *right; /* of equals, as they were read */
+}
+
+/* Moves the batch to the lines in the order of time. */
+static void merge_batch(struct tail *tail)
+{
+    size_t count = tail->batch_count;
+    const struct tail_line **order = calloc(count + 1, sizeof(*order));
+
+    for (size_t i = 0; order != NULL && i < count; i++)
+        order[i] = &tail->batch[i];
+    if (order != NULL)
+        qsort(order, count, sizeof(*order), earlier);
+    for (size_t i = 0; order != NULL && i < count; i++)
+        tail->lines[tail->total++ % TAIL_LINES] = *order[i];
+    free(order);
+}
+
+size_t tail_read(struct tail *tail, const struct segment_reader *reader)
+{
+    uint32_t reserved = 0;
+    uint64_t words;
+
+    for (uint32_t i = 0; i < tail->rings; i++)
+        reserved += segment_slot_reserved(segment_thread_slot(&reader->map, i));
+    words = words_for_each(reserved);
+    tail->batch_count = 0;
+    for (uint32_t i = 0; i < tail->rings; i++) {
+        const struct log_ring *ring = segment_ring(&reader->map, i);
+
+        if (segment_slot_reserved(segment_thread_slot(&reader->map, i)) && ring_sound(reader, ring))
+            read_ring(tail, i, ring, words);
+    }
+    merge_batch(tail);
+    return tail->batch_count;
+}
+
+size_t tail_count(const struct tail *tail)
+{
+    return tail->total < TAIL_LINES ? (size_t)tail->total : TAIL_LINES;
+}
+
+const struct tail_line *tail_line(const struct tail *tail, size_t back)
+{
+    return &tail->lines[(tail->total - 1 - back) % TAIL_LINES];
+}
+
+char *tail_address(const struct tail_line *line, char *buffer)
+{
+    struct log_record record = {0};
+
+    memcpy(record.address, line->address, sizeof(record.address));
+    return log_record_address(&record, buffer, TAIL_ADDRESS_TEXT);
+}
+
+uint64_t tail_total(const struct tail *tail)
+{
+    return tail->total;
+}
+
+uint64_t tail_missed(const struct tail *tail)
+{
+    uint64_t usual =
+        tail->records_read > 0 ? tail->words_read / tail->records_read : GUESSED_RECORD_WORDS;
+
+    return tail->missed_words / (usual > 0 ? usual : 1);
+}

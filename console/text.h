@@ -1,0 +1,24 @@
+/* Numbers and foreign bytes as the console shows them. Pure; any thread. */
+#ifndef CONSOLE_TEXT_H
+#define CONSOLE_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TEXT_SHORT = 32 }; /* room for the result of any function below but text_escape() */
+
+/*
+ * COUNT bytes at BYTES as printable ASCII in at most SIZE bytes with the NUL; others become \xHH.
+ * What does not fit is cut at a whole character. Returns BUFFER.
+ */
+char *text_escape(char *buffer, size_t size, const char *bytes, size_t count);
+
+/* The rest write "-" for NAN and return BUFFER, which has TEXT_SHORT bytes. */
+char *text_count(char *buffer, double count);     /* "12.3k" */
+char *text_bytes(char *buffer, double bytes);     /* "1.50 MiB" */
+char *text_latency(char *buffer, double ns);      /* "850 us" */
+char *text_percent(char *buffer, double ratio);   /* "98.2%" of 0.982 */
+char *text_since(char *buffer, uint64_t ns);      /* "120 ms", "4s", "3m 12s" */
+char *text_clock(char *buffer, uint64_t wall_ns); /* "15:04:05.123", local time */
+
+#endif

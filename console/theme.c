@@ -1,0 +1,97 @@
+#include "console/theme.h"
+
+#include <curses.h>
+#include <string.h>
+
+struct look {
+    short front, back; /* -1: the terminal's own */
+    attr_t attributes;
+};
+
+static const char *const names[THEME_COUNT] = {"dark", "light", "mono"};
+
+static const struct look looks[THEME_COUNT][TONE_COUNT] =
+    {
+        [THEME_DARK] =
+            {
+                [TONE_NORMAL] = {-1, -1, A_NORMAL},
+                [TONE_DIM] = {-1, -1, A_DIM},
+                [TONE_TITLE] = {COLOR_CYAN, -1, A_NORMAL},
+                [TONE_VALUE] = {COLOR_WHITE, -1, A_BOLD},
+                [TONE_GOOD] = {COLOR_GREEN, -1, A_NORMAL},
+                [TONE_NOTE] = {COLOR_CYAN, -1, A_NORMAL},
+                [TONE_WARN] = {COLOR_YELLOW, -1, A_NORMAL},
+                [TONE_BAD] = {COLOR_RED, -1, A_BOLD},
+                [TONE_GRAPH] = {COLOR_GREEN, -1, A_NORMAL},
+                [TONE_PEAK] = {COLOR_YELLOW, -1, A_BOLD},
+                [TONE_BAR] = {COLOR_WHITE, COLOR_BLUE, A_NORMAL},
+                [TONE_BAR_KEY] = {COLOR_YELLOW, COLOR_BLUE, A_BOLD},
+                [TONE_TAB] = {COLOR_BLACK, COLOR_CYAN, A_NORMAL},
+            },
+        [THEME_LIGHT] =
+            {
+                [TONE_NORMAL] = {-1, -1, A_NORMAL},
+                [TONE_DIM] = {-1, -1, A_DIM},
+                [TONE_TITLE] = {COLOR_BLUE, -1, A_NORMAL},
+                [TONE_VALUE] = {-1, -1, A_BOLD},
+                [TONE_GOOD] = {COLOR_GREEN, -1, A_NORMAL},
+                [TONE_NOTE] = {COLOR_BLUE, -1, A_NORMAL},
+                [TONE_WARN] = {COLOR_MAGENTA, -1, A_NORMAL},
+                [TONE_BAD] = {COLOR_RED, -1, A_BOLD},
+                [TONE_GRAPH] = {COLOR_BLUE, -1, A_NORMAL},
+                [TONE_PEAK] = {COLOR_MAGENTA, -1, A_BOLD},
+                [TONE_BAR] = {COLOR_WHITE, COLOR_BLUE, A_NORMAL},
+                [TONE_BAR_KEY] = {COLOR_WHITE, COLOR_BLUE, A_BOLD},
+                [TONE_TAB] = {COLOR_BLACK, COLOR_WHITE, A_NORMAL},
+            },
+        [THEME_MONO] =
+            {
+                [TONE_NORMAL] = {-1, -1, A_NORMAL},
+                [TONE_DIM] = {-1, -1, A_NORMAL},
+                [TONE_TITLE] = {-1, -1, A_UNDERLINE},
+                [TONE_VALUE] = {-1, -1, A_BOLD},
+                [TONE_GOOD] = {-1, -1, A_NORMAL},
+                [TONE_NOTE] = {-1, -1, A_NORMAL},
+                [TONE_WARN] = {-1, -1, A_BOLD},
+                [TONE_BAD] = {-1, -1, A_BOLD | A_REVERSE},
+                [TONE_GRAPH] = {-1, -1, A_NORMAL},
+                [TONE_PEAK] = {-1, -1, A_BOLD},
+                [TONE_BAR] = {-1, -1, A_REVERSE},
+                [TONE_BAR_KEY] = {-1, -1, A_REVERSE | A_BOLD},
+                [TONE_TAB] = {-1, -1, A_BOLD},
+            },
+};
+
+static enum theme in_force = THEME_MONO;
+
+enum theme theme_named(const char *name)
+{
+    int theme = 0;
+
+    while (theme < THEME_COUNT && strcmp(name, names[theme]) != 0)
+        theme++;
+    return (enum theme)theme;
+}
+
+enum theme theme_start(enum theme theme)
+{
+    in_force = THEME_MONO;
+    if (theme == THEME_MONO || !has_colors() || start_color() == ERR)
+        return in_force;
+    if (use_default_colors() == ERR)
+        return in_force; /* the theme relies on the terminal's own background */
+    for (int tone = 0; tone < TONE_COUNT; tone++)
+        if (init_pair((short)(tone + 1), looks[theme][tone].front, looks[theme][tone].back) == ERR)
+            return in_force;
+    in_force = theme;
+    return in_force;
+}
+
+int theme_attributes(enum tone tone)
+{
+    attr_t attributes = looks[in_force][tone].attributes;
+
+    if (in_force != THEME_MONO)
+        attributes |= (attr_t)COLOR_PAIR(tone + 1);
+    return (int)attributes;
+}

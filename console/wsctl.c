@@ -1,0 +1,200 @@
+/*
+ * wsctl: one command to a running webserverd over its control socket, for scripts and people.
+ */
+#include "common/control_client.h"
+#include "common/instance.h"
+#include "common/macros.h"
+#include "common/tables.h"
+#include "common/units.h"
+#include "console/answers.h"
+#include "console/commands.h"
+#include "console/target.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum exit_status { EXIT_DONE = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2, EXIT_NO_DAEMON = 3 };
+
+struct options {
+    const char *name;
+    const char *socket; /* NULL: the instance's */
+    int timeout_ms;
+    bool json;
+};
+
+static const char usage[] =
+    "usage: wsctl [-n NAME] [-s SOCKET] [-t TIMEOUT] [--json] COMMAND [ARG...]\n";
+
+static void print_help(void)
+{
+    printf(
+        "%s\n"
+        "Sends one command to a running webserverd and prints its answer.\n\n"
+        "  -n, --name NAME        the instance (default: " INSTANCE_DEFAULT_NAME ")\n"
+        "  -s, --socket SOCKET    its control socket, instead of looking it up by the name\n"
+        "  -t, --timeout TIMEOUT  how long to wait for the answer: 500ms, 30s, 2m (default: 60s)\n"
+        "      --json             print the answer as it comes: one line of JSON\n"
+        "  -V, --version          print the version\n"
+        "  -h, --help             print this help\n\n"
+        "Commands:\n",
+        usage);
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        char words[64];
+
+        snprintf(words, sizeof(words), "%s %s", command_table[i].name, command_table[i].arguments);
+        printf("  %-38s %s\n", words, command_table[i].help);
+    }
+    printf("\nExit status: 0 done, 1 refused, 2 wrong use, 3 no daemon answers.\n");
+}
+
+static int wrong_use(const char *why)
+{
+    fprintf(stderr, "wsctl: %s\n%s", why, usage);
+    return EXIT_USAGE;
+}
+
+static int parse_timeout(const char *text, int *timeout_ms)
+{
+    uint64_t ms;
+    char why[160];
+
+    if (units_parse_time_ms(text, &ms) == 0 && ms > 0 && ms <= INT_MAX) {
+        *timeout_ms = (int)ms;
+        return EXIT_DONE;
+    }
+    snprintf(why, sizeof(why), "'%.60s' is no time to wait; write it as 500ms, 30s or 2m", text);
+    return wrong_use(why);
+}
+
+/* What parse_options() returns unless the program is to end, which then is its exit status. */
+enum { GO_ON = -1 };
+
+static int parse_options(int argc, char **argv, struct options *options)
+{
+    static const struct option names[] = {{"name", required_argument, NULL, 'n'},
+                                          {"socket", required_argument, NULL, 's'},
+                                          {"timeout", required_argument, NULL, 't'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    int option;
+
+    /* '+': options end at the command, so that its arguments may begin with a dash. */
+    while ((option = getopt_long(argc, argv, "+n:s:t:Vh", names, NULL)) != -1) {
+        switch (option) {
+        case 'n':
+            options->name = optarg;
+            break;
+        case 's':
+            options->socket = optarg;
+            break;
+        case 't':
+            if (parse_timeout(optarg, &options->timeout_ms) != EXIT_DONE)
+                return EXIT_USAGE;
+            break;
+        case 'j':
+            options->json = true;
+            break;
+        case 'V':
+            printf("wsctl " WEBSERVERD_VERSION "\n");
+            return EXIT_DONE;
+        case 'h':
+            print_help();
+            return EXIT_DONE;
+        default:
+            fputs(usage, stderr);
+            return EXIT_USAGE;
+        }
+    }
+    return GO_ON;
+}
+
+/* Scripts may write --json behind the command too; it is no argument of any command. */
+static int take_json_flag(int count, char **words, struct options *options)
+{
+    int kept = 0;
+
+    for (int i = 0; i < count; i++)
+        if (strcmp(words[i], "--json") == 0)
+            options->json = true;
+        else
+            words[kept++] = words[i];
+    return kept;
+}
+
+static int complain(const char *why, int status)
+{
+    fprintf(stderr, "wsctl: %s\n", why);
+    return status;
+}
+
+static int show(const struct options *options, const char *command, const char *line)
+{
+    enum answer answer;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+
+    if (out == NULL)
+        return complain("out of memory", EXIT_REFUSED);
+    answer = answer_print(command, line, out);
+    fclose(out);
+    if (options->json)
+        printf("%s\n", line);
+    else if (answer == ANSWER_DONE)
+        fputs(text, stdout);
+    else
+        fprintf(stderr, "wsctl: %s\n", text);
+    free(text);
+    return answer == ANSWER_DONE ? EXIT_DONE : EXIT_REFUSED;
+}
+
+static int converse(const struct options *options, const char *path, const char *command,
+                    const char *line)
+{
+    struct control_client client;
+    char why[256];
+    const char *answer = NULL;
+    enum control_result result = control_connect(&client, path, why, sizeof(why));
+    int status;
+
+    if (result == CONTROL_WAITING)
+        result = control_send(&client, line, why, sizeof(why));
+    if (result == CONTROL_WAITING)
+        result = control_receive(&client, options->timeout_ms, &answer, why, sizeof(why));
+    if (result == CONTROL_ANSWERED) {
+        status = show(options, command, answer);
+    } else {
+        if (result == CONTROL_WAITING)
+            snprintf(why, sizeof(why), "no answer within %d ms; -t waits longer",
+                     options->timeout_ms);
+        status = complain(why, result == CONTROL_DENIED ? EXIT_REFUSED : EXIT_NO_DAEMON);
+    }
+    control_close(&client);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {.name = INSTANCE_DEFAULT_NAME, .timeout_ms = 60000};
+    char path[INSTANCE_PATH_MAX], line[CONTROL_LINE_MAX - 1], why[256];
+    int status = parse_options(argc, argv, &options);
+    int command, count;
+
+    if (status != GO_ON)
+        return status;
+    count = take_json_flag(argc - optind, argv + optind, &options);
+    command = command_check(count, (const char *const *)(argv + optind), line, sizeof(line), why,
+                            sizeof(why));
+    if (command < 0 ||
+        target_socket(options.name, options.socket, path, sizeof(path), why, sizeof(why)) != 0)
+        return wrong_use(why);
+    return converse(&options, path, command_table[command].name, line);
+}

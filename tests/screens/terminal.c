@@ -1,0 +1,321 @@
+#include "terminal.h"
+
+#include "common/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+#include <vterm.h>
+
+enum { ROWS_MAX = 100, COLUMNS_MAX = 400, CELL_BYTES = 4, LOOK_EVERY_MS = 20 };
+
+#define DEADLINE_NS (30 * NS_PER_S)
+
+struct terminal {
+    int fd; /* our end; -1 when closed */
+    pid_t pid;
+    bool ended;
+    int status;
+    int rows, columns;
+    VTerm *machine;
+    VTermScreen *screen;
+    bool full_screen, cursor_visible;
+    char text[ROWS_MAX * (COLUMNS_MAX * CELL_BYTES + 1) + 1];
+    char line[COLUMNS_MAX * CELL_BYTES + 1];
+};
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "terminal: %s: %s\n", what, strerror(errno));
+    abort();
+}
+
+static int note_property(VTermProp property, VTermValue *value, void *user)
+{
+    struct terminal *terminal = user;
+
+    if (property == VTERM_PROP_ALTSCREEN)
+        terminal->full_screen = value->boolean;
+    if (property == VTERM_PROP_CURSORVISIBLE)
+        terminal->cursor_visible = value->boolean;
+    return 1;
+}
+
+static const VTermScreenCallbacks callbacks = {.settermprop = note_property};
+
+static void run_program(const char *const *arguments, const char *const *environment)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    unsetenv("NO_COLOR");
+    setenv("TERM", "xterm-256color", 1);
+    setenv("LC_ALL", "C.UTF-8", 1);
+    setenv("TZ", "UTC", 1);
+    for (; environment != NULL && *environment != NULL; environment++)
+        putenv((char *)(uintptr_t)*environment);
+    execv(arguments[0], (char *const *)(uintptr_t)arguments);
+    perror(arguments[0]);
+    _exit(127);
+}
+
+struct terminal *terminal_start(int rows, int columns, const char *const *arguments,
+                                const char *const *environment)
+{
+    struct terminal *terminal = calloc(1, sizeof(*terminal));
+    struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
+
+    if (terminal == NULL)
+        fail("memory");
+    terminal->rows = rows;
+    terminal->columns = columns;
+    terminal->cursor_visible = true;
+    terminal->machine = vterm_new(rows, columns);
+    vterm_set_utf8(terminal->machine, 1);
+    terminal->screen = vterm_obtain_screen(terminal->machine);
+    vterm_screen_enable_altscreen(terminal->screen, 1);
+    vterm_screen_set_callbacks(terminal->screen, &callbacks, terminal);
+    vterm_screen_reset(terminal->screen, 1);
+    terminal->pid = forkpty(&terminal->fd, NULL, NULL, &size);
+    if (terminal->pid < 0)
+        fail("forkpty");
+    if (terminal->pid == 0)
+        run_program(arguments, environment);
+    fcntl(terminal->fd, F_SETFL, O_NONBLOCK);
+    fcntl(terminal->fd, F_SETFD, FD_CLOEXEC);
+    return terminal;
+}
+
+void terminal_hang_up(struct terminal *terminal)
+{
+    if (terminal->fd >= 0)
+        close(terminal->fd);
+    terminal->fd = -1;
+}
+
+void terminal_stop(struct terminal *terminal)
+{
+    if (terminal == NULL)
+        return;
+    if (!terminal->ended) {
+        kill(terminal->pid, SIGKILL);
+        waitpid(terminal->pid, NULL, 0);
+    }
+    terminal_hang_up(terminal);
+    vterm_free(terminal->machine);
+    free(terminal);
+}
+
+pid_t terminal_pid(const struct terminal *terminal)
+{
+    return terminal->pid;
+}
+
+/* What the terminal itself answers (to a question for its kind) goes to the program as if typed. */
+static void pass_on_answers(struct terminal *terminal)
+{
+    char answer[256];
+    size_t length = vterm_output_read(terminal->machine, answer, sizeof(answer));
+
+    if (length > 0 && write(terminal->fd, answer, length) < 0)
+        return;
+}
+
+/* Takes the program's output, waiting up to WAIT_MS for it. True when there was some. */
+static bool look(struct terminal *terminal, int wait_ms)
+{
+    struct pollfd wait = {.fd = terminal->fd, .events = POLLIN};
+    char bytes[16384];
+    ssize_t got;
+
+    if (terminal->fd < 0 || poll(&wait, 1, wait_ms) <= 0) {
+        usleep(terminal->fd < 0 ? LOOK_EVERY_MS * 1000 : 0);
+        return false;
+    }
+    got = read(terminal->fd, bytes, sizeof(bytes));
+    if (got > 0) {
+        vterm_input_write(terminal->machine, bytes, (size_t)got);
+        pass_on_answers(terminal);
+    } else if (got < 0 && errno == EIO) {
+        usleep(LOOK_EVERY_MS * 1000); /* the program has closed its end */
+    }
+    return got > 0;
+}
+
+void terminal_take(struct terminal *terminal)
+{
+    look(terminal, 1);
+}
+
+void terminal_type(struct terminal *terminal, const char *keys)
+{
+    size_t length = strlen(keys);
+
+    if (write(terminal->fd, keys, length) != (ssize_t)length)
+        fail("type");
+}
+
+void terminal_resize(struct terminal *terminal, int rows, int columns)
+{
+    struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
+
+    terminal->rows = rows;
+    terminal->columns = columns;
+    vterm_set_size(terminal->machine, rows, columns);
+    if (ioctl(terminal->fd, TIOCSWINSZ, &size) != 0)
+        fail("resize");
+}
+
+static size_t put_character(char *to, uint32_t c)
+{
+    if (c < 0x80) {
+        to[0] = (char)(c == 0 ? ' ' : c);
+        return 1;
+    }
+    if (c < 0x800) {
+        to[0] = (char)(0xc0 | c >> 6);
+        to[1] = (char)(0x80 | (c & 0x3f));
+        return 2;
+    }
+    to[0] = (char)(0xe0 | c >> 12);
+    to[1] = (char)(0x80 | (c >> 6 & 0x3f));
+    to[2] = (char)(0x80 | (c & 0x3f));
+    return 3;
+}
+
+static VTermScreenCell cell_at(struct terminal *terminal, int row, int column)
+{
+    VTermPos place = {.row = row, .col = column};
+    VTermScreenCell cell;
+
+    vterm_screen_get_cell(terminal->screen, place, &cell);
+    return cell;
+}
+
+const char *terminal_line(struct terminal *terminal, int row)
+{
+    size_t used = 0;
+
+    for (int column = 0; column < terminal->columns; column++)
+        used += put_character(terminal->line + used, cell_at(terminal, row, column).chars[0]);
+    terminal->line[used] = '\0';
+    return terminal->line;
+}
+
+const char *terminal_text(struct terminal *terminal)
+{
+    size_t used = 0;
+
+    for (int row = 0; row < terminal->rows; row++) {
+        const char *line = terminal_line(terminal, row);
+        size_t length = strlen(line);
+
+        while (length > 0 && line[length - 1] == ' ')
+            length--;
+        memcpy(terminal->text + used, line, length);
+        used += length;
+        terminal->text[used++] = '\n';
+    }
+    terminal->text[used] = '\0';
+    return terminal->text;
+}
+
+static bool wait_for(struct terminal *terminal, const char *text, bool wanted)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
+
+    do {
+        look(terminal, LOOK_EVERY_MS);
+        if ((strstr(terminal_text(terminal), text) != NULL) == wanted)
+            return true;
+    } while (clock_monotonic_ns() < deadline_ns);
+    fprintf(stderr, "%s '%s' in:\n%s", wanted ? "no" : "still", text, terminal_text(terminal));
+    return false;
+}
+
+bool terminal_shows(struct terminal *terminal, const char *text)
+{
+    return wait_for(terminal, text, true);
+}
+
+bool terminal_shows_no_more(struct terminal *terminal, const char *text)
+{
+    return wait_for(terminal, text, false);
+}
+
+int terminal_wait_end(struct terminal *terminal)
+{
+    uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
+
+    while (!terminal->ended && clock_monotonic_ns() < deadline_ns) {
+        look(terminal, LOOK_EVERY_MS);
+        terminal->ended = waitpid(terminal->pid, &terminal->status, WNOHANG) == terminal->pid;
+    }
+    while (terminal->ended && look(terminal, LOOK_EVERY_MS))
+        ; /* its last words */
+    return terminal->ended ? terminal->status : -1;
+}
+
+bool terminal_in_full_screen(const struct terminal *terminal)
+{
+    return terminal->full_screen;
+}
+
+bool terminal_cursor_visible(const struct terminal *terminal)
+{
+    return terminal->cursor_visible;
+}
+
+bool terminal_echoes(const struct terminal *terminal)
+{
+    struct termios mode;
+
+    return tcgetattr(terminal->fd, &mode) == 0 && (mode.c_lflag & ECHO) != 0 &&
+           (mode.c_lflag & ICANON) != 0;
+}
+
+bool terminal_has_colour(struct terminal *terminal)
+{
+    for (int row = 0; row < terminal->rows; row++)
+        for (int column = 0; column < terminal->columns; column++) {
+            VTermScreenCell cell = cell_at(terminal, row, column);
+
+            if (!VTERM_COLOR_IS_DEFAULT_FG(&cell.fg) || !VTERM_COLOR_IS_DEFAULT_BG(&cell.bg))
+                return true;
+        }
+    return false;
+}
+
+bool terminal_has_non_ascii(struct terminal *terminal)
+{
+    for (const char *c = terminal_text(terminal); *c != '\0'; c++)
+        if ((unsigned char)*c >= 0x80)
+            return true;
+    return false;
+}
+
+void terminal_save(struct terminal *terminal, const char *name)
+{
+    const char *folder = getenv("WSCONSOLE_SCREENS");
+    char path[512];
+    FILE *file;
+
+    if (folder == NULL)
+        return;
+    snprintf(path, sizeof(path), "%s/%s.txt", folder, name);
+    file = fopen(path, "w");
+    if (file == NULL)
+        fail(path);
+    fputs(terminal_text(terminal), file);
+    fclose(file);
+}
