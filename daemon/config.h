@@ -71,7 +71,10 @@ int config_load(struct config *config, const char *file, const char *const *over
                 FILE *errors);
 void config_free(struct config *config);
 
-/* Prints the configuration in force as a file that config_load() takes. */
+/*
+ * Prints the configuration in force as a file that config_load() takes; but for a value of some 190
+ * bytes or more without a blank to break it at, for which a line has no room.
+ */
 void config_print(const struct config *config, FILE *out);
 
 #endif

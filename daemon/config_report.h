@@ -1,0 +1,52 @@
+/*
+ * The words in which a bad configuration is told to a person. Every message names the place, shows
+ * the line with carets under the offending word, and gives advice:
+ *
+ *     etc/webserver.ini:3:1: error: [server] has no key 'lisen'
+ *         lisen = 127.0.0.1:8080
+ *         ^^^^^
+ *         did you mean 'listen'?
+ *
+ * Columns count characters from 1, as editors do. What comes from the file is shown only where it
+ * is printable text, so a file can't send escape sequences to the terminal.
+ */
+#ifndef DAEMON_CONFIG_REPORT_H
+#define DAEMON_CONFIG_REPORT_H
+
+#include "common/macros.h"
+#include "common/span.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+enum {
+    CONFIG_ERRORS_SHOWN = 20, /* further ones are only counted */
+    CONFIG_QUOTED_MAX = 60,   /* bytes of a word that a message repeats */
+};
+
+/* A span as the two arguments of "%.*s", cut to what a message repeats. */
+#define CONFIG_QUOTED(span)                                                                        \
+    (int)((span).length < CONFIG_QUOTED_MAX ? (span).length : CONFIG_QUOTED_MAX), (span).start
+
+/* A word in a line of a source. Everything is borrowed. */
+struct config_place {
+    const char *source; /* "etc/webserver.ini", "-o 2", "default" */
+    size_t line;        /* from 1; 0: the source is one line without a number */
+    struct span text;   /* the whole line; start NULL: there is none to show */
+    size_t offset;      /* of the word in text, bytes */
+    size_t length;      /* of the word, bytes; 0 is shown as one caret */
+};
+
+struct config_report {
+    FILE *out;
+    size_t errors; /* so far, those not shown included */
+};
+
+/* Tells of one error. ADVICE may be empty. */
+void config_report_error(struct config_report *report, const struct config_place *place,
+                         const char *advice, const char *format, ...) PRINTF_LIKE(4, 5);
+
+/* Says how many errors were not shown, if any were. */
+void config_report_end(const struct config_report *report);
+
+#endif
