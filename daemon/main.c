@@ -10,7 +10,8 @@ static int with_config(const struct options *options, enum options_action action
     struct config config;
     int status = EXIT_SUCCESS;
 
-    if (config_load(&config, options->file, options->overrides, options->override_count, stderr) != 0)
+    if (config_load(&config, options->file, options->overrides, options->override_count, stderr) !=
+        0)
         return EXIT_FAILURE;
     if (action == OPTIONS_RUN)
         status = master_run(&config);

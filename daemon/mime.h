@@ -11,7 +11,8 @@ struct mime_table;
 
 /* The built-in types (common/mime.def), overridden and added to by COUNT pairs of ENDINGS and TYPES
  * (borrowed for the table's lifetime; letter case of endings does not matter). NULL: out of memory. */
-struct mime_table *mime_table_new(const char *const *endings, const char *const *types, size_t count);
+struct mime_table *mime_table_new(const char *const *endings, const char *const *types,
+                                  size_t count);
 void mime_table_free(struct mime_table *table);
 
 /* The type for a path, "application/octet-stream" where the ending is not known. Never NULL. */

@@ -108,13 +108,13 @@ static void removing_keeps_the_list_and_the_hand_whole(void **state)
     for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
         struct letters letters = {.policy = policies[p], .room = 26};
 
-        for (char name = 'A'; name <= 'Z'; name++)
-            access_letter(&letters, name);
-        for (char name = 'A'; name <= 'Z'; name++) {
-            if (name % 3 == 0 && letters.node[name - 'A'].present) {
-                policy_remove(&letters.list, &letters.node[name - 'A'].policy);
-                letters.node[name - 'A'].present = false;
-            } else if (name % 3 == 1) {
+        for (int i = 0; i < 26; i++)
+            access_letter(&letters, (char)('A' + i));
+        for (int i = 0; i < 26; i++) {
+            if (i % 3 == 0 && letters.node[i].present) {
+                policy_remove(&letters.list, &letters.node[i].policy);
+                letters.node[i].present = false;
+            } else if (i % 3 == 1) {
                 evict_one(&letters);
             }
         }
