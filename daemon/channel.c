@@ -29,7 +29,8 @@ struct channel {
     struct event *readable, *writable;
     STAILQ_HEAD(, message) queue;
     size_t queued;
-    char buffer[sizeof(int32_t) + CHANNEL_PAYLOAD_MAX];
+    bool broken; /* the other end has taken its last message */
+    _Alignas(8) char buffer[sizeof(int32_t) + CHANNEL_PAYLOAD_MAX];
 };
 
 static void on_readable(evutil_socket_t fd, short what, void *argument);
@@ -134,8 +135,8 @@ int channel_send(struct channel *channel, int kind, const void *data, size_t len
 {
     struct message *message;
 
-    if (length > CHANNEL_PAYLOAD_MAX) {
-        errno = EMSGSIZE;
+    if (channel->broken || length > CHANNEL_PAYLOAD_MAX) {
+        errno = channel->broken ? EPIPE : EMSGSIZE;
         return -1;
     }
     message = message_new(kind, data, length, fd, give && fd >= 0);
@@ -144,10 +145,16 @@ int channel_send(struct channel *channel, int kind, const void *data, size_t len
     if (channel->queued == 0) {
         int failed = transmit(channel, message);
 
-        /* A dead peer's messages go nowhere; its end is noticed by the read event. */
-        if (failed != EAGAIN && failed != ENOBUFS && failed != ETOOMANYREFS) {
+        if (failed == 0) {
             message_free(message);
             return 0;
+        }
+        if (failed != EAGAIN && failed != ENOBUFS && failed != ETOOMANYREFS) {
+            channel->broken = true; /* its end is noticed by the read event */
+            message->give = false;
+            message_free(message);
+            errno = EPIPE;
+            return -1;
         }
         event_add(channel->writable, NULL);
     }
@@ -205,6 +212,7 @@ static bool receive(struct channel *channel)
         return false;
     if (got < (ssize_t)sizeof(kind)) {
         event_del(channel->readable);
+        channel->broken = true;
         channel->owner.closed(channel->owner.owner);
         return false;
     }
@@ -236,6 +244,11 @@ void channel_read_all(struct channel *channel)
 size_t channel_backlog(const struct channel *channel)
 {
     return channel->queued;
+}
+
+bool channel_is_broken(const struct channel *channel)
+{
+    return channel->broken;
 }
 
 void channel_set_reading(struct channel *channel, bool reading)

@@ -36,7 +36,8 @@ void channel_close(struct channel *channel);
 
 /*
  * Sends or queues a message. FD (or -1) is sent along; with GIVE it is closed once it has been sent
- * (or the channel is closed). Returns -1 with errno ENOMEM, EMSGSIZE: then nothing was taken.
+ * (or the channel is closed). Returns -1 with errno ENOMEM, EMSGSIZE, or EPIPE when the other end is
+ * gone: then nothing was taken.
  */
 int channel_send(struct channel *channel, int kind, const void *data, size_t length, int fd,
                  bool give);
@@ -46,6 +47,9 @@ void channel_read_all(struct channel *channel);
 
 /* Messages that wait in the queue: back-pressure for whoever has a choice. */
 size_t channel_backlog(const struct channel *channel);
+
+/* True once the other end is known to be gone: nothing more can be sent. */
+bool channel_is_broken(const struct channel *channel);
 
 /* Stops or resumes reading; the other end's queue then fills. */
 void channel_set_reading(struct channel *channel, bool reading);

@@ -6,6 +6,7 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ struct control_peer {
     int pid;
     struct command_result waiting; /* answer NULL and in_force set: it waits */
     bool ending;                   /* close when the output is out */
+    bool said_all;                 /* the client has ended its side: close when all is answered */
 };
 
 struct control {
@@ -124,15 +126,30 @@ static void on_input(struct bufferevent *stream, void *argument)
 static void on_output(struct bufferevent *stream, void *argument)
 {
     struct control_peer *peer = argument;
+    bool done = peer->ending || (peer->said_all && !is_waiting(peer));
 
-    if (peer->ending && evbuffer_get_length(bufferevent_get_output(stream)) == 0)
+    if (done && evbuffer_get_length(bufferevent_get_output(stream)) == 0)
         peer_close(peer);
 }
 
+/* False when the client has closed its socket, not only its side of the conversation. */
+static bool still_listens(struct bufferevent *stream)
+{
+    struct pollfd peer = {.fd = bufferevent_getfd(stream)};
+
+    return poll(&peer, 1, 0) == 0;
+}
+
+/* A client may end its side behind its last line ("echo ping | nc -N -U ...") and still listen. */
 static void on_end(struct bufferevent *stream, short what, void *argument)
 {
-    (void)stream, (void)what;
-    peer_close(argument);
+    struct control_peer *peer = argument;
+    bool answers_left = evbuffer_get_length(bufferevent_get_output(stream)) > 0;
+
+    if ((what & BEV_EVENT_EOF) != 0 && (is_waiting(peer) || answers_left) && still_listens(stream))
+        peer->said_all = true;
+    else
+        peer_close(peer);
 }
 
 static void answer_waiting(struct control_peer *peer)

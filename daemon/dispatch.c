@@ -50,7 +50,8 @@ static void set_accepting(struct dispatch *dispatch, bool accepting)
 
 static bool can_take(const struct worker_process *worker)
 {
-    return worker->state == WORKER_SERVING && channel_backlog(worker->connections) == 0;
+    return worker->state == WORKER_SERVING && !channel_is_broken(worker->connections) &&
+           channel_backlog(worker->connections) == 0;
 }
 
 /* Connections open in its threads and those on their way to it. */
@@ -108,16 +109,25 @@ static _Atomic uint64_t *metrics_of(const struct dispatch *dispatch)
     return segment_master(&dispatch->master->segment)->metrics;
 }
 
-/* True when a worker's channel has taken the connection; the descriptor is then closed here. */
+static struct worker_process *pick_worker(struct dispatch *dispatch)
+{
+    return dispatch->master->config->workers_balance == BALANCE_LEAST_CONNECTIONS
+               ? least_loaded(dispatch)
+               : next_in_turn(dispatch);
+}
+
+/*
+ * True when a worker's channel has taken the connection; the descriptor is then closed here. A
+ * worker that has just died shows by its broken channel: the next one gets the connection.
+ */
 static bool send_to_worker(struct dispatch *dispatch, const void *message, size_t length, int fd)
 {
-    struct worker_process *worker =
-        dispatch->master->config->workers_balance == BALANCE_LEAST_CONNECTIONS
-            ? least_loaded(dispatch)
-            : next_in_turn(dispatch);
+    struct worker_process *worker = pick_worker(dispatch);
 
-    if (worker == NULL ||
-        channel_send(worker->connections, MESSAGE_CONNECTION, message, length, fd, true) != 0)
+    while (worker != NULL &&
+           channel_send(worker->connections, MESSAGE_CONNECTION, message, length, fd, true) != 0)
+        worker = channel_is_broken(worker->connections) ? pick_worker(dispatch) : NULL;
+    if (worker == NULL)
         return false;
     worker->dispatched++;
     metric_add(metrics_of(dispatch), METRIC_connections_dispatched, 1);

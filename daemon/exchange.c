@@ -271,6 +271,8 @@ static int find_resource(struct exchange *exchange, const char *path, size_t len
     if (take_loaded(exchange, path, length, found, &failed))
         return failed;
     exchange->outcome = OUTCOME_HIT;
+    segment_activity_state(exchange->thread->activity, THREAD_STATE_LOCK,
+                           exchange->thread->turn_ns);
     entry = cache != NULL ? cache_find(cache, path, length) : NULL;
     if (entry != NULL) {
         *found = CONTAINER_OF(entry, struct resource, entry);
@@ -528,7 +530,6 @@ static enum exchange_result conclude(struct exchange *exchange, enum exchange_re
 
     if (result == EXCHANGE_WAITING) {
         connection->began_ns = exchange->began_ns;
-        connection->closing = false; /* it is looked at again, and closes only when answered */
         connection->closing = false; /* it is looked at again, and closes only when answered */
         return result;
     }

@@ -17,6 +17,7 @@ struct stopping {
     struct master *master;
     struct event *deadline;
     bool under_way;
+    bool logger_told; /* to finish: the last step */
 };
 
 static void arm(struct event *timer, uint64_t ms)
@@ -50,6 +51,9 @@ void stopping_go_on(struct stopping *stopping)
         event_base_loopbreak(master->base);
         return;
     }
+    if (stopping->logger_told)
+        return;
+    stopping->logger_told = true;
     event_log(LEVEL_INFO, "stopped");
     supervisor_stop_logger(master->supervisor);
     arm(stopping->deadline, LOGGER_GRACE_MS);
