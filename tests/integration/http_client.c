@@ -1,0 +1,226 @@
+#include "http_client.h"
+
+#include "patience.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+enum { ROOM_FIRST = 16 * 1024 };
+
+void http_open(struct http_client *client, uint16_t port)
+{
+    static const struct timeval patience = {.tv_sec = PATIENCE_S};
+    static const int on = 1;
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+
+    *client = (struct http_client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    assert_true(client->fd >= 0);
+    setsockopt(client->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (connect(client->fd, (struct sockaddr *)&address, sizeof(address)) != 0)
+        fail_msg("cannot connect to port %u: %s", port, strerror(errno));
+}
+
+void http_close(struct http_client *client)
+{
+    close(client->fd);
+    free(client->bytes);
+    *client = (struct http_client){.fd = -1};
+}
+
+void http_say_bytes(struct http_client *client, const void *bytes, size_t length)
+{
+    const char *at = bytes;
+
+    while (length > 0) {
+        ssize_t sent = send(client->fd, at, length, MSG_NOSIGNAL);
+
+        if (sent <= 0)
+            fail_msg("cannot send: %s", strerror(errno));
+        at += sent;
+        length -= (size_t)sent;
+    }
+}
+
+void http_say(struct http_client *client, const char *text)
+{
+    http_say_bytes(client, text, strlen(text));
+}
+
+/* Reads on. Returns what recv() does. */
+static ssize_t read_more(struct http_client *client)
+{
+    ssize_t got;
+
+    if (client->length == client->room) {
+        client->room = client->room == 0 ? ROOM_FIRST : client->room * 2;
+        client->bytes = realloc(client->bytes, client->room);
+        assert_non_null(client->bytes);
+    }
+    got = recv(client->fd, client->bytes + client->length, client->room - client->length, 0);
+    if (got > 0)
+        client->length += (size_t)got;
+    return got;
+}
+
+static void need_more(struct http_client *client, const char *what)
+{
+    ssize_t got = read_more(client);
+
+    if (got <= 0)
+        fail_msg("the connection ended (%s) before the end of %s, after %zu bytes: '%.*s'",
+                 got == 0 ? "closed" : strerror(errno), what, client->length,
+                 (int)(client->length < 400 ? client->length : 400),
+                 client->bytes != NULL ? client->bytes : "");
+}
+
+/* The first LENGTH bytes, as text of their own. */
+static char *cut_off(struct http_client *client, size_t length)
+{
+    char *part = malloc(length + 1);
+
+    assert_non_null(part);
+    memcpy(part, client->bytes, length);
+    part[length] = '\0';
+    client->length -= length;
+    memmove(client->bytes, client->bytes + length, client->length);
+    return part;
+}
+
+static size_t head_length(const struct http_client *client)
+{
+    const char *end =
+        client->length == 0 ? NULL : memmem(client->bytes, client->length, "\r\n\r\n", 4);
+
+    return end == NULL ? 0 : (size_t)(end + 4 - client->bytes);
+}
+
+/* "HTTP/1.1 200 OK", then "Name: value" lines, each ended by CRLF (RFC 9112 sections 4 and 5). */
+static void cut_fields(struct http_answer *answer)
+{
+    char *rest = answer->copy = strdup(answer->head);
+    char *line, *colon;
+
+    assert_non_null(rest);
+    line = strsep(&rest, "\n");
+    if (sscanf(line, "HTTP/1.1 %3d ", &answer->status) != 1 || line[strlen(line) - 1] != '\r')
+        fail_msg("not a status line: '%s'", line);
+    while (strcmp(line = strsep(&rest, "\n"), "\r") != 0) {
+        assert_true(answer->field_count < HTTP_FIELDS_MAX);
+        colon = strstr(line, ": ");
+        if (colon == NULL || line[strlen(line) - 1] != '\r')
+            fail_msg("not a field line: '%s'", line);
+        line[strlen(line) - 1] = '\0';
+        *colon = '\0';
+        answer->name[answer->field_count] = line;
+        answer->value[answer->field_count++] = colon + 2;
+    }
+    assert_string_equal(rest, "");
+}
+
+const char *http_field(const struct http_answer *answer, const char *name)
+{
+    const char *value = NULL;
+
+    for (size_t i = 0; i < answer->field_count; i++) {
+        if (strcasecmp(answer->name[i], name) != 0)
+            continue;
+        if (value != NULL)
+            fail_msg("the field %s came twice", name);
+        value = answer->value[i];
+    }
+    return value;
+}
+
+static size_t length_of_body(const struct http_answer *answer, enum http_body body)
+{
+    const char *length = http_field(answer, "Content-Length");
+
+    if (body == HTTP_HEAD_ONLY || answer->status == 304 || answer->status < 200)
+        return 0;
+    if (length == NULL)
+        fail_msg("an answer without Content-Length: '%s'", answer->head);
+    return strtoull(length, NULL, 10);
+}
+
+void http_take(struct http_client *client, enum http_body body, struct http_answer *answer)
+{
+    *answer = (struct http_answer){0};
+    while (head_length(client) == 0)
+        need_more(client, "a head");
+    answer->head = cut_off(client, head_length(client));
+    cut_fields(answer);
+    answer->body_length = length_of_body(answer, body);
+    while (client->length < answer->body_length)
+        need_more(client, "a body");
+    answer->body = cut_off(client, answer->body_length);
+}
+
+void http_answer_free(struct http_answer *answer)
+{
+    free(answer->head);
+    free(answer->body);
+    free(answer->copy);
+    *answer = (struct http_answer){0};
+}
+
+void http_expect_closed(struct http_client *client)
+{
+    ssize_t got = client->length > 0 ? 1 : read_more(client);
+
+    if (got > 0)
+        fail_msg("something came where the connection should end: '%.*s'",
+                 (int)(client->length < 200 ? client->length : 200), client->bytes);
+    if (got < 0)
+        fail_msg("the connection did not end in order: %s", strerror(errno));
+}
+
+void http_gather(struct http_client *client)
+{
+    while (read_more(client) > 0)
+        continue;
+}
+
+void http_ask(uint16_t port, const char *request, struct http_answer *answer)
+{
+    struct http_client client;
+
+    http_open(&client, port);
+    http_say(&client, request);
+    http_take(&client, strncmp(request, "HEAD ", 5) == 0 ? HTTP_HEAD_ONLY : HTTP_WITH_BODY, answer);
+    http_close(&client);
+}
+
+void http_get(uint16_t port, const char *target, int status, struct http_answer *answer)
+{
+    char request[16 * 1024];
+    int length = snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", target);
+
+    assert_in_range(length, 1, sizeof(request) - 1);
+    http_ask(port, request, answer);
+    if (answer->status != status)
+        fail_msg("GET %.200s was answered %d, not %d", target, answer->status, status);
+}
+
+void http_expect(uint16_t port, const char *target, int status)
+{
+    struct http_answer answer;
+
+    http_get(port, target, status, &answer);
+    http_answer_free(&answer);
+}

@@ -1,0 +1,97 @@
+#include "scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void scratch_make(char *path)
+{
+    const char *base = getenv("TMPDIR");
+
+    snprintf(path, SCRATCH_PATH_MAX, "%s/webserverd-test-XXXXXX", base != NULL ? base : P_tmpdir);
+    if (mkdtemp(path) == NULL)
+        fail_msg("cannot make %s: %s", path, strerror(errno));
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    (void)status, (void)type, (void)walk;
+    return remove(path);
+}
+
+void scratch_remove(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+void scratch_make_folders(const char *path)
+{
+    char folder[SCRATCH_PATH_MAX];
+    char *slash;
+
+    snprintf(folder, sizeof(folder), "%s", path);
+    for (slash = strchr(folder + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(folder, 0755) != 0 && errno != EEXIST)
+            fail_msg("cannot make %s: %s", folder, strerror(errno));
+        *slash = '/';
+    }
+}
+
+void scratch_write(const char *path, const void *bytes, size_t length)
+{
+    char beside[SCRATCH_PATH_MAX + 8];
+    FILE *file;
+
+    scratch_make_folders(path);
+    snprintf(beside, sizeof(beside), "%s.new", path);
+    file = fopen(beside, "w");
+    if (file == NULL)
+        fail_msg("cannot write %s: %s", beside, strerror(errno));
+    assert_int_equal(fwrite(bytes, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(rename(beside, path), 0);
+}
+
+char *scratch_read(const char *path, size_t *length)
+{
+    char *bytes = NULL;
+    FILE *memory = open_memstream(&bytes, length);
+    FILE *file = fopen(path, "r");
+    char part[65536];
+    size_t got;
+
+    assert_non_null(memory);
+    while (file != NULL && (got = fread(part, 1, sizeof(part), file)) > 0)
+        fwrite(part, 1, got, memory);
+    if (file != NULL)
+        fclose(file);
+    assert_int_equal(fclose(memory), 0);
+    return bytes;
+}
+
+size_t scratch_count(const char *path, const char *prefix)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    size_t count = 0;
+
+    while (folder != NULL && (entry = readdir(folder)) != NULL)
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+                 strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
+    if (folder != NULL)
+        closedir(folder);
+    return count;
+}

@@ -1,0 +1,537 @@
+#include "server.h"
+
+#include "common/control_client.h"
+#include "common/instance.h"
+#include "common/macros.h"
+#include "patience.h"
+#include "scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WORDS_MAX = 64, WORD_MAX = SCRATCH_PATH_MAX + 32, OPTIONS_MAX = 24 };
+
+struct server {
+    char folder[SCRATCH_PATH_MAX];
+    char name[INSTANCE_NAME_MAX + 1];
+    char run_dir[SCRATCH_PATH_MAX], socket[SCRATCH_PATH_MAX + 64];
+    char log[SCRATCH_PATH_MAX], output[SCRATCH_PATH_MAX];
+    pid_t pid; /* 0: none runs */
+    uint16_t port;
+};
+
+/* Set-up and tear-down */
+
+static void write_path(char *path, const struct server *server, const char *below)
+{
+    int length = snprintf(path, SCRATCH_PATH_MAX, "%s/%s", server->folder, below);
+
+    assert_in_range(length, 1, SCRATCH_PATH_MAX - 1);
+}
+
+int server_set_up(void **state)
+{
+    static unsigned number;
+    struct server *server = calloc(1, sizeof(*server));
+    char site[SCRATCH_PATH_MAX];
+
+    assert_non_null(server);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    scratch_make(server->folder);
+    snprintf(server->name, sizeof(server->name), "test-%d-%u", getpid(), number++);
+    write_path(server->run_dir, server, "run");
+    write_path(server->log, server, "access.log");
+    write_path(server->output, server, "output");
+    snprintf(server->socket, sizeof(server->socket), "%s/%s.sock", server->run_dir, server->name);
+    write_path(site, server, "www/");
+    scratch_make_folders(site);
+    *state = server;
+    return 0;
+}
+
+/* Children of this process: the master, and the orphans that were adopted. */
+static size_t list_children(pid_t *pids, size_t most)
+{
+    char path[64];
+    FILE *file;
+    size_t count = 0;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+    file = fopen(path, "r");
+    while (file != NULL && count < most && fscanf(file, "%d", &pids[count]) == 1)
+        count++;
+    if (file != NULL)
+        fclose(file);
+    return count;
+}
+
+static void end_leftovers(void)
+{
+    pid_t children[64];
+    size_t count;
+
+    while ((count = list_children(children, 64)) > 0) {
+        for (size_t i = 0; i < count; i++)
+            kill(children[i], SIGKILL);
+        for (size_t i = 0; i < count; i++)
+            waitpid(children[i], NULL, 0);
+    }
+}
+
+static void remove_remains(const struct server *server)
+{
+    char path[sizeof(server->name) + 32];
+
+    snprintf(path, sizeof(path), "/dev/shm/webserverd.%s", server->name);
+    unlink(path);
+}
+
+int server_tear_down(void **state)
+{
+    struct server *server = *state;
+
+    if (server->pid != 0) {
+        char *said = server_output(server);
+
+        fprintf(stderr, "The test left its webserverd running. It had said:\n%s\n", said);
+        free(said);
+    }
+    end_leftovers();
+    remove_remains(server);
+    scratch_remove(server->folder);
+    free(server);
+    return 0;
+}
+
+/* The site */
+
+void server_put(const struct server *server, const char *path, const void *bytes, size_t length)
+{
+    char full[SCRATCH_PATH_MAX];
+    int written = snprintf(full, sizeof(full), "%s/www%s", server->folder, path);
+
+    assert_in_range(written, 1, sizeof(full) - 1);
+    scratch_write(full, bytes, length);
+}
+
+void server_put_text(const struct server *server, const char *path, const char *text)
+{
+    server_put(server, path, text, strlen(text));
+}
+
+/* Starting */
+
+/* A command line in the making; the words are kept in TEXT. */
+struct command_line {
+    char *word[WORDS_MAX + 1];
+    char text[WORDS_MAX][WORD_MAX];
+    size_t count;
+};
+
+static void add_word(struct command_line *line, const char *word)
+{
+    assert_true(line->count < WORDS_MAX && strlen(word) < WORD_MAX);
+    line->word[line->count] = strcpy(line->text[line->count], word);
+    line->word[++line->count] = NULL;
+}
+
+PRINTF_LIKE(2, 3)
+static void add_option(struct command_line *line, const char *format, ...)
+{
+    char option[WORD_MAX];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(option, sizeof(option), format, arguments);
+    va_end(arguments);
+    add_word(line, "-o");
+    add_word(line, option);
+}
+
+static void write_command_line(struct command_line *line, const struct server *server,
+                               const char *const *wrapper, const char *const *options)
+{
+    line->count = 0;
+    for (; wrapper != NULL && *wrapper != NULL; wrapper++)
+        add_word(line, *wrapper);
+    add_word(line, WEBSERVERD_BINARY);
+    add_option(line, "server.name=%s", server->name);
+    add_option(line, "server.run_dir=%s", server->run_dir);
+    add_option(line, "server.root=%s/www", server->folder);
+    add_option(line, "server.listen=127.0.0.1:0");
+    add_option(line, "log.access=%s", server->log);
+    add_option(line, "workers.threads=2");
+    for (; *options != NULL; options++)
+        add_option(line, "%s", *options);
+}
+
+/* Both outputs go to the end of the file at OUTPUT. */
+static pid_t launch(const struct command_line *line, const char *output)
+{
+    int fd = open(output, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    pid_t pid;
+
+    assert_true(fd >= 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        dup2(fd, STDOUT_FILENO);
+        dup2(fd, STDERR_FILENO);
+        execvp(line->word[0], line->word);
+        dprintf(STDERR_FILENO, "cannot run %s: %s\n", line->word[0], strerror(errno));
+        _exit(127);
+    }
+    close(fd);
+    return pid;
+}
+
+/* The answer to LINE when there is one: while it starts there may be none. */
+static json_t *try_control(const struct server *server, const char *line)
+{
+    struct control_client client;
+    const char *text;
+    char why[256];
+    json_t *answer = NULL;
+
+    if (control_connect(&client, server->socket, why, sizeof(why)) != CONTROL_WAITING)
+        return NULL;
+    if (control_send(&client, line, why, sizeof(why)) == CONTROL_WAITING &&
+        control_receive(&client, PATIENCE_S * 1000, &text, why, sizeof(why)) == CONTROL_ANSWERED)
+        answer = json_loads(text, 0, NULL);
+    control_close(&client);
+    return answer;
+}
+
+static json_int_t number_at(const json_t *object, const char *group, const char *key)
+{
+    return json_integer_value(json_object_get(json_object_get(object, group), key));
+}
+
+/* All that is wanted is in force. */
+static bool all_serve(const json_t *status)
+{
+    const json_t *workers = json_object_get(json_object_get(status, "workers"), "list");
+    const json_t *worker;
+    size_t i;
+
+    json_array_foreach(workers, i, worker)
+    {
+        if (strcmp(json_string_value(json_object_get(worker, "state")), "serving") != 0)
+            return false;
+    }
+    return json_array_size(workers) == (size_t)number_at(status, "workers", "wanted") &&
+           number_at(status, "threads", "wanted") == number_at(status, "threads", "actual");
+}
+
+static void read_port(struct server *server, const json_t *status)
+{
+    const char *address =
+        json_string_value(json_array_get(json_object_get(status, "listening"), 0));
+
+    assert_non_null(address);
+    server->port = (uint16_t)atoi(strrchr(address, ':') + 1);
+    assert_int_not_equal(server->port, 0);
+}
+
+/* What a sanitizer says goes to the same output; it fails the test wherever it came from. */
+static void check_output(const struct server *server)
+{
+    static const char *const reports[] = {"Sanitizer", "runtime error:", "Assertion"};
+    char *said = server_output(server);
+
+    for (size_t i = 0; i < sizeof(reports) / sizeof(reports[0]); i++) {
+        if (strstr(said, reports[i]) != NULL) {
+            fprintf(stderr, "%s\n", said);
+            fail_msg("webserverd's output has a report in it: %s", reports[i]);
+        }
+    }
+    free(said);
+}
+
+static bool serves(struct server *server)
+{
+    json_t *status = try_control(server, "status");
+    bool yes = status != NULL && all_serve(status);
+    int ended;
+
+    if (yes)
+        read_port(server, status);
+    json_decref(status);
+    if (!yes && waitpid(server->pid, &ended, WNOHANG) == server->pid) {
+        char *said = server_output(server);
+
+        server->pid = 0;
+        fprintf(stderr, "webserverd said:\n%s\n", said);
+        free(said);
+        fail_msg("webserverd ended while it started, wait status %d", ended);
+    }
+    check_output(server);
+    return yes;
+}
+
+void server_start_under(struct server *server, const char *const *wrapper,
+                        const char *const *options)
+{
+    struct command_line line;
+
+    assert_int_equal(server->pid, 0);
+    write_command_line(&line, server, wrapper, options);
+    server->pid = launch(&line, server->output);
+    WAIT_UNTIL(serves(server));
+}
+
+void server_start(struct server *server, ...)
+{
+    const char *options[OPTIONS_MAX + 1];
+    size_t count = 0;
+    va_list arguments;
+
+    va_start(arguments, server);
+    while ((options[count] = va_arg(arguments, const char *)) != NULL)
+        assert_true(++count <= OPTIONS_MAX);
+    va_end(arguments);
+    server_start_under(server, NULL, options);
+}
+
+int server_start_refused(const struct server *server, char **said, const char *const *options)
+{
+    char output[SCRATCH_PATH_MAX];
+    struct command_line line;
+    size_t length;
+    int status;
+    pid_t pid;
+
+    write_path(output, server, "refusal");
+    write_command_line(&line, server, NULL, options);
+    pid = launch(&line, output);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    *said = scratch_read(output, &length);
+    unlink(output);
+    if (!WIFEXITED(status))
+        fail_msg("webserverd was killed by signal %d; it said: %s", WTERMSIG(status), *said);
+    return WEXITSTATUS(status);
+}
+
+/* Ending */
+
+static void check_nothing_left(const struct server *server)
+{
+    char segment[sizeof(server->name) + 32];
+
+    snprintf(segment, sizeof(segment), "webserverd.%s", server->name);
+    assert_int_equal(scratch_count("/dev/shm", segment), 0);
+    assert_int_equal(scratch_count(server->run_dir, ""), 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+void server_stopped(struct server *server)
+{
+    int status = 0;
+
+    WAIT_UNTIL(waitpid(server->pid, &status, WNOHANG) == server->pid);
+    server->pid = 0;
+    check_output(server);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        fail_msg("webserverd ended with wait status %#x", (unsigned)status);
+    check_nothing_left(server);
+}
+
+void server_stop(struct server *server)
+{
+    server_signal(server->pid, SIGTERM);
+    server_stopped(server);
+}
+
+static bool none_left(void)
+{
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        continue;
+    return waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
+}
+
+void server_all_gone(struct server *server)
+{
+    WAIT_UNTIL(none_left());
+    server->pid = 0;
+    check_output(server);
+}
+
+void server_forget(struct server *server)
+{
+    server->pid = 0;
+}
+
+/* Looking at it */
+
+pid_t server_pid(const struct server *server)
+{
+    return server->pid;
+}
+
+uint16_t server_port(const struct server *server)
+{
+    return server->port;
+}
+
+const char *server_name(const struct server *server)
+{
+    return server->name;
+}
+
+const char *server_folder(const struct server *server)
+{
+    return server->folder;
+}
+
+const char *server_socket(const struct server *server)
+{
+    return server->socket;
+}
+
+const char *server_log(const struct server *server)
+{
+    return server->log;
+}
+
+char *server_output(const struct server *server)
+{
+    size_t length;
+
+    return scratch_read(server->output, &length);
+}
+
+void server_clear_output(const struct server *server)
+{
+    assert_int_equal(unlink(server->output), 0);
+}
+
+/* Controlling it */
+
+PRINTF_LIKE(2, 0)
+static json_t *control(const struct server *server, const char *format, va_list arguments)
+{
+    char line[CONTROL_LINE_MAX];
+    json_t *answer;
+
+    vsnprintf(line, sizeof(line), format, arguments);
+    answer = try_control(server, line);
+    if (answer == NULL)
+        fail_msg("no answer to the control line '%s'", line);
+    return answer;
+}
+
+json_t *server_control(const struct server *server, const char *format, ...)
+{
+    va_list arguments;
+    json_t *answer;
+
+    va_start(arguments, format);
+    answer = control(server, format, arguments);
+    va_end(arguments);
+    return answer;
+}
+
+void server_do(const struct server *server, const char *format, ...)
+{
+    va_list arguments;
+    json_t *answer;
+
+    va_start(arguments, format);
+    answer = control(server, format, arguments);
+    va_end(arguments);
+    if (!json_is_true(json_object_get(answer, "ok")))
+        fail_msg("'%s' was refused: %s", format,
+                 json_string_value(json_object_get(answer, "error")));
+    json_decref(answer);
+}
+
+void server_refuses(const struct server *server, const char *line, const char *words)
+{
+    json_t *answer = server_control(server, "%s", line);
+    const char *error = json_string_value(json_object_get(answer, "error"));
+
+    if (!json_is_false(json_object_get(answer, "ok")) || error == NULL)
+        fail_msg("'%s' was not refused", line);
+    else if (strstr(error, words) == NULL)
+        fail_msg("'%s' was refused with '%s', which does not say '%s'", line, error, words);
+    json_decref(answer);
+}
+
+uint64_t server_metric(const struct server *server, const char *name)
+{
+    json_t *status = server_control(server, "status");
+    const json_t *value = json_object_get(json_object_get(status, "metrics"), name);
+    uint64_t number;
+
+    if (!json_is_integer(value))
+        fail_msg("status has no metric '%s'", name);
+    number = (uint64_t)json_integer_value(value);
+    json_decref(status);
+    return number;
+}
+
+void server_expect_metric(const struct server *server, const char *name, uint64_t value)
+{
+    uint64_t give_up_ns = clock_monotonic_ns() + PATIENCE_S * NS_PER_S, now;
+
+    while ((now = server_metric(server, name)) != value) {
+        if (clock_monotonic_ns() > give_up_ns)
+            fail_msg("%s became %" PRIu64 ", not %" PRIu64, name, now, value);
+        usleep(ASK_AGAIN_MS * 1000);
+    }
+}
+
+size_t server_workers(const struct server *server, pid_t *pids, size_t most)
+{
+    json_t *status = server_control(server, "status");
+    const json_t *workers = json_object_get(json_object_get(status, "workers"), "list");
+    const json_t *worker;
+    size_t i, count = 0;
+
+    json_array_foreach(workers, i, worker)
+    {
+        if (count < most &&
+            strcmp(json_string_value(json_object_get(worker, "state")), "serving") == 0)
+            pids[count++] = (pid_t)json_integer_value(json_object_get(worker, "pid"));
+    }
+    json_decref(status);
+    return count;
+}
+
+pid_t server_logger(const struct server *server)
+{
+    json_t *status = server_control(server, "status");
+    pid_t pid = (pid_t)number_at(status, "logger", "pid");
+
+    json_decref(status);
+    return pid;
+}
+
+void server_signal(pid_t pid, int signal)
+{
+    assert_true(pid > 1);
+    assert_int_equal(kill(pid, signal), 0);
+}
+
+void server_attach(const struct server *server, struct segment_reader *reader)
+{
+    char why[256];
+
+    if (segment_attach(reader, server->name, why, sizeof(why)) != SEGMENT_ATTACHED)
+        fail_msg("cannot attach to the segment: %s", why);
+}

@@ -1,0 +1,324 @@
+/*
+ * The access log: every answer is a line, whole, once, and no client can forge one.
+ */
+#include "http_client.h"
+#include "load.h"
+#include "log_check.h"
+#include "patience.h"
+#include "scratch.h"
+#include "server.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char page[] = "<p>a page of the test</p>\n";
+
+static struct load_plan plan_for(const struct server *server)
+{
+    return (struct load_plan){.port = server_port(server),
+                              .clients = 4,
+                              .target = "/page.html",
+                              .body = page,
+                              .body_length = sizeof(page) - 1};
+}
+
+static void an_answer_is_a_line_in_the_combined_format(void **state)
+{
+    static const struct {
+        const char *request, *line; /* behind the time */
+    } cases[] = {
+        {"GET /page.html?q=1 HTTP/1.1\r\nHost: h\r\nReferer: http://r/x\r\nUser-Agent: a/1 "
+         "b\r\n\r\n",
+         "\"GET /page\\.html\\?q=1 HTTP/1\\.1\" 200 26 \"http://r/x\" \"a/1 b\""},
+        {"GET /page.html HTTP/1.0\r\n\r\n", "\"GET /page\\.html HTTP/1\\.0\" 200 26 \"-\" \"-\""},
+        {"HEAD /page.html HTTP/1.1\r\nHost: h\r\n\r\n",
+         "\"HEAD /page\\.html HTTP/1\\.1\" 200 0 \"-\" \"-\""},
+        {"GET /absent HTTP/1.1\r\nHost: h\r\n\r\n",
+         "\"GET /absent HTTP/1\\.1\" 404 [1-9][0-9]* \"-\" \"-\""},
+        {"GET /page.html HTTP/1.1\r\nHost: h\r\nIf-None-Match: *\r\n\r\n",
+         "\"GET /page\\.html HTTP/1\\.1\" 304 0 \"-\" \"-\""},
+        {"GET /folder HTTP/1.1\r\nHost: h\r\n\r\n", "\"GET /folder HTTP/1\\.1\" 301 0 \"-\" \"-\""},
+        {"GET / HTTP/1.1\r\n\r\n", "\"GET / HTTP/1\\.1\" 400 [1-9][0-9]* \"-\" \"-\""},
+        {"nonsense\r\n\r\n", "\"nonsense\" 400 [1-9][0-9]* \"-\" \"-\""},
+    };
+    struct server *server = *state;
+
+    server_put_text(server, "/page.html", page);
+    server_put_text(server, "/folder/file", "x");
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct http_answer answer;
+        char pattern[512], *text;
+
+        unlink(server_log(server));
+        server_start(server, NULL);
+        http_ask(server_port(server), cases[i].request, &answer);
+        http_answer_free(&answer);
+        text = log_with_lines(server, 1);
+        snprintf(pattern, sizeof(pattern), "%s%s%s$", LOG_LINE_START, LOG_LINE_TIME, cases[i].line);
+        log_check_lines(text, 1, pattern);
+        free(text);
+        server_stop(server);
+    }
+}
+
+static void bytes_that_could_forge_a_line_are_escaped(void **state)
+{
+    static const struct {
+        const char *request, *escaped;
+    } cases[] = {
+        {"GET /\"quoted\" HTTP/1.1\r\nHost: h\r\n\r\n", "\"GET /\\x22quoted\\x22 HTTP/1.1\" 404 "},
+        {"GET /\xc3\xa4 HTTP/1.1\r\nHost: h\r\n\r\n", "\"GET /\\xc3\\xa4 HTTP/1.1\" 404 "},
+        {"GET /?a\\b HTTP/1.1\r\nHost: h\r\n\r\n", "\"GET /?a\\x5cb HTTP/1.1\" 403 "},
+        {"GET /absent HTTP/1.1\r\nHost: h\r\nUser-Agent: tab\there \"\xff\r\n\r\n",
+         " \"tab\\x09here \\x22\\xff\"\n"},
+        {"GET /absent HTTP/1.1\r\nHost: h\r\nReferer: \\\" 200 1 \"-\r\n\r\n",
+         " \"\\x5c\\x22 200 1 \\x22-\" "},
+        {"GET /a\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n", " 400 "},
+    };
+    struct server *server = *state;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct http_answer answer;
+        char *text;
+
+        unlink(server_log(server));
+        server_start(server, NULL);
+        http_ask(server_port(server), cases[i].request, &answer);
+        http_answer_free(&answer);
+        text = log_with_lines(server, 1);
+        if (strstr(text, cases[i].escaped) == NULL)
+            fail_msg("'%s' is not in the line: %s", cases[i].escaped, text);
+        log_check_lines(text, 1,
+                        LOG_LINE_START LOG_LINE_TIME
+                        "\"[^\"]*\" [0-9]{3} [0-9]+ \"[^\"]*\" \"[^\"]*\"$");
+        free(text);
+        server_stop(server);
+    }
+}
+
+static void an_answer_that_broke_off_is_logged_with_what_was_sent(void **state)
+{
+    enum { LENGTH = 32 * 1024 * 1024 }; /* more than the sockets' buffers hold */
+    struct server *server = *state;
+    struct http_client client;
+    char *bytes = calloc(1, LENGTH), *text;
+    const struct linger reset = {.l_onoff = 1};
+    unsigned long sent;
+
+    server_put(server, "/large.bin", bytes, LENGTH);
+    server_start(server, NULL);
+    http_open(&client, server_port(server));
+    http_say(&client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    server_expect_metric(server, "connections_busy", 1);
+    setsockopt(client.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    http_close(&client);
+    text = log_with_lines(server, 1);
+    assert_int_equal(sscanf(text, "%*[^\"]\"%*[^\"]\" 200 %lu ", &sent), 1);
+    assert_in_range(sent, 1, LENGTH - 1);
+    free(text);
+    free(bytes);
+    server_stop(server);
+}
+
+static void a_log_that_is_off_makes_no_file(void **state)
+{
+    struct server *server = *state;
+    struct stat status;
+
+    server_put_text(server, "/page.html", page);
+    server_start(server, "log.access=off", NULL);
+    http_expect(server_port(server), "/page.html", 200);
+    server_expect_metric(server, "requests", 1);
+    server_expect_metric(server, "log_lines", 0);
+    server_stop(server);
+    assert_int_not_equal(stat(server_log(server), &status), 0);
+}
+
+/* --- A logger in trouble --- */
+
+static const char line_of_the_load[] =
+    LOG_LINE_START LOG_LINE_TIME "\"GET /page\\.html HTTP/1\\.1\" 200 26 \"-\" \"-\"$";
+
+static bool there_is_another_logger(const struct server *server, pid_t before)
+{
+    pid_t now = server_logger(server);
+
+    return now != 0 && now != before;
+}
+
+static void a_logger_that_is_killed_loses_no_line_and_writes_none_twice(void **state)
+{
+    struct server *server = *state;
+    struct load_plan plan;
+    struct load_result result;
+    struct load *load;
+
+    server_put_text(server, "/page.html", page);
+    server_start(server, "log.ring=64K", NULL);
+    plan = plan_for(server);
+    load = load_start(&plan);
+    for (int i = 0; i < 5; i++) {
+        pid_t logger = server_logger(server);
+
+        load_pass(load, LOAD_STEP);
+        server_signal(logger, SIGKILL);
+        WAIT_UNTIL(there_is_another_logger(server, logger));
+    }
+    load_pass(load, LOAD_STEP);
+    result = load_finish(load);
+    load_check(&result);
+    log_check_load(server, plan.target, plan.body_length, result.answers);
+    server_stop(server);
+}
+
+static bool some_thread_waits_for_the_log(const struct segment_reader *reader)
+{
+    for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_THREADS); i++) {
+        struct activity_copy copy;
+
+        if (segment_slot_reserved(segment_thread_slot(&reader->map, i)) &&
+            segment_read_activity(&segment_thread(&reader->map, i)->activity, &copy) &&
+            copy.state == THREAD_STATE_LOG)
+            return true;
+    }
+    return false;
+}
+
+static void threads_wait_for_a_logger_that_stands_still_and_go_on_after_it(void **state)
+{
+    struct server *server = *state;
+    struct segment_reader reader;
+    struct load_plan plan;
+    struct load_result result;
+    struct load *load;
+    pid_t logger;
+
+    server_put_text(server, "/page.html", page);
+    server_start(server, "log.ring=64K", "log.when_full=wait", NULL);
+    server_attach(server, &reader);
+    logger = server_logger(server);
+    plan = plan_for(server);
+    load = load_start(&plan);
+    load_pass(load, LOAD_STEP);
+    server_signal(logger, SIGSTOP);
+    WAIT_UNTIL(some_thread_waits_for_the_log(&reader));
+    server_do(server, "ping");
+    assert_true(server_metric(server, "log_waits") > 0);
+    server_signal(logger, SIGCONT);
+    load_pass(load, LOAD_STEP);
+    result = load_finish(load);
+    load_check(&result);
+    log_check_load(server, plan.target, plan.body_length, result.answers);
+    segment_detach(&reader);
+    server_stop(server);
+}
+
+static void threads_drop_and_count_when_they_may_not_wait(void **state)
+{
+    struct server *server = *state;
+    struct load_plan plan;
+    struct load_result result;
+    struct load *load;
+    uint64_t dropped, lines;
+    char *text;
+    pid_t logger;
+
+    server_put_text(server, "/page.html", page);
+    server_start(server, "log.ring=64K", "log.when_full=drop", NULL);
+    logger = server_logger(server);
+    plan = plan_for(server);
+    load = load_start(&plan);
+    load_pass(load, LOAD_STEP);
+    server_signal(logger, SIGSTOP);
+    WAIT_UNTIL(server_metric(server, "log_dropped") > 0);
+    load_pass(load, LOAD_STEP);
+    server_signal(logger, SIGCONT);
+    result = load_finish(load);
+    load_check(&result);
+    dropped = server_metric(server, "log_dropped");
+    lines = result.answers - dropped;
+    text = log_with_lines(server, lines);
+    log_check_lines(text, lines, line_of_the_load);
+    free(text);
+    server_stop(server);
+}
+
+static void a_full_disk_does_not_stop_a_server_that_may_drop(void **state)
+{
+    struct server *server = *state;
+    struct load_plan plan;
+    struct load_result result;
+    struct load *load;
+    char *said;
+
+    server_put_text(server, "/page.html", page);
+    server_start(server, "log.access=/dev/full", "log.ring=64K", "log.when_full=drop", NULL);
+    plan = plan_for(server);
+    load = load_start(&plan);
+    WAIT_UNTIL(server_metric(server, "log_dropped") > 0);
+    load_pass(load, LOAD_STEP);
+    result = load_finish(load);
+    load_check(&result);
+    server_expect_metric(server, "requests", result.answers);
+    server_expect_metric(server, "log_lines", 0);
+    assert_true(server_metric(server, "log_write_errors") > 0);
+    server_stop(server);
+    said = server_output(server);
+    assert_non_null(strstr(said, "cannot write the access log"));
+    free(said);
+}
+
+static void a_full_disk_halts_a_server_that_must_wait_and_it_still_stops(void **state)
+{
+    struct server *server = *state;
+    struct segment_reader reader;
+    struct load_plan plan;
+    struct load_result result;
+    struct load *load;
+
+    server_put_text(server, "/page.html", page);
+    server_start(server, "log.access=/dev/full", "log.ring=64K", "log.when_full=wait",
+                 "workers.drain_timeout=1s", NULL);
+    server_attach(server, &reader);
+    plan = plan_for(server);
+    plan.until_failure = true;
+    load = load_start(&plan);
+    WAIT_UNTIL(some_thread_waits_for_the_log(&reader));
+    server_do(server, "ping");
+    server_expect_metric(server, "log_dropped", 0);
+    segment_detach(&reader);
+    server_stop(server);
+    result = load_finish(load);
+    assert_int_equal(result.wrong, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(an_answer_is_a_line_in_the_combined_format),
+        TEST(bytes_that_could_forge_a_line_are_escaped),
+        TEST(an_answer_that_broke_off_is_logged_with_what_was_sent),
+        TEST(a_log_that_is_off_makes_no_file),
+        TEST(a_logger_that_is_killed_loses_no_line_and_writes_none_twice),
+        TEST(threads_wait_for_a_logger_that_stands_still_and_go_on_after_it),
+        TEST(threads_drop_and_count_when_they_may_not_wait),
+        TEST(a_full_disk_does_not_stop_a_server_that_may_drop),
+        TEST(a_full_disk_halts_a_server_that_must_wait_and_it_still_stops),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

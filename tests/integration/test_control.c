@@ -1,0 +1,473 @@
+/*
+ * The control socket: every command of commands.def, its refusals, and clients that behave badly.
+ */
+#include "http_client.h"
+#include "patience.h"
+#include "server.h"
+
+#include "common/control_client.h"
+#include "common/macros.h"
+#include "common/tables.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LAST_WORD_MS = PATIENCE_S * 1000 };
+
+static void open_client(const struct server *server, struct control_client *client)
+{
+    char why[256];
+
+    if (control_connect(client, server_socket(server), why, sizeof(why)) != CONTROL_WAITING)
+        fail_msg("%s", why);
+}
+
+static void say(struct control_client *client, const char *bytes, size_t length)
+{
+    assert_int_equal(send(client->fd, bytes, length, MSG_NOSIGNAL), length);
+}
+
+/* The next line that comes. control_receive() keeps it valid until the next call. */
+static json_t *hear(struct control_client *client)
+{
+    char why[256] = "no answer";
+    const char *line;
+    json_t *answer;
+
+    client->length = 0;
+    if (control_receive(client, LAST_WORD_MS, &line, why, sizeof(why)) != CONTROL_ANSWERED)
+        fail_msg("%s", why);
+    answer = json_loads(line, 0, NULL);
+    assert_non_null(answer);
+    return answer;
+}
+
+static void expect_ok(struct control_client *client, bool ok)
+{
+    json_t *answer = hear(client);
+
+    assert_int_equal(json_is_true(json_object_get(answer, "ok")), ok);
+    json_decref(answer);
+}
+
+static void expect_end(struct control_client *client)
+{
+    char why[256];
+    const char *line;
+
+    client->length = 0;
+    assert_int_equal(control_receive(client, LAST_WORD_MS, &line, why, sizeof(why)), CONTROL_LOST);
+}
+
+static json_int_t integer_in(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (!json_is_integer(value))
+        fail_msg("no number '%s' in the answer", key);
+    return json_integer_value(value);
+}
+
+static const char *text_in(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    if (text == NULL)
+        fail_msg("no text '%s' in the answer", key);
+    return text;
+}
+
+/* --- The commands --- */
+
+static void ping_says_who_answers(void **state)
+{
+    struct server *server = *state;
+    json_t *answer;
+
+    server_start(server, NULL);
+    answer = server_control(server, "ping");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    assert_string_equal(text_in(answer, "name"), server_name(server));
+    assert_int_equal(integer_in(answer, "pid"), server_pid(server));
+    json_decref(answer);
+    server_stop(server);
+}
+
+static void status_has_all_counters_and_processes(void **state)
+{
+    struct server *server = *state;
+    json_t *status;
+    const json_t *metrics, *workers;
+
+    server_start(server, "workers.processes=3", "workers.threads=2", NULL);
+    status = server_control(server, "status");
+    metrics = json_object_get(status, "metrics");
+    for (size_t i = 0; i < METRIC_COUNT; i++)
+        assert_true(integer_in(metrics, metric_table[i].name) >= 0);
+    workers = json_object_get(status, "workers");
+    assert_int_equal(integer_in(workers, "wanted"), 3);
+    assert_int_equal(integer_in(workers, "actual"), 3);
+    assert_int_equal(json_array_size(json_object_get(workers, "list")), 3);
+    assert_int_equal(integer_in(json_object_get(status, "threads"), "actual"), 2);
+    assert_string_equal(text_in(status, "dispatch"), "kernel");
+    json_decref(status);
+    server_stop(server);
+}
+
+static void help_lists_every_command(void **state)
+{
+    struct server *server = *state;
+    json_t *all, *one;
+
+    server_start(server, NULL);
+    all = server_control(server, "help");
+    assert_int_equal(json_array_size(json_object_get(all, "commands")), COMMAND_COUNT);
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        const json_t *entry = json_array_get(json_object_get(all, "commands"), i);
+
+        assert_string_equal(text_in(entry, "name"), command_table[i].name);
+        assert_string_equal(text_in(entry, "help"), command_table[i].help);
+        one = server_control(server, "help %s", command_table[i].name);
+        assert_int_equal(json_array_size(json_object_get(one, "commands")), 1);
+        json_decref(one);
+    }
+    json_decref(all);
+    server_refuses(server, "help nonsense", "unknown command 'nonsense'");
+    server_stop(server);
+}
+
+/* A number is answered when it is in force, and seen by whoever asks next. */
+static void numbers_are_in_force_when_they_are_answered(void **state)
+{
+    static const struct {
+        const char *command;
+        int number;
+    } cases[] = {{"threads", 5}, {"threads", 1}, {"threads", 2}, {"workers", 4},
+                 {"workers", 1}, {"workers", 2}, {"threads", 2}};
+    struct server *server = *state;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        json_t *answer = server_control(server, "%s %d", cases[i].command, cases[i].number);
+        pid_t pids[16];
+
+        assert_int_equal(integer_in(answer, "wanted"), cases[i].number);
+        assert_int_equal(integer_in(answer, "actual"), cases[i].number);
+        json_decref(answer);
+        answer = server_control(server, "%s", cases[i].command);
+        assert_int_equal(integer_in(answer, "actual"), cases[i].number);
+        json_decref(answer);
+        if (strcmp(cases[i].command, "workers") == 0)
+            assert_int_equal(server_workers(server, pids, 16), cases[i].number);
+        http_expect(server_port(server), "/a", 200);
+    }
+    server_stop(server);
+}
+
+static void offload_threads_take_a_number_or_a_range(void **state)
+{
+    static const struct {
+        const char *range;
+        int least, most; /* in all workers together */
+    } cases[] = {{"3", 6, 6}, {"2-5", 4, 10}, {"1", 2, 2}, {"64", 128, 128}, {"1-1", 2, 2}};
+    struct server *server = *state;
+
+    server_start(server, "workers.processes=2", NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        json_t *answer = server_control(server, "offload-threads %s", cases[i].range);
+
+        assert_true(json_is_true(json_object_get(answer, "ok")));
+        assert_in_range(integer_in(answer, "actual"), cases[i].least, cases[i].most);
+        json_decref(answer);
+    }
+    server_stop(server);
+}
+
+static void the_log_level_is_shown_and_set(void **state)
+{
+    static const char *const levels[] = {"debug", "warn", "error", "info"};
+    struct server *server = *state;
+    json_t *answer;
+
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(levels); i++) {
+        server_do(server, "log-level %s", levels[i]);
+        answer = server_control(server, "log-level");
+        assert_string_equal(text_in(answer, "level"), levels[i]);
+        json_decref(answer);
+    }
+    server_stop(server);
+}
+
+static void what_cannot_be_done_is_refused_in_words(void **state)
+{
+    static const struct {
+        const char *line, *words;
+    } cases[] = {
+        {"pong", "unknown command 'pong', did you mean 'ping'?"},
+        {"PING", "unknown command 'PING'"},
+        {"ping now", "usage: ping"},
+        {"threads 1 2", "usage: threads [N]"},
+        {"threads 0", "'0' is no number"},
+        {"threads -1", "'-1' is no number"},
+        {"threads many", "'many' is no number"},
+        {"threads 99999999999999999999", "is no number"},
+        {"threads 65", "max_threads"},
+        {"workers 0", "'0' is no number"},
+        {"workers 9", "'9' is no number of workers: 1 to 8"},
+        {"offload-threads 0", "N or MIN-MAX"},
+        {"offload-threads 5-2", "N or MIN-MAX"},
+        {"offload-threads 1-65", "N or MIN-MAX"},
+        {"offload-threads 2-", "N or MIN-MAX"},
+        {"log-level loud", "'loud' is no level"},
+        {"a b c d e f g h i j k l m n o p q r s t", "unknown command 'a'"},
+        {"status {\"x\":1}", "usage: status"},
+    };
+    struct server *server = *state;
+
+    server_start(server, "workers.max_processes=8", "workers.max_threads=128", NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+        server_refuses(server, cases[i].line, cases[i].words);
+    server_do(server, "ping");
+    server_stop(server);
+}
+
+static void stop_ends_the_server(void **state)
+{
+    struct server *server = *state;
+
+    server_start(server, NULL);
+    server_do(server, "stop");
+    server_stopped(server);
+}
+
+/* --- The socket --- */
+
+static void the_socket_is_its_owners_alone_unless_told_otherwise(void **state)
+{
+    static const struct {
+        const char *option;
+        mode_t mode;
+    } cases[] = {{"control.mode=0600", 0600}, {"control.mode=0660", 0660}};
+    struct server *server = *state;
+    struct stat status;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        server_start(server, cases[i].option, NULL);
+        assert_int_equal(stat(server_socket(server), &status), 0);
+        assert_int_equal(status.st_mode & 0777, cases[i].mode);
+        server_stop(server);
+    }
+}
+
+static void several_lines_at_once_are_answered_in_order(void **state)
+{
+    static const char lines[] = "ping\nlog-level\nthreads 3\n\r\n  threads  \t\nnonsense\r\nping\n";
+    struct server *server = *state;
+    struct control_client client;
+    char text[8192];
+    size_t length = 0, ends = 0;
+
+    server_start(server, NULL);
+    open_client(server, &client);
+    say(&client, lines, strlen(lines));
+    while (ends < 6) {
+        struct pollfd wait = {.fd = client.fd, .events = POLLIN};
+        ssize_t got;
+
+        assert_int_equal(poll(&wait, 1, LAST_WORD_MS), 1);
+        got = recv(client.fd, text + length, sizeof(text) - 1 - length, 0);
+        assert_true(got > 0);
+        length += (size_t)got;
+        text[length] = '\0';
+        ends = 0;
+        for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+            ends++;
+    }
+    assert_non_null(strstr(text, "\"pid\""));
+    assert_non_null(strstr(strstr(text, "\"pid\""), "\"level\""));
+    assert_non_null(strstr(strstr(text, "\"level\""), "\"wanted\":3,\"actual\":3"));
+    assert_non_null(strstr(strstr(text, "\"actual\":3"), "unknown command 'nonsense'"));
+    control_close(&client);
+    server_stop(server);
+}
+
+static void a_line_in_pieces_is_one_line(void **state)
+{
+    struct server *server = *state;
+    struct control_client client;
+
+    server_start(server, NULL);
+    open_client(server, &client);
+    for (const char *at = "log-level\n"; *at != '\0'; at++)
+        say(&client, at, 1);
+    expect_ok(&client, true);
+    control_close(&client);
+    server_stop(server);
+}
+
+static void a_line_that_is_too_long_is_refused_and_ends_the_connection(void **state)
+{
+    static const size_t lengths[] = {CONTROL_LINE_MAX, CONTROL_LINE_MAX + 1, 20000};
+    struct server *server = *state;
+    char line[20001];
+
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(lengths); i++) {
+        struct control_client client;
+
+        memset(line, 'x', sizeof(line));
+        line[lengths[i]] = '\n';
+        open_client(server, &client);
+        say(&client, line, lengths[i]);
+        expect_ok(&client, false);
+        expect_end(&client);
+        control_close(&client);
+    }
+    server_do(server, "ping");
+    server_stop(server);
+}
+
+static void a_client_that_has_ended_its_side_is_answered(void **state)
+{
+    static const char *const lines[] = {"ping\n", "threads 4\n", "status\n"};
+    struct server *server = *state;
+
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
+        struct control_client client;
+
+        open_client(server, &client);
+        say(&client, lines[i], strlen(lines[i]));
+        shutdown(client.fd, SHUT_WR);
+        expect_ok(&client, true);
+        expect_end(&client);
+        control_close(&client);
+    }
+    server_stop(server);
+}
+
+static void clients_that_leave_too_early_harm_nobody(void **state)
+{
+    static const char *const words[] = {"", "pin", "status\n", "threads 4\n", "workers 3\n"};
+    struct server *server = *state;
+
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
+        struct control_client client;
+
+        open_client(server, &client);
+        say(&client, words[i], strlen(words[i]));
+        control_close(&client);
+    }
+    server_do(server, "ping");
+    server_do(server, "workers 2");
+    server_stop(server);
+}
+
+static void a_hundred_clients_are_answered_each(void **state)
+{
+    enum { CLIENTS = 100 };
+    struct server *server = *state;
+    struct control_client client[CLIENTS];
+
+    server_start(server, NULL);
+    for (int i = 0; i < CLIENTS; i++) {
+        open_client(server, &client[i]);
+        say(&client[i], "status\n", 7);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        json_t *answer = hear(&client[i]);
+
+        /* More than the server takes are told so; nobody is left without an answer. */
+        if (!json_is_true(json_object_get(answer, "ok")))
+            assert_non_null(strstr(text_in(answer, "error"), "control connections already"));
+        json_decref(answer);
+        control_close(&client[i]);
+    }
+    server_do(server, "ping");
+    server_stop(server);
+}
+
+/* Its answers pile up to a bound; then it is cut off, and the others do not notice. */
+static void a_client_that_never_reads_holds_up_nobody(void **state)
+{
+    struct server *server = *state;
+    struct control_client client;
+    bool open = true;
+
+    server_start(server, NULL);
+    open_client(server, &client);
+    while (open) {
+        struct pollfd wait = {.fd = client.fd, .events = POLLOUT};
+
+        open = send(client.fd, "status\n", 7, MSG_NOSIGNAL) == 7 || errno == EAGAIN;
+        if (open && errno == EAGAIN && poll(&wait, 1, ASK_AGAIN_MS) == 0)
+            break; /* it no longer takes our lines: that bounds it too */
+    }
+    for (int i = 0; i < 20; i++)
+        server_do(server, "ping");
+    control_close(&client);
+    server_do(server, "threads 3");
+    server_stop(server);
+}
+
+static void a_change_asked_for_by_two_is_answered_to_both(void **state)
+{
+    struct server *server = *state;
+    struct control_client first, second;
+    json_t *answer;
+
+    server_start(server, NULL);
+    open_client(server, &first);
+    open_client(server, &second);
+    say(&first, "threads 6\n", 10);
+    say(&second, "threads 3\n", 10);
+    expect_ok(&first, true);
+    expect_ok(&second, true);
+    control_close(&first);
+    control_close(&second);
+    answer = server_control(server, "threads");
+    assert_int_equal(integer_in(answer, "actual"), integer_in(answer, "wanted"));
+    json_decref(answer);
+    server_stop(server);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(ping_says_who_answers),
+        TEST(status_has_all_counters_and_processes),
+        TEST(help_lists_every_command),
+        TEST(numbers_are_in_force_when_they_are_answered),
+        TEST(offload_threads_take_a_number_or_a_range),
+        TEST(the_log_level_is_shown_and_set),
+        TEST(what_cannot_be_done_is_refused_in_words),
+        TEST(stop_ends_the_server),
+        TEST(the_socket_is_its_owners_alone_unless_told_otherwise),
+        TEST(several_lines_at_once_are_answered_in_order),
+        TEST(a_line_in_pieces_is_one_line),
+        TEST(a_line_that_is_too_long_is_refused_and_ends_the_connection),
+        TEST(a_client_that_has_ended_its_side_is_answered),
+        TEST(clients_that_leave_too_early_harm_nobody),
+        TEST(a_hundred_clients_are_answered_each),
+        TEST(a_client_that_never_reads_holds_up_nobody),
+        TEST(a_change_asked_for_by_two_is_answered_to_both),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,489 @@
+/*
+ * What is answered to one request: status, fields and body, as RFC 9110 says.
+ */
+#include "http_client.h"
+#include "server.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#define DATE_PATTERN                                                                               \
+    "^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), [0-3][0-9] "                                                  \
+    "(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [0-9]{4} "                                  \
+    "[0-2][0-9]:[0-5][0-9]:[0-6][0-9] GMT$"
+
+static void assert_matches(const char *text, const char *pattern)
+{
+    regex_t compiled;
+
+    assert_non_null(text);
+    assert_int_equal(regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB), 0);
+    if (regexec(&compiled, text, 0, NULL, 0) != 0)
+        fail_msg("'%s' is not of the form %s", text, pattern);
+    regfree(&compiled);
+}
+
+static void assert_field(const struct http_answer *answer, const char *name, const char *value)
+{
+    const char *got = http_field(answer, name);
+
+    if (got == NULL)
+        fail_msg("no %s in: %s", name, answer->head);
+    assert_string_equal(got, value);
+}
+
+/* --- Files and folders --- */
+
+static void a_file_is_answered_with_its_bytes_and_its_fields(void **state)
+{
+    struct server *server = *state;
+    struct http_answer answer;
+
+    server_put_text(server, "/page.html", "<p>hello</p>\n");
+    server_start(server, NULL);
+    http_get(server_port(server), "/page.html", 200, &answer);
+    assert_string_equal(answer.body, "<p>hello</p>\n");
+    assert_field(&answer, "Content-Length", "13");
+    assert_field(&answer, "Content-Type", "text/html; charset=utf-8");
+    assert_matches(http_field(&answer, "Date"), DATE_PATTERN);
+    assert_matches(http_field(&answer, "Last-Modified"), DATE_PATTERN);
+    assert_matches(http_field(&answer, "ETag"), "^\"[!#-~]+\"$");
+    assert_matches(http_field(&answer, "Server"), "^webserverd");
+    assert_null(http_field(&answer, "Connection"));
+    http_answer_free(&answer);
+    server_stop(server);
+}
+
+static void the_date_is_that_of_now(void **state)
+{
+    struct server *server = *state;
+    struct http_answer answer;
+    struct tm parts = {0};
+    time_t before, after, said;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, NULL);
+    before = time(NULL);
+    http_get(server_port(server), "/a", 200, &answer);
+    after = time(NULL);
+    assert_non_null(strptime(http_field(&answer, "Date"), "%a, %d %b %Y %H:%M:%S GMT", &parts));
+    said = timegm(&parts);
+    assert_in_range(said, before - 1, after + 1);
+    http_answer_free(&answer);
+    server_stop(server);
+}
+
+static void a_head_request_gets_the_fields_of_the_get_and_no_body(void **state)
+{
+    static const struct {
+        const char *target;
+        int status;
+    } cases[] = {{"/page.html", 200}, {"/empty.txt", 200}, {"/large.bin", 200},
+                 {"/missing", 404},   {"/folder", 301},    {"/bare/", 403}};
+    struct server *server = *state;
+    static char large[2 * 1024 * 1024];
+
+    server_put_text(server, "/page.html", "<p>hello</p>\n");
+    server_put_text(server, "/empty.txt", "");
+    server_put_text(server, "/folder/index.html", "index");
+    server_put_text(server, "/bare/file", "file");
+    server_put(server, "/large.bin", large, sizeof(large));
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct http_answer get, head;
+        struct http_client client;
+        char request[128];
+
+        http_get(server_port(server), cases[i].target, cases[i].status, &get);
+        snprintf(request, sizeof(request), "HEAD %s HTTP/1.1\r\nHost: h\r\n\r\n", cases[i].target);
+        http_open(&client, server_port(server));
+        http_say(&client, request);
+        http_take(&client, HTTP_HEAD_ONLY, &head);
+        assert_int_equal(head.status, get.status);
+        assert_int_equal(head.field_count, get.field_count);
+        for (size_t field = 0; field < get.field_count; field++)
+            if (strcmp(get.name[field], "Date") != 0)
+                assert_field(&head, get.name[field], get.value[field]);
+        http_answer_free(&head);
+        /* No body came: what follows is the next answer's head. */
+        http_say(&client, "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
+        http_take(&client, HTTP_WITH_BODY, &head);
+        assert_string_equal(head.body, "<p>hello</p>\n");
+        http_answer_free(&head);
+        http_answer_free(&get);
+        http_close(&client);
+    }
+    server_stop(server);
+}
+
+static void the_type_follows_the_ending_of_the_name(void **state)
+{
+    static const struct {
+        const char *path, *type;
+    } cases[] = {
+        {"/a.html", "text/html; charset=utf-8"},
+        {"/a.css", "text/css; charset=utf-8"},
+        {"/a.js", "text/javascript; charset=utf-8"},
+        {"/a.png", "image/png"},
+        {"/a.svg", "image/svg+xml"},
+        {"/a.json", "application/json"},
+        {"/a.tar.gz", "application/gzip"},
+        {"/A.HTML", "text/html; charset=utf-8"},
+        {"/a.extra", "application/x-extra"},
+        {"/a.unheard-of", "application/octet-stream"},
+        {"/noending", "application/octet-stream"},
+    };
+    struct server *server = *state;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+        server_put_text(server, cases[i].path, "x");
+    server_start(server, "mime.extra=application/x-extra", NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct http_answer answer;
+
+        http_get(server_port(server), cases[i].path, 200, &answer);
+        assert_field(&answer, "Content-Type", cases[i].type);
+        http_answer_free(&answer);
+    }
+    server_stop(server);
+}
+
+static void a_folder_is_answered_with_its_index_file(void **state)
+{
+    struct server *server = *state;
+    struct http_answer answer;
+
+    server_put_text(server, "/start.htm", "root");
+    server_put_text(server, "/sub/start.htm", "sub");
+    server_put_text(server, "/bare/file", "file");
+    server_start(server, "server.index=start.htm", NULL);
+    http_get(server_port(server), "/", 200, &answer);
+    assert_string_equal(answer.body, "root");
+    assert_field(&answer, "Content-Type", "text/html; charset=utf-8");
+    http_answer_free(&answer);
+    http_get(server_port(server), "/sub/?query", 200, &answer);
+    assert_string_equal(answer.body, "sub");
+    http_answer_free(&answer);
+    http_expect(server_port(server), "/bare/", 403);
+    http_expect(server_port(server), "/absent/", 404);
+    http_expect(server_port(server), "/start.htm/", 404);
+    server_stop(server);
+}
+
+/* A Location that begins with two slashes would lead to another host (RFC 3986 section 4.2). */
+static void a_folder_without_its_slash_is_redirected_within_the_site(void **state)
+{
+    static const struct {
+        const char *target, *location;
+    } cases[] = {
+        {"/folder", "/folder/"},
+        {"/folder?a=b&c=%20d", "/folder/?a=b&c=%20d"},
+        {"/folder?", "/folder/?"},
+        {"/folder/sub", "/folder/sub/"},
+        {"/with%20space", "/with%20space/"},
+        {"/q%3Fm%23%25", "/q%3Fm%23%25/"},
+        {"/%C3%A4", "/%C3%A4/"},
+        {"/%0d%0aX:%20y", NULL},
+        {"//folder", "/folder/"},
+        {"///folder", "/folder/"},
+        {"/./folder", "/folder/"},
+        {"//folder/../folder", "/folder/"},
+        {"http://elsewhere.example//folder", "/folder/"},
+    };
+    struct server *server = *state;
+
+    server_put_text(server, "/folder/sub/file", "x");
+    server_put_text(server, "/with space/file", "x");
+    server_put_text(server, "/q?m#%/file", "x");
+    server_put_text(server, "/\xc3\xa4/file", "x");
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct http_answer answer;
+
+        http_get(server_port(server), cases[i].target, cases[i].location != NULL ? 301 : 400,
+                 &answer);
+        if (cases[i].location != NULL)
+            assert_field(&answer, "Location", cases[i].location);
+        http_answer_free(&answer);
+    }
+    server_stop(server);
+}
+
+/* --- Refusals --- */
+
+/* Fills TEXT with the letter 'a' to LENGTH bytes and ends it. */
+static char *letters(size_t length)
+{
+    char *text = malloc(length + 1);
+
+    assert_non_null(text);
+    memset(text, 'a', length);
+    text[length] = '\0';
+    return text;
+}
+
+/* FORMAT has one %s, which becomes LENGTH letters. The caller frees. */
+static char *with_letters(const char *before, size_t length, const char *after)
+{
+    char *text = letters(length), *request = NULL;
+
+    assert_true(asprintf(&request, "%s%s%s", before, text, after) > 0);
+    free(text);
+    return request;
+}
+
+static void a_bad_request_is_refused_with_the_right_status(void **state)
+{
+    static const struct {
+        const char *request;
+        int status;
+    } cases[] = {
+        {"GET / HTTP/1.1\r\n\r\n", 400}, /* no Host */
+        {"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\nHost: a\r\n folded: b\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n", 400},
+        {"GET / HTTP/1.1\nHost: a\n\n", 400},
+        {"GET /\r\nHost: a\r\n\r\n", 400},
+        {"GET  / HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+        {"GET /a%zz HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+        {"GET /../../etc/passwd HTTP/1.1\r\nHost: a\r\n\r\n", 400},
+        {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", 400},
+        {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+         400},
+        {"GET / HTTP/1.1\r\nHost: a\r\nExpect: miracles\r\n\r\n", 417},
+        {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501},
+        {"BREW / HTTP/1.1\r\nHost: a\r\n\r\n", 501},
+        {"get / HTTP/1.1\r\nHost: a\r\n\r\n", 501},
+        {"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505},
+        {"GET / HTTP/3\r\nHost: a\r\n\r\n", 505},
+    };
+    struct server *server = *state;
+
+    server_put_text(server, "/index.html", "index");
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct http_answer answer;
+
+        http_ask(server_port(server), cases[i].request, &answer);
+        if (answer.status != cases[i].status)
+            fail_msg("'%s' was answered %d, not %d", cases[i].request, answer.status,
+                     cases[i].status);
+        http_answer_free(&answer);
+    }
+    server_stop(server);
+}
+
+static void what_is_too_long_is_refused_and_the_longest_is_not(void **state)
+{
+    static const struct {
+        const char *before, *after;
+        size_t length;
+        int status;
+    } cases[] = {
+        /* The request line: limits.request_line = 1000 bytes, of which 13 are not the name. */
+        {"GET /", " HTTP/1.1\r\nHost: h\r\n\r\n", 1000 - 14, 404},
+        {"GET /", " HTTP/1.1\r\nHost: h\r\n\r\n", 1000 - 13, 414},
+        {"GET /", " HTTP/1.1\r\nHost: h\r\n\r\n", 1900, 414},
+        /* The head: limits.header_bytes = 2000. */
+        {"GET / HTTP/1.1\r\nHost: h\r\nX: ", "\r\n\r\n", 1900, 200},
+        {"GET / HTTP/1.1\r\nHost: h\r\nX: ", "\r\n\r\n", 2000, 431},
+        {"GET / HTTP/1.1\r\nHost: h\r\nX: ", "\r\n\r\n", 60000, 431},
+        /* The number of fields: limits.header_count = 3. */
+        {"GET / HTTP/1.1\r\nHost: h\r\nA: 1\r\nB: ", "\r\n\r\n", 1, 200},
+        {"GET / HTTP/1.1\r\nHost: h\r\nA: 1\r\nB: 2\r\nC: ", "\r\n\r\n", 1, 431},
+    };
+    struct server *server = *state;
+
+    server_put_text(server, "/index.html", "index");
+    server_start(server, "limits.request_line=1000", "limits.header_bytes=2000",
+                 "limits.header_count=3", NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char *request = with_letters(cases[i].before, cases[i].length, cases[i].after);
+        struct http_answer answer;
+
+        http_ask(server_port(server), request, &answer);
+        if (answer.status != cases[i].status)
+            fail_msg("case %zu was answered %d, not %d", i, answer.status, cases[i].status);
+        http_answer_free(&answer);
+        free(request);
+    }
+    server_stop(server);
+}
+
+static void another_method_is_refused_and_told_what_is_allowed(void **state)
+{
+    static const char *const methods[] = {"POST", "PUT", "DELETE", "PATCH", "TRACE"};
+    struct server *server = *state;
+
+    server_put_text(server, "/index.html", "index");
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(methods); i++) {
+        struct http_answer answer;
+        char request[64];
+
+        snprintf(request, sizeof(request), "%s / HTTP/1.1\r\nHost: h\r\n\r\n", methods[i]);
+        http_ask(server_port(server), request, &answer);
+        assert_int_equal(answer.status, 405);
+        assert_field(&answer, "Allow", "GET, HEAD");
+        http_answer_free(&answer);
+    }
+    server_stop(server);
+}
+
+static void an_error_is_answered_with_the_page_of_the_site(void **state)
+{
+    static const struct {
+        const char *request, *page;
+    } cases[] = {
+        {"GET /absent HTTP/1.1\r\nHost: h\r\n\r\n", "our 404"},
+        {"GET /bare/ HTTP/1.1\r\nHost: h\r\n\r\n", "our 403"},
+        {"POST / HTTP/1.1\r\nHost: h\r\n\r\n", "our 405"},
+        {"GET / HTTP/1.1\r\n\r\n", "our 400"},
+        {"BREW / HTTP/1.1\r\nHost: h\r\n\r\n", "our 501"},
+    };
+    struct server *server = *state;
+
+    server_put_text(server, "/bare/file", "x");
+    server_put_text(server, "/pages/400.html", "our 400");
+    server_put_text(server, "/pages/403.html", "our 403");
+    server_put_text(server, "/pages/404.html", "our 404");
+    server_put_text(server, "/pages/405.html", "our 405");
+    server_put_text(server, "/pages/501.html", "our 501");
+    server_start(server, "files.error_pages=/pages", NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct http_answer answer;
+
+        http_ask(server_port(server), cases[i].request, &answer);
+        assert_int_equal(answer.status, atoi(cases[i].page + 4));
+        assert_string_equal(answer.body, cases[i].page);
+        assert_field(&answer, "Content-Type", "text/html; charset=utf-8");
+        /* The page's validators are not those of what was asked for. */
+        assert_null(http_field(&answer, "ETag"));
+        assert_null(http_field(&answer, "Last-Modified"));
+        http_answer_free(&answer);
+    }
+    server_stop(server);
+}
+
+static void an_error_without_a_page_is_answered_with_a_built_in_one(void **state)
+{
+    static const char *const options[] = {"files.error_pages=", "files.error_pages=/nowhere"};
+    struct server *server = *state;
+
+    server_put_text(server, "/errors/404.html", "not this one");
+    for (size_t i = 0; i < ARRAY_LENGTH(options); i++) {
+        struct http_answer answer;
+
+        server_start(server, options[i], NULL);
+        http_get(server_port(server), "/absent", 404, &answer);
+        assert_non_null(strstr(answer.body, "404 Not Found"));
+        assert_field(&answer, "Content-Type", "text/html; charset=utf-8");
+        http_answer_free(&answer);
+        server_stop(server);
+    }
+}
+
+/* --- Conditional requests, RFC 9110 section 13 --- */
+
+/* Asks for /page.txt with one more field; returns the status and checks what belongs to it. */
+static int ask_if(const struct server *server, const char *field, const char *value,
+                  const struct http_answer *first)
+{
+    struct http_answer answer;
+    char request[512];
+    int status;
+
+    snprintf(request, sizeof(request), "GET /page.txt HTTP/1.1\r\nHost: h\r\n%s: %s\r\n\r\n", field,
+             value);
+    http_ask(server_port(server), request, &answer);
+    status = answer.status;
+    assert_field(&answer, "ETag", http_field(first, "ETag"));
+    if (status == 304)
+        assert_int_equal(answer.body_length, 0);
+    else
+        assert_string_equal(answer.body, first->body);
+    http_answer_free(&answer);
+    return status;
+}
+
+static void an_unchanged_file_is_answered_not_modified(void **state)
+{
+    struct server *server = *state;
+    struct http_answer first;
+    char list[256], weak[160];
+    const char *etag, *modified;
+
+    server_put_text(server, "/page.txt", "text");
+    server_start(server, NULL);
+    http_get(server_port(server), "/page.txt", 200, &first);
+    etag = http_field(&first, "ETag");
+    modified = http_field(&first, "Last-Modified");
+    snprintf(list, sizeof(list), "\"other\", %s", etag);
+    snprintf(weak, sizeof(weak), "W/%s", etag);
+    assert_int_equal(ask_if(server, "If-None-Match", etag, &first), 304);
+    assert_int_equal(ask_if(server, "If-None-Match", list, &first), 304);
+    assert_int_equal(ask_if(server, "If-None-Match", weak, &first), 304);
+    assert_int_equal(ask_if(server, "If-None-Match", "*", &first), 304);
+    assert_int_equal(ask_if(server, "If-None-Match", "\"other\"", &first), 200);
+    assert_int_equal(ask_if(server, "If-Modified-Since", modified, &first), 304);
+    assert_int_equal(ask_if(server, "If-Modified-Since", "Sat, 01 Jan 2000 00:00:00 GMT", &first),
+                     200);
+    assert_int_equal(ask_if(server, "If-Modified-Since", "yesterday", &first), 200);
+    http_answer_free(&first);
+    server_stop(server);
+}
+
+static void an_entity_tag_counts_more_than_a_date(void **state)
+{
+    struct server *server = *state;
+    struct http_answer first, answer;
+    char request[512];
+
+    server_put_text(server, "/page.txt", "text");
+    server_start(server, NULL);
+    http_get(server_port(server), "/page.txt", 200, &first);
+    snprintf(request, sizeof(request),
+             "GET /page.txt HTTP/1.1\r\nHost: h\r\nIf-None-Match: \"other\"\r\n"
+             "If-Modified-Since: %s\r\n\r\n",
+             http_field(&first, "Last-Modified"));
+    http_ask(server_port(server), request, &answer);
+    assert_int_equal(answer.status, 200);
+    http_answer_free(&answer);
+    http_answer_free(&first);
+    server_stop(server);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_file_is_answered_with_its_bytes_and_its_fields),
+        TEST(the_date_is_that_of_now),
+        TEST(a_head_request_gets_the_fields_of_the_get_and_no_body),
+        TEST(the_type_follows_the_ending_of_the_name),
+        TEST(a_folder_is_answered_with_its_index_file),
+        TEST(a_folder_without_its_slash_is_redirected_within_the_site),
+        TEST(a_bad_request_is_refused_with_the_right_status),
+        TEST(what_is_too_long_is_refused_and_the_longest_is_not),
+        TEST(another_method_is_refused_and_told_what_is_allowed),
+        TEST(an_error_is_answered_with_the_page_of_the_site),
+        TEST(an_error_without_a_page_is_answered_with_a_built_in_one),
+        TEST(an_unchanged_file_is_answered_not_modified),
+        TEST(an_entity_tag_counts_more_than_a_date),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

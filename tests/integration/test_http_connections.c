@@ -1,0 +1,447 @@
+/*
+ * Connections: how long they live, in which order they are answered, and what ends them (RFC 9112
+ * section 9).
+ */
+#include "http_client.h"
+#include "patience.h"
+#include "server.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define GET(target) "GET " target " HTTP/1.1\r\nHost: h\r\n\r\n"
+
+enum { LARGE = 2 * 1024 * 1024, PIPELINED = 50 };
+
+static char large[LARGE];
+
+static void put_large(const struct server *server)
+{
+    for (size_t i = 0; i < LARGE; i++)
+        large[i] = (char)(i * 31 + i / 251);
+    server_put(server, "/large.bin", large, LARGE);
+}
+
+/* The next answer has this status and, unless NULL, this body. */
+static void expect_answer(struct http_client *client, int status, const char *body)
+{
+    struct http_answer answer;
+
+    http_take(client, HTTP_WITH_BODY, &answer);
+    assert_int_equal(answer.status, status);
+    if (body != NULL)
+        assert_string_equal(answer.body, body);
+    http_answer_free(&answer);
+}
+
+/* --- Keeping alive --- */
+
+static void a_connection_stays_or_ends_as_both_sides_said(void **state)
+{
+    static const struct {
+        const char *request;
+        int status;
+        const char *connection; /* the field in the answer, or NULL */
+        bool stays;
+    } cases[] = {
+        {GET("/a"), 200, NULL, true},
+        {GET("/absent"), 404, NULL, true},
+        {"GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", 200, "close", false},
+        {"GET /a HTTP/1.1\r\nHost: h\r\nConnection: x, CLOSE\r\n\r\n", 200, "close", false},
+        {"GET /a HTTP/1.1\r\nHost: h\r\nConnection: keep-alive\r\n\r\n", 200, NULL, true},
+        {"GET /a HTTP/1.0\r\n\r\n", 200, "close", false},
+        {"GET /a HTTP/1.0\r\nConnection: close\r\n\r\n", 200, "close", false},
+        {"GET /a HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", 200, "keep-alive", true},
+        {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", 405, NULL, true},
+        {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx", 405, "close", false},
+        {"GET /a HTTP/1.1\r\n\r\n", 400, "close", false},
+        {"\r\n\r\n" GET("/a"), 200, NULL, true},
+    };
+    struct server *server = *state;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct http_client client;
+        struct http_answer answer;
+        const char *connection;
+
+        http_open(&client, server_port(server));
+        http_say(&client, cases[i].request);
+        http_take(&client, HTTP_WITH_BODY, &answer);
+        connection = http_field(&answer, "Connection");
+        if (answer.status != cases[i].status ||
+            strcmp(connection != NULL ? connection : "",
+                   cases[i].connection != NULL ? cases[i].connection : "") != 0)
+            fail_msg("case %zu was answered: %s", i, answer.head);
+        http_answer_free(&answer);
+        if (cases[i].stays) {
+            http_say(&client, GET("/a"));
+            expect_answer(&client, 200, "a");
+        } else {
+            http_expect_closed(&client);
+        }
+        http_close(&client);
+    }
+    server_stop(server);
+}
+
+static void without_keep_alive_every_answer_ends_its_connection(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+    struct http_answer answer;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "connections.keepalive=off", NULL);
+    http_open(&client, server_port(server));
+    http_say(&client, GET("/a"));
+    http_take(&client, HTTP_WITH_BODY, &answer);
+    assert_string_equal(http_field(&answer, "Connection"), "close");
+    http_answer_free(&answer);
+    http_expect_closed(&client);
+    http_close(&client);
+    server_stop(server);
+}
+
+static void a_connection_ends_after_its_last_allowed_request(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+    struct http_answer answer;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "connections.keepalive_requests=3", NULL);
+    http_open(&client, server_port(server));
+    http_say(&client, GET("/a") GET("/a") GET("/a") GET("/a"));
+    expect_answer(&client, 200, "a");
+    expect_answer(&client, 200, "a");
+    http_take(&client, HTTP_WITH_BODY, &answer);
+    assert_string_equal(http_field(&answer, "Connection"), "close");
+    http_answer_free(&answer);
+    http_expect_closed(&client);
+    http_close(&client);
+    server_stop(server);
+}
+
+/* --- Order --- */
+
+static void pipelined_requests_are_answered_in_their_order(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+    char requests[PIPELINED * 64] = "", body[16];
+    struct http_answer answer;
+
+    put_large(server);
+    for (int i = 0; i < PIPELINED; i++) {
+        char path[16];
+
+        snprintf(path, sizeof(path), "/%d", i);
+        snprintf(body, sizeof(body), "body %d", i);
+        server_put_text(server, path, body);
+        sprintf(requests + strlen(requests), GET("%s"),
+                i % 10 == 7   ? "/absent"
+                : i % 10 == 3 ? "/large.bin"
+                              : path);
+    }
+    server_start(server, NULL);
+    http_open(&client, server_port(server));
+    http_say(&client, requests);
+    for (int i = 0; i < PIPELINED; i++) {
+        http_take(&client, HTTP_WITH_BODY, &answer);
+        snprintf(body, sizeof(body), "body %d", i);
+        assert_int_equal(answer.status, i % 10 == 7 ? 404 : 200);
+        if (i % 10 == 3) {
+            assert_int_equal(answer.body_length, LARGE);
+            assert_memory_equal(answer.body, large, LARGE);
+        } else if (i % 10 != 7) {
+            assert_string_equal(answer.body, body);
+        }
+        http_answer_free(&answer);
+    }
+    http_close(&client);
+    server_expect_metric(server, "requests", PIPELINED);
+    server_stop(server);
+}
+
+static void nothing_is_answered_behind_a_close(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, NULL);
+    http_open(&client, server_port(server));
+    http_say(&client, "GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n" GET("/a"));
+    expect_answer(&client, 200, "a");
+    http_expect_closed(&client);
+    http_close(&client);
+    server_expect_metric(server, "requests", 1);
+    server_stop(server);
+}
+
+static void requests_that_come_byte_by_byte_are_answered(void **state)
+{
+    static const char requests[] = GET("/a") GET("/absent") GET("/a");
+    struct server *server = *state;
+    struct http_client client;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, NULL);
+    http_open(&client, server_port(server));
+    for (const char *at = requests; *at != '\0'; at++)
+        http_say_bytes(&client, at, 1);
+    expect_answer(&client, 200, "a");
+    expect_answer(&client, 404, NULL);
+    expect_answer(&client, 200, "a");
+    http_close(&client);
+    server_stop(server);
+}
+
+static void a_client_that_has_ended_its_side_is_answered(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+
+    put_large(server);
+    server_put_text(server, "/a", "a");
+    server_start(server, NULL);
+    http_open(&client, server_port(server));
+    http_say(&client, GET("/a") GET("/large.bin") GET("/a"));
+    shutdown(client.fd, SHUT_WR);
+    expect_answer(&client, 200, "a");
+    expect_answer(&client, 200, NULL);
+    expect_answer(&client, 200, "a");
+    http_expect_closed(&client);
+    http_close(&client);
+    server_stop(server);
+}
+
+static void a_connection_that_says_nothing_or_half_harms_nobody(void **state)
+{
+    static const char *const words[] = {"", "G", "GET /a HTTP/1.1\r\nHos", "\r\n"};
+    struct server *server = *state;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
+        struct http_client client;
+
+        http_open(&client, server_port(server));
+        http_say(&client, words[i]);
+        shutdown(client.fd, SHUT_WR);
+        http_expect_closed(&client);
+        http_close(&client);
+    }
+    http_expect(server_port(server), "/a", 200);
+    server_expect_metric(server, "connections_open", 0);
+    server_expect_metric(server, "requests", 1);
+    server_stop(server);
+}
+
+/* --- Bodies and refusals --- */
+
+/* The whole body is on its way before the answer is read: closing at once would reset it away. */
+static void the_answer_to_a_request_with_a_body_is_not_lost(void **state)
+{
+    static const struct {
+        const char *head;
+        size_t body; /* bytes sent behind the head */
+    } cases[] = {
+        {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n", 10},
+        {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 2097152\r\n\r\n", LARGE},
+        {"PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 2097152\r\n\r\n", LARGE},
+        {"POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+         0},
+    };
+    struct server *server = *state;
+
+    server_put_text(server, "/errors/405.html", "our 405");
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct http_client client;
+        struct http_answer answer;
+
+        http_open(&client, server_port(server));
+        http_say(&client, cases[i].head);
+        http_say_bytes(&client, large, cases[i].body);
+        http_take(&client, HTTP_WITH_BODY, &answer);
+        assert_int_equal(answer.status, 405);
+        assert_string_equal(answer.body, "our 405");
+        assert_string_equal(http_field(&answer, "Connection"), "close");
+        http_answer_free(&answer);
+        http_expect_closed(&client);
+        http_close(&client);
+    }
+    server_expect_metric(server, "requests", ARRAY_LENGTH(cases));
+    server_stop(server);
+}
+
+/*
+ * The page of a refusal may have to come from the disk, by way of an offload thread: the refusal
+ * ends the connection, but not before that. A server that has just started knows no page yet.
+ */
+static void a_refusal_that_waits_for_its_page_is_answered(void **state)
+{
+    static const struct {
+        const char *request;
+        int status;
+    } cases[] = {
+        {"GET / HTTP/1.1\r\n\r\n", 400},
+        {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody", 405},
+        {"GET /absent HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", 404},
+    };
+    struct server *server = *state;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct http_answer answer;
+        char folder[32];
+
+        snprintf(folder, sizeof(folder), "files.error_pages=/unseen%zu", i);
+        server_start(server, folder, NULL);
+        http_ask(server_port(server), cases[i].request, &answer);
+        assert_int_equal(answer.status, cases[i].status);
+        http_answer_free(&answer);
+        server_stop(server);
+    }
+}
+
+/* --- Deadlines --- */
+
+static void an_idle_connection_is_closed_at_its_deadline(void **state)
+{
+    struct server *server = *state;
+    struct http_client fresh, used;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "connections.keepalive_timeout=1s", NULL);
+    http_open(&fresh, server_port(server));
+    http_open(&used, server_port(server));
+    http_say(&used, GET("/a"));
+    expect_answer(&used, 200, "a");
+    http_expect_closed(&fresh);
+    http_expect_closed(&used);
+    http_close(&fresh);
+    http_close(&used);
+    server_expect_metric(server, "connections_timed_out", 2);
+    server_expect_metric(server, "requests", 1);
+    server_stop(server);
+}
+
+static void a_head_that_takes_too_long_is_answered_408(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+    struct http_answer answer;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "connections.header_timeout=1s", NULL);
+    http_open(&client, server_port(server));
+    http_say(&client, GET("/a") "GET /a HTTP/1.1\r\nHos");
+    expect_answer(&client, 200, "a");
+    http_take(&client, HTTP_WITH_BODY, &answer);
+    assert_int_equal(answer.status, 408);
+    assert_string_equal(http_field(&answer, "Connection"), "close");
+    http_answer_free(&answer);
+    http_expect_closed(&client);
+    http_close(&client);
+    server_expect_metric(server, "connections_timed_out", 1);
+    server_stop(server);
+}
+
+/* The deadline is for the whole head: a byte now and then does not move it. */
+static void dripping_does_not_put_the_deadline_off(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+    struct http_answer answer;
+
+    server_start(server, "connections.header_timeout=1s", NULL);
+    http_open(&client, server_port(server));
+    http_say(&client, "GET / HTTP/1.1\r\nX: ");
+    WAIT_UNTIL(send(client.fd, "x", 1, MSG_NOSIGNAL) != 1 ||
+               recv(client.fd, &(char){0}, 1, MSG_PEEK | MSG_DONTWAIT) >= 0);
+    http_take(&client, HTTP_WITH_BODY, &answer);
+    assert_int_equal(answer.status, 408);
+    http_answer_free(&answer);
+    http_close(&client);
+    server_stop(server);
+}
+
+static void a_client_that_takes_nothing_is_closed_at_its_deadline(void **state)
+{
+    enum { ANSWERS = 16 }; /* more than the sockets' buffers hold */
+    struct server *server = *state;
+    struct http_client client;
+
+    put_large(server);
+    server_start(server, "connections.send_timeout=1s", NULL);
+    http_open(&client, server_port(server));
+    for (int i = 0; i < ANSWERS; i++)
+        http_say(&client, GET("/large.bin"));
+    server_expect_metric(server, "connections_timed_out", 1);
+    http_gather(&client);
+    http_close(&client);
+    server_expect_metric(server, "connections_open", 0);
+    server_expect_metric(server, "responses_cut_short", 1);
+    assert_true(server_metric(server, "requests") < ANSWERS);
+    server_stop(server);
+}
+
+static void a_client_that_leaves_in_the_middle_harms_nobody(void **state)
+{
+    struct server *server = *state;
+    const struct linger reset = {.l_onoff = 1};
+
+    put_large(server);
+    server_put_text(server, "/a", "a");
+    server_start(server, NULL);
+    for (int i = 0; i < 8; i++) {
+        struct http_client client;
+
+        http_open(&client, server_port(server));
+        http_say(&client, GET("/large.bin") GET("/large.bin") GET("/large.bin") GET("/large.bin"));
+        assert_int_equal(recv(client.fd, &(char){0}, 1, 0), 1);
+        setsockopt(client.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+        http_close(&client);
+    }
+    http_expect(server_port(server), "/a", 200);
+    server_expect_metric(server, "connections_open", 0);
+    server_expect_metric(server, "connections_busy", 0);
+    server_stop(server);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_connection_stays_or_ends_as_both_sides_said),
+        TEST(without_keep_alive_every_answer_ends_its_connection),
+        TEST(a_connection_ends_after_its_last_allowed_request),
+        TEST(pipelined_requests_are_answered_in_their_order),
+        TEST(nothing_is_answered_behind_a_close),
+        TEST(requests_that_come_byte_by_byte_are_answered),
+        TEST(a_client_that_has_ended_its_side_is_answered),
+        TEST(a_connection_that_says_nothing_or_half_harms_nobody),
+        TEST(the_answer_to_a_request_with_a_body_is_not_lost),
+        TEST(a_refusal_that_waits_for_its_page_is_answered),
+        TEST(an_idle_connection_is_closed_at_its_deadline),
+        TEST(a_head_that_takes_too_long_is_answered_408),
+        TEST(dripping_does_not_put_the_deadline_off),
+        TEST(a_client_that_takes_nothing_is_closed_at_its_deadline),
+        TEST(a_client_that_leaves_in_the_middle_harms_nobody),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

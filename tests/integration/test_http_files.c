@@ -1,0 +1,410 @@
+/*
+ * Files: which may be seen, that their bytes arrive exactly, and how changes show.
+ */
+#include "http_client.h"
+#include "patience.h"
+#include "scratch.h"
+#include "server.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LARGEST = 8 * 1024 * 1024 };
+
+/* LENGTH bytes that differ with SEED and with their place. The caller frees. */
+static char *make_bytes(size_t length, unsigned seed)
+{
+    char *bytes = malloc(length + 1);
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < length; i++)
+        bytes[i] = (char)(i * 131 + i / 4099 + seed);
+    bytes[length] = '\0';
+    return bytes;
+}
+
+static void expect_body(const struct server *server, const char *target, const char *body,
+                        size_t length)
+{
+    struct http_answer answer;
+
+    http_get(server_port(server), target, 200, &answer);
+    assert_int_equal(answer.body_length, length);
+    assert_memory_equal(answer.body, body, length);
+    http_answer_free(&answer);
+}
+
+static void in_site(const struct server *server, const char *path, char *full)
+{
+    snprintf(full, SCRATCH_PATH_MAX, "%s/www%s", server_folder(server), path);
+}
+
+/* --- What may be seen --- */
+
+static void names_that_begin_with_a_dot_are_hidden(void **state)
+{
+    static const struct {
+        const char *target;
+        int status;
+    } cases[] = {
+        {"/.secret", 404},           {"/%2esecret", 404},
+        {"/sub/.git/config", 404},   {"/sub/.git/", 404},
+        {"/..strange", 404},         {"/.well-known/token", 200},
+        {"/.well-known", 301},       {"/.well-known/.hidden", 404},
+        {"/.well-known2/file", 404}, {"/sub/.well-known/file", 404},
+        {"/plain.name", 200},
+    };
+    struct server *server = *state;
+
+    server_put_text(server, "/.secret", "x");
+    server_put_text(server, "/sub/.git/config", "x");
+    server_put_text(server, "/..strange", "x");
+    server_put_text(server, "/.well-known/token", "x");
+    server_put_text(server, "/.well-known/.hidden", "x");
+    server_put_text(server, "/.well-known2/file", "x");
+    server_put_text(server, "/sub/.well-known/file", "x");
+    server_put_text(server, "/plain.name", "x");
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+        http_expect(server_port(server), cases[i].target, cases[i].status);
+    server_stop(server);
+}
+
+static void links_are_not_followed(void **state)
+{
+    static const char *const targets[] = {"/link",        "/outside",      "/folder-link/file",
+                                          "/folder-link", "/folder-link/", "/dangling"};
+    struct server *server = *state;
+    char link[SCRATCH_PATH_MAX];
+
+    server_put_text(server, "/file", "x");
+    server_put_text(server, "/folder/file", "x");
+    in_site(server, "/link", link);
+    assert_int_equal(symlink("file", link), 0);
+    in_site(server, "/outside", link);
+    assert_int_equal(symlink("/etc/passwd", link), 0);
+    in_site(server, "/folder-link", link);
+    assert_int_equal(symlink("folder", link), 0);
+    in_site(server, "/dangling", link);
+    assert_int_equal(symlink("nowhere", link), 0);
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(targets); i++)
+        http_expect(server_port(server), targets[i], 403);
+    http_expect(server_port(server), "/folder/file", 200);
+    server_stop(server);
+}
+
+static void nothing_above_the_root_is_served(void **state)
+{
+    static const struct {
+        const char *target;
+        int status;
+    } cases[] = {
+        {"/../beside", 400},           {"/%2e%2e/beside", 400},
+        {"/sub/../../beside", 400},    {"/..%2fbeside", 400},
+        {"/..%5cbeside", 400},         {"/sub/%2e%2e/%2e%2e/beside", 400},
+        {"/%c0%ae%c0%ae/beside", 400}, {"//etc/passwd", 404},
+        {"/sub/../file", 200},         {"/./file", 200},
+        {"/file/../file", 200},        {"/file/x", 404},
+        {"http://h/../beside", 400},   {"/%00", 400},
+        {"/file%00.html", 400},
+    };
+    struct server *server = *state;
+    char beside[SCRATCH_PATH_MAX];
+
+    snprintf(beside, sizeof(beside), "%s/beside", server_folder(server));
+    scratch_write(beside, "x", 1);
+    server_put_text(server, "/file", "x");
+    server_put_text(server, "/sub/file", "x");
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+        http_expect(server_port(server), cases[i].target, cases[i].status);
+    server_stop(server);
+}
+
+static void what_is_no_file_is_refused_and_does_not_block(void **state)
+{
+    struct server *server = *state;
+    char path[SCRATCH_PATH_MAX];
+
+    server_put_text(server, "/file", "x");
+    server_put_text(server, "/unreadable", "x");
+    in_site(server, "/fifo", path);
+    assert_int_equal(mkfifo(path, 0644), 0);
+    in_site(server, "/unreadable", path);
+    assert_int_equal(chmod(path, 0), 0);
+    server_start(server, NULL);
+    http_expect(server_port(server), "/fifo", 403);
+    if (geteuid() != 0) /* root may read it all the same */
+        http_expect(server_port(server), "/unreadable", 403);
+    http_expect(server_port(server), "/file", 200);
+    server_stop(server);
+}
+
+/* --- Their bytes --- */
+
+static const char *const settings[][3] = {
+    {"cache.enabled=on"},
+    {"cache.enabled=off"},
+    {"cache.policy=lru"},
+    {"cache.max_object=1K"},
+    {"workers.offload_threads=1", "workers.offload_queue=1"},
+    {"workers.dispatch=master"},
+};
+
+static void every_byte_arrives_whatever_the_settings(void **state)
+{
+    static const size_t sizes[] = {0,     1,      1023,    1024,    1025,   16384,
+                                   65537, 300000, 1048576, 1048577, LARGEST};
+    struct server *server = *state;
+    char *bytes[ARRAY_LENGTH(sizes)], path[32];
+
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        bytes[i] = make_bytes(sizes[i], (unsigned)i);
+        snprintf(path, sizeof(path), "/%zu", sizes[i]);
+        server_put(server, path, bytes[i], sizes[i]);
+    }
+    for (size_t set = 0; set < ARRAY_LENGTH(settings); set++) {
+        server_start(server, settings[set][0], settings[set][1], NULL);
+        for (int round = 0; round < 2; round++) {
+            for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+                snprintf(path, sizeof(path), "/%zu", sizes[i]);
+                expect_body(server, path, bytes[i], sizes[i]);
+            }
+        }
+        server_stop(server);
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++)
+        free(bytes[i]);
+}
+
+static void large_files_go_to_several_clients_at_once(void **state)
+{
+    enum { CLIENTS = 6 };
+    struct server *server = *state;
+    struct http_client client[CLIENTS];
+    char *bytes = make_bytes(LARGEST, 7);
+
+    server_put(server, "/large.bin", bytes, LARGEST);
+    server_start(server, "workers.processes=1", "workers.threads=1", NULL);
+    for (int i = 0; i < CLIENTS; i++) {
+        http_open(&client[i], server_port(server));
+        http_say(&client[i], "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    }
+    for (int i = CLIENTS; i-- > 0;) {
+        struct http_answer answer;
+
+        http_take(&client[i], HTTP_WITH_BODY, &answer);
+        assert_int_equal(answer.body_length, LARGEST);
+        assert_memory_equal(answer.body, bytes, LARGEST);
+        http_answer_free(&answer);
+        http_close(&client[i]);
+    }
+    free(bytes);
+    server_stop(server);
+}
+
+static void the_cache_is_counted_and_used_only_when_it_is_on(void **state)
+{
+    static const struct {
+        const char *option;
+        uint64_t hits, inserted;
+    } cases[] = {{"cache.enabled=on", 4, 1}, {"cache.enabled=off", 0, 0}};
+    struct server *server = *state;
+
+    server_put_text(server, "/a", "a");
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        server_start(server, cases[i].option, "workers.processes=1", NULL);
+        for (int n = 0; n < 5; n++)
+            expect_body(server, "/a", "a", 1);
+        server_expect_metric(server, "cache_hits", cases[i].hits);
+        server_expect_metric(server, "cache_inserted", cases[i].inserted);
+        server_stop(server);
+    }
+}
+
+static void a_small_cache_keeps_within_its_bounds(void **state)
+{
+    enum { FILES = 60, BYTES = 8 * 1024, BOUND = 64 * 1024 };
+    static const char *const policies[] = {"cache.policy=sieve", "cache.policy=lru"};
+    struct server *server = *state;
+    char *bytes = make_bytes(BYTES + FILES, 3), path[16];
+
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, sizeof(path), "/%d", i);
+        server_put(server, path, bytes + i, BYTES);
+    }
+    for (size_t policy = 0; policy < ARRAY_LENGTH(policies); policy++) {
+        server_start(server, "cache.size=64K", "cache.max_object=16K", policies[policy],
+                     "workers.processes=1", NULL);
+        for (int i = 0; i < 4 * FILES; i++) {
+            snprintf(path, sizeof(path), "/%d", i % 7 == 0 ? 0 : i % FILES);
+            expect_body(server, path, bytes + (i % 7 == 0 ? 0 : i % FILES), BYTES);
+        }
+        assert_in_range(server_metric(server, "cache_bytes"), 1, BOUND);
+        assert_true(server_metric(server, "cache_evicted") > 0);
+        server_stop(server);
+    }
+    free(bytes);
+}
+
+/* --- Changes --- */
+
+static bool body_is(const struct server *server, const char *target, const char *body)
+{
+    struct http_answer answer;
+    bool same;
+
+    http_get(server_port(server), target, 200, &answer);
+    same = strcmp(answer.body, body) == 0;
+    http_answer_free(&answer);
+    return same;
+}
+
+static bool status_is(const struct server *server, const char *target, int status)
+{
+    struct http_answer answer;
+    char request[128];
+    int got;
+
+    snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", target);
+    http_ask(server_port(server), request, &answer);
+    got = answer.status;
+    http_answer_free(&answer);
+    return got == status;
+}
+
+static void a_file_replaced_by_a_rename_is_seen(void **state)
+{
+    static const char *const options[] = {"cache.revalidate=0", "cache.revalidate=200ms",
+                                          "cache.enabled=off"};
+    struct server *server = *state;
+    char path[SCRATCH_PATH_MAX];
+
+    in_site(server, "/page.txt", path);
+    for (size_t i = 0; i < ARRAY_LENGTH(options); i++) {
+        server_put_text(server, "/page.txt", "before");
+        server_start(server, options[i], NULL);
+        expect_body(server, "/page.txt", "before", 6);
+        server_put_text(server, "/page.txt", "behind");
+        WAIT_UNTIL(body_is(server, "/page.txt", "behind"));
+        unlink(path);
+        WAIT_UNTIL(status_is(server, "/page.txt", 404));
+        server_put_text(server, "/page.txt/index.html", "a folder now");
+        WAIT_UNTIL(status_is(server, "/page.txt", 301));
+        assert_true(body_is(server, "/page.txt/", "a folder now"));
+        server_stop(server);
+        scratch_remove(path);
+    }
+}
+
+static void without_a_grace_a_change_is_seen_at_once(void **state)
+{
+    struct server *server = *state;
+    char body[16];
+
+    server_put_text(server, "/n", "start");
+    server_start(server, "cache.revalidate=0", NULL);
+    for (int i = 0; i < 50; i++) {
+        snprintf(body, sizeof(body), "%d", i);
+        server_put_text(server, "/n", body);
+        assert_true(body_is(server, "/n", body));
+    }
+    server_stop(server);
+}
+
+/* A reader never gets a mixture: all letters of a body are the same, and it is as long as said. */
+static void a_file_under_change_is_served_whole(void **state)
+{
+    enum { SMALL = 50 * 1000, LARGE = 3 * 1000 * 1000 };
+    struct server *server = *state;
+    struct http_client client;
+    char *versions[2] = {malloc(LARGE), malloc(LARGE)};
+
+    memset(versions[0], 'a', LARGE);
+    memset(versions[1], 'b', LARGE);
+    server_put(server, "/f", versions[0], SMALL);
+    server_start(server, "cache.revalidate=0", NULL);
+    http_open(&client, server_port(server));
+    for (int i = 0; i < 120; i++) {
+        struct http_answer answer;
+        size_t length = i % 3 == 0 ? LARGE : SMALL;
+
+        http_say(&client, "GET /f HTTP/1.1\r\nHost: h\r\n\r\n");
+        server_put(server, "/f", versions[i % 2], length);
+        http_take(&client, HTTP_WITH_BODY, &answer);
+        assert_int_equal(answer.status, 200);
+        assert_true(answer.body_length == SMALL || answer.body_length == LARGE);
+        for (size_t at = 1; at < answer.body_length; at++)
+            if (answer.body[at] != answer.body[0])
+                fail_msg("a mixture of two versions, from byte %zu", at);
+        http_answer_free(&answer);
+    }
+    http_close(&client);
+    free(versions[0]);
+    free(versions[1]);
+    server_stop(server);
+}
+
+/* The promised length can't be kept: what came is right, the connection ends, and it is counted. */
+static void a_file_cut_short_while_it_is_sent_ends_the_connection(void **state)
+{
+    enum { HUGE_FILE = 32 * 1024 * 1024 }; /* more than the sockets' buffers hold */
+    struct server *server = *state;
+    struct http_client client;
+    char *bytes = make_bytes(HUGE_FILE, 11), path[SCRATCH_PATH_MAX];
+    const int small = 64 * 1024;
+    const char *end;
+
+    server_put(server, "/large.bin", bytes, HUGE_FILE);
+    server_start(server, NULL);
+    http_open(&client, server_port(server));
+    setsockopt(client.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    http_say(&client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    server_expect_metric(server, "connections_busy", 1);
+    in_site(server, "/large.bin", path);
+    assert_int_equal(truncate(path, HUGE_FILE / 2), 0);
+    http_gather(&client);
+    end = memmem(client.bytes, client.length, "\r\n\r\n", 4);
+    assert_non_null(end);
+    end += 4;
+    assert_true(client.length - (size_t)(end - client.bytes) < HUGE_FILE);
+    assert_memory_equal(end, bytes, HUGE_FILE / 2);
+    http_close(&client);
+    server_expect_metric(server, "responses_cut_short", 1);
+    free(bytes);
+    server_stop(server);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(names_that_begin_with_a_dot_are_hidden),
+        TEST(links_are_not_followed),
+        TEST(nothing_above_the_root_is_served),
+        TEST(what_is_no_file_is_refused_and_does_not_block),
+        TEST(every_byte_arrives_whatever_the_settings),
+        TEST(large_files_go_to_several_clients_at_once),
+        TEST(the_cache_is_counted_and_used_only_when_it_is_on),
+        TEST(a_small_cache_keeps_within_its_bounds),
+        TEST(a_file_replaced_by_a_rename_is_seen),
+        TEST(without_a_grace_a_change_is_seen_at_once),
+        TEST(a_file_under_change_is_served_whole),
+        TEST(a_file_cut_short_while_it_is_sent_ends_the_connection),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+/*
+ * A short run under Valgrind's memcheck that really serves files and really resizes: no error and
+ * nothing definitely lost, in any process of the server.
+ */
+#include "http_client.h"
+#include "load.h"
+#include "scratch.h"
+#include "server.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REQUESTS = 200, LARGE = 3 * 1024 * 1024 };
+
+static const char page[] = "<p>a page of the test</p>\n";
+
+static void skip_where_valgrind_cannot_run(void)
+{
+#ifdef TEST_SANITIZER
+    print_message("skipped: a sanitizer is built in, and Valgrind cannot run it\n");
+    skip();
+#else
+    if (system("valgrind --version >/dev/null 2>&1") != 0) {
+        print_message("skipped: valgrind is not installed\n");
+        skip();
+    }
+#endif
+}
+
+/* One process's report: fails the test unless it ran to its end without an error. */
+static void check_report(const char *path)
+{
+    size_t length;
+    char *report = scratch_read(path, &length);
+
+    if (strstr(report, "ERROR SUMMARY: 0 errors") == NULL)
+        fprintf(stderr, "%s\n", report);
+    assert_non_null(strstr(report, "ERROR SUMMARY: 0 errors"));
+    free(report);
+}
+
+/* Returns how many processes have reported. */
+static uint64_t check_reports(const struct server *server)
+{
+    DIR *folder = opendir(server_folder(server));
+    const struct dirent *entry;
+    char path[SCRATCH_PATH_MAX + 256];
+    uint64_t count = 0;
+
+    assert_non_null(folder);
+    while ((entry = readdir(folder)) != NULL) {
+        if (strncmp(entry->d_name, "valgrind.", 9) != 0)
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", server_folder(server), entry->d_name);
+        check_report(path);
+        count++;
+    }
+    closedir(folder);
+    return count;
+}
+
+/* Hits, misses, errors, a redirect, a large file, connections kept and not. */
+static void use_everything(const struct server *server)
+{
+    struct load_plan plan = {.port = server_port(server),
+                             .clients = 4,
+                             .target = "/page.html",
+                             .body = page,
+                             .body_length = sizeof(page) - 1};
+    struct load_result result;
+    struct load *load;
+
+    http_expect(server_port(server), "/large.bin", 200);
+    http_expect(server_port(server), "/absent", 404);
+    http_expect(server_port(server), "/folder", 301);
+    http_expect(server_port(server), "/%zz", 400);
+    for (int round = 0; round < 2; round++) {
+        plan.each_connects = round == 1;
+        load = load_start(&plan);
+        load_pass(load, REQUESTS / 2);
+        server_do(server, round == 0 ? "threads 3" : "workers 1");
+        load_pass(load, 1);
+        result = load_finish(load);
+        load_check(&result);
+    }
+    server_do(server, "threads 1");
+    server_do(server, "workers 2");
+    http_expect(server_port(server), "/page.html", 200);
+    server_do(server, "offload-threads 1");
+}
+
+static void no_process_leaks_or_errs(void **state)
+{
+    static const char *const dispatches[] = {"workers.dispatch=kernel", "workers.dispatch=master"};
+    struct server *server = *state;
+    char log_file[SCRATCH_PATH_MAX + 32];
+    const char *const valgrind[] = {"valgrind",
+                                    "--trace-children=yes",
+                                    "--child-silent-after-fork=no",
+                                    "--leak-check=full",
+                                    "--errors-for-leak-kinds=definite",
+                                    "--error-exitcode=99",
+                                    log_file,
+                                    NULL};
+    static char large[LARGE];
+
+    skip_where_valgrind_cannot_run();
+    server_put_text(server, "/page.html", page);
+    server_put_text(server, "/folder/index.html", page);
+    server_put(server, "/large.bin", large, LARGE);
+    snprintf(log_file, sizeof(log_file), "--log-file=%s/valgrind.%%p", server_folder(server));
+    for (int i = 0; i < 2; i++) {
+        const char *const options[] = {dispatches[i], "workers.threads=1", NULL};
+        uint64_t processes;
+
+        server_start_under(server, valgrind, options);
+        use_everything(server);
+        processes = 2 + server_metric(server, "workers_started"); /* and the master, the logger */
+        server_expect_metric(server, "workers_died", 0);
+        server_stop(server);
+        assert_in_range(check_reports(server), processes, UINT32_MAX);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(no_process_leaks_or_errs, server_set_up, server_tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

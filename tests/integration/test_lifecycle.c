@@ -1,0 +1,446 @@
+/*
+ * Starts, stops and sudden deaths, mostly under load: what is promised stays, what is left behind
+ * stops nobody.
+ */
+#include "http_client.h"
+#include "load.h"
+#include "log_check.h"
+#include "patience.h"
+#include "scratch.h"
+#include "server.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+enum { LARGE = 24 * 1024 * 1024, CLIENTS = 12, WORKERS = 2, THREADS = 2 /* of each */ };
+
+static const char page[] = "<p>a page of the test</p>\n";
+
+static const char *const dispatches[] = {"workers.dispatch=kernel", "workers.dispatch=master"};
+
+static struct load_plan plan_for(const struct server *server)
+{
+    return (struct load_plan){.port = server_port(server),
+                              .clients = CLIENTS,
+                              .target = "/page.html",
+                              .body = page,
+                              .body_length = sizeof(page) - 1};
+}
+
+/* --- A worker dies --- */
+
+/* Connections that the threads of worker SLOT have open. */
+static uint64_t connections_of(const struct segment_reader *reader, uint32_t slot)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_THREADS); i++) {
+        const struct segment_slot *tenant = segment_thread_slot(&reader->map, i);
+
+        if (segment_slot_reserved(tenant) && atomic_load(&tenant->worker) == slot)
+            count += segment_reader_metric(reader, segment_thread(&reader->map, i)->metrics,
+                                           METRIC_connections_open);
+    }
+    return count;
+}
+
+static pid_t pid_of(const struct segment_reader *reader, uint32_t slot)
+{
+    return atomic_load(&segment_worker(&reader->map, slot)->pid);
+}
+
+/* Kills the worker in SLOT and waits until another serves in its place. */
+static void replace_worker(const struct server *server, const struct segment_reader *reader,
+                           uint32_t slot)
+{
+    uint64_t died = server_metric(server, "workers_died");
+    pid_t before = pid_of(reader, slot), pids[8];
+
+    server_signal(before, SIGKILL);
+    server_expect_metric(server, "workers_died", died + 1);
+    WAIT_UNTIL(server_workers(server, pids, 8) == WORKERS && pid_of(reader, slot) != before);
+}
+
+static bool is_open(const struct http_client *client)
+{
+    char byte;
+
+    return recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+static void ask_for_page(struct http_client *client)
+{
+    struct http_answer answer;
+
+    http_say(client, "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
+    http_take(client, HTTP_WITH_BODY, &answer);
+    assert_string_equal(answer.body, page);
+    http_answer_free(&answer);
+}
+
+static void a_worker_that_is_killed_takes_only_its_own_connections_along(void **state)
+{
+    struct server *server = *state;
+
+    server_put_text(server, "/page.html", page);
+    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
+        struct http_client client[CLIENTS];
+        struct segment_reader reader;
+        uint64_t doomed, open = 0;
+
+        server_start(server, dispatches[i], NULL);
+        server_attach(server, &reader);
+        for (int n = 0; n < CLIENTS; n++) {
+            http_open(&client[n], server_port(server));
+            ask_for_page(&client[n]);
+        }
+        doomed = connections_of(&reader, 0);
+        assert_int_equal(doomed + connections_of(&reader, 1), CLIENTS);
+        replace_worker(server, &reader, 0);
+        for (int n = 0; n < CLIENTS; n++) {
+            open += is_open(&client[n]);
+            if (is_open(&client[n]))
+                ask_for_page(&client[n]);
+            http_close(&client[n]);
+        }
+        assert_int_equal(open, CLIENTS - doomed);
+        http_expect(server_port(server), "/page.html", 200);
+        segment_detach(&reader);
+        server_stop(server);
+    }
+}
+
+/* Whatever the threads, living and dead, have published is in the file. */
+static bool rings_are_drained(const struct segment_reader *reader)
+{
+    for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_RINGS); i++) {
+        const struct log_ring *ring = segment_ring(&reader->map, i);
+
+        if (segment_slot_reserved(segment_thread_slot(&reader->map, i)) &&
+            atomic_load(&ring->cursor) != atomic_load(&ring->head))
+            return false;
+    }
+    return true;
+}
+
+static void workers_that_are_killed_under_load_are_replaced(void **state)
+{
+    enum { KILLS = 4 };
+    struct server *server = *state;
+
+    server_put_text(server, "/page.html", page);
+    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
+        struct segment_reader reader;
+        struct load_plan plan;
+        struct load_result result;
+        struct load *load;
+        uint64_t doomed = 0, requests, lines, died_on_the_way;
+
+        server_start(server, dispatches[i], NULL);
+        server_attach(server, &reader);
+        plan = plan_for(server);
+        load = load_start(&plan);
+        for (uint32_t kill = 0; kill < KILLS; kill++) {
+            load_pass(load, LOAD_STEP);
+            server_expect_metric(server, "connections_open", CLIENTS);
+            doomed += connections_of(&reader, kill % 2);
+            replace_worker(server, &reader, kill % 2);
+        }
+        load_pass(load, LOAD_STEP);
+        result = load_finish(load);
+        assert_int_equal(result.wrong, 0);
+        assert_int_equal(result.not_connected, 0);
+        /* With dispatch = master, some may have been on their way to a worker that just died. */
+        died_on_the_way = server_metric(server, "connections_dispatched") -
+                          server_metric(server, "connections_received");
+        assert_in_range(result.lost, 0, doomed + died_on_the_way);
+        WAIT_UNTIL(rings_are_drained(&reader));
+        requests = server_metric(server, "requests");
+        lines = log_count_lines(server);
+        /* Each thread may have died between counting a request and publishing its line, */
+        assert_in_range(requests - lines, 0, KILLS * THREADS);
+        /* and after sending the answers that its connections waited for. */
+        assert_in_range(lines, result.answers - doomed, result.answers + result.lost);
+        segment_detach(&reader);
+        server_stop(server);
+        assert_int_equal(remove(server_log(server)), 0);
+    }
+}
+
+/* --- The master dies --- */
+
+static void a_master_that_is_killed_leaves_nothing_that_stops_the_next(void **state)
+{
+    struct server *server = *state;
+    char segment[128], listen[64];
+
+    server_put_text(server, "/page.html", page);
+    snprintf(segment, sizeof(segment), "webserverd.%s", server_name(server));
+    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
+        struct load_plan plan;
+        struct load *load;
+        struct load_result result;
+
+        server_start(server, dispatches[i], NULL);
+        snprintf(listen, sizeof(listen), "server.listen=127.0.0.1:%u", server_port(server));
+        plan = plan_for(server);
+        plan.until_failure = true;
+        load = load_start(&plan);
+        load_pass(load, LOAD_STEP);
+        server_signal(server_pid(server), SIGKILL);
+        server_all_gone(server);
+        result = load_finish(load);
+        assert_int_equal(result.wrong, 0);
+        /* Its workers leave at once: each thread between an answer and its line, at the worst. */
+        assert_in_range(log_count_lines(server), result.answers - WORKERS * THREADS,
+                        result.answers + result.lost);
+        server_start(server, dispatches[i], listen, NULL);
+        http_expect(server_port(server), "/page.html", 200);
+        assert_int_equal(scratch_count("/dev/shm", segment), 1);
+        server_stop(server);
+        assert_int_equal(remove(server_log(server)), 0);
+    }
+}
+
+/* A new start does not wait for the dead one's workers longer than they need to leave. */
+static void a_start_right_after_a_kill_serves(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+    char listen[64];
+    pid_t killed;
+
+    server_put_text(server, "/page.html", page);
+    server_start(server, NULL);
+    http_open(&client, server_port(server));
+    ask_for_page(&client);
+    snprintf(listen, sizeof(listen), "server.listen=127.0.0.1:%u", server_port(server));
+    killed = server_pid(server);
+    server_signal(killed, SIGKILL);
+    assert_int_equal(waitpid(killed, NULL, 0), killed);
+    server_forget(server);
+    server_start(server, listen, NULL);
+    http_expect(server_port(server), "/page.html", 200);
+    http_close(&client);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        continue; /* the dead one's workers: a start waits until they are gone */
+    server_stop(server);
+}
+
+/* --- Starts that are refused --- */
+
+static void a_second_start_is_refused_and_leaves_the_first_alone(void **state)
+{
+    struct server *server = *state;
+    const char *const no_options[] = {NULL};
+    char segment[128], *said;
+
+    server_put_text(server, "/page.html", page);
+    server_start(server, NULL);
+    snprintf(segment, sizeof(segment), "webserverd.%s", server_name(server));
+    assert_int_equal(server_start_refused(server, &said, no_options), 1);
+    assert_non_null(strstr(said, server_name(server)));
+    assert_non_null(strstr(said, "already running"));
+    free(said);
+    http_expect(server_port(server), "/page.html", 200);
+    server_do(server, "ping");
+    assert_int_equal(scratch_count("/dev/shm", segment), 1);
+    server_stop(server);
+}
+
+static void a_start_on_a_taken_port_is_refused_and_leaves_nothing(void **state)
+{
+    struct server *server = *state;
+    char name[64], listen[64], segment[128], run_dir[SCRATCH_PATH_MAX], *said;
+    const char *const options[] = {name, listen, NULL};
+
+    server_put_text(server, "/page.html", page);
+    server_start(server, NULL);
+    snprintf(name, sizeof(name), "server.name=%s-other", server_name(server));
+    snprintf(listen, sizeof(listen), "server.listen=127.0.0.1:%u", server_port(server));
+    snprintf(segment, sizeof(segment), "webserverd.%s", server_name(server));
+    snprintf(run_dir, sizeof(run_dir), "%s/run", server_folder(server));
+    assert_int_equal(server_start_refused(server, &said, options), 1);
+    assert_non_null(strstr(said, strchr(listen, '=') + 1));
+    assert_non_null(strstr(said, strerror(EADDRINUSE)));
+    free(said);
+    assert_int_equal(scratch_count("/dev/shm", segment), 1);
+    assert_int_equal(scratch_count(run_dir, ""), 2); /* the first one's socket and pid file */
+    http_expect(server_port(server), "/page.html", 200);
+    server_stop(server);
+}
+
+/* --- Stops --- */
+
+static void a_stop_under_load_loses_no_answer(void **state)
+{
+    struct server *server = *state;
+
+    server_put_text(server, "/page.html", page);
+    for (size_t i = 0; i < 2 * ARRAY_LENGTH(dispatches); i++) {
+        struct load_plan plan;
+        struct load *load;
+        struct load_result result;
+
+        server_start(server, dispatches[i / 2], NULL);
+        plan = plan_for(server);
+        plan.until_failure = true;
+        plan.each_connects = i % 2 == 0;
+        load = load_start(&plan);
+        load_pass(load, LOAD_STEP);
+        server_stop(server);
+        result = load_finish(load);
+        assert_int_equal(result.wrong, 0);
+        assert_int_equal(log_count_lines(server), result.answers);
+        assert_int_equal(remove(server_log(server)), 0);
+    }
+}
+
+static void each_of_the_stop_signals_stops(void **state)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGQUIT};
+    struct server *server = *state;
+
+    server_put_text(server, "/page.html", page);
+    for (size_t i = 0; i < ARRAY_LENGTH(signals); i++) {
+        struct http_client idle;
+
+        server_start(server, NULL);
+        http_open(&idle, server_port(server));
+        ask_for_page(&idle);
+        server_signal(server_pid(server), signals[i]);
+        server_stopped(server);
+        http_expect_closed(&idle);
+        http_close(&idle);
+    }
+}
+
+static char *put_large(const struct server *server)
+{
+    char *bytes = malloc(LARGE);
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < LARGE; i++)
+        bytes[i] = (char)(i * 17 + i / 509);
+    server_put(server, "/large.bin", bytes, LARGE);
+    return bytes;
+}
+
+/* Asks for the large file, and takes nothing of it yet. */
+static void begin_download(const struct server *server, struct http_client *client)
+{
+    http_open(client, server_port(server));
+    http_say(client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    server_expect_metric(server, "connections_busy", 1);
+}
+
+static void begin_stop(const struct server *server)
+{
+    struct segment_reader reader;
+
+    server_attach(server, &reader);
+    server_signal(server_pid(server), SIGTERM);
+    WAIT_UNTIL(atomic_load(&segment_master(&reader.map)->stopping) == 1);
+    segment_detach(&reader);
+}
+
+static void a_download_under_way_is_finished_before_the_stop(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+    struct http_answer answer;
+    char *bytes = put_large(server);
+
+    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
+        server_start(server, dispatches[i], NULL);
+        begin_download(server, &client);
+        begin_stop(server);
+        http_take(&client, HTTP_WITH_BODY, &answer);
+        assert_int_equal(answer.body_length, LARGE);
+        assert_memory_equal(answer.body, bytes, LARGE);
+        http_answer_free(&answer);
+        http_expect_closed(&client);
+        http_close(&client);
+        server_stopped(server);
+    }
+    free(bytes);
+}
+
+static void a_second_signal_stops_at_once(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+
+    free(put_large(server));
+    server_start(server, "workers.drain_timeout=1h", "connections.send_timeout=1h", NULL);
+    begin_download(server, &client);
+    begin_stop(server);
+    assert_int_equal(waitpid(server_pid(server), NULL, WNOHANG), 0);
+    server_signal(server_pid(server), SIGTERM);
+    server_stopped(server);
+    http_close(&client);
+}
+
+static void a_stop_ends_at_the_drain_timeout(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+
+    free(put_large(server));
+    server_start(server, "workers.drain_timeout=500ms", NULL);
+    begin_download(server, &client);
+    server_stop(server);
+    http_close(&client);
+}
+
+static void the_error_log_tells_the_stop_once(void **state)
+{
+    struct server *server = *state;
+    const char *first;
+    char *said;
+
+    for (int i = 0; i < 5; i++) {
+        server_start(server, "workers.processes=4", NULL);
+        server_stop(server);
+        said = server_output(server);
+        first = strstr(said, ": stopped\n");
+        assert_non_null(first);
+        assert_null(strstr(first + 1, ": stopped\n"));
+        free(said);
+        server_clear_output(server);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_worker_that_is_killed_takes_only_its_own_connections_along),
+        TEST(workers_that_are_killed_under_load_are_replaced),
+        TEST(a_master_that_is_killed_leaves_nothing_that_stops_the_next),
+        TEST(a_start_right_after_a_kill_serves),
+        TEST(a_second_start_is_refused_and_leaves_the_first_alone),
+        TEST(a_start_on_a_taken_port_is_refused_and_leaves_nothing),
+        TEST(a_stop_under_load_loses_no_answer),
+        TEST(each_of_the_stop_signals_stops),
+        TEST(a_download_under_way_is_finished_before_the_stop),
+        TEST(a_second_signal_stops_at_once),
+        TEST(a_stop_ends_at_the_drain_timeout),
+        TEST(the_error_log_tells_the_stop_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
