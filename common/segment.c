@@ -10,7 +10,7 @@ static_assert(sizeof(struct segment_metric) == 184, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_state) == 80, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_slot) == 16, "raise SEGMENT_MAJOR");
 static_assert(offsetof(struct segment_master, metrics) == 64, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_logger, metrics) == 64, "raise SEGMENT_MAJOR");
+static_assert(offsetof(struct segment_logger, metrics) == 128, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_activity) == 120, "raise SEGMENT_MAJOR");
 static_assert(offsetof(struct segment_worker, metrics) == 128, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_cache_entry) == 256, "raise SEGMENT_MAJOR");

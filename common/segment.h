@@ -164,8 +164,9 @@ struct segment_logger {
     _Atomic uint64_t batch_device, batch_inode;
     _Atomic uint64_t batch_size_before; /* of the file, bytes */
     _Atomic uint64_t batch_bytes;
-    _Atomic uint64_t events_next; /* the event that the error log gets next */
-    _Atomic uint32_t asleep;      /* 1: ring the doorbell when a ring is half full */
+    _Atomic uint64_t lines_after, bytes_after; /* what log_lines and log_bytes will be then */
+    _Atomic uint64_t events_next;              /* the event that the error log gets next */
+    _Atomic uint32_t asleep;                   /* 1: ring the doorbell when a ring is half full */
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
 

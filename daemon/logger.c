@@ -64,8 +64,19 @@ static uint64_t cursor_of(const struct log_ring *ring)
     return atomic_load_explicit(&ring->cursor, memory_order_relaxed);
 }
 
-/* Every ring's cursor moves to where the batch ended (WRITTEN), or the batch is forgotten. */
-static void close_batch(struct logger *logger, bool written)
+/* Counts the batch that was noted. Doing it twice is the same as once. */
+static void count_batch(struct logger *logger)
+{
+    struct segment_logger *block = logger->block;
+
+    metric_set(block->metrics, METRIC_log_lines,
+               atomic_load_explicit(&block->lines_after, memory_order_relaxed));
+    metric_set(block->metrics, METRIC_log_bytes,
+               atomic_load_explicit(&block->bytes_after, memory_order_relaxed));
+}
+
+/* Every ring's cursor moves to where the batch ended, or the batch is FORGOTTEN. */
+static void move_cursors(struct logger *logger, bool forgotten)
 {
     for (uint32_t i = 0; i < ring_count(logger); i++) {
         struct log_ring *ring = ring_at(logger, i);
@@ -74,24 +85,38 @@ static void close_batch(struct logger *logger, bool written)
         if (ring == NULL)
             continue;
         after = atomic_load_explicit(&ring->cursor_after, memory_order_relaxed);
-        if (written)
-            atomic_store_explicit(&ring->cursor, after, memory_order_release);
-        else
+        if (forgotten)
             set_after(ring, cursor_of(ring));
+        else
+            atomic_store_explicit(&ring->cursor, after, memory_order_release);
     }
+}
+
+static void close_batch(struct logger *logger, bool written)
+{
+    if (written)
+        count_batch(logger);
+    move_cursors(logger, !written);
     atomic_store_explicit(&logger->block->batch_open, 0, memory_order_release);
 }
 
 /* Writing a batch */
 
+static void store(_Atomic uint64_t *word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
 static void note_batch(struct logger *logger, const struct stat *file)
 {
     struct segment_logger *block = logger->block;
 
-    atomic_store_explicit(&block->batch_device, file->st_dev, memory_order_relaxed);
-    atomic_store_explicit(&block->batch_inode, file->st_ino, memory_order_relaxed);
-    atomic_store_explicit(&block->batch_size_before, (uint64_t)file->st_size, memory_order_relaxed);
-    atomic_store_explicit(&block->batch_bytes, logger->used, memory_order_relaxed);
+    store(&block->batch_device, file->st_dev);
+    store(&block->batch_inode, file->st_ino);
+    store(&block->batch_size_before, (uint64_t)file->st_size);
+    store(&block->batch_bytes, logger->used);
+    store(&block->lines_after, metric_get(block->metrics, METRIC_log_lines) + logger->lines);
+    store(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + logger->used);
     atomic_store_explicit(&block->batch_open, 1, memory_order_release);
 }
 
@@ -128,12 +153,13 @@ static bool write_batch(struct logger *logger)
 {
     struct stat before = {0};
 
-    if (logger->used == 0) {
-        close_batch(logger, true);
+    if (logger->used == 0) { /* nothing, or records that are no lines */
+        move_cursors(logger, false);
         return true;
     }
-    if (fstat(logger->access, &before) == 0)
-        note_batch(logger, &before);
+    if (fstat(logger->access, &before) != 0)
+        before.st_size = 0;
+    note_batch(logger, &before);
     if (!write_all(logger->access, logger->batch, logger->used)) {
         write_failed(logger, &before);
         close_batch(logger, false);
@@ -141,8 +167,6 @@ static bool write_batch(struct logger *logger)
         return false;
     }
     close_batch(logger, true);
-    metric_add(logger->block->metrics, METRIC_log_lines, logger->lines);
-    metric_add(logger->block->metrics, METRIC_log_bytes, logger->used);
     if (logger->failing)
         event_log(LEVEL_INFO, "the access log is written again");
     logger->failing = false;
