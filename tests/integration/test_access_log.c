@@ -180,6 +180,7 @@ static void a_logger_that_is_killed_loses_no_line_and_writes_none_twice(void **s
     result = load_finish(load);
     load_check(&result);
     log_check_load(server, plan.target, plan.body_length, result.answers);
+    server_expect_metric(server, "log_lines", result.answers);
     server_stop(server);
 }
 
