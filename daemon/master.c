@@ -36,18 +36,29 @@ static struct watch *watch_of(struct master *master)
 
 /* What changes are told to */
 
+static const char *plural(uint32_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* To whoever started it by hand: where it listens, and what to do next. */
 static void announce(struct master *master)
 {
-    const char *name = master->config->server_name;
-    bool usual = strcmp(name, INSTANCE_DEFAULT_NAME) == 0;
+    const struct config *config = master->config;
+    bool usual = strcmp(config->server_name, INSTANCE_DEFAULT_NAME) == 0;
+    char *root = realpath(config->server_root, NULL);
+    char which[INSTANCE_NAME_MAX + 8];
 
     master->announced = true;
-    printf("webserverd %s serves %s on %s with %u workers of %u threads\n"
-           "  watch it: wsconsole%s%s    stop it: Ctrl-C, or wsctl%s%s stop\n",
-           WEBSERVERD_VERSION, master->config->server_root, master->segment.directory->listening,
-           master->workers_wanted, master->threads_wanted, usual ? "" : " -n ", usual ? "" : name,
-           usual ? "" : " -n ", usual ? "" : name);
+    snprintf(which, sizeof(which), "%s%s", usual ? "" : " -n ", usual ? "" : config->server_name);
+    printf("webserverd %s serves %s on %s: %u worker%s, %u serving thread%s in each\n"
+           "  watch it: wsconsole%s    stop it: Ctrl-C, or wsctl%s stop\n",
+           WEBSERVERD_VERSION, root != NULL ? root : config->server_root,
+           master->segment.directory->listening, master->workers_wanted,
+           plural(master->workers_wanted), master->threads_wanted, plural(master->threads_wanted),
+           which, which);
     fflush(stdout);
+    free(root);
 }
 
 static void on_change(struct master *master)
