@@ -32,6 +32,7 @@ struct cache {
     uint32_t reader_count;
 
     _Atomic uint64_t stale_bytes; /* of entries out of the table that something refers to */
+    _Atomic uint64_t taken_out;   /* entries so far */
 };
 
 /* Live entries leave this much of the budget to stale ones on their way out. */
@@ -188,6 +189,7 @@ static void take_out(struct cache *cache, struct cache_entry *entry, struct cach
     policy_remove(&cache->list, &entry->policy);
     cache->live_bytes -= entry->bytes;
     atomic_fetch_add_explicit(&cache->stale_bytes, entry->bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&cache->taken_out, 1, memory_order_relaxed);
     atomic_store_explicit(&entry->stale, true, memory_order_release);
     segment_cache_state(published(cache, entry), CACHE_SLOT_STALE);
     if (!was_last(entry))
@@ -301,9 +303,18 @@ bool cache_claim_check(struct cache_entry *entry, uint64_t now_ns, uint64_t max_
                                                    memory_order_relaxed, memory_order_relaxed);
 }
 
-bool cache_wants_sweep(const struct cache *cache)
+bool cache_wants_sweep(const struct cache *cache, uint64_t *seen)
 {
-    return atomic_load_explicit(&cache->stale_bytes, memory_order_relaxed) > stale_share(cache);
+    uint64_t taken_out;
+
+    if (LIKELY(atomic_load_explicit(&cache->stale_bytes, memory_order_relaxed) <=
+               stale_share(cache)))
+        return false;
+    taken_out = atomic_load_explicit(&cache->taken_out, memory_order_relaxed);
+    if (taken_out == *seen)
+        return false;
+    *seen = taken_out;
+    return true;
 }
 
 void cache_add_reader(struct cache *cache, uint32_t thread_slot)

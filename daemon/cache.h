@@ -84,8 +84,11 @@ void cache_release(struct cache *cache, struct cache_entry *entry);
  */
 bool cache_claim_check(struct cache_entry *entry, uint64_t now_ns, uint64_t max_age_ns);
 
-/* True when stale entries hold so much memory that front tables should look for them now. */
-bool cache_wants_sweep(const struct cache *cache);
+/*
+ * True when stale entries hold so much memory that front tables should look for them now, and some
+ * have become stale since *SEEN, the caller's own (0 at first), was last set here. Any thread.
+ */
+bool cache_wants_sweep(const struct cache *cache, uint64_t *seen);
 
 /* The evictor reads the hits of these thread slots. The worker's main thread. */
 void cache_add_reader(struct cache *cache, uint32_t thread_slot);

@@ -10,8 +10,10 @@
 #include "daemon/turn.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -181,7 +183,7 @@ static bool at_rest(const struct connection *connection)
 static bool may_travel(const struct connection *connection)
 {
     switch (connection->thread->mode) {
-    case THREAD_LEAVING:
+    case THREAD_MOVING:
         return !connection->job_out;
     case THREAD_DRAINING:
         return at_rest(connection) &&
@@ -289,13 +291,39 @@ void connections_unblock(struct serving_thread *thread)
     }
 }
 
+/* Closes; while a job is out, whose letter names the connection, as soon as that is back. */
+static void give_up(struct connection *connection)
+{
+    if (!connection->job_out) {
+        connection_close(connection);
+        return;
+    }
+    if (connection->pending != NULL)
+        sending_abandon(connection, connection->thread->site->cache, true);
+    keep_input(connection, NULL, 0);
+    connection->closing = true;
+    connection->linger_wanted = false;
+    wait_for(connection, 0, DEADLINE_NONE);
+}
+
+/* Bytes that the client's side has not acknowledged. */
+static int bytes_unsent(const struct connection *connection)
+{
+    int bytes = 0;
+
+    ioctl(connection->fd, SIOCOUTQ, &bytes);
+    return bytes;
+}
+
 /* An answer is half sent. */
 static void wait_for_sending(struct connection *connection, enum sending_result why)
 {
-    if (why == SENDING_JOB)
+    if (why == SENDING_JOB) {
         wait_for(connection, 0, DEADLINE_NONE);
-    else
-        wait_for(connection, EV_WRITE, DEADLINE_SEND);
+        return;
+    }
+    connection->unsent = bytes_unsent(connection);
+    wait_for(connection, EV_WRITE, DEADLINE_SEND);
 }
 
 /* Serving */
@@ -334,6 +362,16 @@ static enum progress serve_one(struct connection *connection, const char *data, 
     return PROGRESS_NEXT;
 }
 
+/* Empty lines between requests are no head that comes in (RFC 9112 section 2.2). */
+static size_t empty_lines(const char *data, size_t length)
+{
+    size_t used = 0;
+
+    while (length - used >= 2 && data[used] == '\r' && data[used + 1] == '\n')
+        used += 2;
+    return used;
+}
+
 /* All requests in DATA, in order; then what is left of it is kept. */
 static void serve(struct connection *connection, const char *data, size_t length)
 {
@@ -348,10 +386,12 @@ static void serve(struct connection *connection, const char *data, size_t length
         if (!output_has_room(output))
             sent = sending_flush(connection);
     }
+    if (progress == PROGRESS_INCOMPLETE)
+        used += empty_lines(data + used, length - used);
     if (sent == SENDING_DONE)
         sent = sending_flush(connection);
-    if (sent == SENDING_FAILED || (!keep_input(connection, data + used, length - used))) {
-        connection_close(connection);
+    if (sent == SENDING_FAILED || !keep_input(connection, data + used, length - used)) {
+        give_up(connection);
         return;
     }
     if (connection->closing && connection->input != NULL)
@@ -397,6 +437,8 @@ static void go_on_sending(struct connection *connection)
 
 void connection_resume(struct connection *connection)
 {
+    if (connection->thread->mode == THREAD_MOVING && obey_mode(connection))
+        return;
     if (connection->pending != NULL)
         go_on_sending(connection);
     else
@@ -547,17 +589,40 @@ static void refuse_slow_head(struct connection *connection)
         wait_for_sending(connection, sent);
 }
 
+/*
+ * The socket becomes writable only when much of its buffer is free: a slow client may have taken a
+ * part of it meanwhile. Then it has its time again.
+ */
+static bool takes_slowly(struct connection *connection)
+{
+    int before = connection->unsent;
+
+    connection->unsent = bytes_unsent(connection);
+    if (connection->unsent >= before)
+        return false;
+    place(connection, DEADLINE_SEND);
+    return true;
+}
+
 static void expire(struct connection *connection)
 {
     struct serving_thread *thread = connection->thread;
     enum deadline deadline = (enum deadline)connection->deadline;
 
+    if (deadline == DEADLINE_SEND && takes_slowly(connection))
+        return;
     if (deadline != DEADLINE_LINGER)
         metric_add(thread->metrics, METRIC_connections_timed_out, 1);
     if (deadline == DEADLINE_HEADER && account_may_begin(thread))
         refuse_slow_head(connection);
     else
         connection_close(connection);
+}
+
+/* place() renews these once a second at the most. */
+static uint64_t slack_ns(int deadline)
+{
+    return deadline == DEADLINE_KEEPALIVE || deadline == DEADLINE_SEND ? NS_PER_S : 0;
 }
 
 void connections_expire(struct serving_thread *thread)
@@ -567,7 +632,7 @@ void connections_expire(struct serving_thread *thread)
         struct connection *connection;
 
         while ((connection = TAILQ_FIRST(&thread->connections[i])) != NULL &&
-               connection->deadline_from_ns + patience <= thread->turn_ns)
+               connection->deadline_from_ns + patience + slack_ns(i) <= thread->turn_ns)
             expire(connection);
     }
 }

@@ -33,6 +33,7 @@ struct connection {
     uint64_t began_ns;       /* when the request under way was first looked at; 0: none waits */
     uint64_t deadline_from_ns;
     int fd;
+    int unsent;         /* bytes the client had not acknowledged when it was last looked at */
     uint32_t requests;  /* answered, or being so */
     uint8_t deadline;   /* enum deadline: the list it is in */
     uint8_t watching;   /* EV_READ, EV_WRITE or 0: what event is added for */

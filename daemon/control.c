@@ -33,8 +33,10 @@ struct control {
     struct master *master;
     char path[INSTANCE_PATH_MAX];
     int fd;
+    ino_t inode; /* of the socket's name: a successor may have taken it */
     struct event *readable;
-    struct event *look_again; /* some changes show only in shared memory: while one is awaited */
+    struct event *accept_again; /* accepting failed: in a second */
+    struct event *look_again;   /* some changes show only in shared memory: while one is awaited */
     LIST_HEAD(, control_peer) peers;
     unsigned peer_count;
 };
@@ -214,12 +216,25 @@ static void peer_open(struct control *control, int fd)
 
 static void on_connect(evutil_socket_t listener, short what, void *argument)
 {
+    static const struct timeval second = {.tv_sec = 1};
     struct control *control = argument;
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     (void)what;
-    if (fd >= 0)
+    if (fd >= 0) {
         peer_open(control, fd);
+    } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+        event_del(control->readable);
+        event_add(control->accept_again, &second);
+    }
+}
+
+static void on_accept_again(evutil_socket_t fd, short what, void *argument)
+{
+    struct control *control = argument;
+
+    (void)fd, (void)what;
+    event_add(control->readable, NULL);
 }
 
 /* Opening and closing */
@@ -247,6 +262,14 @@ static int bind_socket(const char *path, mode_t mode)
     return -1;
 }
 
+/* 0 when there is nothing of that name. */
+static ino_t inode_of(const char *path)
+{
+    struct stat status;
+
+    return lstat(path, &status) == 0 ? status.st_ino : 0;
+}
+
 struct control *control_open(struct master *master, char *why, size_t size)
 {
     const struct config *config = master->config;
@@ -261,10 +284,12 @@ struct control *control_open(struct master *master, char *why, size_t size)
     snprintf(control->path, sizeof(control->path), "%s", config->control_socket);
     control->fd = bind_socket(control->path, (mode_t)config->control_mode);
     control->look_again = event_new(master->base, -1, 0, on_look_again, control);
+    control->accept_again = event_new(master->base, -1, 0, on_accept_again, control);
+    control->inode = inode_of(control->path);
     if (control->fd >= 0)
         control->readable =
             event_new(master->base, control->fd, EV_READ | EV_PERSIST, on_connect, control);
-    if (control->readable == NULL || control->look_again == NULL ||
+    if (control->readable == NULL || control->look_again == NULL || control->accept_again == NULL ||
         event_add(control->readable, NULL) != 0) {
         snprintf(why, size, "cannot open the control socket %s: %s", control->path,
                  strerror(errno));
@@ -284,9 +309,11 @@ void control_close_all(struct control *control, bool remove)
         event_free(control->readable);
     if (control->look_again != NULL)
         event_free(control->look_again);
+    if (control->accept_again != NULL)
+        event_free(control->accept_again);
     if (control->fd >= 0)
         close(control->fd);
-    if (remove)
+    if (remove && inode_of(control->path) == control->inode)
         unlink(control->path);
     free(control);
 }

@@ -46,6 +46,8 @@ static void put_prefix(const struct exchange *exchange, int status)
     enum persistence persistence = PERSIST_CLOSE;
 
     exchange->connection->closing = !connection_goes_on(exchange);
+    if (exchange->connection->closing && exchange->request->keep_alive)
+        exchange->connection->linger_wanted = true; /* it may send on, not knowing */
     if (!exchange->connection->closing)
         persistence = exchange->request->minor_version == 0 ? PERSIST_KEEP_ALIVE : PERSIST_DEFAULT;
     output->used += response_prefix(&exchange->thread->prefixes, status, persistence,
@@ -287,6 +289,17 @@ static int find_resource(struct exchange *exchange, const char *path, size_t len
     return load_now(exchange, path, length, found);
 }
 
+/* The file is gone: what the cache still has of it must not be served again. */
+static void forget_path(struct cache *cache, const char *path, size_t length)
+{
+    struct cache_entry *entry = cache_find(cache, path, length);
+
+    if (entry == NULL)
+        return;
+    cache_invalidate(cache, entry);
+    cache_release(cache, entry);
+}
+
 struct connection *exchange_loaded(struct load_job *job)
 {
     struct connection *connection = job->connection;
@@ -298,6 +311,8 @@ struct connection *exchange_loaded(struct load_job *job)
     connection->loaded = job;
     if (job->resource != NULL && thread->site->cache != NULL)
         cache_insert(thread->site->cache, &job->resource->entry);
+    else if (thread->site->cache != NULL)
+        forget_path(thread->site->cache, job->path, job->length);
     return connection;
 }
 

@@ -100,9 +100,20 @@ static int make_room(struct listeners *listeners, uint32_t lanes)
     return 0;
 }
 
+/* Lanes that nobody accepts from would keep their share of the clients waiting. */
+static void shrink(struct listeners *listeners, uint32_t lanes)
+{
+    int error = errno;
+
+    while (listeners->lanes > lanes)
+        close(listeners->lane[--listeners->lanes]);
+    errno = error;
+}
+
 int listeners_grow(struct listeners *listeners, uint32_t count)
 {
     uint32_t wanted = count * (uint32_t)listeners->address_count;
+    uint32_t before = listeners->lanes;
 
     if (make_room(listeners, wanted) != 0)
         return -1;
@@ -111,8 +122,10 @@ int listeners_grow(struct listeners *listeners, uint32_t count)
             &listeners->address[listeners->lanes % listeners->address_count];
         int fd = open_lane(address, listeners->backlog);
 
-        if (fd < 0)
+        if (fd < 0) {
+            shrink(listeners, before);
             return -1;
+        }
         listeners->lane[listeners->lanes++] = fd;
     }
     return 0;

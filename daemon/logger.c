@@ -25,7 +25,9 @@ enum {
 struct logger {
     struct segment *segment;
     struct segment_logger *block;
-    int access, error; /* descriptors; access -1: off */
+    const char *access_path; /* NULL: off */
+    int access, error;       /* descriptors; access -1: off, or it can't be opened */
+    uint64_t retry_ns;       /* when to try to open it again, monotonic clock */
     int doorbell, command_fd;
     bool failing; /* the last write failed: said once */
     size_t used, lines;
@@ -204,7 +206,7 @@ static bool drain_ring(struct logger *logger, struct log_ring *ring)
     return result == LOG_RING_EMPTY;
 }
 
-/* One pass over all rings. Returns true when there was something to write. */
+/* One pass over all rings. Returns true when something was written. */
 static bool drain_rings(struct logger *logger)
 {
     bool some = false, all = false;
@@ -220,10 +222,8 @@ static bool drain_rings(struct logger *logger)
                 set_after(ring, cursor_of(ring));
         }
         some = some || logger->lines > 0;
-        if (logger->access < 0)
-            logger->used = logger->lines = 0;
         if (!write_batch(logger))
-            break;
+            return false;
     }
     return some;
 }
@@ -300,44 +300,64 @@ static enum wish wait_for_work(struct logger *logger, int timeout_ms)
     return wish;
 }
 
+/* The access log, opened now or once a second; false while it can't be: its lines wait in memory. */
+static bool access_is_open(struct logger *logger)
+{
+    uint64_t now = clock_monotonic_ns();
+
+    if (logger->access >= 0 || now < logger->retry_ns)
+        return logger->access >= 0;
+    logger->access = logger_open(logger->access_path, STDOUT_FILENO);
+    if (logger->access >= 0) {
+        logger->failing = false;
+        recover(logger);
+        return true;
+    }
+    if (!logger->failing)
+        event_log(LEVEL_ERROR, "cannot open the access log %s: %s; its lines wait in memory",
+                  logger->access_path, strerror(errno));
+    logger->failing = true;
+    logger->retry_ns = now + NS_PER_S;
+    return false;
+}
+
+/* All that can be written now. Returns true when there was something. */
+static bool drain(struct logger *logger)
+{
+    bool some = logger->access_path != NULL && access_is_open(logger) && drain_rings(logger);
+
+    drain_events(logger);
+    return some;
+}
+
 static void serve(struct logger *logger)
 {
     int pause_ms = BUSY_MS, quiet = 0;
     enum wish wish = GO_ON;
 
     while (wish == GO_ON) {
-        bool some = drain_rings(logger);
+        bool some = drain(logger);
 
-        drain_events(logger);
         pause_ms = some ? BUSY_MS : pause_ms * 2 < IDLE_MS ? pause_ms * 2 : IDLE_MS;
         wish = wait_for_work(logger, pause_ms);
     }
     /* Orphaned, the workers may still have their last lines on the way. */
     while (wish == ORPHANED && quiet < QUIET_PASSES) {
-        quiet = drain_rings(logger) ? 0 : quiet + 1;
-        drain_events(logger);
+        quiet = drain(logger) ? 0 : quiet + 1;
         usleep(BUSY_MS * 1000);
     }
-    drain_rings(logger);
-    drain_events(logger);
+    drain(logger);
 }
 
-static int open_logs(struct logger *logger, const struct config *config)
+/* There is always somewhere to write events to. */
+static void open_error_log(struct logger *logger, const char *path)
 {
-    logger->access = -1;
-    logger->error = logger_open(config->log_error, STDERR_FILENO);
-    if (logger->error < 0) {
-        event_log(LEVEL_ERROR, "cannot open the error log %s: %s", config->log_error,
-                  strerror(errno));
-        return -1;
-    }
-    if (strcmp(config->log_access, "off") == 0)
-        return 0;
-    logger->access = logger_open(config->log_access, STDOUT_FILENO);
-    if (logger->access < 0)
-        event_log(LEVEL_ERROR, "cannot open the access log %s: %s", config->log_access,
-                  strerror(errno));
-    return logger->access < 0 ? -1 : 0;
+    logger->error = logger_open(path, STDERR_FILENO);
+    if (logger->error >= 0)
+        return;
+    event_log(LEVEL_ERROR, "cannot open the error log %s: %s; using standard error", path,
+              strerror(errno));
+    logger->error = STDERR_FILENO;
 }
 
 static void ignore_signals(void)
@@ -352,7 +372,6 @@ static void ignore_signals(void)
 int logger_run(const struct logger_setup *setup)
 {
     struct logger *logger = calloc(1, sizeof(*logger));
-    int status = EXIT_FAILURE;
 
     events_set_role(ROLE_LOGGER);
     ignore_signals();
@@ -362,14 +381,13 @@ int logger_run(const struct logger_setup *setup)
     logger->block = segment_logger(setup->segment);
     logger->doorbell = setup->doorbell;
     logger->command_fd = setup->command_fd;
-    if (open_logs(logger, setup->config) == 0) {
-        if (logger->access >= 0)
-            recover(logger);
-        serve(logger);
+    logger->access = -1;
+    if (strcmp(setup->config->log_access, "off") != 0)
+        logger->access_path = setup->config->log_access;
+    open_error_log(logger, setup->config->log_error);
+    serve(logger);
+    if (logger->access >= 0)
         close(logger->access);
-        close(logger->error);
-        status = EXIT_SUCCESS;
-    }
     free(logger);
-    return status;
+    return EXIT_SUCCESS;
 }

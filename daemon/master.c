@@ -7,6 +7,7 @@
 #include "daemon/dispatch.h"
 #include "daemon/events.h"
 #include "daemon/history.h"
+#include "daemon/logger.h"
 #include "daemon/stopping.h"
 #include "daemon/supervisor.h"
 
@@ -182,6 +183,20 @@ static void store_config(struct master *master)
 }
 
 /* What is seen from outside: lock, lanes, segment, control socket. */
+static int check_log(const char *what, const char *path)
+{
+    char why[WHY];
+    int fd = strcmp(path, "off") == 0 ? -1 : logger_open(path, STDERR_FILENO);
+
+    if (fd < 0 && strcmp(path, "off") != 0) {
+        snprintf(why, sizeof(why), "cannot open the %s log %s: %s", what, path, strerror(errno));
+        return fail(why);
+    }
+    if (fd >= 0)
+        close(fd);
+    return 0;
+}
+
 static int take_place(struct master *master)
 {
     const struct config *config = master->config;
@@ -190,6 +205,8 @@ static int take_place(struct master *master)
                          : master->workers_wanted * master->threads_wanted;
     char why[WHY];
 
+    if (check_log("access", config->log_access) != 0 || check_log("error", config->log_error) != 0)
+        return -1;
     if (runtime_take(&master->runtime, config, why, sizeof(why)) != 0)
         return fail(why);
     master->listeners = listeners_open(config, lanes, why, sizeof(why));

@@ -2,6 +2,8 @@
  * What master and worker say to each other over their two channels (daemon/channel.h). Both are the
  * same binary, forked: the structs need no version.
  *
+ * Messages of one channel keep their order; the two channels have none between them.
+ *
  * On the command channel the master tells what is wanted and the worker reports what is in force.
  * On the connection channel a message is one connection with its descriptor, either way: the master
  * dispatches, a leaving worker gives back.
@@ -24,6 +26,7 @@ enum message_kind {
     MESSAGE_STOP,  /* finish the requests under way, then exit */
     /* worker to master */
     MESSAGE_THREADS_ARE, /* struct message_threads_are: as many threads serve now */
+    MESSAGE_LANE_LOST,   /* struct message_lane: no descriptor was left for it */
     /* either way, on the connection channel */
     MESSAGE_CONNECTION, /* struct message_connection, its unread bytes, and the socket */
 };

@@ -68,6 +68,11 @@ static int start_one(struct offload *offload)
     return EAGAIN;
 }
 
+static bool too_many(const struct offload *offload)
+{
+    return !offload->stopping && offload_actual(offload) > offload->most;
+}
+
 /* True when this thread should end: too many, or stopping with nothing left. Under the lock. */
 static bool should_leave(const struct offload *offload, bool idle)
 {
@@ -132,8 +137,10 @@ static void serve(struct offload *offload, struct segment_activity *activity)
         segment_activity_work(activity, THREAD_STATE_QUEUE, clock_monotonic_ns(), "", 0);
         woken = wait_for_work(offload);
         pthread_mutex_lock(&offload->lock);
-        job = woken ? take_job(offload, clock_monotonic_ns()) : NULL;
+        job = woken && !too_many(offload) ? take_job(offload, clock_monotonic_ns()) : NULL;
         leave = job == NULL && should_leave(offload, !woken);
+        if (woken && leave)
+            sem_post(&offload->jobs); /* the wake-up may have been a job's */
         if (leave)
             set_actual(offload, offload_actual(offload) - 1);
         pthread_mutex_unlock(&offload->lock);

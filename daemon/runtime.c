@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/control_client.h"
+#include "common/segment_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -119,14 +120,53 @@ static int wait_for_lock(struct runtime *runtime, const struct config *config, c
     return result == LOCKED ? 0 : -1;
 }
 
-/* With the lock in hand, whoever made these is gone. */
-static void remove_remains(const struct config *config)
-{
-    char segment[INSTANCE_PATH_MAX];
+/*
+ * The lock is that of the run directory, but segment and socket have names of their own: another
+ * server may be using them. Those of a dead one are removed.
+ */
 
-    unlink(config->control_socket);
-    if (instance_segment_name(config->server_name, segment, sizeof(segment)) == 0)
-        shm_unlink(segment);
+static int remove_segment(const struct config *config, char *why, size_t size)
+{
+    char name[INSTANCE_PATH_MAX], ignored[256];
+    struct segment_reader reader;
+    enum segment_health health = SEGMENT_DEAD;
+    int pid = 0;
+
+    if (segment_attach(&reader, config->server_name, ignored, sizeof(ignored)) ==
+        SEGMENT_ATTACHED) {
+        health = segment_health(&reader, clock_monotonic_ns());
+        pid = reader.map.directory->master_pid;
+        segment_detach(&reader);
+    }
+    if (health == SEGMENT_ALIVE || health == SEGMENT_SILENT) {
+        snprintf(why, size,
+                 "'%s' is already running with pid %d and another run_dir; give this one another "
+                 "name: -o server.name=NAME",
+                 config->server_name, pid);
+        return -1;
+    }
+    if (instance_segment_name(config->server_name, name, sizeof(name)) == 0)
+        shm_unlink(name);
+    return 0;
+}
+
+static int remove_socket(const char *path, char *why, size_t size)
+{
+    struct stat status;
+
+    if (lstat(path, &status) != 0)
+        return 0;
+    if (!S_ISSOCK(status.st_mode)) {
+        snprintf(why, size, "%s is in the way of the control socket: it is not a socket", path);
+        return -1;
+    }
+    if (master_answers(path)) {
+        snprintf(why, size, "another server uses the control socket %s (set [control] socket)",
+                 path);
+        return -1;
+    }
+    unlink(path);
+    return 0;
 }
 
 int runtime_take(struct runtime *runtime, const struct config *config, char *why, size_t size)
@@ -142,8 +182,11 @@ int runtime_take(struct runtime *runtime, const struct config *config, char *why
     if (make_run_dir(config->server_run_dir, why, size) != 0 ||
         wait_for_lock(runtime, config, why, size) != 0)
         return -1;
-    remove_remains(config);
-    return 0;
+    if (remove_segment(config, why, size) == 0 &&
+        remove_socket(config->control_socket, why, size) == 0)
+        return 0;
+    runtime_release(runtime);
+    return -1;
 }
 
 void runtime_write_pid(const struct runtime *runtime)

@@ -43,20 +43,18 @@ static void on_deadline(evutil_socket_t fd, short what, void *argument)
 
 void stopping_go_on(struct stopping *stopping)
 {
-    struct master *master = stopping->master;
+    struct supervisor *supervisor = stopping->master->supervisor;
 
-    if (!stopping->under_way || supervisor_alive(master->supervisor) > 0)
+    if (!stopping->under_way || supervisor_alive(supervisor) > 0)
         return;
-    if (supervisor_logger(master->supervisor) == 0) {
-        event_base_loopbreak(master->base);
-        return;
+    if (!stopping->logger_told) {
+        stopping->logger_told = true;
+        event_log(LEVEL_INFO, "stopped");
+        supervisor_stop_logger(supervisor);
+        arm(stopping->deadline, LOGGER_GRACE_MS);
     }
-    if (stopping->logger_told)
-        return;
-    stopping->logger_told = true;
-    event_log(LEVEL_INFO, "stopped");
-    supervisor_stop_logger(master->supervisor);
-    arm(stopping->deadline, LOGGER_GRACE_MS);
+    if (supervisor_logger(supervisor) == 0)
+        event_base_loopbreak(stopping->master->base);
 }
 
 void stopping_begin(struct stopping *stopping)
@@ -72,6 +70,8 @@ void stopping_begin(struct stopping *stopping)
     atomic_store(&segment_master(&master->segment)->stopping, 1);
     event_log(LEVEL_INFO, "stopping: finishing the requests under way");
     dispatch_stop_accepting(master->dispatch);
+    listeners_close(master->listeners); /* or new clients would wait for nobody */
+    master->listeners = NULL;
     supervisor_stop_workers(master->supervisor);
     arm(stopping->deadline, master->config->workers_drain_timeout + KILL_GRACE_MS);
     stopping_go_on(stopping);

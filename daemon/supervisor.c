@@ -203,6 +203,13 @@ static int open_channels(struct supervisor *supervisor, struct worker_process *w
     return worker->commands != NULL && worker->connections != NULL ? 0 : -1;
 }
 
+static void close_channels(struct worker_process *worker)
+{
+    channel_close(worker->commands);
+    channel_close(worker->connections);
+    worker->commands = worker->connections = NULL;
+}
+
 static pid_t fork_worker(struct supervisor *supervisor, struct worker_process *worker,
                          const int commands[2], const int connections[2])
 {
@@ -250,7 +257,11 @@ static int spawn(struct supervisor *supervisor, struct worker_process *worker)
     }
     close(commands[1]);
     close(connections[1]);
-    return open_channels(supervisor, worker, commands, connections);
+    if (open_channels(supervisor, worker, commands, connections) == 0)
+        return 0;
+    kill(worker->pid, SIGKILL);
+    close_channels(worker);
+    return -1;
 }
 
 /* The grid: what happens to a worker in each state at each event. */
@@ -322,9 +333,7 @@ static void stop(struct supervisor *supervisor, struct worker_process *worker)
 static void gone(struct supervisor *supervisor, struct worker_process *worker)
 {
     channel_read_all(worker->connections);
-    channel_close(worker->commands);
-    channel_close(worker->connections);
-    worker->commands = worker->connections = NULL;
+    close_channels(worker);
     slots_clear(&supervisor->master->segment, worker->slot);
     forget_lanes(supervisor, worker->slot);
     worker->pid = 0;
@@ -363,6 +372,17 @@ static void happen(struct supervisor *supervisor, struct worker_process *worker,
 
 /* What workers say */
 
+/* It had no descriptor left for a lane: somebody else, or it a little later, takes it. */
+static void lane_lost(struct supervisor *supervisor, const struct worker_process *worker,
+                      const struct message_lane *message)
+{
+    static const struct timeval second = {.tv_sec = 1};
+
+    if (message->id < supervisor->lane_room && supervisor->lane_owner[message->id] == worker->slot)
+        supervisor->lane_owner[message->id] = SEGMENT_NO_WORKER;
+    event_add(supervisor->retry, &second);
+}
+
 static void on_message(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct worker_process *worker = owner;
@@ -371,6 +391,10 @@ static void on_message(void *owner, int kind, const void *data, size_t length, i
 
     if (kind == MESSAGE_CONNECTION) {
         supervisor->owner.returned(supervisor->master, data, length, fd);
+        return;
+    }
+    if (kind == MESSAGE_LANE_LOST) {
+        lane_lost(supervisor, worker, data);
         return;
     }
     assert(kind == MESSAGE_THREADS_ARE);
@@ -406,6 +430,8 @@ static void start_logger(struct supervisor *supervisor)
 
 void supervisor_stop_logger(struct supervisor *supervisor)
 {
+    supervisor->logger.backoff = (struct backoff){0}; /* one more try: lines may wait */
+    start_logger(supervisor);
     logger_process_stop(&supervisor->logger);
 }
 
@@ -425,7 +451,7 @@ static void describe_end(char *text, size_t size, int status)
         snprintf(text, size, "ended with status %d", WEXITSTATUS(status));
 }
 
-static void reap_worker(struct supervisor *supervisor, pid_t pid, const char *how)
+static void reap_worker(struct supervisor *supervisor, pid_t pid, int status, const char *how)
 {
     for (uint32_t i = 0; i < supervisor->slots; i++) {
         struct worker_process *worker = &supervisor->worker[i];
@@ -435,6 +461,9 @@ static void reap_worker(struct supervisor *supervisor, pid_t pid, const char *ho
         if (worker->state != WORKER_LEAVING)
             event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s: starting another", worker->slot,
                       pid, how);
+        else if (status != 0)
+            event_log(LEVEL_WARN, "worker slot %u (pid %d) %s while leaving", worker->slot, pid,
+                      how);
         else
             event_log(LEVEL_INFO, "worker slot %u has left (pid %d)", worker->slot, pid);
         happen(supervisor, worker, EVENT_EXIT);
@@ -454,7 +483,7 @@ void supervisor_reap(struct supervisor *supervisor)
         if (pid == supervisor->logger.pid)
             logger_process_ended(&supervisor->logger, &supervisor->master->segment, how);
         else
-            reap_worker(supervisor, pid, how);
+            reap_worker(supervisor, pid, status, how);
     }
     supervisor_reconcile(supervisor);
     supervisor->owner.changed(supervisor->master);
@@ -530,7 +559,8 @@ void supervisor_reconcile(struct supervisor *supervisor)
         while (active(supervisor) > supervisor->master->workers_wanted)
             happen(supervisor, highest_active(supervisor), EVENT_LEAVE);
         for (uint32_t i = 0; i < supervisor->slots; i++)
-            if (supervisor->worker[i].state == WORKER_SERVING)
+            if (supervisor->worker[i].state == WORKER_STARTING ||
+                supervisor->worker[i].state == WORKER_SERVING)
                 tell_threads(supervisor, &supervisor->worker[i]);
         deal_lanes(supervisor);
     }
@@ -566,6 +596,15 @@ void supervisor_kill_all(struct supervisor *supervisor)
 
 /* Before a change is promised */
 
+static int reserve_workers(struct segment *segment, uint32_t count)
+{
+    int failed = 0;
+
+    for (uint32_t i = 0; i < count && failed == 0; i++)
+        failed = segment_reserve_worker(segment, i);
+    return failed;
+}
+
 int supervisor_prepare(struct supervisor *supervisor, uint32_t count, uint32_t threads, char *why,
                        size_t size)
 {
@@ -584,7 +623,9 @@ int supervisor_prepare(struct supervisor *supervisor, uint32_t count, uint32_t t
                  threads, room);
         return -1;
     }
-    failed = slots_reserve(&master->segment, count * threads);
+    failed = reserve_workers(&master->segment, count);
+    if (failed == 0)
+        failed = slots_reserve(&master->segment, count * threads);
     if (failed != 0) {
         snprintf(
             why, size,

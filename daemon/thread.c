@@ -135,7 +135,7 @@ static bool is_finished(const struct serving_thread *thread)
 
 static void end_turn(struct serving_thread *thread)
 {
-    if (thread->front != NULL && cache_wants_sweep(thread->site->cache))
+    if (thread->front != NULL && cache_wants_sweep(thread->site->cache, &thread->swept))
         cache_front_sweep(thread->front);
     if (thread->mode == THREAD_SERVING)
         segment_activity_state(thread->activity,

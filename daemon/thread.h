@@ -73,7 +73,7 @@ struct lane_letter {
 
 enum thread_mode {
     THREAD_SERVING,
-    THREAD_LEAVING,  /* gives every connection to the main thread, for its siblings */
+    THREAD_MOVING,   /* gives every connection to the main thread, for its siblings */
     THREAD_DRAINING, /* gives those between two requests, for another worker; finishes the others */
     THREAD_STOPPING, /* finishes the requests under way, closes the rest */
 };
@@ -110,6 +110,7 @@ struct serving_thread {
     struct event *mail, *tick, *log_retry;
     LIST_HEAD(, lane) lanes;
     struct cache_front *front; /* NULL: cache off */
+    uint64_t swept;            /* see cache_wants_sweep() */
 
     /* Published: its own block in the segment. */
     struct segment_activity *activity;

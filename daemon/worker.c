@@ -203,10 +203,12 @@ static void set_threads(struct worker *worker, const struct message_threads *wan
 {
     uint32_t before = worker->count;
 
-    send_threads_away(worker, wanted->count, THREAD_LEAVING);
+    send_threads_away(worker, wanted->count, THREAD_MOVING);
     while (worker->count < wanted->count && worker->count < worker->room &&
            start_thread(worker, wanted->slot[worker->count]))
         continue;
+    if (worker->count == 0)
+        _exit(EXIT_FAILURE); /* the master tries another, with back-off */
     for (uint32_t i = 0; i < worker->lane_count; i++)
         if (worker->lanes[i].thread >= worker->count)
             worker->lanes[i].thread = NOBODY; /* its holder drops it by its mode */
@@ -238,6 +240,11 @@ static void give_back(struct worker *worker, struct arrival *arrival)
     struct message_connection *message = (struct message_connection *)buffer;
     size_t length = sizeof(*message) + arrival->length;
 
+    if (arrival->length > PASSED_BYTES_MAX) { /* only siblings take so much */
+        close(arrival->fd);
+        free(arrival);
+        return;
+    }
     message->requests = arrival->requests;
     message->length = arrival->length;
     memcpy(message->address, arrival->address, sizeof(message->address));
@@ -323,22 +330,30 @@ static void end_if_done(struct worker *worker)
         event_base_loopbreak(worker->base);
 }
 
+/*
+ * While a resize is under way some connections, perhaps with half an answer, are between a thread
+ * that goes and a sibling that adopts them: the siblings stay until all of those have come.
+ */
+static void send_all_away(struct worker *worker)
+{
+    if (worker->ending == 0)
+        send_threads_away(worker, 0, worker->stopping ? THREAD_STOPPING : THREAD_DRAINING);
+    publish_threads(worker);
+    end_if_done(worker);
+}
+
 static void leave(struct worker *worker)
 {
     worker->leaving = true;
     drop_all_lanes(worker);
-    send_threads_away(worker, 0, THREAD_DRAINING);
-    publish_threads(worker);
-    end_if_done(worker);
+    send_all_away(worker);
 }
 
 static void stop(struct worker *worker)
 {
     worker->stopping = true;
     drop_all_lanes(worker);
-    send_threads_away(worker, 0, THREAD_STOPPING);
-    publish_threads(worker);
-    end_if_done(worker);
+    send_all_away(worker);
 }
 
 /* Nobody would replace or stop us, and a new master waits for our sockets: go at once. */
@@ -358,6 +373,12 @@ static void on_command(void *owner, int kind, const void *data, size_t length, i
     const struct message_lane *lane = data;
 
     (void)length;
+    /* The word to go came on the other channel, and may have overtaken this. */
+    if (worker->leaving || worker->stopping) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
     switch ((enum message_kind)kind) {
     case MESSAGE_THREADS:
         set_threads(worker, data);
@@ -368,6 +389,8 @@ static void on_command(void *owner, int kind, const void *data, size_t length, i
     case MESSAGE_LANE_ADD:
         if (fd >= 0)
             add_lane(worker, lane, fd);
+        else
+            channel_send(worker->commands, MESSAGE_LANE_LOST, lane, sizeof(*lane), -1, false);
         return;
     case MESSAGE_LANE_DROP:
         drop_lane(worker, lane->id);
@@ -375,6 +398,7 @@ static void on_command(void *owner, int kind, const void *data, size_t length, i
     case MESSAGE_LEAVE:
     case MESSAGE_STOP:
     case MESSAGE_THREADS_ARE:
+    case MESSAGE_LANE_LOST:
     case MESSAGE_CONNECTION:
         break;
     }
@@ -410,6 +434,8 @@ static void read_letter(struct worker *worker, struct letter *letter)
         thread_free(CONTAINER_OF(letter, struct serving_thread, ended), true);
         worker->ending--;
         report_threads(worker);
+        if (worker->leaving || worker->stopping)
+            send_all_away(worker);
         break;
     }
 }
@@ -435,6 +461,7 @@ static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
 
     (void)fd, (void)what;
     atomic_store_explicit(&worker->block->heartbeat_ns, clock_monotonic_ns(), memory_order_relaxed);
+    deal_lanes(worker); /* descriptors may have run out the last time */
 }
 
 /* Making it */
@@ -545,11 +572,10 @@ static void tear_down(struct worker *worker)
 /* What the terminal or an operator sends to the group is the master's business. */
 static void ignore_signals(void)
 {
-    static const int ignored[] = {SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
+    static const int ignored[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
 
     for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++)
         signal(ignored[i], SIG_IGN);
-    signal(SIGTERM, SIG_DFL);
 }
 
 int worker_run(const struct worker_setup *setup)

@@ -334,7 +334,8 @@ struct racer {
     pthread_t id;
 };
 
-static void race_once(struct racer *racer, struct cache_front *front, unsigned *random)
+static void race_once(struct racer *racer, struct cache_front *front, unsigned *random,
+                      uint64_t *swept)
 {
     struct cache *cache = racer->fixture->cache;
     char path[16];
@@ -356,7 +357,7 @@ static void race_once(struct racer *racer, struct cache_front *front, unsigned *
     if (entry->stored)
         cache_front_store(front, span_of(path), entry, 5);
     cache_release(cache, entry);
-    if (cache_wants_sweep(cache))
+    if (cache_wants_sweep(cache, swept))
         cache_front_sweep(front);
 }
 
@@ -366,10 +367,11 @@ static void *race(void *argument)
     struct cache_front *front = cache_front_new(
         racer->fixture->cache, ENTRIES, segment_hits_of(&racer->fixture->segment, racer->slot));
     unsigned random = racer->slot + 1;
+    uint64_t swept = 0;
 
     cache_add_reader(racer->fixture->cache, racer->slot);
     for (int i = 0; i < 20000; i++)
-        race_once(racer, front, &random);
+        race_once(racer, front, &random, &swept);
     cache_remove_reader(racer->fixture->cache, racer->slot);
     cache_front_free(front);
     return NULL;
