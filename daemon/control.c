@@ -1,6 +1,7 @@
 #include "daemon/control.h"
 
 #include "daemon/events.h"
+#include "daemon/loop.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -305,12 +306,9 @@ void control_close_all(struct control *control, bool remove)
         return;
     while (!LIST_EMPTY(&control->peers))
         peer_close(LIST_FIRST(&control->peers));
-    if (control->readable != NULL)
-        event_free(control->readable);
-    if (control->look_again != NULL)
-        event_free(control->look_again);
-    if (control->accept_again != NULL)
-        event_free(control->accept_again);
+    loop_free_event(control->readable);
+    loop_free_event(control->look_again);
+    loop_free_event(control->accept_again);
     if (control->fd >= 0)
         close(control->fd);
     if (remove && inode_of(control->path) == control->inode)

@@ -3,6 +3,7 @@
 #include "daemon/events.h"
 #include "daemon/lane.h"
 #include "daemon/listener.h"
+#include "daemon/loop.h"
 #include "daemon/messages.h"
 #include "daemon/supervisor.h"
 
@@ -280,8 +281,7 @@ void dispatch_free(struct dispatch *dispatch)
     }
     for (uint32_t i = 0; i < dispatch->lane_count; i++)
         event_free(dispatch->lanes[i]);
-    if (dispatch->retry != NULL)
-        event_free(dispatch->retry);
+    loop_free_event(dispatch->retry);
     free(dispatch->lanes);
     free(dispatch);
 }

@@ -4,11 +4,11 @@
 #include "common/log_record.h"
 #include "common/segment_writer.h"
 #include "daemon/events.h"
+#include "daemon/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -360,21 +360,12 @@ static void open_error_log(struct logger *logger, const char *path)
     logger->error = STDERR_FILENO;
 }
 
-static void ignore_signals(void)
-{
-    static const int ignored[] = {SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
-
-    for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++)
-        signal(ignored[i], SIG_IGN);
-    signal(SIGTERM, SIG_IGN); /* the rings are drained to the end: the master says when */
-}
-
 int logger_run(const struct logger_setup *setup)
 {
     struct logger *logger = calloc(1, sizeof(*logger));
 
     events_set_role(ROLE_LOGGER);
-    ignore_signals();
+    signals_ignore_in_child();
     if (logger == NULL)
         return EXIT_FAILURE;
     logger->segment = setup->segment;

@@ -8,6 +8,8 @@
 #include "daemon/events.h"
 #include "daemon/history.h"
 #include "daemon/logger.h"
+#include "daemon/loop.h"
+#include "daemon/signals.h"
 #include "daemon/stopping.h"
 #include "daemon/supervisor.h"
 
@@ -102,12 +104,6 @@ static void on_signal(evutil_socket_t number, short what, void *argument)
 
 /* Letting go */
 
-static void free_event(struct event *event)
-{
-    if (event != NULL)
-        event_free(event);
-}
-
 /* What the master alone has in its memory; a child does this first. */
 static void free_parts(struct watch *watch, bool remove)
 {
@@ -120,8 +116,8 @@ static void free_parts(struct watch *watch, bool remove)
     listeners_close(master->listeners);
     history_free(master->history);
     for (size_t i = 0; i < ARRAY_LENGTH(handled_signals); i++)
-        free_event(watch->signal[i]);
-    free_event(watch->second);
+        loop_free_event(watch->signal[i]);
+    loop_free_event(watch->second);
     if (master->base != NULL)
         event_base_free(master->base);
     master->base = NULL;
@@ -257,19 +253,11 @@ static int make_events(struct watch *watch)
     return event_add(watch->second, &second);
 }
 
-static void ignore_signals(void)
-{
-    static const int ignored[] = {SIGPIPE, SIGHUP, SIGUSR1, SIGUSR2};
-
-    for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++)
-        signal(ignored[i], SIG_IGN);
-}
-
 static int start(struct watch *watch)
 {
     struct master *master = &watch->master;
 
-    ignore_signals();
+    signals_ignore_in_master();
     runtime_raise_descriptors();
     master->base = event_base_new();
     if (master->base == NULL)

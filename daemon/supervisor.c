@@ -3,9 +3,11 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/dealer.h"
 #include "daemon/events.h"
 #include "daemon/listener.h"
 #include "daemon/logger_process.h"
+#include "daemon/loop.h"
 #include "daemon/messages.h"
 #include "daemon/slots.h"
 #include "daemon/worker.h"
@@ -20,13 +22,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { MOST_WORKERS = 64 }; /* the limit of max_processes */
+
 struct supervisor {
     struct master *master;
     struct supervisor_owner owner;
     uint32_t slots;
     struct worker_process *worker; /* [slots] */
-    uint32_t *lane_owner;          /* by lane: worker slot, or SEGMENT_NO_WORKER */
-    uint32_t lane_room;
+    struct dealer dealer;
     struct backoff backoff;
     struct event *retry; /* reconcile again when the back-off is over */
 
@@ -105,72 +108,28 @@ static void tell_offload(struct supervisor *supervisor, struct worker_process *w
     channel_send(worker->commands, MESSAGE_OFFLOAD, &message, sizeof(message), -1, false);
 }
 
-/* Lanes: row i belongs to the i-th serving worker, modulo their number. */
+/* Lanes */
 
-static void give_lane(struct supervisor *supervisor, uint32_t lane, struct worker_process *worker)
-{
-    struct listeners *listeners = supervisor->master->listeners;
-    const struct message_lane message = {lane, listeners_row(listeners, lane)};
-    uint32_t owner = supervisor->lane_owner[lane];
-
-    if (owner == worker->slot)
-        return;
-    channel_send(worker->commands, MESSAGE_LANE_ADD, &message, sizeof(message),
-                 listeners_lane(listeners, lane), false);
-    if (owner != SEGMENT_NO_WORKER && supervisor->worker[owner].state == WORKER_SERVING)
-        channel_send(supervisor->worker[owner].commands, MESSAGE_LANE_DROP, &message,
-                     sizeof(message), -1, false);
-    supervisor->lane_owner[lane] = worker->slot;
-}
-
-static bool make_lane_room(struct supervisor *supervisor, uint32_t lanes)
-{
-    uint32_t *owner;
-
-    if (lanes <= supervisor->lane_room)
-        return true;
-    owner = realloc(supervisor->lane_owner, lanes * sizeof(*owner));
-    if (owner == NULL)
-        return false;
-    supervisor->lane_owner = owner;
-    while (supervisor->lane_room < lanes)
-        owner[supervisor->lane_room++] = SEGMENT_NO_WORKER;
-    return true;
-}
-
-static uint32_t list_serving(const struct supervisor *supervisor, uint32_t *slots)
+static uint32_t list_serving(const struct supervisor *supervisor, struct dealer_hand *hands)
 {
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < supervisor->slots; i++)
         if (supervisor->worker[i].state == WORKER_SERVING)
-            slots[count++] = i;
+            hands[count++] = (struct dealer_hand){i, supervisor->worker[i].commands};
     return count;
 }
 
 static void deal_lanes(struct supervisor *supervisor)
 {
-    struct master *master = supervisor->master;
-    uint32_t serving[64]; /* max_processes' limit */
-    uint32_t count = list_serving(supervisor, serving);
-    uint32_t lanes = listeners_lanes(master->listeners);
+    const struct master *master = supervisor->master;
+    struct dealer_hand hands[MOST_WORKERS];
+    uint32_t count = list_serving(supervisor, hands);
 
-    if (master->config->workers_dispatch == DISPATCH_MASTER || count == 0 || supervisor->stopping)
+    if (master->config->workers_dispatch == DISPATCH_MASTER || supervisor->stopping)
         return;
-    if (!make_lane_room(supervisor, lanes)) {
+    if (dealer_deal(&supervisor->dealer, master->listeners, hands, count) != 0)
         event_log(LEVEL_ERROR, "cannot deal the listening sockets: out of memory");
-        return;
-    }
-    for (uint32_t i = 0; i < lanes; i++)
-        give_lane(supervisor, i,
-                  &supervisor->worker[serving[listeners_row(master->listeners, i) % count]]);
-}
-
-static void forget_lanes(struct supervisor *supervisor, uint32_t slot)
-{
-    for (uint32_t i = 0; i < supervisor->lane_room; i++)
-        if (supervisor->lane_owner[i] == slot)
-            supervisor->lane_owner[i] = SEGMENT_NO_WORKER;
 }
 
 /* Forking */
@@ -318,7 +277,7 @@ static void leave(struct supervisor *supervisor, struct worker_process *worker)
 {
     set_state(supervisor, worker, WORKER_LEAVING);
     event_log(LEVEL_INFO, "worker slot %u leaves (pid %d)", worker->slot, worker->pid);
-    forget_lanes(supervisor, worker->slot);
+    dealer_gone(&supervisor->dealer, worker->slot);
     deal_lanes(supervisor);
     channel_send(worker->connections, MESSAGE_LEAVE, NULL, 0, -1, false);
 }
@@ -335,7 +294,7 @@ static void gone(struct supervisor *supervisor, struct worker_process *worker)
     channel_read_all(worker->connections);
     close_channels(worker);
     slots_clear(&supervisor->master->segment, worker->slot);
-    forget_lanes(supervisor, worker->slot);
+    dealer_gone(&supervisor->dealer, worker->slot);
     worker->pid = 0;
     worker->resizing = false; /* it may have gone before it could report */
     set_state(supervisor, worker, WORKER_NONE);
@@ -378,8 +337,7 @@ static void lane_lost(struct supervisor *supervisor, const struct worker_process
 {
     static const struct timeval second = {.tv_sec = 1};
 
-    if (message->id < supervisor->lane_room && supervisor->lane_owner[message->id] == worker->slot)
-        supervisor->lane_owner[message->id] = SEGMENT_NO_WORKER;
+    dealer_lost(&supervisor->dealer, worker->slot, message->id);
     event_add(supervisor->retry, &second);
 }
 
@@ -646,9 +604,9 @@ int supervisor_prepare(struct supervisor *supervisor, uint32_t count, uint32_t t
 
 uint32_t supervisor_serving(const struct supervisor *supervisor)
 {
-    uint32_t slots[64];
+    struct dealer_hand hands[MOST_WORKERS];
 
-    return list_serving(supervisor, slots);
+    return list_serving(supervisor, hands);
 }
 
 uint32_t supervisor_alive(const struct supervisor *supervisor)
@@ -727,9 +685,8 @@ void supervisor_free(struct supervisor *supervisor)
     }
     if (supervisor->logger.fd >= 0)
         close(supervisor->logger.fd);
-    if (supervisor->retry != NULL)
-        event_free(supervisor->retry);
+    loop_free_event(supervisor->retry);
     free(supervisor->worker);
-    free(supervisor->lane_owner);
+    dealer_free(&supervisor->dealer);
     free(supervisor);
 }

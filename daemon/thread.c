@@ -7,6 +7,7 @@
 #include "daemon/events.h"
 #include "daemon/exchange.h"
 #include "daemon/lane.h"
+#include "daemon/loop.h"
 #include "daemon/sending.h"
 #include "daemon/turn.h"
 
@@ -260,12 +261,6 @@ int thread_start(struct serving_thread *thread)
     return failed == 0 ? 0 : -1;
 }
 
-static void free_event(struct event *event)
-{
-    if (event != NULL)
-        event_free(event);
-}
-
 void thread_free(struct serving_thread *thread, bool started)
 {
     if (started) {
@@ -274,9 +269,9 @@ void thread_free(struct serving_thread *thread, bool started)
             cache_remove_reader(thread->site->cache, thread->slot);
     }
     cache_front_free(thread->front);
-    free_event(thread->mail);
-    free_event(thread->tick);
-    free_event(thread->log_retry);
+    loop_free_event(thread->mail);
+    loop_free_event(thread->tick);
+    loop_free_event(thread->log_retry);
     if (thread->base != NULL)
         event_base_free(thread->base);
     if (thread->mailbox.eventfd >= 0)

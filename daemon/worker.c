@@ -7,13 +7,14 @@
 #include "daemon/channel.h"
 #include "daemon/connection.h"
 #include "daemon/events.h"
+#include "daemon/loop.h"
 #include "daemon/messages.h"
+#include "daemon/signals.h"
 #include "daemon/thread.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -540,12 +541,6 @@ static int set_up(struct worker *worker, const struct worker_setup *setup)
                                                                      : -1;
 }
 
-static void free_event(struct event *event)
-{
-    if (event != NULL)
-        event_free(event);
-}
-
 /* All threads have ended, so nothing refers to cache entries any more. */
 static void tear_down(struct worker *worker)
 {
@@ -555,9 +550,9 @@ static void tear_down(struct worker *worker)
     mime_table_free((struct mime_table *)(uintptr_t)worker->site.source.mime);
     if (worker->site.source.root >= 0)
         close(worker->site.source.root);
-    free_event(worker->mail);
-    free_event(worker->heartbeat);
-    free_event(worker->retry);
+    loop_free_event(worker->mail);
+    loop_free_event(worker->heartbeat);
+    loop_free_event(worker->retry);
     channel_close(worker->commands);
     channel_close(worker->connections);
     if (worker->mailbox.eventfd >= 0)
@@ -569,21 +564,12 @@ static void tear_down(struct worker *worker)
     free(worker);
 }
 
-/* What the terminal or an operator sends to the group is the master's business. */
-static void ignore_signals(void)
-{
-    static const int ignored[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
-
-    for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++)
-        signal(ignored[i], SIG_IGN);
-}
-
 int worker_run(const struct worker_setup *setup)
 {
     struct worker *worker = calloc(1, sizeof(*worker));
 
     events_set_role(ROLE_WORKER);
-    ignore_signals();
+    signals_ignore_in_child();
     if (worker == NULL)
         return EXIT_FAILURE;
     if (set_up(worker, setup) != 0) {
