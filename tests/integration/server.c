@@ -312,13 +312,13 @@ int server_start_refused(const struct server *server, char **said, const char *c
     char output[SCRATCH_PATH_MAX];
     struct command_line line;
     size_t length;
-    int status;
+    int status = 0;
     pid_t pid;
 
     write_path(output, server, "refusal");
     write_command_line(&line, server, NULL, options);
     pid = launch(&line, output);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
+    WAIT_UNTIL(waitpid(pid, &status, WNOHANG) == pid);
     *said = scratch_read(output, &length);
     unlink(output);
     if (!WIFEXITED(status))
@@ -328,13 +328,18 @@ int server_start_refused(const struct server *server, char **said, const char *c
 
 /* Ending */
 
-static void check_nothing_left(const struct server *server)
+void server_check_nothing_left(const struct server *server)
 {
     char segment[sizeof(server->name) + 32];
 
     snprintf(segment, sizeof(segment), "webserverd.%s", server->name);
     assert_int_equal(scratch_count("/dev/shm", segment), 0);
     assert_int_equal(scratch_count(server->run_dir, ""), 0);
+#ifdef TEST_SANITIZER
+    /* A process killed in its exit leaves the one that looks for leaks there behind for a moment. */
+    while (waitpid(-1, NULL, 0) > 0)
+        continue;
+#endif
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
 }
@@ -348,7 +353,7 @@ void server_stopped(struct server *server)
     check_output(server);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         fail_msg("webserverd ended with wait status %#x", (unsigned)status);
-    check_nothing_left(server);
+    server_check_nothing_left(server);
 }
 
 void server_stop(struct server *server)

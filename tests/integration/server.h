@@ -43,6 +43,9 @@ void server_start_under(struct server *server, const char *const *wrapper,
  */
 int server_start_refused(const struct server *server, char **said, const char *const *options);
 
+/* Fails the test if there is a segment of its name, a file in its run directory, or a process. */
+void server_check_nothing_left(const struct server *server);
+
 /* Tells it to stop and checks that it ends with status 0 and leaves nothing. */
 void server_stop(struct server *server);
 

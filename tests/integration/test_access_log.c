@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,6 +145,36 @@ static void a_log_that_is_off_makes_no_file(void **state)
     server_expect_metric(server, "log_lines", 0);
     server_stop(server);
     assert_int_not_equal(stat(server_log(server), &status), 0);
+}
+
+/* A server whose lines could go nowhere does not start, rather than stand still when they pile up. */
+static void a_log_that_cannot_be_opened_is_a_refused_start(void **state)
+{
+    static const struct {
+        const char *key, *words, *below; /* the path is that of the server's folder and BELOW */
+        int error;
+    } cases[] = {
+        {"log.access", "cannot open the access log ", "/absent/access.log", ENOENT},
+        {"log.access", "cannot open the access log ", "/www", EISDIR},
+        {"log.access", "cannot open the access log ", "/www/page.html/access.log", ENOTDIR},
+        {"log.error", "cannot open the error log ", "/absent/error.log", ENOENT},
+    };
+    struct server *server = *state;
+
+    server_put_text(server, "/page.html", page);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char option[SCRATCH_PATH_MAX + 64], *said;
+        const char *const options[] = {option, NULL};
+
+        snprintf(option, sizeof(option), "%s=%s%s", cases[i].key, server_folder(server),
+                 cases[i].below);
+        assert_int_equal(server_start_refused(server, &said, options), 1);
+        if (strstr(said, cases[i].words) == NULL || strstr(said, strchr(option, '/')) == NULL ||
+            strstr(said, strerror(cases[i].error)) == NULL)
+            fail_msg("case %zu was refused with: %s", i, said);
+        free(said);
+        server_check_nothing_left(server);
+    }
 }
 
 /* --- A logger in trouble --- */
@@ -314,6 +345,7 @@ int main(void)
         TEST(bytes_that_could_forge_a_line_are_escaped),
         TEST(an_answer_that_broke_off_is_logged_with_what_was_sent),
         TEST(a_log_that_is_off_makes_no_file),
+        TEST(a_log_that_cannot_be_opened_is_a_refused_start),
         TEST(a_logger_that_is_killed_loses_no_line_and_writes_none_twice),
         TEST(threads_wait_for_a_logger_that_stands_still_and_go_on_after_it),
         TEST(threads_drop_and_count_when_they_may_not_wait),

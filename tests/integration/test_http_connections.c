@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,47 @@ static void a_connection_ends_after_its_last_allowed_request(void **state)
     http_answer_free(&answer);
     http_expect_closed(&client);
     http_close(&client);
+    server_stop(server);
+}
+
+/*
+ * The allowed requests fill what the server reads at a time to the last byte, so that it has seen
+ * none of those behind them when it ends the connection. Left unread, they would make the kernel
+ * reset it before the answers are read.
+ */
+static void a_pipeline_beyond_the_last_allowed_request_is_not_reset(void **state)
+{
+    enum { ALLOWED = 1024, SENT = 2400 };
+    static const char request[] =
+        "GET /a HTTP/1.1\r\nHost: h\r\nX: 0123456789012345678901234567890\r\n\r\n"; /* 64 bytes */
+    struct server *server = *state;
+    struct http_client client;
+    struct http_answer answer;
+    size_t length = sizeof(request) - 1;
+    char *requests = malloc(SENT * length);
+    pid_t worker;
+
+    assert_non_null(requests);
+    for (size_t i = 0; i < SENT; i++)
+        memcpy(requests + i * length, request, length);
+    server_put_text(server, "/a", "a");
+    server_start(server, "connections.keepalive_requests=1024", "workers.processes=1", NULL);
+    assert_int_equal(server_workers(server, &worker, 1), 1);
+    http_open(&client, server_port(server));
+    server_expect_metric(server, "connections_open", 1);
+    server_signal(worker, SIGSTOP); /* all that the sockets hold is there when it reads */
+    http_say_bytes(&client, requests, SENT * length);
+    server_signal(worker, SIGCONT);
+    for (int i = 1; i <= ALLOWED; i++) {
+        http_take(&client, HTTP_WITH_BODY, &answer);
+        assert_int_equal(answer.status, 200);
+        assert_int_equal(http_field(&answer, "Connection") != NULL, i == ALLOWED);
+        http_answer_free(&answer);
+    }
+    http_expect_closed(&client);
+    http_close(&client);
+    free(requests);
+    server_expect_metric(server, "requests", ALLOWED);
     server_stop(server);
 }
 
@@ -359,6 +401,42 @@ static void a_head_that_takes_too_long_is_answered_408(void **state)
     server_stop(server);
 }
 
+/*
+ * Empty lines before a request are to be ignored (RFC 9112 section 2.2): they are no head under way.
+ * One thread serves all; a head begun after the lines were read runs out after they would have.
+ */
+static void empty_lines_do_not_begin_a_head(void **state)
+{
+    static const char *const words[] = {"\r\n", "\r\n\r\n", GET("/a") "\r\n"};
+    struct http_client idle[ARRAY_LENGTH(words)], late;
+    struct server *server = *state;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "connections.header_timeout=1s", "connections.keepalive_timeout=1h",
+                 "workers.processes=1", "workers.threads=1", NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
+        http_open(&idle[i], server_port(server));
+        http_say(&idle[i], GET("/a"));
+        expect_answer(&idle[i], 200, "a");
+        http_say(&idle[i], words[i]);
+        if (words[i][0] == 'G')
+            expect_answer(&idle[i], 200, "a");
+    }
+    http_open(&late, server_port(server));
+    http_say(&late, GET("/a"));
+    expect_answer(&late, 200, "a");
+    http_say(&late, "GET /a");
+    expect_answer(&late, 408, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
+        http_say(&idle[i], GET("/a"));
+        expect_answer(&idle[i], 200, "a");
+        http_close(&idle[i]);
+    }
+    http_close(&late);
+    server_expect_metric(server, "connections_timed_out", 1);
+    server_stop(server);
+}
+
 /* The deadline is for the whole head: a byte now and then does not move it. */
 static void dripping_does_not_put_the_deadline_off(void **state)
 {
@@ -429,6 +507,7 @@ int main(void)
         TEST(a_connection_stays_or_ends_as_both_sides_said),
         TEST(without_keep_alive_every_answer_ends_its_connection),
         TEST(a_connection_ends_after_its_last_allowed_request),
+        TEST(a_pipeline_beyond_the_last_allowed_request_is_not_reset),
         TEST(pipelined_requests_are_answered_in_their_order),
         TEST(nothing_is_answered_behind_a_close),
         TEST(requests_that_come_byte_by_byte_are_answered),
@@ -438,6 +517,7 @@ int main(void)
         TEST(a_refusal_that_waits_for_its_page_is_answered),
         TEST(an_idle_connection_is_closed_at_its_deadline),
         TEST(a_head_that_takes_too_long_is_answered_408),
+        TEST(empty_lines_do_not_begin_a_head),
         TEST(dripping_does_not_put_the_deadline_off),
         TEST(a_client_that_takes_nothing_is_closed_at_its_deadline),
         TEST(a_client_that_leaves_in_the_middle_harms_nobody),

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 enum { LARGE = 24 * 1024 * 1024, CLIENTS = 12, WORKERS = 2, THREADS = 2 /* of each */ };
@@ -282,7 +283,83 @@ static void a_start_on_a_taken_port_is_refused_and_leaves_nothing(void **state)
     server_stop(server);
 }
 
+/* The lock is in the run directory; the segment is not, and its owner must not lose it. */
+static void a_second_start_with_another_run_dir_leaves_the_first_its_segment(void **state)
+{
+    struct server *server = *state;
+    char run_dir[SCRATCH_PATH_MAX], option[SCRATCH_PATH_MAX + 32], segment[128], *said;
+    const char *const options[] = {option, NULL};
+    struct stat before, after;
+
+    server_put_text(server, "/page.html", page);
+    server_start(server, NULL);
+    snprintf(run_dir, sizeof(run_dir), "%s/other", server_folder(server));
+    snprintf(option, sizeof(option), "server.run_dir=%s", run_dir);
+    snprintf(segment, sizeof(segment), "/dev/shm/webserverd.%s", server_name(server));
+    assert_int_equal(stat(segment, &before), 0);
+    assert_int_equal(server_start_refused(server, &said, options), 1);
+    assert_non_null(strstr(said, server_name(server)));
+    assert_non_null(strstr(said, "already running"));
+    assert_non_null(strstr(said, "another run_dir"));
+    free(said);
+    assert_int_equal(stat(segment, &after), 0);
+    assert_int_equal(after.st_ino, before.st_ino);
+    assert_int_equal(scratch_count(run_dir, ""), 0);
+    http_expect(server_port(server), "/page.html", 200);
+    server_do(server, "ping");
+    server_stop(server);
+}
+
+static void a_file_in_the_way_of_the_control_socket_is_not_removed(void **state)
+{
+    static const char precious[] = "not to be lost\n";
+    struct server *server = *state;
+    char path[SCRATCH_PATH_MAX], option[SCRATCH_PATH_MAX + 32], *said, *kept;
+    const char *const options[] = {option, NULL};
+    size_t length;
+
+    snprintf(path, sizeof(path), "%s/precious", server_folder(server));
+    snprintf(option, sizeof(option), "control.socket=%s", path);
+    scratch_write(path, precious, sizeof(precious) - 1);
+    assert_int_equal(server_start_refused(server, &said, options), 1);
+    assert_non_null(strstr(said, path));
+    assert_non_null(strstr(said, "not a socket"));
+    free(said);
+    kept = scratch_read(path, &length);
+    assert_string_equal(kept, precious);
+    free(kept);
+    server_check_nothing_left(server);
+}
+
 /* --- Stops --- */
+
+/* A terminal, or a kill of the whole group, tells all processes: only the master may act on it. */
+static void a_stop_signal_does_not_end_a_worker_or_the_logger(void **state)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGQUIT};
+    struct server *server = *state;
+    pid_t before[WORKERS], after[WORKERS], logger;
+
+    server_put_text(server, "/page.html", page);
+    server_start(server, NULL);
+    assert_int_equal(server_workers(server, before, WORKERS), WORKERS);
+    logger = server_logger(server);
+    for (size_t i = 0; i < ARRAY_LENGTH(signals); i++) {
+        for (int n = 0; n < WORKERS; n++)
+            server_signal(before[n], signals[i]);
+        server_signal(logger, signals[i]);
+        /* Every worker's loop has turned, twice, when these are answered. */
+        server_do(server, "threads %d", THREADS + 1);
+        server_do(server, "threads %d", THREADS);
+        assert_int_equal(server_workers(server, after, WORKERS), WORKERS);
+        assert_memory_equal(after, before, sizeof(before));
+        http_expect(server_port(server), "/page.html", 200);
+        WAIT_UNTIL(log_count_lines(server) == i + 1);
+        assert_int_equal(server_logger(server), logger);
+    }
+    server_expect_metric(server, "workers_died", 0);
+    server_stop(server);
+}
 
 static void a_stop_under_load_loses_no_answer(void **state)
 {
@@ -434,6 +511,9 @@ int main(void)
         TEST(a_start_right_after_a_kill_serves),
         TEST(a_second_start_is_refused_and_leaves_the_first_alone),
         TEST(a_start_on_a_taken_port_is_refused_and_leaves_nothing),
+        TEST(a_second_start_with_another_run_dir_leaves_the_first_its_segment),
+        TEST(a_file_in_the_way_of_the_control_socket_is_not_removed),
+        TEST(a_stop_signal_does_not_end_a_worker_or_the_logger),
         TEST(a_stop_under_load_loses_no_answer),
         TEST(each_of_the_stop_signals_stops),
         TEST(a_download_under_way_is_finished_before_the_stop),

@@ -16,13 +16,17 @@
 
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
-enum { WORKERS = 3 };
+enum { WORKERS = 3, LARGE = 8 * 1024 * 1024 };
 
 static const char page[] = "<p>a page of the test</p>\n";
+
+static const char *const dispatches[] = {"workers.dispatch=kernel", "workers.dispatch=master"};
 
 static struct load_plan plan_for(const struct server *server, bool each_connects)
 {
@@ -131,6 +135,183 @@ static void no_request_is_lost_when_changes_come_thick_and_fast(void **state)
     server_stop(server);
 }
 
+/* --- Changes that come at once --- */
+
+static void open_control(const struct server *server, struct control_client *client)
+{
+    char why[256];
+
+    if (control_connect(client, server_socket(server), why, sizeof(why)) != CONTROL_WAITING)
+        fail_msg("%s", why);
+}
+
+static void send_number(struct control_client *client, const char *what, int number)
+{
+    char line[32], why[256];
+
+    snprintf(line, sizeof(line), "%s %d", what, number);
+    if (control_send(client, line, why, sizeof(why)) != CONTROL_WAITING)
+        fail_msg("'%s': %s", line, why);
+}
+
+static void expect_in_force(struct control_client *client, const char *what, int number)
+{
+    char why[256] = "no answer";
+    const char *line = "";
+    json_t *answer;
+
+    if (control_receive(client, PATIENCE_S * 1000, &line, why, sizeof(why)) != CONTROL_ANSWERED)
+        fail_msg("'%s %d': %s", what, number, why);
+    answer = json_loads(line, 0, NULL);
+    if (!json_is_true(json_object_get(answer, "ok")) ||
+        json_integer_value(json_object_get(answer, "actual")) != number)
+        fail_msg("'%s %d' was answered: %s", what, number, line);
+    json_decref(answer);
+}
+
+/* Two operators, each with a connection of its own, change one number each at the same time. */
+static void change_both(const struct server *server, struct load *load)
+{
+    enum { ROUNDS = 30 };
+    struct control_client threads, workers;
+    unsigned seed = 7;
+
+    open_control(server, &threads);
+    open_control(server, &workers);
+    for (int i = 0; i < ROUNDS; i++) {
+        int thread_count = 1 + rand_r(&seed) % 4, worker_count = 1 + rand_r(&seed) % 4;
+
+        send_number(&threads, "threads", thread_count);
+        send_number(&workers, "workers", worker_count);
+        expect_in_force(&threads, "threads", thread_count);
+        expect_in_force(&workers, "workers", worker_count);
+        load_pass(load, 1);
+    }
+    control_close(&threads);
+    control_close(&workers);
+}
+
+static void threads_and_workers_may_be_changed_at_once(void **state)
+{
+    struct server *server = *state;
+
+    server_put_text(server, "/page.html", page);
+    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
+        struct load_plan kept_plan, connecting_plan;
+        struct load_result kept_result, connecting_result;
+        struct load *kept, *connecting;
+
+        server_start(server, dispatches[i], NULL);
+        kept_plan = plan_for(server, false);
+        connecting_plan = plan_for(server, true);
+        kept = load_start(&kept_plan);
+        connecting = load_start(&connecting_plan);
+        change_both(server, connecting);
+        load_pass(kept, LOAD_STEP);
+        kept_result = load_finish(kept);
+        connecting_result = load_finish(connecting);
+        check_all(server, &kept_result, &connecting_result);
+        server_stop(server);
+        assert_int_equal(remove(server_log(server)), 0);
+    }
+}
+
+/* Asks for the large file, and takes nothing of it yet: the sockets do not hold it whole. */
+static void begin_download(const struct server *server, struct http_client *client)
+{
+    static const int small = 64 * 1024;
+
+    http_open(client, server_port(server));
+    setsockopt(client->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    http_say(client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_int_equal(recv(client->fd, &(char){0}, 1, MSG_PEEK), 1);
+}
+
+static void finish_download(struct http_client *client, const char *bytes)
+{
+    struct http_answer answer;
+
+    http_take(client, HTTP_WITH_BODY, &answer);
+    assert_int_equal(answer.body_length, LARGE);
+    assert_memory_equal(answer.body, bytes, LARGE);
+    http_answer_free(&answer);
+    http_close(client);
+}
+
+static json_int_t wanted(const struct server *server, const char *group)
+{
+    json_t *status = server_control(server, "status");
+    json_int_t number =
+        json_integer_value(json_object_get(json_object_get(status, group), "wanted"));
+
+    json_decref(status);
+    return number;
+}
+
+/*
+ * "threads 1" moves connections from the thread that goes to the one that stays, and "workers 1"
+ * sends that one away as well. The worker stands still until both have been asked for.
+ */
+static void a_download_outlives_its_thread_and_then_its_worker(void **state)
+{
+    enum { DOWNLOADS = 8 };
+    struct server *server = *state;
+    char *bytes = malloc(LARGE);
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < LARGE; i++)
+        bytes[i] = (char)(i * 17 + i / 509);
+    server_put(server, "/large.bin", bytes, LARGE);
+    for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
+        struct http_client client[DOWNLOADS];
+        pid_t worker[2];
+
+        server_start(server, dispatches[i], "workers.drain_timeout=1h",
+                     "connections.send_timeout=1h", NULL);
+        for (int n = 0; n < DOWNLOADS; n++)
+            begin_download(server, &client[n]);
+        assert_int_equal(server_workers(server, worker, 2), 2);
+        server_signal(worker[1], SIGSTOP);
+        ask_for(server, "threads", 1);
+        WAIT_UNTIL(wanted(server, "threads") == 1);
+        ask_for(server, "workers", 1);
+        WAIT_UNTIL(wanted(server, "workers") == 1);
+        server_signal(worker[1], SIGCONT);
+        for (int n = 0; n < DOWNLOADS; n++)
+            finish_download(&client[n], bytes);
+        server_do(server, "workers 1");
+        server_expect_metric(server, "requests", DOWNLOADS);
+        server_expect_metric(server, "responses_cut_short", 0);
+        server_stop(server);
+    }
+    free(bytes);
+}
+
+/* --- Changes that are refused --- */
+
+/* Listening sockets that were opened for threads that never came would keep clients waiting. */
+static void a_refused_number_of_threads_leaves_all_requests_answered(void **state)
+{
+    enum { REQUESTS = 200 };
+    static const char *const few_descriptors[] = {"sh", "-c", "ulimit -n 64 && exec \"$@\"", "sh",
+                                                  NULL};
+    const char *const no_options[] = {NULL};
+    struct server *server = *state;
+
+    server_put_text(server, "/page.html", page);
+    server_start_under(server, few_descriptors, no_options);
+    server_refuses(server, "threads 100", "cannot open listening sockets for 200 threads");
+    for (int i = 0; i < REQUESTS; i++)
+        http_expect(server_port(server), "/page.html", 200);
+    assert_int_equal(wanted(server, "threads"), 2);
+    server_do(server, "threads 3");
+    http_expect(server_port(server), "/page.html", 200);
+    server_expect_metric(server, "requests", REQUESTS + 1);
+    server_stop(server);
+}
+
+/* --- Where connections go --- */
+
 /* Opens a connection and waits until it is seen where the master put it. */
 static void arrive(const struct server *server, struct http_client *client, uint64_t open)
 {
@@ -189,6 +370,9 @@ int main(void)
         TEST(no_request_is_lost_when_the_master_goes_round),
         TEST(no_request_is_lost_when_the_master_picks_the_least_busy),
         TEST(no_request_is_lost_when_changes_come_thick_and_fast),
+        TEST(threads_and_workers_may_be_changed_at_once),
+        TEST(a_download_outlives_its_thread_and_then_its_worker),
+        TEST(a_refused_number_of_threads_leaves_all_requests_answered),
         TEST(connections_go_to_the_worker_whose_turn_it_is_or_that_has_fewest),
     };
 
