@@ -271,6 +271,18 @@ static ino_t inode_of(const char *path)
     return lstat(path, &status) == 0 ? status.st_ino : 0;
 }
 
+static int make_events(struct control *control)
+{
+    struct event_base *base = control->master->base;
+
+    control->look_again = event_new(base, -1, 0, on_look_again, control);
+    control->accept_again = event_new(base, -1, 0, on_accept_again, control);
+    control->readable = event_new(base, control->fd, EV_READ | EV_PERSIST, on_connect, control);
+    if (control->look_again == NULL || control->accept_again == NULL || control->readable == NULL)
+        return -1;
+    return event_add(control->readable, NULL);
+}
+
 struct control *control_open(struct master *master, char *why, size_t size)
 {
     const struct config *config = master->config;
@@ -284,19 +296,13 @@ struct control *control_open(struct master *master, char *why, size_t size)
     LIST_INIT(&control->peers);
     snprintf(control->path, sizeof(control->path), "%s", config->control_socket);
     control->fd = bind_socket(control->path, (mode_t)config->control_mode);
-    control->look_again = event_new(master->base, -1, 0, on_look_again, control);
-    control->accept_again = event_new(master->base, -1, 0, on_accept_again, control);
-    control->inode = inode_of(control->path);
-    if (control->fd >= 0)
-        control->readable =
-            event_new(master->base, control->fd, EV_READ | EV_PERSIST, on_connect, control);
-    if (control->readable == NULL || control->look_again == NULL || control->accept_again == NULL ||
-        event_add(control->readable, NULL) != 0) {
+    if (control->fd < 0 || make_events(control) != 0) {
         snprintf(why, size, "cannot open the control socket %s: %s", control->path,
                  strerror(errno));
         control_close_all(control, false);
         return NULL;
     }
+    control->inode = inode_of(control->path);
     return control;
 }
 

@@ -15,14 +15,19 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_WORKERS = 64 }; /* the limit of max_processes */
+enum {
+    MOST_WORKERS = 64,      /* the limit of max_processes */
+    FIXED_DESCRIPTORS = 48, /* standard streams, logs, sockets, loop, and some to work with */
+};
 
 struct supervisor {
     struct master *master;
@@ -563,6 +568,34 @@ static int reserve_workers(struct segment *segment, uint32_t count)
     return failed;
 }
 
+/*
+ * Descriptors that one process will need at the least: loops, mailboxes and lanes of a worker's
+ * threads, the lanes and channels of the master, and some for clients and files.
+ */
+static uint64_t descriptors_needed(const struct master *master, uint32_t count, uint32_t threads)
+{
+    uint64_t addresses = master->config->server_listen.count;
+    uint64_t of_worker = FIXED_DESCRIPTORS + threads * (2 + 2 * addresses);
+    uint64_t of_master = FIXED_DESCRIPTORS + 2 * (uint64_t)count + addresses * count * threads;
+
+    return of_worker > of_master ? of_worker : of_master;
+}
+
+static int check_descriptors(const struct master *master, uint32_t count, uint32_t threads,
+                             char *why, size_t size)
+{
+    uint64_t needed = descriptors_needed(master, count, threads);
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
+        return 0;
+    snprintf(why, size,
+             "%u workers with %u threads each need %" PRIu64
+             " descriptors in a process, and %" PRIu64 " are allowed (raise the limit: ulimit -n)",
+             count, threads, needed, (uint64_t)limit.rlim_cur);
+    return -1;
+}
+
 int supervisor_prepare(struct supervisor *supervisor, uint32_t count, uint32_t threads, char *why,
                        size_t size)
 {
@@ -581,6 +614,8 @@ int supervisor_prepare(struct supervisor *supervisor, uint32_t count, uint32_t t
                  threads, room);
         return -1;
     }
+    if (check_descriptors(master, count, threads, why, size) != 0)
+        return -1;
     failed = reserve_workers(&master->segment, count);
     if (failed == 0)
         failed = slots_reserve(&master->segment, count * threads);
