@@ -45,7 +45,7 @@ static struct listeners *open_rows(uint32_t rows)
 
 static in_port_t port_of(int fd)
 {
-    struct sockaddr_in address;
+    struct sockaddr_in address = {0};
     socklen_t length = sizeof(address);
 
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
