@@ -364,11 +364,13 @@ static enum exchange_result answer_error(struct exchange *exchange, int status)
     const char *folder = exchange->thread->site->config->files_error_pages;
     char path[TARGET_PATH_MAX];
     int length = snprintf(path, sizeof(path), "%s/%d.html", folder, status);
+    enum outcome of_request = exchange->outcome;
     struct resource *page;
     int failed = ENOENT;
 
     if (folder[0] == '/' && (size_t)length < sizeof(path))
         failed = find_resource(exchange, path, (size_t)length, &page);
+    exchange->outcome = of_request; /* not of its error page */
     if (failed == MUST_WAIT)
         return EXCHANGE_WAITING;
     if (failed != 0) {
@@ -532,10 +534,15 @@ static enum exchange_result answer_get(struct exchange *exchange)
     return exchange->connection->job_out ? EXCHANGE_WAITING : answer_slowly(exchange);
 }
 
+/* A request that never came to ask for a file is neither. */
 static void count_outcome(const struct exchange *exchange)
 {
-    metric_add(exchange->thread->metrics,
-               exchange->outcome == OUTCOME_HIT ? METRIC_cache_hits : METRIC_cache_misses, 1);
+    _Atomic uint64_t *metrics = exchange->thread->metrics;
+
+    if (exchange->outcome == OUTCOME_HIT)
+        metric_add(metrics, METRIC_cache_hits, 1);
+    else if (exchange->outcome != OUTCOME_ERROR)
+        metric_add(metrics, METRIC_cache_misses, 1);
 }
 
 /* Either the request waits, and began now, or it is answered and what was brought for it goes. */
