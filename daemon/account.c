@@ -87,11 +87,11 @@ void account_finish(struct serving_thread *thread, uint64_t *record, uint64_t no
     uint64_t duration = now_ns - record[DURATION_WORD];
 
     record[DURATION_WORD] = duration;
-    metric_add(thread->metrics, METRIC_requests, 1);
-    metric_add(thread->metrics, status_class(status), 1);
-    histogram_record(&thread->latency[outcome], duration);
     if (thread->ring != NULL)
         append(thread, record);
+    metric_add(thread->metrics, status_class(status), 1);
+    histogram_record(&thread->latency[outcome], duration);
+    metric_add(thread->metrics, METRIC_requests, 1); /* last: what is counted has been logged */
 }
 
 void account_correct(uint64_t *record, uint64_t body_bytes)

@@ -8,6 +8,7 @@
 #include "common/macros.h"
 #include "common/nearest.h"
 #include "common/units.h"
+#include "daemon/capacity.h"
 #include "daemon/events.h"
 #include "daemon/stopping.h"
 #include "daemon/supervisor.h"
@@ -169,7 +170,7 @@ static struct command_result resize(const struct call *call, uint32_t workers, u
 
     if (stopping_is_under_way(master->stopping))
         return answer(command_refusal("the server is stopping"));
-    if (supervisor_prepare(master->supervisor, workers, threads, why, sizeof(why)) != 0)
+    if (capacity_prepare(master, workers, threads, why, sizeof(why)) != 0)
         return answer(command_refusal("%s", why));
     master->workers_wanted = workers;
     master->threads_wanted = threads;

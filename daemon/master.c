@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/capacity.h"
 #include "daemon/control.h"
 #include "daemon/dispatch.h"
 #include "daemon/events.h"
@@ -231,8 +232,8 @@ static int make_parts(struct master *master)
     if (master->doorbell < 0 || master->history == NULL || master->supervisor == NULL ||
         master->dispatch == NULL || master->stopping == NULL)
         return fail("out of memory");
-    if (supervisor_prepare(master->supervisor, master->workers_wanted, master->threads_wanted, why,
-                           sizeof(why)) != 0)
+    if (capacity_prepare(master, master->workers_wanted, master->threads_wanted, why,
+                         sizeof(why)) != 0)
         return fail(why);
     return 0;
 }

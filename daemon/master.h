@@ -4,6 +4,7 @@
  * to change. Everything happens in one event loop, so nothing in here needs a lock.
  *
  *   supervisor   worker processes: fork, reap, resize, replace     (supervisor.h)
+ *   capacity     whether more of them can be had                   (capacity.h)
  *   dispatch     connections on their way to a worker              (dispatch.h)
  *   control      the socket and its commands                       (control.h, commands.c)
  *   history      a sample a second                                 (history.h)

@@ -45,17 +45,10 @@ void supervisor_reconcile(struct supervisor *supervisor);
 /* Reaps what has ended. */
 void supervisor_reap(struct supervisor *supervisor);
 
-/*
- * Checks that COUNT workers with THREADS threads each fit the tables and /dev/shm, and opens the
- * lanes they need. Returns 0, or -1 with WHY; nothing has changed then.
- */
-int supervisor_prepare(struct supervisor *supervisor, uint32_t count, uint32_t threads, char *why,
-                       size_t size);
-
 /* Tells all workers the wanted bounds of the offload threads. */
 void supervisor_tell_offload(struct supervisor *supervisor);
 
-/* Tells all workers to finish and end; kills those that do not. */
+/* Tells all workers to finish and end, or kills them. */
 void supervisor_stop_workers(struct supervisor *supervisor);
 void supervisor_kill_all(struct supervisor *supervisor);
 
