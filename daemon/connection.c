@@ -5,6 +5,7 @@
 #include "common/segment_writer.h"
 #include "daemon/account.h"
 #include "daemon/exchange.h"
+#include "daemon/lookup.h"
 #include "daemon/messages.h"
 #include "daemon/sending.h"
 #include "daemon/turn.h"
@@ -125,7 +126,7 @@ void connection_discard(struct connection *connection, struct cache *cache)
 {
     if (connection->pending != NULL)
         sending_abandon(connection, cache, false);
-    exchange_forget(connection, cache);
+    lookup_forget(connection, cache);
     if (connection->fd >= 0)
         close(connection->fd);
     free(connection->input);

@@ -5,8 +5,8 @@
 #include "common/segment_writer.h"
 #include "daemon/connection.h"
 #include "daemon/events.h"
-#include "daemon/exchange.h"
 #include "daemon/lane.h"
+#include "daemon/lookup.h"
 #include "daemon/loop.h"
 #include "daemon/sending.h"
 #include "daemon/turn.h"
@@ -43,7 +43,7 @@ static void read_letter(struct serving_thread *thread, struct letter *letter)
         connection_adopt_arrival(thread, CONTAINER_OF(letter, struct arrival, letter));
         return;
     case LETTER_LOADED:
-        connection_resume(exchange_loaded(CONTAINER_OF(letter, struct load_job, job.letter)));
+        connection_resume(lookup_loaded(CONTAINER_OF(letter, struct load_job, job.letter)));
         return;
     case LETTER_WARMED:
         connection_resume(sending_warmed(CONTAINER_OF(letter, struct warm_job, job.letter)));

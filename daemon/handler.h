@@ -1,0 +1,19 @@
+/*
+ * What answers a request that the front table does not know: one function for each kind of thing
+ * that is served. route_answer() (daemon/route.c) chooses; each composes an answer with the verbs of
+ * daemon/reply.h, or gives work to an offload thread and says EXCHANGE_WAITING: then it is called
+ * again with the same request when that is done.
+ */
+#ifndef DAEMON_HANDLER_H
+#define DAEMON_HANDLER_H
+
+#include "daemon/exchange.h"
+#include "daemon/target.h"
+
+/* TARGET is the request's, decoded and folded. */
+typedef enum exchange_result handler(struct exchange *exchange, const struct target *target);
+
+/* Files and folders below the root. */
+handler handler_files;
+
+#endif

@@ -1,0 +1,117 @@
+#include "daemon/handler.h"
+#include "daemon/lookup.h"
+#include "daemon/reply.h"
+#include "daemon/thread.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LOCATION_MAX = 6 * 1024 };
+
+/* Folders */
+
+/* Appends PATH, percent-encoded where RFC 3986 section 3.3 asks for it; returns the new length. */
+static size_t encode_path(char *to, size_t length, const char *path)
+{
+    static const char digits[] = "0123456789ABCDEF";
+
+    for (; *path != '\0' && length < LOCATION_MAX; path++) {
+        unsigned char c = (unsigned char)*path;
+
+        if (isalnum(c) || strchr("/-._~!$&'()*+,;=:@", c) != NULL) {
+            to[length++] = (char)c;
+        } else {
+            to[length++] = '%';
+            to[length++] = digits[c >> 4];
+            to[length++] = digits[c & 15];
+        }
+    }
+    return length;
+}
+
+/* "/folder" becomes "/folder/", with its query. */
+static enum exchange_result answer_folder_redirect(struct exchange *exchange,
+                                                   const struct target *target)
+{
+    char location[LOCATION_MAX + 8];
+    struct output *output = &exchange->thread->output;
+    size_t length = encode_path(location, 0, target->path);
+
+    if (length + target->query.length + 2 > LOCATION_MAX)
+        return reply_error(exchange, 414);
+    reply_begin(exchange, 301);
+    reply_put(exchange, SPAN("Location: "));
+    output_put(output, location, length);
+    reply_put(exchange, SPAN("/"));
+    if (target->query.start != NULL) {
+        reply_put(exchange, SPAN("?"));
+        reply_put(exchange, target->query);
+    }
+    reply_put(exchange, SPAN("\r\nContent-Length: 0\r\n\r\n"));
+    reply_account(exchange, 301, exchange->outcome, 0);
+    return EXCHANGE_ANSWERED;
+}
+
+/* The index file is missing: 403 when the folder itself is there, for there is nothing to show. */
+static enum exchange_result answer_without_index(struct exchange *exchange,
+                                                 const struct target *target)
+{
+    struct resource *none;
+    int failed = lookup_path(exchange, target->path, target->length, &none);
+
+    if (failed == LOOKUP_MUST_WAIT)
+        return EXCHANGE_WAITING;
+    if (failed == 0)
+        reply_drop(exchange, none);
+    return reply_error(exchange, failed == EISDIR ? 403 : 404);
+}
+
+/* Files */
+
+/* A segment that begins with a dot, but for the well-known folder of RFC 8615. */
+static bool is_hidden(const char *path)
+{
+    const char *dot = strstr(path, "/.");
+
+    if (dot == path && strncmp(path, "/.well-known", 12) == 0 &&
+        (path[12] == '/' || path[12] == '\0'))
+        dot = strstr(path + 1, "/.");
+    return dot != NULL;
+}
+
+/* The file's path: the target's, and for a folder its index. False when that is too long. */
+static bool file_path(const struct exchange *exchange, const struct target *target, char *path,
+                      size_t *length)
+{
+    const char *index = target->folder ? exchange->thread->site->config->server_index : "";
+    int written = snprintf(path, TARGET_PATH_MAX, "%s%s", target->path, index);
+
+    *length = (size_t)written;
+    return written < TARGET_PATH_MAX;
+}
+
+enum exchange_result handler_files(struct exchange *exchange, const struct target *target)
+{
+    char path[TARGET_PATH_MAX];
+    struct resource *resource;
+    size_t length;
+    int failed;
+
+    if (!file_path(exchange, target, path, &length))
+        return reply_error(exchange, 414);
+    if (is_hidden(path))
+        return reply_error(exchange, 404);
+    failed = lookup_path(exchange, path, length, &resource);
+    if (failed == LOOKUP_MUST_WAIT)
+        return EXCHANGE_WAITING;
+    if (failed == EISDIR && !target->folder)
+        return answer_folder_redirect(exchange, target);
+    if (failed == EISDIR || (failed == ENOENT && target->folder))
+        return answer_without_index(exchange, target);
+    if (failed != 0)
+        return reply_error(exchange, lookup_status(failed));
+    lookup_store_front(exchange, resource);
+    return reply_resource(exchange, resource, true);
+}

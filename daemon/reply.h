@@ -1,0 +1,44 @@
+/*
+ * Composing an answer in the thread's output: the head, field by field or prepared, the body, and the
+ * record for the log. An answer is reply_begin(), fields, the empty line, then reply_account(), and
+ * perhaps a body. It must fit in OUTPUT_ANSWER_MAX.
+ */
+#ifndef DAEMON_REPLY_H
+#define DAEMON_REPLY_H
+
+#include "common/span.h"
+#include "daemon/exchange.h"
+#include "daemon/resource.h"
+
+/*
+ * The status line, Date, Server and Connection. Decides whether the connection goes on. Fields
+ * follow.
+ */
+void reply_begin(const struct exchange *exchange, int status);
+
+void reply_put(const struct exchange *exchange, struct span text);
+
+/* Packs the record; BODY_BYTES is the body's length, sent or (HEAD) not. After the head. */
+void reply_account(const struct exchange *exchange, int status, enum outcome outcome,
+                   uint64_t body_bytes);
+
+/* False for HEAD. */
+bool reply_wants_body(const struct exchange *exchange);
+
+/*
+ * The body of RESOURCE as the end of the output: copied when small, else borrowed. HELD: the
+ * caller's reference goes with it.
+ */
+void reply_put_body(const struct exchange *exchange, struct resource *resource, bool held);
+
+/* Gives the caller's reference back. */
+void reply_drop(const struct exchange *exchange, struct resource *resource);
+
+/* The whole answer for a file: 200, or 304. HELD: the caller's reference goes with the answer. */
+enum exchange_result reply_resource(const struct exchange *exchange, struct resource *resource,
+                                    bool held);
+
+/* STATUS with the site's own page if there is one, else with a small built-in one. May wait. */
+enum exchange_result reply_error(struct exchange *exchange, int status);
+
+#endif

@@ -1,0 +1,61 @@
+#include "daemon/lookup.h"
+#include "daemon/reply.h"
+#include "daemon/target.h"
+#include "daemon/thread.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+static const char *extra_fields(int status)
+{
+    return status == 405 ? "Allow: GET, HEAD\r\n" : status == 503 ? "Retry-After: 1\r\n" : "";
+}
+
+static void put_error_head(const struct exchange *exchange, int status, uint64_t length)
+{
+    struct output *output = &exchange->thread->output;
+
+    reply_begin(exchange, status);
+    output->used += (size_t)snprintf(output->buffer + output->used, RESPONSE_BODY_MAX,
+                                     "%sContent-Type: text/html; charset=utf-8\r\n"
+                                     "Content-Length: %" PRIu64 "\r\n\r\n",
+                                     extra_fields(status), length);
+    reply_account(exchange, status, OUTCOME_ERROR, length);
+}
+
+static void answer_built_in(const struct exchange *exchange, int status)
+{
+    char page[RESPONSE_BODY_MAX];
+    size_t length = response_error_page(status, page);
+
+    put_error_head(exchange, status, length);
+    if (reply_wants_body(exchange))
+        output_put(&exchange->thread->output, page, length);
+}
+
+enum exchange_result reply_error(struct exchange *exchange, int status)
+{
+    const char *folder = exchange->thread->site->config->files_error_pages;
+    char path[TARGET_PATH_MAX];
+    int length = snprintf(path, sizeof(path), "%s/%d.html", folder, status);
+    enum outcome of_request = exchange->outcome;
+    struct resource *page;
+    int failed = ENOENT;
+
+    if (folder[0] == '/' && (size_t)length < sizeof(path))
+        failed = lookup_path(exchange, path, (size_t)length, &page);
+    exchange->outcome = of_request; /* not of its error page */
+    if (failed == LOOKUP_MUST_WAIT)
+        return EXCHANGE_WAITING;
+    if (failed != 0) {
+        answer_built_in(exchange, status);
+        return EXCHANGE_ANSWERED;
+    }
+    put_error_head(exchange, status, page->body_length);
+    if (reply_wants_body(exchange))
+        reply_put_body(exchange, page, true);
+    else
+        reply_drop(exchange, page);
+    return EXCHANGE_ANSWERED;
+}
