@@ -147,15 +147,75 @@ const char *http_field(const struct http_answer *answer, const char *name)
     return value;
 }
 
-static size_t length_of_body(const struct http_answer *answer, enum http_body body)
+static bool has_no_body(const struct http_answer *answer, enum http_body body)
+{
+    return body == HTTP_HEAD_ONLY || answer->status < 200 || answer->status == 204 ||
+           answer->status == 304;
+}
+
+static size_t length_of_body(const struct http_answer *answer)
 {
     const char *length = http_field(answer, "Content-Length");
 
-    if (body == HTTP_HEAD_ONLY || answer->status == 304 || answer->status < 200)
-        return 0;
     if (length == NULL)
         fail_msg("an answer without Content-Length: '%s'", answer->head);
     return strtoull(length, NULL, 10);
+}
+
+/* The first LENGTH bytes as text of their own, read on until they are there. */
+static char *take_bytes(struct http_client *client, size_t length)
+{
+    while (client->length < length)
+        need_more(client, "a body");
+    return cut_off(client, length);
+}
+
+/* A line of a chunked body, its CRLF cut off. */
+static char *take_line(struct http_client *client)
+{
+    const char *end;
+    char *line;
+
+    while (client->length == 0 || (end = memmem(client->bytes, client->length, "\r\n", 2)) == NULL)
+        need_more(client, "a chunk's line");
+    line = cut_off(client, (size_t)(end + 2 - client->bytes));
+    line[strlen(line) - 2] = '\0';
+    return line;
+}
+
+/* Appends one chunk (RFC 9112 section 7.1) to the body; false behind the last. */
+static bool take_chunk(struct http_client *client, struct http_answer *answer)
+{
+    char *line = take_line(client), *end, *data;
+    size_t length = strtoull(line, &end, 16);
+
+    if (end == line || *end != '\0')
+        fail_msg("not the size of a chunk: '%s'", line);
+    free(line);
+    data = take_bytes(client, length);
+    answer->body = realloc(answer->body, answer->body_length + length + 1);
+    assert_non_null(answer->body);
+    memcpy(answer->body + answer->body_length, data, length + 1);
+    answer->body_length += length;
+    free(data);
+    line = take_line(client); /* the end of the data, or of the body without a trailer */
+    assert_string_equal(line, "");
+    free(line);
+    return length > 0;
+}
+
+static void take_body(struct http_client *client, struct http_answer *answer)
+{
+    const char *coding = http_field(answer, "Transfer-Encoding");
+
+    if (coding == NULL) {
+        answer->body_length = length_of_body(answer);
+        answer->body = take_bytes(client, answer->body_length);
+        return;
+    }
+    assert_string_equal(coding, "chunked");
+    while (take_chunk(client, answer))
+        continue;
 }
 
 void http_take(struct http_client *client, enum http_body body, struct http_answer *answer)
@@ -165,10 +225,10 @@ void http_take(struct http_client *client, enum http_body body, struct http_answ
         need_more(client, "a head");
     answer->head = cut_off(client, head_length(client));
     cut_fields(answer);
-    answer->body_length = length_of_body(answer, body);
-    while (client->length < answer->body_length)
-        need_more(client, "a body");
-    answer->body = cut_off(client, answer->body_length);
+    if (has_no_body(answer, body))
+        answer->body = strdup("");
+    else
+        take_body(client, answer);
 }
 
 void http_answer_free(struct http_answer *answer)

@@ -21,7 +21,7 @@ enum { HTTP_FIELDS_MAX = 32 };
 struct http_answer {
     int status;
     char *head; /* as it came, with its empty line */
-    char *body; /* a NUL that body_length does not count stands behind it */
+    char *body; /* without its chunking; a NUL that body_length does not count stands behind it */
     size_t body_length;
     char *copy; /* of the head, cut into the fields below */
     size_t field_count;

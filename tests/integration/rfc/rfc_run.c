@@ -1,0 +1,143 @@
+/* One case, from its first byte to the end of its connection. */
+#include "../http_client.h"
+#include "rfc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+#include <sys/socket.h>
+
+enum { PIECES = 512 }; /* a message longer than this comes in larger pieces than a byte */
+
+/* One way to send. */
+struct run {
+    struct http_client client;
+    const struct rfc_case *rfc_case;
+    bool in_pieces;
+    uint64_t answers;
+};
+
+/* A refusal may end the connection while the rest of what was refused is on its way. */
+static void say(struct run *run, const char *bytes, size_t length)
+{
+    size_t piece = run->in_pieces ? 1 + length / PIECES : length;
+
+    for (size_t at = 0; at < length; at += piece)
+        if (send(run->client.fd, bytes + at, length - at < piece ? length - at : piece,
+                 MSG_NOSIGNAL) < 0)
+            return;
+}
+
+/* How the connection ends, by the case. */
+static int end_of(const struct rfc_case *rfc_case)
+{
+    const struct rfc_answer *answer = rfc_case->answers;
+
+    while (answer->status > 0)
+        answer++;
+    return answer->status;
+}
+
+static void take_answer(struct run *run, const struct rfc_answer *expected)
+{
+    bool last = expected[1].status == RFC_CLOSED;
+    struct http_answer answer;
+
+    http_take(&run->client, expected->head ? HTTP_HEAD_ONLY : HTTP_WITH_BODY, &answer);
+    rfc_check_one(&answer, expected);
+    if (expected[1].status != RFC_HALF_CLOSED)
+        rfc_check_any(&answer, last);
+    run->answers += answer.status >= 200;
+    http_answer_free(&answer);
+    if (expected->then != NULL)
+        say(run, expected->then, strlen(expected->then));
+}
+
+/* The next request starts where the last one ended. */
+static void check_kept(struct run *run)
+{
+    static const struct rfc_answer probed = ANSWER(200, .body = "probe");
+
+    say(run, GET("/probe"), sizeof(GET("/probe")) - 1);
+    take_answer(run, &probed);
+}
+
+static uint64_t run_once(const struct server *server, const struct rfc_case *rfc_case,
+                         bool in_pieces)
+{
+    struct run run = {.rfc_case = rfc_case, .in_pieces = in_pieces};
+    int end = end_of(rfc_case);
+
+    http_open(&run.client, server_port(server));
+    say(&run, rfc_case->bytes.start, rfc_case->bytes.length);
+    if (end == RFC_HALF_CLOSED)
+        shutdown(run.client.fd, SHUT_WR);
+    for (const struct rfc_answer *answer = rfc_case->answers; answer->status > 0; answer++)
+        take_answer(&run, answer);
+    if (end == RFC_KEPT)
+        check_kept(&run);
+    else
+        http_expect_closed(&run.client);
+    http_close(&run.client);
+    return run.answers;
+}
+
+/* --- A GET asked again as HEAD, RFC 9110 section 9.3.2 --- */
+
+/* One request, answered at once; a Range has a meaning for GET alone (RFC 9110 section 14.2). */
+static bool goes_as_head(const struct rfc_case *rfc_case)
+{
+    const struct rfc_answer *answer = rfc_case->answers;
+    struct span bytes = rfc_case->bytes;
+
+    return bytes.length > 4 && memcmp(bytes.start, "GET ", 4) == 0 && answer[0].status >= 200 &&
+           answer[1].status <= 0 && answer[1].status != RFC_HALF_CLOSED &&
+           memmem(bytes.start, bytes.length, "\r\nRange:", 8) == NULL;
+}
+
+static void check_same_fields(const struct http_answer *get, const struct http_answer *head)
+{
+    bool same = get->status == head->status && get->field_count == head->field_count;
+
+    for (size_t i = 0; same && i < get->field_count; i++)
+        same = strcmp(get->name[i], head->name[i]) == 0 &&
+               (strcmp(get->name[i], "Date") == 0 || strcmp(get->value[i], head->value[i]) == 0);
+    if (!same)
+        fail_msg("HEAD was answered: %s\nand GET: %s", head->head, get->head);
+}
+
+static uint64_t run_as_head(const struct server *server, const struct rfc_case *rfc_case)
+{
+    struct http_answer get, head;
+    struct run run = {.rfc_case = rfc_case};
+
+    http_open(&run.client, server_port(server));
+    say(&run, rfc_case->bytes.start, rfc_case->bytes.length);
+    http_take(&run.client, HTTP_WITH_BODY, &get);
+    http_close(&run.client);
+    rfc_check_one(&get, &rfc_case->answers[0]);
+    http_open(&run.client, server_port(server));
+    say(&run, "HEAD", 4);
+    say(&run, rfc_case->bytes.start + 3, rfc_case->bytes.length - 3);
+    http_take(&run.client, HTTP_HEAD_ONLY, &head);
+    check_same_fields(&get, &head);
+    http_answer_free(&get);
+    http_answer_free(&head);
+    run.answers = 2;
+    if (end_of(rfc_case) == RFC_KEPT)
+        check_kept(&run);
+    else
+        http_expect_closed(&run.client);
+    http_close(&run.client);
+    return run.answers;
+}
+
+uint64_t rfc_run(const struct server *server, const struct rfc_case *rfc_case)
+{
+    uint64_t answers = run_once(server, rfc_case, false) + run_once(server, rfc_case, true);
+
+    return answers + (goes_as_head(rfc_case) ? run_as_head(server, rfc_case) : 0);
+}

@@ -1,0 +1,120 @@
+/*
+ * The RFCs, case by case: every line of every table in rfc/ is a test of its own, against one
+ * server for each table. At its end the server must have counted each answer, and logged it.
+ */
+#include "log_check.h"
+#include "rfc/rfc.h"
+#include "server.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct rfc_case message_cases[] = {
+#include "rfc/message.def"
+};
+
+struct table {
+    const char *name;
+    const struct rfc_case *cases;
+    size_t count;
+    const char *const *options; /* ended by NULL */
+};
+
+static const struct table tables[] = {
+#define RFC_TABLE(name, ...)                                                                       \
+    {#name, name##_cases, ARRAY_LENGTH(name##_cases), (const char *const[]){__VA_ARGS__, NULL}},
+#include "rfc/tables.def"
+#undef RFC_TABLE
+};
+
+/* The table under way: a test is called with its case alone. */
+static const struct table *table;
+static struct server *server;
+static uint64_t answers;
+
+static void put_site(void)
+{
+    static const struct {
+        const char *path, *text;
+    } files[] = {
+#define SITE_FILE(path, text) {path, text},
+#include "rfc/site.def"
+#undef SITE_FILE
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
+        server_put_text(server, files[i].path, files[i].text);
+}
+
+static int start(void **state)
+{
+    void *made = NULL;
+
+    (void)state;
+    if (server_set_up(&made) != 0)
+        return -1;
+    server = made;
+    answers = 0;
+    put_site();
+    server_start_under(server, NULL, table->options);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    void *made = server;
+
+    (void)state;
+    server_expect_metric(server, "requests", answers);
+    free(log_with_lines(server, answers));
+    server_stop(server);
+    assert_int_equal(log_count_lines(server), answers);
+    return server_tear_down(&made);
+}
+
+static void run_case(void **state)
+{
+    answers += rfc_run(server, *state);
+}
+
+static int run_table(void)
+{
+    struct CMUnitTest *tests = calloc(table->count, sizeof(*tests));
+    char(*names)[160] = calloc(table->count, sizeof(*names));
+    int failed = 1;
+
+    if (tests != NULL && names != NULL) {
+        for (size_t i = 0; i < table->count; i++) {
+            const struct rfc_case *one = &table->cases[i];
+
+            snprintf(names[i], sizeof(names[i]), "%s, RFC %s: %s", table->name, one->rule,
+                     one->title);
+            tests[i] = (struct CMUnitTest){
+                .name = names[i], .test_func = run_case, .initial_state = (void *)(uintptr_t)one};
+        }
+        failed = _cmocka_run_group_tests(table->name, tests, table->count, start, stop);
+    }
+    free(tests);
+    free(names);
+    return failed;
+}
+
+/* With an argument: only the table of that name. */
+int main(int argc, char **argv)
+{
+    int failed = 0;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(tables); i++) {
+        table = &tables[i];
+        if (argc < 2 || strcmp(argv[1], table->name) == 0)
+            failed += run_table();
+    }
+    return failed != 0;
+}
