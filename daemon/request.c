@@ -16,7 +16,8 @@
  *   bytes 0x80 to 0xff in a target                      taken  clients send UTF-8 as it is
  *   other than one SP between the three parts             400  9112 3
  *   a method that is no token                             400  9110 9.1
- *   a method nobody defined ("get" is one)              taken  METHOD_UNKNOWN, the caller says 501
+ *   a method in no registry ("get" is one)              taken  METHOD_UNKNOWN, the caller says 501
+ *   a method as long as a request line may be             501  9112 3
  *   a request line without a version (HTTP/0.9)           400  9112 2.3
  *   "HTTP/x.y" and "HTTP/x" with x other than 1           505  9110 15.6.6
  *   HTTP/1.2 to 1.9                                     taken  as 1.1, 9110 2.5
@@ -24,7 +25,8 @@
  *   "*" but with OPTIONS                                  400  9112 3.2.4
  *   CONNECT but with host:port                            400  9112 3.2.3
  *   absolute form: "http://" and a host                 taken  9112 3.2.2; that host replaces Host
- *   absolute form with user@ or another scheme            400  9110 4.2.4; 7.4 (https needs TLS)
+ *   absolute form with user@ or another scheme            400  9110 4.2.4
+ *   absolute form: "https://"                             421  9110 7.4, without TLS not our resource
  *   no Host in HTTP/1.1                                   400  9112 3.2
  *   Host twice, empty or malformed                        400  9112 3.2; a port ends at 65535
  *   Content-Length: a list, or twice, equal or not        400  9112 6.3
@@ -33,14 +35,19 @@
  *   Transfer-Encoding in HTTP/1.0                         400  9112 6.1
  *   chunked twice, not last, with parameters              400  9112 6.1, 7.1
  *   Transfer-Encoding with an empty element               400  9110 5.6.1 permits it; it hides one
- *   any other transfer coding                             501  9112 6.1
+ *   another transfer coding before chunked                501  9112 6.1
+ *   another transfer coding and no chunked behind it      400  9112 6.3: the length is not known
  *   Expect other than 100-continue                        417  9110 10.1.1
  *   100-continue in HTTP/1.0, or without a body       ignored  9110 10.1.1
  *   a request line above its limit                        414  9112 3
  *   a head above its limit, too many fields               431  6585 5
  *   Connection: lists, several fields                   taken  9112 9.3; close wins
- *   If-Modified-Since twice                           ignored  9110 13.1.3
- *   Referer, User-Agent, If-None-Match twice            taken  the first one
+ *   If-Modified-Since or If-Unmodified-Since twice    ignored  9110 13.1.3, 13.1.4: no date
+ *   Range twice                                       ignored  9110 14.2: no ranges-specifier
+ *   If-Range twice                                      taken  empty: no validator, so no range
+ *   Referer, User-Agent twice                           taken  the first one
+ *   Accept, Accept-Encoding, If-Match, If-None-Match
+ *     in several lines                                  taken  9110 5.3, one list
  *   any other field                                     taken  checked for its form, not looked at
  */
 #include "daemon/authority.h"
@@ -48,12 +55,46 @@
 
 enum { LEADING_LINES_MAX = 4 };
 
-static const struct span method_names[METHOD_UNKNOWN] = {
+static const struct span method_names[METHOD_REGISTERED] = {
     [METHOD_GET] = {"GET", 3},         [METHOD_HEAD] = {"HEAD", 4},
     [METHOD_OPTIONS] = {"OPTIONS", 7}, [METHOD_POST] = {"POST", 4},
     [METHOD_PUT] = {"PUT", 3},         [METHOD_DELETE] = {"DELETE", 6},
     [METHOD_CONNECT] = {"CONNECT", 7}, [METHOD_TRACE] = {"TRACE", 5},
     [METHOD_PATCH] = {"PATCH", 5},
+};
+
+/* The others in IANA's registry of HTTP methods, but for PRI, which no client sends as a method. */
+static const char *const registered_names[] = {
+    "ACL",
+    "BASELINE-CONTROL",
+    "BIND",
+    "CHECKIN",
+    "CHECKOUT",
+    "COPY",
+    "LABEL",
+    "LINK",
+    "LOCK",
+    "MERGE",
+    "MKACTIVITY",
+    "MKCALENDAR",
+    "MKCOL",
+    "MKREDIRECTREF",
+    "MKWORKSPACE",
+    "MOVE",
+    "ORDERPATCH",
+    "PROPFIND",
+    "PROPPATCH",
+    "QUERY",
+    "REBIND",
+    "REPORT",
+    "SEARCH",
+    "UNBIND",
+    "UNCHECKOUT",
+    "UNLINK",
+    "UNLOCK",
+    "UPDATE",
+    "UPDATEREDIRECTREF",
+    "VERSION-CONTROL",
 };
 
 BYTE_SCAN_INLINE bool is_line_end(const char *at, const char *end)
@@ -73,11 +114,13 @@ static int check_line_end(const char *at, const char *end, int ran_out)
 
 static enum http_method find_method(struct span name)
 {
-    int method = METHOD_GET;
-
-    while (method < METHOD_UNKNOWN && !span_is(name, method_names[method]))
-        method++;
-    return (enum http_method)method;
+    for (int method = METHOD_GET; method < METHOD_REGISTERED; method++)
+        if (span_is(name, method_names[method]))
+            return (enum http_method)method;
+    for (size_t i = 0; i < ARRAY_LENGTH(registered_names); i++)
+        if (span_is(name, (struct span){registered_names[i], strlen(registered_names[i])}))
+            return METHOD_REGISTERED;
+    return METHOD_UNKNOWN;
 }
 
 static int take_version(struct request *request, struct span text)
@@ -96,21 +139,36 @@ static int take_version(struct request *request, struct span text)
     return GOOD;
 }
 
+/* Where the authority of an absolute form begins, or NULL; SECURE says of which scheme it is. */
+static const char *find_authority(struct span target, bool *secure)
+{
+    static const struct span schemes[] = {{"http://", 7}, {"https://", 8}};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(schemes); i++) {
+        *secure = i == 1;
+        if (target.length > schemes[i].length &&
+            span_is_nocase((struct span){target.start, schemes[i].length}, schemes[i]))
+            return target.start + schemes[i].length;
+    }
+    return NULL;
+}
+
 static int take_absolute_form(struct head *head, struct span target)
 {
-    static const struct span scheme = {"http://", 7};
-    const char *authority = target.start + scheme.length;
     const char *end = target.start + target.length;
+    bool secure;
+    const char *authority = find_authority(target, &secure);
     const char *authority_end = authority;
 
-    if (target.length <= scheme.length ||
-        !span_is_nocase((struct span){target.start, scheme.length}, scheme))
+    if (authority == NULL)
         return 400;
     while (authority_end < end && *authority_end != '/' && *authority_end != '?' &&
            *authority_end != '#')
         authority_end++;
     head->authority = span_between(authority, authority_end);
-    return authority_valid(head->authority, false) ? GOOD : 400;
+    if (!authority_valid(head->authority, false))
+        return 400;
+    return secure ? 421 : GOOD;
 }
 
 /* Each of the four forms of a target goes with certain methods, RFC 9112 section 3.2. */
@@ -167,8 +225,10 @@ static int parse_line_until(struct head *head, const char *end, int ran_out)
     int status;
 
     status = parse_method(head, head->at, end, &method_end);
+    if (status == INCOMPLETE)
+        return ran_out == INCOMPLETE ? INCOMPLETE : 501;
     if (status != GOOD)
-        return status == INCOMPLETE ? ran_out : status;
+        return status;
     target_end = scan_to_space(head->start, method_end + 1, end);
     if (target_end == end)
         return ran_out;
@@ -199,10 +259,18 @@ static inline field_taker *find_taker(struct span name)
     switch (name.length) {
     case 4:
         return NAME_IS(name, "host") ? request_take_host : NULL;
+    case 5:
+        return NAME_IS(name, "range") ? request_take_range : NULL;
     case 6:
+        if (NAME_IS(name, "accept"))
+            return request_take_accept;
         return NAME_IS(name, "expect") ? request_take_expect : NULL;
     case 7:
         return NAME_IS(name, "referer") ? request_take_referer : NULL;
+    case 8:
+        if (NAME_IS(name, "if-match"))
+            return request_take_if_match;
+        return NAME_IS(name, "if-range") ? request_take_if_range : NULL;
     case 10:
         if (NAME_IS(name, "user-agent"))
             return request_take_user_agent;
@@ -211,10 +279,14 @@ static inline field_taker *find_taker(struct span name)
         return NAME_IS(name, "if-none-match") ? request_take_if_none_match : NULL;
     case 14:
         return NAME_IS(name, "content-length") ? request_take_content_length : NULL;
+    case 15:
+        return NAME_IS(name, "accept-encoding") ? request_take_accept_encoding : NULL;
     case 17:
         if (NAME_IS(name, "if-modified-since"))
             return request_take_if_modified_since;
         return NAME_IS(name, "transfer-encoding") ? request_take_transfer_encoding : NULL;
+    case 19:
+        return NAME_IS(name, "if-unmodified-since") ? request_take_if_unmodified_since : NULL;
     default:
         return NULL;
     }
@@ -266,6 +338,7 @@ static int parse_fields(struct head *head, size_t field_count)
         if (status != GOOD)
             return status;
     }
+    head->request->fields = span_between(head->at, at);
     head->at = at + 2;
     return check_line_end(at, end, ran_out);
 }
@@ -296,6 +369,8 @@ static int settle(struct head *head)
     if (request->minor_version == 1 && (head->seen & SEEN_HOST) == 0)
         return 400;
     if (has_coding && (head->seen & SEEN_CONTENT_LENGTH) != 0)
+        return 400;
+    if (has_coding && !request->chunked)
         return 400;
     if (head->unknown_coding)
         return 501;
@@ -347,11 +422,15 @@ static void clear_request(struct request *request)
 {
     const struct span none = {NULL, 0};
 
-    request->line = request->target = request->host = none;
+    request->line = request->fields = request->target = request->host = none;
     request->referer = request->user_agent = none;
-    request->if_none_match = request->if_modified_since = none;
+    request->if_match = request->if_none_match = none;
+    request->if_modified_since = request->if_unmodified_since = none;
+    request->range = request->if_range = none;
+    request->accept = request->accept_encoding = none;
     request->method = METHOD_UNKNOWN;
     request->minor_version = 0;
+    request->repeated = 0;
     request->keep_alive = request->has_body = request->chunked = request->expect_continue = false;
     request->content_length = 0;
 }

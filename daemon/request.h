@@ -22,7 +22,16 @@ enum http_method {
     METHOD_CONNECT,
     METHOD_TRACE,
     METHOD_PATCH,
-    METHOD_UNKNOWN, /* a well-formed token that RFC 9110 and RFC 5789 do not define */
+    METHOD_REGISTERED, /* any other in IANA's registry, such as WebDAV's */
+    METHOD_UNKNOWN,    /* a well-formed token that is in no registry */
+};
+
+/* Fields that are lists and may come in several lines: bits of request.repeated. */
+enum request_list {
+    REQUEST_ACCEPT = 1 << 0,
+    REQUEST_ACCEPT_ENCODING = 1 << 1,
+    REQUEST_IF_MATCH = 1 << 2,
+    REQUEST_IF_NONE_MATCH = 1 << 3,
 };
 
 struct request_limits {
@@ -31,9 +40,13 @@ struct request_limits {
     size_t field_count;
 };
 
-/* Spans point into the parsed bytes; an absent field has length 0 and start NULL. */
+/*
+ * Spans point into the parsed bytes; an absent field has length 0 and start NULL. Of a list, it is
+ * the first line; where more than one came, request_next_value() goes through them.
+ */
 struct request {
-    struct span line; /* the request line without its CRLF, as it came */
+    struct span line;   /* the request line without its CRLF, as it came */
+    struct span fields; /* all field lines, as they came */
     struct span target;
     enum http_method method;
     uint8_t minor_version; /* 0 or 1 */
@@ -41,12 +54,19 @@ struct request {
     bool has_body;         /* Content-Length above 0, or chunked */
     bool chunked;
     bool expect_continue;
+    uint8_t repeated; /* enum request_list: those that came more than once */
     uint64_t content_length;
     struct span host; /* of an absolute-form target where there is one; else of the Host field */
     struct span referer;
     struct span user_agent;
+    struct span if_match;
     struct span if_none_match;
-    struct span if_modified_since;
+    struct span if_modified_since; /* absent when it came twice, like the next two */
+    struct span if_unmodified_since;
+    struct span range;
+    struct span if_range; /* empty, which matches nothing, when it came twice */
+    struct span accept;
+    struct span accept_encoding;
 };
 
 /*
@@ -55,10 +75,17 @@ struct request {
  * and goes back to 0 when the head is decided.
  *
  * Returns the bytes used (> 0) with *REQUEST filled; 0 when the head is not complete yet; or minus
- * the status to answer with before closing (-400, -414, -417, -431, -501, -505). On refusal
+ * the status to answer with before closing (-400, -414, -417, -421, -431, -501, -505). On refusal
  * REQUEST->line holds what could be told of the request line, for the log.
  */
 int request_parse(const char *data, size_t length, const struct request_limits *limits,
                   size_t *scanned, struct request *request);
+
+/*
+ * The values of a list field, line by line: *AT is NULL at first and belongs to this function. False
+ * behind the last one.
+ */
+bool request_next_value(const struct request *request, enum request_list list, const char **at,
+                        struct span *value);
 
 #endif

@@ -132,11 +132,34 @@ int request_take_expect(struct head *head, struct span value)
     return GOOD;
 }
 
+/* A field that may come once, and is not there when it comes twice. */
+static int take_only(struct head *head, unsigned bit, struct span *field, struct span value)
+{
+    *field = first_time(head, bit) ? value : (struct span){NULL, 0};
+    return GOOD;
+}
+
 int request_take_if_modified_since(struct head *head, struct span value)
 {
-    bool first = first_time(head, SEEN_IF_MODIFIED_SINCE);
+    return take_only(head, SEEN_IF_MODIFIED_SINCE, &head->request->if_modified_since, value);
+}
 
-    head->request->if_modified_since = first ? value : (struct span){NULL, 0};
+int request_take_if_unmodified_since(struct head *head, struct span value)
+{
+    return take_only(head, SEEN_IF_UNMODIFIED_SINCE, &head->request->if_unmodified_since, value);
+}
+
+int request_take_range(struct head *head, struct span value)
+{
+    return take_only(head, SEEN_RANGE, &head->request->range, value);
+}
+
+/* Absent, it would make a Range hold without any condition. */
+int request_take_if_range(struct head *head, struct span value)
+{
+    head->request->if_range = value;
+    if (!first_time(head, SEEN_IF_RANGE))
+        head->request->if_range.length = 0;
     return GOOD;
 }
 
@@ -157,7 +180,85 @@ int request_take_user_agent(struct head *head, struct span value)
     return take_first(&head->request->user_agent, value);
 }
 
+/* --- Lists --- */
+
+static int take_list(struct request *request, enum request_list list, struct span *field,
+                     struct span value)
+{
+    if (field->start == NULL)
+        *field = value;
+    else
+        request->repeated |= (uint8_t)list;
+    return GOOD;
+}
+
+int request_take_accept(struct head *head, struct span value)
+{
+    return take_list(head->request, REQUEST_ACCEPT, &head->request->accept, value);
+}
+
+int request_take_accept_encoding(struct head *head, struct span value)
+{
+    return take_list(head->request, REQUEST_ACCEPT_ENCODING, &head->request->accept_encoding,
+                     value);
+}
+
+int request_take_if_match(struct head *head, struct span value)
+{
+    return take_list(head->request, REQUEST_IF_MATCH, &head->request->if_match, value);
+}
+
 int request_take_if_none_match(struct head *head, struct span value)
 {
-    return take_first(&head->request->if_none_match, value);
+    return take_list(head->request, REQUEST_IF_NONE_MATCH, &head->request->if_none_match, value);
+}
+
+static struct span first_value(const struct request *request, enum request_list list,
+                               struct span *name)
+{
+    switch (list) {
+    case REQUEST_ACCEPT:
+        *name = SPAN("accept");
+        return request->accept;
+    case REQUEST_ACCEPT_ENCODING:
+        *name = SPAN("accept-encoding");
+        return request->accept_encoding;
+    case REQUEST_IF_MATCH:
+        *name = SPAN("if-match");
+        return request->if_match;
+    case REQUEST_IF_NONE_MATCH:
+        break;
+    }
+    *name = SPAN("if-none-match");
+    return request->if_none_match;
+}
+
+/* Behind the CRLF of the field line that AT is in: the parser has seen that there is one. */
+static const char *next_line(const char *at, const char *end)
+{
+    return (const char *)memchr(at, '\r', (size_t)(end - at)) + 2;
+}
+
+bool request_next_value(const struct request *request, enum request_list list, const char **at,
+                        struct span *value)
+{
+    const char *end = request->fields.start + request->fields.length;
+    struct span name, first = first_value(request, list, &name);
+
+    if (*at == NULL) {
+        *value = first;
+        *at = (request->repeated & list) != 0 ? next_line(first.start, end) : end;
+        return first.start != NULL;
+    }
+    while (*at < end) {
+        const char *line = *at;
+        const char *colon = memchr(line, ':', (size_t)(end - line));
+
+        *at = next_line(line, end);
+        if (span_is_nocase(span_between(line, colon), name)) {
+            *value = trim(colon + 1, *at - 2);
+            return true;
+        }
+    }
+    return false;
 }

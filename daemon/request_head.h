@@ -18,6 +18,9 @@ enum {
     SEEN_CONTENT_LENGTH = 1 << 1,
     SEEN_TRANSFER_ENCODING = 1 << 2,
     SEEN_IF_MODIFIED_SINCE = 1 << 3,
+    SEEN_IF_UNMODIFIED_SINCE = 1 << 4,
+    SEEN_RANGE = 1 << 5,
+    SEEN_IF_RANGE = 1 << 6,
 };
 
 struct head {
@@ -42,8 +45,14 @@ field_taker request_take_connection;
 field_taker request_take_expect;
 field_taker request_take_referer;
 field_taker request_take_user_agent;
+field_taker request_take_if_match;
 field_taker request_take_if_none_match;
 field_taker request_take_if_modified_since;
+field_taker request_take_if_unmodified_since;
+field_taker request_take_range;
+field_taker request_take_if_range;
+field_taker request_take_accept;
+field_taker request_take_accept_encoding;
 
 /* Bytes of a token, RFC 9110 section 5.6.2. */
 extern const bool request_token_bytes[256];

@@ -34,6 +34,22 @@ static void check_span(struct span span, const char *start, size_t length)
         MUST((unsigned char)span.start[i] >= 0x20 || span.start[i] == '\t');
 }
 
+/* Walking a list gives its first line, and others exactly when it is known to have them. */
+static void check_list(const struct request *request, enum request_list list, struct span first)
+{
+    const char *at = NULL;
+    struct span value;
+    int count = 0;
+
+    while (request_next_value(request, list, &at, &value)) {
+        check_span(value, request->fields.start, request->fields.length);
+        MUST(count > 0 || value.start == first.start);
+        count++;
+    }
+    MUST((count > 0) == (first.start != NULL));
+    MUST((count > 1) == ((request->repeated & list) != 0));
+}
+
 static void check_request(const struct request *request, const char *start, size_t used)
 {
     const struct span spans[] = {request->line,
@@ -41,11 +57,21 @@ static void check_request(const struct request *request, const char *start, size
                                  request->host,
                                  request->referer,
                                  request->user_agent,
+                                 request->if_match,
                                  request->if_none_match,
-                                 request->if_modified_since};
+                                 request->if_modified_since,
+                                 request->if_unmodified_since,
+                                 request->range,
+                                 request->if_range,
+                                 request->accept,
+                                 request->accept_encoding};
 
     for (size_t i = 0; i < ARRAY_LENGTH(spans); i++)
         check_span(spans[i], start, used);
+    check_list(request, REQUEST_ACCEPT, request->accept);
+    check_list(request, REQUEST_ACCEPT_ENCODING, request->accept_encoding);
+    check_list(request, REQUEST_IF_MATCH, request->if_match);
+    check_list(request, REQUEST_IF_NONE_MATCH, request->if_none_match);
     MUST(used <= limits.head_bytes && request->line.length <= limits.line_bytes);
     MUST(memcmp(start + used - 4, "\r\n\r\n", 4) == 0);
     MUST(request->target.length > 0 &&
@@ -86,8 +112,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         MUST(dripping == 0);
         MUST(size < limits.head_bytes);
     } else {
-        MUST(result == -400 || result == -414 || result == -417 || result == -431 ||
-             result == -501 || result == -505);
+        MUST(result == -400 || result == -414 || result == -417 || result == -421 ||
+             result == -431 || result == -501 || result == -505);
         MUST(dripping == result || dripping == 0);
         check_span(request.line, copy, size);
     }

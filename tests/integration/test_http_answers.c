@@ -263,7 +263,7 @@ static void a_bad_request_is_refused_with_the_right_status(void **state)
         {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
          400},
         {"GET / HTTP/1.1\r\nHost: a\r\nExpect: miracles\r\n\r\n", 417},
-        {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501},
+        {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501},
         {"BREW / HTTP/1.1\r\nHost: a\r\n\r\n", 501},
         {"get / HTTP/1.1\r\nHost: a\r\n\r\n", 501},
         {"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505},
