@@ -41,7 +41,9 @@ int snapshot_prepare(struct snapshot *snapshot, const struct segment_reader *rea
     snapshot->workers = calloc(snapshot->worker_room, sizeof(*snapshot->workers));
     snapshot->threads = calloc(snapshot->thread_room, sizeof(*snapshot->threads));
     snapshot->latency = calloc(snapshot->thread_room, sizeof(*snapshot->latency));
-    if (snapshot->workers == NULL || snapshot->threads == NULL || snapshot->latency == NULL) {
+    snapshot->outcome_latency = calloc(OUTCOME_COUNT, sizeof(*snapshot->outcome_latency));
+    if (snapshot->workers == NULL || snapshot->threads == NULL || snapshot->latency == NULL ||
+        snapshot->outcome_latency == NULL) {
         snapshot_release(snapshot);
         return -1;
     }
@@ -54,6 +56,7 @@ void snapshot_release(struct snapshot *snapshot)
     free(snapshot->workers);
     free(snapshot->threads);
     free(snapshot->latency);
+    free(snapshot->outcome_latency);
     *snapshot = (struct snapshot){0};
 }
 
@@ -132,18 +135,30 @@ static void take_thread(struct thread_sample *sample, const struct segment_reade
     take_values(sample->values, reader, thread->metrics, SCOPE_THREAD);
 }
 
+static void take_latency(struct snapshot *snapshot, const struct segment_reader *reader,
+                         uint32_t slot)
+{
+    const struct histogram *outcome = segment_latency_of(&reader->map, slot);
+
+    histogram_reset(&snapshot->latency[slot]);
+    for (int i = 0; i < OUTCOME_COUNT; i++) {
+        histogram_add(&snapshot->latency[slot], &outcome[i]);
+        histogram_add(&snapshot->outcome_latency[i], &outcome[i]);
+    }
+}
+
 static void take_threads(struct snapshot *snapshot, const struct segment_reader *reader,
                          bool with_latency)
 {
     snapshot->thread_count = 0;
+    for (int i = 0; i < OUTCOME_COUNT && with_latency; i++)
+        histogram_reset(&snapshot->outcome_latency[i]);
     for (uint32_t i = 0; i < snapshot->thread_room; i++) {
         if (!segment_slot_reserved(segment_thread_slot(&reader->map, i)))
             continue;
         take_thread(&snapshot->threads[snapshot->thread_count++], reader, i);
-        if (with_latency) {
-            histogram_reset(&snapshot->latency[i]);
-            segment_add_latency(&reader->map, i, &snapshot->latency[i]);
-        }
+        if (with_latency)
+            take_latency(snapshot, reader, i);
     }
 }
 

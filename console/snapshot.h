@@ -73,6 +73,7 @@ struct snapshot {
     /* Latency since the daemon's start by thread slot (thread_room of them); filled only on
      * request. */
     struct histogram *latency;
+    struct histogram *outcome_latency; /* the same by outcome (OUTCOME_COUNT of them) */
 };
 
 /* Room for what READER's segment may hold. Returns 0, or -1 when memory is out. Owed a release. */

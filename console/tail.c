@@ -144,7 +144,22 @@ static struct tail_line *next_in_batch(struct tail *tail)
     return &tail->batch[tail->batch_count++];
 }
 
-static void keep_record(struct tail *tail, uint32_t thread, const uint64_t *words)
+static void copy_texts(struct tail_line *line, const struct log_record *record)
+{
+    text_escape(line->request, sizeof(line->request), record->request_line.start,
+                record->request_line.length);
+    text_escape(line->referer, sizeof(line->referer), record->referer.start,
+                record->referer.length);
+    text_escape(line->agent, sizeof(line->agent), record->agent.start, record->agent.length);
+}
+
+/* Whose the record is: all of a ring have the thread in common. */
+struct origin {
+    uint32_t slot;
+    uint16_t worker, number;
+};
+
+static void keep_record(struct tail *tail, const struct origin *origin, const uint64_t *words)
 {
     struct log_record record;
     struct tail_line *line;
@@ -154,20 +169,23 @@ static void keep_record(struct tail *tail, uint32_t thread, const uint64_t *word
     line->time_ns = record.time_ns;
     line->duration_ns = record.duration_ns;
     line->body_bytes = record.body_bytes;
-    line->thread = thread;
+    line->thread = origin->slot;
+    line->worker = origin->worker;
+    line->number = origin->number;
     line->status = record.status;
     line->outcome = record.outcome;
     memcpy(line->address, record.address, sizeof(line->address));
-    text_escape(line->request, sizeof(line->request), record.request_line.start,
-                record.request_line.length);
+    copy_texts(line, &record);
     tail->records_read++;
     tail->words_read += words[0] & UINT32_MAX;
 }
 
-static void read_ring(struct tail *tail, uint32_t i, const struct log_ring *ring, uint64_t words)
+static void read_ring(struct tail *tail, const struct origin *origin, const struct log_ring *ring,
+                      uint64_t words)
 {
     uint64_t record[LOG_RECORD_WORDS_MAX];
     uint64_t before, end;
+    uint32_t i = origin->slot;
 
     keep_up(tail, i, ring, words);
     before = tail->position[i];
@@ -175,7 +193,7 @@ static void read_ring(struct tail *tail, uint32_t i, const struct log_ring *ring
     while (before < end) {
         switch (log_ring_read(ring, &tail->position[i], record, LOG_RECORD_WORDS_MAX)) {
         case LOG_RING_RECORD:
-            keep_record(tail, i, record);
+            keep_record(tail, origin, record);
             break;
         case LOG_RING_EMPTY:
             return;
@@ -221,6 +239,17 @@ static void merge_batch(struct tail *tail)
     free(order);
 }
 
+static struct origin origin_of(const struct segment_reader *reader, uint32_t slot)
+{
+    const struct segment_slot *tenant = segment_thread_slot(&reader->map, slot);
+    uint32_t worker = atomic_load_explicit(&tenant->worker, memory_order_relaxed);
+    uint32_t number = atomic_load_explicit(&tenant->thread, memory_order_relaxed);
+    bool known = worker < TAIL_NO_THREAD && number < TAIL_NO_THREAD;
+
+    return (struct origin){slot, known ? (uint16_t)worker : TAIL_NO_THREAD,
+                           known ? (uint16_t)number : TAIL_NO_THREAD};
+}
+
 size_t tail_read(struct tail *tail, const struct segment_reader *reader)
 {
     uint32_t reserved = 0;
@@ -232,9 +261,10 @@ size_t tail_read(struct tail *tail, const struct segment_reader *reader)
     tail->batch_count = 0;
     for (uint32_t i = 0; i < tail->rings; i++) {
         const struct log_ring *ring = segment_ring(&reader->map, i);
+        struct origin origin = origin_of(reader, i);
 
         if (segment_slot_reserved(segment_thread_slot(&reader->map, i)) && ring_sound(reader, ring))
-            read_ring(tail, i, ring, words);
+            read_ring(tail, &origin, ring, words);
     }
     merge_batch(tail);
     return tail->batch_count;

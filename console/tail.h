@@ -14,20 +14,26 @@
 #include <stdint.h>
 
 enum {
-    TAIL_LINES = 2000,
+    TAIL_LINES = 4096, /* more than one call reads, so that nothing read is missed */
     TAIL_ADDRESS_TEXT = 46,
     TAIL_REQUEST_BYTES = 256, /* of the request line, escaped, with the NUL; the rest is cut */
+    TAIL_REFERER_BYTES = 128, /* the same of the other two texts */
+    TAIL_AGENT_BYTES = 128,
+    TAIL_NO_THREAD = 0xffff,
 };
 
 struct tail_line {
     uint64_t time_ns; /* wall clock, the request's start */
     uint64_t duration_ns;
     uint64_t body_bytes;
-    uint32_t thread; /* slot */
+    uint32_t thread;         /* slot */
+    uint16_t worker, number; /* whose slot it was when read; TAIL_NO_THREAD: nobody's */
     uint16_t status;
     uint8_t outcome;                    /* enum outcome */
     uint8_t address[LOG_ADDRESS_BYTES]; /* see tail_address() */
     char request[TAIL_REQUEST_BYTES];   /* printable ASCII; other bytes as \xHH */
+    char referer[TAIL_REFERER_BYTES];   /* "": none was sent */
+    char agent[TAIL_AGENT_BYTES];
 };
 
 struct tail;

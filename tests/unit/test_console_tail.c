@@ -69,6 +69,8 @@ static void assert_newest(size_t back, uint64_t number)
 
     snprintf(line, sizeof(line), "GET /%llu HTTP/1.1", (unsigned long long)number);
     assert_string_equal(tail_line(tail, back)->request, line);
+    assert_string_equal(tail_line(tail, back)->agent, "test");
+    assert_string_equal(tail_line(tail, back)->referer, "");
 }
 
 static void rings_are_merged_by_time(void **state)
