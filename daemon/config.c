@@ -174,6 +174,7 @@ static int load(struct config *config, const struct sources *sources, struct con
     if (draft.report.errors > 0)
         config_free(config);
     free(draft.mime_lines);
+    free(draft.header_lines);
     free(names);
     free_folders(&folders);
     return (int)draft.report.errors;
@@ -211,6 +212,12 @@ void config_free(struct config *config)
         free((void *)config->mime_endings[i]);
         free((void *)config->mime_types[i]);
     }
+    for (size_t i = 0; i < config->header_count; i++) {
+        free((void *)config->headers[i].scope);
+        free((void *)config->headers[i].name);
+        free((void *)config->headers[i].value);
+    }
+    free(config->headers);
     free((void *)config->mime_endings);
     free((void *)config->mime_types);
     memset(config, 0, sizeof(*config));

@@ -6,6 +6,7 @@
 #define DAEMON_CONFIG_H
 
 #include "common/instance.h"
+#include "daemon/network.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +25,23 @@ struct config_list {
     size_t count;
 };
 
+struct config_paths {
+    char **item; /* absolute */
+    size_t count;
+};
+
+struct config_networks {
+    struct network *item;
+    size_t count;
+};
+
+/* A line of [headers]: the field NAME of answers within SCOPE. */
+struct config_header {
+    const char *scope; /* "" for all, "/prefix", "*.ending" */
+    const char *name;
+    const char *value; /* "": the field that a wider scope sets is left out */
+};
+
 struct config_range {
     uint32_t least, most;
 };
@@ -34,18 +52,20 @@ enum config_balance { BALANCE_ROUND_ROBIN, BALANCE_LEAST_CONNECTIONS };
 enum config_policy { POLICY_SIEVE, POLICY_LRU };
 enum config_when_full { WHEN_FULL_WAIT, WHEN_FULL_DROP };
 
-#define CONFIG_C_TEXT    const char *
-#define CONFIG_C_NAME    const char *
-#define CONFIG_C_PATH    const char *
-#define CONFIG_C_ADDRESS struct config_list
-#define CONFIG_C_SWITCH  bool
-#define CONFIG_C_COUNT   uint32_t
-#define CONFIG_C_AUTO    uint32_t
-#define CONFIG_C_SPAN    struct config_range
-#define CONFIG_C_SIZE    uint64_t
-#define CONFIG_C_TIME    uint32_t
-#define CONFIG_C_CHOICE  uint32_t
-#define CONFIG_C_MODE    uint32_t
+#define CONFIG_C_TEXT     const char *
+#define CONFIG_C_NAME     const char *
+#define CONFIG_C_PATH     const char *
+#define CONFIG_C_ADDRESS  struct config_list
+#define CONFIG_C_PATHS    struct config_paths
+#define CONFIG_C_NETWORKS struct config_networks
+#define CONFIG_C_SWITCH   bool
+#define CONFIG_C_COUNT    uint32_t
+#define CONFIG_C_AUTO     uint32_t
+#define CONFIG_C_SPAN     struct config_range
+#define CONFIG_C_SIZE     uint64_t
+#define CONFIG_C_TIME     uint32_t
+#define CONFIG_C_CHOICE   uint32_t
+#define CONFIG_C_MODE     uint32_t
 
 struct config {
 #define CONFIG_SECTION(section, help)
@@ -57,6 +77,9 @@ struct config {
     const char **mime_endings;
     const char **mime_types;
     size_t mime_count;
+    /* [headers]. */
+    struct config_header *headers;
+    size_t header_count;
 };
 
 /*

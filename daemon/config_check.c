@@ -207,5 +207,6 @@ void config_draft_check(struct config_draft *draft)
     check_order(draft, KEY_limits_request_line, KEY_limits_header_bytes);
     check_order(draft, KEY_cache_max_object, KEY_cache_size);
     check_error_pages(draft);
+    config_header_check(draft);
     check_socket(draft);
 }

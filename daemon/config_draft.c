@@ -24,6 +24,8 @@ static size_t field_size(enum config_type type)
         SIZE_OF(NAME)
         SIZE_OF(PATH)
         SIZE_OF(ADDRESS)
+        SIZE_OF(PATHS)
+        SIZE_OF(NETWORKS)
         SIZE_OF(SWITCH)
         SIZE_OF(COUNT)
         SIZE_OF(AUTO)
@@ -90,6 +92,10 @@ void config_draft_take(void *owner, const struct config_entry *entry)
         config_mime_take(draft, entry);
         return;
     }
+    if (strcmp(entry->section, "headers") == 0) {
+        config_header_take(draft, entry);
+        return;
+    }
     if (key == NULL) {
         config_key_advice(entry->section, entry->key, advice, sizeof(advice));
         config_report_error(&draft->report, &entry->key_place, advice, "[%s] has no key '%.*s'",
@@ -145,7 +151,8 @@ struct parts {
 
 static struct parts split(const char *text, const char *equals)
 {
-    const char *dot = memchr(text, '.', (size_t)(equals - text));
+    const char *dot =
+        memrchr(text, '.', (size_t)(equals - text)); /* [headers *.ending] has its own */
     const char *key = dot == NULL ? text : dot + 1;
     struct parts parts = {
         .key = trim((struct span){key, (size_t)(equals - key)}),
@@ -177,26 +184,30 @@ static void refuse_lone_key(struct config_draft *draft, const char *text, const 
     config_report_error(&draft->report, &place, advice, "there is no section before the key");
 }
 
-/* The section that an override names, or NULL after a complaint. */
-static const char *find_section(struct config_draft *draft, const char *text, const char *name,
-                                const struct parts *parts)
+/* Fills in the section that an override names, and its argument. False after a complaint. */
+static bool find_section(struct config_draft *draft, const char *text, const char *name,
+                         struct span word, struct config_entry *entry)
 {
     const struct config_section *section;
     char advice[CONFIG_ADVICE_MAX];
     struct config_place place;
 
-    if (parts->section.start == NULL) {
-        refuse_lone_key(draft, text, name, parts->key);
-        return NULL;
+    config_section_split(&word, &entry->argument);
+    section = config_section_find(word);
+    if (section == NULL) {
+        place = place_in(text, name, word);
+        config_section_advice(word, advice, sizeof(advice));
+        config_report_error(&draft->report, &place, advice, "there is no section [%.*s]",
+                            CONFIG_QUOTED(word));
+        return false;
     }
-    section = config_section_find(parts->section);
-    if (section != NULL)
-        return section->name;
-    place = place_in(text, name, parts->section);
-    config_section_advice(parts->section, advice, sizeof(advice));
-    config_report_error(&draft->report, &place, advice, "there is no section [%.*s]",
-                        CONFIG_QUOTED(parts->section));
-    return NULL;
+    entry->section = section->name;
+    if (entry->argument.length == 0 ||
+        config_section_argument_fits(section->name, entry->argument, advice, sizeof(advice)))
+        return true;
+    place = place_in(text, name, entry->argument);
+    config_report_error(&draft->report, &place, advice, "the section can't have this argument");
+    return false;
 }
 
 /* An override in good form. */
@@ -212,8 +223,11 @@ static void take_parts(struct config_draft *draft, const char *text, const char 
                                  .piece_count = 1};
     char *value;
 
-    entry.section = find_section(draft, text, name, parts);
-    if (entry.section == NULL)
+    if (parts->section.start == NULL) {
+        refuse_lone_key(draft, text, name, parts->key);
+        return;
+    }
+    if (!find_section(draft, text, name, parts->section, &entry))
         return;
     value = strndup(parts->value.start, parts->value.length);
     if (value == NULL) {

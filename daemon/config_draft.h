@@ -21,6 +21,7 @@ struct config_draft {
     bool faulty[KEY_COUNT];                /* the last text for it was refused */
     size_t given_in_line[KEY_COUNT];       /* of the file; 0: not there */
     size_t *mime_lines;                    /* the same for each pair of [mime] */
+    size_t *header_lines;                  /* and for each line of [headers] */
 };
 
 /* The field of KEY in the draft's configuration. */
@@ -38,6 +39,12 @@ void config_draft_override(struct config_draft *draft, const char *text, const c
 
 /* Takes an entry of [mime]: ending = type. */
 void config_mime_take(struct config_draft *draft, const struct config_entry *entry);
+
+/* Takes an entry of [headers]: Name = value. */
+void config_header_take(struct config_draft *draft, const struct config_entry *entry);
+
+/* Tells of header fields that are too many for an answer. */
+void config_header_check(struct config_draft *draft);
 
 /* Fills in what is left to be found out: run_dir, the control socket, the number of threads. */
 void config_draft_complete(struct config_draft *draft);

@@ -52,7 +52,7 @@ static int check_quotes(const struct config_entry *entry, struct config_report *
     return -1;
 }
 
-int config_entry_check(const struct config_entry *entry, struct config_report *report)
+int config_entry_check_words(const struct config_entry *entry, struct config_report *report)
 {
     struct config_place place;
 
@@ -65,5 +65,10 @@ int config_entry_check(const struct config_entry *entry, struct config_report *r
                             "'%c' can't begin a word of a value", entry->value[i]);
         return -1;
     }
-    return check_quotes(entry, report);
+    return 0;
+}
+
+int config_entry_check(const struct config_entry *entry, struct config_report *report)
+{
+    return config_entry_check_words(entry, report) == 0 ? check_quotes(entry, report) : -1;
 }

@@ -19,7 +19,8 @@ struct config_piece {
 
 /* All of it is borrowed: the lines as long as the text, the rest for the time of the call. */
 struct config_entry {
-    const char *section; /* a known one */
+    const char *section;  /* a known one */
+    struct span argument; /* of the section, "/prefix" in [headers /prefix]; length 0: none */
     struct span key;
     struct config_place key_place;
     const char *value; /* may be empty */
@@ -36,6 +37,9 @@ struct config_place config_entry_place(const struct config_entry *entry, size_t 
  * comment sign that is not one. Returns 0 or -1.
  */
 int config_entry_check(const struct config_entry *entry, struct config_report *report);
+
+/* The same where quotes do have a meaning. */
+int config_entry_check_words(const struct config_entry *entry, struct config_report *report);
 
 /* Complains about a byte in the place's line that is not text. Returns 0 or -1. */
 int config_line_check(const struct config_place *line, struct config_report *report);

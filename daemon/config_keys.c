@@ -4,6 +4,7 @@
 #include "common/nearest.h"
 #include "daemon/config.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +40,50 @@ const struct config_section *config_section_find(struct span name)
         if (is_word(name, config_sections[i].name))
             return &config_sections[i];
     return NULL;
+}
+
+static struct span trim(struct span text)
+{
+    while (text.length > 0 && isspace((unsigned char)text.start[0])) {
+        text.start++;
+        text.length--;
+    }
+    while (text.length > 0 && isspace((unsigned char)text.start[text.length - 1]))
+        text.length--;
+    return text;
+}
+
+void config_section_split(struct span *name, struct span *argument)
+{
+    size_t first = 0;
+
+    while (first < name->length && !isspace((unsigned char)name->start[first]))
+        first++;
+    *argument = trim((struct span){name->start + first, name->length - first});
+    if (argument->length > 0)
+        name->length = first;
+}
+
+/* "/prefix", or "*.ending" of letters that file names end in. */
+static bool is_scope(struct span text)
+{
+    if (text.start[0] == '/')
+        return memmem(text.start, text.length, "//", 2) == NULL;
+    return text.length > 2 && memcmp(text.start, "*.", 2) == 0 &&
+           memchr(text.start, '/', text.length) == NULL &&
+           memchr(text.start + 1, '*', text.length - 1) == NULL;
+}
+
+bool config_section_argument_fits(const char *section, struct span argument, char *advice,
+                                  size_t size)
+{
+    if (strcmp(section, "headers") != 0)
+        snprintf(advice, size, "write [%s]", section);
+    else if (!is_scope(argument))
+        snprintf(advice, size, "write [headers], [headers /prefix] or [headers *.ending]");
+    else
+        return true;
+    return false;
 }
 
 const struct config_key *config_key_find(const char *section, struct span name)

@@ -7,6 +7,7 @@
 
 #include "common/span.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum config_type {
@@ -14,6 +15,8 @@ enum config_type {
     CONFIG_NAME,
     CONFIG_PATH,
     CONFIG_ADDRESS,
+    CONFIG_PATHS,
+    CONFIG_NETWORKS,
     CONFIG_SWITCH,
     CONFIG_COUNT,
     CONFIG_AUTO,
@@ -55,6 +58,16 @@ extern const size_t config_section_count;
 
 /* The section of that name, or NULL. */
 const struct config_section *config_section_find(struct span name);
+
+/* Cuts what follows the first blank off NAME, "headers /prefix"; an absent ARGUMENT has length 0. */
+void config_section_split(struct span *name, struct span *argument);
+
+/*
+ * May [SECTION ARGUMENT] be written? Only [headers] takes one. If not, ADVICE (at most SIZE bytes)
+ * says what may be.
+ */
+bool config_section_argument_fits(const char *section, struct span argument, char *advice,
+                                  size_t size);
 
 /* The key NAME of SECTION, or NULL. */
 const struct config_key *config_key_find(const char *section, struct span name);

@@ -71,6 +71,34 @@ static void print_key(FILE *out, const struct config_key *key, const struct conf
     free(value);
 }
 
+/* The lines of [headers] with the scope of line FIRST, below a section line unless it is all's. */
+static void print_scope(FILE *out, const struct config *config, size_t first)
+{
+    const char *scope = config->headers[first].scope;
+
+    if (scope[0] != '\0')
+        fprintf(out, "\n[headers %s]\n", scope);
+    for (size_t i = first; i < config->header_count; i++)
+        if (strcmp(config->headers[i].scope, scope) == 0)
+            print_value(out, config->headers[i].name, config->headers[i].value);
+}
+
+static bool scope_is_new(const struct config *config, size_t i)
+{
+    for (size_t before = 0; before < i; before++)
+        if (strcmp(config->headers[before].scope, config->headers[i].scope) == 0)
+            return false;
+    return true;
+}
+
+static void print_headers(FILE *out, const struct config *config)
+{
+    for (int narrow = 0; narrow <= 1; narrow++) /* [headers] itself first */
+        for (size_t i = 0; i < config->header_count; i++)
+            if ((config->headers[i].scope[0] != '\0') == narrow && scope_is_new(config, i))
+                print_scope(out, config, i);
+}
+
 static void print_section(FILE *out, const struct config_section *section,
                           const struct config *config)
 {
@@ -78,6 +106,8 @@ static void print_section(FILE *out, const struct config_section *section,
     for (size_t i = 0; i < KEY_COUNT; i++)
         if (strcmp(config_keys[i].section, section->name) == 0)
             print_key(out, &config_keys[i], config);
+    if (strcmp(section->name, "headers") == 0)
+        print_headers(out, config);
 }
 
 void config_print(const struct config *config, FILE *out)

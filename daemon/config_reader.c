@@ -24,7 +24,8 @@ struct reader {
     bool has_key;     /* inih holds a key that an indented line continues */
     bool skipping;    /* what the next indented lines continue has been refused */
     enum section_state state;
-    const char *section; /* the known one */
+    const char *section;  /* the known one */
+    struct span argument; /* of the section */
 
     bool open; /* an entry has begun */
     struct config_entry entry;
@@ -141,6 +142,7 @@ static void begin_entry(struct reader *reader, const char *name, const char *val
     reader->open = true;
     reader->value_length = 0;
     reader->entry = (struct config_entry){.section = reader->section,
+                                          .argument = reader->argument,
                                           .key = key,
                                           .key_place = place,
                                           .value = reader->value,
@@ -255,6 +257,19 @@ static struct span section_name(struct span line)
     return name;
 }
 
+/* The section is known; whether it may have the argument that it has. */
+static bool check_argument(struct reader *reader, struct span argument)
+{
+    char advice[CONFIG_ADVICE_MAX];
+
+    if (argument.length == 0 ||
+        config_section_argument_fits(reader->section, argument, advice, sizeof(advice)))
+        return true;
+    refuse_section(reader, (size_t)(argument.start - reader->line.start), argument.length, advice,
+                   "the section can't have this argument");
+    return false;
+}
+
 static void refuse_unknown_section(struct reader *reader, struct span name)
 {
     char advice[CONFIG_ADVICE_MAX], problem[CONFIG_PROBLEM_MAX];
@@ -268,7 +283,7 @@ static void refuse_unknown_section(struct reader *reader, struct span name)
 static void enter_section(struct reader *reader)
 {
     struct span line = {reader->line.start, trimmed_length(reader->line)};
-    struct span name = section_name(line), behind;
+    struct span name = section_name(line), argument, behind;
     const struct config_section *section;
     size_t end;
 
@@ -281,6 +296,7 @@ static void enter_section(struct reader *reader)
     }
     end = (size_t)(name.start - line.start) + name.length + 1;
     behind = (struct span){line.start + end, line.length - end};
+    config_section_split(&name, &argument);
     section = config_section_find(name);
     if (section == NULL) {
         refuse_unknown_section(reader, name);
@@ -288,7 +304,8 @@ static void enter_section(struct reader *reader)
     }
     reader->state = SECTION_KNOWN;
     reader->section = section->name;
-    if (!blank_or_comment(behind))
+    reader->argument = argument;
+    if (check_argument(reader, argument) && !blank_or_comment(behind))
         refuse_section(reader, end + leading_blanks(behind), behind.length - leading_blanks(behind),
                        "begin keys in a line of their own", "there is text behind the section");
 }

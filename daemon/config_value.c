@@ -3,6 +3,7 @@
 #include "common/nearest.h"
 #include "common/units.h"
 #include "daemon/config_address.h"
+#include "daemon/config_lists.h"
 #include "daemon/config_report.h"
 
 #include <inttypes.h>
@@ -311,6 +312,10 @@ int config_value_parse(const struct config_key *key, const char *text, const cha
         return parse_path(key, text, base, field, faults);
     case CONFIG_ADDRESS:
         return config_address_parse_list(text, field, faults);
+    case CONFIG_PATHS:
+        return config_paths_parse(text, base, field, faults);
+    case CONFIG_NETWORKS:
+        return config_networks_parse(text, field, faults);
     case CONFIG_SWITCH:
         return parse_switch(text, field, faults);
     case CONFIG_AUTO:
@@ -340,6 +345,10 @@ void config_value_free(const struct config_key *key, void *field)
     } else if (key->type == CONFIG_ADDRESS) {
         free(list->item);
         *list = (struct config_list){.count = 0};
+    } else if (key->type == CONFIG_PATHS) {
+        config_paths_free(field);
+    } else if (key->type == CONFIG_NETWORKS) {
+        config_networks_free(field);
     }
 }
 
@@ -391,6 +400,10 @@ char *config_value_text(const struct config_key *key, const void *field)
         return strdup(*(const char *const *)field);
     case CONFIG_ADDRESS:
         return addresses_text(field);
+    case CONFIG_PATHS:
+        return config_paths_text(field);
+    case CONFIG_NETWORKS:
+        return config_networks_text(field);
     case CONFIG_SWITCH:
         return strdup(*(const bool *)field ? "on" : "off");
     case CONFIG_CHOICE:

@@ -42,6 +42,7 @@ static enum exchange_result answer_folder_redirect(struct exchange *exchange,
     if (length + target->query.length + 2 > LOCATION_MAX)
         return reply_error(exchange, 414);
     reply_begin(exchange, 301);
+    reply_put_headers(exchange);
     reply_put(exchange, SPAN("Location: "));
     output_put(output, location, length);
     reply_put(exchange, SPAN("/"));

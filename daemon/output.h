@@ -20,8 +20,8 @@ struct resource;
 
 enum {
     OUTPUT_BUFFER = 32 * 1024,
-    OUTPUT_ANSWER_MAX = 8 * 1024, /* room that must be free before an answer is composed */
-    OUTPUT_COPY_MAX = 4 * 1024,   /* larger bodies are borrowed */
+    OUTPUT_ANSWER_MAX = 12 * 1024, /* room that must be free before an answer is composed */
+    OUTPUT_COPY_MAX = 4 * 1024,    /* larger bodies are borrowed */
     OUTPUT_RECORD_WORDS = 8 * 1024,
 };
 

@@ -37,6 +37,14 @@ void reply_put(const struct exchange *exchange, struct span text)
     output_put(&exchange->thread->output, text.start, text.length);
 }
 
+void reply_put_headers(const struct exchange *exchange)
+{
+    struct output *output = &exchange->thread->output;
+
+    output->used += header_rules_write(&exchange->thread->site->headers, exchange->path,
+                                       HEADER_OF_ANSWER, output->buffer + output->used);
+}
+
 bool reply_wants_body(const struct exchange *exchange)
 {
     return exchange->request->method != METHOD_HEAD;

@@ -18,6 +18,9 @@ void reply_begin(const struct exchange *exchange, int status);
 
 void reply_put(const struct exchange *exchange, struct span text);
 
+/* The configured fields for the path that was asked for; but for those of the content. */
+void reply_put_headers(const struct exchange *exchange);
+
 /* Packs the record; BODY_BYTES is the body's length, sent or (HEAD) not. After the head. */
 void reply_account(const struct exchange *exchange, int status, enum outcome outcome,
                    uint64_t body_bytes);

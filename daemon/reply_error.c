@@ -17,6 +17,7 @@ static void put_error_head(const struct exchange *exchange, int status, uint64_t
     struct output *output = &exchange->thread->output;
 
     reply_begin(exchange, status);
+    reply_put_headers(exchange);
     output->used += (size_t)snprintf(output->buffer + output->used, RESPONSE_BODY_MAX,
                                      "%sContent-Type: text/html; charset=utf-8\r\n"
                                      "Content-Length: %" PRIu64 "\r\n\r\n",

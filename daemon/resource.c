@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEAD_MAX = 512 };
+enum { HEAD_OWN_MAX = 512, HEAD_MAX = HEAD_OWN_MAX + HEADER_RULES_MAX };
 
 /* Strong: it changes with any change of content that the file system can tell. */
 static int write_etag(char *etag, const struct file *file)
@@ -35,15 +35,19 @@ static void put(struct head *head, const char *text)
 }
 
 /* Types come from the configuration and may be long: cut rather than overrun. */
-static void write_head(struct head *head, const struct file *file, const char *type,
-                       uint64_t length)
+static void write_head(struct head *head, const struct resource_source *source,
+                       const struct file *file, const char *path, uint64_t length)
 {
     char etag[RESOURCE_ETAG_MAX], date[HTTP_DATE_BYTES + 1] = "";
 
-    head->length =
-        (size_t)snprintf(head->text, HEAD_MAX - 256,
-                         "Content-Length: %" PRIu64 "\r\nContent-Type: %.200s\r\n", length, type);
+    head->length = (size_t)snprintf(head->text, HEAD_OWN_MAX,
+                                    "Content-Length: %" PRIu64 "\r\nContent-Type: %.200s\r\n",
+                                    length, mime_type(source->mime, path));
+    head->length +=
+        header_rules_write(source->headers, path, HEADER_OF_CONTENT, head->text + head->length);
     head->validators = head->length;
+    head->length +=
+        header_rules_write(source->headers, path, HEADER_OF_ANSWER, head->text + head->length);
     http_date_write(file->mtime_s, date);
     put(head, "Last-Modified: ");
     put(head, date);
@@ -122,7 +126,7 @@ static int load_small(const struct resource_source *source, const struct file *f
         return ENOMEM;
     failed = read_whole(file->fd, body, file->size, effort, &got);
     if (failed == 0) {
-        write_head(&head, file, mime_type(source->mime, path), got);
+        write_head(&head, source, file, path, got);
         *resource = allocate(file, path, length, &head, body, got, now_ns);
         failed = *resource == NULL ? ENOMEM : 0;
     }
@@ -136,7 +140,7 @@ static int load_large(const struct resource_source *source, const struct file *f
 {
     struct head head;
 
-    write_head(&head, file, mime_type(source->mime, path), file->size);
+    write_head(&head, source, file, path, file->size);
     *resource = allocate(file, path, length, &head, NULL, file->size, now_ns);
     if (*resource == NULL)
         return ENOMEM;

@@ -8,6 +8,7 @@
 #include "common/span.h"
 #include "daemon/cache.h"
 #include "daemon/files.h"
+#include "daemon/header_rules.h"
 #include "daemon/mime.h"
 
 #include <stdint.h>
@@ -29,7 +30,7 @@ struct resource {
     size_t answer_length;
     uint64_t body_length;
     int fd;                 /* the body's source when it is not in memory, else -1 */
-    struct span validators; /* the Last-Modified and ETag fields, as a 304 repeats them */
+    struct span validators; /* Last-Modified, ETag and configured fields, as a 304 repeats them */
     struct span etag;       /* with its quotes */
 };
 
@@ -37,6 +38,7 @@ struct resource {
 struct resource_source {
     int root; /* descriptor of the root folder */
     const struct mime_table *mime;
+    const struct header_rules *headers;
     uint64_t memory_limit; /* larger files are not read but kept open */
 };
 

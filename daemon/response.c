@@ -2,6 +2,7 @@
 
 #include "daemon/http_date.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,11 +22,14 @@ const char *response_reason(int status)
     }
 }
 
-static size_t write_prefix(char *buffer, int status, const char *date, enum persistence persistence)
+static size_t write_prefix(char *buffer, int status, const char *server, const char *date,
+                           enum persistence persistence)
 {
+    bool nameless = server != NULL && server[0] == '\0';
     int length = snprintf(
-        buffer, RESPONSE_PREFIX_MAX, "HTTP/1.1 %d %s\r\nServer: webserverd\r\nDate: %.*s\r\n%s",
-        status, response_reason(status), HTTP_DATE_BYTES, date, connection_fields[persistence]);
+        buffer, RESPONSE_PREFIX_MAX, "HTTP/1.1 %d %s\r\n%s%s%sDate: %.*s\r\n%s", status,
+        response_reason(status), nameless ? "" : "Server: ", server != NULL ? server : "webserverd",
+        nameless ? "" : "\r\n", HTTP_DATE_BYTES, date, connection_fields[persistence]);
 
     return (size_t)length;
 }
@@ -39,7 +43,8 @@ void response_prefixes_update(struct response_prefixes *prefixes, int64_t second
     prefixes->second = second;
     http_date_write(second, date);
     for (int i = 0; i < PERSIST_COUNT; i++)
-        prefixes->length[i] = write_prefix(prefixes->text[i], 200, date, (enum persistence)i);
+        prefixes->length[i] =
+            write_prefix(prefixes->text[i], 200, prefixes->server, date, (enum persistence)i);
 }
 
 size_t response_prefix(const struct response_prefixes *prefixes, int status,
@@ -52,7 +57,7 @@ size_t response_prefix(const struct response_prefixes *prefixes, int status,
         return prefixes->length[persistence];
     }
     http_date_write(prefixes->second, date);
-    return write_prefix(buffer, status, date, persistence);
+    return write_prefix(buffer, status, prefixes->server, date, persistence);
 }
 
 size_t response_error_page(int status, char *buffer)

@@ -28,7 +28,8 @@ enum { RESPONSE_PREFIX_MAX = 192, RESPONSE_BODY_MAX = 512 };
 
 /* One thread's prepared beginnings of "200 OK" answers. */
 struct response_prefixes {
-    int64_t second; /* that they were written for; 0 at first */
+    const char *server; /* the Server field; "": none, NULL: ours. Borrowed; set before use */
+    int64_t second;     /* that they were written for; 0 at first */
     size_t length[PERSIST_COUNT];
     char text[PERSIST_COUNT][RESPONSE_PREFIX_MAX];
 };

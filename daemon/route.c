@@ -7,6 +7,7 @@
 enum exchange_result route_answer(struct exchange *exchange)
 {
     enum http_method method = exchange->request->method;
+    enum exchange_result result;
     struct target target;
     int status;
 
@@ -15,5 +16,8 @@ enum exchange_result route_answer(struct exchange *exchange)
     status = target_canonical(exchange->request->target, &target);
     if (status != 0)
         return reply_error(exchange, status);
-    return handler_files(exchange, &target);
+    exchange->path = target.path;
+    result = handler_files(exchange, &target);
+    exchange->path = NULL;
+    return result;
 }

@@ -223,6 +223,7 @@ struct serving_thread *thread_new(const struct site *site, uint32_t index, uint3
     thread->site = site;
     thread->index = index;
     thread->slot = slot;
+    thread->prefixes.server = header_rules_server(site->source.headers);
     thread->wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
     thread->mailbox.eventfd = -1;
     for (int i = 0; i < DEADLINE_COUNT; i++)

@@ -31,6 +31,7 @@ struct site {
     const struct config *config;
     const struct segment *segment;
     uint32_t worker_slot;
+    struct header_rules headers; /* as the source points to */
     struct resource_source source;
     struct cache *cache; /* NULL: off */
     struct offload *offload;

@@ -516,6 +516,8 @@ static int make_site(struct worker *worker, const struct worker_setup *setup)
     worker->site.worker_slot = setup->slot;
     worker->site.main = &worker->mailbox;
     worker->site.doorbell = setup->doorbell;
+    worker->site.headers = (struct header_rules){config->headers, config->header_count};
+    source->headers = &worker->site.headers;
     source->memory_limit = config->cache_max_object;
     source->mime = mime_table_new(config->mime_endings, config->mime_types, config->mime_count);
     source->root = open(config->server_root, O_PATH | O_DIRECTORY | O_CLOEXEC);

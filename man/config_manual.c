@@ -60,6 +60,10 @@ static const char *argument_of(enum config_type type)
         return "Ar path";
     case CONFIG_ADDRESS:
         return "Ar address ...";
+    case CONFIG_PATHS:
+        return "Ar path ...";
+    case CONFIG_NETWORKS:
+        return "Ar network ...";
     case CONFIG_SWITCH:
         return "Cm on | Cm off";
     case CONFIG_COUNT:

@@ -20,6 +20,10 @@ static const struct rfc_case message_cases[] = {
 #include "rfc/message.def"
 };
 
+static const struct rfc_case headers_cases[] = {
+#include "rfc/headers.def"
+};
+
 struct table {
     const char *name;
     const struct rfc_case *cases;

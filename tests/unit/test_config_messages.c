@@ -50,7 +50,47 @@ static const struct complaint file_complaints[] = {
                        "    []\n"
                        "     ^\n"
                        "    the sections are [server] [workers] [connections] [limits] [cache] "
-                       "[files] [log] [control] [mime]\n"},
+                       "[files] [log] [headers] [control] [mime]\n"},
+    {"[server /x]\n", AT("1:9") "the section can't have this argument\n"
+                                "    [server /x]\n"
+                                "            ^^\n"
+                                "    write [server]\n"},
+    {"[headers x]\nA = b\n", AT("1:10") "the section can't have this argument\n"
+                                        "    [headers x]\n"
+                                        "             ^\n"
+                                        "    write [headers], [headers /prefix] or [headers "
+                                        "*.ending]\n"},
+    {"[headers *.]\n", AT("1:10") "the section can't have this argument\n"
+                                  "    [headers *.]\n"
+                                  "             ^^\n"
+                                  "    write [headers], [headers /prefix] or [headers "
+                                  "*.ending]\n"},
+    /* [headers] */
+    {"[headers]\nA B = c\n", AT("2:1") "'A B' is not the name of a header field\n"
+                                       "    A B = c\n"
+                                       "    ^^^\n"
+                                       "    write letters, digits and '-', as in Cache-Control\n"},
+    {"[headers /a]\ncontent-length = 3\n", AT("2:1") "Content-Length can't be set\n"
+                                                     "    content-length = 3\n"
+                                                     "    ^^^^^^^^^^^^^^\n"
+                                                     "    the server counts\n"},
+    {"[headers]\nContent-Type = a/b\n",
+     AT("2:1") "Content-Type can't be set\n"
+               "    Content-Type = a/b\n"
+               "    ^^^^^^^^^^^^\n"
+               "    set types by the endings of names: [mime] ending = type\n"},
+    {"[headers /a/]\nA = 1\n[headers /a]\na = 2\n", AT("4:1") "'a' is already set in line 2\n"
+                                                              "    a = 2\n"
+                                                              "    ^\n"
+                                                              "    keep one of the two lines\n"},
+    {"[headers]\nA = b\xc3\xa4\n", AT("2:6") "a header field can't carry the byte 0xc3\n"
+                                             "    A = b\xc3\xa4\n"
+                                             "         ^\n"
+                                             "    write it in ASCII\n"},
+    {"[headers *.x]\nServer = x\n", AT("2:1") "Server is the same in all answers\n"
+                                              "    Server = x\n"
+                                              "    ^^^^^^\n"
+                                              "    set it below [headers]\n"},
     /* form */
     {"root = /\n", AT("1:1") "the key 'root' stands before any [section]\n"
                              "    root = /\n"
@@ -259,6 +299,10 @@ static const struct complaint override_complaints[] = {
                  "    mime.x=y\n"
                  "           ^\n"
                  "    write it as text/plain, or text/html; charset=utf-8\n"},
+    {"headers x.A=b", "-o 2: error: the section can't have this argument\n"
+                      "    headers x.A=b\n"
+                      "            ^\n"
+                      "    write [headers], [headers /prefix] or [headers *.ending]\n"},
     {"server.root=/etc/passwd", "-o 2: error: /etc/passwd is not a folder\n"
                                 "    server.root=/etc/passwd\n"
                                 "                ^^^^^^^^^^^\n"
@@ -280,6 +324,21 @@ static void test_complaints_about_an_override(void **state)
         assert_int_equal(loaded.errors, 1);
         release(&loaded);
     }
+}
+
+static void test_header_fields_must_fit_an_answer(void **state)
+{
+    char text[8192] = "[headers]\n";
+    struct loaded loaded;
+
+    (void)state;
+    for (int i = 0; i < 40; i++)
+        sprintf(text + strlen(text), "A%d = %0100d\n", i, 0);
+    load(&loaded, text, NULL);
+    assert_string_equal(loaded.messages,
+                        "[headers]: error: the fields have 4270 bytes, and may have 4096 together\n"
+                        "    say less\n");
+    release(&loaded);
 }
 
 static void test_a_default_can_be_to_blame(void **state)
@@ -366,10 +425,13 @@ static struct wrong wrong_type(const struct config_key *key)
         return (struct wrong){"1x", "'1x' is not one of the words for this key\n"};
     case CONFIG_ADDRESS:
         return (struct wrong){"1x", "'1x' has no port\n"};
+    case CONFIG_NETWORKS:
+        return (struct wrong){"1x", "'1x' is not an address or network\n"};
     case CONFIG_NAME:
         return (struct wrong){"1/x", "'/' can't be part of a name\n"};
     case CONFIG_TEXT:
     case CONFIG_PATH:
+    case CONFIG_PATHS:
         break;
     }
     return (struct wrong){"\"x\"", "quotes have no meaning here\n"};
@@ -588,6 +650,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_complaints_about_a_file),
         cmocka_unit_test(test_complaints_about_an_override),
+        cmocka_unit_test(test_header_fields_must_fit_an_answer),
         cmocka_unit_test(test_a_default_can_be_to_blame),
         cmocka_unit_test(test_bad_addresses),
         cmocka_unit_test(test_every_key_refuses_another_type),
