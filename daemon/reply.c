@@ -102,9 +102,10 @@ static bool not_modified(const struct exchange *exchange, const struct resource 
     const struct request *request = exchange->request;
     int64_t since;
 
-    if (request->if_none_match.start != NULL)
+    if ((request->present & REQUEST_IF_NONE_MATCH) != 0)
         return etag_listed(request->if_none_match, resource->etag);
-    return request->if_modified_since.start != NULL &&
+    return (request->present & REQUEST_IF_MODIFIED_SINCE) != 0 &&
+           (request->repeated & REQUEST_IF_MODIFIED_SINCE) == 0 &&
            http_date_read(request->if_modified_since, exchange->thread->prefixes.second, &since) ==
                0 &&
            resource->mtime_s <= since;

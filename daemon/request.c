@@ -42,12 +42,8 @@
  *   a request line above its limit                        414  9112 3
  *   a head above its limit, too many fields               431  6585 5
  *   Connection: lists, several fields                   taken  9112 9.3; close wins
- *   If-Modified-Since or If-Unmodified-Since twice    ignored  9110 13.1.3, 13.1.4: no date
- *   Range twice                                       ignored  9110 14.2: no ranges-specifier
- *   If-Range twice                                      taken  empty: no validator, so no range
  *   Referer, User-Agent twice                           taken  the first one
- *   Accept, Accept-Encoding, If-Match, If-None-Match
- *     in several lines                                  taken  9110 5.3, one list
+ *   fields of conditionals, ranges, negotiation         taken  all of them, for others to judge
  *   any other field                                     taken  checked for its form, not looked at
  */
 #include "daemon/authority.h"
@@ -424,13 +420,9 @@ static void clear_request(struct request *request)
 
     request->line = request->fields = request->target = request->host = none;
     request->referer = request->user_agent = none;
-    request->if_match = request->if_none_match = none;
-    request->if_modified_since = request->if_unmodified_since = none;
-    request->range = request->if_range = none;
-    request->accept = request->accept_encoding = none;
     request->method = METHOD_UNKNOWN;
     request->minor_version = 0;
-    request->repeated = 0;
+    request->present = request->repeated = 0;
     request->keep_alive = request->has_body = request->chunked = request->expect_continue = false;
     request->content_length = 0;
 }

@@ -26,12 +26,16 @@ enum http_method {
     METHOD_UNKNOWN,    /* a well-formed token that is in no registry */
 };
 
-/* Fields that are lists and may come in several lines: bits of request.repeated. */
-enum request_list {
+/* Fields that decide which representation is sent: bits of request.present and .repeated. */
+enum request_field {
     REQUEST_ACCEPT = 1 << 0,
     REQUEST_ACCEPT_ENCODING = 1 << 1,
     REQUEST_IF_MATCH = 1 << 2,
     REQUEST_IF_NONE_MATCH = 1 << 3,
+    REQUEST_IF_MODIFIED_SINCE = 1 << 4,
+    REQUEST_IF_UNMODIFIED_SINCE = 1 << 5,
+    REQUEST_IF_RANGE = 1 << 6,
+    REQUEST_RANGE = 1 << 7,
 };
 
 struct request_limits {
@@ -41,8 +45,8 @@ struct request_limits {
 };
 
 /*
- * Spans point into the parsed bytes; an absent field has length 0 and start NULL. Of a list, it is
- * the first line; where more than one came, request_next_value() goes through them.
+ * Spans point into the parsed bytes; an absent field has length 0 and start NULL, but for those with
+ * a bit: their spans are valid only when it is set in PRESENT, and hold the first line that came.
  */
 struct request {
     struct span line;   /* the request line without its CRLF, as it came */
@@ -54,19 +58,20 @@ struct request {
     bool has_body;         /* Content-Length above 0, or chunked */
     bool chunked;
     bool expect_continue;
-    uint8_t repeated; /* enum request_list: those that came more than once */
+    uint8_t present;  /* enum request_field: those that came */
+    uint8_t repeated; /* and those that came more than once */
     uint64_t content_length;
     struct span host; /* of an absolute-form target where there is one; else of the Host field */
     struct span referer;
     struct span user_agent;
-    struct span if_match;
-    struct span if_none_match;
-    struct span if_modified_since; /* absent when it came twice, like the next two */
-    struct span if_unmodified_since;
-    struct span range;
-    struct span if_range; /* empty, which matches nothing, when it came twice */
     struct span accept;
     struct span accept_encoding;
+    struct span if_match;
+    struct span if_none_match;
+    struct span if_modified_since;
+    struct span if_unmodified_since;
+    struct span if_range;
+    struct span range;
 };
 
 /*
@@ -82,10 +87,10 @@ int request_parse(const char *data, size_t length, const struct request_limits *
                   size_t *scanned, struct request *request);
 
 /*
- * The values of a list field, line by line: *AT is NULL at first and belongs to this function. False
+ * The values of a field, line by line: *AT is NULL at first and belongs to this function. False
  * behind the last one.
  */
-bool request_next_value(const struct request *request, enum request_list list, const char **at,
+bool request_next_value(const struct request *request, enum request_field field, const char **at,
                         struct span *value);
 
 #endif

@@ -132,37 +132,6 @@ int request_take_expect(struct head *head, struct span value)
     return GOOD;
 }
 
-/* A field that may come once, and is not there when it comes twice. */
-static int take_only(struct head *head, unsigned bit, struct span *field, struct span value)
-{
-    *field = first_time(head, bit) ? value : (struct span){NULL, 0};
-    return GOOD;
-}
-
-int request_take_if_modified_since(struct head *head, struct span value)
-{
-    return take_only(head, SEEN_IF_MODIFIED_SINCE, &head->request->if_modified_since, value);
-}
-
-int request_take_if_unmodified_since(struct head *head, struct span value)
-{
-    return take_only(head, SEEN_IF_UNMODIFIED_SINCE, &head->request->if_unmodified_since, value);
-}
-
-int request_take_range(struct head *head, struct span value)
-{
-    return take_only(head, SEEN_RANGE, &head->request->range, value);
-}
-
-/* Absent, it would make a Range hold without any condition. */
-int request_take_if_range(struct head *head, struct span value)
-{
-    head->request->if_range = value;
-    if (!first_time(head, SEEN_IF_RANGE))
-        head->request->if_range.length = 0;
-    return GOOD;
-}
-
 static int take_first(struct span *field, struct span value)
 {
     if (field->start == NULL)
@@ -180,43 +149,68 @@ int request_take_user_agent(struct head *head, struct span value)
     return take_first(&head->request->user_agent, value);
 }
 
-/* --- Lists --- */
+/* --- Fields with a bit --- */
 
-static int take_list(struct request *request, enum request_list list, struct span *field,
-                     struct span value)
+static int take_field(struct request *request, enum request_field bit, struct span *field,
+                      struct span value)
 {
-    if (field->start == NULL)
-        *field = value;
-    else
-        request->repeated |= (uint8_t)list;
+    if ((request->present & bit) != 0) {
+        request->repeated |= (uint8_t)bit;
+        return GOOD;
+    }
+    request->present |= (uint8_t)bit;
+    *field = value;
     return GOOD;
 }
 
 int request_take_accept(struct head *head, struct span value)
 {
-    return take_list(head->request, REQUEST_ACCEPT, &head->request->accept, value);
+    return take_field(head->request, REQUEST_ACCEPT, &head->request->accept, value);
 }
 
 int request_take_accept_encoding(struct head *head, struct span value)
 {
-    return take_list(head->request, REQUEST_ACCEPT_ENCODING, &head->request->accept_encoding,
-                     value);
+    return take_field(head->request, REQUEST_ACCEPT_ENCODING, &head->request->accept_encoding,
+                      value);
 }
 
 int request_take_if_match(struct head *head, struct span value)
 {
-    return take_list(head->request, REQUEST_IF_MATCH, &head->request->if_match, value);
+    return take_field(head->request, REQUEST_IF_MATCH, &head->request->if_match, value);
 }
 
 int request_take_if_none_match(struct head *head, struct span value)
 {
-    return take_list(head->request, REQUEST_IF_NONE_MATCH, &head->request->if_none_match, value);
+    return take_field(head->request, REQUEST_IF_NONE_MATCH, &head->request->if_none_match, value);
 }
 
-static struct span first_value(const struct request *request, enum request_list list,
+int request_take_if_modified_since(struct head *head, struct span value)
+{
+    return take_field(head->request, REQUEST_IF_MODIFIED_SINCE, &head->request->if_modified_since,
+                      value);
+}
+
+int request_take_if_unmodified_since(struct head *head, struct span value)
+{
+    return take_field(head->request, REQUEST_IF_UNMODIFIED_SINCE,
+                      &head->request->if_unmodified_since, value);
+}
+
+int request_take_if_range(struct head *head, struct span value)
+{
+    return take_field(head->request, REQUEST_IF_RANGE, &head->request->if_range, value);
+}
+
+int request_take_range(struct head *head, struct span value)
+{
+    return take_field(head->request, REQUEST_RANGE, &head->request->range, value);
+}
+
+/* The field's name, and its first value. */
+static struct span first_value(const struct request *request, enum request_field field,
                                struct span *name)
 {
-    switch (list) {
+    switch (field) {
     case REQUEST_ACCEPT:
         *name = SPAN("accept");
         return request->accept;
@@ -227,10 +221,23 @@ static struct span first_value(const struct request *request, enum request_list 
         *name = SPAN("if-match");
         return request->if_match;
     case REQUEST_IF_NONE_MATCH:
-        break;
+        *name = SPAN("if-none-match");
+        return request->if_none_match;
+    case REQUEST_IF_MODIFIED_SINCE:
+        *name = SPAN("if-modified-since");
+        return request->if_modified_since;
+    case REQUEST_IF_UNMODIFIED_SINCE:
+        *name = SPAN("if-unmodified-since");
+        return request->if_unmodified_since;
+    case REQUEST_IF_RANGE:
+        *name = SPAN("if-range");
+        return request->if_range;
+    case REQUEST_RANGE:
+        *name = SPAN("range");
+        return request->range;
     }
-    *name = SPAN("if-none-match");
-    return request->if_none_match;
+    *name = SPAN("");
+    return *name;
 }
 
 /* Behind the CRLF of the field line that AT is in: the parser has seen that there is one. */
@@ -239,16 +246,18 @@ static const char *next_line(const char *at, const char *end)
     return (const char *)memchr(at, '\r', (size_t)(end - at)) + 2;
 }
 
-bool request_next_value(const struct request *request, enum request_list list, const char **at,
+bool request_next_value(const struct request *request, enum request_field field, const char **at,
                         struct span *value)
 {
     const char *end = request->fields.start + request->fields.length;
-    struct span name, first = first_value(request, list, &name);
+    struct span name, first = first_value(request, field, &name);
 
+    if ((request->present & field) == 0)
+        return false;
     if (*at == NULL) {
         *value = first;
-        *at = (request->repeated & list) != 0 ? next_line(first.start, end) : end;
-        return first.start != NULL;
+        *at = (request->repeated & field) != 0 ? next_line(first.start, end) : end;
+        return true;
     }
     while (*at < end) {
         const char *line = *at;

@@ -17,10 +17,6 @@ enum {
     SEEN_HOST = 1 << 0,
     SEEN_CONTENT_LENGTH = 1 << 1,
     SEEN_TRANSFER_ENCODING = 1 << 2,
-    SEEN_IF_MODIFIED_SINCE = 1 << 3,
-    SEEN_IF_UNMODIFIED_SINCE = 1 << 4,
-    SEEN_RANGE = 1 << 5,
-    SEEN_IF_RANGE = 1 << 6,
 };
 
 struct head {
