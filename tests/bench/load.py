@@ -1,0 +1,85 @@
+"""Load from wrk, and what it cost the server."""
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import threading
+import time
+
+from servers import LOAD_CORE
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SETTLE = 0.15  # seconds until the loggers have written the last lines
+
+
+def answer_is_right(server, scenario):
+    """Asks once. None, or what is wrong with the answer: work that is not equal is not compared."""
+    path = "/f/7.html" if scenario.script == "files.lua" else scenario.path
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    try:
+        connection.request("GET", path, headers=dict(line.split(": ", 1) for line in scenario.headers))
+        answer = connection.getresponse()
+        body = answer.read()
+    except (OSError, http.client.HTTPException) as error:
+        return f"no answer ({error})"
+    finally:
+        connection.close()
+    if answer.status != scenario.status:
+        return f"status {answer.status} instead of {scenario.status}"
+    if (answer.getheader("Content-Encoding") or "") != scenario.encoding:
+        return f"Content-Encoding is {answer.getheader('Content-Encoding')}"
+    if scenario.status == 200 and scenario.body and len(body) != scenario.body:
+        return f"{len(body)} bytes instead of {scenario.body}"
+    return None
+
+
+def wrk(server, scenario, seconds, core=LOAD_CORE):
+    command = ["taskset", "-c", core, "wrk", "-t1", f"-c{scenario.connections}", f"-d{seconds}s",
+               "--latency", "-s", scenario.script]
+    for header in scenario.headers:
+        command += ["-H", header]
+    out = subprocess.run(command + [f"http://127.0.0.1:{server.port}{scenario.path}"], cwd=HERE,
+                         capture_output=True, text=True, check=True).stdout
+    return json.loads(out.strip().splitlines()[-1])
+
+
+def round_of(server, scenario, seconds, core=LOAD_CORE):
+    """One round. CPU time is for a request; for large files as many as their bytes make up."""
+    server.forget_log()
+    before = server.cpu_ns()
+    seen = wrk(server, scenario, seconds, core)
+    time.sleep(SETTLE)
+    used = server.cpu_ns() - before
+    requests = seen["requests"]
+    if scenario.body >= 1024 * 1024:
+        requests = seen["bytes"] / scenario.body
+    if requests == 0:
+        raise RuntimeError(f"{server.name} answered nothing in '{scenario.title}': {seen}")
+    return {"cpu_us": used / requests / 1000, "rate": requests / seen["seconds"], "p50_us": seen["p50_us"],
+            "p99_us": seen["p99_us"], "failed": seen["failed"]}
+
+
+def warm(server, scenario, seconds):
+    """A round that does not count but for memory, looked at half-way. Returns KiB of PSS."""
+    seen = []
+    timer = threading.Timer(seconds / 2, lambda: seen.append(server.pss_kib()))
+    timer.start()
+    round_of(server, scenario, seconds)
+    timer.join()
+    return seen[0]
+
+
+def compare(servers, scenario, rounds, seconds):
+    """Rounds in turns, each in another order. By server: a list of rounds, and its memory."""
+    figures = {server.name: {"pss_kib": warm(server, scenario, max(1, seconds // 2)), "rounds": []}
+               for server in servers}
+    for turn in range(rounds):
+        at = turn % len(servers)
+        for server in servers[at:] + servers[:at]:
+            figures[server.name]["rounds"].append(round_of(server, scenario, seconds))
+    return figures
+
+
+def median_of(figures, what):
+    return statistics.median(one[what] for one in figures["rounds"])

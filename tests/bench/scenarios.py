@@ -1,0 +1,86 @@
+"""What is asked of the servers, and the site that they serve."""
+import os
+from dataclasses import dataclass, field
+
+BROWSER = (
+    "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
+    "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    "Accept-Language: en-GB,en;q=0.7,de;q=0.3",
+    "Accept-Encoding: gzip, deflate, br",
+    "DNT: 1",
+    "Upgrade-Insecure-Requests: 1",
+    "Sec-Fetch-Dest: document",
+    "Sec-Fetch-Mode: navigate",
+    "Sec-Fetch-Site: none",
+    "Cookie: session=8c1f0d6a5b3e4f7d9a2b; theme=dark",
+)
+KIB, MIB = 1024, 1024 * 1024
+FILES = 5000
+MODIFIED = 1750000000  # of all files: 2025-06-15
+MODIFIED_SINCE = "If-Modified-Since: Sun, 15 Jun 2025 15:06:40 GMT"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    key: str
+    title: str
+    path: str = "/1k.html"
+    connections: int = 100
+    headers: tuple = ()
+    body: int = KIB  # bytes of an answer's body
+    status: int = 200
+    depth: int = 1  # requests in one write
+    script: str = "report.lua"
+    encoding: str = ""  # Content-Encoding of the answer
+    short: bool = False  # also in the short form
+
+    @property
+    def closes(self):
+        return "Connection: close" in self.headers
+
+
+SCENARIOS = [
+    Scenario("small", "small file, c=100", short=True),
+    Scenario("small-10", "small file, c=10", connections=10),
+    Scenario("small-1000", "small file, c=1,000", connections=1000),
+    Scenario("small-5000", "small file, c=5,000", connections=5000),
+    Scenario("browser", "browser-like headers, c=100", headers=BROWSER, short=True),
+    Scenario("close", "a connection for each request, c=100", headers=("Connection: close",), short=True),
+    Scenario("10k", "10 KiB, c=100", "/10k.bin", body=10 * KIB),
+    Scenario("100k", "100 KiB, c=100", "/100k.bin", body=100 * KIB, short=True),
+    Scenario("1m", "1 MiB, c=20", "/1m.bin", 20, body=MIB),
+    Scenario("64m", "64 MiB, c=4", "/64m.bin", 4, body=64 * MIB),
+    Scenario("files", "5,000 files, c=100", script="files.lua"),
+    Scenario("304", "304, c=100", headers=(MODIFIED_SINCE,), status=304, body=0),
+    Scenario("404", "404, c=100", "/missing", status=404, short=True),
+    Scenario("pipeline", "16-deep pipelining, c=100", depth=16, script="pipeline.lua"),
+    Scenario("gzip", "gzip, c=100", "/gz/page.html", headers=("Accept-Encoding: gzip",), body=0,
+             encoding="gzip"),
+]
+
+
+def words(count):
+    """Text that compresses like a page of prose."""
+    vocabulary = "the of connection request thread serves answer and cache to file with in bytes".split()
+    state, text = 1, []
+    for _ in range(count):
+        state = state * 1103515245 + 12345 & 0x7FFFFFFF
+        text.append(vocabulary[(state >> 16) % len(vocabulary)])
+    return " ".join(text).encode()
+
+
+def write_site(folder):
+    def put(name, content):
+        path = os.path.join(folder, name)
+        with open(path, "wb") as file:
+            file.write(content)
+        os.utime(path, (MODIFIED, MODIFIED))
+
+    for name, size in (("1k.html", KIB), ("10k.bin", 10 * KIB), ("100k.bin", 100 * KIB), ("1m.bin", MIB)):
+        put(name, os.urandom(size))
+    put("64m.bin", os.urandom(MIB) * 64)
+    os.mkdir(os.path.join(folder, "f"))
+    os.mkdir(os.path.join(folder, "gz"))
+    for number in range(FILES):
+        put(f"f/{number}.html", os.urandom(KIB))
+    put("gz/page.html", b"<!DOCTYPE html>\n<title>prose</title>\n<p>" + words(1500) + b"</p>\n")

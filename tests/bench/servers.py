@@ -1,0 +1,293 @@
+"""The servers that are compared: how each is started, measured and stopped.
+
+All get equal work: one process (and for those that have them, one thread) for serving on one core, the
+same files, keep-alive without a bound on requests, room for 16,384 connections, a cache of open files
+where there is one, and an access log in combined format, or none.
+"""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+SERVER_CORE, LOAD_CORE = "0", "1"
+
+
+class Unavailable(Exception):
+    """A server cannot take part; the text says why."""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A running server: a process and all below it."""
+
+    def __init__(self, name, command, port, log=None, cores=SERVER_CORE, stop=signal.SIGTERM):
+        self.name, self.port, self.log, self.stop_signal = name, port, log, stop
+        self.last_ns = {}  # by thread
+        self.process = subprocess.Popen(["taskset", "-c", cores] + command, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+                                        start_new_session=True)
+        try:
+            self.wait_until_it_answers()
+        except BaseException:
+            self.stop()
+            raise
+
+    def wait_until_it_answers(self):
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise Unavailable(f"{self.name} does not answer on port {self.port}")
+
+    def pids(self):
+        found, todo = [], [self.process.pid]
+        while todo:
+            pid = todo.pop()
+            found.append(pid)
+            try:
+                for task in os.listdir(f"/proc/{pid}/task"):
+                    with open(f"/proc/{pid}/task/{task}/children") as children:
+                        todo += [int(child) for child in children.read().split()]
+            except OSError:
+                pass
+        return found
+
+    def cpu_ns(self):
+        """On-CPU time of all threads so far; what has ended meanwhile counts as last seen."""
+        for pid in self.pids():
+            try:
+                for task in os.listdir(f"/proc/{pid}/task"):
+                    with open(f"/proc/{pid}/task/{task}/schedstat") as stat:
+                        self.last_ns[task] = int(stat.read().split()[0])
+            except OSError:
+                pass
+        return sum(self.last_ns.values())
+
+    def pss_kib(self):
+        """Memory of all processes, shared pages by share."""
+        total = 0
+        for pid in self.pids():
+            try:
+                with open(f"/proc/{pid}/smaps_rollup") as rollup:
+                    total += sum(int(line.split()[1]) for line in rollup if line.startswith("Pss:"))
+            except OSError:
+                pass
+        return total
+
+    def forget_log(self):
+        """Keeps the disk from filling: all of them append."""
+        if self.log and os.path.exists(self.log):
+            os.truncate(self.log, 0)
+
+    def stop(self):
+        """Ends it and whatever it started: they are a process group of their own."""
+        if self.process.poll() is None:
+            self.process.send_signal(self.stop_signal)
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                pass
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+
+
+def binary(*names):
+    for name in names:
+        found = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
+        if found:
+            return found
+    raise Unavailable(f"{names[0]} is not installed")
+
+
+def write(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+class Webserverd:
+    name = "webserverd"
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def start(self, site, work, log, options=(), cores=SERVER_CORE):
+        port, logged = free_port(), os.path.join(work, "webserverd.log")
+        settings = {
+            "server.name": f"bench-{os.getpid()}-{port}", "server.root": site,
+            "server.listen": f"127.0.0.1:{port}", "server.run_dir": work,
+            "workers.processes": 1, "workers.threads": 1, "connections.keepalive_timeout": "10m",
+            "cache.max_entries": 16384,
+            "log.access": logged if log else "off", "log.error": os.path.join(work, "webserverd.err"),
+        }
+        settings.update(options)
+        command = [os.path.join(self.folder, "webserverd")]
+        for key, value in settings.items():
+            command += ["-o", f"{key}={value}"]
+        server = Server(self.name, command, port, logged if log else None, cores)
+        server.instance = settings["server.name"]
+        server.socket = os.path.join(work, settings["server.name"] + ".sock")
+        return server
+
+
+class Nginx:
+    name = "nginx"
+
+    def start(self, site, work, log):
+        port, logged = free_port(), os.path.join(work, "nginx.log")
+        access = f"{logged} combined buffer=64k flush=1s" if log else "off"
+        temporary = "".join(f"{kind}_temp_path {work}/nginx.{kind};\n" for kind in
+                            ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        config = write(os.path.join(work, "nginx.conf"), f"""
+daemon off; worker_processes 1; worker_rlimit_nofile 20000; pid {work}/nginx.pid;
+error_log {work}/nginx.err;
+events {{ worker_connections 16384; multi_accept on; }}
+http {{
+    default_type text/html; sendfile on; tcp_nopush on; tcp_nodelay on;
+    keepalive_requests 1000000000; keepalive_timeout 600s;
+    open_file_cache max=16384 inactive=60s; open_file_cache_errors on;
+    {temporary}
+    access_log {access};
+    server {{
+        listen 127.0.0.1:{port} backlog=4096; root {site};
+        location /gz/ {{ gzip on; gzip_types *; }}
+    }}
+}}
+""")
+        return Server(self.name, [binary("nginx"), "-c", config], port, logged if log else None)
+
+
+class Lighttpd:
+    name = "lighttpd"
+
+    def start(self, site, work, log):
+        port, logged = free_port(), os.path.join(work, "lighttpd.log")
+        cache = os.path.join(work, "lighttpd.cache")
+        os.makedirs(cache, exist_ok=True)
+        access = f'server.modules += ("mod_accesslog")\naccesslog.filename = "{logged}"' if log else ""
+        config = write(os.path.join(work, "lighttpd.conf"), f"""
+server.document-root = "{site}"
+server.port = {port}
+server.bind = "127.0.0.1"
+server.errorlog = "{work}/lighttpd.err"
+server.max-connections = 16384
+server.max-fds = 20000
+server.max-keep-alive-requests = 1000000000
+server.max-keep-alive-idle = 600
+server.listen-backlog = 4096
+server.modules += ("mod_deflate")
+mimetype.assign = (".html" => "text/html", "" => "application/octet-stream")
+$HTTP["url"] =~ "^/gz/" {{
+    deflate.mimetypes = ("text/")
+    deflate.allowed-encodings = ("gzip")
+    deflate.cache-dir = "{cache}"
+}}
+{access}
+""")
+        return Server(self.name, [binary("lighttpd"), "-D", "-f", config], port, logged if log else None)
+
+
+class H2o:
+    name = "h2o"
+
+    def start(self, site, work, log):
+        port, logged = free_port(), os.path.join(work, "h2o.log")
+        access = f"access-log: {logged}" if log else ""
+        user = "user: root" if os.getuid() == 0 else ""
+        config = write(os.path.join(work, "h2o.conf"), f"""
+num-threads: 1
+max-connections: 16384
+http1-request-timeout: 600
+tcp-fastopen: 0
+pid-file: {work}/h2o.pid
+error-log: {work}/h2o.err
+{user}
+listen: {{ host: 127.0.0.1, port: {port} }}
+{access}
+hosts:
+  default:
+    paths:
+      "/gz": {{ file.dir: {site}/gz, compress: [gzip] }}
+      "/": {{ file.dir: {site} }}
+""")
+        return Server(self.name, [binary("h2o"), "-c", config], port, logged if log else None)
+
+
+class Apache:
+    name = "apache2"
+
+    def start(self, site, work, log):
+        port, logged = free_port(), os.path.join(work, "apache.log")
+        modules = "/usr/lib/apache2/modules"
+        if not os.path.isdir(modules):
+            raise Unavailable("apache2 is not installed")
+        load = "".join(f"LoadModule {name}_module {modules}/mod_{name}.so\n" for name in
+                       ("mpm_event", "authz_core", "mime", "headers", "deflate", "filter"))
+        access = f'BufferedLogs On\nCustomLog {logged} "%h %l %u %t \\"%r\\" %>s %O \\"%{{Referer}}i\\" \\"%{{User-Agent}}i\\""'
+        config = write(os.path.join(work, "apache.conf"), f"""
+ServerRoot {work}
+{load}
+Listen 127.0.0.1:{port}
+ListenBacklog 4096
+ServerName localhost
+PidFile {work}/apache.pid
+ErrorLog {work}/apache.err
+User www-data
+Group www-data
+ServerLimit 1
+StartServers 1
+ThreadLimit 64
+ThreadsPerChild 64
+MaxRequestWorkers 64
+MinSpareThreads 64
+MaxSpareThreads 64
+AsyncRequestWorkerFactor 300
+KeepAlive On
+MaxKeepAliveRequests 0
+KeepAliveTimeout 600
+TypesConfig /dev/null
+AddType text/html .html
+DocumentRoot {site}
+<Directory {site}>
+    Require all granted
+</Directory>
+<Location /gz/>
+    SetOutputFilter DEFLATE
+</Location>
+{access if log else ""}
+""")
+        return Server(self.name, [binary("apache2"), "-DFOREGROUND", "-f", config],
+                      port, logged if log else None)
+
+
+class Floor:
+    """tests/bench/floor.c; started anew for each scenario, with an answer of that scenario's size."""
+
+    name = "floor"
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def start(self, scenario):
+        port = free_port()
+        command = [os.path.join(self.folder, "bench_floor"), "-p", str(port),
+                   "-b", str(scenario.body), "-n", str(scenario.depth)]
+        command += ["-c"] if scenario.closes else []
+        command += ["-s"] if scenario.status == 304 else []
+        return Server(self.name, command, port)
+
+
+PEERS = {peer.name: peer for peer in (Nginx, H2o, Lighttpd, Apache)}

@@ -1,0 +1,169 @@
+"""Measurements that are no load scenario: idle connections, being watched, thread counts."""
+import fcntl
+import json
+import os
+import pty
+import re
+import resource
+import socket
+import statistics
+import struct
+import subprocess
+import termios
+import threading
+import time
+
+import load
+import report
+from servers import LOAD_CORE, SERVER_CORE, Server
+from scenarios import SCENARIOS
+
+SMALL = SCENARIOS[0]
+IDLE = 10000
+IDLE_BAR_MIB, WATCHED_BAR, THREADS_BAR = 6.5, 1.02, 0.90
+ASK = b"GET /1k.html HTTP/1.1\r\nHost: bench\r\n\r\n"
+
+
+def open_idle(server, count):
+    """Connections that have carried one request each."""
+    sockets = []
+    for _ in range(count):
+        one = socket.create_connection(("127.0.0.1", server.port), 20)
+        one.sendall(ASK)
+        got = 0
+        while got < 1024:
+            got += len(one.recv(65536))
+        sockets.append(one)
+    return sockets
+
+
+def idle(servers):
+    """Memory that idle connections add. By server: {connections, added_mib, bytes_each}."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    count = min(IDLE, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 100)
+    print(f"\n{count:,} idle connections{'':6}memory that they add (PSS)   for each")
+    results = {}
+    for server in servers:
+        load.wrk(server, SMALL, 1)
+        time.sleep(0.5)
+        before = server.pss_kib()
+        sockets = open_idle(server, count)
+        time.sleep(0.5)
+        added = server.pss_kib() - before
+        for one in sockets:
+            one.close()
+        time.sleep(1)
+        results[server.name] = {"connections": count, "added_mib": added / 1024, "bytes_each": added * 1024 / count}
+        print(f"  {server.name:30}{added / 1024:10.2f} MiB{added * 1024 / count:16,.0f} bytes", flush=True)
+    return results
+
+
+class Watcher:
+    """A console of ten pictures a second on a terminal of its own."""
+
+    def __init__(self, folder, server):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
+        self.process = subprocess.Popen(
+            ["taskset", "-c", LOAD_CORE, os.path.join(folder, "wsconsole"), "-n", server.instance, "-s", server.socket,
+             "-r", "10"], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            env=dict(os.environ, TERM="xterm-256color"))
+        os.close(slave)
+        self.bytes = 0
+        threading.Thread(target=self.drain, daemon=True).start()
+        time.sleep(0.5)
+
+    def drain(self):
+        try:
+            while True:
+                self.bytes += len(os.read(self.master, 65536))
+        except OSError:
+            pass
+
+    def stop(self):
+        if self.process.poll() is not None or self.bytes == 0:
+            raise RuntimeError("the console ended, or drew nothing")
+        self.process.terminate()
+        self.process.wait(10)
+        os.close(self.master)
+
+
+def system_calls(server):
+    """What strace counts in all of the server's threads in 6 s: 1,000 requests at their times, then quiet."""
+    pids = [argument for pid in server.pids() for argument in ("-p", str(pid))]
+    out = f"/tmp/bench-strace-{os.getpid()}"
+    tracer = subprocess.Popen(["strace", "-f", "-q", "-c", "-o", out] + pids, stderr=subprocess.DEVNULL)
+    time.sleep(0.5)
+    start = time.monotonic()
+    with socket.create_connection(("127.0.0.1", server.port), 20) as client:
+        for turn in range(1000):
+            time.sleep(max(0, start + turn * 0.004 - time.monotonic()))
+            client.sendall(ASK)
+            got = 0
+            while got < 1024:
+                got += len(client.recv(65536))
+    time.sleep(max(0, start + 6 - time.monotonic()))
+    tracer.terminate()
+    tracer.wait()
+    with open(out) as file:
+        found = {line.split()[-1]: int(line.split()[3]) for line in file
+                 if re.match(r"\s*[\d.]+\s+[\d.]+\s+\d+\s+\d+", line) and not line.rstrip().endswith("total")}
+    os.unlink(out)
+    return found
+
+
+def watched(ours, site, work, rounds, seconds):
+    """The cost of a console that looks on: pairs of rounds with and without one."""
+    server = ours.start(site, work, True)
+    alone, seen = [], []
+    try:
+        load.warm(server, SMALL, 2)
+        for turn in range(rounds):
+            for on in ((True, False) if turn % 2 else (False, True)):
+                watcher = Watcher(ours.folder, server) if on else None
+                (seen if on else alone).append(load.round_of(server, SMALL, seconds)["cpu_us"])
+                if watcher:
+                    watcher.stop()
+        median, low, high = report.ratio_of(seen, alone)
+        calls_alone = system_calls(server)
+        watcher = Watcher(ours.folder, server)
+        calls_seen = system_calls(server)
+        watcher.stop()
+    finally:
+        server.stop()
+    print(f"\nwatched at 10 Hz, {rounds} pairs: CPU/request {statistics.median(seen):.2f} us, alone "
+          f"{statistics.median(alone):.2f} us, ratio {median:.3f}, 95 % {low:.3f} .. {high:.3f}: "
+          f"{'met' if low <= WATCHED_BAR else 'NOT MET'} (reaches {WATCHED_BAR})")
+    for name in sorted(calls_alone.keys() | calls_seen.keys()):
+        print(f"    {name:20} {calls_alone.get(name, 0):7} alone {calls_seen.get(name, 0):7} watched")
+    return {"watched_us": seen, "alone_us": alone, "ratio": median, "low": low, "high": high,
+            "system_calls_alone": calls_alone, "system_calls_watched": calls_seen}
+
+
+def threads(ours, site, work, rounds, seconds):
+    """1 to 16 threads where only two cores are: the load shares them."""
+    counts = [1, 2, 4, 8, 16]
+    cores = f"{SERVER_CORE},{LOAD_CORE}"
+    server = ours.start(site, work, True, cores=cores)
+    figures = {count: {"rounds": []} for count in counts}
+    try:
+        load.warm(server, SMALL, 2)
+        for turn in range(rounds):
+            at = turn % len(counts)
+            for count in counts[at:] + counts[:at]:
+                subprocess.run([os.path.join(ours.folder, "wsctl"), "-s", server.socket, "threads", str(count)],
+                               check=True, capture_output=True)
+                figures[count]["rounds"].append(load.round_of(server, SMALL, seconds, cores))
+    finally:
+        server.stop()
+    print(f"\n{'threads on two cores':24}{'requests/s':>12}{'to 1':>8}{'CPU/request':>14}{'to 1':>8}")
+    results = {}
+    for count in counts:
+        speed = report.ratio_of([one["rate"] for one in figures[count]["rounds"]],
+                                [one["rate"] for one in figures[1]["rounds"]])[0]
+        cost = report.ratio_of(report.costs(figures[count]), report.costs(figures[1]))[0]
+        results[count] = {"rounds": figures[count]["rounds"], "rate_to_one": speed, "cpu_to_one": cost}
+        print(f"  {count:22}{load.median_of(figures[count], 'rate'):12,.0f}{speed:8.2f}"
+              f"{load.median_of(figures[count], 'cpu_us'):11.2f} us{cost:8.2f}"
+              f"  {'met' if speed >= THREADS_BAR else 'NOT MET'}")
+    return results
