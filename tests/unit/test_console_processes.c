@@ -40,14 +40,14 @@ static void rates_need_two_readings(void **state)
     assert_int_equal(table.count, 2);
     assert_true(isnan(table.process[0].cores));
     assert_true(table.process[0].resident_bytes > 0);
-    assert_int_equal(table.process[0].role, ROLE_MASTER);
+    assert_true(table.process[0].role == ROLE_MASTER);
     while (clock_monotonic_ns() < until_ns)
         continue;
     now.time_ns += NS_PER_S;
     processes_take(&table, &now);
     assert_false(isnan(table.process[0].cores));
     assert_true(table.process[0].cores >= 0);
-    assert_int_equal(table.process[1].role, ROLE_LOGGER);
+    assert_true(table.process[1].role == ROLE_LOGGER);
     assert_true(isnan(table.process[1].cores));
     assert_true(table.process[1].resident_bytes == 0);
     assert_true(isnan(processes_thread_cores(&table, 1)));

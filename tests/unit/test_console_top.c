@@ -137,7 +137,7 @@ static void the_slowest_are_kept_among_many(void **state)
     }
     assert_float_equal(first(TOP_SLOWEST, 1000, 60)->longest_ns, 4999, 0);
     for (uint32_t i = 0; i < SKETCH_KEYS; i++)
-        assert_float_equal(view.sketch.entry[i].longest_ns, 4999 - (int)i, 0);
+        assert_float_equal(view.sketch.entry[i].longest_ns, (float)(4999 - (int)i), 0);
 }
 
 static void long_keys_are_cut_and_counted_together(void **state)
