@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GROUP_WIDTH = 9, KEY_WIDTH = 11, LINES_MOST = 96 };
+enum { GROUP_WIDTH = 9, KEY_WIDTH = 11, LINES_MOST = 200 };
 
 /* A key with its sentence, or a letter with its meaning; the first of a group names it. */
 struct line {
     enum tone tone;
     const char *group; /* NULL: the same as before */
     char left[20];
-    char right[120];
+    char right[160];
 };
 
 struct lines {
@@ -60,13 +60,28 @@ static void add_letters(struct lines *lines, const struct snapshot *now)
     }
 }
 
-void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct snapshot *now)
+static void add_view(struct lines *lines, const struct view *view)
+{
+    for (size_t i = 0; view->help != NULL && view->help[i] != NULL; i++)
+        add(lines, i == 0 ? view->name : NULL, TONE_VALUE, "", view->help[i]);
+}
+
+static void add_mouse(struct lines *lines)
+{
+    add(lines, "Mouse", TONE_VALUE, "click", "Shows a view, selects a row, sorts by a title");
+    add(lines, NULL, TONE_VALUE, "wheel", "Moves; hold Shift to mark text as without a mouse");
+}
+
+void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct view *view,
+               const struct snapshot *now)
 {
     static struct lines lines; /* 14 KiB: not for the stack */
     int page = canvas->height - 1;
 
     lines.count = 0;
+    add_view(&lines, view);
     add_keys(&lines);
+    add_mouse(&lines);
     add_letters(&lines, now);
     scroll_fit(scroll, lines.count, page);
     for (int i = 0; i < page && scroll->top + i < lines.count; i++) {
@@ -74,7 +89,8 @@ void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct 
 
         canvas_text(canvas, i, 0, TONE_TITLE, line->group != NULL ? line->group : "");
         canvas_text(canvas, i, GROUP_WIDTH, line->tone, line->left);
-        canvas_text(canvas, i, GROUP_WIDTH + KEY_WIDTH, TONE_NORMAL, line->right);
+        canvas_text(canvas, i, line->left[0] != '\0' ? GROUP_WIDTH + KEY_WIDTH : GROUP_WIDTH,
+                    TONE_NORMAL, line->right);
     }
     canvas_print(canvas, page, 0, TONE_DIM,
                  "Help, lines %d to %d of %d. Up and Down move, ? leaves.", scroll->top + 1,

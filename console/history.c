@@ -4,18 +4,21 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* One second. VALUES is the whole state of the counters then; a difference needs the one before. */
 struct second {
     bool present;    /* false: a gap */
     bool continuous; /* the one before it is the same daemon's */
     struct sample_copy sample;
+    char letters[HISTORY_LETTERS];
 };
 
 struct history {
     struct second *ring;
     uint64_t next; /* number of the next second; its place is number % SEGMENT_HISTORY_SAMPLES */
     bool broken;
+    uint64_t back; /* seconds by which it ends earlier */
 };
 
 struct history *history_create(void)
@@ -54,7 +57,7 @@ static uint64_t missing_seconds(const struct history *history, uint64_t time_ns)
     return missing < SEGMENT_HISTORY_SAMPLES ? missing : SEGMENT_HISTORY_SAMPLES;
 }
 
-void history_push(struct history *history, const struct sample_copy *sample)
+void history_push(struct history *history, const struct sample_copy *sample, const char *letters)
 {
     bool first = history->next == 0;
     uint64_t missing = first || !history->broken ? 0 : missing_seconds(history, sample->time_ns);
@@ -66,6 +69,9 @@ void history_push(struct history *history, const struct sample_copy *sample)
     second->present = true;
     second->continuous = !first && !history->broken;
     second->sample = *sample;
+    memset(second->letters, 0, sizeof(second->letters));
+    if (letters != NULL)
+        memcpy(second->letters, letters, sizeof(second->letters));
     history->broken = false;
 }
 
@@ -78,6 +84,26 @@ size_t history_length(const struct history *history)
 {
     return history->next < SEGMENT_HISTORY_SAMPLES ? (size_t)history->next
                                                    : SEGMENT_HISTORY_SAMPLES;
+}
+
+void history_look_back(struct history *history, size_t back)
+{
+    history->back = back;
+}
+
+bool history_second(const struct history *history, size_t back, const struct sample_copy **sample,
+                    const char **letters, const struct sample_copy **before)
+{
+    const struct second *second, *last;
+
+    if (back >= history_length(history))
+        return false;
+    second = second_at(history, history->next - 1 - back);
+    last = back + 1 < history_length(history) ? second_at(history, history->next - 2 - back) : NULL;
+    *sample = &second->sample;
+    *letters = second->letters;
+    *before = last != NULL && last->present && second->continuous ? &last->sample : NULL;
+    return second->present;
 }
 
 /* What METRIC grew by from BEFORE to NOW, per second; NAN where there is no second before. */
@@ -138,17 +164,28 @@ static double value_of(const struct second *before, const struct second *now, en
     return NAN;
 }
 
-void history_series(const struct history *history, enum series series, double *values, size_t count)
+/* The COUNT seconds before the one with number END. */
+static void fill_series(const struct history *history, uint64_t end, enum series series,
+                        double *values, size_t count)
 {
-    size_t length = history_length(history);
-    size_t first = length < count ? count - length : 0;
+    uint64_t oldest = history->next - history_length(history);
 
     for (size_t i = 0; i < count; i++) {
-        uint64_t number = history->next - (count - i);
-        bool oldest = count - i >= length;
+        uint64_t back = count - i;
 
-        values[i] = i < first ? NAN
-                              : value_of(oldest ? NULL : second_at(history, number - 1),
-                                         second_at(history, number), series);
+        values[i] = end < oldest + back
+                        ? NAN
+                        : value_of(end == oldest + back ? NULL : second_at(history, end - back - 1),
+                                   second_at(history, end - back), series);
     }
+}
+
+void history_series(const struct history *history, enum series series, double *values, size_t count)
+{
+    fill_series(history, history->next - history->back, series, values, count);
+}
+
+void history_whole(const struct history *history, enum series series, double *values, size_t count)
+{
+    fill_series(history, history->next, series, values, count);
 }

@@ -8,6 +8,7 @@
 #include "common/segment_reader.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* What a graph can show. Rates are per second; latencies ns; the hit ratio 0 to 1. */
@@ -28,8 +29,10 @@ struct history;
 struct history *history_create(void);
 void history_destroy(struct history *history);
 
-/* Adds the newest second. */
-void history_push(struct history *history, const struct sample_copy *sample);
+/* Adds the newest second, with a state letter for each thread slot (HISTORY_LETTERS bytes; 0: no
+ * such slot); NULL: not known. */
+enum { HISTORY_LETTERS = 1024 };
+void history_push(struct history *history, const struct sample_copy *sample, const char *letters);
 
 /*
  * Another daemon has taken over: the next sample does not continue the last one. The seconds
@@ -39,6 +42,23 @@ void history_break(struct history *history);
 
 /* Seconds that are kept, gaps included. */
 size_t history_length(const struct history *history);
+
+/* The same for all COUNT = history_length() seconds, however far is looked back. */
+void history_whole(const struct history *history, enum series series, double *values, size_t count);
+
+/*
+ * From now on the history ends BACK seconds before its newest one; 0: it ends there. Pushing does
+ * not change that: look back again.
+ */
+void history_look_back(struct history *history, size_t back);
+
+/*
+ * The second BACK seconds before the newest one: its sample and letters, and in BEFORE the sample
+ * of the second before (NULL where the same daemon has none). False in a gap and past the oldest.
+ * Valid until the next push.
+ */
+bool history_second(const struct history *history, size_t back, const struct sample_copy **sample,
+                    const char **letters, const struct sample_copy **before);
 
 /* A second in which no daemon ran, between two that did. */
 #define HISTORY_GAP (-INFINITY)

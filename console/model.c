@@ -22,8 +22,9 @@ struct model {
     const struct snapshot *now;
     uint32_t thread_room, worker_room;
     struct base older, newer;
-    struct histogram *thread_interval; /* latency of the interval, by thread slot */
-    struct histogram interval;         /* of all of them */
+    struct histogram *thread_interval;            /* latency of the interval, by thread slot */
+    struct histogram interval;                    /* of all of them */
+    const struct sample_copy *past, *past_before; /* of a second that has gone by; or NULL */
 };
 
 struct model *model_create(void)
@@ -135,6 +136,7 @@ int model_take(struct model *model, const struct snapshot *snapshot, bool with_l
     if (!same_server(model, snapshot) && make_room(model, snapshot) != 0)
         return -1;
     model->now = snapshot;
+    model->past = NULL;
     if (!with_latency || !model_wants_latency(model, snapshot->time_ns))
         return 0;
     if (model->newer.time_ns == 0) {
@@ -147,15 +149,41 @@ int model_take(struct model *model, const struct snapshot *snapshot, bool with_l
     return 0;
 }
 
+void model_take_past(struct model *model, const struct snapshot *snapshot,
+                     const struct sample_copy *before, const struct sample_copy *now)
+{
+    model->now = snapshot;
+    model->past = now;
+    model->past_before = before;
+}
+
+bool model_past(const struct model *model)
+{
+    return model->past != NULL;
+}
+
 const struct snapshot *model_now(const struct model *model)
 {
     return model->now;
+}
+
+/* Between two samples; a second where the wall clock was set meanwhile. */
+static uint64_t past_interval_ns(const struct model *model)
+{
+    uint64_t from, to = model->past->time_ns;
+
+    if (model->past_before == NULL)
+        return 0;
+    from = model->past_before->time_ns;
+    return to <= from || to - from > 10 * NS_PER_S ? NS_PER_S : to - from;
 }
 
 uint64_t model_interval_ns(const struct model *model)
 {
     uint64_t base = model->older.time_ns;
 
+    if (model->past != NULL)
+        return past_interval_ns(model);
     return model->now == NULL || base == 0 || model->now->time_ns < base + LEAST_INTERVAL_NS
                ? 0
                : model->now->time_ns - base;
@@ -172,19 +200,40 @@ static double growth(const struct model *model, uint64_t now, uint64_t then)
 
 double model_rate(const struct model *model, enum metric metric)
 {
-    return model->now == NULL ? NAN
-                              : growth(model, model->now->sums[metric], model->older.sums[metric]);
+    if (model->now == NULL)
+        return NAN;
+    if (model->past != NULL)
+        return model->past_before == NULL
+                   ? NAN
+                   : growth(model, model->past->values[metric], model->past_before->values[metric]);
+    return growth(model, model->now->sums[metric], model->older.sums[metric]);
+}
+
+double model_thread_value(const struct model *model, const struct thread_sample *thread,
+                          enum metric metric)
+{
+    return model->past != NULL ? NAN : (double)thread->values[metric];
+}
+
+double model_worker_value(const struct model *model, const struct worker_sample *worker,
+                          enum metric metric)
+{
+    return model->past != NULL ? NAN : (double)worker->values[metric];
 }
 
 double model_thread_rate(const struct model *model, const struct thread_sample *thread,
                          enum metric metric)
 {
+    if (model->past != NULL)
+        return NAN;
     return growth(model, thread->values[metric], model->older.threads[thread->slot][metric]);
 }
 
 double model_worker_rate(const struct model *model, const struct worker_sample *worker,
                          enum metric metric)
 {
+    if (model->past != NULL)
+        return NAN;
     return growth(model, worker->values[metric], model->older.workers[worker->slot][metric]);
 }
 
@@ -203,11 +252,18 @@ static double percentile_of(const struct histogram *interval, double percent)
 
 double model_percentile(const struct model *model, double percent)
 {
-    return percentile_of(&model->interval, percent);
+    uint64_t value;
+
+    if (model->past == NULL)
+        return percentile_of(&model->interval, percent);
+    value = sample_percentile(model->past, percent);
+    return value > 0 ? (double)value : NAN;
 }
 
 double model_thread_percentile(const struct model *model, const struct thread_sample *thread,
                                double percent)
 {
+    if (model->past != NULL)
+        return NAN;
     return percentile_of(&model->thread_interval[thread->slot], percent);
 }

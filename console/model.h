@@ -32,6 +32,23 @@ bool model_wants_latency(const struct model *model, uint64_t now_ns);
  */
 int model_take(struct model *model, const struct snapshot *snapshot, bool with_latency);
 
+/*
+ * Shows a second that has gone by instead: SNAPSHOT has the sums and states of then, NOW is the
+ * sample of that second and BEFORE the one before it (NULL: there is none, so no rates). What is
+ * known of single threads and workers is NAN. All stays the caller's, unchanged until the next call.
+ */
+void model_take_past(struct model *model, const struct snapshot *snapshot,
+                     const struct sample_copy *before, const struct sample_copy *now);
+
+/* A value of one thread or worker of the snapshot, as in its `values`; NAN where it is not known. */
+double model_thread_value(const struct model *model, const struct thread_sample *thread,
+                          enum metric metric);
+double model_worker_value(const struct model *model, const struct worker_sample *worker,
+                          enum metric metric);
+
+/* True when it is a second that has gone by: no more than sums, letters and latency is known. */
+bool model_past(const struct model *model);
+
 /* The snapshot taken last, or NULL. */
 const struct snapshot *model_now(const struct model *model);
 

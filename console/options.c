@@ -18,7 +18,8 @@ static const char usage[] =
     "usage: wsconsole [-n NAME] [-s SOCKET] [-r RATE] [--theme THEME] [--ascii] [--no-color]\n"
     "                 [--readonly] [VIEW]\n"
     "       wsconsole [-n NAME] --once VIEW\n"
-    "       wsconsole [-n NAME] --json [VIEW]\n";
+    "       wsconsole [-n NAME] --json [VIEW]\n"
+    "       wsconsole [-n NAME] --csv VIEW\n";
 
 static void print_help(void)
 {
@@ -34,6 +35,7 @@ static void print_help(void)
         "      --readonly       show, but change nothing\n"
         "      --once VIEW      print one view as text and end\n"
         "      --json [VIEW]    print one view, or all, as one line of JSON and end\n"
+        "      --csv VIEW       print the list of one view as CSV and end\n"
         "  -V, --version        print the version\n"
         "  -h, --help           print this help\n\n"
         "Views:",
@@ -70,6 +72,15 @@ static enum options_result read_view(const char *word, struct options *options)
     if (nearest != NULL)
         return wrong("there is no view '%s'; did you mean '%s'?", word, nearest);
     return wrong("there is no view '%s'; -h lists the views", word);
+}
+
+static enum options_result read_csv_view(const char *word, struct options *options)
+{
+    enum options_result result = read_view(word, options);
+
+    if (result != OPTIONS_RUN || options->view->list != NULL)
+        return result;
+    return wrong("the view '%s' has no list to print as CSV", word);
 }
 
 static enum options_result read_rate(const char *word, struct options *options)
@@ -118,6 +129,9 @@ static enum options_result read_option(int option, struct options *options)
     case 'J':
         options->once = options->json = true;
         return OPTIONS_RUN;
+    case 'S':
+        options->once = options->csv = true;
+        return read_csv_view(optarg, options);
     case 'V':
         printf("wsconsole " WEBSERVERD_VERSION "\n");
         return OPTIONS_DONE;
@@ -141,13 +155,19 @@ static void set_defaults(struct options *options)
 
 enum options_result options_read(int argc, char **argv, struct options *options)
 {
-    static const struct option names[] = {
-        {"name", required_argument, NULL, 'n'}, {"socket", required_argument, NULL, 's'},
-        {"fps", required_argument, NULL, 'r'},  {"theme", required_argument, NULL, 'T'},
-        {"no-color", no_argument, NULL, 'C'},   {"ascii", no_argument, NULL, 'A'},
-        {"readonly", no_argument, NULL, 'R'},   {"once", required_argument, NULL, 'O'},
-        {"json", no_argument, NULL, 'J'},       {"version", no_argument, NULL, 'V'},
-        {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
+    static const struct option names[] = {{"name", required_argument, NULL, 'n'},
+                                          {"socket", required_argument, NULL, 's'},
+                                          {"fps", required_argument, NULL, 'r'},
+                                          {"theme", required_argument, NULL, 'T'},
+                                          {"no-color", no_argument, NULL, 'C'},
+                                          {"ascii", no_argument, NULL, 'A'},
+                                          {"readonly", no_argument, NULL, 'R'},
+                                          {"once", required_argument, NULL, 'O'},
+                                          {"json", no_argument, NULL, 'J'},
+                                          {"csv", required_argument, NULL, 'S'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     int option;
 
     set_defaults(options);

@@ -16,6 +16,7 @@ struct options {
     unsigned rate_hz; /* pictures a second */
     bool once;        /* print and end, as text or as JSON */
     bool json;
+    bool csv;
     const struct view
         *view; /* what --once and --json print, and what is shown first; NULL: all, first */
 };

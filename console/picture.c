@@ -1,6 +1,8 @@
 #include "console/picture.h"
 
+#include "common/clock.h"
 #include "common/instance.h"
+#include "console/detail.h"
 #include "console/help.h"
 #include "console/strip.h"
 #include "console/summary.h"
@@ -10,9 +12,13 @@
 #include <string.h>
 
 enum {
+    LINE_COLUMNS = 512,
+    LEAST_TIMELINE = 8,
     NAME_FROM_WIDTH = 60, /* narrower bars have no room for the program's name */
     COUNTS_WIDTH = 34,    /* that the numbers of threads and workers may take at least */
 };
+
+static const char bar_keys[] = "? help  q quit";
 
 static const struct snapshot *present(const struct picture *picture)
 {
@@ -21,22 +27,71 @@ static const struct snapshot *present(const struct picture *picture)
 
 /* The top line. */
 
+/* Where the tabs begin. Where there is no room for all names, those of the other views go. */
+static int tabs_from(const struct canvas *bar)
+{
+    return bar->width >= NAME_FROM_WIDTH ? 1 + (int)strlen("wsconsole") + 2 : 0;
+}
+
+static int tab_width(const struct canvas *bar, size_t view, size_t shown)
+{
+    int all = tabs_from(bar) + (bar->width >= NAME_FROM_WIDTH ? (int)strlen(bar_keys) : 0);
+    int key = (int)strlen(key_table[view_table[view]->request].shown);
+
+    for (size_t i = 0; i < VIEW_COUNT; i++)
+        all +=
+            (int)(strlen(key_table[view_table[i]->request].shown) + strlen(view_table[i]->name)) +
+            3;
+    return all <= bar->width || view == shown ? key + (int)strlen(view_table[view]->name) + 3
+                                              : key + 2;
+}
+
+static size_t shown_number(const struct view *view)
+{
+    size_t number = 0;
+
+    while (number + 1 < VIEW_COUNT && view_table[number] != view)
+        number++;
+    return number;
+}
+
 static void draw_bar(const struct picture *picture, const struct canvas *bar)
 {
-    int x = 1;
+    size_t number = shown_number(picture->view);
+    int x = tabs_from(bar);
 
     canvas_repeat(bar, 0, 0, bar->width, TONE_BAR, L' ');
-    if (bar->width >= NAME_FROM_WIDTH)
-        x = canvas_text(bar, 0, x, TONE_BAR, "wsconsole") + 2;
+    if (x > 0)
+        canvas_text(bar, 0, 1, TONE_BAR, "wsconsole");
     for (size_t i = 0; i < VIEW_COUNT; i++) {
-        const struct view *view = view_table[i];
-        bool shown = view == picture->view && picture->help == NULL;
+        int width = tab_width(bar, i, number);
+        bool shown = i == number && picture->help == NULL;
+        const char *key = key_table[view_table[i]->request].shown;
+        bool named = width > (int)strlen(key) + 2;
 
-        x = canvas_print(bar, 0, x, shown ? TONE_TAB : TONE_BAR, shown ? "[%s %s]" : " %s %s ",
-                         key_table[view->request].shown, view->name);
+        canvas_print(bar, 0, x, shown ? TONE_TAB : TONE_BAR, "%s%s%s%s%s", shown ? "[" : " ", key,
+                     named ? " " : "", named ? view_table[i]->name : "", shown ? "]" : " ");
+        x += width;
     }
-    if (bar->width >= NAME_FROM_WIDTH)
-        canvas_right(bar, 0, bar->width - 1, TONE_BAR, "? help  q quit");
+    if (bar->width >= x + (int)strlen(bar_keys) + 1)
+        canvas_right(bar, 0, bar->width - 1, TONE_BAR, bar_keys);
+}
+
+int picture_view_at(const struct screen *screen, const struct view *view, int y, int x)
+{
+    size_t number = shown_number(view);
+    int from = tabs_from(&screen->bar);
+
+    if (screen->tiny || y != screen->bar.y)
+        return -1;
+    for (size_t i = 0; i < VIEW_COUNT; i++) {
+        int width = tab_width(&screen->bar, i, number);
+
+        if (x >= from && x < from + width)
+            return (int)i;
+        from += width;
+    }
+    return -1;
 }
 
 /* The line about the server: who it is to the left, how many of everything to the right. */
@@ -63,27 +118,78 @@ static void draw_head(const struct picture *picture, const struct canvas *head)
     canvas_text(head, 0, 0, TONE_NOTE, line);
 }
 
+/* The line above the foot, when time stands still or not all rows are shown. */
+
+/* The whole history as one line, with the moment marked in it. */
+static void draw_timeline(const struct picture *picture, const struct canvas *line, int x)
+{
+    static double values[SEGMENT_HISTORY_SAMPLES];
+    const struct scene *scene = picture->scene;
+    size_t length = history_length(scene->history), peak;
+    wchar_t cells[LINE_COLUMNS];
+    int width = line->width - x - 1, column;
+
+    width = width < LINE_COLUMNS ? width : LINE_COLUMNS;
+    if (width < LEAST_TIMELINE || length == 0)
+        return;
+    history_whole(scene->history, SERIES_REQUESTS, values, length);
+    peak = graph_peak(values, length);
+    graph_draw(scene->style, values, length, peak < length ? values[peak] : 1, 1, width, cells);
+    canvas_cells(line, 0, x, width, TONE_BAR, cells);
+    column = graph_column_of(scene->style, length - 1 - picture->back, length, width);
+    canvas_cells(line, 0, x + column, 1, TONE_SELECTED, cells + column);
+}
+
+static void draw_time(const struct picture *picture, const struct canvas *line)
+{
+    const struct scene *scene = picture->scene;
+    char clock[TEXT_SHORT], ago[TEXT_SHORT];
+    int x;
+
+    canvas_repeat(line, 0, 0, line->width, TONE_BAR, L' ');
+    text_clock(clock, scene->wall_ns);
+    if (scene->moment == MOMENT_PAST)
+        x = canvas_print(line, 0, 1, TONE_BAR_KEY, "%.8s  %s before", clock,
+                         text_since(ago, picture->back * NS_PER_S));
+    else
+        x = canvas_print(line, 0, 1, TONE_BAR_KEY, "FROZEN at %.8s", clock);
+    draw_timeline(picture, line, x + 2);
+}
+
+static void draw_filter(const struct picture *picture, const struct canvas *line)
+{
+    canvas_repeat(line, 0, 0, line->width, TONE_BAR, L' ');
+    canvas_print(line, 0, 1, TONE_BAR_KEY, "filter: %s", picture->scene->filter->text);
+    canvas_right(line, 0, line->width - 1, TONE_BAR, "Esc takes it away");
+}
+
 /* The bottom line: what has been said or asked, else the keys. */
+
+static void draw_message(const struct picture *picture, const struct canvas *foot)
+{
+    canvas_repeat(foot, 0, 0, foot->width, TONE_BAR, L' ');
+    canvas_print(foot, 0, 1, picture->message_bad ? TONE_BAD : TONE_BAR_KEY, "%s%s",
+                 picture->message_bad ? "not done: " : "", picture->message);
+}
 
 static void draw_foot(const struct picture *picture, const struct canvas *foot)
 {
-    char clock[TEXT_SHORT];
+    char summary[TEXT_SHORT * 2];
     int end = foot->width - 1;
 
     canvas_repeat(foot, 0, 0, foot->width, TONE_BAR, L' ');
     if (picture->readonly)
         end = canvas_right(foot, 0, end, TONE_BAR, "read-only") - 2;
-    if (picture->threads_asked != 0)
+    if (picture->waiting > 0)
         end = canvas_right(foot, 0, end, TONE_BAR_KEY, "waiting for the daemon") - 2;
-    if (picture->threads_asked != 0)
-        canvas_print(foot, 0, 1, TONE_BAR_KEY, "threads %" PRIu32 " asked, %" PRIu32 " in force",
-                     picture->threads_asked, present(picture)->threads_wanted);
+    else if (present(picture) != NULL && picture->help == NULL &&
+             grid_summary(picture->scene->grid, picture->scene->filter, summary,
+                          sizeof(summary))[0] != '\0')
+        end = canvas_right(foot, 0, end, TONE_BAR, summary) - 2;
+    if (picture->asked != NULL)
+        canvas_text(foot, 0, 1, TONE_BAR_KEY, picture->asked);
     else if (picture->message != NULL)
-        canvas_print(foot, 0, 1, picture->message_bad ? TONE_BAD : TONE_BAR_KEY, "%s%s",
-                     picture->message_bad ? "not done: " : "", picture->message);
-    else if (picture->frozen_at_ns != 0)
-        canvas_print(foot, 0, 1, TONE_BAR_KEY, "FROZEN at %.8s; Space goes on",
-                     text_clock(clock, picture->frozen_at_ns));
+        draw_message(picture, foot);
     else if (source_state(picture->source) == SOURCE_ENDED)
         canvas_text(foot, 0, 1, TONE_BAR_KEY, "attaches as soon as it runs again");
     else
@@ -108,18 +214,40 @@ static void draw_absent(const struct picture *picture, const struct canvas *body
     canvas_text(body, y + 6, x, TONE_NORMAL, "This console attaches as soon as it runs.");
 }
 
-static void draw_body(const struct picture *picture, const struct canvas *body)
+static void draw_view(const struct picture *picture, const struct canvas *body)
 {
     const struct view *view = picture->view;
 
-    if (picture->help != NULL)
-        help_draw(picture->help, body, present(picture));
-    else if (present(picture) == NULL)
-        draw_absent(picture, body);
-    else if (view->ready != NULL && !view->ready(picture->scene))
+    if (view->ready != NULL && !view->ready(picture->scene))
         canvas_text(body, body->height / 3, 0, TONE_DIM, view->empty);
     else
         view->draw(picture->view_state, picture->scene, body);
+    if (picture->detail != NULL)
+        detail_draw(picture->detail, picture->scene, body);
+}
+
+static void draw_body(const struct picture *picture, const struct canvas *body)
+{
+    bool timed = picture->scene->moment == MOMENT_FROZEN || picture->scene->moment == MOMENT_PAST;
+    bool filtered = filter_active(picture->scene->filter);
+    int below = timed + filtered, height = body->height - below;
+    struct canvas upper = canvas_part(body, 0, 0, height, body->width);
+    struct canvas line = canvas_part(body, height, 0, 1, body->width);
+
+    if (picture->help != NULL) {
+        help_draw(picture->help, body, picture->view, present(picture));
+        return;
+    }
+    if (present(picture) == NULL) {
+        draw_absent(picture, body);
+        return;
+    }
+    draw_view(picture, &upper);
+    if (filtered)
+        draw_filter(picture, &line);
+    line = canvas_part(body, body->height - 1, 0, 1, body->width);
+    if (timed)
+        draw_time(picture, &line);
 }
 
 /* All that fits on a very small terminal. */
@@ -151,7 +279,10 @@ void picture_draw(const struct picture *picture, const struct screen *screen)
         if (present(picture) != NULL)
             draw_head(picture, &screen->head);
         draw_body(picture, &screen->body);
-        draw_foot(picture, &screen->foot);
+        if (dialog_open(picture->dialog))
+            dialog_draw(picture->dialog, &screen->foot, &screen->body);
+        else
+            draw_foot(picture, &screen->foot);
     }
     screen_show();
 }

@@ -5,6 +5,7 @@
 #ifndef CONSOLE_PICTURE_H
 #define CONSOLE_PICTURE_H
 
+#include "console/dialog.h"
 #include "console/screen.h"
 #include "console/scroll.h"
 #include "console/source.h"
@@ -19,14 +20,21 @@ struct picture {
     const struct scene *scene;
     const struct view *view;
     void *view_state;
-    struct scroll *help; /* NULL: help is not shown */
+    struct scroll *help;   /* NULL: help is not shown */
+    struct scroll *detail; /* of the selected row; NULL: not shown */
+    const struct dialog *dialog;
     bool readonly;
-    uint64_t frozen_at_ns;  /* wall clock; 0: not frozen */
-    uint32_t threads_asked; /* in each worker, not answered yet; 0: nothing is */
-    const char *message;    /* NULL: none to show */
+    size_t back;         /* seconds before the frozen moment */
+    const char *asked;   /* of the daemon and not answered yet; NULL: nothing */
+    unsigned waiting;    /* calls without an answer */
+    const char *message; /* NULL: none to show */
     bool message_bad;
 };
 
 void picture_draw(const struct picture *picture, const struct screen *screen);
+
+/* The number of the view whose tab is at the screen's line Y and column X while VIEW is shown; or
+ * -1. */
+int picture_view_at(const struct screen *screen, const struct view *view, int y, int x);
 
 #endif

@@ -1,8 +1,21 @@
 #include "console/table.h"
 
+#include <ctype.h>
 #include <string.h>
 
-enum { GAP = 2 }; /* columns between columns */
+const char *column_name(const struct column *column, char *buffer)
+{
+    size_t i;
+
+    if (column->name != NULL)
+        return column->name;
+    for (i = 0; column->title[i] != '\0' && i < TABLE_NAME_BYTES - 1; i++)
+        buffer[i] = isalnum((unsigned char)column->title[i])
+                        ? (char)tolower((unsigned char)column->title[i])
+                        : '_';
+    buffer[i] = '\0';
+    return buffer;
+}
 
 static int total_width(const int *widths, size_t count)
 {
@@ -10,7 +23,7 @@ static int total_width(const int *widths, size_t count)
 
     for (size_t i = 0; i < count; i++)
         if (widths[i] > 0)
-            total += widths[i] + (total > 0 ? GAP : 0);
+            total += widths[i] + (total > 0 ? TABLE_GAP : 0);
     return total;
 }
 
@@ -36,7 +49,7 @@ static size_t shown(const int *widths, size_t count)
 void table_fit(const struct column *columns, size_t count, int width, int *widths)
 {
     for (size_t i = 0; i < count; i++)
-        widths[i] = columns[i].width;
+        widths[i] = columns[i].hidden ? 0 : columns[i].width;
     while (total_width(widths, count) > width && shown(widths, count) > 1)
         leave_one_out(columns, count, widths);
     for (size_t i = 0; i < count; i++)
@@ -62,7 +75,7 @@ void table_draw_titles(const struct canvas *canvas, int y, const struct column *
         if (widths[i] == 0)
             continue;
         draw_cell(canvas, y, (int)x, &columns[i], widths[i], TONE_TITLE, columns[i].title);
-        x += (size_t)(widths[i] + GAP);
+        x += (size_t)(widths[i] + TABLE_GAP);
     }
 }
 
@@ -73,7 +86,7 @@ void table_draw_row(const struct canvas *canvas, int y, const struct column *col
         if (widths[i] == 0)
             continue;
         draw_cell(canvas, y, (int)x, &columns[i], widths[i], cells[i].tone, cells[i].text);
-        x += (size_t)(widths[i] + GAP);
+        x += (size_t)(widths[i] + TABLE_GAP);
     }
 }
 
@@ -85,11 +98,13 @@ void table_print(FILE *out, const struct column *columns, size_t count, const st
         const char *text = cells != NULL ? cells[i].text : columns[i].title;
         int left = columns[i].width - (int)strlen(text);
 
+        if (columns[i].hidden)
+            continue;
         left = left < 0 ? 0 : left;
         blanks += columns[i].right ? left : 0;
         if (text[0] != '\0')
             fprintf(out, "%*s%s", blanks, "", text);
-        blanks = (text[0] != '\0' ? 0 : blanks) + (columns[i].right ? 0 : left) + GAP;
+        blanks = (text[0] != '\0' ? 0 : blanks) + (columns[i].right ? 0 : left) + TABLE_GAP;
     }
     fputc('\n', out);
 }

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { TABLE_COLUMNS_MAX = 16, TABLE_CELL_BYTES = 288 };
+enum { TABLE_COLUMNS_MAX = 20, TABLE_GAP = 2, TABLE_CELL_BYTES = 288, TABLE_NAME_BYTES = 32 };
 
 struct column {
     const char *title;
@@ -20,12 +20,20 @@ struct column {
     int importance; /* the least important goes first; columns of equal importance from the right */
     bool right;     /* numbers stand at the right of their column */
     bool stretch;   /* takes what is left over: one in a table */
+    const char *name; /* in filters, CSV and JSON; NULL: the title in small letters */
+    bool key;         /* what a row is recognised by: the filter key of a row takes this column */
+    bool hidden;      /* never drawn; only for filters, CSV and JSON */
 };
 
 struct cell {
     char text[TABLE_CELL_BYTES];
     enum tone tone;
+    double number; /* of a column that stands right: the plain value in base units (ns, bytes), to
+                      sort and compare by; NAN: none */
 };
+
+/* The column's name in filters and machine-readable output. BUFFER has TABLE_NAME_BYTES. */
+const char *column_name(const struct column *column, char *buffer);
 
 /* Sets WIDTHS of COUNT columns for a line of WIDTH; 0 is a column left out. Pure. */
 void table_fit(const struct column *columns, size_t count, int width, int *widths);

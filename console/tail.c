@@ -280,6 +280,15 @@ const struct tail_line *tail_line(const struct tail *tail, size_t back)
     return &tail->lines[(tail->total - 1 - back) % TAIL_LINES];
 }
 
+size_t tail_younger(const struct tail *tail, uint64_t wall_ns)
+{
+    size_t younger = 0;
+
+    while (younger < tail_count(tail) && tail_line(tail, younger)->time_ns > wall_ns)
+        younger++;
+    return younger;
+}
+
 char *tail_address(const struct tail_line *line, char *buffer)
 {
     struct log_record record = {0};

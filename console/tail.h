@@ -55,6 +55,9 @@ size_t tail_read(struct tail *tail, const struct segment_reader *reader);
 size_t tail_count(const struct tail *tail);
 const struct tail_line *tail_line(const struct tail *tail, size_t back);
 
+/* How many of the newest lines began after WALL_NS: a moment that has gone by does not show them. */
+size_t tail_younger(const struct tail *tail, uint64_t wall_ns);
+
 /* The client's address as text; BUFFER has TAIL_ADDRESS_TEXT bytes. Returns BUFFER. */
 char *tail_address(const struct tail_line *line, char *buffer);
 

@@ -27,6 +27,8 @@ static const struct look looks[THEME_COUNT][TONE_COUNT] =
                 [TONE_BAR] = {COLOR_WHITE, COLOR_BLUE, A_NORMAL},
                 [TONE_BAR_KEY] = {COLOR_YELLOW, COLOR_BLUE, A_BOLD},
                 [TONE_TAB] = {COLOR_BLACK, COLOR_CYAN, A_NORMAL},
+                [TONE_SELECTED] = {COLOR_BLACK, COLOR_WHITE, A_NORMAL},
+                [TONE_COOL] = {COLOR_BLUE, -1, A_BOLD},
             },
         [THEME_LIGHT] =
             {
@@ -43,6 +45,8 @@ static const struct look looks[THEME_COUNT][TONE_COUNT] =
                 [TONE_BAR] = {COLOR_WHITE, COLOR_BLUE, A_NORMAL},
                 [TONE_BAR_KEY] = {COLOR_WHITE, COLOR_BLUE, A_BOLD},
                 [TONE_TAB] = {COLOR_BLACK, COLOR_WHITE, A_NORMAL},
+                [TONE_SELECTED] = {COLOR_WHITE, COLOR_BLACK, A_NORMAL},
+                [TONE_COOL] = {COLOR_CYAN, -1, A_NORMAL},
             },
         [THEME_MONO] =
             {
@@ -59,6 +63,8 @@ static const struct look looks[THEME_COUNT][TONE_COUNT] =
                 [TONE_BAR] = {-1, -1, A_REVERSE},
                 [TONE_BAR_KEY] = {-1, -1, A_REVERSE | A_BOLD},
                 [TONE_TAB] = {-1, -1, A_BOLD},
+                [TONE_SELECTED] = {-1, -1, A_REVERSE},
+                [TONE_COOL] = {-1, -1, A_NORMAL},
             },
 };
 

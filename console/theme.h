@@ -17,9 +17,11 @@ enum tone {
     TONE_BAD,
     TONE_GRAPH,
     TONE_PEAK,
-    TONE_BAR,     /* the line at the top and at the bottom */
-    TONE_BAR_KEY, /* a key that is named there */
-    TONE_TAB,     /* the view that is shown */
+    TONE_BAR,      /* the line at the top and at the bottom */
+    TONE_BAR_KEY,  /* a key that is named there */
+    TONE_TAB,      /* the view that is shown */
+    TONE_SELECTED, /* the row that a key would act on */
+    TONE_COOL,     /* little, on a scale that ends in TONE_GOOD, TONE_WARN, TONE_BAD */
     TONE_COUNT
 };
 

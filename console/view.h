@@ -7,41 +7,47 @@
 #define CONSOLE_VIEW_H
 
 #include "console/canvas.h"
-#include "console/graph.h"
-#include "console/history.h"
+#include "console/grid.h"
 #include "console/keys.h"
-#include "console/model.h"
-#include "console/tail.h"
+#include "console/list.h"
+#include "console/scene.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 
-/* All that there is to see at one moment. Owned by the program; valid during the call. */
-struct scene {
-    const struct model *model; /* model_now() is not NULL */
-    const struct history *history;
-    const struct tail *tail;
-    int span_s;             /* seconds that a graph reaches back */
-    enum graph_style style; /* of graphs */
-    bool ascii;             /* nothing but ASCII may be drawn */
-};
+/* What costs something to read, and is read only while a view that wants it is shown, while a
+ * session is recorded, and at the moment of freezing. Bits. */
+enum wants { WANT_NOTHING = 0, WANT_CACHE = 1, WANT_ALL = 0xff };
 
 struct view {
-    const char *name;     /* on the tab, and after --once and --json */
-    enum request request; /* the key that shows it */
-    const char *empty;    /* what is said when there is nothing to show yet */
-    size_t state_size;    /* bytes of state; zeroed at first; 0: none */
+    const char *name;        /* on the tab, and after --once, --json and --csv */
+    enum request request;    /* the key that shows it */
+    const char *empty;       /* what is said when there is nothing to show yet */
+    const char *const *help; /* sentences about the view for the help; NULL ends them */
+    unsigned wants;          /* bits of enum wants */
+    size_t state_size;       /* bytes of state; zeroed at first; 0: none */
+    const struct list *list; /* the view's list, or NULL: see console/list.h */
 
     /* True when there is something to draw; NULL: always. */
     bool (*ready)(const struct scene *scene);
-    /* Draws all of it, whatever the canvas's size. May set its state right (a scroll too far). */
+    /* Draws all of it, whatever the canvas's size; the list by grid_draw(scene->grid, ...). May set
+     * its state right (a scroll too far). */
     void (*draw)(void *state, const struct scene *scene, const struct canvas *canvas);
-    /* Acts on a key; returns false when the key means nothing here. NULL: no key does. */
+    /* Acts on a key, before list and frame; returns false when the key means nothing here. NULL: no
+     * key does. */
     bool (*key)(void *state, const struct scene *scene, enum request request);
-    /* The same rows as text, or as an object of JSON (the caller owns the reference). */
-    void (*once)(const struct scene *scene, FILE *out);
-    json_t *(*json)(const struct scene *scene);
+    /* The same as text, or as an object of JSON (the caller owns the reference). NULL: the rows of
+     * the list. */
+    void (*once)(void *state, const struct scene *scene, FILE *out);
+    json_t *(*json)(void *state, const struct scene *scene);
+
+    /* A descriptor to wait for, or -1; NULL: none. */
+    int (*descriptor)(void *state);
+    /* Called after each sample and when the descriptor is readable, shown or not. NULL: need not. */
+    void (*update)(void *state, const struct scene *scene);
+    /* Gives back what the state holds; what it started ends. NULL: nothing. */
+    void (*release)(void *state);
 };
 
 #define VIEW(name) extern const struct view view_##name;

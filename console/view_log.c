@@ -11,10 +11,14 @@
 enum column_number { TIME, STATUS, TOOK, BYTES, FROM, CLIENT, THREAD, REQUEST, COLUMNS };
 
 static const struct column columns[COLUMNS] = {
-    [TIME] = {"TIME", 12, 8, false, false}, [STATUS] = {"STATUS", 6, 10, true, false},
-    [TOOK] = {"TOOK", 7, 7, true, false},   [BYTES] = {"BYTES", 8, 5, true, false},
-    [FROM] = {"FROM", 7, 4, false, false},  [CLIENT] = {"CLIENT", 15, 6, false, false},
-    [THREAD] = {"SLOT", 4, 1, true, false}, [REQUEST] = {"REQUEST", 22, 9, false, true},
+    [TIME] = {.title = "TIME", .width = 12, .importance = 8},
+    [STATUS] = {.title = "STATUS", .width = 6, .importance = 10, .right = true},
+    [TOOK] = {.title = "TOOK", .width = 7, .importance = 7, .right = true},
+    [BYTES] = {.title = "BYTES", .width = 8, .importance = 5, .right = true},
+    [FROM] = {.title = "FROM", .width = 7, .importance = 4},
+    [CLIENT] = {.title = "CLIENT", .width = 15, .importance = 6},
+    [THREAD] = {.title = "SLOT", .width = 4, .importance = 1, .right = true},
+    [REQUEST] = {.title = "REQUEST", .width = 22, .importance = 9, .stretch = true},
 };
 
 struct state {
@@ -138,10 +142,11 @@ static bool key(void *state, const struct scene *scene, enum request request)
     return true;
 }
 
-static void once(const struct scene *scene, FILE *out)
+static void once(void *state, const struct scene *scene, FILE *out)
 {
     struct cell cells[COLUMNS];
 
+    (void)state;
     table_print(out, columns, COLUMNS, NULL);
     for (size_t back = tail_count(scene->tail); back > 0; back--) {
         fill_cells(cells, tail_line(scene->tail, back - 1));
@@ -149,10 +154,11 @@ static void once(const struct scene *scene, FILE *out)
     }
 }
 
-static json_t *json(const struct scene *scene)
+static json_t *json(void *state, const struct scene *scene)
 {
     json_t *lines = json_array();
 
+    (void)state;
     for (size_t back = tail_count(scene->tail); back > 0; back--) {
         const struct tail_line *line = tail_line(scene->tail, back - 1);
         char address[TAIL_ADDRESS_TEXT];

@@ -109,10 +109,11 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         draw_server(scene, &lower);
 }
 
-static void once(const struct scene *scene, FILE *out)
+static void once(void *state, const struct scene *scene, FILE *out)
 {
     char line[512], value[TEXT_SHORT], detail[PANEL_TEXT];
 
+    (void)state;
     summary_identity(model_now(scene->model), line, sizeof(line), (int)sizeof(line) - 1);
     fprintf(out, "%s\n", line);
     summary_processes(model_now(scene->model), line, sizeof(line), (int)sizeof(line) - 1);
@@ -154,11 +155,12 @@ static json_t *json_rates(const struct scene *scene)
     return rates;
 }
 
-static json_t *json(const struct scene *scene)
+static json_t *json(void *state, const struct scene *scene)
 {
     const struct model *model = scene->model;
     const struct snapshot *now = model_now(model);
 
+    (void)state;
     return json_pack(
         "{s:f, s:o, s:{s:o, s:o, s:o, s:o}, s:{s:i, s:i}, s:{s:i, s:i}, s:o, s:o}", "interval_s",
         (double)model_interval_ns(model) / 1e9, "cache_hit_ratio", number(model_hit_ratio(model)),

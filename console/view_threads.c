@@ -33,12 +33,17 @@ enum column_number {
 };
 
 static const struct column columns[COLUMNS] = {
-    [THREAD] = {"THREAD", 7, 10, false, false},  [STATE] = {"STATE", 12, 10, false, false},
-    [SINCE] = {"SINCE", 7, 7, true, false},      [REQUESTS] = {"REQ/S", 6, 9, true, false},
-    [CONNECTIONS] = {"CONN", 5, 8, true, false}, [BUSY] = {"BUSY", 5, 4, true, false},
-    [P99] = {"P99", 7, 6, true, false},          [SENT] = {"SENT/S", 9, 3, true, false},
-    [TOTAL] = {"REQUESTS", 8, 2, true, false},   [TID] = {"TID", 7, 1, true, false},
-    [WORK] = {"WORKS ON", 22, 5, false, true},
+    [THREAD] = {.title = "THREAD", .width = 7, .importance = 10},
+    [STATE] = {.title = "STATE", .width = 12, .importance = 10},
+    [SINCE] = {.title = "SINCE", .width = 7, .importance = 7, .right = true},
+    [REQUESTS] = {.title = "REQ/S", .width = 6, .importance = 9, .right = true},
+    [CONNECTIONS] = {.title = "CONN", .width = 5, .importance = 8, .right = true},
+    [BUSY] = {.title = "BUSY", .width = 5, .importance = 4, .right = true},
+    [P99] = {.title = "P99", .width = 7, .importance = 6, .right = true},
+    [SENT] = {.title = "SENT/S", .width = 9, .importance = 3, .right = true},
+    [TOTAL] = {.title = "REQUESTS", .width = 8, .importance = 2, .right = true},
+    [TID] = {.title = "TID", .width = 7, .importance = 1, .right = true},
+    [WORK] = {.title = "WORKS ON", .width = 22, .importance = 5, .stretch = true},
 };
 
 enum { EFFECT_LEAST = 8, EFFECT_MOST = 16, SIDE_BY_SIDE_WIDTH = 70 };
@@ -301,11 +306,12 @@ static bool key(void *state, const struct scene *scene, enum request request)
     return scroll_key(&own->scroll, request);
 }
 
-static void once(const struct scene *scene, FILE *out)
+static void once(void *state, const struct scene *scene, FILE *out)
 {
     struct rows rows = make_rows(scene);
     char line[512];
 
+    (void)state;
     strip_print(out, model_now(scene->model));
     fputc('\n', out);
     table_print(out, columns, COLUMNS, NULL);
@@ -378,13 +384,14 @@ static json_t *json_worker(const struct scene *scene, const struct worker_sample
     return object;
 }
 
-static json_t *json(const struct scene *scene)
+static json_t *json(void *state, const struct scene *scene)
 {
     const struct snapshot *now = model_now(scene->model);
     const struct thread_sample **order = calloc(now->thread_count + 1, sizeof(*order));
     uint32_t count = order != NULL ? strip_order(now, order) : 0;
     json_t *workers = json_array();
 
+    (void)state;
     for (uint32_t i = 0; i < now->worker_count; i++)
         if (now->workers[i].state != WORKER_NONE)
             json_array_append_new(workers, json_worker(scene, &now->workers[i], order, count));

@@ -1,6 +1,9 @@
 #include "console/watch.h"
 
+#include "console/past.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 struct watch {
     struct source *source;
@@ -8,6 +11,8 @@ struct watch {
     struct model *model;
     struct history *history;
     struct tail *tail;
+    struct past *past;
+    size_t back;          /* seconds of the history that are looked back; 0: the last sample */
     uint64_t next_second; /* number of the history sample that is wanted next */
 };
 
@@ -21,8 +26,9 @@ struct watch *watch_open(const char *name)
     watch->model = model_create();
     watch->history = history_create();
     watch->tail = tail_create();
+    watch->past = past_create();
     if (watch->source == NULL || watch->model == NULL || watch->history == NULL ||
-        watch->tail == NULL) {
+        watch->tail == NULL || watch->past == NULL) {
         watch_close(watch);
         return NULL;
     }
@@ -33,6 +39,7 @@ void watch_close(struct watch *watch)
 {
     if (watch == NULL)
         return;
+    past_destroy(watch->past);
     tail_destroy(watch->tail);
     history_destroy(watch->history);
     model_destroy(watch->model);
@@ -59,19 +66,27 @@ static void take_history(struct watch *watch, const struct segment_reader *reade
 {
     uint64_t samples = segment_samples(reader);
     struct sample_copy sample;
+    char letters[HISTORY_LETTERS];
 
-    for (; watch->next_second < samples; watch->next_second++)
-        if (segment_read_sample(reader, watch->next_second, &sample, NULL, 0))
-            history_push(watch->history, &sample);
+    for (; watch->next_second < samples; watch->next_second++) {
+        memset(letters, 0, sizeof(letters));
+        if (segment_read_sample(reader, watch->next_second, &sample, letters, sizeof(letters)))
+            history_push(watch->history, &sample, letters);
+        else
+            history_break(watch->history); /* not looked at for so long that it is gone */
+    }
 }
 
-int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns)
+int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants)
 {
     bool attached = source_update(watch->source, now_ns);
     enum source_state state = source_state(watch->source);
     const struct segment_reader *reader = source_reader(watch->source);
     bool with_latency;
 
+    (void)wants;
+    watch->back = 0;
+    history_look_back(watch->history, 0);
     if (attached && begin_daemon(watch) != 0)
         return -1;
     if (state != SOURCE_LIVE && state != SOURCE_SILENT)
@@ -85,14 +100,39 @@ int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns)
     return 0;
 }
 
-uint32_t watch_threads_wanted(const struct watch *watch)
+uint32_t watch_wanted(const struct watch *watch, enum knob knob)
 {
     const struct segment_reader *reader = source_reader(watch->source);
+    const struct segment_master *master;
 
     if (reader == NULL || source_state(watch->source) == SOURCE_ENDED)
         return 0;
-    return atomic_load_explicit(&segment_master(&reader->map)->threads_wanted,
-                                memory_order_relaxed);
+    master = segment_master(&reader->map);
+    switch (knob) {
+    case KNOB_WORKERS:
+        return atomic_load_explicit(&master->workers_wanted, memory_order_relaxed);
+    case KNOB_OFFLOAD_THREADS:
+        return atomic_load_explicit(&master->offload_most_wanted, memory_order_relaxed);
+    case KNOB_THREADS:
+    case KNOB_COUNT:
+        break;
+    }
+    return atomic_load_explicit(&master->threads_wanted, memory_order_relaxed);
+}
+
+bool watch_replays(const struct watch *watch)
+{
+    (void)watch;
+    return false;
+}
+
+size_t watch_look_back(struct watch *watch, size_t back)
+{
+    if (model_now(watch->model) == NULL)
+        return 0;
+    watch->back = past_set(watch->past, watch->history, model_now(watch->model), back);
+    history_look_back(watch->history, watch->back);
+    return watch->back;
 }
 
 const struct source *watch_source(const struct watch *watch)
@@ -102,7 +142,7 @@ const struct source *watch_source(const struct watch *watch)
 
 const struct model *watch_model(const struct watch *watch)
 {
-    return watch->model;
+    return watch->back > 0 ? past_model(watch->past) : watch->model;
 }
 
 const struct history *watch_history(const struct watch *watch)

@@ -7,6 +7,7 @@
 #define CONSOLE_WATCH_H
 
 #include "console/history.h"
+#include "console/knobs.h"
 #include "console/model.h"
 #include "console/source.h"
 #include "console/tail.h"
@@ -22,13 +23,23 @@ void watch_close(struct watch *watch);
 
 /*
  * Looks whether the daemon is there, and takes a sample if it is. NOW_NS is the monotonic clock,
- * WALL_NS the wall clock. Returns 0, or -1 when memory is out.
+ * WALL_NS the wall clock. WANTS are bits of enum wants (console/view.h): what is to be read besides
+ * what is always read. Returns 0, or -1 when memory is out.
  */
-int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns);
+int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants);
 
-/* Serving threads that are wanted in each worker at this very moment, sampled or not; 0: no daemon.
+/* What is wanted of KNOB at this very moment, sampled or not; 0: no daemon. */
+uint32_t watch_wanted(const struct watch *watch, enum knob knob);
+
+/* True when it is a recording that is watched. */
+bool watch_replays(const struct watch *watch);
+
+/*
+ * Goes BACK seconds of the history back: from then on watch_model() and watch_history() are those
+ * of that second, until another sample is taken. Returns how far back it is, 0 (the moment of the
+ * last sample) to the oldest second there is.
  */
-uint32_t watch_threads_wanted(const struct watch *watch);
+size_t watch_look_back(struct watch *watch, size_t back);
 
 const struct source *watch_source(const struct watch *watch);
 const struct model *watch_model(const struct watch *watch);

@@ -41,7 +41,7 @@ static void push(uint64_t second, uint64_t requests)
 {
     struct sample_copy sample = sample_at(second, requests);
 
-    history_push(history, &sample);
+    history_push(history, &sample, NULL);
 }
 
 static void rates_are_differences_over_time(void **state)
@@ -107,13 +107,13 @@ static void hit_ratio_of_nothing_is_nothing(void **state)
     struct sample_copy sample = sample_at(0, 0);
 
     (void)state;
-    history_push(history, &sample);
+    history_push(history, &sample, NULL);
     sample.time_ns += NS_PER_S;
     sample.values[METRIC_cache_hits] = 3;
     sample.values[METRIC_cache_misses] = 1;
-    history_push(history, &sample);
+    history_push(history, &sample, NULL);
     sample.time_ns += NS_PER_S;
-    history_push(history, &sample);
+    history_push(history, &sample, NULL);
     history_series(history, SERIES_HIT_RATIO, values, 3);
     assert_float_equal(values[1], 0.75, 1e-9);
     assert_true(isnan(values[2]));
@@ -128,7 +128,7 @@ static void latency_comes_from_the_seconds_own_histogram(void **state)
     sample.latency[histogram_index(1000000) >> HISTOGRAM_COARSE_SHIFT] = 99;
     sample.latency[histogram_index(50000000) >> HISTOGRAM_COARSE_SHIFT] = 1;
     sample.latency_max_ns = 50000000;
-    history_push(history, &sample);
+    history_push(history, &sample, NULL);
     history_series(history, SERIES_LATENCY_P50, values, 1);
     assert_in_range((uint64_t)values[0], 1000000, 1250000);
     history_series(history, SERIES_LATENCY_MAX, values, 1);

@@ -18,10 +18,10 @@
 #include <string.h>
 
 static const struct column columns[] = {
-    {"NAME", 6, 9, false, false},
-    {"COUNT", 5, 5, true, false},
-    {"AGE", 4, 1, true, false},
-    {"TEXT", 8, 7, false, true},
+    {.title = "NAME", .width = 6, .importance = 9},
+    {.title = "COUNT", .width = 5, .importance = 5, .right = true},
+    {.title = "AGE", .width = 4, .importance = 1, .right = true},
+    {.title = "TEXT", .width = 8, .importance = 7, .stretch = true},
 };
 
 static void columns_leave_by_importance(void **state)

@@ -1,0 +1,259 @@
+#include "console/program_parts.h"
+
+#include "common/clock.h"
+
+#include <curses.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SPANS = 3, MINUTE = 60 };
+
+void program_show_view(struct program *program, size_t view)
+{
+    program->view = view;
+    program->help = false;
+    program->detail = false;
+}
+
+/* Time */
+
+static void freeze(struct program *program)
+{
+    if (program->frozen)
+        return;
+    program->frozen = true;
+    if (watch_sample(program->watch, clock_monotonic_ns(), clock_wall_ns(), WANT_ALL) != 0)
+        program->failure = "out of memory";
+}
+
+static void toggle_freeze(struct program *program)
+{
+    if (program->frozen)
+        program->frozen = false;
+    else
+        freeze(program);
+    program->back = 0;
+    program->next_sample_ns = 0;
+}
+
+static void travel(struct program *program, long seconds)
+{
+    long back = (long)program->back + seconds;
+
+    if (!program->frozen && seconds < 0)
+        return; /* live: there is nothing later */
+    freeze(program);
+    program->back = watch_look_back(program->watch, back > 0 ? (size_t)back : 0);
+}
+
+static bool act_on_time(struct program *program, enum request request)
+{
+    switch (request) {
+    case REQUEST_FREEZE:
+        toggle_freeze(program);
+        return true;
+    case REQUEST_EARLIER:
+        travel(program, 1);
+        return true;
+    case REQUEST_LATER:
+        travel(program, -1);
+        return true;
+    case REQUEST_MUCH_EARLIER:
+        travel(program, MINUTE);
+        return true;
+    case REQUEST_MUCH_LATER:
+        travel(program, -MINUTE);
+        return true;
+    case REQUEST_SPAN:
+        program->span = (program->span + 1) % SPANS;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The filter */
+
+static void filter_as_typed(void *context, const char *text)
+{
+    struct program *program = context;
+    char why[DESK_TEXT];
+
+    filter_set(&program->filter, text, why, sizeof(why)); /* half a word may be wrong: as before */
+}
+
+static void filter_entered(void *context, const char *text)
+{
+    struct program *program = context;
+    char why[DESK_TEXT];
+
+    if (filter_set(&program->filter, text, why, sizeof(why)) != 0)
+        desk_say(program->desk, true, "%s", why);
+}
+
+static void filter_given_up(void *context)
+{
+    struct program *program = context;
+
+    program->filter = program->filter_before;
+}
+
+void act_filter(struct program *program, const char *initial)
+{
+    struct dialog *dialog = desk_dialog(program->desk);
+
+    program->filter_before = program->filter;
+    desk_prompt(program->desk, " filter: ", initial, filter_entered, program);
+    dialog->changed = filter_as_typed;
+    dialog->gone = filter_given_up;
+    dialog->history = &program->filters;
+}
+
+/* The word for the selected row: its key column, as the list declares it. */
+static void filter_by_row(struct program *program)
+{
+    struct scene scene = program_scene(program);
+    struct grid *grid = program_grid(program);
+    struct cell cells[TABLE_COLUMNS_MAX];
+    char name[TABLE_NAME_BYTES];
+    size_t row, key = 0;
+
+    if (grid->list == NULL || !grid_selected(grid, &row)) {
+        desk_say(program->desk, true, "select a row first: Up and Down do");
+        return;
+    }
+    while (key < grid->list->column_count && !grid->list->columns[key].key)
+        key++;
+    if (key == grid->list->column_count) {
+        desk_say(program->desk, true, "there is nothing in this list to filter by");
+        return;
+    }
+    grid_fill(grid, &scene, row, cells);
+    if (filter_toggle(&program->filter, column_name(&grid->list->columns[key], name),
+                      cells[key].text) != 0)
+        desk_say(program->desk, true, "the filter would get too long");
+}
+
+static bool act_on_lists(struct program *program, enum request request)
+{
+    struct grid *grid = program_grid(program);
+
+    switch (request) {
+    case REQUEST_FILTER:
+        act_filter(program, program->filter.text);
+        return true;
+    case REQUEST_FILTER_ROW:
+        filter_by_row(program);
+        return true;
+    case REQUEST_OPEN:
+        if (grid->list != NULL && grid->shown > 0) {
+            struct scene scene = program_scene(program);
+
+            if (!grid->selecting)
+                grid_key(grid, &scene, REQUEST_DOWN);
+            program->detail = !program->detail;
+            program->detail_scroll = (struct scroll){0};
+        }
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Leaves one thing at a time: the help, the detail, the filter, the selection. */
+static void close_something(struct program *program)
+{
+    if (program->help)
+        program->help = false;
+    else if (program->detail)
+        program->detail = false;
+    else if (filter_active(&program->filter))
+        program->filter = (struct filter){0};
+    else
+        grid_deselect(program_grid(program));
+}
+
+/* What means the same everywhere. */
+static void act(struct program *program, enum request request)
+{
+    if (act_on_time(program, request) || act_on_lists(program, request))
+        return;
+    switch (request) {
+    case REQUEST_VIEW_NEXT:
+        program_show_view(program, (program->view + 1) % VIEW_COUNT);
+        break;
+    case REQUEST_VIEW_PREVIOUS:
+        program_show_view(program, (program->view + VIEW_COUNT - 1) % VIEW_COUNT);
+        break;
+    case REQUEST_THREADS_MORE:
+        desk_turn(program->desk, KNOB_THREADS, 1);
+        break;
+    case REQUEST_THREADS_FEWER:
+        desk_turn(program->desk, KNOB_THREADS, -1);
+        break;
+    case REQUEST_COMMAND:
+        order_open(program);
+        break;
+    case REQUEST_HELP:
+        program->help = !program->help;
+        break;
+    case REQUEST_CLOSE:
+        close_something(program);
+        break;
+    case REQUEST_REDRAW:
+        screen_spoilt();
+        break;
+    case REQUEST_QUIT:
+        program->ending = !program->help && !program->detail;
+        program->help = program->detail = false;
+        break;
+    default:
+        break;
+    }
+}
+
+static bool is_page(enum request request)
+{
+    return request == REQUEST_PAGE_UP || request == REQUEST_PAGE_DOWN;
+}
+
+/* What is open first, then the view, then its list. */
+static bool act_in_view(struct program *program, enum request request)
+{
+    struct scene scene = program_scene(program);
+    const struct view *view = view_table[program->view];
+
+    if (program->help)
+        return scroll_key(&program->help_scroll, request);
+    if (model_now(scene.model) == NULL)
+        return false;
+    if (program->detail && is_page(request))
+        return scroll_key(&program->detail_scroll, request);
+    if (view->key != NULL && view->key(program->view_state[program->view], &scene, request))
+        return true;
+    return grid_key(scene.grid, &scene, request);
+}
+
+void act_on_key(struct program *program, int code)
+{
+    enum request request = key_request(code);
+
+    program->dirty = true;
+    if (code == KEY_MOUSE) {
+        pointer_act(program);
+        return;
+    }
+    if (dialog_open(desk_dialog(program->desk))) {
+        dialog_key(desk_dialog(program->desk), code);
+        return;
+    }
+    if (request == REQUEST_NONE)
+        return;
+    for (size_t i = 0; i < VIEW_COUNT; i++)
+        if (view_table[i]->request == request) {
+            program_show_view(program, i);
+            return;
+        }
+    if (!act_in_view(program, request))
+        act(program, request);
+}

@@ -1,0 +1,63 @@
+#include "console/dangers.h"
+
+#include "common/macros.h"
+#include "common/units.h"
+#include "console/knobs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum when { ALWAYS, FEWER };
+
+static const struct {
+    const char *command;
+    enum when when;
+    const char *question;
+} dangers[] = {
+#define DANGER(command, when, question) {command, when, question},
+#include "console/dangers.def"
+#undef DANGER
+};
+
+bool danger_free(const char *command, int count)
+{
+    static const char *const always[] = {"ping", "status", "help", "config"};
+    static const char *const alone[] = {"threads",    "offload-threads", "workers",  "log-level",
+                                        "cache-size", "cache-policy",    "ratelimit"};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(always); i++)
+        if (strcmp(command, always[i]) == 0)
+            return true;
+    for (size_t i = 0; i < ARRAY_LENGTH(alone); i++)
+        if (strcmp(command, alone[i]) == 0)
+            return count == 1;
+    return false;
+}
+
+static bool is_fewer(const char *const *words, int count, const struct watch *watch)
+{
+    enum knob knob = strcmp(words[0], "workers") == 0 ? KNOB_WORKERS : KNOB_THREADS;
+    uint64_t number;
+
+    return count > 1 && units_parse_number(words[1], &number) == 0 &&
+           number + 1 < watch_wanted(watch, knob);
+}
+
+bool danger_question(const char *const *words, int count, const struct watch *watch, char *buffer,
+                     size_t size)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(dangers); i++) {
+        const char *where = strstr(dangers[i].question, "%s");
+
+        if (strcmp(words[0], dangers[i].command) != 0 ||
+            (dangers[i].when == FEWER && !is_fewer(words, count, watch)))
+            continue;
+        if (where == NULL)
+            snprintf(buffer, size, "%s", dangers[i].question);
+        else
+            snprintf(buffer, size, "%.*s%s%s", (int)(where - dangers[i].question),
+                     dangers[i].question, count > 1 ? words[1] : "(all)", where + 2);
+        return true;
+    }
+    return false;
+}

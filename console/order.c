@@ -1,0 +1,188 @@
+/*
+ * The command line behind ':': the daemon's commands as wsctl takes them, and a few words of the
+ * console's own.
+ */
+
+#include "console/program_parts.h"
+
+#include "common/macros.h"
+#include "common/tables.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Words of the console. Each acts on what stands behind it. */
+
+static void order_quit(struct program *program, const char *rest)
+{
+    (void)rest;
+    program->ending = true;
+}
+
+static void order_view(struct program *program, const char *rest)
+{
+    const struct view *view = view_named(rest);
+
+    if (view == NULL)
+        desk_say(program->desk, true, "there is no view '%.40s'", rest);
+    for (size_t i = 0; i < VIEW_COUNT; i++)
+        if (view_table[i] == view)
+            program_show_view(program, i);
+}
+
+static void order_filter(struct program *program, const char *rest)
+{
+    char why[DESK_TEXT];
+
+    if (filter_set(&program->filter, rest, why, sizeof(why)) != 0)
+        desk_say(program->desk, true, "%s", why);
+}
+
+static void order_sort(struct program *program, const char *rest)
+{
+    struct grid *grid = program_grid(program);
+    char name[TABLE_NAME_BYTES];
+
+    for (size_t i = 0; grid->list != NULL && i < grid->list->column_count; i++)
+        if (strcmp(column_name(&grid->list->columns[i], name), rest) == 0) {
+            grid->sorted_by = grid->list->columns[i].right ? -((int)i + 1) : (int)i + 1;
+            return;
+        }
+    desk_say(program->desk, true, "there is no column '%.40s' here", rest);
+}
+
+static const struct {
+    const char *name, *arguments, *help;
+    void (*act)(struct program *program, const char *rest);
+} own[] = {
+    {"view", "NAME", "Show a view of this console", order_view},
+    {"filter", "[WORDS]", "Filter all lists, or no more", order_filter},
+    {"sort", "COLUMN", "Sort the list that is shown", order_sort},
+    {"quit", "", "Leave the console; the server runs on", order_quit},
+};
+
+/* What a word may be completed to: the first one by the commands, what follows by what it takes. */
+
+static size_t add_command_names(const char **words)
+{
+    size_t count = 0;
+
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        words[count++] = command_table[i].name;
+    for (size_t i = 0; i < ARRAY_LENGTH(own); i++)
+        words[count++] = own[i].name;
+    return count;
+}
+
+/* The choices in a usage such as "[debug | info | warn]": words in small letters. */
+static size_t add_choices(const char *arguments, char *copy, size_t size, const char **words,
+                          size_t most)
+{
+    size_t count = 0;
+    char *rest = NULL;
+
+    snprintf(copy, size, "%s", arguments);
+    for (char *word = strtok_r(copy, "[]| ", &rest); word != NULL && count < most;
+         word = strtok_r(NULL, "[]| ", &rest))
+        if (word[0] >= 'a' && word[0] <= 'z')
+            words[count++] = word;
+    return count;
+}
+
+static const char *arguments_of(const char *line)
+{
+    size_t length = strcspn(line, " ");
+
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strlen(command_table[i].name) == length &&
+            strncmp(command_table[i].name, line, length) == 0)
+            return command_table[i].arguments;
+    return "";
+}
+
+static size_t complete(struct edit *edit)
+{
+    const char *words[COMMAND_COUNT + ARRAY_LENGTH(own) + VIEW_COUNT];
+    char copy[256];
+    size_t count = 0;
+
+    if (memchr(edit->text, ' ', edit->cursor) == NULL)
+        count = add_command_names(words);
+    else if (strncmp(edit->text, "view ", 5) == 0)
+        for (; count < VIEW_COUNT; count++)
+            words[count] = view_table[count]->name;
+    else if (strncmp(edit->text, "help ", 5) == 0)
+        count = add_command_names(words);
+    else
+        count =
+            add_choices(arguments_of(edit->text), copy, sizeof(copy), words, ARRAY_LENGTH(words));
+    return edit_complete(edit, words, count);
+}
+
+/* What the command takes, or which ones begin like this. */
+
+static bool hint_whole(const char *name, const char *arguments, const char *help, const char *text,
+                       char *buffer, size_t size)
+{
+    size_t length = strlen(name);
+
+    if (strncmp(text, name, length) != 0 || (text[length] != ' ' && text[length] != '\0'))
+        return false;
+    snprintf(buffer, size, "%s%s%s: %s", name, arguments[0] != '\0' ? " " : "", arguments, help);
+    return true;
+}
+
+static void hint_beginning(const char *text, char *buffer, size_t size)
+{
+    const char *words[COMMAND_COUNT + ARRAY_LENGTH(own)];
+    size_t count = add_command_names(words), used = 0;
+
+    buffer[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(words[i], text, strlen(text)) == 0 && used + strlen(words[i]) + 3 < size)
+            used += (size_t)snprintf(buffer + used, size - used, "%s%s", used > 0 ? "  " : "",
+                                     words[i]);
+    if (used == 0)
+        snprintf(buffer, size, "no command begins like this");
+}
+
+static void hint(const char *text, char *buffer, size_t size)
+{
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (hint_whole(command_table[i].name, command_table[i].arguments, command_table[i].help,
+                       text, buffer, size))
+            return;
+    for (size_t i = 0; i < ARRAY_LENGTH(own); i++)
+        if (hint_whole(own[i].name, own[i].arguments, own[i].help, text, buffer, size))
+            return;
+    hint_beginning(text, buffer, size);
+}
+
+static void entered(void *context, const char *line)
+{
+    struct program *program = context;
+    size_t length;
+
+    line += strspn(line, " ");
+    length = strcspn(line, " ");
+    if (length == 0)
+        return;
+    for (size_t i = 0; i < ARRAY_LENGTH(own); i++)
+        if (strlen(own[i].name) == length && strncmp(own[i].name, line, length) == 0) {
+            own[i].act(program, line + length + strspn(line + length, " "));
+            return;
+        }
+    desk_command(program->desk, line);
+}
+
+void order_open(struct program *program)
+{
+    struct dialog *dialog = desk_dialog(program->desk);
+
+    desk_prompt(program->desk, ":", "", entered, program);
+    dialog->history = &program->commands;
+    dialog->complete = complete;
+    dialog->hint = hint;
+    program->commands.at = program->commands.count;
+}

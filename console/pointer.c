@@ -1,0 +1,58 @@
+/* The mouse: tabs, column titles, rows, the wheel. Hold Shift to select text as without it. */
+
+#include "console/program_parts.h"
+
+#include "console/picture.h"
+
+#include <curses.h>
+
+static void click(struct program *program, int y, int x)
+{
+    struct scene scene = program_scene(program);
+    int view = picture_view_at(&program->screen, view_table[program->view], y, x);
+    bool again;
+
+    if (view >= 0)
+        program_show_view(program, (size_t)view);
+    else if (program->help || model_now(scene.model) == NULL)
+        program->help = false;
+    else if (program->detail)
+        program->detail = false;
+    else if (grid_click(scene.grid, &scene, y, x, &again) && again)
+        program->detail = true;
+}
+
+/* A turn of the wheel is three lines, of whatever is open. */
+static void wheel(struct program *program, enum request request)
+{
+    struct scene scene = program_scene(program);
+    const struct view *view = view_table[program->view];
+    struct scroll *open = program->help     ? &program->help_scroll
+                          : program->detail ? &program->detail_scroll
+                                            : NULL;
+
+    for (int i = 0; i < 3; i++) {
+        if (open != NULL)
+            scroll_key(open, request);
+        else if (model_now(scene.model) != NULL &&
+                 (view->key == NULL ||
+                  !view->key(program->view_state[program->view], &scene, request)))
+            grid_key(scene.grid, &scene, request);
+    }
+}
+
+void pointer_act(struct program *program)
+{
+    MEVENT event;
+
+    if (getmouse(&event) != OK || dialog_open(desk_dialog(program->desk)))
+        return;
+    if ((event.bstate & BUTTON4_PRESSED) != 0)
+        wheel(program, REQUEST_UP);
+#ifdef BUTTON5_PRESSED
+    else if ((event.bstate & BUTTON5_PRESSED) != 0)
+        wheel(program, REQUEST_DOWN);
+#endif
+    else if ((event.bstate & (BUTTON1_PRESSED | BUTTON1_CLICKED)) != 0)
+        click(program, event.y, event.x);
+}

@@ -1,0 +1,59 @@
+/*
+ * What the files of the full-screen program share: its state, and the steps from a key to a change.
+ * program.c starts, waits and ends; act.c acts on keys; pointer.c on the mouse; order.c on typed
+ * commands; detail.c shows a row. The console's only thread.
+ */
+#ifndef CONSOLE_PROGRAM_PARTS_H
+#define CONSOLE_PROGRAM_PARTS_H
+
+#include "console/desk_program.h"
+#include "console/edit.h"
+#include "console/options.h"
+#include "console/screen.h"
+#include "console/scroll.h"
+#include "console/view.h"
+#include "console/watch.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct program {
+    const struct options *options;
+    struct watch *watch;
+    struct desk *desk;
+    struct screen screen;
+    int signals; /* signalfd */
+    size_t view; /* which of view_table is shown */
+    void *view_state[VIEW_COUNT];
+    struct grid grid[VIEW_COUNT];
+    struct filter filter, filter_before; /* the one in force; the one before it was edited */
+    struct edit_history filters, commands;
+    bool help;
+    struct scroll help_scroll;
+    bool detail; /* the selected row is shown whole */
+    struct scroll detail_scroll;
+    size_t span; /* which of the spans of graphs */
+    bool frozen; /* no sample is taken */
+    size_t back; /* seconds before the frozen moment that are shown */
+    uint64_t next_sample_ns;
+    bool dirty, ending;
+    const char *failure; /* what ends the program, said when the terminal is given back; or NULL */
+};
+
+/* What the views are shown now. */
+struct scene program_scene(struct program *program);
+
+/* The grid of the view that is shown; its list is NULL where the view has none. */
+struct grid *program_grid(struct program *program);
+
+void program_show_view(struct program *program, size_t view);
+
+/* A key by its curses code; the mouse; a line that was typed after ':'. */
+void act_on_key(struct program *program, int code);
+void pointer_act(struct program *program);
+void order_open(struct program *program);
+
+/* The filter's line is opened; what is typed is in force at once. */
+void act_filter(struct program *program, const char *initial);
+
+#endif
