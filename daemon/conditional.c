@@ -59,7 +59,7 @@ enum etag_match etag_list_match(struct span list, struct span etag, bool strong)
 }
 
 /* All lines of one field. "*" stands alone, and means that there is a representation, as there is. */
-static enum etag_match match_field(const struct request *request, enum request_list list,
+static enum etag_match match_field(const struct request *request, enum request_field list,
                                    struct span first, struct span etag, bool strong)
 {
     enum etag_match result = ETAG_NO;
@@ -80,10 +80,11 @@ static enum etag_match match_field(const struct request *request, enum request_l
 }
 
 /* A date that counts: there is one to compare with, and the field holds one. */
-static bool read_date(struct span field, const struct validators *validators, int64_t now,
-                      int64_t *date)
+static bool read_date(const struct request *request, enum request_field bit, struct span field,
+                      const struct validators *validators, int64_t now, int64_t *date)
 {
-    return field.start != NULL && validators->dated && http_date_read(field, now, date) == 0;
+    return (request->present & ~request->repeated & bit) != 0 && validators->dated &&
+           http_date_read(field, now, date) == 0;
 }
 
 /* Steps 1 and 2 of section 13.2.2: does the client still mean this representation? */
@@ -92,10 +93,11 @@ static bool is_as_expected(const struct request *request, const struct validator
 {
     int64_t date;
 
-    if (request->if_match.start != NULL)
+    if ((request->present & REQUEST_IF_MATCH) != 0)
         return match_field(request, REQUEST_IF_MATCH, request->if_match, validators->etag, true) ==
                ETAG_YES;
-    return !read_date(request->if_unmodified_since, validators, now, &date) ||
+    return !read_date(request, REQUEST_IF_UNMODIFIED_SINCE, request->if_unmodified_since,
+                      validators, now, &date) ||
            validators->modified <= date;
 }
 
@@ -105,10 +107,11 @@ static bool is_known(const struct request *request, const struct validators *val
 {
     int64_t date;
 
-    if (request->if_none_match.start != NULL)
+    if ((request->present & REQUEST_IF_NONE_MATCH) != 0)
         return match_field(request, REQUEST_IF_NONE_MATCH, request->if_none_match, validators->etag,
                            false) == ETAG_YES;
-    return read_date(request->if_modified_since, validators, now, &date) &&
+    return read_date(request, REQUEST_IF_MODIFIED_SINCE, request->if_modified_since, validators,
+                     now, &date) &&
            validators->modified <= date;
 }
 
@@ -126,10 +129,12 @@ bool conditional_range_holds(const struct request *request, const struct validat
     struct span field = request->if_range;
     int64_t date;
 
-    if (field.start == NULL)
+    if ((request->present & REQUEST_IF_RANGE) == 0)
         return true;
+    if ((request->repeated & REQUEST_IF_RANGE) != 0)
+        return false;
     if (field.length > 0 && field.start[0] == '"')
         return span_is(field, validators->etag);
-    return read_date(field, validators, now, &date) && date == validators->modified &&
-           now > validators->modified;
+    return read_date(request, REQUEST_IF_RANGE, field, validators, now, &date) &&
+           date == validators->modified && now > validators->modified;
 }

@@ -21,10 +21,11 @@ struct exchange {
     struct connection *connection;
     struct serving_thread *thread; /* the connection's */
     const struct request *request;
-    const char *path;     /* that is asked for, canonical; NULL: not known */
-    uint64_t began_ns;    /* monotonic: when the request was first looked at */
-    enum outcome outcome; /* OUTCOME_ERROR until a file was asked for */
-    bool may_wait;        /* false: nothing that would need a second look at the request */
+    const char *path;              /* that is asked for, canonical; NULL: not known */
+    uint64_t began_ns;             /* monotonic: when the request was first looked at */
+    enum outcome outcome;          /* OUTCOME_ERROR until a file was asked for */
+    uint64_t representation_bytes; /* its length, for a 416 */
+    bool may_wait;                 /* false: nothing that would need a second look at the request */
 };
 
 enum exchange_result exchange_answer(struct connection *connection, const struct request *request);

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
+struct byteranges;
 struct resource;
 
 enum {
@@ -30,6 +31,7 @@ struct output {
     struct resource *body; /* NULL: all is in the buffer */
     bool body_held;        /* a reference goes with it */
     uint64_t body_offset, body_left;
+    struct byteranges *parts; /* the body is these parts of it; owned; NULL: it is one piece */
     uint64_t record_words;
     uint64_t *last_record; /* NULL: none yet */
     char buffer[OUTPUT_BUFFER];
@@ -60,6 +62,7 @@ static inline void output_clear(struct output *output)
     output->body = NULL;
     output->body_held = false;
     output->body_left = 0;
+    output->parts = NULL;
     output->record_words = 0;
     output->last_record = NULL;
 }

@@ -8,6 +8,7 @@
 
 #include "common/span.h"
 #include "daemon/exchange.h"
+#include "daemon/range.h"
 #include "daemon/resource.h"
 
 /*
@@ -29,16 +30,20 @@ void reply_account(const struct exchange *exchange, int status, enum outcome out
 bool reply_wants_body(const struct exchange *exchange);
 
 /*
- * The body of RESOURCE as the end of the output: copied when small, else borrowed. HELD: the
- * caller's reference goes with it.
+ * PART of the body of RESOURCE as the end of the output, but for HEAD: copied when small, else
+ * borrowed. HELD: the caller's reference goes with it.
  */
-void reply_put_body(const struct exchange *exchange, struct resource *resource, bool held);
+void reply_body(const struct exchange *exchange, struct resource *resource, struct byte_range part,
+                bool held);
 
 /* Gives the caller's reference back. */
 void reply_drop(const struct exchange *exchange, struct resource *resource);
 
-/* The whole answer for a file: 200, or 304. HELD: the caller's reference goes with the answer. */
-enum exchange_result reply_resource(const struct exchange *exchange, struct resource *resource,
+/*
+ * The answer for a file, as the request's preconditions and Range want it: 200, 206, 304, 412, 416.
+ * HELD: the caller's reference goes with the answer. May wait, for an error page.
+ */
+enum exchange_result reply_resource(struct exchange *exchange, struct resource *resource,
                                     bool held);
 
 /* STATUS with the site's own page if there is one, else with a small built-in one. May wait. */

@@ -7,21 +7,33 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const char *extra_fields(int status)
+enum { EXTRA_FIELDS_MAX = 80 };
+
+/* What an answer of this status has to say beside (RFC 9110 sections 15.5.6, 15.5.17, 15.6.4). */
+static void write_extra(const struct exchange *exchange, int status, char *extra)
 {
-    return status == 405 ? "Allow: GET, HEAD\r\n" : status == 503 ? "Retry-After: 1\r\n" : "";
+    extra[0] = '\0';
+    if (status == 405)
+        snprintf(extra, EXTRA_FIELDS_MAX, "Allow: GET, HEAD\r\n");
+    else if (status == 416)
+        snprintf(extra, EXTRA_FIELDS_MAX, "Content-Range: bytes */%" PRIu64 "\r\n",
+                 exchange->representation_bytes);
+    else if (status == 503)
+        snprintf(extra, EXTRA_FIELDS_MAX, "Retry-After: 1\r\n");
 }
 
 static void put_error_head(const struct exchange *exchange, int status, uint64_t length)
 {
     struct output *output = &exchange->thread->output;
+    char extra[EXTRA_FIELDS_MAX];
 
+    write_extra(exchange, status, extra);
     reply_begin(exchange, status);
     reply_put_headers(exchange);
     output->used += (size_t)snprintf(output->buffer + output->used, RESPONSE_BODY_MAX,
                                      "%sContent-Type: text/html; charset=utf-8\r\n"
                                      "Content-Length: %" PRIu64 "\r\n\r\n",
-                                     extra_fields(status), length);
+                                     extra, length);
     reply_account(exchange, status, OUTCOME_ERROR, length);
 }
 
@@ -54,9 +66,6 @@ enum exchange_result reply_error(struct exchange *exchange, int status)
         return EXCHANGE_ANSWERED;
     }
     put_error_head(exchange, status, page->body_length);
-    if (reply_wants_body(exchange))
-        reply_put_body(exchange, page, true);
-    else
-        reply_drop(exchange, page);
+    reply_body(exchange, page, (struct byte_range){0, page->body_length}, true);
     return EXCHANGE_ANSWERED;
 }

@@ -1,64 +1,13 @@
 #include "daemon/resource.h"
 
 #include "common/macros.h"
-#include "daemon/http_date.h"
+#include "daemon/resource_head.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
-
-enum { HEAD_OWN_MAX = 512, HEAD_MAX = HEAD_OWN_MAX + HEADER_RULES_MAX };
-
-/* Strong: it changes with any change of content that the file system can tell. */
-static int write_etag(char *etag, const struct file *file)
-{
-    return snprintf(etag, RESOURCE_ETAG_MAX, "\"%" PRIx64 "-%" PRIx64 ".%" PRIx32 "-%" PRIx64 "\"",
-                    file->size, (uint64_t)file->mtime_s, file->mtime_ns, file->inode);
-}
-
-struct head {
-    char text[HEAD_MAX];
-    size_t length;
-    size_t validators, validators_length; /* where in text */
-    size_t etag, etag_length;
-};
-
-static void put(struct head *head, const char *text)
-{
-    size_t length = strlen(text);
-
-    memcpy(head->text + head->length, text, length);
-    head->length += length;
-}
-
-/* Types come from the configuration and may be long: cut rather than overrun. */
-static void write_head(struct head *head, const struct resource_source *source,
-                       const struct file *file, const char *path, uint64_t length)
-{
-    char etag[RESOURCE_ETAG_MAX], date[HTTP_DATE_BYTES + 1] = "";
-
-    head->length = (size_t)snprintf(head->text, HEAD_OWN_MAX,
-                                    "Content-Length: %" PRIu64 "\r\nContent-Type: %.200s\r\n",
-                                    length, mime_type(source->mime, path));
-    head->length +=
-        header_rules_write(source->headers, path, HEADER_OF_CONTENT, head->text + head->length);
-    head->validators = head->length;
-    head->length +=
-        header_rules_write(source->headers, path, HEADER_OF_ANSWER, head->text + head->length);
-    http_date_write(file->mtime_s, date);
-    put(head, "Last-Modified: ");
-    put(head, date);
-    put(head, "\r\nETag: ");
-    head->etag = head->length;
-    head->etag_length = (size_t)write_etag(etag, file);
-    put(head, etag);
-    put(head, "\r\n");
-    head->validators_length = head->length - head->validators;
-    put(head, "\r\n");
-}
 
 /* Up to LENGTH bytes; fewer when the file has shrunk. Returns 0 or an errno. */
 static int read_whole(int fd, char *buffer, uint64_t length, enum files_effort effort,
@@ -77,10 +26,15 @@ static int read_whole(int fd, char *buffer, uint64_t length, enum files_effort e
     return 0;
 }
 
+static struct span piece_at(const char *text, struct head_piece piece)
+{
+    return (struct span){text + piece.start, piece.length};
+}
+
 /* One piece of memory: the struct, the path, the head, the body. */
 static struct resource *allocate(const struct file *file, const char *path, size_t path_length,
-                                 const struct head *head, const char *body, uint64_t body_length,
-                                 uint64_t now_ns)
+                                 const struct resource_head *head, const char *body,
+                                 uint64_t body_length, uint64_t now_ns)
 {
     size_t in_memory = body != NULL ? body_length : 0;
     size_t bytes = sizeof(struct resource) + path_length + 1 + head->length + in_memory;
@@ -107,9 +61,27 @@ static struct resource *allocate(const struct file *file, const char *path, size
     resource->answer_length = head->length + in_memory;
     resource->body_length = body_length;
     resource->fd = -1;
-    resource->validators = (struct span){place + head->validators, head->validators_length};
-    resource->etag = (struct span){place + head->etag, head->etag_length};
+    resource->typing = piece_at(place, head->typing);
+    resource->sharing = piece_at(place, head->sharing);
+    resource->validators = piece_at(place, head->validators);
+    resource->etag = piece_at(place, head->etag);
+    resource->dated = head->dated;
     return resource;
+}
+
+static void write_head(struct resource_head *head, const struct resource_source *source,
+                       const struct file *file, const char *path, uint64_t length)
+{
+    const struct head_facts facts = {
+        .path = path,
+        .type = mime_type(source->mime, path),
+        .rules = source->headers,
+        .file = file,
+        .length = length,
+        .wall_s = time(NULL),
+    };
+
+    resource_head_write(head, &facts);
 }
 
 /* A file that goes into memory. The body is read first: the file may have shrunk meanwhile. */
@@ -118,7 +90,7 @@ static int load_small(const struct resource_source *source, const struct file *f
                       struct resource **resource)
 {
     char *body = malloc(file->size + 1);
-    struct head head;
+    struct resource_head head;
     uint64_t got;
     int failed;
 
@@ -138,7 +110,7 @@ static int load_small(const struct resource_source *source, const struct file *f
 static int load_large(const struct resource_source *source, const struct file *file,
                       const char *path, size_t length, uint64_t now_ns, struct resource **resource)
 {
-    struct head head;
+    struct resource_head head;
 
     write_head(&head, source, file, path, file->size);
     *resource = allocate(file, path, length, &head, NULL, file->size, now_ns);

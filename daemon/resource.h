@@ -13,8 +13,6 @@
 
 #include <stdint.h>
 
-enum { RESOURCE_ETAG_MAX = 64 };
-
 struct resource {
     struct cache_entry entry; /* first: the cache knows only this */
     /* The file that it was made from. */
@@ -29,9 +27,11 @@ struct resource {
     size_t head_length;
     size_t answer_length;
     uint64_t body_length;
-    int fd;                 /* the body's source when it is not in memory, else -1 */
-    struct span validators; /* Last-Modified, ETag and configured fields, as a 304 repeats them */
-    struct span etag;       /* with its quotes */
+    int fd; /* the body's source when it is not in memory, else -1 */
+    /* Pieces of the head, as daemon/resource_head.h draws them. */
+    struct span typing, sharing, validators;
+    struct span etag; /* with its quotes */
+    bool dated;       /* mtime_s stands in Last-Modified */
 };
 
 /* What loading needs to know; fixed while a worker lives. */

@@ -4,6 +4,7 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/account.h"
+#include "daemon/byteranges.h"
 #include "daemon/output.h"
 #include "daemon/thread.h"
 
@@ -14,11 +15,13 @@
 
 /* The rest of an answer, with its record. */
 struct pending {
-    struct resource *body; /* a reference, or NULL */
-    uint64_t body_offset, body_left, body_total;
-    uint64_t warm_until; /* of a file: up to here it is known to be in the page cache */
-    size_t rest_sent, rest_length;
-    uint64_t *record; /* behind the rest */
+    struct resource *body;    /* a reference, or NULL */
+    struct byteranges *parts; /* owned; NULL: the body is one piece */
+    uint64_t body_offset, body_left;
+    uint64_t body_sent;             /* of the body as it is framed, for the log */
+    uint64_t warm_from, warm_until; /* of a file: these bytes are known to be in the page cache */
+    struct span text;               /* what goes before the body: the rest, then parts' texts */
+    uint64_t *record;               /* behind the rest */
     char rest[];
 };
 
@@ -50,6 +53,7 @@ static void drop_output(struct serving_thread *thread)
 
     if (output->body != NULL && output->body_held)
         resource_release(thread->site->cache, output->body);
+    free(output->parts);
     output_clear(output);
 }
 
@@ -83,7 +87,7 @@ static bool make_pending(struct connection *connection, size_t sent)
 
     if (pending == NULL)
         return false;
-    *pending = (struct pending){.rest_length = rest,
+    *pending = (struct pending){.text = {pending->rest, rest},
                                 .record = (uint64_t *)(void *)((char *)pending + record_at)};
     memcpy(pending->rest, output->buffer + output->used - rest, rest);
     memcpy(pending->record, output->last_record, record_words * 8);
@@ -95,8 +99,10 @@ static bool make_pending(struct connection *connection, size_t sent)
         pending->body = output->body;
         pending->body_offset = output->body_offset + of_body;
         pending->body_left = output->body_left - of_body;
-        pending->body_total = output->body_left;
-        output->body = NULL; /* its reference has moved */
+        pending->body_sent = of_body;
+        pending->parts = output->parts;
+        output->body = NULL; /* its reference has moved, and the parts */
+        output->parts = NULL;
     }
     thread->ring_reserved += record_words;
     finish_records(thread, output->last_record);
@@ -112,25 +118,25 @@ enum sending_result sending_flush(struct connection *connection)
     struct output *output = &thread->output;
     struct iovec parts[2] = {{output->buffer, output->used}};
     size_t all = output->used;
-    bool file = output->body != NULL && output->body->fd >= 0;
+    bool later = output->body != NULL && (output->body->fd >= 0 || output->parts != NULL);
     int count = 1;
     ssize_t sent;
 
     if (output_is_empty(output))
         return SENDING_DONE;
-    if (output->body != NULL && !file) {
+    if (output->body != NULL && !later) {
         parts[count++] = (struct iovec){
             (void *)(uintptr_t)(output->body->answer + output->body_offset), output->body_left};
         all += output->body_left;
     }
     segment_activity_state(thread->activity, THREAD_STATE_WRITE, thread->turn_ns);
-    sent = connection->transport->write(connection->fd, parts, count, file);
+    sent = connection->transport->write(connection->fd, parts, count, later);
     if (sent < 0 && errno != EAGAIN && errno != EINTR)
         return fail_output(thread);
     if (sent < 0)
         sent = 0;
     metric_add(thread->metrics, METRIC_bytes_sent, (uint64_t)sent);
-    if (LIKELY((size_t)sent == all && !file)) {
+    if (LIKELY((size_t)sent == all && !later)) {
         finish_records(thread, output->records + output->record_words);
         drop_output(thread);
         return SENDING_DONE;
@@ -147,28 +153,43 @@ static ssize_t blocked_or_failed(void)
     return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-static ssize_t send_rest(struct connection *connection, struct pending *pending)
+/* More text follows behind the body's piece that is sent now. */
+static bool parts_follow(const struct pending *pending)
 {
-    struct iovec part = {pending->rest + pending->rest_sent,
-                         pending->rest_length - pending->rest_sent};
-    ssize_t sent = connection->transport->write(connection->fd, &part, 1, pending->body_left > 0);
+    return pending->parts != NULL && pending->parts->next < pending->parts->count;
+}
+
+static ssize_t send_text(struct connection *connection, struct pending *pending)
+{
+    struct iovec piece = {(void *)(uintptr_t)pending->text.start, pending->text.length};
+    bool more = pending->body_left > 0 || parts_follow(pending);
+    ssize_t sent = connection->transport->write(connection->fd, &piece, 1, more);
 
     if (sent < 0)
         return blocked_or_failed();
-    pending->rest_sent += (size_t)sent;
+    pending->text.start += sent;
+    pending->text.length -= (size_t)sent;
+    if (pending->parts != NULL && pending->parts->next > 0)
+        pending->body_sent += (uint64_t)sent;
     return sent;
+}
+
+static void body_moved_on(struct pending *pending, ssize_t sent)
+{
+    pending->body_offset += (uint64_t)sent;
+    pending->body_left -= (uint64_t)sent;
+    pending->body_sent += (uint64_t)sent;
 }
 
 static ssize_t send_memory(struct connection *connection, struct pending *pending)
 {
-    struct iovec part = {(void *)(uintptr_t)(pending->body->answer + pending->body_offset),
-                         pending->body_left};
-    ssize_t sent = connection->transport->write(connection->fd, &part, 1, false);
+    struct iovec piece = {(void *)(uintptr_t)(pending->body->answer + pending->body_offset),
+                          pending->body_left};
+    ssize_t sent = connection->transport->write(connection->fd, &piece, 1, parts_follow(pending));
 
     if (sent < 0)
         return blocked_or_failed();
-    pending->body_offset += (uint64_t)sent;
-    pending->body_left -= (uint64_t)sent;
+    body_moved_on(pending, sent);
     return sent;
 }
 
@@ -180,7 +201,8 @@ static void run_warm(struct offload_job *job)
     ssize_t got = 1;
 
     for (; done < warm->length && got > 0; done += (uint64_t)got)
-        got = files_read(warm->fd, buffer, sizeof(buffer), warm->offset + done, FILES_MAY_BLOCK);
+        got = files_read(warm->file->fd, buffer, sizeof(buffer), warm->offset + done,
+                         FILES_MAY_BLOCK);
 }
 
 /* Lets an offload thread fetch the window. False: do it here, for an answer begun can't be refused.
@@ -198,42 +220,53 @@ static bool submit_warm(struct connection *connection, const struct pending *pen
                                      .owner = &thread->mailbox,
                                      .kind = LETTER_WARMED};
     warm->connection = connection;
-    warm->fd = pending->body->fd;
+    warm->file = pending->body;
     warm->offset = pending->body_offset;
     warm->length = length;
     if (!offload_submit(thread->site->offload, &warm->job, thread->turn_ns)) {
         free(warm);
         return false;
     }
+    cache_hold(&warm->file->entry);
     connection->job_out = true;
     thread->jobs_out++;
     metric_add(thread->metrics, METRIC_offloaded, 1);
     return true;
 }
 
-/* True when the window can be sent without waiting for a disk. */
-static bool window_is_warm(struct connection *connection, struct pending *pending, uint64_t length)
+static void set_warm(struct pending *pending, uint64_t from, uint64_t length)
 {
-    uint64_t last = pending->body_offset + length - 1;
+    pending->warm_from = from;
+    pending->warm_until = from + length;
+}
+
+/* True when the window that begins here can be sent without waiting for a disk. */
+static bool window_is_warm(struct connection *connection, struct pending *pending)
+{
+    uint64_t length = pending->body_left < SENDING_WINDOW ? pending->body_left : SENDING_WINDOW;
     char byte;
 
-    if (last < pending->warm_until)
+    if (pending->body_offset >= pending->warm_from && pending->body_offset < pending->warm_until)
         return true;
-    if (files_read(pending->body->fd, &byte, 1, last, FILES_CACHED_ONLY) < 0 && errno == EAGAIN &&
-        submit_warm(connection, pending, length))
+    if (files_read(pending->body->fd, &byte, 1, pending->body_offset + length - 1,
+                   FILES_CACHED_ONLY) < 0 &&
+        errno == EAGAIN && submit_warm(connection, pending, length))
         return false;
-    pending->warm_until = last + 1;
+    set_warm(pending, pending->body_offset, length);
     return true;
 }
 
 static ssize_t send_window(struct connection *connection, struct pending *pending)
 {
-    uint64_t length = pending->body_left < SENDING_WINDOW ? pending->body_left : SENDING_WINDOW;
     off_t offset = (off_t)pending->body_offset;
+    uint64_t length;
     ssize_t sent;
 
-    if (!window_is_warm(connection, pending, length))
+    if (!window_is_warm(connection, pending))
         return 0;
+    length = pending->warm_until - pending->body_offset;
+    if (length > pending->body_left)
+        length = pending->body_left;
     sent = connection->transport->send_file(connection->fd, pending->body->fd, &offset, length);
     if (sent < 0)
         return blocked_or_failed();
@@ -241,22 +274,35 @@ static ssize_t send_window(struct connection *connection, struct pending *pendin
         errno = EIO;
         return -1;
     }
-    pending->body_offset += (uint64_t)sent;
-    pending->body_left -= (uint64_t)sent;
+    body_moved_on(pending, sent);
     return sent;
+}
+
+/* What was begun is sent: the next part of several, if there is one. */
+static void next_part(struct pending *pending)
+{
+    const struct byteranges_part *part = &pending->parts->part[pending->parts->next++];
+
+    pending->text = part->text;
+    pending->body_offset = part->bytes.first;
+    pending->body_left = part->bytes.length;
+    if (pending->body->fd < 0)
+        pending->body_offset += pending->body->head_length;
 }
 
 static ssize_t send_step(struct connection *connection, struct pending *pending)
 {
-    if (pending->rest_sent < pending->rest_length || pending->body == NULL)
-        return send_rest(connection, pending);
+    if (pending->text.length == 0 && pending->body_left == 0)
+        next_part(pending);
+    if (pending->text.length > 0)
+        return send_text(connection, pending);
     return pending->body->fd < 0 ? send_memory(connection, pending)
                                  : send_window(connection, pending);
 }
 
 static bool is_sent(const struct pending *pending)
 {
-    return pending->rest_sent == pending->rest_length && pending->body_left == 0;
+    return pending->text.length == 0 && pending->body_left == 0 && !parts_follow(pending);
 }
 
 static void finish_pending(struct connection *connection, struct cache *cache, bool log)
@@ -271,6 +317,7 @@ static void finish_pending(struct connection *connection, struct cache *cache, b
     }
     if (pending->body != NULL)
         resource_release(cache, pending->body);
+    free(pending->parts);
     free(pending);
     connection->pending = NULL;
 }
@@ -309,7 +356,9 @@ struct connection *sending_warmed(struct warm_job *job)
 
     connection->thread->jobs_out--;
     connection->job_out = false;
-    connection->pending->warm_until = job->offset + job->length;
+    if (connection->pending != NULL)
+        set_warm(connection->pending, job->offset, job->length);
+    resource_release(connection->thread->site->cache, job->file);
     free(job);
     return connection;
 }
@@ -318,10 +367,7 @@ void sending_abandon(struct connection *connection, struct cache *cache, bool lo
 {
     struct pending *pending = connection->pending;
 
-    if (pending->rest_sent < pending->rest_length)
-        account_correct(pending->record, 0);
-    else
-        account_correct(pending->record, pending->body_total - pending->body_left);
+    account_correct(pending->record, pending->body_sent);
     if (log)
         metric_add(connection->thread->metrics, METRIC_responses_cut_short, 1);
     finish_pending(connection, cache, log);

@@ -22,7 +22,7 @@ enum sending_result {
 struct warm_job {
     struct offload_job job; /* first */
     struct connection *connection;
-    int fd; /* borrowed from the pending answer's resource */
+    struct resource *file; /* a reference */
     uint64_t offset, length;
 };
 
