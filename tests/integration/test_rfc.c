@@ -4,6 +4,7 @@
  */
 #include "log_check.h"
 #include "rfc/rfc.h"
+#include "scratch.h"
 #include "server.h"
 
 #include "common/macros.h"
@@ -13,8 +14,10 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 static const struct rfc_case message_cases[] = {
 #include "rfc/message.def"
@@ -22,6 +25,14 @@ static const struct rfc_case message_cases[] = {
 
 static const struct rfc_case headers_cases[] = {
 #include "rfc/headers.def"
+};
+
+static const struct rfc_case conditionals_cases[] = {
+#include "rfc/conditionals.def"
+};
+
+static const struct rfc_case ranges_cases[] = {
+#include "rfc/ranges.def"
 };
 
 struct table {
@@ -43,6 +54,17 @@ static const struct table *table;
 static struct server *server;
 static uint64_t answers;
 
+/* All of one known date, so that tables can name it. */
+static void put_file(const char *path, const char *text)
+{
+    static const struct timespec times[2] = {{.tv_sec = 784111777}, {.tv_sec = 784111777}};
+    char full[SCRATCH_PATH_MAX];
+
+    server_put_text(server, path, text);
+    snprintf(full, sizeof(full), "%s/www%s", server_folder(server), path);
+    assert_int_equal(utimensat(AT_FDCWD, full, times, 0), 0);
+}
+
 static void put_site(void)
 {
     static const struct {
@@ -54,7 +76,7 @@ static void put_site(void)
     };
 
     for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
-        server_put_text(server, files[i].path, files[i].text);
+        put_file(files[i].path, files[i].text);
 }
 
 static int start(void **state)

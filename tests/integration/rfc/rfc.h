@@ -14,6 +14,8 @@
  *
  * Each case runs twice, on a connection of its own: all at once, and in pieces as small as a byte. A
  * single GET runs once more as HEAD, whose answer must have the same fields and no body.
+ * "{etag /path}" in what is sent stands for the entity tag of that file, "{etag /path gzip}" for that
+ * of its coded form. All files of the site are of Sun, 06 Nov 1994 08:49:37 GMT.
  * What is true of every answer is checked of every answer, see rfc_check.c. The files that the
  * server has are in site.def, the tables and the options that each runs with in tables.def.
  */
@@ -70,6 +72,10 @@ struct http_answer;
 /* Runs the case against SERVER; fails the running test when something else comes back. Returns how
  * many answers came that have to be counted and logged. */
 uint64_t rfc_run(const struct server *server, const struct rfc_case *rfc_case);
+
+/* Writes what BYTES stand for to *EXPANDED, which the caller frees. Returns how many answers it
+ * took. */
+uint64_t rfc_expand(const struct server *server, struct span bytes, struct span *expanded);
 
 /* What is true of every answer to HTTP/1.1; LAST: the connection ends behind it. */
 void rfc_check_any(const struct http_answer *answer, bool last);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -137,7 +138,12 @@ static uint64_t run_as_head(const struct server *server, const struct rfc_case *
 
 uint64_t rfc_run(const struct server *server, const struct rfc_case *rfc_case)
 {
-    uint64_t answers = run_once(server, rfc_case, false) + run_once(server, rfc_case, true);
+    struct rfc_case expanded = *rfc_case;
+    uint64_t answers = rfc_expand(server, rfc_case->bytes, &expanded.bytes);
 
-    return answers + (goes_as_head(rfc_case) ? run_as_head(server, rfc_case) : 0);
+    answers += run_once(server, &expanded, false) + run_once(server, &expanded, true);
+    if (goes_as_head(&expanded))
+        answers += run_as_head(server, &expanded);
+    free((char *)(uintptr_t)expanded.bytes.start);
+    return answers;
 }
