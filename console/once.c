@@ -114,6 +114,12 @@ static int print_watched(const struct options *options, struct watch *watch)
     struct scene scene = {.model = watch_model(watch),
                           .history = watch_history(watch),
                           .tail = watch_tail(watch),
+                          .top = watch_top(watch),
+                          .outcomes = watch_outcomes(watch),
+                          .events = watch_events(watch),
+                          .processes = watch_processes(watch),
+                          .cache = watch_cache(watch),
+                          .config = watch_config(watch),
                           .span_s = ONCE_SPAN_S};
     enum source_state state;
 

@@ -6,12 +6,17 @@
 #ifndef CONSOLE_SCENE_H
 #define CONSOLE_SCENE_H
 
+#include "console/cache_list.h"
 #include "console/desk.h"
+#include "console/event_list.h"
 #include "console/filter.h"
 #include "console/graph.h"
 #include "console/history.h"
 #include "console/model.h"
+#include "console/outcomes.h"
+#include "console/processes.h"
 #include "console/tail.h"
+#include "console/top.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,12 +36,18 @@ struct scene {
     const struct model *model;     /* model_now() is not NULL */
     const struct history *history; /* ends at the moment */
     const struct tail *tail;       /* see tail_younger() */
-    const struct filter *filter;   /* of all lists; grids obey it by themselves */
-    struct grid *grid;             /* of the view's list, if it has one */
-    struct desk *desk;             /* to change something, to ask, to say */
-    int span_s;                    /* seconds that a graph reaches back */
-    enum graph_style style;        /* of graphs */
-    bool ascii;                    /* nothing but ASCII may be drawn */
+    const struct top *top;
+    const struct outcomes *outcomes;
+    const struct event_list *events;
+    const struct process_table *processes; /* of the last sample, not of a second gone by */
+    const struct cache_list *cache;        /* the same; read when WANT_CACHE */
+    const char *config;                    /* the file in force; read when WANT_CONFIG */
+    const struct filter *filter;           /* of all lists; grids obey it by themselves */
+    struct grid *grid;                     /* of the view's list, if it has one */
+    struct desk *desk;                     /* to change something, to ask, to say */
+    int span_s;                            /* seconds that a graph reaches back */
+    enum graph_style style;                /* of graphs */
+    bool ascii;                            /* nothing but ASCII may be drawn */
 };
 
 #endif

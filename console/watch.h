@@ -6,11 +6,16 @@
 #ifndef CONSOLE_WATCH_H
 #define CONSOLE_WATCH_H
 
+#include "console/cache_list.h"
+#include "console/event_list.h"
 #include "console/history.h"
 #include "console/knobs.h"
 #include "console/model.h"
+#include "console/outcomes.h"
+#include "console/processes.h"
 #include "console/source.h"
 #include "console/tail.h"
+#include "console/top.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +50,13 @@ const struct source *watch_source(const struct watch *watch);
 const struct model *watch_model(const struct watch *watch);
 const struct history *watch_history(const struct watch *watch);
 const struct tail *watch_tail(const struct watch *watch);
+const struct top *watch_top(const struct watch *watch);
+const struct outcomes *watch_outcomes(const struct watch *watch);
+const struct event_list *watch_events(const struct watch *watch);
+
+/* Taken about once a second; the cache and the configuration only while they are wanted. */
+const struct process_table *watch_processes(const struct watch *watch);
+const struct cache_list *watch_cache(const struct watch *watch);
+const char *watch_config(const struct watch *watch); /* "": not read yet */
 
 #endif
