@@ -14,6 +14,8 @@
  *   │ EVENTS       │ the event ring
  *   │ HISTORY      │ a sample a second, 15 minutes of them
  *   │ CONFIG       │ the configuration in force, as text
+ *   │ RATE         │ the rate limit in force
+ *   │ RATE_BUCKETS │ what each client address has used of it: many writers
  *   ├──────────────┤ from here on, memory is reserved slot by slot
  *   │ WORKERS      │ worker slot 0: block, then its CACHE table;  slot 1 …
  *   ├──────────────┤
@@ -50,7 +52,7 @@
 
 enum {
     SEGMENT_MAJOR = 1,
-    SEGMENT_MINOR = 0,
+    SEGMENT_MINOR = 1,
     SEGMENT_SECTIONS_MAX = 24,
     SEGMENT_WORK_WORDS = 12,       /* what a thread works on: 95 bytes of text and the NUL */
     SEGMENT_CACHE_PATH_WORDS = 26, /* 207 bytes of path and the NUL */
@@ -76,6 +78,9 @@ enum segment_kind {
     SEGMENT_LATENCY,
     SEGMENT_HITS,
     SEGMENT_RINGS,
+    SEGMENT_KINDS_OF_MINOR_0 = SEGMENT_RINGS, /* up to here they are in every segment */
+    SEGMENT_RATE,
+    SEGMENT_RATE_BUCKETS,
     SEGMENT_KIND_COUNT
 };
 
@@ -168,6 +173,41 @@ struct segment_logger {
     _Atomic uint64_t events_next;              /* the event that the error log gets next */
     _Atomic uint32_t asleep;                   /* 1: ring the doorbell when a ring is half full */
     _Alignas(CACHE_LINE) segment_metrics metrics;
+};
+
+/*
+ * The rate limit, written by the master; workers read it for every request. Zero rate: none was ever
+ * set. Rate and burst that change together may be seen one after the other.
+ */
+struct segment_rate {
+    _Alignas(CACHE_LINE) _Atomic uint32_t enabled;
+    _Atomic uint32_t requests_per_second; /* for each client address */
+    _Atomic uint32_t burst;               /* requests at once */
+    uint32_t unused;
+    uint64_t seed; /* of the hash that picks an address's bucket; before `ready` */
+};
+
+/*
+ * What client addresses have used of the rate limit: the only table with many writers, all serving
+ * threads of all workers. KEY is an address (see address_key()), TIME its "theoretical arrival time"
+ * of the generic cell rate algorithm (ITU-T I.371) by the monotonic clock: behind now, the client has
+ * its whole burst; ahead of now by d, it has used d * rate requests of it. A charge is one
+ * compare-and-swap of TIME, which grows as long as the key stays. Another key moves in under the bucket's claim (the
+ * clock at its taking, 0: free; one of a process that died is taken over) and changes TIME to
+ * SEGMENT_RATE_CHANGING first, so that no charge can go to the wrong one. See daemon/rate_limit.c.
+ */
+struct segment_rate_entry {
+    _Atomic uint64_t key; /* 0: free */
+    _Atomic uint64_t time_ns;
+    _Atomic uint64_t refused; /* requests of this key since it moved in */
+};
+
+enum { SEGMENT_RATE_WAYS = 5, SEGMENT_RATE_BUCKET_COUNT = 4096 };
+#define SEGMENT_RATE_CHANGING UINT64_MAX
+
+struct segment_rate_bucket {
+    _Alignas(CACHE_LINE) _Atomic uint64_t claimed_ns;
+    struct segment_rate_entry entry[SEGMENT_RATE_WAYS];
 };
 
 enum segment_worker_state {
@@ -287,6 +327,17 @@ static inline struct segment_logger *segment_logger(const struct segment *segmen
 static inline struct event_ring *segment_events(const struct segment *segment)
 {
     return (struct event_ring *)segment_at(segment, SEGMENT_EVENTS, 0);
+}
+
+static inline struct segment_rate *segment_rate(const struct segment *segment)
+{
+    return (struct segment_rate *)segment_at(segment, SEGMENT_RATE, 0);
+}
+
+static inline struct segment_rate_bucket *segment_rate_bucket(const struct segment *segment,
+                                                              uint32_t i)
+{
+    return (struct segment_rate_bucket *)segment_at(segment, SEGMENT_RATE_BUCKETS, i);
 }
 
 static inline struct segment_sample *segment_sample(const struct segment *segment, uint64_t number)

@@ -27,15 +27,24 @@ static bool section_fits(const struct segment_section *section, uint64_t size)
                size;
 }
 
+/* A section that came with a later minor: absent, or whole. */
+static bool optional_fits(const struct segment *map, enum segment_kind kind, size_t entry_size)
+{
+    return map->section[kind].count == 0 || map->section[kind].entry_size >= entry_size;
+}
+
 static const char *check_sizes(const struct segment *map)
 {
     const struct segment_directory *directory = map->directory;
     uint64_t metrics = directory->metric_count * sizeof(uint64_t);
     uint64_t sample = sizeof(struct segment_sample) + metrics + segment_count(map, SEGMENT_THREADS);
 
-    for (int kind = SEGMENT_METRICS; kind < SEGMENT_KIND_COUNT; kind++)
+    for (int kind = SEGMENT_METRICS; kind <= SEGMENT_KINDS_OF_MINOR_0; kind++)
         if (map->section[kind].count == 0)
             return "a section is missing";
+    if (!optional_fits(map, SEGMENT_RATE, sizeof(struct segment_rate)) ||
+        !optional_fits(map, SEGMENT_RATE_BUCKETS, sizeof(struct segment_rate_bucket)))
+        return "a section's entries are too small";
     if (map->section[SEGMENT_METRICS].entry_size < sizeof(struct segment_metric) ||
         map->section[SEGMENT_METRICS].count < directory->metric_count ||
         map->section[SEGMENT_MASTER].entry_size <

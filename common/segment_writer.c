@@ -96,6 +96,9 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
     place(layout, SEGMENT_EVENTS, sizeof(struct event_ring), 1);
     place(layout, SEGMENT_HISTORY, sample, SEGMENT_HISTORY_SAMPLES);
     place(layout, SEGMENT_CONFIG, SEGMENT_CONFIG_BYTES, 1);
+    place(layout, SEGMENT_RATE, sizeof(struct segment_rate), 1);
+    place(layout, SEGMENT_RATE_BUCKETS, sizeof(struct segment_rate_bucket),
+          SEGMENT_RATE_BUCKET_COUNT);
     place_slots(layout, plan->max_workers, worker_parts, worker_sizes, ARRAY_LENGTH(worker_parts));
     place_slots(layout, plan->max_threads, thread_parts, thread_sizes, ARRAY_LENGTH(thread_parts));
 }

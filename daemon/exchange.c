@@ -2,7 +2,9 @@
 
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/admission.h"
 #include "daemon/lookup.h"
+#include "daemon/rate_limit.h"
 #include "daemon/reply.h"
 #include "daemon/route.h"
 #include "daemon/thread.h"
@@ -16,6 +18,11 @@ static enum exchange_result answer(struct exchange *exchange)
 {
     struct resource *resource = NULL;
 
+    if (UNLIKELY(rate_limit_is_on(exchange->thread->site->segment)) &&
+        !admission_of_request(exchange)) {
+        exchange->may_wait = false; /* a second look would not know of the refusal */
+        return reply_error(exchange, 429);
+    }
     if (LIKELY(asks_for_content(exchange->request)))
         resource = lookup_front(exchange);
     if (LIKELY(resource != NULL)) {
@@ -61,6 +68,7 @@ static struct exchange begin(struct connection *connection, const struct request
         .thread = thread,
         .request = request,
         .began_ns = connection->began_ns != 0 ? connection->began_ns : thread->turn_ns,
+        .retry_after_s = 1,
         .outcome = OUTCOME_ERROR,
         .may_wait = true,
     };

@@ -25,6 +25,7 @@ struct exchange {
     uint64_t began_ns;             /* monotonic: when the request was first looked at */
     enum outcome outcome;          /* OUTCOME_ERROR until a file was asked for */
     uint64_t representation_bytes; /* its length, for a 416 */
+    uint32_t retry_after_s;        /* with a 429 or 503 */
     bool may_wait;                 /* false: nothing that would need a second look at the request */
 };
 

@@ -10,6 +10,7 @@
 #include "daemon/history.h"
 #include "daemon/logger.h"
 #include "daemon/loop.h"
+#include "daemon/rate_limit.h"
 #include "daemon/signals.h"
 #include "daemon/stopping.h"
 #include "daemon/supervisor.h"
@@ -153,6 +154,9 @@ static int make_segment(struct master *master)
     listeners_describe(master->listeners, listening, sizeof(listening));
     if (segment_create(&master->segment, &plan, why, sizeof(why)) != 0)
         return fail(why);
+    rate_limit_prepare(&master->segment);
+    rate_limit_set(&master->segment, config->ratelimit_enabled,
+                   config->ratelimit_requests_per_second, config->ratelimit_burst);
     block = segment_master(&master->segment);
     atomic_store(&block->heartbeat_ns, clock_monotonic_ns());
     atomic_store(&block->workers_wanted, master->workers_wanted);

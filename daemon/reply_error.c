@@ -9,7 +9,7 @@
 
 enum { EXTRA_FIELDS_MAX = 80 };
 
-/* What an answer of this status has to say beside (RFC 9110 sections 15.5.6, 15.5.17, 15.6.4). */
+/* What an answer of this status has to say beside (RFC 9110 sections 15.5.6, 15.5.17, 15.6.4; RFC 6585 section 4). */
 static void write_extra(const struct exchange *exchange, int status, char *extra)
 {
     extra[0] = '\0';
@@ -18,8 +18,8 @@ static void write_extra(const struct exchange *exchange, int status, char *extra
     else if (status == 416)
         snprintf(extra, EXTRA_FIELDS_MAX, "Content-Range: bytes */%" PRIu64 "\r\n",
                  exchange->representation_bytes);
-    else if (status == 503)
-        snprintf(extra, EXTRA_FIELDS_MAX, "Retry-After: 1\r\n");
+    else if (status == 429 || status == 503)
+        snprintf(extra, EXTRA_FIELDS_MAX, "Retry-After: %" PRIu32 "\r\n", exchange->retry_after_s);
 }
 
 static void put_error_head(const struct exchange *exchange, int status, uint64_t length)

@@ -50,7 +50,7 @@ static const struct complaint file_complaints[] = {
                        "    []\n"
                        "     ^\n"
                        "    the sections are [server] [workers] [connections] [limits] [cache] "
-                       "[files] [log] [headers] [control] [mime]\n"},
+                       "[files] [log] [headers] [ratelimit] [control] [mime]\n"},
     {"[server /x]\n", AT("1:9") "the section can't have this argument\n"
                                 "    [server /x]\n"
                                 "            ^^\n"
