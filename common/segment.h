@@ -156,6 +156,8 @@ struct segment_master {
     _Atomic uint32_t dispatch_master; /* 0: kernel, 1: master */
     _Atomic uint32_t stopping;        /* 1 while a graceful stop is under way */
     _Atomic uint64_t history_next;    /* number of the next sample (release) */
+    _Atomic uint32_t generation;      /* of the configuration in force: 1, 2 ... */
+    _Atomic uint32_t logs_wanted;     /* how often the logs were to be reopened so far */
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
 
@@ -172,6 +174,8 @@ struct segment_logger {
     _Atomic uint64_t lines_after, bytes_after; /* what log_lines and log_bytes will be then */
     _Atomic uint64_t events_next;              /* the event that the error log gets next */
     _Atomic uint32_t asleep;                   /* 1: ring the doorbell when a ring is half full */
+    _Atomic uint32_t logs_done;                /* the logs_wanted that is in force (release) */
+    _Atomic uint64_t heartbeat_ns;             /* monotonic clock; once in each pass */
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
 

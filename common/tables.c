@@ -34,7 +34,8 @@ const char *const role_names[ROLE_COUNT] = {
 };
 
 const struct command_info command_table[COMMAND_COUNT] = {
-#define COMMAND(name, function, arguments, least, most, help) {name, arguments, least, most, help},
+#define COMMAND(name, function, arguments, least, most, changes, help)                             \
+    {name, arguments, least, most, changes, help},
 #include "common/commands.def"
 #undef COMMAND
 };

@@ -68,14 +68,17 @@ enum role {
 };
 extern const char *const role_names[ROLE_COUNT];
 
+enum { NEVER = 99 };
+
 struct command_info {
     const char *name;
     const char *arguments;
     int least, most; /* number of arguments */
+    int changes;     /* with so many or more it changes something; NEVER: it only looks */
     const char *help;
 };
 enum {
-#define COMMAND(name, function, arguments, least, most, help) COMMAND_##function,
+#define COMMAND(name, function, arguments, least, most, changes, help) COMMAND_##function,
 #include "common/commands.def"
 #undef COMMAND
     COMMAND_COUNT

@@ -220,12 +220,39 @@ static void print_status(const char *command, const json_t *answer, FILE *out)
         print_subject(&subjects[i], json_object_get(answer, "metrics"), out);
 }
 
+/* A line a key: the file as it would be, and what else there is to know. */
+static void print_config(const char *command, const json_t *answer, FILE *out)
+{
+    const json_t *entry;
+    size_t i;
+
+    (void)command;
+    json_array_foreach(json_object_get(answer, "keys"), i, entry)
+    {
+        char key[UNITS_TEXT], value[UNITS_TEXT], origin[UNITS_TEXT], change[UNITS_TEXT],
+            other[UNITS_TEXT];
+        const char *name = text_of(entry, "key", key, sizeof(key));
+        const char *text = text_of(entry, "value", value, sizeof(value));
+
+        fprintf(out, "%-30s = %-24s # %s; default %s; %s", name, text,
+                text_of(entry, "origin", origin, sizeof(origin)),
+                text_of(entry, "default", other, sizeof(other)),
+                text_of(entry, "change", change, sizeof(change)));
+        if (json_object_get(entry, "command") != NULL)
+            fprintf(out, ": wsctl %s", text_of(entry, "command", other, sizeof(other)));
+        fputc('\n', out);
+    }
+}
+
 /* Commands with words of their own; the others print their members. */
 static const struct {
     const char *command;
     void (*print)(const char *command, const json_t *answer, FILE *out);
-} printers[] = {
-    {"ping", print_ping}, {"status", print_status}, {"stop", print_stop}, {"help", print_help}};
+} printers[] = {{"ping", print_ping},
+                {"status", print_status},
+                {"stop", print_stop},
+                {"help", print_help},
+                {"config", print_config}};
 
 static void print_done(const char *command, const json_t *answer, FILE *out)
 {

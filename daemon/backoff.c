@@ -11,8 +11,10 @@ void backoff_count(struct backoff *backoff, uint64_t lived_ns, uint64_t now_ns)
 {
     if (lived_ns >= STEADY_NS) {
         backoff->wait_ns = 0;
+        backoff->failures = 0;
         return;
     }
+    backoff->failures++;
     backoff->wait_ns = backoff->wait_ns == 0 ? FIRST_NS : 2 * backoff->wait_ns;
     if (backoff->wait_ns > MOST_NS)
         backoff->wait_ns = MOST_NS;

@@ -11,6 +11,7 @@
 struct backoff {
     uint64_t not_before_ns; /* monotonic clock */
     uint64_t wait_ns;       /* the last wait; 0: the last one lived */
+    uint32_t failures;      /* in a row; 0: the last one lived */
 };
 
 static inline bool backoff_over(const struct backoff *backoff, uint64_t now_ns)

@@ -13,15 +13,17 @@
 
 struct cache {
     pthread_mutex_t lock;
-    struct cache_limits limits;
-    const struct cache_policy *policy;
+    uint32_t most_entries;
+    _Atomic uint64_t most_bytes; /* changed under lock */
     void (*destroy)(struct cache_entry *entry);
     const struct segment *segment;
     uint32_t worker_slot;
     uint64_t seed; /* of the hash; fixed */
 
     /* Guarded by lock. */
+    const struct cache_policy *policy;
     struct policy_list list;
+    uint64_t emptied_ns; /* the last flush or purge, monotonic clock */
     struct cache_entry **bucket;
     size_t bucket_mask;
     uint32_t *free_slots;
@@ -35,10 +37,20 @@ struct cache {
     _Atomic uint64_t taken_out;   /* entries so far */
 };
 
+static uint64_t most_bytes(const struct cache *cache)
+{
+    return atomic_load_explicit(&cache->most_bytes, memory_order_relaxed);
+}
+
 /* Live entries leave this much of the budget to stale ones on their way out. */
 static uint64_t stale_share(const struct cache *cache)
 {
-    return cache->limits.bytes / 16;
+    return most_bytes(cache) / 16;
+}
+
+static uint64_t live_limit(const struct cache *cache)
+{
+    return most_bytes(cache) - stale_share(cache);
 }
 
 static size_t bucket_count(uint32_t entries)
@@ -48,37 +60,6 @@ static size_t bucket_count(uint32_t entries)
     while (count < entries)
         count *= 2;
     return count;
-}
-
-struct cache *cache_new(const struct cache_limits *limits, const struct cache_policy *policy,
-                        void (*destroy)(struct cache_entry *entry), const struct segment *segment,
-                        uint32_t worker_slot)
-{
-    struct cache *cache = calloc(1, sizeof(*cache));
-    size_t buckets = bucket_count(limits->entries);
-
-    if (cache == NULL)
-        return NULL;
-    cache->limits = *limits;
-    cache->policy = policy;
-    cache->destroy = destroy;
-    cache->segment = segment;
-    cache->worker_slot = worker_slot;
-    cache->bucket_mask = buckets - 1;
-    cache->bucket = calloc(buckets, sizeof(struct cache_entry *));
-    cache->free_slots = calloc(limits->entries, sizeof(uint32_t));
-    cache->readers = calloc(segment_count(segment, SEGMENT_THREADS), sizeof(uint32_t));
-    pthread_mutex_init(&cache->lock, NULL);
-    if (cache->bucket == NULL || cache->free_slots == NULL || cache->readers == NULL ||
-        getrandom(&cache->seed, sizeof(cache->seed), 0) != sizeof(cache->seed)) {
-        cache_free(cache);
-        return NULL;
-    }
-    while (cache->free_count < limits->entries) {
-        cache->free_slots[cache->free_count] = limits->entries - 1 - cache->free_count;
-        cache->free_count++;
-    }
-    return cache;
 }
 
 static struct segment_cache_entry *published(const struct cache *cache,
@@ -103,6 +84,40 @@ static void publish_gauges(const struct cache *cache)
 
     metric_set(metrics_of(cache), METRIC_cache_entries, cache->list.count);
     metric_set(metrics_of(cache), METRIC_cache_bytes, cache->live_bytes + stale);
+    metric_set(metrics_of(cache), METRIC_cache_limit, most_bytes(cache));
+}
+
+struct cache *cache_new(const struct cache_limits *limits, const struct cache_policy *policy,
+                        void (*destroy)(struct cache_entry *entry), const struct segment *segment,
+                        uint32_t worker_slot)
+{
+    struct cache *cache = calloc(1, sizeof(*cache));
+    size_t buckets = bucket_count(limits->entries);
+
+    if (cache == NULL)
+        return NULL;
+    cache->most_entries = limits->entries;
+    atomic_init(&cache->most_bytes, limits->bytes);
+    cache->policy = policy;
+    cache->destroy = destroy;
+    cache->segment = segment;
+    cache->worker_slot = worker_slot;
+    cache->bucket_mask = buckets - 1;
+    cache->bucket = calloc(buckets, sizeof(struct cache_entry *));
+    cache->free_slots = calloc(limits->entries, sizeof(uint32_t));
+    cache->readers = calloc(segment_count(segment, SEGMENT_THREADS), sizeof(uint32_t));
+    pthread_mutex_init(&cache->lock, NULL);
+    if (cache->bucket == NULL || cache->free_slots == NULL || cache->readers == NULL ||
+        getrandom(&cache->seed, sizeof(cache->seed), 0) != sizeof(cache->seed)) {
+        cache_free(cache);
+        return NULL;
+    }
+    while (cache->free_count < limits->entries) {
+        cache->free_slots[cache->free_count] = limits->entries - 1 - cache->free_count;
+        cache->free_count++;
+    }
+    publish_gauges(cache);
+    return cache;
 }
 
 void cache_entry_init(struct cache_entry *entry, const char *path, size_t length, size_t bytes,
@@ -222,13 +237,12 @@ struct cache_entry *cache_find(struct cache *cache, const char *path, size_t len
     return entry;
 }
 
-/* Evicts until BYTES more and one slot fit. Under the lock. */
-static void make_room(struct cache *cache, size_t bytes, struct cache_entry **dead)
+/* Evicts until BYTES and ENTRIES more fit. Under the lock. */
+static void make_room(struct cache *cache, size_t bytes, uint32_t entries,
+                      struct cache_entry **dead)
 {
-    uint64_t live_limit = cache->limits.bytes - stale_share(cache);
-
-    while (cache->list.count > 0 &&
-           (cache->live_bytes + bytes > live_limit || cache->list.count >= cache->limits.entries)) {
+    while (cache->list.count > 0 && (cache->live_bytes + bytes > live_limit(cache) ||
+                                     cache->list.count + entries > cache->most_entries)) {
         struct policy_node *victim = cache->policy->victim(&cache->list, was_hit, cache);
 
         take_out(cache, CONTAINER_OF(victim, struct cache_entry, policy), dead);
@@ -240,7 +254,7 @@ static bool has_room(const struct cache *cache, size_t bytes)
 {
     uint64_t stale = atomic_load_explicit(&cache->stale_bytes, memory_order_relaxed);
 
-    return cache->free_count > 0 && cache->live_bytes + stale + bytes <= cache->limits.bytes;
+    return cache->free_count > 0 && cache->live_bytes + stale + bytes <= most_bytes(cache);
 }
 
 static void put_in(struct cache *cache, struct cache_entry *entry)
@@ -260,23 +274,108 @@ static void put_in(struct cache *cache, struct cache_entry *entry)
     count_one(cache, METRIC_cache_inserted);
 }
 
+/* An entry that was being loaded while the cache was emptied may be what was to go. */
+static bool loaded_since(const struct cache *cache, const struct cache_entry *entry)
+{
+    return atomic_load_explicit(&entry->checked_ns, memory_order_relaxed) >= cache->emptied_ns;
+}
+
 void cache_insert(struct cache *cache, struct cache_entry *entry)
 {
     struct cache_entry *dead = NULL, *other;
 
-    if (entry->bytes > cache->limits.bytes - stale_share(cache))
+    if (entry->bytes > live_limit(cache))
         return; /* never fits: the others may stay */
     entry->hash = hash_bytes(entry->path, entry->path_length, cache->seed);
     pthread_mutex_lock(&cache->lock);
     other = *place_of(cache, entry->path, entry->path_length, entry->hash);
     if (other != NULL)
         take_out(cache, other, &dead);
-    make_room(cache, entry->bytes, &dead);
-    if (has_room(cache, entry->bytes))
+    make_room(cache, entry->bytes, 1, &dead);
+    if (loaded_since(cache, entry) && has_room(cache, entry->bytes))
         put_in(cache, entry);
     publish_gauges(cache);
     pthread_mutex_unlock(&cache->lock);
     destroy_all(cache, dead);
+}
+
+/* Emptying and changing */
+
+static bool any_path(const char *path, const struct cache_entry *entry)
+{
+    (void)path, (void)entry;
+    return true;
+}
+
+static bool path_matches(const char *path, const struct cache_entry *entry)
+{
+    size_t length = strlen(path);
+    bool beginning = length > 0 && (path[length - 1] == '/' || path[length - 1] == '*');
+
+    if (beginning && path[length - 1] == '*')
+        length--;
+    return entry->path_length >= length && memcmp(entry->path, path, length) == 0 &&
+           (beginning || entry->path_length == length);
+}
+
+/* Takes out what MATCHES. The list has the newest first. */
+static uint64_t empty(struct cache *cache, const char *path,
+                      bool (*matches)(const char *path, const struct cache_entry *entry))
+{
+    struct cache_entry *dead = NULL;
+    struct policy_node *node;
+    uint64_t count = 0;
+
+    pthread_mutex_lock(&cache->lock);
+    cache->emptied_ns = clock_monotonic_ns();
+    node = cache->list.newest;
+    while (node != NULL) {
+        struct cache_entry *entry = CONTAINER_OF(node, struct cache_entry, policy);
+
+        node = node->older;
+        if (!matches(path, entry))
+            continue;
+        take_out(cache, entry, &dead);
+        count_one(cache, METRIC_cache_purged);
+        count++;
+    }
+    publish_gauges(cache);
+    pthread_mutex_unlock(&cache->lock);
+    destroy_all(cache, dead);
+    return count;
+}
+
+uint64_t cache_flush(struct cache *cache)
+{
+    return empty(cache, "", any_path);
+}
+
+uint64_t cache_purge(struct cache *cache, const char *path)
+{
+    return empty(cache, path, path_matches);
+}
+
+uint64_t cache_resize(struct cache *cache, uint64_t bytes)
+{
+    struct cache_entry *dead = NULL;
+    uint64_t before;
+
+    pthread_mutex_lock(&cache->lock);
+    before = cache->list.count;
+    atomic_store_explicit(&cache->most_bytes, bytes, memory_order_relaxed);
+    make_room(cache, 0, 0, &dead);
+    before -= cache->list.count;
+    publish_gauges(cache);
+    pthread_mutex_unlock(&cache->lock);
+    destroy_all(cache, dead);
+    return before;
+}
+
+void cache_set_policy(struct cache *cache, const struct cache_policy *policy)
+{
+    pthread_mutex_lock(&cache->lock);
+    cache->policy = policy;
+    pthread_mutex_unlock(&cache->lock);
 }
 
 void cache_invalidate(struct cache *cache, struct cache_entry *entry)

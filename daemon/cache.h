@@ -72,6 +72,19 @@ struct cache_entry *cache_find(struct cache *cache, const char *path, size_t len
  */
 void cache_insert(struct cache *cache, struct cache_entry *entry);
 
+/*
+ * Takes all entries out, or those of PATH: the one of that path, or, when it ends in '/' or '*', all
+ * that begin with it (without the star). What was loaded before and comes to be inserted later stays
+ * out, too. Returns how many have left. Any thread.
+ */
+uint64_t cache_flush(struct cache *cache);
+uint64_t cache_purge(struct cache *cache, const char *path);
+
+/* Changes the limit; what no longer fits is evicted. Returns how many have left. Any thread. */
+uint64_t cache_resize(struct cache *cache, uint64_t bytes);
+
+void cache_set_policy(struct cache *cache, const struct cache_policy *policy);
+
 /* Takes ENTRY out because it is no longer true. Any thread. */
 void cache_invalidate(struct cache *cache, struct cache_entry *entry);
 

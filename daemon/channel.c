@@ -2,6 +2,7 @@
 
 #include "common/macros.h"
 #include "daemon/events.h"
+#include "daemon/loop.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +11,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MESSAGES_A_TURN = 64 }; /* so that a busy channel does not starve the rest of the loop */
+enum {
+    MESSAGES_A_TURN = 64, /* so that a busy channel does not starve the rest of the loop */
+    PAUSE_MS = 20,        /* when the kernel is short of something: the socket itself is ready */
+};
 
 struct message {
     STAILQ_ENTRY(message) link;
@@ -27,6 +31,7 @@ struct channel {
     int fd;
     struct channel_owner owner;
     struct event *readable, *writable;
+    struct event *read_again, *write_again; /* timers: after a shortage */
     STAILQ_HEAD(, message) queue;
     size_t queued;
     bool broken; /* the other end has taken its last message */
@@ -35,6 +40,7 @@ struct channel {
 
 static void on_readable(evutil_socket_t fd, short what, void *argument);
 static void on_writable(evutil_socket_t fd, short what, void *argument);
+static void on_read_again(evutil_socket_t fd, short what, void *argument);
 
 int channel_pair(int fds[2])
 {
@@ -51,15 +57,19 @@ struct channel *channel_open(struct event_base *base, int fd, const struct chann
 {
     struct channel *channel = calloc(1, sizeof(*channel));
 
-    if (channel == NULL)
+    if (channel == NULL) {
+        close(fd);
         return NULL;
+    }
     channel->fd = fd;
     channel->owner = *owner;
     STAILQ_INIT(&channel->queue);
     channel->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, channel);
     channel->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, channel);
-    if (channel->readable == NULL || channel->writable == NULL ||
-        event_add(channel->readable, NULL) != 0) {
+    channel->read_again = event_new(base, -1, 0, on_read_again, channel);
+    channel->write_again = event_new(base, -1, 0, on_writable, channel);
+    if (channel->readable == NULL || channel->writable == NULL || channel->read_again == NULL ||
+        channel->write_again == NULL || event_add(channel->readable, NULL) != 0) {
         channel_close(channel);
         return NULL;
     }
@@ -83,10 +93,10 @@ void channel_close(struct channel *channel)
         STAILQ_REMOVE_HEAD(&channel->queue, link);
         message_free(message);
     }
-    if (channel->readable != NULL)
-        event_free(channel->readable);
-    if (channel->writable != NULL)
-        event_free(channel->writable);
+    loop_free_event(channel->readable);
+    loop_free_event(channel->writable);
+    loop_free_event(channel->read_again);
+    loop_free_event(channel->write_again);
     close(channel->fd);
     free(channel);
 }
@@ -130,6 +140,30 @@ static struct message *message_new(int kind, const void *data, size_t length, in
     return message;
 }
 
+static bool may_try_again(int error)
+{
+    return error == EAGAIN || error == ENOBUFS || error == ENOMEM || error == ETOOMANYREFS ||
+           error == EINTR;
+}
+
+static void pause_for(struct event *timer)
+{
+    static const struct timeval pause = {.tv_usec = PAUSE_MS * 1000};
+
+    event_add(timer, &pause);
+}
+
+/* A full socket says when it has room; of any other shortage nobody tells. */
+static void wait_to_write(struct channel *channel, int error)
+{
+    if (error == EAGAIN || error == EINTR) {
+        event_add(channel->writable, NULL);
+        return;
+    }
+    event_del(channel->writable);
+    pause_for(channel->write_again);
+}
+
 int channel_send(struct channel *channel, int kind, const void *data, size_t length, int fd,
                  bool give)
 {
@@ -149,14 +183,14 @@ int channel_send(struct channel *channel, int kind, const void *data, size_t len
             message_free(message);
             return 0;
         }
-        if (failed != EAGAIN && failed != ENOBUFS && failed != ETOOMANYREFS) {
+        if (!may_try_again(failed)) {
             channel->broken = true; /* its end is noticed by the read event */
             message->give = false;
             message_free(message);
             errno = EPIPE;
             return -1;
         }
-        event_add(channel->writable, NULL);
+        wait_to_write(channel, failed);
     }
     STAILQ_INSERT_TAIL(&channel->queue, message, link);
     channel->queued++;
@@ -172,8 +206,10 @@ static void on_writable(evutil_socket_t fd, short what, void *argument)
     while ((message = STAILQ_FIRST(&channel->queue)) != NULL) {
         int failed = transmit(channel, message);
 
-        if (failed == EAGAIN || failed == ENOBUFS || failed == ETOOMANYREFS)
+        if (may_try_again(failed)) {
+            wait_to_write(channel, failed);
             return;
+        }
         STAILQ_REMOVE_HEAD(&channel->queue, link);
         channel->queued--;
         message_free(message);
@@ -210,6 +246,11 @@ static bool receive(struct channel *channel)
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
+    if (got < 0 && (errno == ENOMEM || errno == ENOBUFS)) {
+        event_del(channel->readable);
+        pause_for(channel->read_again);
+        return false;
+    }
     if (got < (ssize_t)sizeof(kind)) {
         event_del(channel->readable);
         channel->broken = true;
@@ -235,6 +276,30 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
             return;
 }
 
+static void on_read_again(evutil_socket_t fd, short what, void *argument)
+{
+    struct channel *channel = argument;
+
+    (void)fd, (void)what;
+    event_add(channel->readable, NULL);
+}
+
+void channel_take_unsent(struct channel *channel, channel_taker *take)
+{
+    struct message *message;
+
+    while ((message = STAILQ_FIRST(&channel->queue)) != NULL) {
+        STAILQ_REMOVE_HEAD(&channel->queue, link);
+        channel->queued--;
+        take(channel->owner.owner, message->body.kind, message->body.data, message->length,
+             message->give ? message->fd : -1);
+        message->give = false;
+        message_free(message);
+    }
+    event_del(channel->writable);
+    event_del(channel->write_again);
+}
+
 void channel_read_all(struct channel *channel)
 {
     while (event_pending(channel->readable, EV_READ, NULL) && receive(channel))
@@ -253,6 +318,7 @@ bool channel_is_broken(const struct channel *channel)
 
 void channel_set_reading(struct channel *channel, bool reading)
 {
+    event_del(channel->read_again);
     if (reading)
         event_add(channel->readable, NULL);
     else

@@ -16,12 +16,11 @@ enum { CHANNEL_PAYLOAD_MAX = 64 * 1024 }; /* bytes of a message behind its kind 
 
 struct channel;
 
+/* DATA is valid during the call; FD (-1: none) is the callee's to close. */
+typedef void channel_taker(void *owner, int kind, const void *data, size_t length, int fd);
+
 struct channel_owner {
-    /*
-     * A message came. DATA is valid during the call; FD (-1: none) is the callee's to close. The
-     * callee must not close the channel in here.
-     */
-    void (*message)(void *owner, int kind, const void *data, size_t length, int fd);
+    channel_taker *message;       /* a message came; it must not close the channel in here */
     void (*closed)(void *owner);  /* the other end is gone; no call follows */
     void (*drained)(void *owner); /* the queue became empty again after a wait; may be NULL */
     void *owner;
@@ -30,7 +29,7 @@ struct channel_owner {
 /* A connected pair of sockets for two channels. Returns 0, or -1 with errno. */
 int channel_pair(int fds[2]);
 
-/* Takes FD over. NULL: out of memory or descriptors. */
+/* Takes FD over, also when it fails: NULL, out of memory or descriptors. */
 struct channel *channel_open(struct event_base *base, int fd, const struct channel_owner *owner);
 void channel_close(struct channel *channel);
 
@@ -44,6 +43,10 @@ int channel_send(struct channel *channel, int kind, const void *data, size_t len
 
 /* Delivers all messages that have arrived, though the other end may be gone already. */
 void channel_read_all(struct channel *channel);
+
+/* Hands what waits in the queue to TAKE instead of sending it, each with its own descriptor (a
+ * given one, else -1). */
+void channel_take_unsent(struct channel *channel, channel_taker *take);
 
 /* Messages that wait in the queue: back-pressure for whoever has a choice. */
 size_t channel_backlog(const struct channel *channel);

@@ -158,6 +158,33 @@ static void put_together(struct config_draft *draft, const struct sources *sourc
         config_draft_check(draft);
 }
 
+static void note_origins(struct config *config, const struct config_draft *draft)
+{
+    config->origins = calloc(KEY_COUNT, sizeof(char *));
+    for (size_t i = 0; i < KEY_COUNT && config->origins != NULL; i++) {
+        const struct config_place *place = &draft->set_at[i];
+        char line[32] = "", *text = NULL;
+
+        if (place->line > 0)
+            snprintf(line, sizeof(line), ":%zu", place->line);
+        if (place->source != NULL && asprintf(&text, "%s%s", place->source, line) >= 0)
+            config->origins[i] = text;
+    }
+}
+
+void config_note_origin(struct config *config, size_t key, const char *origin)
+{
+    if (config->origins == NULL)
+        return;
+    free(config->origins[key]);
+    config->origins[key] = strdup(origin);
+}
+
+const char *config_origin(const struct config *config, size_t key)
+{
+    return config->origins != NULL && config->origins[key] != NULL ? config->origins[key] : "?";
+}
+
 /* Loads SOURCES into *CONFIG, with errors told to REPORT. Returns how many there have been. */
 static int load(struct config *config, const struct sources *sources, struct config_report report)
 {
@@ -170,6 +197,7 @@ static int load(struct config *config, const struct sources *sources, struct con
         complain_errno(&draft.report, "working directory", errno);
     else
         put_together(&draft, sources, &folders, names);
+    note_origins(config, &draft);
     config_report_end(&draft.report);
     if (draft.report.errors > 0)
         config_free(config);
@@ -220,5 +248,8 @@ void config_free(struct config *config)
     free(config->headers);
     free((void *)config->mime_endings);
     free((void *)config->mime_types);
+    for (size_t i = 0; i < KEY_COUNT && config->origins != NULL; i++)
+        free(config->origins[i]);
+    free(config->origins);
     memset(config, 0, sizeof(*config));
 }

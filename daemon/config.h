@@ -80,6 +80,7 @@ struct config {
     /* [headers]. */
     struct config_header *headers;
     size_t header_count;
+    char **origins; /* by enum config_key_number: where each value came from, in words */
 };
 
 /*
@@ -93,6 +94,10 @@ struct config {
 int config_load(struct config *config, const char *file, const char *const *overrides, size_t count,
                 FILE *errors);
 void config_free(struct config *config);
+
+/* KEY (enum config_key_number) has its value from ORIGIN now; "?" when memory is short. */
+void config_note_origin(struct config *config, size_t key, const char *origin);
+const char *config_origin(const struct config *config, size_t key);
 
 /*
  * Prints the configuration in force as a file that config_load() takes; but for a value of some 190

@@ -20,6 +20,14 @@ const struct config_key config_keys[KEY_COUNT] = {
 #undef CONFIG_SECTION
 };
 
+const struct config_change_info config_changes[KEY_COUNT] = {
+#define CONFIG_LIVE(section, key, command) [KEY_##section##_##key] = {CHANGE_LIVE, command},
+#define CONFIG_FIXED(section, key)         [KEY_##section##_##key] = {CHANGE_NEVER, NULL},
+#include "common/config_changes.def"
+#undef CONFIG_FIXED
+#undef CONFIG_LIVE
+};
+
 const struct config_section config_sections[] = {
 #define CONFIG_SECTION(section, help) {#section, help},
 #define CONFIG_KEY(section, key, type, fallback, allowed, help)

@@ -49,6 +49,15 @@ struct config_key {
 };
 extern const struct config_key config_keys[KEY_COUNT];
 
+/* How a change of a key comes into force; common/config_changes.def. */
+enum config_change { CHANGE_BY_RELOAD, CHANGE_LIVE, CHANGE_NEVER };
+
+struct config_change_info {
+    enum config_change change;
+    const char *command; /* CHANGE_LIVE: the one that does it; else NULL */
+};
+extern const struct config_change_info config_changes[KEY_COUNT];
+
 struct config_section {
     const char *name;
     const char *help;

@@ -1,5 +1,7 @@
 #include "daemon/control.h"
 
+#include "common/clock.h"
+#include "common/units.h"
 #include "daemon/events.h"
 #include "daemon/loop.h"
 
@@ -7,6 +9,7 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +20,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { OUTPUT_MAX = 4 * 1024 * 1024, IDLE_S = 3600, LOOK_AGAIN_MS = 20 };
+enum {
+    OUTPUT_HIGH = 256 * 1024, /* a client that has so much to read gets no further answer for now */
+    IDLE_S = 3600,
+    SILENT_S = 5, /* for so long no client has to go for another */
+    STUCK_S = 30, /* how long a client may read nothing of its answers */
+    LOOK_AGAIN_MS = 20
+};
 
 struct control_peer {
     LIST_ENTRY(control_peer) link;
@@ -28,6 +37,7 @@ struct control_peer {
     struct command_result waiting; /* answer NULL and in_force set: it waits */
     bool ending;                   /* close when the output is out */
     bool said_all;                 /* the client has ended its side: close when all is answered */
+    uint64_t active_ns;            /* when it last said something, monotonic clock */
 };
 
 struct control {
@@ -96,14 +106,15 @@ static void end_with(struct control_peer *peer, json_t *answer)
     bufferevent_disable(peer->stream, EV_READ);
 }
 
-/* Lines one after the other, until one has to wait. A client that never reads is cut off. */
+/* Lines one after the other, until one has to wait, or its answers do: on_output() goes on. */
 static void run_lines(struct control_peer *peer)
 {
     struct evbuffer *input = bufferevent_get_input(peer->stream);
     struct evbuffer *output = bufferevent_get_output(peer->stream);
     char *line;
 
-    while (!is_waiting(peer) && !peer->ending &&
+    peer->active_ns = clock_monotonic_ns();
+    while (!is_waiting(peer) && !peer->ending && evbuffer_get_length(output) < OUTPUT_HIGH &&
            (line = evbuffer_readln(input, NULL, EVBUFFER_EOL_CRLF)) != NULL) {
         if (strlen(line) >= CONTROL_LINE_MAX)
             end_with(peer,
@@ -111,12 +122,9 @@ static void run_lines(struct control_peer *peer)
         else
             run_line(peer, line);
         free(line);
-        if (evbuffer_get_length(output) > OUTPUT_MAX) {
-            peer->ending = true;
-            bufferevent_disable(peer->stream, EV_READ);
-        }
     }
-    if (!is_waiting(peer) && !peer->ending && evbuffer_get_length(input) >= CONTROL_LINE_MAX)
+    if (!is_waiting(peer) && !peer->ending && evbuffer_get_length(output) < OUTPUT_HIGH &&
+        evbuffer_get_length(input) >= CONTROL_LINE_MAX)
         end_with(peer, command_refusal("the line is longer than %d bytes", CONTROL_LINE_MAX - 1));
 }
 
@@ -129,8 +137,11 @@ static void on_input(struct bufferevent *stream, void *argument)
 static void on_output(struct bufferevent *stream, void *argument)
 {
     struct control_peer *peer = argument;
-    bool done = peer->ending || (peer->said_all && !is_waiting(peer));
+    bool done;
 
+    if (!peer->ending)
+        run_lines(peer);
+    done = peer->ending || (peer->said_all && !is_waiting(peer));
     if (done && evbuffer_get_length(bufferevent_get_output(stream)) == 0)
         peer_close(peer);
 }
@@ -157,7 +168,7 @@ static void on_end(struct bufferevent *stream, short what, void *argument)
 
 static void answer_waiting(struct control_peer *peer)
 {
-    json_t *answer = peer->waiting.report(peer->control->master);
+    json_t *answer = peer->waiting.report(peer->control->master, peer->waiting.token);
 
     peer->waiting = (struct command_result){0};
     send_answer(peer, answer);
@@ -171,7 +182,7 @@ void control_changed(struct control *control)
     while (peer != NULL) {
         struct control_peer *next = LIST_NEXT(peer, link);
 
-        if (is_waiting(peer) && peer->waiting.in_force(control->master))
+        if (is_waiting(peer) && peer->waiting.in_force(control->master, peer->waiting.token))
             answer_waiting(peer);
         if (is_waiting(peer))
             wait_for_change(peer, peer->waiting);
@@ -187,9 +198,26 @@ static void on_look_again(evutil_socket_t fd, short what, void *argument)
 
 /* Clients */
 
+/* Whoever has said nothing for longest goes, so that silent clients keep nobody out. */
+static void make_room(struct control *control)
+{
+    uint64_t latest = clock_monotonic_ns() - SILENT_S * NS_PER_S;
+    struct control_peer *peer, *oldest = NULL;
+
+    LIST_FOREACH(peer, &control->peers, link)
+    {
+        if (!is_waiting(peer) && peer->active_ns < latest) {
+            latest = peer->active_ns;
+            oldest = peer;
+        }
+    }
+    if (oldest != NULL)
+        peer_close(oldest);
+}
+
 static void peer_open(struct control *control, int fd)
 {
-    const struct timeval idle = {.tv_sec = IDLE_S};
+    static const struct timeval idle = {.tv_sec = IDLE_S}, stuck = {.tv_sec = STUCK_S};
     struct control_peer *peer = calloc(1, sizeof(*peer));
     struct ucred credentials = {.uid = (uid_t)-1};
     socklen_t length = sizeof(credentials);
@@ -204,11 +232,14 @@ static void peer_open(struct control *control, int fd)
     peer->uid = credentials.uid;
     peer->pid = credentials.pid;
     peer->control = control;
+    peer->active_ns = clock_monotonic_ns();
+    if (control->peer_count >= CONTROL_CLIENTS_MAX)
+        make_room(control);
     LIST_INSERT_HEAD(&control->peers, peer, link);
     control->peer_count++;
     bufferevent_setcb(peer->stream, on_input, on_output, on_end, peer);
     bufferevent_setwatermark(peer->stream, EV_READ, 0, CONTROL_LINE_MAX);
-    bufferevent_set_timeouts(peer->stream, &idle, &idle);
+    bufferevent_set_timeouts(peer->stream, &idle, &stuck);
     bufferevent_enable(peer->stream, EV_READ | EV_WRITE);
     if (control->peer_count > CONTROL_CLIENTS_MAX)
         end_with(peer,
@@ -240,8 +271,8 @@ static void on_accept_again(evutil_socket_t fd, short what, void *argument)
 
 /* Opening and closing */
 
-/* The name appears with its permissions: nobody can connect in between. */
-static int bind_socket(const char *path, mode_t mode)
+/* Nobody else can connect before control_set_access() has said who may. */
+static int bind_socket(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error;
@@ -251,8 +282,7 @@ static int bind_socket(const char *path, mode_t mode)
         return -1;
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
     before = umask(0177);
-    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && chmod(path, mode) == 0 &&
-        listen(fd, 128) == 0) {
+    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 128) == 0) {
         umask(before);
         return fd;
     }
@@ -269,6 +299,44 @@ static ino_t inode_of(const char *path)
     struct stat status;
 
     return lstat(path, &status) == 0 ? status.st_ino : 0;
+}
+
+/* "adm" or "4"; -1 with errno when there is no such group. */
+static int find_group(const char *name, gid_t *group)
+{
+    const struct group *entry = getgrnam(name);
+    uint64_t number;
+
+    if (entry != NULL) {
+        *group = entry->gr_gid;
+        return 0;
+    }
+    errno = EINVAL;
+    if (units_parse_number(name, &number) != 0 || number >= (gid_t)-1)
+        return -1;
+    *group = (gid_t)number;
+    return 0;
+}
+
+int control_set_access(const struct control *control, const struct config *config, char *why,
+                       size_t size)
+{
+    mode_t mode = (mode_t)config->control_mode;
+    gid_t group = (gid_t)-1;
+
+    if (config->control_group[0] != '\0') {
+        mode |= 0060;
+        if (find_group(config->control_group, &group) != 0) {
+            snprintf(why, size, "[control] group = %s: there is no such group",
+                     config->control_group);
+            return -1;
+        }
+    }
+    if (chown(control->path, (uid_t)-1, group) == 0 && chmod(control->path, mode) == 0)
+        return 0;
+    snprintf(why, size, "cannot set who may use the control socket %s: %s", control->path,
+             strerror(errno));
+    return -1;
 }
 
 static int make_events(struct control *control)
@@ -295,7 +363,7 @@ struct control *control_open(struct master *master, char *why, size_t size)
     control->master = master;
     LIST_INIT(&control->peers);
     snprintf(control->path, sizeof(control->path), "%s", config->control_socket);
-    control->fd = bind_socket(control->path, (mode_t)config->control_mode);
+    control->fd = bind_socket(control->path);
     if (control->fd < 0 || make_events(control) != 0) {
         snprintf(why, size, "cannot open the control socket %s: %s", control->path,
                  strerror(errno));
@@ -303,6 +371,10 @@ struct control *control_open(struct master *master, char *why, size_t size)
         return NULL;
     }
     control->inode = inode_of(control->path);
+    if (control_set_access(control, config, why, size) != 0) {
+        control_close_all(control, true);
+        return NULL;
+    }
     return control;
 }
 

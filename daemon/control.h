@@ -16,6 +16,10 @@ enum { CONTROL_CLIENTS_MAX = 64 };
 /* Binds the socket at config->control_socket. NULL with WHY. */
 struct control *control_open(struct master *master, char *why, size_t size);
 
+/* Gives the socket the permissions and the group of CONFIG. 0, or -1 with WHY. */
+int control_set_access(const struct control *control, const struct config *config, char *why,
+                       size_t size);
+
 /* Closes all clients and the listening socket. REMOVE takes its name away, too. */
 void control_close_all(struct control *control, bool remove);
 
@@ -24,10 +28,10 @@ void control_changed(struct control *control);
 
 /* What a command leaves behind. */
 struct command_result {
-    json_t
-        *answer; /* owned by the caller; NULL: wait until `in_force` says true, then ask `report` */
-    bool (*in_force)(struct master *master);
-    json_t *(*report)(struct master *master);
+    json_t *answer; /* owned by the caller; NULL: wait until in_force() is true, then report() */
+    bool (*in_force)(struct master *master, uint64_t token);
+    json_t *(*report)(struct master *master, uint64_t token);
+    uint64_t token; /* the command's own */
 };
 
 /* Runs one command line (changed in place). daemon/commands.c. UID and PID are the client's. */

@@ -26,8 +26,9 @@ struct logger {
     struct segment *segment;
     struct segment_logger *block;
     const char *access_path; /* NULL: off */
-    int access, error;       /* descriptors; access -1: off, or it can't be opened */
-    uint64_t retry_ns;       /* when to try to open it again, monotonic clock */
+    const char *error_path;
+    int access, error; /* descriptors; access -1: off, or it can't be opened */
+    uint64_t retry_ns; /* when to try to open it again, monotonic clock */
     int doorbell, command_fd;
     bool failing; /* the last write failed: said once */
     size_t used, lines;
@@ -36,9 +37,15 @@ struct logger {
 
 int logger_open(const char *path, int fallback)
 {
+    int fd;
+
     if (strcmp(path, "-") == 0)
         return fcntl(fallback, F_DUPFD_CLOEXEC, 0);
-    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
+    /* Not waiting for the reader of a FIFO: without one it can't be opened yet. */
+    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, O_APPEND);
+    return fd;
 }
 
 /* Cursors */
@@ -321,11 +328,48 @@ static bool access_is_open(struct logger *logger)
     return false;
 }
 
+/* There is always somewhere to write events to. */
+static void open_error_log(struct logger *logger)
+{
+    logger->error = logger_open(logger->error_path, STDERR_FILENO);
+    if (logger->error >= 0)
+        return;
+    event_log(LEVEL_ERROR, "cannot open the error log %s: %s; using standard error",
+              logger->error_path, strerror(errno));
+    logger->error = STDERR_FILENO;
+}
+
+/*
+ * Whoever renamed the files wants what comes from now on in new ones. What has been collected so far
+ * is written; nothing is lost, for lines stay in the rings until they are in a file.
+ */
+static void reopen_if_wanted(struct logger *logger)
+{
+    uint32_t wanted =
+        atomic_load_explicit(&segment_master(logger->segment)->logs_wanted, memory_order_acquire);
+
+    if (wanted == atomic_load_explicit(&logger->block->logs_done, memory_order_relaxed))
+        return;
+    if (logger->access >= 0)
+        close(logger->access);
+    logger->access = -1;
+    logger->retry_ns = 0;
+    if (logger->access_path != NULL)
+        access_is_open(logger);
+    if (logger->error != STDERR_FILENO)
+        close(logger->error);
+    open_error_log(logger);
+    atomic_store_explicit(&logger->block->logs_done, wanted, memory_order_release);
+}
+
 /* All that can be written now. Returns true when there was something. */
 static bool drain(struct logger *logger)
 {
-    bool some = logger->access_path != NULL && access_is_open(logger) && drain_rings(logger);
+    bool some;
 
+    atomic_store_explicit(&logger->block->heartbeat_ns, clock_monotonic_ns(), memory_order_relaxed);
+    reopen_if_wanted(logger);
+    some = logger->access_path != NULL && access_is_open(logger) && drain_rings(logger);
     drain_events(logger);
     return some;
 }
@@ -349,17 +393,6 @@ static void serve(struct logger *logger)
     drain(logger);
 }
 
-/* There is always somewhere to write events to. */
-static void open_error_log(struct logger *logger, const char *path)
-{
-    logger->error = logger_open(path, STDERR_FILENO);
-    if (logger->error >= 0)
-        return;
-    event_log(LEVEL_ERROR, "cannot open the error log %s: %s; using standard error", path,
-              strerror(errno));
-    logger->error = STDERR_FILENO;
-}
-
 int logger_run(const struct logger_setup *setup)
 {
     struct logger *logger = calloc(1, sizeof(*logger));
@@ -375,7 +408,8 @@ int logger_run(const struct logger_setup *setup)
     logger->access = -1;
     if (strcmp(setup->config->log_access, "off") != 0)
         logger->access_path = setup->config->log_access;
-    open_error_log(logger, setup->config->log_error);
+    logger->error_path = setup->config->log_error;
+    open_error_log(logger);
     serve(logger);
     if (logger->access >= 0)
         close(logger->access);

@@ -66,15 +66,29 @@ void logger_process_ended(struct logger_process *process, struct segment *segmen
     process->fd = -1;
     process->pid = 0;
     publish(segment, 0);
-    if (process->unwanted)
+    if (process->unwanted || process->renewing) {
+        process->renewing = false;
         return;
-    event_log(LEVEL_ERROR, "the logger %s: starting another", how);
+    }
     backoff_count(&process->backoff, now - process->started_ns, now);
+    event_log(LEVEL_ERROR, "the logger %s: starting another%s", how,
+              process->backoff.failures > 1 ? " a little later: it keeps ending" : "");
+}
+
+static void tell_to_end(struct logger_process *process)
+{
+    if (process->pid > 0 && send(process->fd, "s", 1, MSG_NOSIGNAL) != 1)
+        kill(process->pid, SIGKILL);
+}
+
+void logger_process_renew(struct logger_process *process)
+{
+    process->renewing = process->pid > 0;
+    tell_to_end(process);
 }
 
 void logger_process_stop(struct logger_process *process)
 {
     process->unwanted = true;
-    if (process->pid > 0 && send(process->fd, "s", 1, MSG_NOSIGNAL) != 1)
-        kill(process->pid, SIGKILL);
+    tell_to_end(process);
 }

@@ -25,7 +25,7 @@
 
 enum { WHY = 512 };
 
-static const int handled_signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGCHLD};
+static const int handled_signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGCHLD, SIGUSR1};
 
 /* The master's own events, beside its parts'. */
 struct watch {
@@ -59,9 +59,9 @@ static void announce(struct master *master)
     printf("webserverd %s serves %s on %s: %u worker%s, %u serving thread%s in each\n"
            "  watch it: wsconsole%s    stop it: Ctrl-C, or wsctl%s stop\n",
            WEBSERVERD_VERSION, root != NULL ? root : config->server_root,
-           master->segment.directory->listening, master->workers_wanted,
-           plural(master->workers_wanted), master->threads_wanted, plural(master->threads_wanted),
-           which, which);
+           master->segment.directory->listening, config->workers_processes,
+           plural(config->workers_processes), config->workers_threads,
+           plural(config->workers_threads), which, which);
     fflush(stdout);
     free(root);
 }
@@ -77,6 +77,21 @@ static void on_change(struct master *master)
 static void on_room(struct master *master)
 {
     dispatch_resume(master->dispatch);
+}
+
+static void on_death(struct master *master, const struct worker_process *worker, const char *how)
+{
+    (void)master, (void)worker, (void)how;
+}
+
+static void on_replaced(struct master *master)
+{
+    (void)master;
+}
+
+static void on_other_ended(struct master *master, pid_t pid, const char *how)
+{
+    (void)master, (void)pid, (void)how;
 }
 
 static void on_returned(struct master *master, const void *message, size_t length, int fd)
@@ -98,10 +113,18 @@ static void on_signal(evutil_socket_t number, short what, void *argument)
     struct master *master = argument;
 
     (void)what;
-    if (number == SIGCHLD)
+    switch (number) {
+    case SIGCHLD:
         supervisor_reap(master->supervisor);
-    else
+        break;
+    case SIGUSR1:
+        event_log(LEVEL_INFO, "logs reopened, by SIGUSR1");
+        master_reopen_logs(master);
+        break;
+    default:
         stopping_begin(master->stopping);
+        break;
+    }
 }
 
 /* Letting go */
@@ -159,12 +182,7 @@ static int make_segment(struct master *master)
                    config->ratelimit_requests_per_second, config->ratelimit_burst);
     block = segment_master(&master->segment);
     atomic_store(&block->heartbeat_ns, clock_monotonic_ns());
-    atomic_store(&block->workers_wanted, master->workers_wanted);
-    atomic_store(&block->threads_wanted, master->threads_wanted);
-    atomic_store(&block->offload_least_wanted, master->offload_wanted.least);
-    atomic_store(&block->offload_most_wanted, master->offload_wanted.most);
-    atomic_store(&block->log_level, config->log_level);
-    atomic_store(&block->dispatch_master, config->workers_dispatch == DISPATCH_MASTER);
+    atomic_store(&block->generation, 1);
     return 0;
 }
 
@@ -183,7 +201,30 @@ static void store_config(struct master *master)
     free(text);
 }
 
-/* What is seen from outside: lock, lanes, segment, control socket. */
+void master_publish_config(struct master *master)
+{
+    struct segment_master *block = segment_master(&master->segment);
+    const struct config *config = master->config;
+
+    atomic_store(&block->workers_wanted, config->workers_processes);
+    atomic_store(&block->threads_wanted, config->workers_threads);
+    atomic_store(&block->offload_least_wanted, config->workers_offload_threads.least);
+    atomic_store(&block->offload_most_wanted, config->workers_offload_threads.most);
+    atomic_store(&block->log_level, config->log_level);
+    atomic_store(&block->dispatch_master, config->workers_dispatch == DISPATCH_MASTER);
+    store_config(master);
+}
+
+uint32_t master_reopen_logs(struct master *master)
+{
+    struct segment_master *block = segment_master(&master->segment);
+    uint32_t number = atomic_load(&block->logs_wanted) + 1;
+
+    atomic_store(&block->logs_wanted, number);
+    eventfd_write(master->doorbell, 1);
+    return number;
+}
+
 static int check_log(const char *what, const char *path)
 {
     char why[WHY];
@@ -198,12 +239,13 @@ static int check_log(const char *what, const char *path)
     return 0;
 }
 
+/* What is seen from outside: lock, lanes, segment, control socket. */
 static int take_place(struct master *master)
 {
     const struct config *config = master->config;
     uint32_t lanes = config->workers_dispatch == DISPATCH_MASTER
                          ? 1
-                         : master->workers_wanted * master->threads_wanted;
+                         : config->workers_processes * config->workers_threads;
     char why[WHY];
 
     if (check_log("access", config->log_access) != 0 || check_log("error", config->log_error) != 0)
@@ -215,7 +257,7 @@ static int take_place(struct master *master)
         return fail(why);
     if (make_segment(master) != 0)
         return -1;
-    store_config(master);
+    master_publish_config(master);
     master->control = control_open(master, why, sizeof(why));
     if (master->control == NULL)
         return fail(why);
@@ -225,7 +267,8 @@ static int take_place(struct master *master)
 
 static int make_parts(struct master *master)
 {
-    static const struct supervisor_owner owner = {on_change, on_room, on_returned, forget};
+    static const struct supervisor_owner owner = {
+        on_change, on_room, on_returned, on_death, on_replaced, on_other_ended, forget};
     char why[WHY];
 
     master->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -236,8 +279,8 @@ static int make_parts(struct master *master)
     if (master->doorbell < 0 || master->history == NULL || master->supervisor == NULL ||
         master->dispatch == NULL || master->stopping == NULL)
         return fail("out of memory");
-    if (capacity_prepare(master, master->workers_wanted, master->threads_wanted, why,
-                         sizeof(why)) != 0)
+    if (capacity_prepare(master, master->config->workers_processes, master->config->workers_threads,
+                         why, sizeof(why)) != 0)
         return fail(why);
     return 0;
 }
@@ -290,15 +333,11 @@ static void end(struct watch *watch)
     runtime_release(&master->runtime);
 }
 
-int master_run(const struct config *config)
+int master_run(struct config *config)
 {
-    struct watch watch = {.master = {.config = config,
-                                     .runtime = {.lock_fd = -1},
-                                     .segment = {.fd = -1},
-                                     .doorbell = -1,
-                                     .workers_wanted = config->workers_processes,
-                                     .threads_wanted = config->workers_threads,
-                                     .offload_wanted = config->workers_offload_threads}};
+    struct watch watch = {
+        .master = {
+            .config = config, .runtime = {.lock_fd = -1}, .segment = {.fd = -1}, .doorbell = -1}};
     int status = EXIT_FAILURE;
 
     events_set_role(ROLE_MASTER);

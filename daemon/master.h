@@ -16,6 +16,7 @@
 #include "common/segment.h"
 #include "daemon/config.h"
 #include "daemon/listener.h"
+#include "daemon/orders.h"
 #include "daemon/runtime.h"
 
 #include <event2/event.h>
@@ -27,7 +28,7 @@ struct history;
 struct stopping;
 
 struct master {
-    const struct config *config;
+    struct config *config; /* in force or coming into force; commands change some of it */
     struct runtime runtime;
     struct segment segment;
     struct event_base *base;
@@ -38,13 +39,17 @@ struct master {
     struct history *history;
     struct stopping *stopping;
     int doorbell; /* eventfd: wakes the logger */
-    struct config_range offload_wanted;
-    uint32_t workers_wanted;
-    uint32_t threads_wanted; /* in each worker */
-    bool announced;          /* the first time that all was in force has been told */
+    struct orders orders;
+    bool announced; /* the first time that all was in force has been told */
 };
 
 /* Runs the server until it is stopped. Returns the exit status; also in a forked child. */
-int master_run(const struct config *config);
+int master_run(struct config *config);
+
+/* The configuration in force has changed: tells it in the segment. */
+void master_publish_config(struct master *master);
+
+/* Has the logger reopen its files. Returns a number that segment_logger's logs_done reaches then. */
+uint32_t master_reopen_logs(struct master *master);
 
 #endif

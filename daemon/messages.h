@@ -21,12 +21,14 @@ enum message_kind {
     MESSAGE_OFFLOAD,   /* struct message_offload: bounds of the offload threads */
     MESSAGE_LANE_ADD,  /* struct message_lane and a listening socket: accept from it */
     MESSAGE_LANE_DROP, /* struct message_lane: let go of it */
+    MESSAGE_ORDER,     /* struct message_order: see daemon/orders.h */
     /* the same, on the connection channel: so they arrive behind the last connection */
     MESSAGE_LEAVE, /* hand all connections back, then exit */
     MESSAGE_STOP,  /* finish the requests under way, then exit */
     /* worker to master */
     MESSAGE_THREADS_ARE, /* struct message_threads_are: as many threads serve now */
     MESSAGE_LANE_LOST,   /* struct message_lane: no descriptor was left for it */
+    MESSAGE_ORDER_DONE,  /* struct message_order_done */
     /* either way, on the connection channel */
     MESSAGE_CONNECTION, /* struct message_connection, its unread bytes, and the socket */
 };
@@ -47,6 +49,26 @@ struct message_offload {
 struct message_lane {
     uint32_t id;  /* the same for as long as the master lives */
     uint32_t row; /* lanes of one row are for one thread: one of each address */
+};
+
+/* What an order is about: the worker's cache. */
+enum order {
+    ORDER_CACHE_FLUSH,
+    ORDER_CACHE_PURGE,  /* path: one entry, or, ending in '/' or '*', all that begin so */
+    ORDER_CACHE_SIZE,   /* value: bytes */
+    ORDER_CACHE_POLICY, /* value: enum config_policy */
+};
+
+struct message_order {
+    uint64_t number;
+    uint64_t value;
+    uint32_t what; /* enum order */
+    char path[];   /* ended by NUL */
+};
+
+struct message_order_done {
+    uint64_t number;
+    uint64_t affected; /* cache entries that were taken out */
 };
 
 /* A client connection between two requests. */

@@ -1,7 +1,6 @@
-#include "daemon/supervisor.h"
+#include "daemon/supervision.h"
 
 #include "common/clock.h"
-#include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/dealer.h"
 #include "daemon/events.h"
@@ -10,44 +9,15 @@
 #include "daemon/loop.h"
 #include "daemon/messages.h"
 #include "daemon/slots.h"
-#include "daemon/worker.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { MOST_WORKERS = 64 }; /* the limit of max_processes */
-
-struct supervisor {
-    struct master *master;
-    struct supervisor_owner owner;
-    uint32_t slots;
-    struct worker_process *worker; /* [slots] */
-    struct dealer dealer;
-    struct backoff backoff;
-    struct event *retry; /* reconcile again when the back-off is over */
-
-    struct logger_process logger;
-    bool stopping; /* no worker is wanted any more */
-};
-
-enum worker_event {
-    EVENT_START,  /* one more worker is wanted, here */
-    EVENT_REPORT, /* it says how many threads serve */
-    EVENT_LEAVE,  /* one is too many: this one */
-    EVENT_STOP,   /* the server stops */
-    EVENT_EXIT,   /* the process has ended */
-    EVENT_COUNT
-};
-
-static void happen(struct supervisor *supervisor, struct worker_process *worker,
-                   enum worker_event event);
 
 /* The segment's side of a worker */
 
@@ -67,72 +37,66 @@ static void set_state(struct supervisor *supervisor, struct worker_process *work
     atomic_store_explicit(&block->state, (uint32_t)state, memory_order_relaxed);
 }
 
-/* Threads */
+/* What workers say */
 
-/*
- * While others leave there may be too few slots for a moment: the worker gets what there is, and the
- * next reconciliation asks again.
- */
-static void tell_threads(struct supervisor *supervisor, struct worker_process *worker)
+static struct master *master_of(const struct worker_process *worker)
 {
-    uint32_t room = segment_count(&supervisor->master->segment, SEGMENT_THREADS);
-    uint32_t wanted = supervisor->master->threads_wanted;
-    struct message_threads *message;
-    int failed;
+    return worker->supervisor->master;
+}
 
-    if (worker->resizing || worker->threads_sent == wanted)
+/* It had no descriptor left for a lane: somebody else, or it a little later, takes it. */
+static void lane_lost(struct supervisor *supervisor, const struct worker_process *worker,
+                      const struct message_lane *message)
+{
+    static const struct timeval second = {.tv_sec = 1};
+
+    dealer_lost(&supervisor->dealer, worker->slot, message->id);
+    event_add(supervisor->retry, &second);
+}
+
+static void on_report(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    struct worker_process *worker = owner;
+    struct supervisor *supervisor = worker->supervisor;
+    const struct message_threads_are *report = data;
+
+    (void)length, (void)fd;
+    if (kind == MESSAGE_LANE_LOST) {
+        lane_lost(supervisor, worker, data);
         return;
-    message = malloc(sizeof(*message) + room * sizeof(uint32_t));
-    if (message == NULL)
-        return;
-    message->count = slots_let(&supervisor->master->segment, worker->slot, worker->threads_actual,
-                               wanted, message->slot, &failed);
-    if (failed != 0 && failed != ENOBUFS)
-        event_log(LEVEL_ERROR, "no shared memory for another serving thread: %s", strerror(failed));
-    if (message->count != worker->threads_sent) {
-        worker->threads_sent = message->count;
-        worker->resizing = true;
-        atomic_store_explicit(&block_of(supervisor, worker)->threads_wanted, wanted,
-                              memory_order_relaxed);
-        channel_send(worker->commands, MESSAGE_THREADS, message,
-                     sizeof(*message) + message->count * sizeof(uint32_t), -1, false);
     }
-    free(message);
+    if (kind == MESSAGE_ORDER_DONE) {
+        orders_reported(supervisor->master, worker, data);
+    } else {
+        assert(kind == MESSAGE_THREADS_ARE);
+        worker->threads_actual = report->count;
+        supervisor_happen(supervisor, worker, EVENT_REPORT);
+        supervisor_reconcile(supervisor);
+    }
+    supervisor->owner.changed(supervisor->master);
 }
 
-static void tell_offload(struct supervisor *supervisor, struct worker_process *worker)
+/* Given back by a worker that leaves, or not seen any more by one that died. */
+static void on_connection(void *owner, int kind, const void *data, size_t length, int fd)
 {
-    const struct config_range *wanted = &supervisor->master->offload_wanted;
-    const struct message_offload message = {wanted->least, wanted->most};
+    const struct worker_process *worker = owner;
 
-    channel_send(worker->commands, MESSAGE_OFFLOAD, &message, sizeof(message), -1, false);
+    if (kind == MESSAGE_CONNECTION)
+        worker->supervisor->owner.returned(master_of(worker), data, length, fd);
 }
 
-/* Lanes */
-
-static uint32_t list_serving(const struct supervisor *supervisor, struct dealer_hand *hands)
+/* Its end closed: SIGCHLD tells the rest. */
+static void on_closed(void *owner)
 {
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < supervisor->slots; i++)
-        if (supervisor->worker[i].state == WORKER_SERVING)
-            hands[count++] = (struct dealer_hand){i, supervisor->worker[i].commands};
-    return count;
+    (void)owner;
 }
 
-static void deal_lanes(struct supervisor *supervisor)
+static void on_drained(void *owner)
 {
-    const struct master *master = supervisor->master;
-    struct dealer_hand hands[MOST_WORKERS];
-    uint32_t count = list_serving(supervisor, hands);
+    const struct worker_process *worker = owner;
 
-    if (master->config->workers_dispatch == DISPATCH_MASTER || supervisor->stopping)
-        return;
-    if (dealer_deal(&supervisor->dealer, master->listeners, hands, count) != 0)
-        event_log(LEVEL_ERROR, "cannot deal the listening sockets: out of memory");
+    worker->supervisor->owner.room(master_of(worker));
 }
-
-/* Forking */
 
 /*
  * In a child, first of all: it leaves the master's event base as it is there (without event_reinit
@@ -147,82 +111,6 @@ static void become_child(void *context)
     supervisor->owner.forget(supervisor->master);
 }
 
-static void on_message(void *owner, int kind, const void *data, size_t length, int fd);
-static void on_closed(void *owner);
-static void on_drained(void *owner);
-
-static int open_channels(struct supervisor *supervisor, struct worker_process *worker,
-                         const int commands[2], const int connections[2])
-{
-    struct channel_owner owner = {on_message, on_closed, on_drained, worker};
-    struct event_base *base = supervisor->master->base;
-
-    worker->commands = channel_open(base, commands[0], &owner);
-    worker->connections = channel_open(base, connections[0], &owner);
-    return worker->commands != NULL && worker->connections != NULL ? 0 : -1;
-}
-
-static void close_channels(struct worker_process *worker)
-{
-    channel_close(worker->commands);
-    channel_close(worker->connections);
-    worker->commands = worker->connections = NULL;
-}
-
-static pid_t fork_worker(struct supervisor *supervisor, struct worker_process *worker,
-                         const int commands[2], const int connections[2])
-{
-    struct master *master = supervisor->master;
-    struct worker_setup setup = {.config = master->config,
-                                 .segment = &master->segment,
-                                 .slot = worker->slot,
-                                 .command_fd = commands[1],
-                                 .connection_fd = connections[1],
-                                 .doorbell = master->doorbell};
-    pid_t pid;
-
-    fflush(NULL);
-    pid = fork();
-    if (pid != 0)
-        return pid;
-    close(commands[0]);
-    close(connections[0]);
-    become_child(supervisor);
-    exit(worker_run(&setup));
-}
-
-static void close_both(const int fds[2])
-{
-    close(fds[0]);
-    close(fds[1]);
-}
-
-/* Returns 0, or -1 with errno: then nothing of it is left. */
-static int spawn(struct supervisor *supervisor, struct worker_process *worker)
-{
-    int commands[2], connections[2];
-
-    if (channel_pair(commands) != 0)
-        return -1;
-    if (channel_pair(connections) != 0) {
-        close_both(commands);
-        return -1;
-    }
-    worker->pid = fork_worker(supervisor, worker, commands, connections);
-    if (worker->pid < 0) {
-        close_both(commands);
-        close_both(connections);
-        return -1;
-    }
-    close(commands[1]);
-    close(connections[1]);
-    if (open_channels(supervisor, worker, commands, connections) == 0)
-        return 0;
-    kill(worker->pid, SIGKILL);
-    close_channels(worker);
-    return -1;
-}
-
 /* The grid: what happens to a worker in each state at each event. */
 
 static void nothing(struct supervisor *supervisor, struct worker_process *worker)
@@ -230,29 +118,37 @@ static void nothing(struct supervisor *supervisor, struct worker_process *worker
     (void)supervisor, (void)worker;
 }
 
-static void start(struct supervisor *supervisor, struct worker_process *worker)
+static void note_start(struct supervisor *supervisor, struct worker_process *worker)
 {
-    struct master *master = supervisor->master;
     struct segment_worker *block = block_of(supervisor, worker);
-    int failed = segment_reserve_worker(&master->segment, worker->slot);
 
-    if (failed == 0 && spawn(supervisor, worker) != 0)
-        failed = errno;
-    if (failed != 0) {
-        event_log(LEVEL_ERROR, "cannot start a worker: %s", strerror(failed));
-        backoff_count(&supervisor->backoff, 0, clock_monotonic_ns());
-        return;
-    }
+    worker->generation = supervisor->generation;
     worker->threads_sent = worker->threads_actual = 0;
-    worker->resizing = false;
+    worker->orders_done = supervisor->master->orders.given;
     worker->dispatched = 0;
     worker->received_before = metric_get(block->metrics, METRIC_connections_received);
     atomic_store_explicit(&block->started_ns, clock_wall_ns(), memory_order_relaxed);
     atomic_fetch_add_explicit(&block->starts, 1, memory_order_relaxed);
+    metric_add(segment_master(&supervisor->master->segment)->metrics, METRIC_workers_started, 1);
     set_state(supervisor, worker, WORKER_STARTING);
-    metric_add(segment_master(&master->segment)->metrics, METRIC_workers_started, 1);
-    tell_offload(supervisor, worker);
-    tell_threads(supervisor, worker);
+}
+
+static void start(struct supervisor *supervisor, struct worker_process *worker)
+{
+    struct master *master = supervisor->master;
+    int failed = segment_reserve_worker(&master->segment, worker->slot);
+
+    if (failed == 0 && worker_process_start(worker, master, &supervisor->worker_owner) != 0)
+        failed = errno;
+    if (failed != 0) {
+        backoff_count(&supervisor->backoff, 0, clock_monotonic_ns());
+        event_log(LEVEL_ERROR, "cannot start a worker: %s; trying again in %.1f s",
+                  strerror(failed), (double)supervisor->backoff.wait_ns / (double)NS_PER_S);
+        return;
+    }
+    note_start(supervisor, worker);
+    worker_process_tell_offload(worker, master);
+    worker_process_tell_threads(worker, master);
 }
 
 static void resized(struct supervisor *supervisor, struct worker_process *worker)
@@ -268,7 +164,6 @@ static void serving(struct supervisor *supervisor, struct worker_process *worker
     set_state(supervisor, worker, WORKER_SERVING);
     event_log(LEVEL_INFO, "worker slot %u serves with %u threads (pid %d)", worker->slot,
               worker->threads_actual, worker->pid);
-    deal_lanes(supervisor);
     supervisor->owner.room(supervisor->master);
 }
 
@@ -276,39 +171,37 @@ static void serving(struct supervisor *supervisor, struct worker_process *worker
 static void leave(struct supervisor *supervisor, struct worker_process *worker)
 {
     set_state(supervisor, worker, WORKER_LEAVING);
+    worker->leaving_ns = clock_monotonic_ns();
     event_log(LEVEL_INFO, "worker slot %u leaves (pid %d)", worker->slot, worker->pid);
     dealer_gone(&supervisor->dealer, worker->slot);
-    deal_lanes(supervisor);
-    channel_send(worker->connections, MESSAGE_LEAVE, NULL, 0, -1, false);
 }
 
 static void stop(struct supervisor *supervisor, struct worker_process *worker)
 {
     set_state(supervisor, worker, WORKER_LEAVING);
+    worker->leave_told = true;
     channel_send(worker->connections, MESSAGE_STOP, NULL, 0, -1, false);
 }
 
-/* What still lies in its channel are connections that it gave back. */
+/* What still lies in its channels are connections that it gave back, or that it never saw. */
 static void gone(struct supervisor *supervisor, struct worker_process *worker)
 {
+    set_state(supervisor, worker, WORKER_NONE);
     channel_read_all(worker->connections);
-    close_channels(worker);
+    worker_process_take_unread(worker, on_connection);
+    worker_process_ended(worker);
     slots_clear(&supervisor->master->segment, worker->slot);
     dealer_gone(&supervisor->dealer, worker->slot);
-    worker->pid = 0;
-    worker->resizing = false; /* it may have gone before it could report */
     set_state(supervisor, worker, WORKER_NONE);
 }
 
 static void died(struct supervisor *supervisor, struct worker_process *worker)
 {
-    uint64_t started =
-        atomic_load_explicit(&block_of(supervisor, worker)->started_ns, memory_order_relaxed);
+    uint64_t now = clock_monotonic_ns();
 
     metric_add(segment_master(&supervisor->master->segment)->metrics, METRIC_workers_died, 1);
-    backoff_count(&supervisor->backoff, clock_wall_ns() - started, clock_monotonic_ns());
+    backoff_count(&supervisor->backoff, now - worker->started_ns, now);
     gone(supervisor, worker);
-    deal_lanes(supervisor); /* the others adopt its lanes at once */
 }
 
 typedef void action(struct supervisor *supervisor, struct worker_process *worker);
@@ -323,61 +216,15 @@ static action *const grid[][EVENT_COUNT] = {
 };
 /* clang-format on */
 
-static void happen(struct supervisor *supervisor, struct worker_process *worker,
-                   enum worker_event event)
+void supervisor_happen(struct supervisor *supervisor, struct worker_process *worker,
+                       enum worker_event event)
 {
     grid[worker->state][event](supervisor, worker);
 }
 
-/* What workers say */
-
-/* It had no descriptor left for a lane: somebody else, or it a little later, takes it. */
-static void lane_lost(struct supervisor *supervisor, const struct worker_process *worker,
-                      const struct message_lane *message)
-{
-    static const struct timeval second = {.tv_sec = 1};
-
-    dealer_lost(&supervisor->dealer, worker->slot, message->id);
-    event_add(supervisor->retry, &second);
-}
-
-static void on_message(void *owner, int kind, const void *data, size_t length, int fd)
-{
-    struct worker_process *worker = owner;
-    struct supervisor *supervisor = worker->supervisor;
-    const struct message_threads_are *report = data;
-
-    if (kind == MESSAGE_CONNECTION) {
-        supervisor->owner.returned(supervisor->master, data, length, fd);
-        return;
-    }
-    if (kind == MESSAGE_LANE_LOST) {
-        lane_lost(supervisor, worker, data);
-        return;
-    }
-    assert(kind == MESSAGE_THREADS_ARE);
-    worker->threads_actual = report->count;
-    happen(supervisor, worker, EVENT_REPORT);
-    supervisor_reconcile(supervisor);
-    supervisor->owner.changed(supervisor->master);
-}
-
-/* Its end closed: SIGCHLD tells the rest. */
-static void on_closed(void *owner)
-{
-    (void)owner;
-}
-
-static void on_drained(void *owner)
-{
-    const struct worker_process *worker = owner;
-
-    worker->supervisor->owner.room(worker->supervisor->master);
-}
-
 /* The logger */
 
-static void start_logger(struct supervisor *supervisor)
+void supervisor_start_logger(struct supervisor *supervisor)
 {
     struct master *master = supervisor->master;
     struct logger_setup setup = {
@@ -389,8 +236,13 @@ static void start_logger(struct supervisor *supervisor)
 void supervisor_stop_logger(struct supervisor *supervisor)
 {
     supervisor->logger.backoff = (struct backoff){0}; /* one more try: lines may wait */
-    start_logger(supervisor);
+    supervisor_start_logger(supervisor);
     logger_process_stop(&supervisor->logger);
+}
+
+void supervisor_renew_logger(struct supervisor *supervisor)
+{
+    logger_process_renew(&supervisor->logger);
 }
 
 pid_t supervisor_logger(const struct supervisor *supervisor)
@@ -409,24 +261,46 @@ static void describe_end(char *text, size_t size, int status)
         snprintf(text, size, "ended with status %d", WEXITSTATUS(status));
 }
 
-static void reap_worker(struct supervisor *supervisor, pid_t pid, int status, const char *how)
+/* A worker that nobody had told to go. */
+static void tell_of_death(const struct supervisor *supervisor, const struct worker_process *worker,
+                          pid_t pid, const char *how)
 {
-    for (uint32_t i = 0; i < supervisor->slots; i++) {
-        struct worker_process *worker = &supervisor->worker[i];
+    char next[64] = "starting another";
 
-        if (worker->pid != pid || worker->state == WORKER_NONE)
-            continue;
-        if (worker->state != WORKER_LEAVING)
-            event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s: starting another", worker->slot,
-                      pid, how);
-        else if (status != 0)
-            event_log(LEVEL_WARN, "worker slot %u (pid %d) %s while leaving", worker->slot, pid,
-                      how);
-        else
-            event_log(LEVEL_INFO, "worker slot %u has left (pid %d)", worker->slot, pid);
-        happen(supervisor, worker, EVENT_EXIT);
+    if (supervisor->backoff.wait_ns > 0)
+        snprintf(next, sizeof(next), "starting another in %.1f s",
+                 (double)supervisor->backoff.wait_ns / (double)NS_PER_S);
+    if (supervisor->backoff.failures > 1)
+        event_log(LEVEL_ERROR,
+                  "worker slot %u (pid %d) %s, the %uth in a row soon after its start: %s",
+                  worker->slot, pid, how, supervisor->backoff.failures, next);
+    else
+        event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s: %s", worker->slot, pid, how, next);
+}
+
+static void reap_worker(struct supervisor *supervisor, struct worker_process *worker, int status,
+                        const char *how)
+{
+    pid_t pid = worker->pid;
+
+    if (worker->state == WORKER_LEAVING && !worker->killed) {
+        event_log(status != 0 ? LEVEL_WARN : LEVEL_INFO, "worker slot %u (pid %d) %s%s",
+                  worker->slot, pid, status != 0 ? how : "has left",
+                  status != 0 ? " while leaving" : "");
+        supervisor_happen(supervisor, worker, EVENT_EXIT);
         return;
     }
+    supervisor->owner.died(supervisor->master, worker, how);
+    supervisor_happen(supervisor, worker, EVENT_EXIT);
+    tell_of_death(supervisor, worker, pid, how);
+}
+
+static struct worker_process *worker_of(struct supervisor *supervisor, pid_t pid)
+{
+    for (uint32_t i = 0; i < supervisor->slots; i++)
+        if (supervisor->worker[i].pid == pid && supervisor->worker[i].state != WORKER_NONE)
+            return &supervisor->worker[i];
+    return NULL;
 }
 
 void supervisor_reap(struct supervisor *supervisor)
@@ -435,163 +309,19 @@ void supervisor_reap(struct supervisor *supervisor)
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        struct worker_process *worker = worker_of(supervisor, pid);
         char how[96];
 
         describe_end(how, sizeof(how), status);
         if (pid == supervisor->logger.pid)
             logger_process_ended(&supervisor->logger, &supervisor->master->segment, how);
+        else if (worker != NULL)
+            reap_worker(supervisor, worker, status, how);
         else
-            reap_worker(supervisor, pid, status, how);
+            supervisor->owner.other_ended(supervisor->master, pid, how);
     }
     supervisor_reconcile(supervisor);
     supervisor->owner.changed(supervisor->master);
-}
-
-/* Wanted against actual */
-
-static uint32_t active(const struct supervisor *supervisor)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < supervisor->slots; i++)
-        count += supervisor->worker[i].state == WORKER_STARTING ||
-                 supervisor->worker[i].state == WORKER_SERVING;
-    return count;
-}
-
-static struct worker_process *lowest_free(struct supervisor *supervisor)
-{
-    for (uint32_t i = 0; i < supervisor->slots; i++)
-        if (supervisor->worker[i].state == WORKER_NONE)
-            return &supervisor->worker[i];
-    return NULL;
-}
-
-static struct worker_process *highest_active(struct supervisor *supervisor)
-{
-    for (uint32_t i = supervisor->slots; i-- > 0;)
-        if (supervisor->worker[i].state == WORKER_STARTING ||
-            supervisor->worker[i].state == WORKER_SERVING)
-            return &supervisor->worker[i];
-    return NULL;
-}
-
-static bool some_missing(const struct supervisor *supervisor)
-{
-    return active(supervisor) < supervisor->master->workers_wanted;
-}
-
-static void start_missing(struct supervisor *supervisor)
-{
-    struct worker_process *worker;
-
-    while (some_missing(supervisor) && backoff_over(&supervisor->backoff, clock_monotonic_ns()) &&
-           (worker = lowest_free(supervisor)) != NULL)
-        happen(supervisor, worker, EVENT_START);
-}
-
-/* Looks again when the earlier of the two back-offs is over. */
-static void plan_retry(struct supervisor *supervisor)
-{
-    uint64_t now = clock_monotonic_ns(), when = UINT64_MAX, wait;
-    struct timeval delay;
-
-    if (some_missing(supervisor) && !backoff_over(&supervisor->backoff, now))
-        when = supervisor->backoff.not_before_ns;
-    if (supervisor->logger.pid == 0 && !backoff_over(&supervisor->logger.backoff, now) &&
-        supervisor->logger.backoff.not_before_ns < when)
-        when = supervisor->logger.backoff.not_before_ns;
-    if (when == UINT64_MAX)
-        return;
-    wait = when - now;
-    delay = (struct timeval){.tv_sec = (time_t)(wait / NS_PER_S),
-                             .tv_usec = (suseconds_t)(wait % NS_PER_S / NS_PER_US) + 1000};
-    event_add(supervisor->retry, &delay);
-}
-
-void supervisor_reconcile(struct supervisor *supervisor)
-{
-    start_logger(supervisor);
-    if (!supervisor->stopping) {
-        start_missing(supervisor);
-        while (active(supervisor) > supervisor->master->workers_wanted)
-            happen(supervisor, highest_active(supervisor), EVENT_LEAVE);
-        for (uint32_t i = 0; i < supervisor->slots; i++)
-            if (supervisor->worker[i].state == WORKER_STARTING ||
-                supervisor->worker[i].state == WORKER_SERVING)
-                tell_threads(supervisor, &supervisor->worker[i]);
-        deal_lanes(supervisor);
-    }
-    plan_retry(supervisor);
-}
-
-static void on_retry(evutil_socket_t fd, short what, void *argument)
-{
-    (void)fd, (void)what;
-    supervisor_reconcile(argument);
-}
-
-void supervisor_tell_offload(struct supervisor *supervisor)
-{
-    for (uint32_t i = 0; i < supervisor->slots; i++)
-        if (supervisor->worker[i].state != WORKER_NONE)
-            tell_offload(supervisor, &supervisor->worker[i]);
-}
-
-void supervisor_stop_workers(struct supervisor *supervisor)
-{
-    supervisor->stopping = true;
-    for (uint32_t i = 0; i < supervisor->slots; i++)
-        happen(supervisor, &supervisor->worker[i], EVENT_STOP);
-}
-
-void supervisor_kill_all(struct supervisor *supervisor)
-{
-    for (uint32_t i = 0; i < supervisor->slots; i++)
-        if (supervisor->worker[i].pid > 0)
-            kill(supervisor->worker[i].pid, SIGKILL);
-}
-
-/* What is in force */
-
-uint32_t supervisor_serving(const struct supervisor *supervisor)
-{
-    struct dealer_hand hands[MOST_WORKERS];
-
-    return list_serving(supervisor, hands);
-}
-
-uint32_t supervisor_alive(const struct supervisor *supervisor)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < supervisor->slots; i++)
-        count += supervisor->worker[i].state != WORKER_NONE;
-    return count;
-}
-
-uint32_t supervisor_threads(const struct supervisor *supervisor)
-{
-    uint32_t least = UINT32_MAX;
-
-    for (uint32_t i = 0; i < supervisor->slots; i++)
-        if (supervisor->worker[i].state == WORKER_SERVING &&
-            supervisor->worker[i].threads_actual < least)
-            least = supervisor->worker[i].threads_actual;
-    return least == UINT32_MAX ? 0 : least;
-}
-
-bool supervisor_settled(const struct supervisor *supervisor)
-{
-    const struct master *master = supervisor->master;
-
-    for (uint32_t i = 0; i < supervisor->slots; i++) {
-        const struct worker_process *worker = &supervisor->worker[i];
-
-        if (worker->state == WORKER_STARTING || worker->state == WORKER_LEAVING || worker->resizing)
-            return false;
-    }
-    return supervisor_serving(supervisor) == master->workers_wanted;
 }
 
 uint32_t supervisor_slots(const struct supervisor *supervisor)
@@ -606,6 +336,12 @@ struct worker_process *supervisor_worker(struct supervisor *supervisor, uint32_t
 
 /* Making and forgetting */
 
+static void on_retry(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd, (void)what;
+    supervisor_reconcile(argument);
+}
+
 struct supervisor *supervisor_new(struct master *master, const struct supervisor_owner *owner)
 {
     struct supervisor *supervisor = calloc(1, sizeof(*supervisor));
@@ -614,6 +350,13 @@ struct supervisor *supervisor_new(struct master *master, const struct supervisor
         return NULL;
     supervisor->master = master;
     supervisor->owner = *owner;
+    supervisor->worker_owner = (struct worker_process_owner){
+        .commands = {.message = on_report, .closed = on_closed, .drained = on_drained},
+        .connections = {.message = on_connection, .closed = on_closed, .drained = on_drained},
+        .unread = {.message = on_connection, .closed = on_closed},
+        .child = become_child,
+        .context = supervisor};
+    supervisor->generation = supervisor->generations = 1;
     supervisor->logger.fd = -1;
     supervisor->slots = segment_count(&master->segment, SEGMENT_WORKERS);
     supervisor->worker = calloc(supervisor->slots, sizeof(struct worker_process));
@@ -634,6 +377,7 @@ void supervisor_free(struct supervisor *supervisor)
     for (uint32_t i = 0; supervisor->worker != NULL && i < supervisor->slots; i++) {
         channel_close(supervisor->worker[i].commands);
         channel_close(supervisor->worker[i].connections);
+        channel_close(supervisor->worker[i].unread);
     }
     if (supervisor->logger.fd >= 0)
         close(supervisor->logger.fd);

@@ -48,6 +48,11 @@ static void read_letter(struct serving_thread *thread, struct letter *letter)
     case LETTER_WARMED:
         connection_resume(sending_warmed(CONTAINER_OF(letter, struct warm_job, job.letter)));
         return;
+    case LETTER_SWEEP:
+        if (thread->front != NULL)
+            cache_front_sweep(thread->front);
+        mailbox_post(thread->site->main, letter, LETTER_SWEPT);
+        return;
     case LETTER_LANE_ADD:
         if (lane_add(thread, CONTAINER_OF(letter, struct lane_letter, letter)->id,
                      CONTAINER_OF(letter, struct lane_letter, letter)->fd) != 0)

@@ -48,12 +48,14 @@ enum thread_letter {
     LETTER_MODE,       /* struct mode_letter */
     LETTER_LOADED,     /* struct load_job: come back from an offload thread */
     LETTER_WARMED,     /* struct warm_job: come back from an offload thread */
+    LETTER_SWEEP,      /* struct sweep_letter: sweep the front table and send it back */
 };
 
 /* Letters to the worker's main thread. */
 enum main_letter {
     LETTER_HANDED_OVER = 100, /* struct connection: the sender serves it no more */
     LETTER_THREAD_ENDED,      /* struct serving_thread: join it */
+    LETTER_SWEPT,             /* struct sweep_letter */
 };
 
 /* A connection on its way in: a descriptor and what is known of it. */
@@ -70,6 +72,12 @@ struct lane_letter {
     struct letter letter;
     uint32_t id;
     int fd;
+};
+
+/* Goes to a thread and back; see daemon/worker_orders.h. */
+struct sweep_letter {
+    struct letter letter;
+    struct order_under_way *order;
 };
 
 enum thread_mode {

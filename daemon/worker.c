@@ -7,10 +7,12 @@
 #include "daemon/channel.h"
 #include "daemon/connection.h"
 #include "daemon/events.h"
+#include "daemon/held_lanes.h"
 #include "daemon/loop.h"
 #include "daemon/messages.h"
 #include "daemon/signals.h"
 #include "daemon/thread.h"
+#include "daemon/worker_orders.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -18,15 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { NOBODY = UINT32_MAX };
-
-/* A lane that the worker holds, and which of its threads accepts from it. */
-struct held_lane {
-    uint32_t id, row;
-    int fd; /* the worker's own; the thread has a duplicate */
-    uint32_t thread;
-};
 
 struct worker {
     struct site site;
@@ -40,9 +33,7 @@ struct worker {
     uint32_t count, room;
     uint32_t ending; /* threads that were told to go and have not ended yet */
 
-    struct held_lane *lanes; /* by id, so rows stand together */
-    uint32_t lane_count, lane_room;
-
+    struct held_lanes lanes;
     struct arrival *held; /* a connection that no mailbox had room for: reading stopped */
     bool leaving;         /* connections go back to the master */
     bool stopping;        /* no connection comes or goes: finish and end */
@@ -113,91 +104,9 @@ static void send_threads_away(struct worker *worker, uint32_t keep, enum thread_
     }
 }
 
-/* Lanes: those of the i-th row belong to thread i modulo their number. */
-
-static void deal_lane(struct worker *worker, struct held_lane *lane, uint32_t thread)
-{
-    int copy;
-
-    if (lane->thread == thread)
-        return;
-    if (lane->thread < worker->count)
-        thread_tell_lane(worker->serving[lane->thread], LETTER_LANE_DROP, lane->id, -1);
-    lane->thread = NOBODY;
-    copy = fcntl(lane->fd, F_DUPFD_CLOEXEC, 0);
-    if (copy < 0 || thread_tell_lane(worker->serving[thread], LETTER_LANE_ADD, lane->id, copy) != 0)
-        event_log(LEVEL_ERROR, "cannot give a listening socket to a thread: %s", strerror(errno));
-    else
-        lane->thread = thread;
-}
-
 static void deal_lanes(struct worker *worker)
 {
-    uint32_t rank = 0; /* of the row among the rows that we hold */
-
-    for (uint32_t i = 0; i < worker->lane_count && worker->count > 0; i++) {
-        if (i > 0 && worker->lanes[i].row != worker->lanes[i - 1].row)
-            rank++;
-        deal_lane(worker, &worker->lanes[i], rank % worker->count);
-    }
-}
-
-static bool make_lane_room(struct worker *worker)
-{
-    uint32_t room = worker->lane_room == 0 ? 16 : worker->lane_room * 2;
-    struct held_lane *lanes;
-
-    if (worker->lane_count < worker->lane_room)
-        return true;
-    lanes = realloc(worker->lanes, room * sizeof(*lanes));
-    if (lanes == NULL)
-        return false;
-    worker->lanes = lanes;
-    worker->lane_room = room;
-    return true;
-}
-
-static void add_lane(struct worker *worker, const struct message_lane *lane, int fd)
-{
-    uint32_t at = worker->lane_count;
-
-    if (!make_lane_room(worker)) {
-        event_log(LEVEL_ERROR, "cannot take a listening socket: out of memory");
-        close(fd);
-        return;
-    }
-    while (at > 0 && worker->lanes[at - 1].id > lane->id)
-        at--;
-    memmove(&worker->lanes[at + 1], &worker->lanes[at],
-            (worker->lane_count - at) * sizeof(struct held_lane));
-    worker->lanes[at] =
-        (struct held_lane){.id = lane->id, .row = lane->row, .fd = fd, .thread = NOBODY};
-    worker->lane_count++;
-    deal_lanes(worker);
-}
-
-static void drop_lane(struct worker *worker, uint32_t id)
-{
-    for (uint32_t i = 0; i < worker->lane_count; i++) {
-        struct held_lane *lane = &worker->lanes[i];
-
-        if (lane->id != id)
-            continue;
-        if (lane->thread < worker->count)
-            thread_tell_lane(worker->serving[lane->thread], LETTER_LANE_DROP, id, -1);
-        close(lane->fd);
-        worker->lane_count--;
-        memmove(lane, lane + 1, (worker->lane_count - i) * sizeof(*lane));
-        deal_lanes(worker);
-        return;
-    }
-}
-
-static void drop_all_lanes(struct worker *worker)
-{
-    while (worker->lane_count > 0)
-        close(
-            worker->lanes[--worker->lane_count].fd); /* the threads drop their own by their mode */
+    held_lanes_deal(&worker->lanes, worker->serving, worker->count);
 }
 
 static void set_threads(struct worker *worker, const struct message_threads *wanted)
@@ -210,9 +119,6 @@ static void set_threads(struct worker *worker, const struct message_threads *wan
         continue;
     if (worker->count == 0)
         _exit(EXIT_FAILURE); /* the master tries another, with back-off */
-    for (uint32_t i = 0; i < worker->lane_count; i++)
-        if (worker->lanes[i].thread >= worker->count)
-            worker->lanes[i].thread = NOBODY; /* its holder drops it by its mode */
     deal_lanes(worker);
     if (before != 0 && before != worker->count)
         event_log(LEVEL_INFO, "worker slot %u: %u serving threads instead of %u",
@@ -346,14 +252,14 @@ static void send_all_away(struct worker *worker)
 static void leave(struct worker *worker)
 {
     worker->leaving = true;
-    drop_all_lanes(worker);
+    held_lanes_drop_all(&worker->lanes);
     send_all_away(worker);
 }
 
 static void stop(struct worker *worker)
 {
     worker->stopping = true;
-    drop_all_lanes(worker);
+    held_lanes_drop_all(&worker->lanes);
     send_all_away(worker);
 }
 
@@ -388,18 +294,24 @@ static void on_command(void *owner, int kind, const void *data, size_t length, i
         offload_resize(worker->site.offload, offload->least, offload->most);
         return;
     case MESSAGE_LANE_ADD:
-        if (fd >= 0)
-            add_lane(worker, lane, fd);
+        if (fd >= 0 && held_lanes_add(&worker->lanes, lane, fd))
+            deal_lanes(worker);
         else
             channel_send(worker->commands, MESSAGE_LANE_LOST, lane, sizeof(*lane), -1, false);
         return;
     case MESSAGE_LANE_DROP:
-        drop_lane(worker, lane->id);
+        held_lanes_drop(&worker->lanes, lane->id, worker->serving, worker->count);
+        deal_lanes(worker);
+        return;
+    case MESSAGE_ORDER:
+        if (!order_begin(&worker->site, worker->serving, worker->count, data))
+            event_log(LEVEL_ERROR, "an order could not be carried out: out of memory");
         return;
     case MESSAGE_LEAVE:
     case MESSAGE_STOP:
     case MESSAGE_THREADS_ARE:
     case MESSAGE_LANE_LOST:
+    case MESSAGE_ORDER_DONE:
     case MESSAGE_CONNECTION:
         break;
     }
@@ -430,6 +342,9 @@ static void read_letter(struct worker *worker, struct letter *letter)
     switch ((enum main_letter)letter->kind) {
     case LETTER_HANDED_OVER:
         pass_on(worker, CONTAINER_OF(letter, struct connection, letter));
+        break;
+    case LETTER_SWEPT:
+        order_swept(CONTAINER_OF(letter, struct sweep_letter, letter), worker->commands);
         break;
     case LETTER_THREAD_ENDED:
         thread_free(CONTAINER_OF(letter, struct serving_thread, ended), true);
@@ -496,13 +411,10 @@ static int make_cache(struct worker *worker)
 {
     const struct config *config = worker->site.config;
     const struct cache_limits limits = {config->cache_size, config->cache_max_entries};
-    const struct cache_policy *policy =
-        config->cache_policy == POLICY_LRU ? &cache_policy_lru : &cache_policy_sieve;
-
     if (!config->cache_enabled)
         return 0;
-    worker->site.cache = cache_new(&limits, policy, resource_destroy, worker->site.segment,
-                                   worker->site.worker_slot);
+    worker->site.cache = cache_new(&limits, order_policy(config->cache_policy), resource_destroy,
+                                   worker->site.segment, worker->site.worker_slot);
     return worker->site.cache != NULL ? 0 : -1;
 }
 
@@ -561,7 +473,7 @@ static void tear_down(struct worker *worker)
         mailbox_close(&worker->mailbox);
     if (worker->base != NULL)
         event_base_free(worker->base);
-    free(worker->lanes);
+    free(worker->lanes.lane);
     free(worker->serving);
     free(worker);
 }

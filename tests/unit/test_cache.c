@@ -1,3 +1,4 @@
+#include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/cache.h"
@@ -395,9 +396,85 @@ static void threads_share_a_cache(void **state)
     close_fixture(&fixture);
 }
 
+/* --- Emptying and changing --- */
+
+static void test_a_purge_takes_what_its_path_means(void **state)
+{
+    static const struct {
+        const char *path;
+        uint64_t taken;
+    } cases[] = {{"/a", 1}, {"/a/", 2}, {"/a*", 4}, {"/", 5}, {"*", 5}, {"/a/b/c", 0}, {"/x", 0}};
+    static const char *const paths[] = {"/a", "/a/b", "/a/c", "/ab", "/b"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct fixture fixture;
+        size_t left = 0;
+
+        open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
+        for (size_t p = 0; p < ARRAY_LENGTH(paths); p++)
+            assert_true(put(fixture.cache, paths[p], 100));
+        assert_int_equal(cache_purge(fixture.cache, cases[i].path), cases[i].taken);
+        for (size_t p = 0; p < ARRAY_LENGTH(paths); p++)
+            left += has(fixture.cache, paths[p]);
+        assert_int_equal(left, ARRAY_LENGTH(paths) - cases[i].taken);
+        assert_int_equal(metric_of(&fixture, METRIC_cache_purged), cases[i].taken);
+        close_fixture(&fixture);
+    }
+}
+
+static void test_what_was_loaded_before_a_flush_is_not_stored_after_it(void **state)
+{
+    struct fixture fixture;
+    struct thing *early, *late;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
+    early = new_thing("/early", 100);
+    assert_true(put(fixture.cache, "/a", 100));
+    assert_int_equal(cache_flush(fixture.cache), 1);
+    assert_int_equal(metric_of(&fixture, METRIC_cache_entries), 0);
+    cache_insert(fixture.cache, &early->entry);
+    assert_false(early->entry.stored);
+    late = new_thing("/late", 100);
+    atomic_store(&late->entry.checked_ns, clock_monotonic_ns());
+    cache_insert(fixture.cache, &late->entry);
+    assert_true(late->entry.stored);
+    cache_release(fixture.cache, &early->entry);
+    cache_release(fixture.cache, &late->entry);
+    close_fixture(&fixture);
+}
+
+static void test_a_smaller_cache_evicts_at_once(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    for (int i = 0; i < 10; i++) {
+        char path[16];
+
+        snprintf(path, sizeof(path), "/%d", i);
+        assert_true(put(fixture.cache, path, 4 * KIB));
+    }
+    assert_int_equal(metric_of(&fixture, METRIC_cache_limit), 64 * KIB);
+    assert_int_equal(cache_resize(fixture.cache, 64 * KIB), 0);
+    assert_int_equal(cache_resize(fixture.cache, 16 * KIB), 7); /* a sixteenth is kept free */
+    assert_int_equal(metric_of(&fixture, METRIC_cache_entries), 3);
+    assert_true(has(fixture.cache, "/9"));
+    assert_false(has(fixture.cache, "/0"));
+    cache_set_policy(fixture.cache, &cache_policy_sieve);
+    assert_int_equal(cache_resize(fixture.cache, 64 * KIB), 0);
+    assert_true(put(fixture.cache, "/again", 4 * KIB));
+    close_fixture(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_purge_takes_what_its_path_means),
+        cmocka_unit_test(test_what_was_loaded_before_a_flush_is_not_stored_after_it),
+        cmocka_unit_test(test_a_smaller_cache_evicts_at_once),
         cmocka_unit_test(what_was_put_in_is_found_until_it_is_invalidated),
         cmocka_unit_test(a_second_entry_for_a_path_replaces_the_first),
         cmocka_unit_test(bytes_are_bounded),

@@ -41,7 +41,7 @@ static const struct complaint file_complaints[] = {
     {"[control]\nzzzzzzzz = 3\n", AT("2:1") "[control] has no key 'zzzzzzzz'\n"
                                             "    zzzzzzzz = 3\n"
                                             "    ^^^^^^^^\n"
-                                            "    its keys are socket, mode\n"},
+                                            "    its keys are socket, mode, group\n"},
     {"[wrkers]\nprocesses = 0\n  1\nx = 2\n", AT("1:2") "there is no section [wrkers]\n"
                                                         "    [wrkers]\n"
                                                         "     ^^^^^^\n"

@@ -1,0 +1,73 @@
+#include "daemon/orders.h"
+
+#include "daemon/master.h"
+#include "daemon/supervisor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct message_order *message_new(uint64_t number, enum order what, uint64_t value,
+                                         const char *path, size_t length)
+{
+    struct message_order *message = malloc(sizeof(*message) + length + 1);
+
+    if (message == NULL)
+        return NULL;
+    message->number = number;
+    message->value = value;
+    message->what = what;
+    memcpy(message->path, path, length + 1);
+    return message;
+}
+
+uint64_t orders_give(struct master *master, enum order what, uint64_t value, const char *path)
+{
+    struct orders *orders = &master->orders;
+    size_t length = strlen(path);
+    uint64_t number = ++orders->given;
+    struct message_order *message = message_new(number, what, value, path, length);
+
+    orders->tally[number % ORDERS_TALLIED].number = number;
+    orders->tally[number % ORDERS_TALLIED].affected = 0;
+    for (uint32_t i = 0; i < supervisor_slots(master->supervisor); i++) {
+        struct worker_process *worker = supervisor_worker(master->supervisor, i);
+
+        if (message != NULL && worker->state != WORKER_NONE)
+            channel_send(worker->commands, MESSAGE_ORDER, message, sizeof(*message) + length + 1,
+                         -1, false);
+    }
+    free(message);
+    return number;
+}
+
+void orders_reported(struct master *master, struct worker_process *worker,
+                     const struct message_order_done *message)
+{
+    struct orders *orders = &master->orders;
+
+    worker->orders_done = message->number;
+    if (orders->tally[message->number % ORDERS_TALLIED].number == message->number)
+        orders->tally[message->number % ORDERS_TALLIED].affected += message->affected;
+}
+
+/* A worker that leaves takes no orders: its cache goes with it. */
+bool orders_done(const struct master *master, uint64_t number)
+{
+    for (uint32_t i = 0; i < supervisor_slots(master->supervisor); i++) {
+        const struct worker_process *worker = supervisor_worker(master->supervisor, i);
+
+        if ((worker->state == WORKER_STARTING || worker->state == WORKER_SERVING) &&
+            worker->orders_done < number)
+            return false;
+    }
+    return true;
+}
+
+uint64_t orders_affected(const struct master *master, uint64_t number)
+{
+    const struct orders *orders = &master->orders;
+
+    return orders->tally[number % ORDERS_TALLIED].number == number
+               ? orders->tally[number % ORDERS_TALLIED].affected
+               : 0;
+}

@@ -1,0 +1,72 @@
+#include "daemon/worker_orders.h"
+
+#include <stdlib.h>
+
+struct order_under_way {
+    uint64_t number, affected;
+    uint32_t outstanding; /* letters that have not come back yet */
+};
+
+const struct cache_policy *order_policy(uint64_t policy)
+{
+    return policy == POLICY_LRU ? &cache_policy_lru : &cache_policy_sieve;
+}
+
+static uint64_t change_cache(struct cache *cache, const struct message_order *message)
+{
+    switch ((enum order)message->what) {
+    case ORDER_CACHE_FLUSH:
+        return cache_flush(cache);
+    case ORDER_CACHE_PURGE:
+        return cache_purge(cache, message->path);
+    case ORDER_CACHE_SIZE:
+        return cache_resize(cache, message->value);
+    case ORDER_CACHE_POLICY:
+        cache_set_policy(cache, order_policy(message->value));
+        break;
+    }
+    return 0;
+}
+
+static bool send_letter(struct order_under_way *order, struct mailbox *to, int kind)
+{
+    struct sweep_letter *letter = calloc(1, sizeof(*letter));
+
+    if (letter == NULL)
+        return false;
+    letter->order = order;
+    order->outstanding++;
+    mailbox_post(to, &letter->letter, kind);
+    return true;
+}
+
+/* The last letter goes to ourselves, so that there is one where there are no threads yet. */
+bool order_begin(const struct site *site, struct serving_thread **serving, uint32_t count,
+                 const struct message_order *message)
+{
+    struct order_under_way *order = calloc(1, sizeof(*order));
+
+    if (order == NULL)
+        return false;
+    order->number = message->number;
+    if (site->cache != NULL)
+        order->affected = change_cache(site->cache, message);
+    for (uint32_t i = 0; i < count; i++)
+        send_letter(order, &serving[i]->mailbox, LETTER_SWEEP); /* else it sweeps in its own time */
+    if (order->outstanding > 0 || send_letter(order, site->main, LETTER_SWEPT))
+        return true;
+    free(order);
+    return false;
+}
+
+void order_swept(struct sweep_letter *letter, struct channel *commands)
+{
+    struct order_under_way *order = letter->order;
+    const struct message_order_done message = {order->number, order->affected};
+
+    free(letter);
+    if (--order->outstanding > 0)
+        return;
+    channel_send(commands, MESSAGE_ORDER_DONE, &message, sizeof(message), -1, false);
+    free(order);
+}

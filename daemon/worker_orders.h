@@ -1,0 +1,23 @@
+/*
+ * How a worker carries out an order of the master (daemon/orders.h): the shared cache changes at
+ * once, then every serving thread sweeps its front table, and when the last has done so the master
+ * is told. The worker's main thread.
+ */
+#ifndef DAEMON_WORKER_ORDERS_H
+#define DAEMON_WORKER_ORDERS_H
+
+#include "daemon/channel.h"
+#include "daemon/messages.h"
+#include "daemon/thread.h"
+
+/* Begins; each of the COUNT threads of SERVING gets a LETTER_SWEEP. False: out of memory. */
+bool order_begin(const struct site *site, struct serving_thread **serving, uint32_t count,
+                 const struct message_order *message);
+
+/* A thread has answered with LETTER_SWEPT: frees LETTER, and reports the order when it was the last. */
+void order_swept(struct sweep_letter *letter, struct channel *commands);
+
+/* The policy of that number (enum config_policy). */
+const struct cache_policy *order_policy(uint64_t policy);
+
+#endif

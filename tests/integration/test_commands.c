@@ -1,0 +1,472 @@
+/*
+ * Commands that change a running server: each is in force when it is answered, and no client
+ * notices but by what it wanted.
+ */
+#include "http_client.h"
+#include "load.h"
+#include "log_check.h"
+#include "patience.h"
+#include "scratch.h"
+#include "server.h"
+
+#include "common/control_client.h"
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static json_int_t number_of(const struct server *server, const char *command, const char *key)
+{
+    json_t *answer = server_control(server, "%s", command);
+    const json_t *value = json_object_get(answer, key);
+    json_int_t number = json_integer_value(value);
+
+    if (!json_is_integer(value))
+        fail_msg("the answer to '%s' has no number '%s'", command, key);
+    json_decref(answer);
+    return number;
+}
+
+static void expect_body(const struct server *server, const char *target, const char *body)
+{
+    struct http_answer answer;
+
+    http_get(server_port(server), target, 200, &answer);
+    assert_string_equal(answer.body, body);
+    http_answer_free(&answer);
+}
+
+/* The text KEY of the configuration's entry NAME. The caller frees. */
+static char *config_text(const struct server *server, const char *name, const char *key)
+{
+    json_t *answer = server_control(server, "config %s", name);
+    const json_t *entry = json_array_get(json_object_get(answer, "keys"), 0);
+    const char *text = json_string_value(json_object_get(entry, key));
+    char *copy;
+
+    if (text == NULL)
+        fail_msg("'config %s' has no '%s'", name, key);
+    copy = strdup(text);
+    json_decref(answer);
+    return copy;
+}
+
+static void expect_config(const struct server *server, const char *name, const char *key,
+                          const char *words)
+{
+    char *text = config_text(server, name, key);
+
+    if (strstr(text, words) == NULL)
+        fail_msg("%s: %s is '%s', not '%s'", name, key, text, words);
+    free(text);
+}
+
+/* --- The caches --- */
+
+/* With a long revalidate, only the commands can make a change of a file seen. */
+#define LONG_LIVED "cache.revalidate=1h"
+
+static void a_flush_empties_every_cache(void **state)
+{
+    struct server *server = *state;
+
+    server_put_text(server, "/a", "one");
+    server_start(server, LONG_LIVED, "workers.processes=3", NULL);
+    for (int i = 0; i < 50; i++)
+        expect_body(server, "/a", "one");
+    server_put_text(server, "/a", "two");
+    assert_true(number_of(server, "cache-flush", "dropped") >= 1);
+    for (int i = 0; i < 50; i++)
+        expect_body(server, "/a", "two");
+    assert_true(server_metric(server, "cache_purged") >= 1);
+    server_stop(server);
+}
+
+static void a_purge_takes_one_path_or_all_below(void **state)
+{
+    static const struct {
+        const char *purge;
+        const char *a, *b, *other; /* what they are afterwards */
+    } cases[] = {{"/dir/a", "new", "old", "old"}, {"/dir/", "new", "new", "old"},
+                 {"/di*", "new", "new", "old"},   {"/dir/a*", "new", "old", "old"},
+                 {"/dir", "old", "old", "old"},   {"/", "new", "new", "new"}};
+    struct server *server = *state;
+    static const char *const paths[] = {"/dir/a", "/dir/b", "/other"};
+
+    server_put_text(server, "/dir/a", "old");
+    server_start(server, LONG_LIVED, "workers.processes=1", NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        for (size_t p = 0; p < ARRAY_LENGTH(paths); p++)
+            server_put_text(server, paths[p], "old");
+        server_do(server, "cache-flush");
+        for (size_t p = 0; p < ARRAY_LENGTH(paths); p++) {
+            expect_body(server, paths[p], "old");
+            server_put_text(server, paths[p], "new");
+        }
+        server_do(server, "cache-purge %s", cases[i].purge);
+        expect_body(server, "/dir/a", cases[i].a);
+        expect_body(server, "/dir/b", cases[i].b);
+        expect_body(server, "/other", cases[i].other);
+    }
+    server_stop(server);
+}
+
+static void the_caches_shrink_and_grow(void **state)
+{
+    enum { FILES = 20, BYTES = 50 * 1024 };
+    struct server *server = *state;
+    char *bytes = calloc(1, BYTES), path[16];
+
+    assert_non_null(bytes);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, sizeof(path), "/%d", i);
+        server_put(server, path, bytes, BYTES);
+    }
+    free(bytes);
+    server_start(server, LONG_LIVED, "workers.processes=1", NULL);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, sizeof(path), "/%d", i);
+        http_expect(server_port(server), path, 200);
+    }
+    assert_true(number_of(server, "cache-size", "used") >= FILES * BYTES);
+    assert_int_equal(number_of(server, "cache-size 256K", "actual"), 256 * 1024);
+    WAIT_UNTIL(number_of(server, "cache-size", "used") <= 256 * 1024);
+    assert_int_equal(number_of(server, "cache-size 1G", "actual"), 1024 * 1024 * 1024);
+    expect_config(server, "cache.size", "value", "1G");
+    expect_config(server, "cache.size", "origin", "command, by uid");
+    server_do(server, "workers 2"); /* a later worker's cache is of that size, too */
+    assert_int_equal(number_of(server, "cache-size", "actual"), 1024 * 1024 * 1024);
+    server_stop(server);
+}
+
+static void the_policy_changes_under_load(void **state)
+{
+    struct server *server = *state;
+    struct load *load;
+    struct load_result result;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "cache.revalidate=0", NULL);
+    load = load_start(&(struct load_plan){
+        .port = server_port(server), .clients = 4, .target = "/a", .body = "a", .body_length = 1});
+    for (int i = 0; i < 20; i++) {
+        load_pass(load, LOAD_STEP / 10);
+        server_do(server, i % 2 == 0 ? "cache-policy lru" : "cache-policy sieve");
+        server_do(server, i % 3 == 0 ? "cache-flush" : "cache-purge /");
+        server_do(server, "cache-size %d", 65536 + i);
+    }
+    result = load_finish(load);
+    load_check(&result);
+    expect_config(server, "cache.policy", "value", "sieve");
+    server_stop(server);
+}
+
+static void without_a_cache_its_commands_are_refused(void **state)
+{
+    static const char *const lines[] = {"cache-flush", "cache-purge /", "cache-size",
+                                        "cache-policy lru"};
+    struct server *server = *state;
+
+    server_start(server, "cache.enabled=off", NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
+        server_refuses(server, lines[i], "the cache is off");
+    server_stop(server);
+}
+
+/* --- Configuration and logs --- */
+
+static void the_configuration_says_where_it_came_from(void **state)
+{
+    struct server *server = *state;
+    json_t *all;
+
+    server_start(server, "connections.backlog=77", NULL);
+    all = server_control(server, "config");
+    assert_true(json_array_size(json_object_get(all, "keys")) > 20);
+    json_decref(all);
+    expect_config(server, "connections.backlog", "value", "77");
+    expect_config(server, "connections.backlog", "default", "4096");
+    expect_config(server, "connections.backlog", "origin", "-o ");
+    expect_config(server, "connections.backlog", "change", "reload");
+    expect_config(server, "limits.request_line", "origin", "default");
+    expect_config(server, "server.name", "change", "fixed");
+    expect_config(server, "workers.threads", "change", "live");
+    expect_config(server, "workers.threads", "command", "threads");
+    server_do(server, "threads 3");
+    expect_config(server, "workers.threads", "value", "3");
+    expect_config(server, "workers.threads", "origin", "command, by uid");
+    server_stop(server);
+}
+
+/* Every answer has its line in one of the two files, and every line is whole. */
+static void reopened_logs_lose_no_line(void **state)
+{
+    enum { ROUNDS = 5 };
+    struct server *server = *state;
+    char old[ROUNDS][SCRATCH_PATH_MAX + 8];
+    struct load_result result;
+    struct load *load;
+    uint64_t lines = 0;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, NULL);
+    load = load_start(&(struct load_plan){
+        .port = server_port(server), .clients = 4, .target = "/a", .body = "a", .body_length = 1});
+    for (int i = 0; i < ROUNDS; i++) {
+        load_pass(load, LOAD_STEP / 5);
+        snprintf(old[i], sizeof(old[i]), "%s.%d", server_log(server), i);
+        assert_int_equal(rename(server_log(server), old[i]), 0);
+        if (i % 2 == 0)
+            server_do(server, "reopen-logs");
+        else
+            server_signal(server_pid(server), SIGUSR1);
+        WAIT_UNTIL(access(server_log(server), F_OK) == 0);
+    }
+    load_pass(load, LOAD_STEP / 5);
+    result = load_finish(load);
+    load_check(&result);
+    server_stop(server);
+    lines = log_count_lines(server);
+    for (int i = 0; i < ROUNDS; i++) {
+        size_t length;
+        char *text = scratch_read(old[i], &length);
+
+        for (size_t at = 0; at < length; at++)
+            lines += text[at] == '\n';
+        assert_true(length == 0 || text[length - 1] == '\n');
+        free(text);
+    }
+    assert_int_equal(lines, result.answers);
+}
+
+static void changes_are_events_that_name_who_asked(void **state)
+{
+    static const struct {
+        const char *line, *words;
+    } cases[] = {{"threads 3", "serving threads in each worker: 3 instead of 2, by uid "},
+                 {"cache-flush", "cache flushed, by uid "},
+                 {"cache-purge /x", "cache purged of /x, by uid "},
+                 {"cache-size 1M", "cache size: 1M instead of 64M, by uid "},
+                 {"log-level debug", "log level: debug instead of info, by uid "},
+                 {"reopen-logs", "logs reopened, by uid "},
+                 {"restart 0", "restart of worker slot 0, by uid "}};
+    struct server *server = *state;
+    char pid[32];
+
+    server_start(server, NULL);
+    snprintf(pid, sizeof(pid), "pid %d", getpid());
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char *said;
+
+        server_do(server, "%s", cases[i].line);
+        said = server_output(server);
+        for (;;) { /* the logger writes it a moment later */
+            const char *at = strstr(said, cases[i].words);
+
+            if (at != NULL && strstr(at, pid) != NULL)
+                break;
+            free(said);
+            usleep(ASK_AGAIN_MS * 1000);
+            said = server_output(server);
+        }
+        free(said);
+    }
+    server_stop(server);
+}
+
+/* --- Workers --- */
+
+static bool has_pid(const pid_t *pids, size_t count, pid_t pid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (pids[i] == pid)
+            return true;
+    return false;
+}
+
+static void check_renewed(const struct server *server, const pid_t *before, size_t count,
+                          size_t renewed)
+{
+    pid_t after[16];
+    size_t now = server_workers(server, after, 16), kept = 0;
+
+    assert_int_equal(now, count);
+    for (size_t i = 0; i < now; i++)
+        kept += has_pid(before, count, after[i]);
+    assert_int_equal(kept, count - renewed);
+}
+
+/* OPTION decides how connections come in; ROOM how many workers the tables have room for. */
+static void restart_all_under_load(struct server *server, const char *option, const char *room)
+{
+    enum { WORKERS = 3 };
+    struct load_result result;
+    struct load *load;
+    pid_t before[16];
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.processes=3", option, room, NULL);
+    load = load_start(&(struct load_plan){
+        .port = server_port(server), .clients = 6, .target = "/a", .body = "a", .body_length = 1});
+    for (int i = 0; i < 3; i++) {
+        load_pass(load, LOAD_STEP / 5);
+        assert_int_equal(server_workers(server, before, 16), WORKERS);
+        server_do(server, "restart all");
+        check_renewed(server, before, WORKERS, WORKERS);
+    }
+    result = load_finish(load);
+    load_check(&result);
+    server_stop(server);
+}
+
+static void all_workers_restart_under_load(void **state)
+{
+    restart_all_under_load(*state, "workers.dispatch=kernel", "workers.max_processes=16");
+    restart_all_under_load(*state, "workers.dispatch=master", "workers.max_processes=16");
+}
+
+static void all_workers_restart_where_there_is_no_room_for_more(void **state)
+{
+    restart_all_under_load(*state, "workers.dispatch=kernel", "workers.max_processes=3");
+    restart_all_under_load(*state, "workers.dispatch=kernel", "workers.max_threads=6");
+}
+
+static void one_worker_restarts(void **state)
+{
+    struct server *server = *state;
+    pid_t before[16];
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.processes=3", NULL);
+    assert_int_equal(server_workers(server, before, 16), 3);
+    server_do(server, "restart 1");
+    check_renewed(server, before, 3, 1);
+    http_expect(server_port(server), "/a", 200);
+    server_refuses(server, "restart 15", "no worker serves in slot 15");
+    server_refuses(server, "restart some", "is no number of a worker");
+    server_stop(server);
+}
+
+static void a_worker_is_drained_under_load(void **state)
+{
+    struct server *server = *state;
+    struct load_result result;
+    struct load *load;
+    pid_t pids[16];
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.processes=3", NULL);
+    load = load_start(&(struct load_plan){
+        .port = server_port(server), .clients = 6, .target = "/a", .body = "a", .body_length = 1});
+    load_pass(load, LOAD_STEP / 5);
+    server_do(server, "drain 0");
+    assert_int_equal(server_workers(server, pids, 16), 2);
+    server_refuses(server, "drain 0", "no worker serves in slot 0");
+    load_pass(load, LOAD_STEP / 5);
+    server_do(server, "drain 2");
+    server_refuses(server, "drain 1", "it is the only worker");
+    load_pass(load, LOAD_STEP / 5);
+    server_do(server, "workers 3");
+    result = load_finish(load);
+    load_check(&result);
+    server_stop(server);
+}
+
+static void stop_now_waits_for_nobody(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.drain_timeout=1h", NULL);
+    http_open(&client, server_port(server));
+    http_say(&client, "GET /a HTTP/1.1\r\nHost:"); /* under way: a graceful stop would wait */
+    server_expect_metric(server, "connections_open", 1);
+    server_refuses(server, "stop soon", "usage: stop [now]");
+    server_do(server, "stop now");
+    server_stopped(server);
+    http_close(&client);
+}
+
+/* --- Who may --- */
+
+/* The exit status of a child that does LINE as user and group 65534: 0 refused, 1 done, 2 not let
+ * in. */
+static int as_nobody(const struct server *server, const char *line)
+{
+    int status;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct control_client client;
+        const char *answer = "";
+        char why[256];
+
+        if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0 ||
+            control_connect(&client, server_socket(server), why, sizeof(why)) != CONTROL_WAITING)
+            _exit(2);
+        control_send(&client, line, why, sizeof(why));
+        control_receive(&client, PATIENCE_S * 1000, &answer, why, sizeof(why));
+        _exit(strstr(answer, "\"ok\":true") != NULL ? 1 : 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WEXITSTATUS(status);
+}
+
+static void a_group_may_look_but_not_touch(void **state)
+{
+    static const char *const looking[] = {"ping", "status", "threads", "config", "cache-size"};
+    static const char *const touching[] = {"threads 3", "stop", "cache-flush", "log-level debug"};
+    struct server *server = *state;
+    char folder[SCRATCH_PATH_MAX];
+
+    if (geteuid() != 0)
+        skip();
+    server_start(server, NULL);
+    assert_int_equal(as_nobody(server, "ping"), 2);
+    server_stop(server);
+    server_start(server, "control.group=65534", NULL);
+    snprintf(folder, sizeof(folder), "%s", server_folder(server));
+    assert_int_equal(chmod(folder, 0755), 0); /* the way to the socket */
+    for (size_t i = 0; i < ARRAY_LENGTH(looking); i++)
+        assert_int_equal(as_nobody(server, looking[i]), 1);
+    for (size_t i = 0; i < ARRAY_LENGTH(touching); i++)
+        assert_int_equal(as_nobody(server, touching[i]), 0);
+    server_do(server, "threads 3");
+    server_stop(server);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_flush_empties_every_cache),
+        TEST(a_purge_takes_one_path_or_all_below),
+        TEST(the_caches_shrink_and_grow),
+        TEST(the_policy_changes_under_load),
+        TEST(without_a_cache_its_commands_are_refused),
+        TEST(the_configuration_says_where_it_came_from),
+        TEST(reopened_logs_lose_no_line),
+        TEST(changes_are_events_that_name_who_asked),
+        TEST(all_workers_restart_under_load),
+        TEST(all_workers_restart_where_there_is_no_room_for_more),
+        TEST(one_worker_restarts),
+        TEST(a_worker_is_drained_under_load),
+        TEST(stop_now_waits_for_nobody),
+        TEST(a_group_may_look_but_not_touch),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
