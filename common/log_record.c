@@ -1,15 +1,10 @@
 #include "common/log_record.h"
 
-#include "common/clock.h"
-
 #include <arpa/inet.h>
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static_assert(LOG_RECORD_WORDS_MAX * 8 < UINT16_MAX, "lengths are kept in 16 bits");
-static_assert(4 * (LOG_RECORD_WORDS_MAX * 8) + 256 < LOG_LINE_MAX, "every byte may need four");
 
 static size_t cut(struct span text, size_t most)
 {
@@ -67,105 +62,35 @@ int log_record_unpack(const uint64_t *words, struct log_record *record)
     return 0;
 }
 
-char *log_record_address(const struct log_record *record, char *buffer, size_t size)
+static char *put_octet(char *to, uint8_t octet)
+{
+    if (octet >= 100)
+        *to++ = (char)('0' + octet / 100);
+    if (octet >= 10)
+        *to++ = (char)('0' + octet / 10 % 10);
+    *to++ = (char)('0' + octet % 10);
+    return to;
+}
+
+static char *put_ipv4(char *to, const uint8_t *octets)
+{
+    to = put_octet(to, octets[0]);
+    for (int i = 1; i < 4; i++) {
+        *to++ = '.';
+        to = put_octet(to, octets[i]);
+    }
+    return to;
+}
+
+char *log_record_put_address(const struct log_record *record, char *to)
 {
     static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
     static const uint8_t none[LOG_ADDRESS_BYTES];
 
+    if (memcmp(record->address, mapped, sizeof(mapped)) == 0)
+        return put_ipv4(to, record->address + sizeof(mapped));
     if (memcmp(record->address, none, sizeof(none)) == 0)
-        snprintf(buffer, size, "unix:");
-    else if (memcmp(record->address, mapped, sizeof(mapped)) == 0)
-        inet_ntop(AF_INET, record->address + sizeof(mapped), buffer, (socklen_t)size);
-    else
-        inet_ntop(AF_INET6, record->address, buffer, (socklen_t)size);
-    return buffer;
-}
-
-/* Appends TEXT, escaped, and returns the new end. */
-static char *put_escaped(char *to, struct span text)
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < text.length; i++) {
-        unsigned char c = (unsigned char)text.start[i];
-
-        if (c >= ' ' && c < 0x7f && c != '"' && c != '\\') {
-            *to++ = (char)c;
-        } else {
-            *to++ = '\\';
-            *to++ = 'x';
-            *to++ = digits[c >> 4];
-            *to++ = digits[c & 15];
-        }
-    }
-    return to;
-}
-
-static char *put_quoted(char *to, struct span text)
-{
-    *to++ = '"';
-    to = put_escaped(to, text.length > 0 ? text : SPAN("-"));
-    *to++ = '"';
-    return to;
-}
-
-static char *put_text(char *to, const char *text, size_t length)
-{
-    return (char *)memcpy(to, text, length) + length;
-}
-
-static char *put_number(char *to, uint64_t number)
-{
-    char digits[20];
-    size_t count = 0;
-
-    do {
-        digits[count++] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    while (count > 0)
-        *to++ = digits[--count];
-    return to;
-}
-
-/*
- * " [21/Nov/2026:06:18:30 +0000] ": formatted once a second for each thread that writes lines.
- */
-static char *put_time(char *to, uint64_t time_ns)
-{
-    static _Thread_local time_t second = -1;
-    static _Thread_local char text[40];
-    static _Thread_local size_t length;
-    time_t now = (time_t)(time_ns / NS_PER_S);
-
-    if (now != second) {
-        struct tm parts;
-
-        localtime_r(&now, &parts);
-        length = strftime(text, sizeof(text), " [%d/%b/%Y:%H:%M:%S %z] ", &parts);
-        second = now;
-    }
-    return put_text(to, text, length);
-}
-
-size_t log_record_combined(const struct log_record *record, char *line)
-{
-    char address[INET6_ADDRSTRLEN];
-    char *to = line;
-
-    log_record_address(record, address, sizeof(address));
-    to = put_text(to, address, strlen(address));
-    to = put_text(to, " - -", 4);
-    to = put_time(to, record->time_ns);
-    to = put_quoted(to, record->request_line);
-    *to++ = ' ';
-    to = put_number(to, record->status);
-    *to++ = ' ';
-    to = put_number(to, record->body_bytes);
-    *to++ = ' ';
-    to = put_quoted(to, record->referer);
-    *to++ = ' ';
-    to = put_quoted(to, record->agent);
-    *to++ = '\n';
-    return (size_t)(to - line);
+        return (char *)memcpy(to, "unix:", 5) + 5;
+    inet_ntop(AF_INET6, record->address, to, LOG_ADDRESS_TEXT);
+    return to + strlen(to);
 }

@@ -30,7 +30,7 @@ enum {
     LOG_RECORD_WORDS_MAX =
         LOG_RECORD_HEAD_WORDS + (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX) / 8,
     LOG_ADDRESS_BYTES = 16,
-    LOG_LINE_MAX = 64 * 1024, /* room for any record as text, every byte escaped */
+    LOG_ADDRESS_TEXT = 46,
 };
 
 struct log_record {
@@ -54,14 +54,10 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words);
  */
 int log_record_unpack(const uint64_t *words, struct log_record *record);
 
-/* The client address as text; at most 46 bytes with the NUL. A UNIX socket's is "unix:". */
-char *log_record_address(const struct log_record *record, char *buffer, size_t size);
-
 /*
- * Writes RECORD in the combined log format with its newline into LINE (room for LOG_LINE_MAX) and
- * returns its length. Bytes that could forge or break a line (control characters, quotes,
- * backslashes, and all that is not ASCII) are written as \xHH.
+ * Writes the client address as text, without a NUL, and returns its end. A UNIX socket's is "unix:".
+ * There must be room for LOG_ADDRESS_TEXT bytes.
  */
-size_t log_record_combined(const struct log_record *record, char *line);
+char *log_record_put_address(const struct log_record *record, char *to);
 
 #endif

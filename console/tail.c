@@ -294,7 +294,8 @@ char *tail_address(const struct tail_line *line, char *buffer)
     struct log_record record = {0};
 
     memcpy(record.address, line->address, sizeof(record.address));
-    return log_record_address(&record, buffer, TAIL_ADDRESS_TEXT);
+    *log_record_put_address(&record, buffer) = '\0';
+    return buffer;
 }
 
 uint64_t tail_total(const struct tail *tail)

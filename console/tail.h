@@ -15,7 +15,7 @@
 
 enum {
     TAIL_LINES = 4096, /* more than one call reads, so that nothing read is missed */
-    TAIL_ADDRESS_TEXT = 46,
+    TAIL_ADDRESS_TEXT = LOG_ADDRESS_TEXT + 1,
     TAIL_REQUEST_BYTES = 256, /* of the request line, escaped, with the NUL; the rest is cut */
     TAIL_REFERER_BYTES = 128, /* the same of the other two texts */
     TAIL_AGENT_BYTES = 128,

@@ -1,7 +1,7 @@
 #include "daemon/logger.h"
 
 #include "common/clock.h"
-#include "common/log_record.h"
+#include "common/log_line.h"
 #include "common/segment_writer.h"
 #include "daemon/events.h"
 #include "daemon/signals.h"
@@ -26,6 +26,7 @@ struct logger {
     struct segment *segment;
     struct segment_logger *block;
     const char *access_path; /* NULL: off */
+    enum log_format format;
     const char *error_path;
     int access, error; /* descriptors; access -1: off, or it can't be opened */
     uint64_t retry_ns; /* when to try to open it again, monotonic clock */
@@ -191,7 +192,7 @@ static void add_line(struct logger *logger, const uint64_t *words)
 
     if (log_record_unpack(words, &record) != 0)
         return;
-    logger->used += log_record_combined(&record, logger->batch + logger->used);
+    logger->used += log_line(logger->format, &record, logger->batch + logger->used);
     logger->lines++;
 }
 
@@ -406,6 +407,7 @@ int logger_run(const struct logger_setup *setup)
     logger->doorbell = setup->doorbell;
     logger->command_fd = setup->command_fd;
     logger->access = -1;
+    logger->format = (enum log_format)setup->config->log_format;
     if (strcmp(setup->config->log_access, "off") != 0)
         logger->access_path = setup->config->log_access;
     logger->error_path = setup->config->log_error;
