@@ -11,14 +11,10 @@
 #include "daemon/thread.h"
 #include "daemon/transport.h"
 
+struct input;
 struct load_job;
 struct pending;
-
-/* Unread bytes that wait for more, or for their turn. */
-struct input {
-    size_t length, room;
-    char bytes[];
-};
+struct receiving;
 
 struct connection {
     struct letter letter;
@@ -26,11 +22,12 @@ struct connection {
     TAILQ_ENTRY(connection) link;
     struct serving_thread *thread;
     const struct transport *transport;
-    struct input *input;     /* NULL: nothing kept */
-    struct pending *pending; /* NULL: no answer is half sent */
-    struct load_job *loaded; /* what offload threads brought for the request under way */
-    size_t scanned;          /* of input, by the parser */
-    uint64_t began_ns;       /* when the request under way was first looked at; 0: none waits */
+    struct input *input;         /* NULL: nothing kept */
+    struct receiving *receiving; /* NULL: no body comes in */
+    struct pending *pending;     /* NULL: no answer is half sent */
+    struct load_job *loaded;     /* what offload threads brought for the request under way */
+    size_t scanned;              /* of input, by the parser */
+    uint64_t began_ns;           /* when the request under way was first looked at; 0: none waits */
     uint64_t deadline_from_ns;
     int fd;
     int unsent;         /* bytes the client had not acknowledged when it was last looked at */
@@ -56,18 +53,14 @@ void connection_accept(struct serving_thread *thread, int fd,
 /* Takes over a connection that another thread has handed over. */
 void connection_adopt(struct serving_thread *thread, struct connection *connection);
 
-/* Goes on after a job came back, or after the log ring has room again. */
-void connection_resume(struct connection *connection);
-
 /* Ends it. Not while a job is out. */
 void connection_close(struct connection *connection);
 
-/* Closes what has passed its deadline; gives away or closes what the thread's mode demands. */
-void connections_expire(struct serving_thread *thread);
-void connections_obey_mode(struct serving_thread *thread);
+/* Gives it away or closes it when its thread's mode demands that; true when it did. */
+bool connection_obey_mode(struct connection *connection);
 
-/* Lets those go on that waited for room in the log ring, while there is some. */
-void connections_unblock(struct serving_thread *thread);
+/* The same for all connections of a thread. */
+void connections_obey_mode(struct serving_thread *thread);
 
 /* Frees a connection that no thread serves (a letter on its way at the end). Any thread. */
 void connection_discard(struct connection *connection, struct cache *cache);

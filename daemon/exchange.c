@@ -79,10 +79,6 @@ enum exchange_result exchange_answer(struct connection *connection, const struct
     struct exchange exchange = begin(connection, request);
     enum exchange_result result;
 
-    if (UNLIKELY(request->has_body)) {
-        connection->closing = true; /* the body is not read: nothing behind it can be trusted */
-        connection->linger_wanted = true;
-    }
     result = answer(&exchange);
     if (result == EXCHANGE_ANSWERED)
         count_outcome(&exchange);

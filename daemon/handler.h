@@ -16,4 +16,7 @@ typedef enum exchange_result handler(struct exchange *exchange, const struct tar
 /* Files and folders below the root. */
 handler handler_files;
 
+/* OPTIONS for any path, or for the server as a whole (RFC 9110 section 9.3.7): TARGET may be NULL. */
+handler handler_options;
+
 #endif

@@ -11,6 +11,9 @@
 #include "daemon/range.h"
 #include "daemon/resource.h"
 
+/* The methods that every resource has: the value of Allow. */
+#define REPLY_ALLOWED "GET, HEAD, OPTIONS"
+
 /*
  * The status line, Date, Server and Connection. Decides whether the connection goes on. Fields
  * follow.

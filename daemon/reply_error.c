@@ -14,7 +14,7 @@ static void write_extra(const struct exchange *exchange, int status, char *extra
 {
     extra[0] = '\0';
     if (status == 405)
-        snprintf(extra, EXTRA_FIELDS_MAX, "Allow: GET, HEAD\r\n");
+        snprintf(extra, EXTRA_FIELDS_MAX, "Allow: " REPLY_ALLOWED "\r\n");
     else if (status == 416)
         snprintf(extra, EXTRA_FIELDS_MAX, "Content-Range: bytes */%" PRIu64 "\r\n",
                  exchange->representation_bytes);

@@ -5,10 +5,12 @@
 #include "common/segment_writer.h"
 #include "daemon/connection.h"
 #include "daemon/events.h"
+#include "daemon/expiry.h"
 #include "daemon/lane.h"
 #include "daemon/lookup.h"
 #include "daemon/loop.h"
 #include "daemon/sending.h"
+#include "daemon/serving.h"
 #include "daemon/turn.h"
 
 #include <errno.h>
@@ -43,10 +45,10 @@ static void read_letter(struct serving_thread *thread, struct letter *letter)
         connection_adopt_arrival(thread, CONTAINER_OF(letter, struct arrival, letter));
         return;
     case LETTER_LOADED:
-        connection_resume(lookup_loaded(CONTAINER_OF(letter, struct load_job, job.letter)));
+        serving_resume(lookup_loaded(CONTAINER_OF(letter, struct load_job, job.letter)));
         return;
     case LETTER_WARMED:
-        connection_resume(sending_warmed(CONTAINER_OF(letter, struct warm_job, job.letter)));
+        serving_resume(sending_warmed(CONTAINER_OF(letter, struct warm_job, job.letter)));
         return;
     case LETTER_SWEEP:
         if (thread->front != NULL)
@@ -109,7 +111,7 @@ static void on_tick(evutil_socket_t fd, short what, void *argument)
     (void)fd, (void)what;
     turn_begin(thread);
     thread->wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
-    connections_expire(thread);
+    expiry_sweep(thread);
     if (thread->front != NULL)
         cache_front_sweep(thread->front);
     if (thread->mode == THREAD_SERVING)
@@ -124,7 +126,7 @@ static void on_log_retry(evutil_socket_t fd, short what, void *argument)
 
     (void)fd, (void)what;
     turn_begin(thread);
-    connections_unblock(thread);
+    serving_unblock(thread);
 }
 
 /* The loop */

@@ -95,6 +95,7 @@ struct mode_letter {
 enum deadline {
     DEADLINE_KEEPALIVE, /* between two requests */
     DEADLINE_HEADER,    /* a request head is coming in */
+    DEADLINE_BODY,      /* a request body is coming in */
     DEADLINE_SEND,      /* the client takes an answer */
     DEADLINE_LINGER,    /* closing: waits for the client to see the last answer */
     DEADLINE_NONE,      /* a job is out, or the log is full */

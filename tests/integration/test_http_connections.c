@@ -63,7 +63,7 @@ static void a_connection_stays_or_ends_as_both_sides_said(void **state)
         {"GET /a HTTP/1.0\r\nConnection: close\r\n\r\n", 200, "close", false},
         {"GET /a HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", 200, "keep-alive", true},
         {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", 405, NULL, true},
-        {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx", 405, "close", false},
+        {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx", 405, NULL, true},
         {"GET /a HTTP/1.1\r\n\r\n", 400, "close", false},
         {"\r\n\r\n" GET("/a"), 200, NULL, true},
     };
@@ -293,39 +293,81 @@ static void a_connection_that_says_nothing_or_half_harms_nobody(void **state)
 
 /* --- Bodies and refusals --- */
 
-/* The whole body is on its way before the answer is read: closing at once would reset it away. */
+/*
+ * The whole body is on its way before the answer is read. One that is too long is not read to its
+ * end: closing at once would reset the answer away.
+ */
 static void the_answer_to_a_request_with_a_body_is_not_lost(void **state)
 {
     static const struct {
         const char *head;
         size_t body; /* bytes sent behind the head */
+        int status;
     } cases[] = {
-        {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n", 10},
-        {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 2097152\r\n\r\n", LARGE},
-        {"PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 2097152\r\n\r\n", LARGE},
-        {"POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
-         0},
+        {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n", 10, 405},
+        {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1048576\r\n\r\n", LARGE / 2, 405},
+        {"GET /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1048576\r\n\r\n", LARGE / 2, 200},
+        {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1048577\r\n\r\n", LARGE, 413},
+        {"PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 2097152\r\n\r\n", LARGE, 413},
+        {"PUT /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n200000\r\n", LARGE, 413},
     };
     struct server *server = *state;
 
-    server_put_text(server, "/errors/405.html", "our 405");
+    server_put_text(server, "/a", "a");
+    server_put_text(server, "/errors/413.html", "our 413");
     server_start(server, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct http_client client;
         struct http_answer answer;
+        bool refused = cases[i].status == 413;
 
         http_open(&client, server_port(server));
         http_say(&client, cases[i].head);
         http_say_bytes(&client, large, cases[i].body);
         http_take(&client, HTTP_WITH_BODY, &answer);
-        assert_int_equal(answer.status, 405);
-        assert_string_equal(answer.body, "our 405");
-        assert_string_equal(http_field(&answer, "Connection"), "close");
+        assert_int_equal(answer.status, cases[i].status);
+        assert_int_equal(http_field(&answer, "Connection") != NULL, refused);
+        if (refused)
+            assert_string_equal(answer.body, "our 413");
         http_answer_free(&answer);
-        http_expect_closed(&client);
+        if (refused) {
+            http_expect_closed(&client);
+        } else {
+            http_say(&client, GET("/a"));
+            expect_answer(&client, 200, "a");
+        }
         http_close(&client);
     }
-    server_expect_metric(server, "requests", ARRAY_LENGTH(cases));
+    server_expect_metric(server, "requests", ARRAY_LENGTH(cases) + 3);
+    server_stop(server);
+}
+
+/* Many bodies, larger than what is read at a time, in one go: each request starts where it should. */
+static void pipelined_requests_with_bodies_are_answered_in_their_order(void **state)
+{
+    enum { COUNT = 20, BODY = 100 * 1000 };
+    static const char *const heads[] = {
+        "GET /a HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n",
+        "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n186a0;x=y\r\n",
+    };
+    struct server *server = *state;
+    struct http_client client;
+
+    server_put_text(server, "/a", "a");
+    put_large(server);
+    server_start(server, NULL);
+    http_open(&client, server_port(server));
+    for (int i = 0; i < COUNT; i++) {
+        http_say(&client, heads[i % 2]);
+        http_say_bytes(&client, large + i, BODY);
+        http_say(&client, i % 2 == 1 ? "\r\n0\r\nTrailer: x\r\n\r\n" GET("/a") : GET("/a"));
+    }
+    for (int i = 0; i < COUNT; i++) {
+        expect_answer(&client, i % 2 == 0 ? 200 : 405, i % 2 == 0 ? "a" : NULL);
+        expect_answer(&client, 200, "a");
+    }
+    http_close(&client);
+    server_expect_metric(server, "requests", 2 * COUNT);
     server_stop(server);
 }
 
@@ -398,6 +440,66 @@ static void a_head_that_takes_too_long_is_answered_408(void **state)
     http_expect_closed(&client);
     http_close(&client);
     server_expect_metric(server, "connections_timed_out", 1);
+    server_stop(server);
+}
+
+static void a_body_that_takes_too_long_is_answered_408(void **state)
+{
+    static const char *const beginnings[] = {
+        "GET /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n",
+        "GET /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n123456789",
+        "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX",
+    };
+    struct server *server = *state;
+    struct http_client client;
+    struct http_answer answer;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "connections.body_timeout=1s", NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(beginnings); i++) {
+        http_open(&client, server_port(server));
+        http_say(&client, GET("/a"));
+        http_say(&client, beginnings[i]);
+        expect_answer(&client, 200, "a");
+        http_take(&client, HTTP_WITH_BODY, &answer);
+        assert_int_equal(answer.status, 408);
+        assert_string_equal(http_field(&answer, "Connection"), "close");
+        http_answer_free(&answer);
+        http_expect_closed(&client);
+        http_close(&client);
+    }
+    server_expect_metric(server, "connections_timed_out", ARRAY_LENGTH(beginnings));
+    server_expect_metric(server, "requests", 2 * ARRAY_LENGTH(beginnings));
+    server_stop(server);
+}
+
+/* In order, and by a reset: neither is an answer, nor worth a line in the error log. */
+static void a_client_that_leaves_within_its_body_harms_nobody(void **state)
+{
+    static const struct linger reset = {.l_onoff = 1};
+    struct server *server = *state;
+    struct http_client client;
+    char *before, *after;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "log.level=debug", NULL);
+    before = server_output(server);
+    for (int i = 0; i < 2; i++) {
+        http_open(&client, server_port(server));
+        http_say(&client,
+                 GET("/a") "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12345");
+        expect_answer(&client, 200, "a");
+        if (i == 1)
+            setsockopt(client.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+        http_close(&client);
+    }
+    server_expect_metric(server, "connections_open", 0);
+    server_expect_metric(server, "connections_reset", 1);
+    server_expect_metric(server, "requests", 2);
+    after = server_output(server);
+    assert_string_equal(after, before);
+    free(before);
+    free(after);
     server_stop(server);
 }
 
@@ -514,9 +616,12 @@ int main(void)
         TEST(a_client_that_has_ended_its_side_is_answered),
         TEST(a_connection_that_says_nothing_or_half_harms_nobody),
         TEST(the_answer_to_a_request_with_a_body_is_not_lost),
+        TEST(pipelined_requests_with_bodies_are_answered_in_their_order),
         TEST(a_refusal_that_waits_for_its_page_is_answered),
         TEST(an_idle_connection_is_closed_at_its_deadline),
         TEST(a_head_that_takes_too_long_is_answered_408),
+        TEST(a_body_that_takes_too_long_is_answered_408),
+        TEST(a_client_that_leaves_within_its_body_harms_nobody),
         TEST(empty_lines_do_not_begin_a_head),
         TEST(dripping_does_not_put_the_deadline_off),
         TEST(a_client_that_takes_nothing_is_closed_at_its_deadline),

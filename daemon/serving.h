@@ -1,0 +1,28 @@
+/*
+ * What comes in on a connection, and what is done about it: bytes are read, the requests in them
+ * answered in order, the answers sent, and then it waits for more, or ends. The owning thread.
+ */
+#ifndef DAEMON_SERVING_H
+#define DAEMON_SERVING_H
+
+#include "daemon/connection.h"
+#include "daemon/sending.h"
+
+#include <event2/util.h>
+
+/* The event loop's callback for a connection: it is readable or writable. */
+void serving_event(evutil_socket_t fd, short what, void *connection);
+
+/* Goes on with what is unsent and unread: after an adoption, or when a job has come back. */
+void serving_resume(struct connection *connection);
+
+/* Refuses the request under way, which takes too long: 408 (RFC 9110 section 15.5.9), and the end. */
+void serving_refuse_slow(struct connection *connection);
+
+/* Bytes that the client's side has not acknowledged. */
+int serving_bytes_unsent(const struct connection *connection);
+
+/* Lets those go on that waited for room in the log ring, while there is some. */
+void serving_unblock(struct serving_thread *thread);
+
+#endif
