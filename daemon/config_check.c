@@ -3,6 +3,7 @@
 
 #include "common/macros.h"
 #include "daemon/config_value.h"
+#include "daemon/identity.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -161,6 +162,22 @@ static void check_root(struct config_draft *draft)
                             "%s: %s", root, strerror(errno));
 }
 
+static void check_identity(struct config_draft *draft)
+{
+    const struct config *config = draft->config;
+    struct identity identity;
+    struct identity_fault fault;
+
+    if (draft->faulty[KEY_server_user] || draft->faulty[KEY_server_group] ||
+        identity_find(config->server_user, config->server_group, geteuid(), &identity, &fault) == 0)
+        return;
+    config_report_error(&draft->report,
+                        &draft->set_at[fault.group ? KEY_server_group : KEY_server_user],
+                        fault.group ? "name a group of this machine, or leave it unset"
+                                    : "name a user of this machine, or leave it unset",
+                        "%s", fault.text);
+}
+
 static void check_socket(struct config_draft *draft)
 {
     static const enum config_key_number keys[] = {KEY_control_socket, KEY_server_run_dir,
@@ -201,6 +218,7 @@ static void check_error_pages(struct config_draft *draft)
 void config_draft_check(struct config_draft *draft)
 {
     check_root(draft);
+    check_identity(draft);
     check_index(draft);
     check_order(draft, KEY_workers_processes, KEY_workers_max_processes);
     check_threads(draft);

@@ -8,6 +8,7 @@
 #include "daemon/dispatch.h"
 #include "daemon/events.h"
 #include "daemon/history.h"
+#include "daemon/jail.h"
 #include "daemon/logger.h"
 #include "daemon/loop.h"
 #include "daemon/rate_limit.h"
@@ -301,6 +302,19 @@ static int make_events(struct watch *watch)
     return event_add(watch->second, &second);
 }
 
+static void warn_of_jail(const struct config *config)
+{
+    struct jail_abilities can = jail_abilities();
+
+    if (!config->server_jail)
+        event_log(LEVEL_WARN, "workers are not locked in: [server] jail is off");
+    else if (can.built && can.landlock == 0)
+        event_log(LEVEL_WARN, "this kernel has no Landlock: a worker could read files outside %s",
+                  config->server_root);
+    if (config->server_jail && can.built && !can.seccomp)
+        event_log(LEVEL_WARN, "this kernel cannot filter system calls: workers may make any");
+}
+
 static int start(struct watch *watch)
 {
     struct master *master = &watch->master;
@@ -316,6 +330,7 @@ static int start(struct watch *watch)
         return fail("cannot watch for signals");
     events_attach(&master->segment);
     segment_publish(&master->segment);
+    warn_of_jail(master->config);
     supervisor_reconcile(master->supervisor);
     return 0;
 }

@@ -2,6 +2,7 @@
 
 #include "common/macros.h"
 #include "common/nearest.h"
+#include "daemon/jail.h"
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -61,7 +62,10 @@ void options_print_usage(FILE *out)
 
 void options_print_version(FILE *out)
 {
-    fprintf(out, PROGRAM " " WEBSERVERD_VERSION "\n");
+    char jail[64];
+
+    jail_describe(jail, sizeof(jail));
+    fprintf(out, PROGRAM " " WEBSERVERD_VERSION "\njail of workers: %s\n", jail);
 }
 
 static enum options_action wrong_use(FILE *errors)

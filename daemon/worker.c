@@ -8,6 +8,8 @@
 #include "daemon/connection.h"
 #include "daemon/events.h"
 #include "daemon/held_lanes.h"
+#include "daemon/identity.h"
+#include "daemon/jail.h"
 #include "daemon/loop.h"
 #include "daemon/messages.h"
 #include "daemon/signals.h"
@@ -432,8 +434,7 @@ static int make_site(struct worker *worker, const struct worker_setup *setup)
     source->headers = &worker->site.headers;
     source->memory_limit = config->cache_max_object;
     source->mime = mime_table_new(config->mime_endings, config->mime_types, config->mime_count);
-    source->root = open(config->server_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (source->root < 0 || source->mime == NULL || make_cache(worker) != 0)
+    if (source->mime == NULL || make_cache(worker) != 0)
         return -1;
     worker->site.offload =
         offload_start(config->workers_offload_queue, config->workers_offload_threads.least,
@@ -441,10 +442,42 @@ static int make_site(struct worker *worker, const struct worker_setup *setup)
     return worker->site.offload != NULL ? 0 : -1;
 }
 
+/*
+ * The last that is done with the master's rights. What other threads need later is made afterwards:
+ * only a process with one thread can lock itself in.
+ */
+static int lock_in(const struct worker *worker, const struct worker_setup *setup)
+{
+    const struct config *config = setup->config;
+    int keep[] = {setup->command_fd, setup->connection_fd, setup->doorbell,
+                  setup->lock_fd,    setup->segment->fd,   worker->site.source.root};
+    struct identity identity;
+    struct identity_fault fault;
+
+    jail_close_others(keep, ARRAY_LENGTH(keep));
+    if (identity_find(config->server_user, config->server_group, geteuid(), &identity, &fault) !=
+        0) {
+        event_log(LEVEL_ERROR, "[server] %s: %s", fault.group ? "group" : "user", fault.text);
+        return -1;
+    }
+    if (identity_take(&identity) != 0) {
+        event_log(LEVEL_ERROR, "a worker cannot become user %u: %s", identity.uid, strerror(errno));
+        return -1;
+    }
+    if (config->server_jail && jail_enter(&worker->site.source.root, 1) != 0) {
+        event_log(LEVEL_ERROR, "a worker cannot lock itself in: %s", strerror(errno));
+        return -1;
+    }
+    return 0;
+}
+
 static int set_up(struct worker *worker, const struct worker_setup *setup)
 {
     worker->block = segment_worker(setup->segment, setup->slot);
-    worker->site.source.root = worker->mailbox.eventfd = -1;
+    worker->mailbox.eventfd = -1;
+    worker->site.source.root = open(setup->config->server_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (worker->site.source.root < 0 || lock_in(worker, setup) != 0)
+        return -1;
     worker->room = segment_count(setup->segment, SEGMENT_THREADS);
     worker->serving = calloc(worker->room, sizeof(struct serving_thread *));
     worker->base = event_base_new();

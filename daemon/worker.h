@@ -16,6 +16,7 @@ struct worker_setup {
     int command_fd; /* its ends of the two channels; the worker's from now on */
     int connection_fd;
     int doorbell; /* wakes the logger; stays the master's */
+    int lock_fd;  /* held open: the lock lives as long as the last of us */
 };
 
 /*

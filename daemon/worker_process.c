@@ -67,7 +67,8 @@ static pid_t fork_worker(const struct worker_process *worker, struct master *mas
                                  .slot = worker->slot,
                                  .command_fd = pairs->commands[1],
                                  .connection_fd = pairs->connections[1],
-                                 .doorbell = master->doorbell};
+                                 .doorbell = master->doorbell,
+                                 .lock_fd = master->runtime.lock_fd};
     pid_t pid;
 
     fflush(NULL);

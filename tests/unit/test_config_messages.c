@@ -157,7 +157,7 @@ static const struct complaint file_complaints[] = {
                "    gr\xc3\xbc\xc3\x9f = ???\n"
                "    ^^^^\n"
                "    its keys are name, listen, root, "
-               "index, run_dir\n"},
+               "index, user, group, jail, run_dir\n"},
     /* values */
     {"[server]\nname = a b\n", AT("2:9") "' ' can't be part of a name\n"
                                          "    name = a b\n"

@@ -1,0 +1,223 @@
+/*
+ * What a worker of the real daemon may not do: read from outside in /proc, and tried by taking one
+ * over with ptrace(2), as somebody who had broken in would.
+ */
+#include "http_client.h"
+#include "patience.h"
+#include "server.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The rest of the line NAME of /proc/PID/status, in *TEXT. */
+static void read_status(pid_t pid, const char *name, char *text, size_t size)
+{
+    char path[64], line[256];
+    size_t length = strlen(name);
+    bool found = false;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    while (!found && fgets(line, sizeof(line), file) != NULL)
+        found = strncmp(line, name, length) == 0 && line[length] == ':';
+    fclose(file);
+    assert_true(found);
+    snprintf(text, size, "%.*s", (int)strcspn(line + length + 2, "\n"), line + length + 2);
+}
+
+static void expect_status(pid_t pid, const char *name, const char *value)
+{
+    char text[128];
+
+    read_status(pid, name, text, sizeof(text));
+    assert_string_equal(text, value);
+}
+
+static pid_t one_worker(const struct server *server)
+{
+    pid_t pid = 0;
+
+    assert_int_equal(server_workers(server, &pid, 1), 1);
+    return pid;
+}
+
+/* The one that has taken the place of FORMER, once it serves. */
+static bool find_another(const struct server *server, pid_t former, pid_t *worker)
+{
+    return server_workers(server, worker, 1) == 1 && *worker != former;
+}
+
+static pid_t another_worker(const struct server *server, pid_t former)
+{
+    pid_t worker;
+
+    WAIT_UNTIL(find_another(server, former, &worker));
+    return worker;
+}
+
+#ifndef TEST_SANITIZER
+
+static void a_worker_is_locked_in(void **state)
+{
+    struct server *server = *state;
+    pid_t worker;
+
+    server_start(server, "workers.processes=1", NULL);
+    worker = one_worker(server);
+    expect_status(worker, "Seccomp", "2");
+    expect_status(worker, "NoNewPrivs", "1");
+    expect_status(worker, "CapEff", "0000000000000000");
+    expect_status(worker, "CapPrm", "0000000000000000");
+    server_stop(server);
+}
+
+static void a_worker_that_replaces_another_is_too(void **state)
+{
+    struct server *server = *state;
+    pid_t first;
+
+    server_start(server, "workers.processes=1", NULL);
+    first = one_worker(server);
+    server_signal(first, SIGKILL);
+    expect_status(another_worker(server, first), "Seccomp", "2");
+    server_stop(server);
+}
+
+#endif
+
+static void roots_workers_are_somebody_else(void **state)
+{
+    struct server *server = *state;
+    const struct passwd *nobody = getpwnam("nobody");
+    char user[32], text[128];
+
+    if (geteuid() != 0 || nobody == NULL)
+        skip();
+    server_start(server, "workers.processes=1", NULL);
+    read_status(one_worker(server), "Uid", text, sizeof(text));
+    snprintf(user, sizeof(user), "%u\t%u\t%u\t%u", nobody->pw_uid, nobody->pw_uid, nobody->pw_uid,
+             nobody->pw_uid);
+    assert_string_equal(text, user);
+    server_stop(server);
+}
+
+static void an_unknown_user_is_refused(void **state)
+{
+    static const char *const options[] = {"server.user=no-such-user", NULL};
+    struct server *server = *state;
+    char *said;
+
+    assert_int_equal(server_start_refused(server, &said, options), EXIT_FAILURE);
+    assert_non_null(strstr(said, "no-such-user"));
+    free(said);
+}
+
+/* Root may read it, but it is not root who serves. */
+static void a_file_that_the_user_may_not_read_is_forbidden(void **state)
+{
+    struct server *server = *state;
+    char path[512];
+
+    if (geteuid() != 0)
+        skip();
+    server_put_text(server, "/private.txt", "for root alone");
+    snprintf(path, sizeof(path), "%s/www/private.txt", server_folder(server));
+    assert_int_equal(chmod(path, 0600), 0);
+    server_start(server, NULL);
+    http_expect(server_port(server), "/private.txt", 403);
+    server_stop(server);
+}
+
+#if defined(__x86_64__) && !defined(TEST_SANITIZER)
+
+static void expect_stop(pid_t pid, int *status)
+{
+    assert_int_equal(waitpid(pid, status, __WALL), pid);
+    assert_true(WIFSTOPPED(*status));
+}
+
+/*
+ * Makes the main thread of PID, which waits in epoll_wait(2), do the system call NUMBER next: its
+ * program counter stands behind a SYSCALL instruction of two bytes.
+ */
+static void make_it_call(pid_t pid, long number)
+{
+    struct user_regs_struct registers;
+
+    assert_int_equal(ptrace(PTRACE_GETREGS, pid, NULL, &registers), 0);
+    registers.rip -= 2;
+    registers.rax = (unsigned long long)number;
+    registers.orig_rax = (unsigned long long)-1; /* no restart of the interrupted call */
+    registers.rdi = AF_INET;
+    registers.rsi = SOCK_STREAM;
+    registers.rdx = 0;
+    assert_int_equal(ptrace(PTRACE_SETREGS, pid, NULL, &registers), 0);
+    assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
+}
+
+static void a_worker_that_is_taken_over_ends_at_its_first_step_out(void **state)
+{
+    static const long calls[] = {SYS_socket, SYS_execve, SYS_fork, SYS_ptrace, SYS_unlink};
+    struct server *server = *state;
+    pid_t worker;
+    int status;
+
+    server_start(server, "workers.processes=1", NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(calls); i++) {
+        worker = one_worker(server);
+        if (ptrace(PTRACE_SEIZE, worker, NULL, NULL) != 0)
+            skip(); /* where the test itself is locked in */
+        assert_int_equal(ptrace(PTRACE_INTERRUPT, worker, NULL, NULL), 0);
+        expect_stop(worker, &status);
+        make_it_call(worker, calls[i]);
+        assert_int_equal(waitpid(worker, &status, __WALL), worker);
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(WTERMSIG(status), SIGSYS);
+        another_worker(server, worker);
+    }
+    server_stop(server);
+}
+
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#ifndef TEST_SANITIZER
+        cmocka_unit_test_setup_teardown(a_worker_is_locked_in, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(a_worker_that_replaces_another_is_too, server_set_up,
+                                        server_tear_down),
+#endif
+        cmocka_unit_test_setup_teardown(roots_workers_are_somebody_else, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(an_unknown_user_is_refused, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(a_file_that_the_user_may_not_read_is_forbidden,
+                                        server_set_up, server_tear_down),
+#if defined(__x86_64__) && !defined(TEST_SANITIZER)
+        cmocka_unit_test_setup_teardown(a_worker_that_is_taken_over_ends_at_its_first_step_out,
+                                        server_set_up, server_tear_down),
+#endif
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
