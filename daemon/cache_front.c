@@ -10,6 +10,7 @@ enum { WAYS = 4 };
 
 struct item {
     struct cache_entry *entry;
+    coding_preference accepts;
     size_t length;
     char target[];
 };
@@ -88,9 +89,10 @@ void cache_front_sweep(struct cache_front *front)
 }
 
 /* 0 marks an empty way, so no target may hash to it. */
-static uint64_t hash_of(const struct cache_front *front, struct span target)
+static uint64_t hash_of(const struct cache_front *front, struct span target,
+                        coding_preference accepts)
 {
-    return hash_bytes(target.start, target.length, front->seed) | 1;
+    return hash_bytes(target.start, target.length, front->seed ^ accepts) | 1;
 }
 
 static void count_hit(struct cache_front *front, uint32_t slot, uint64_t now_ns)
@@ -114,15 +116,16 @@ static void claim_hits(struct cache_front *front, const struct cache_entry *entr
     atomic_store_explicit(&hits->id, entry->id, memory_order_release);
 }
 
-struct cache_entry *cache_front_find(struct cache_front *front, struct span target, uint64_t now_ns)
+struct cache_entry *cache_front_find(struct cache_front *front, struct span target,
+                                     coding_preference accepts, uint64_t now_ns)
 {
-    uint64_t hash = hash_of(front, target);
+    uint64_t hash = hash_of(front, target, accepts);
     struct set *set = &front->sets[(hash >> 1) & front->mask];
 
     for (size_t way = 0; way < WAYS; way++) {
         struct item *item = set->item[way];
 
-        if (set->hash[way] != hash || item->length != target.length ||
+        if (set->hash[way] != hash || item->length != target.length || item->accepts != accepts ||
             memcmp(item->target, target.start, target.length) != 0)
             continue;
         if (UNLIKELY(atomic_load_explicit(&item->entry->stale, memory_order_acquire))) {
@@ -143,10 +146,10 @@ static size_t free_way(struct cache_front *front, const struct set *set)
     return front->next_way++ % WAYS;
 }
 
-void cache_front_store(struct cache_front *front, struct span target, struct cache_entry *entry,
-                       uint64_t now_ns)
+void cache_front_store(struct cache_front *front, struct span target, coding_preference accepts,
+                       struct cache_entry *entry, uint64_t now_ns)
 {
-    uint64_t hash = hash_of(front, target);
+    uint64_t hash = hash_of(front, target, accepts);
     struct set *set = &front->sets[(hash >> 1) & front->mask];
     struct item *item = malloc(sizeof(*item) + target.length);
     size_t way;
@@ -154,6 +157,7 @@ void cache_front_store(struct cache_front *front, struct span target, struct cac
     if (item == NULL)
         return; /* the shared table has it */
     item->entry = entry;
+    item->accepts = accepts;
     item->length = target.length;
     memcpy(item->target, target.start, target.length);
     cache_hold(entry);

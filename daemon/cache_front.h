@@ -1,6 +1,6 @@
 /*
  * A serving thread's own small table before the shared cache: from the raw bytes of a request
- * target to a counted entry. Set-associative: a full set drops its oldest member. One thread only.
+ * target, and the content codings that it accepts, to a counted entry. Set-associative: a full set drops its oldest member. One thread only.
  */
 #ifndef DAEMON_CACHE_FRONT_H
 #define DAEMON_CACHE_FRONT_H
@@ -8,6 +8,7 @@
 #include "common/segment.h"
 #include "common/span.h"
 #include "daemon/cache.h"
+#include "daemon/coding.h"
 
 struct cache_front;
 
@@ -17,15 +18,15 @@ struct cache_front *cache_front_new(struct cache *cache, uint32_t entries,
 void cache_front_free(struct cache_front *front);
 
 /*
- * The live entry for TARGET, or NULL. Borrowed: valid until the next call on this table; hold it to
+ * The live entry for TARGET and ACCEPTS, or NULL. Borrowed: valid until the next call on this table; hold it to
  * keep it longer. Counts the hit when it is returned.
  */
 struct cache_entry *cache_front_find(struct cache_front *front, struct span target,
-                                     uint64_t now_ns);
+                                     coding_preference accepts, uint64_t now_ns);
 
-/* Remembers ENTRY (stored in the cache) for TARGET, with a reference of its own. */
-void cache_front_store(struct cache_front *front, struct span target, struct cache_entry *entry,
-                       uint64_t now_ns);
+/* Remembers ENTRY (stored in the cache) for both, with a reference of its own. */
+void cache_front_store(struct cache_front *front, struct span target, coding_preference accepts,
+                       struct cache_entry *entry, uint64_t now_ns);
 
 /* Drops all stale entries. */
 void cache_front_sweep(struct cache_front *front);

@@ -2,7 +2,7 @@
 
 #include "common/segment_writer.h"
 #include "daemon/input.h"
-#include "daemon/lookup.h"
+#include "daemon/loading.h"
 #include "daemon/messages.h"
 #include "daemon/receiving.h"
 #include "daemon/sending.h"
@@ -76,7 +76,7 @@ void connection_discard(struct connection *connection, struct cache *cache)
 {
     if (connection->pending != NULL)
         sending_abandon(connection, cache, false);
-    lookup_forget(connection, cache);
+    loading_forget(connection, cache);
     if (connection->fd >= 0)
         close(connection->fd);
     receiving_end(connection);

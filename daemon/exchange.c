@@ -3,7 +3,9 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/admission.h"
+#include "daemon/loading.h"
 #include "daemon/lookup.h"
+#include "daemon/negotiation.h"
 #include "daemon/rate_limit.h"
 #include "daemon/reply.h"
 #include "daemon/route.h"
@@ -55,7 +57,7 @@ static enum exchange_result conclude(struct exchange *exchange, enum exchange_re
     }
     connection->began_ns = 0;
     if (UNLIKELY(connection->loaded != NULL))
-        lookup_forget(connection, exchange->thread->site->cache);
+        loading_forget(connection, exchange->thread->site->cache);
     return result;
 }
 
@@ -70,6 +72,7 @@ static struct exchange begin(struct connection *connection, const struct request
         .began_ns = connection->began_ns != 0 ? connection->began_ns : thread->turn_ns,
         .retry_after_s = 1,
         .outcome = OUTCOME_ERROR,
+        .accepts = negotiation_accepts(thread, request),
         .may_wait = true,
     };
 }

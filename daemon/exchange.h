@@ -8,6 +8,7 @@
 #ifndef DAEMON_EXCHANGE_H
 #define DAEMON_EXCHANGE_H
 
+#include "daemon/coding.h"
 #include "daemon/connection.h"
 #include "daemon/request.h"
 
@@ -26,6 +27,7 @@ struct exchange {
     enum outcome outcome;          /* OUTCOME_ERROR until a file was asked for */
     uint64_t representation_bytes; /* its length, for a 416 */
     uint32_t retry_after_s;        /* with a 429 or 503 */
+    coding_preference accepts;     /* content codings that the client takes */
     bool may_wait;                 /* false: nothing that would need a second look at the request */
 };
 

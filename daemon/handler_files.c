@@ -1,5 +1,6 @@
 #include "daemon/handler.h"
 #include "daemon/lookup.h"
+#include "daemon/negotiation.h"
 #include "daemon/reply.h"
 #include "daemon/thread.h"
 
@@ -105,12 +106,14 @@ enum exchange_result handler_files(struct exchange *exchange, const struct targe
     if (is_hidden(path))
         return reply_error(exchange, 404);
     failed = lookup_path(exchange, path, length, &resource);
-    if (failed == LOOKUP_MUST_WAIT)
-        return EXCHANGE_WAITING;
     if (failed == EISDIR && !target->folder)
         return answer_folder_redirect(exchange, target);
     if (failed == EISDIR || (failed == ENOENT && target->folder))
         return answer_without_index(exchange, target);
+    if (failed == 0)
+        failed = negotiation_choose(exchange, &resource);
+    if (failed == LOOKUP_MUST_WAIT)
+        return EXCHANGE_WAITING;
     if (failed != 0)
         return reply_error(exchange, lookup_status(failed));
     lookup_store_front(exchange, resource);

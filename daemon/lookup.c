@@ -3,45 +3,15 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/family.h"
+#include "daemon/loading.h"
+#include "daemon/target.h"
 #include "daemon/thread.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
-static void run_load(struct offload_job *job)
-{
-    struct load_job *load = CONTAINER_OF(job, struct load_job, job);
-
-    load->failed = resource_load(&load->site->source, load->path, load->length, FILES_MAY_BLOCK,
-                                 FILES_MAY_BLOCK, load->job.queued_ns, &load->resource);
-}
-
-/* Gives the loading to an offload thread. False: the queue is full, or memory is short. */
-static bool submit_load(const struct exchange *exchange, const char *path, size_t length)
-{
-    struct serving_thread *thread = exchange->thread;
-    struct load_job *load = calloc(1, sizeof(*load) + length + 1);
-
-    if (load == NULL)
-        return false;
-    load->job.run = run_load;
-    load->job.work = load->path;
-    load->job.owner = &thread->mailbox;
-    load->job.kind = LETTER_LOADED;
-    load->connection = exchange->connection;
-    load->site = thread->site;
-    load->length = length;
-    memcpy(load->path, path, length);
-    if (!offload_submit(thread->site->offload, &load->job, thread->turn_ns)) {
-        free(load);
-        return false;
-    }
-    exchange->connection->job_out = true;
-    thread->jobs_out++;
-    metric_add(thread->metrics, METRIC_offloaded, 1);
-    return true;
-}
+enum { FORM_PATH_MAX = TARGET_PATH_MAX + 8 };
 
 static void remember(const struct exchange *exchange, struct resource *resource)
 {
@@ -61,7 +31,8 @@ static int load_now(struct exchange *exchange, const char *path, size_t length,
     failed = resource_load(source, path, length, FILES_CACHED_ONLY, FILES_CACHED_ONLY,
                            thread->turn_ns, found);
     if (failed == EAGAIN || failed == EBUSY) {
-        if (exchange->may_wait && submit_load(exchange, path, length))
+        if (exchange->may_wait &&
+            loading_submit(exchange, (struct span){path, length}, NULL, CODING_IDENTITY))
             return LOOKUP_MUST_WAIT;
         /* Opens are never refused: the loop does them itself. Reading a cold file is. */
         failed = resource_load(source, path, length, FILES_MAY_BLOCK, FILES_CACHED_ONLY,
@@ -72,23 +43,6 @@ static int load_now(struct exchange *exchange, const char *path, size_t length,
     if (failed == 0)
         remember(exchange, *found);
     return failed;
-}
-
-/* What an offload thread brought for this path, if it did: 0 and a reference, or its errno. */
-static bool take_loaded(struct exchange *exchange, const char *path, size_t length,
-                        struct resource **found, int *failed)
-{
-    for (struct load_job *load = exchange->connection->loaded; load != NULL; load = load->next) {
-        if (load->length != length || memcmp(load->path, path, length) != 0)
-            continue;
-        *failed = load->failed;
-        *found = load->resource;
-        if (load->resource != NULL)
-            cache_hold(&load->resource->entry);
-        exchange->outcome = OUTCOME_OFFLOAD;
-        return true;
-    }
-    return false;
 }
 
 /* True when the entry is still what the file system has; LOOKUP_MUST_WAIT when that takes a disk. */
@@ -103,7 +57,7 @@ static int still_true(struct exchange *exchange, struct resource *resource)
     segment_activity_state(thread->activity, THREAD_STATE_FILE, thread->turn_ns);
     changed = resource_check(&thread->site->source, resource, FILES_CACHED_ONLY);
     if (changed == EAGAIN && exchange->may_wait &&
-        submit_load(exchange, resource->entry.path, resource->entry.path_length))
+        loading_submit(exchange, resource->file_path, NULL, CODING_IDENTITY))
         return LOOKUP_MUST_WAIT;
     if (changed == EAGAIN)
         changed = resource_check(&thread->site->source, resource, FILES_MAY_BLOCK);
@@ -119,7 +73,7 @@ int lookup_path(struct exchange *exchange, const char *path, size_t length, stru
     struct cache_entry *entry;
     int failed, fresh;
 
-    if (take_loaded(exchange, path, length, found, &failed))
+    if (loading_take(exchange, (struct span){path, length}, found, &failed))
         return failed;
     exchange->outcome = OUTCOME_HIT;
     segment_activity_state(exchange->thread->activity, THREAD_STATE_LOCK,
@@ -138,43 +92,67 @@ int lookup_path(struct exchange *exchange, const char *path, size_t length, stru
     return load_now(exchange, path, length, found);
 }
 
-/* The file is gone: what the cache still has of it must not be served again. */
-static void forget_path(struct cache *cache, const char *path, size_t length)
+static struct span form_path(const struct resource *original, enum coding coding, char *buffer)
 {
-    struct cache_entry *entry = cache_find(cache, path, length);
+    int length = snprintf(buffer, FORM_PATH_MAX, "%s" RESOURCE_FORM_MARK "%s", original->entry.path,
+                          coding_names[coding].start);
+
+    return (struct span){buffer, (size_t)length};
+}
+
+/* The form that the cache has, if it is of the same state of the file. */
+static struct resource *cached_form(struct exchange *exchange, struct span path,
+                                    const struct resource *original)
+{
+    struct cache *cache = exchange->thread->site->cache;
+    struct cache_entry *entry = cache != NULL ? cache_find(cache, path.start, path.length) : NULL;
+    struct resource *form;
 
     if (entry == NULL)
-        return;
-    cache_invalidate(cache, entry);
+        return NULL;
+    form = CONTAINER_OF(entry, struct resource, entry);
+    if (family_same(&form->family, &original->family))
+        return form;
     cache_release(cache, entry);
+    return NULL;
 }
 
-struct connection *lookup_loaded(struct load_job *job)
+/* A form that lies beside the file; what would wait for a disk goes to an offload thread. Making one
+ * always goes there. */
+static int load_form(struct exchange *exchange, struct span path, struct resource *original,
+                     enum coding coding, struct resource **found)
 {
-    struct connection *connection = job->connection;
-    struct serving_thread *thread = connection->thread;
+    struct serving_thread *thread = exchange->thread;
+    int failed = resource_load_form(&thread->site->source, original, coding, FILES_CACHED_ONLY,
+                                    FILES_CACHED_ONLY, thread->turn_ns, found);
 
-    thread->jobs_out--;
-    connection->job_out = false;
-    job->next = connection->loaded;
-    connection->loaded = job;
-    if (job->resource != NULL && thread->site->cache != NULL)
-        cache_insert(thread->site->cache, &job->resource->entry);
-    else if (thread->site->cache != NULL)
-        forget_path(thread->site->cache, job->path, job->length);
-    return connection;
+    if (failed == 0)
+        remember(exchange, *found);
+    if (failed != EAGAIN && failed != EBUSY)
+        return failed;
+    if (exchange->may_wait && loading_submit(exchange, path, original, coding))
+        return LOOKUP_MUST_WAIT;
+    metric_add(thread->metrics, METRIC_offload_refused, 1);
+    return EBUSY;
 }
 
-void lookup_forget(struct connection *connection, struct cache *cache)
+int lookup_form(struct exchange *exchange, struct resource *original, enum coding coding,
+                struct resource **found)
 {
-    struct load_job *load;
+    char buffer[FORM_PATH_MAX];
+    struct span path = form_path(original, coding, buffer);
+    int failed;
 
-    while ((load = connection->loaded) != NULL) {
-        connection->loaded = load->next;
-        if (load->resource != NULL)
-            resource_release(cache, load->resource);
-        free(load);
-    }
+    if (path.length >= FORM_PATH_MAX)
+        return ENAMETOOLONG;
+    if (loading_take(exchange, path, found, &failed))
+        return failed;
+    *found = cached_form(exchange, path, original);
+    if (*found != NULL)
+        return 0;
+    if (exchange->outcome == OUTCOME_HIT)
+        exchange->outcome = OUTCOME_MISS;
+    return load_form(exchange, path, original, coding, found);
 }
 
 struct resource *lookup_front(struct exchange *exchange)
@@ -185,7 +163,8 @@ struct resource *lookup_front(struct exchange *exchange)
 
     if (thread->front == NULL || exchange->connection->loaded != NULL)
         return NULL;
-    entry = cache_front_find(thread->front, exchange->request->target, thread->turn_ns);
+    entry = cache_front_find(thread->front, exchange->request->target, exchange->accepts,
+                             thread->turn_ns);
     if (entry == NULL)
         return NULL;
     resource = CONTAINER_OF(entry, struct resource, entry);
@@ -197,11 +176,13 @@ void lookup_store_front(const struct exchange *exchange, struct resource *resour
     struct serving_thread *thread = exchange->thread;
 
     if (thread->front != NULL && resource->entry.stored)
-        cache_front_store(thread->front, exchange->request->target, &resource->entry,
-                          thread->turn_ns);
+        cache_front_store(thread->front, exchange->request->target, exchange->accepts,
+                          &resource->entry, thread->turn_ns);
 }
 
 int lookup_status(int failed)
 {
+    if (failed == LOOKUP_NOT_ACCEPTABLE)
+        return 406;
     return failed == EBUSY ? 503 : files_status(failed);
 }

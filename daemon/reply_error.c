@@ -9,12 +9,15 @@
 
 enum { EXTRA_FIELDS_MAX = 80 };
 
-/* What an answer of this status has to say beside (RFC 9110 sections 15.5.6, 15.5.17, 15.6.4; RFC 6585 section 4). */
+/* What an answer of this status has to say beside (RFC 9110 sections 15.5.6, 12.5.5, 15.5.17,
+ * 15.6.4; RFC 6585 section 4). */
 static void write_extra(const struct exchange *exchange, int status, char *extra)
 {
     extra[0] = '\0';
     if (status == 405)
         snprintf(extra, EXTRA_FIELDS_MAX, "Allow: " REPLY_ALLOWED "\r\n");
+    else if (status == 406)
+        snprintf(extra, EXTRA_FIELDS_MAX, "Vary: Accept-Encoding\r\n");
     else if (status == 416)
         snprintf(extra, EXTRA_FIELDS_MAX, "Content-Range: bytes */%" PRIu64 "\r\n",
                  exchange->representation_bytes);

@@ -1,6 +1,8 @@
 #include "daemon/resource.h"
 
 #include "common/macros.h"
+#include "daemon/family.h"
+#include "daemon/gzip.h"
 #include "daemon/resource_head.h"
 
 #include <errno.h>
@@ -8,6 +10,11 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+enum {
+    COMPRESS_LEAST = 512, /* bytes: below, a gzip frame and a packet's end eat up what is saved */
+    ENTRY_PATH_MORE = 2 + 2 + 8, /* two NULs, the mark and a coding's name */
+};
 
 /* Up to LENGTH bytes; fewer when the file has shrunk. Returns 0 or an errno. */
 static int read_whole(int fd, char *buffer, uint64_t length, enum files_effort effort,
@@ -31,52 +38,58 @@ static struct span piece_at(const char *text, struct head_piece piece)
     return (struct span){text + piece.start, piece.length};
 }
 
-/* One piece of memory: the struct, the path, the head, the body. */
-static struct resource *allocate(const struct file *file, const char *path, size_t path_length,
-                                 const struct resource_head *head, const char *body,
-                                 uint64_t body_length, uint64_t now_ns)
-{
-    size_t in_memory = body != NULL ? body_length : 0;
-    size_t bytes = sizeof(struct resource) + path_length + 1 + head->length + in_memory;
-    struct resource *resource = malloc(bytes);
-    char *place;
+/* What is put together into a resource. */
+struct making {
+    const struct resource_source *source;
+    struct span path;   /* of the file */
+    enum coding coding; /* not CODING_IDENTITY: a form of the file... */
+    bool made;          /* ...that we make */
+    struct family family;
+    uint64_t now_ns;
+};
 
-    if (resource == NULL)
-        return NULL;
-    place = (char *)(resource + 1);
-    memcpy(place, path, path_length);
-    place[path_length] = '\0';
-    cache_entry_init(&resource->entry, place, path_length, bytes, now_ns);
-    place += path_length + 1;
-    memcpy(place, head->text, head->length);
-    if (in_memory > 0)
-        memcpy(place + head->length, body, in_memory);
-    resource->device = file->device;
-    resource->inode = file->inode;
-    resource->file_size = file->size;
-    resource->mtime_s = file->mtime_s;
-    resource->mtime_ns = file->mtime_ns;
-    resource->answer = place;
-    resource->head_length = head->length;
-    resource->answer_length = head->length + in_memory;
-    resource->body_length = body_length;
-    resource->fd = -1;
-    resource->typing = piece_at(place, head->typing);
-    resource->sharing = piece_at(place, head->sharing);
-    resource->validators = piece_at(place, head->validators);
-    resource->etag = piece_at(place, head->etag);
-    resource->dated = head->dated;
-    return resource;
+static const struct file_identity *file_of(const struct making *making)
+{
+    return &making->family.member[making->made ? CODING_IDENTITY : making->coding];
 }
 
-static void write_head(struct resource_head *head, const struct resource_source *source,
-                       const struct file *file, const char *path, uint64_t length)
+/* What a client sees of a change of either: a form is as young as the younger of both. */
+static int64_t modified_of(const struct making *making)
+{
+    int64_t original = making->family.member[CODING_IDENTITY].mtime_s;
+    int64_t own = file_of(making)->mtime_s;
+
+    return own > original ? own : original;
+}
+
+static bool can_be_made(const struct making *making, uint64_t length)
+{
+    return making->source->compress && making->coding == CODING_IDENTITY &&
+           length >= COMPRESS_LEAST && length <= making->source->memory_limit &&
+           coding_compressible(mime_type(making->source->mime, making->path.start));
+}
+
+/* Answers depend on Accept-Encoding where there is, or may be, more than one form. */
+static bool varies(const struct making *making, uint64_t length)
+{
+    if (making->coding != CODING_IDENTITY || can_be_made(making, length))
+        return true;
+    for (int i = CODING_IDENTITY + 1; i < CODING_COUNT; i++)
+        if (making->family.member[i].inode != 0)
+            return true;
+    return false;
+}
+
+static void write_head(struct resource_head *head, const struct making *making, uint64_t length)
 {
     const struct head_facts facts = {
-        .path = path,
-        .type = mime_type(source->mime, path),
-        .rules = source->headers,
-        .file = file,
+        .path = making->path.start,
+        .type = mime_type(making->source->mime, making->path.start),
+        .rules = making->source->headers,
+        .file = file_of(making),
+        .coding = making->coding,
+        .varies = varies(making, length),
+        .modified_s = modified_of(making),
         .length = length,
         .wall_s = time(NULL),
     };
@@ -84,13 +97,77 @@ static void write_head(struct resource_head *head, const struct resource_source 
     resource_head_write(head, &facts);
 }
 
+/* The path in the cache, ended by NUL; returns its length. */
+static size_t write_entry_path(char *place, const struct making *making)
+{
+    struct span name = coding_names[making->coding];
+    size_t length = making->path.length;
+
+    memcpy(place, making->path.start, length);
+    if (making->coding != CODING_IDENTITY) {
+        memcpy(place + length, RESOURCE_FORM_MARK, sizeof(RESOURCE_FORM_MARK) - 1);
+        length += sizeof(RESOURCE_FORM_MARK) - 1;
+        memcpy(place + length, name.start, name.length);
+        length += name.length;
+    }
+    place[length] = '\0';
+    return length;
+}
+
+static void fill(struct resource *resource, const struct making *making,
+                 const struct resource_head *head, uint64_t body_length)
+{
+    resource->family = making->family;
+    resource->can_be_made = can_be_made(making, body_length);
+    atomic_init(&resource->not_worth_it, false);
+    resource->head_length = head->length;
+    resource->body_length = body_length;
+    resource->fd = -1;
+    resource->typing = piece_at(resource->answer, head->typing);
+    resource->sharing = piece_at(resource->answer, head->sharing);
+    resource->validators = piece_at(resource->answer, head->validators);
+    resource->etag = piece_at(resource->answer, head->etag);
+    resource->dated = head->dated;
+    resource->modified_s = modified_of(making);
+}
+
+/* One piece of memory: the struct, the two paths, the head, the body (NULL: it stays in its file). */
+static struct resource *allocate(const struct making *making, const char *body,
+                                 uint64_t body_length)
+{
+    size_t in_memory = body != NULL ? body_length : 0, entry_length;
+    struct resource_head head;
+    struct resource *resource;
+    size_t bytes;
+    char *place;
+
+    write_head(&head, making, body_length);
+    bytes = sizeof(*resource) + 2 * making->path.length + ENTRY_PATH_MORE + head.length + in_memory;
+    resource = malloc(bytes);
+    if (resource == NULL)
+        return NULL;
+    place = (char *)(resource + 1);
+    memcpy(place, making->path.start, making->path.length);
+    place[making->path.length] = '\0';
+    resource->file_path = (struct span){place, making->path.length};
+    place += making->path.length + 1;
+    entry_length = write_entry_path(place, making);
+    cache_entry_init(&resource->entry, place, entry_length, bytes, making->now_ns);
+    place += entry_length + 1;
+    memcpy(place, head.text, head.length);
+    if (in_memory > 0)
+        memcpy(place + head.length, body, in_memory);
+    resource->answer = place;
+    resource->answer_length = head.length + in_memory;
+    fill(resource, making, &head, body_length);
+    return resource;
+}
+
 /* A file that goes into memory. The body is read first: the file may have shrunk meanwhile. */
-static int load_small(const struct resource_source *source, const struct file *file,
-                      const char *path, size_t length, enum files_effort effort, uint64_t now_ns,
-                      struct resource **resource)
+static int load_small(const struct making *making, const struct file *file,
+                      enum files_effort effort, struct resource **resource)
 {
     char *body = malloc(file->size + 1);
-    struct resource_head head;
     uint64_t got;
     int failed;
 
@@ -98,8 +175,7 @@ static int load_small(const struct resource_source *source, const struct file *f
         return ENOMEM;
     failed = read_whole(file->fd, body, file->size, effort, &got);
     if (failed == 0) {
-        write_head(&head, source, file, path, got);
-        *resource = allocate(file, path, length, &head, body, got, now_ns);
+        *resource = allocate(making, body, got);
         failed = *resource == NULL ? ENOMEM : 0;
     }
     free(body);
@@ -107,37 +183,79 @@ static int load_small(const struct resource_source *source, const struct file *f
 }
 
 /* A file that is sent from its descriptor, which the resource takes over. */
-static int load_large(const struct resource_source *source, const struct file *file,
-                      const char *path, size_t length, uint64_t now_ns, struct resource **resource)
+static int load_large(const struct making *making, const struct file *file,
+                      struct resource **resource)
 {
-    struct resource_head head;
-
-    write_head(&head, source, file, path, file->size);
-    *resource = allocate(file, path, length, &head, NULL, file->size, now_ns);
+    *resource = allocate(making, NULL, file->size);
     if (*resource == NULL)
         return ENOMEM;
     (*resource)->fd = file->fd;
     return 0;
 }
 
+/* FILE is closed, or the resource's. */
+static int load(const struct making *making, const struct file *file, enum files_effort reading,
+                struct resource **resource)
+{
+    int failed = file->size > making->source->memory_limit
+                     ? load_large(making, file, resource)
+                     : load_small(making, file, reading, resource);
+
+    if (failed != 0 || (*resource)->fd < 0)
+        close(file->fd);
+    return failed;
+}
+
 int resource_load(const struct resource_source *source, const char *path, size_t length,
                   enum files_effort opening, enum files_effort reading, uint64_t now_ns,
                   struct resource **resource)
 {
+    struct making making = {.source = source, .path = {path, length}, .now_ns = now_ns};
     struct file file;
-    int failed = files_open(source->root, path, opening, &file);
+    int failed = family_open(source, path, opening, &file, &making.family);
 
+    return failed != 0 ? failed : load(&making, &file, reading, resource);
+}
+
+static int make_form(const struct making *making, const struct resource *original,
+                     enum files_effort effort, struct resource **resource)
+{
+    char *compressed;
+    size_t length;
+    int failed;
+
+    if (!original->can_be_made || making->coding != CODING_GZIP)
+        return ENODATA;
+    if (effort == FILES_CACHED_ONLY)
+        return EBUSY;
+    failed = gzip_compress(original->answer + original->head_length, original->body_length,
+                           &compressed, &length);
     if (failed != 0)
         return failed;
-    if (file.folder)
-        failed = EISDIR;
-    else if (file.size > source->memory_limit)
-        failed = load_large(source, &file, path, length, now_ns, resource);
-    else
-        failed = load_small(source, &file, path, length, reading, now_ns, resource);
-    if (failed != 0 || (*resource)->fd < 0)
-        close(file.fd);
-    return failed;
+    *resource = allocate(making, compressed, length);
+    free(compressed);
+    return *resource == NULL ? ENOMEM : 0;
+}
+
+int resource_load_form(const struct resource_source *source, const struct resource *original,
+                       enum coding coding, enum files_effort opening, enum files_effort reading,
+                       uint64_t now_ns, struct resource **resource)
+{
+    const struct making making = {
+        .source = source,
+        .path = original->file_path,
+        .coding = coding,
+        .made = original->family.member[coding].inode == 0,
+        .family = original->family,
+        .now_ns = now_ns,
+    };
+    struct file file;
+    int failed;
+
+    if (making.made)
+        return make_form(&making, original, reading, resource);
+    failed = family_open_form(source, making.path.start, coding, &making.family, opening, &file);
+    return failed != 0 ? failed : load(&making, &file, reading, resource);
 }
 
 void resource_destroy(struct cache_entry *entry)
@@ -157,25 +275,17 @@ void resource_release(struct cache *cache, struct resource *resource)
         resource_destroy(&resource->entry);
 }
 
-static bool same_file(const struct resource *resource, const struct file *file)
-{
-    return !file->folder && file->device == resource->device && file->inode == resource->inode &&
-           file->size == resource->file_size && file->mtime_s == resource->mtime_s &&
-           file->mtime_ns == resource->mtime_ns;
-}
-
 int resource_check(const struct resource_source *source, const struct resource *resource,
                    enum files_effort effort)
 {
+    struct family family;
     struct file file;
-    int failed = files_open(source->root, resource->entry.path, effort, &file);
-    bool same;
+    int failed = family_open(source, resource->file_path.start, effort, &file, &family);
 
     if (failed == EAGAIN)
         return EAGAIN;
     if (failed != 0)
         return ESTALE;
-    same = same_file(resource, &file);
     close(file.fd);
-    return same ? 0 : ESTALE;
+    return family_same(&family, &resource->family) ? 0 : ESTALE;
 }

@@ -7,18 +7,34 @@
 
 #include "common/span.h"
 #include "daemon/cache.h"
+#include "daemon/coding.h"
 #include "daemon/files.h"
 #include "daemon/header_rules.h"
 #include "daemon/mime.h"
 
 #include <stdint.h>
 
-struct resource {
-    struct cache_entry entry; /* first: the cache knows only this */
-    /* The file that it was made from. */
-    uint64_t device, inode, file_size;
+/* What becomes another when a file does; all zero: there is none. */
+struct file_identity {
+    uint64_t device, inode, size;
     int64_t mtime_s;
     uint32_t mtime_ns;
+};
+
+/* A file [CODING_IDENTITY] and the precompressed forms that lie beside it (daemon/family.h). */
+struct family {
+    struct file_identity member[CODING_COUNT];
+};
+
+/* A form's path in the cache: its file's, this, and the coding's name. No file has such a path. */
+#define RESOURCE_FORM_MARK "//"
+
+struct resource {
+    struct cache_entry entry;  /* first: the cache knows only this */
+    struct span file_path;     /* of the file; ended by NUL */
+    struct family family;      /* that it was made from */
+    bool can_be_made;          /* its gzip form can be made from it */
+    _Atomic bool not_worth_it; /* that has been tried, and was no smaller */
     /*
      * answer = head fields, the empty line, and the body where it is in memory:
      * answer[0 .. head_length) is what HEAD gets, answer[0 .. answer_length) what GET gets.
@@ -30,8 +46,9 @@ struct resource {
     int fd; /* the body's source when it is not in memory, else -1 */
     /* Pieces of the head, as daemon/resource_head.h draws them. */
     struct span typing, sharing, validators;
-    struct span etag; /* with its quotes */
-    bool dated;       /* mtime_s stands in Last-Modified */
+    struct span etag;   /* with its quotes */
+    bool dated;         /* it has a Last-Modified: */
+    int64_t modified_s; /* this, since 1970 */
 };
 
 /* What loading needs to know; fixed while a worker lives. */
@@ -40,6 +57,8 @@ struct resource_source {
     const struct mime_table *mime;
     const struct header_rules *headers;
     uint64_t memory_limit; /* larger files are not read but kept open */
+    bool precompressed;    /* look for forms beside files */
+    bool compress;         /* make gzip forms of what is worth it */
 };
 
 /*
@@ -51,6 +70,15 @@ int resource_load(const struct resource_source *source, const char *path, size_t
                   enum files_effort opening, enum files_effort reading, uint64_t now_ns,
                   struct resource **resource);
 
+/*
+ * The form of ORIGINAL in CODING: loaded from beside the file, or made, which counts as reading.
+ * Results as above; ESTALE when the form's file has changed since ORIGINAL was loaded; ENODATA when
+ * it is not worth making. Any thread.
+ */
+int resource_load_form(const struct resource_source *source, const struct resource *original,
+                       enum coding coding, enum files_effort opening, enum files_effort reading,
+                       uint64_t now_ns, struct resource **resource);
+
 /* Gives a reference back; CACHE is NULL where there is none. Any thread. */
 void resource_release(struct cache *cache, struct resource *resource);
 
@@ -58,7 +86,7 @@ void resource_release(struct cache *cache, struct resource *resource);
 void resource_destroy(struct cache_entry *entry);
 
 /*
- * Does the file at the resource's path still look as it did? Returns 0 for yes, ESTALE for no (or
+ * Do the file and its forms still look as they did? Returns 0 for yes, ESTALE for no (or
  * gone), EAGAIN when EFFORT forbids to find out. Any thread.
  */
 int resource_check(const struct resource_source *source, const struct resource *resource,

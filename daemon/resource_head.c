@@ -27,13 +27,18 @@ static void end_piece(const struct resource_head *head, struct head_piece *piece
     piece->length = head->length - piece->start;
 }
 
-/* Strong: it changes with any change of content that the file system can tell. */
-static void put_etag(struct resource_head *head, const struct file *file)
+/*
+ * Strong: it changes with any change of content that the file system can tell, and each coding has
+ * its own (RFC 9110 section 8.8.3.3).
+ */
+static void put_etag(struct resource_head *head, const struct file_identity *file,
+                     enum coding coding)
 {
     put(head, "ETag: ");
     head->etag.start = head->length;
-    put(head, "\"%" PRIx64 "-%" PRIx64 ".%" PRIx32 "-%" PRIx64 "\"", file->size,
-        (uint64_t)file->mtime_s, file->mtime_ns, file->inode);
+    put(head, "\"%" PRIx64 "-%" PRIx64 ".%" PRIx32 "-%" PRIx64 "%s%s\"", file->size,
+        (uint64_t)file->mtime_s, file->mtime_ns, file->inode, coding != CODING_IDENTITY ? "-" : "",
+        coding_names[coding].start);
     end_piece(head, &head->etag);
     put(head, "\r\n");
 }
@@ -56,18 +61,22 @@ static void put_rules(struct resource_head *head, const struct head_facts *facts
 void resource_head_write(struct resource_head *head, const struct head_facts *facts)
 {
     head->length = 0;
-    head->dated = facts->file->mtime_s <= facts->wall_s;
+    head->dated = facts->modified_s <= facts->wall_s;
     put(head, "Content-Length: %" PRIu64 "\r\n", facts->length);
     head->typing.start = head->length;
     put(head, "Content-Type: %.200s\r\n", facts->type);
+    if (facts->coding != CODING_IDENTITY)
+        put(head, "Content-Encoding: %s\r\n", coding_names[facts->coding].start);
     end_piece(head, &head->typing);
     head->sharing.start = head->length;
     put_rules(head, facts, HEADER_OF_CONTENT);
     put(head, "Accept-Ranges: bytes\r\n");
     if (head->dated)
-        put_date(head, facts->file->mtime_s);
+        put_date(head, facts->modified_s);
     head->validators.start = head->length;
-    put_etag(head, facts->file);
+    put_etag(head, facts->file, facts->coding);
+    if (facts->varies)
+        put(head, "Vary: Accept-Encoding\r\n");
     put_rules(head, facts, HEADER_OF_ANSWER);
     end_piece(head, &head->validators);
     end_piece(head, &head->sharing);

@@ -18,8 +18,8 @@
 #define DAEMON_RESOURCE_HEAD_H
 
 #include "common/span.h"
-#include "daemon/files.h"
 #include "daemon/header_rules.h"
+#include "daemon/resource.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,9 +43,12 @@ struct head_facts {
     const char *path; /* canonical: which configured fields it gets */
     const char *type; /* Content-Type */
     const struct header_rules *rules;
-    const struct file *file;
-    uint64_t length; /* of the body, in bytes */
-    int64_t wall_s;  /* now, since 1970 */
+    const struct file_identity *file; /* that the bytes come from, or are made from */
+    enum coding coding;
+    bool varies;        /* another Accept-Encoding may get other bytes */
+    int64_t modified_s; /* since 1970 */
+    int64_t wall_s;     /* now */
+    uint64_t length;    /* of the body, in bytes */
 };
 
 void resource_head_write(struct resource_head *head, const struct head_facts *facts);

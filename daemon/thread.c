@@ -7,7 +7,7 @@
 #include "daemon/events.h"
 #include "daemon/expiry.h"
 #include "daemon/lane.h"
-#include "daemon/lookup.h"
+#include "daemon/loading.h"
 #include "daemon/loop.h"
 #include "daemon/sending.h"
 #include "daemon/serving.h"
@@ -45,7 +45,7 @@ static void read_letter(struct serving_thread *thread, struct letter *letter)
         connection_adopt_arrival(thread, CONTAINER_OF(letter, struct arrival, letter));
         return;
     case LETTER_LOADED:
-        serving_resume(lookup_loaded(CONTAINER_OF(letter, struct load_job, job.letter)));
+        serving_resume(loading_back(CONTAINER_OF(letter, struct load_job, job.letter)));
         return;
     case LETTER_WARMED:
         serving_resume(sending_warmed(CONTAINER_OF(letter, struct warm_job, job.letter)));
@@ -230,6 +230,7 @@ struct serving_thread *thread_new(const struct site *site, uint32_t index, uint3
     thread->site = site;
     thread->index = index;
     thread->slot = slot;
+    thread->accepted.preference = PREFER_IDENTITY; /* what an empty line means */
     thread->prefixes.server = header_rules_server(site->source.headers);
     thread->wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
     thread->mailbox.eventfd = -1;

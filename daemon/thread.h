@@ -11,6 +11,7 @@
 
 #include "common/segment.h"
 #include "daemon/cache_front.h"
+#include "daemon/coding.h"
 #include "daemon/config.h"
 #include "daemon/mailbox.h"
 #include "daemon/offload.h"
@@ -102,6 +103,13 @@ enum deadline {
     DEADLINE_COUNT
 };
 
+/* The last Accept-Encoding line, and what it means. */
+struct accepted {
+    size_t length;
+    coding_preference preference;
+    char line[108];
+};
+
 enum { THREAD_INPUT_BYTES = 64 * 1024 };
 
 struct lane;
@@ -120,7 +128,8 @@ struct serving_thread {
     struct event *mail, *tick, *log_retry;
     LIST_HEAD(, lane) lanes;
     struct cache_front *front; /* NULL: cache off */
-    uint64_t swept;            /* see cache_wants_sweep() */
+    struct accepted accepted;
+    uint64_t swept; /* see cache_wants_sweep() */
 
     /* Published: its own block in the segment. */
     struct segment_activity *activity;

@@ -31,6 +31,14 @@ static const struct rfc_case conditionals_cases[] = {
 #include "rfc/conditionals.def"
 };
 
+static const struct rfc_case codings_cases[] = {
+#include "rfc/codings.def"
+};
+
+static const struct rfc_case made_cases[] = {
+#include "rfc/made.def"
+};
+
 static const struct rfc_case ranges_cases[] = {
 #include "rfc/ranges.def"
 };

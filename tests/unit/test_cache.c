@@ -240,12 +240,13 @@ static void hits_in_front_tables_protect_from_eviction(void **state)
         front = new_front(&fixture, 1);
         put(fixture.cache, "/hot", KIB);
         hot = cache_find(fixture.cache, "/hot", 4);
-        cache_front_store(front, SPAN("/hot?"), hot, 1);
+        cache_front_store(front, SPAN("/hot?"), PREFER_IDENTITY, hot, 1);
         cache_release(fixture.cache, hot);
         for (int i = 0; i < 10 * ENTRIES; i++) {
             snprintf(path, sizeof(path), "/%d", i);
             put(fixture.cache, path, 100);
-            assert_non_null(cache_front_find(front, SPAN("/hot?"), (uint64_t)i + 2));
+            assert_non_null(
+                cache_front_find(front, SPAN("/hot?"), PREFER_IDENTITY, (uint64_t)i + 2));
         }
         assert_true(has(fixture.cache, "/hot"));
         assert_int_equal(segment_hits_of(&fixture.segment, 1)[hot->slot].hits, 10 * ENTRIES + 1);
@@ -268,12 +269,13 @@ static void a_front_table_drops_what_is_stale(void **state)
     put(fixture.cache, "/b", KIB);
     for (const char *path = "/a"; path != NULL; path = path[1] == 'a' ? "/b" : NULL) {
         entry = cache_find(fixture.cache, path, 2);
-        cache_front_store(front, span_of(path), entry, 1);
+        cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, 1);
         cache_invalidate(fixture.cache, entry);
         cache_release(fixture.cache, entry);
     }
     assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 2 * KIB);
-    assert_null(cache_front_find(front, SPAN("/a"), 2)); /* seen when it is asked for */
+    assert_null(
+        cache_front_find(front, SPAN("/a"), PREFER_IDENTITY, 2)); /* seen when it is asked for */
     assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), KIB);
     cache_front_sweep(front); /* or when it is looked for */
     assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 0);
@@ -297,19 +299,19 @@ static void a_front_table_tells_targets_apart(void **state)
         snprintf(path, sizeof(path), "/%d", i);
         put(fixture.cache, path, 100);
         entry = cache_find(fixture.cache, path, strlen(path));
-        cache_front_store(front, span_of(path), entry, 1);
+        cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, 1);
         cache_release(fixture.cache, entry);
     }
     for (int i = 0; i < ENTRIES; i++) {
         struct cache_entry *entry;
 
         snprintf(path, sizeof(path), "/%d", i);
-        entry = cache_front_find(front, span_of(path), 2);
+        entry = cache_front_find(front, span_of(path), PREFER_IDENTITY, 2);
         if (entry != NULL) /* a full set may have dropped some */
             assert_string_equal(entry->path, path);
         path[strlen(path)] = 'x'; /* longer by a byte that belongs to nobody */
     }
-    assert_null(cache_front_find(front, SPAN("/"), 2));
+    assert_null(cache_front_find(front, SPAN("/"), PREFER_IDENTITY, 2));
     cache_remove_reader(fixture.cache, 0);
     cache_front_free(front);
     close_fixture(&fixture);
@@ -343,7 +345,7 @@ static void race_once(struct racer *racer, struct cache_front *front, unsigned *
     struct cache_entry *entry;
 
     snprintf(path, sizeof(path), "/%d", rand_r(random) % (2 * ENTRIES));
-    entry = cache_front_find(front, span_of(path), 5);
+    entry = cache_front_find(front, span_of(path), PREFER_IDENTITY, 5);
     if (entry != NULL)
         return;
     entry = cache_find(cache, path, strlen(path));
@@ -356,7 +358,7 @@ static void race_once(struct racer *racer, struct cache_front *front, unsigned *
         cache_invalidate(cache, entry);
     }
     if (entry->stored)
-        cache_front_store(front, span_of(path), entry, 5);
+        cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, 5);
     cache_release(cache, entry);
     if (cache_wants_sweep(cache, swept))
         cache_front_sweep(front);

@@ -1,0 +1,26 @@
+/*
+ * A file and its precompressed forms: "page.html" and beside it "page.html.br", "page.html.zst",
+ * "page.html.gz". Who they are, as the file system tells: by that a cached form is known to be still
+ * true, and to belong to the same state of the file as another.
+ */
+#ifndef DAEMON_FAMILY_H
+#define DAEMON_FAMILY_H
+
+#include "daemon/files.h"
+#include "daemon/resource.h"
+
+/*
+ * Opens PATH, filling *FILE, whose descriptor is the caller's, and looks for its forms. A form that is
+ * older than the file (by whole seconds) was made from something else and is passed over. Returns 0,
+ * EISDIR (nothing is open then), or another errno of files_open().
+ */
+int family_open(const struct resource_source *source, const char *path, enum files_effort effort,
+                struct file *file, struct family *family);
+
+/* Opens the form of PATH in CODING, which must be the one that FAMILY knows: ESTALE if it is not. */
+int family_open_form(const struct resource_source *source, const char *path, enum coding coding,
+                     const struct family *family, enum files_effort effort, struct file *file);
+
+bool family_same(const struct family *one, const struct family *other);
+
+#endif

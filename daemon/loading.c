@@ -1,0 +1,112 @@
+#include "daemon/loading.h"
+
+#include "common/macros.h"
+#include "common/segment_writer.h"
+#include "daemon/thread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void run_load(struct offload_job *job)
+{
+    struct load_job *load = CONTAINER_OF(job, struct load_job, job);
+    const struct resource_source *source = &load->site->source;
+
+    if (load->original != NULL)
+        load->failed = resource_load_form(source, load->original, load->coding, FILES_MAY_BLOCK,
+                                          FILES_MAY_BLOCK, load->job.queued_ns, &load->resource);
+    else
+        load->failed = resource_load(source, load->path, load->length, FILES_MAY_BLOCK,
+                                     FILES_MAY_BLOCK, load->job.queued_ns, &load->resource);
+}
+
+bool loading_submit(const struct exchange *exchange, struct span path, struct resource *original,
+                    enum coding coding)
+{
+    struct serving_thread *thread = exchange->thread;
+    struct load_job *load = calloc(1, sizeof(*load) + path.length + 1);
+
+    if (load == NULL)
+        return false;
+    load->job.run = run_load;
+    load->job.work = load->path;
+    load->job.owner = &thread->mailbox;
+    load->job.kind = LETTER_LOADED;
+    load->connection = exchange->connection;
+    load->site = thread->site;
+    load->original = original;
+    load->coding = coding;
+    load->length = path.length;
+    memcpy(load->path, path.start, path.length);
+    if (original != NULL)
+        cache_hold(&original->entry);
+    if (!offload_submit(thread->site->offload, &load->job, thread->turn_ns)) {
+        if (original != NULL)
+            resource_release(thread->site->cache, original);
+        free(load);
+        return false;
+    }
+    exchange->connection->job_out = true;
+    thread->jobs_out++;
+    metric_add(thread->metrics, METRIC_offloaded, 1);
+    return true;
+}
+
+bool loading_take(struct exchange *exchange, struct span path, struct resource **found, int *failed)
+{
+    for (struct load_job *load = exchange->connection->loaded; load != NULL; load = load->next) {
+        if (!span_is(path, (struct span){load->path, load->length}))
+            continue;
+        *failed = load->failed;
+        *found = load->resource;
+        if (load->resource != NULL)
+            cache_hold(&load->resource->entry);
+        exchange->outcome = OUTCOME_OFFLOAD;
+        return true;
+    }
+    return false;
+}
+
+/* The file is gone: what the cache still has of it must not be served again. */
+static void forget_path(struct cache *cache, const char *path, size_t length)
+{
+    struct cache_entry *entry = cache_find(cache, path, length);
+
+    if (entry == NULL)
+        return;
+    cache_invalidate(cache, entry);
+    cache_release(cache, entry);
+}
+
+struct connection *loading_back(struct load_job *job)
+{
+    struct connection *connection = job->connection;
+    struct serving_thread *thread = connection->thread;
+
+    thread->jobs_out--;
+    connection->job_out = false;
+    job->next = connection->loaded;
+    connection->loaded = job;
+    if (job->failed == ENODATA && job->original != NULL)
+        atomic_store_explicit(&job->original->not_worth_it, true, memory_order_relaxed);
+    if (job->resource != NULL && thread->site->cache != NULL)
+        cache_insert(thread->site->cache, &job->resource->entry);
+    else if (thread->site->cache != NULL)
+        forget_path(thread->site->cache, job->path, job->length);
+    return connection;
+}
+
+void loading_forget(struct connection *connection, struct cache *cache)
+{
+    struct load_job *load;
+
+    while ((load = connection->loaded) != NULL) {
+        connection->loaded = load->next;
+        if (load->resource != NULL)
+            resource_release(cache, load->resource);
+        if (load->original != NULL)
+            resource_release(cache, load->original);
+        free(load);
+    }
+}
