@@ -244,8 +244,9 @@ struct segment_worker {
     _Alignas(CACHE_LINE) _Atomic uint64_t heartbeat_ns; /* monotonic clock */
     _Atomic uint32_t threads_actual;
     _Atomic uint32_t offload_actual;
-    _Alignas(CACHE_LINE) segment_metrics metrics; /* the worker, under its cache or queue lock */
     _Alignas(CACHE_LINE) struct segment_activity offload[SEGMENT_OFFLOAD_THREADS];
+    /* Last, as in every block: a reader that knows fewer metrics finds the rest where it was. */
+    _Alignas(CACHE_LINE) segment_metrics metrics; /* the worker, under its cache or queue lock */
 };
 
 enum segment_cache_state {

@@ -173,6 +173,22 @@ enum segment_attach_result segment_attach(struct segment_reader *reader, const c
     return SEGMENT_ATTACHED;
 }
 
+const char *segment_attach_copy(struct segment_reader *reader, void *memory, size_t size)
+{
+    const char *problem;
+
+    memset(reader, 0, sizeof(*reader));
+    reader->map.fd = -1;
+    if (size < sizeof(struct segment_directory))
+        return "it is shorter than a segment's directory";
+    reader->map.directory = memory;
+    reader->map.size = size;
+    problem = check_directory(&reader->map);
+    if (problem == NULL)
+        find_metrics(reader);
+    return problem;
+}
+
 void segment_detach(struct segment_reader *reader)
 {
     if (reader->map.directory != NULL)

@@ -28,6 +28,12 @@ enum segment_attach_result segment_attach(struct segment_reader *reader, const c
                                           char *why, size_t size);
 void segment_detach(struct segment_reader *reader);
 
+/*
+ * The same over SIZE bytes at MEMORY that hold a copy of a segment. Returns NULL, or what is wrong
+ * with it (a static sentence). The memory stays the caller's: no detach, no health.
+ */
+const char *segment_attach_copy(struct segment_reader *reader, void *memory, size_t size);
+
 enum segment_health {
     SEGMENT_ALIVE,
     SEGMENT_SILENT,  /* the master's heartbeat is older than SEGMENT_SILENT_NS */
