@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SPANS = 3, MINUTE = 60 };
+enum { SPANS = 3, MINUTE = 60, REPLAY_STEP = 5 };
 
 void program_show_view(struct program *program, size_t view)
 {
@@ -19,7 +19,7 @@ void program_show_view(struct program *program, size_t view)
 
 static void freeze(struct program *program)
 {
-    if (program->frozen)
+    if (program->frozen || watch_replays(program->watch))
         return;
     program->frozen = true;
     if (watch_sample(program->watch, clock_monotonic_ns(), clock_wall_ns(), WANT_ALL) != 0)
@@ -28,19 +28,32 @@ static void freeze(struct program *program)
 
 static void toggle_freeze(struct program *program)
 {
-    if (program->frozen)
-        program->frozen = false;
+    if (program->frozen || watch_replays(program->watch))
+        program->frozen = !program->frozen;
     else
         freeze(program);
     program->back = 0;
     program->next_sample_ns = 0;
 }
 
-static void travel(struct program *program, long seconds)
+static void seek(struct program *program, long seconds)
 {
-    long back = (long)program->back + seconds;
+    double length_ns = (double)replay_length_ns(watch_replay(program->watch));
+    double at_ns = program->replay_at_ns + (double)seconds * (double)NS_PER_S;
 
-    if (!program->frozen && seconds < 0)
+    program->replay_at_ns = at_ns < 0 ? 0 : at_ns > length_ns ? length_ns : at_ns;
+    program->next_sample_ns = 0;
+}
+
+void act_travel(struct program *program, long seconds)
+{
+    long back = (long)program->back - seconds;
+
+    if (watch_replays(program->watch)) {
+        seek(program, seconds);
+        return;
+    }
+    if (!program->frozen && seconds > 0)
         return; /* live: there is nothing later */
     freeze(program);
     program->back = watch_look_back(program->watch, back > 0 ? (size_t)back : 0);
@@ -48,21 +61,23 @@ static void travel(struct program *program, long seconds)
 
 static bool act_on_time(struct program *program, enum request request)
 {
+    long step = watch_replays(program->watch) ? REPLAY_STEP : 1;
+
     switch (request) {
     case REQUEST_FREEZE:
         toggle_freeze(program);
         return true;
     case REQUEST_EARLIER:
-        travel(program, 1);
+        act_travel(program, -step);
         return true;
     case REQUEST_LATER:
-        travel(program, -1);
+        act_travel(program, step);
         return true;
     case REQUEST_MUCH_EARLIER:
-        travel(program, MINUTE);
+        act_travel(program, -MINUTE);
         return true;
     case REQUEST_MUCH_LATER:
-        travel(program, -MINUTE);
+        act_travel(program, MINUTE);
         return true;
     case REQUEST_SPAN:
         program->span = (program->span + 1) % SPANS;

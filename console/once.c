@@ -14,7 +14,8 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_NO_DAEMON = 3, ONCE_SPAN_S = 60 };
 
-#define APART_NS (NS_PER_S * 6 / 10) /* long enough for the model to have an interval */
+#define APART_NS      (NS_PER_S * 6 / 10) /* long enough for the model to have an interval */
+#define LOOK_EVERY_NS (NS_PER_S / 5)
 
 static void pause_for(uint64_t ns)
 {
@@ -109,46 +110,103 @@ static int say_no_daemon(const struct source *source)
     return EXIT_NO_DAEMON;
 }
 
-static int print_watched(const struct options *options, struct watch *watch)
+static int print_scene(const struct options *options, struct watch *watch)
 {
-    struct scene scene = {.model = watch_model(watch),
-                          .history = watch_history(watch),
-                          .tail = watch_tail(watch),
-                          .top = watch_top(watch),
-                          .outcomes = watch_outcomes(watch),
-                          .events = watch_events(watch),
-                          .processes = watch_processes(watch),
-                          .cache = watch_cache(watch),
-                          .config = watch_config(watch),
-                          .span_s = ONCE_SPAN_S};
-    enum source_state state;
+    struct filter filter = {0};
+    struct scene scene = scene_of(watch);
 
-    for (int i = 0; i < 2; i++) {
-        if (watch_sample(watch, clock_monotonic_ns(), clock_wall_ns(), WANT_ALL) != 0) {
-            fprintf(stderr, "wsconsole: out of memory\n");
-            return EXIT_FAILED;
-        }
-        state = source_state(watch_source(watch));
-        if (state == SOURCE_ABSENT || state == SOURCE_ENDED)
-            return say_no_daemon(watch_source(watch));
-        if (i == 0)
-            pause_for(APART_NS);
-    }
+    scene.span_s = ONCE_SPAN_S;
+    scene.style = GRAPH_ASCII;
+    scene.ascii = true;
+    scene.filter = &filter;
+    if (options->filter != NULL)
+        filter = *options->filter;
     if (options->json)
         return print_json(options, &scene);
     return print_text(options->view, &scene, options->csv);
 }
 
+static int take_live(struct watch *watch)
+{
+    if (watch_sample(watch, clock_monotonic_ns(), clock_wall_ns(), WANT_ALL) == 0)
+        return EXIT_DONE;
+    fprintf(stderr, "wsconsole: out of memory\n");
+    return EXIT_FAILED;
+}
+
+static bool is_there(const struct watch *watch)
+{
+    enum source_state state = source_state(watch_source(watch));
+
+    return state != SOURCE_ABSENT && state != SOURCE_ENDED;
+}
+
+/* The first sample; waits for a daemon as long as the options say. */
+static int begin_live(const struct options *options, struct watch *watch)
+{
+    uint64_t until_ns = clock_monotonic_ns() + options->wait_s * NS_PER_S;
+
+    for (;;) {
+        if (take_live(watch) != EXIT_DONE)
+            return EXIT_FAILED;
+        if (is_there(watch))
+            return EXIT_DONE;
+        if (!options->wait_given || clock_monotonic_ns() >= until_ns)
+            return say_no_daemon(watch_source(watch));
+        pause_for(LOOK_EVERY_NS);
+    }
+}
+
+static int print_live(const struct options *options, struct watch *watch)
+{
+    uint64_t every_ns = (uint64_t)(options->every_s * (double)NS_PER_S);
+    int status = begin_live(options, watch);
+
+    for (uint64_t i = 0; status == EXIT_DONE && (options->count == 0 || i < options->count); i++) {
+        uint64_t left_ns = i == 0 ? APART_NS : every_ns;
+
+        /* Several samples on the way, so that no log record passes unseen. */
+        for (; left_ns > 0 && status == EXIT_DONE;
+             left_ns -= left_ns < APART_NS ? left_ns : APART_NS) {
+            pause_for(left_ns < APART_NS ? left_ns : APART_NS);
+            status = take_live(watch);
+        }
+        if (status == EXIT_DONE && !is_there(watch))
+            return say_no_daemon(watch_source(watch));
+        if (status == EXIT_DONE)
+            status = print_scene(options, watch);
+        if (fflush(stdout) != 0)
+            break;
+    }
+    return status;
+}
+
+static int print_replayed(const struct options *options, struct watch *watch)
+{
+    uint64_t at_ns = options->at_given ? options->at_ns : replay_length_ns(watch_replay(watch));
+    int failed = watch_replay_to(watch, at_ns, WANT_ALL);
+
+    if (replay_flaw(watch_replay(watch)) != NULL)
+        fprintf(stderr, "wsconsole: %s\n", replay_flaw(watch_replay(watch)));
+    if (!failed && model_now(watch_model(watch)) != NULL)
+        return print_scene(options, watch);
+    fprintf(stderr, "wsconsole: %s\n", failed ? "out of memory" : "there is nothing to show");
+    return EXIT_FAILED;
+}
+
 int once_run(const struct options *options)
 {
-    struct watch *watch = watch_open(options->name);
+    char why[512] = "out of memory";
+    struct watch *watch = options->replay != NULL
+                              ? watch_open_replay(options->replay, why, sizeof(why))
+                              : watch_open(options->name);
     int status;
 
     if (watch == NULL) {
-        fprintf(stderr, "wsconsole: out of memory\n");
+        fprintf(stderr, "wsconsole: %s\n", why);
         return EXIT_FAILED;
     }
-    status = print_watched(options, watch);
+    status = options->replay != NULL ? print_replayed(options, watch) : print_live(options, watch);
     watch_close(watch);
     if (fflush(stdout) != 0) {
         fprintf(stderr, "wsconsole: cannot write: %s\n", strerror(errno));

@@ -140,6 +140,39 @@ static void draw_timeline(const struct picture *picture, const struct canvas *li
     canvas_cells(line, 0, x + column, 1, TONE_SELECTED, cells + column);
 }
 
+/* How far the recording is, as a bar. */
+static void draw_progress(const struct picture *picture, const struct canvas *line, int x)
+{
+    uint64_t length = replay_length_ns(picture->replay);
+    int width = line->width - x - 1;
+
+    if (width < LEAST_TIMELINE || length == 0)
+        return;
+    canvas_repeat(line, 0, x, width, TONE_BAR, picture->scene->ascii ? L'-' : L'─');
+    canvas_repeat(
+        line, 0,
+        x + (int)((double)(width - 1) * (double)replay_at_ns(picture->replay) / (double)length), 1,
+        TONE_BAR_KEY, picture->scene->ascii ? L'#' : L'●');
+}
+
+static void draw_replay(const struct picture *picture, const struct canvas *line)
+{
+    char clock[TEXT_SHORT], at[TEXT_SHORT], length[TEXT_SHORT];
+    int x = canvas_print(line, 0, 1, TONE_BAR_KEY, "%s %.8s",
+                         picture->frozen ? "REPLAY paused" : "REPLAY",
+                         text_clock(clock, picture->scene->wall_ns));
+
+    x = canvas_print(line, 0, x, TONE_BAR, "  %s of %s",
+                     text_since(at, replay_at_ns(picture->replay) / NS_PER_S * NS_PER_S),
+                     text_since(length, replay_length_ns(picture->replay) / NS_PER_S * NS_PER_S));
+    if (picture->speed < 1 || picture->speed > 1)
+        x = canvas_print(line, 0, x, TONE_BAR, "  x%g", picture->speed);
+    if (replay_flaw(picture->replay) != NULL)
+        canvas_text(line, 0, x + 2, TONE_BAD, replay_flaw(picture->replay));
+    else
+        draw_progress(picture, line, x + 2);
+}
+
 static void draw_time(const struct picture *picture, const struct canvas *line)
 {
     const struct scene *scene = picture->scene;
@@ -147,6 +180,10 @@ static void draw_time(const struct picture *picture, const struct canvas *line)
     int x;
 
     canvas_repeat(line, 0, 0, line->width, TONE_BAR, L' ');
+    if (scene->moment == MOMENT_REPLAY) {
+        draw_replay(picture, line);
+        return;
+    }
     text_clock(clock, scene->wall_ns);
     if (scene->moment == MOMENT_PAST)
         x = canvas_print(line, 0, 1, TONE_BAR_KEY, "%.8s  %s before", clock,
@@ -165,6 +202,14 @@ static void draw_filter(const struct picture *picture, const struct canvas *line
 
 /* The bottom line: what has been said or asked, else the keys. */
 
+static int draw_recorded(const struct picture *picture, const struct canvas *foot, int end)
+{
+    char bytes[TEXT_SHORT], text[TEXT_SHORT + 4];
+
+    snprintf(text, sizeof(text), "REC %s", text_bytes(bytes, (double)picture->recorded));
+    return canvas_right(foot, 0, end, TONE_BAR_KEY, text);
+}
+
 static void draw_message(const struct picture *picture, const struct canvas *foot)
 {
     canvas_repeat(foot, 0, 0, foot->width, TONE_BAR, L' ');
@@ -180,6 +225,8 @@ static void draw_foot(const struct picture *picture, const struct canvas *foot)
     canvas_repeat(foot, 0, 0, foot->width, TONE_BAR, L' ');
     if (picture->readonly)
         end = canvas_right(foot, 0, end, TONE_BAR, "read-only") - 2;
+    if (picture->recorded > 0)
+        end = draw_recorded(picture, foot, end) - 2;
     if (picture->waiting > 0)
         end = canvas_right(foot, 0, end, TONE_BAR_KEY, "waiting for the daemon") - 2;
     else if (present(picture) != NULL && picture->help == NULL &&
@@ -228,7 +275,7 @@ static void draw_view(const struct picture *picture, const struct canvas *body)
 
 static void draw_body(const struct picture *picture, const struct canvas *body)
 {
-    bool timed = picture->scene->moment == MOMENT_FROZEN || picture->scene->moment == MOMENT_PAST;
+    bool timed = picture->scene->moment != MOMENT_LIVE;
     bool filtered = filter_active(picture->scene->filter);
     int below = timed + filtered, height = body->height - below;
     struct canvas upper = canvas_part(body, 0, 0, height, body->width);

@@ -6,6 +6,7 @@
 #define CONSOLE_PICTURE_H
 
 #include "console/dialog.h"
+#include "console/replay.h"
 #include "console/screen.h"
 #include "console/scroll.h"
 #include "console/source.h"
@@ -24,10 +25,14 @@ struct picture {
     struct scroll *detail; /* of the selected row; NULL: not shown */
     const struct dialog *dialog;
     bool readonly;
-    size_t back;         /* seconds before the frozen moment */
-    const char *asked;   /* of the daemon and not answered yet; NULL: nothing */
-    unsigned waiting;    /* calls without an answer */
-    const char *message; /* NULL: none to show */
+    size_t back; /* seconds before the frozen moment */
+    bool frozen;
+    const struct replay *replay; /* NULL: no recording is watched */
+    double speed;                /* of the replay */
+    uint64_t recorded;           /* bytes of the recording that is made; 0: none is */
+    const char *asked;           /* of the daemon and not answered yet; NULL: nothing */
+    unsigned waiting;            /* calls without an answer */
+    const char *message;         /* NULL: none to show */
     bool message_bad;
 };
 

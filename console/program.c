@@ -13,7 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1 };
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_NO_DAEMON = 3 };
 
 static const int spans_s[] = {60, 300, 900};
 
@@ -21,27 +21,17 @@ static const int spans_s[] = {60, 300, 900};
 
 struct scene program_scene(struct program *program)
 {
-    const struct model *model = watch_model(program->watch);
+    struct scene scene = scene_of(program->watch);
 
-    return (struct scene){.moment = program->back > 0 ? MOMENT_PAST
-                                    : program->frozen ? MOMENT_FROZEN
-                                                      : MOMENT_LIVE,
-                          .wall_ns = model_now(model) != NULL ? model_now(model)->wall_ns : 0,
-                          .model = model,
-                          .history = watch_history(program->watch),
-                          .tail = watch_tail(program->watch),
-                          .top = watch_top(program->watch),
-                          .outcomes = watch_outcomes(program->watch),
-                          .events = watch_events(program->watch),
-                          .processes = watch_processes(program->watch),
-                          .cache = watch_cache(program->watch),
-                          .config = watch_config(program->watch),
-                          .filter = &program->filter,
-                          .grid = program_grid(program),
-                          .desk = program->desk,
-                          .span_s = spans_s[program->span],
-                          .style = program->screen.style,
-                          .ascii = program->screen.ascii};
+    if (scene.moment == MOMENT_LIVE && program->frozen)
+        scene.moment = program->back > 0 ? MOMENT_PAST : MOMENT_FROZEN;
+    scene.filter = &program->filter;
+    scene.grid = program_grid(program);
+    scene.desk = program->desk;
+    scene.span_s = spans_s[program->span];
+    scene.style = program->screen.style;
+    scene.ascii = program->screen.ascii;
+    return scene;
 }
 
 struct grid *program_grid(struct program *program)
@@ -64,6 +54,10 @@ static void draw(struct program *program)
         .dialog = desk_dialog(program->desk),
         .readonly = program->options->readonly,
         .back = program->back,
+        .frozen = program->frozen,
+        .replay = watch_replay(program->watch),
+        .speed = program->options->speed,
+        .recorded = watch_recorded(program->watch),
         .asked = desk_asked(program->desk, asked, sizeof(asked)) ? asked : NULL,
         .waiting = desk_waiting(program->desk),
         .message = desk_message(program->desk, &bad),
@@ -88,6 +82,47 @@ static void update_views(struct program *program)
     }
 }
 
+static int sample(struct program *program, uint64_t now_ns)
+{
+    return watch_sample(program->watch, now_ns, clock_wall_ns(), view_table[program->view]->wants);
+}
+
+/* The moment of the recording goes on with the clock, unless it stands still. */
+static int play(struct program *program, uint64_t now_ns)
+{
+    const struct replay *replay = watch_replay(program->watch);
+    double length_ns = (double)replay_length_ns(replay);
+
+    if (!program->frozen && program->replay_ns != 0)
+        program->replay_at_ns += (double)(now_ns - program->replay_ns) * program->options->speed;
+    program->replay_ns = now_ns;
+    if (program->replay_at_ns >= length_ns) {
+        program->replay_at_ns = length_ns;
+        program->frozen = true;
+    }
+    return watch_replay_to(program->watch, (uint64_t)program->replay_at_ns, WANT_ALL);
+}
+
+static void record(struct program *program, uint64_t now_ns)
+{
+    char why[DESK_TEXT];
+
+    if (watch_record(program->watch, now_ns, clock_wall_ns(), why, sizeof(why)) != 0)
+        desk_say(program->desk, true, "%s", why);
+}
+
+/* No daemon came in the time that was given. */
+static void give_up_waiting(struct program *program, uint64_t now_ns)
+{
+    const struct options *options = program->options;
+
+    if (!options->wait_given || source_state(watch_source(program->watch)) != SOURCE_ABSENT ||
+        now_ns < program->started_ns + options->wait_s * NS_PER_S)
+        return;
+    program->failure = source_why(watch_source(program->watch));
+    program->status = EXIT_NO_DAEMON;
+}
+
 static void sample_if_due(struct program *program)
 {
     uint64_t now_ns = clock_monotonic_ns();
@@ -100,9 +135,11 @@ static void sample_if_due(struct program *program)
         program->next_sample_ns = now_ns + period_ns;
     program->dirty = true;
     desk_update(program->desk, now_ns);
-    if (!program->frozen && watch_sample(program->watch, now_ns, clock_wall_ns(),
-                                         view_table[program->view]->wants) != 0)
+    if (watch_replays(program->watch) ? play(program, now_ns) != 0
+                                      : !program->frozen && sample(program, now_ns) != 0)
         program->failure = "out of memory";
+    record(program, now_ns);
+    give_up_waiting(program, now_ns);
     update_views(program);
 }
 
@@ -193,6 +230,25 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
+static int open_watch(struct program *program, char *why, size_t size)
+{
+    const struct options *options = program->options;
+
+    if (options->replay != NULL) {
+        program->watch = watch_open_replay(options->replay, why, size);
+        program->frozen = options->at_given;
+        program->replay_at_ns = (double)options->at_ns;
+        return program->watch != NULL ? 0 : -1;
+    }
+    program->watch = watch_open(options->name);
+    if (program->watch == NULL) {
+        snprintf(why, size, "out of memory");
+        return -1;
+    }
+    return options->record != NULL ? watch_record_to(program->watch, options->record, why, size)
+                                   : 0;
+}
+
 static int prepare(struct program *program, char *why, size_t size)
 {
     struct desk_setting setting = {.name = program->options->name,
@@ -207,7 +263,10 @@ static int prepare(struct program *program, char *why, size_t size)
         if (view_table[i] == program->options->view)
             program->view = i;
     }
-    program->watch = watch_open(program->options->name);
+    if (open_watch(program, why, size) != 0)
+        return -1;
+    if (program->options->filter != NULL)
+        program->filter = *program->options->filter;
     setting.watch = program->watch;
     program->desk = desk_create(&setting);
     if (program->watch == NULL || program->desk == NULL || !states) {
@@ -245,18 +304,24 @@ static const char *run(struct program *program, char *why, size_t size)
         return why;
     loop(program);
     screen_stop();
+    if (program->failure == NULL && watch_record_end(program->watch, why, size) != 0)
+        return why;
     return program->failure;
 }
 
 int program_run(const struct options *options)
 {
-    struct program program = {.options = options, .signals = -1};
+    struct program program = {.options = options,
+                              .signals = -1,
+                              .status = EXIT_FAILED,
+                              .started_ns = clock_monotonic_ns()};
     char why[256];
     const char *failure = run(&program, why, sizeof(why));
 
+    if (failure != NULL)
+        fprintf(stderr, "wsconsole: %s\n", failure);
     release(&program);
     if (failure == NULL)
         return EXIT_DONE;
-    fprintf(stderr, "wsconsole: %s\n", failure);
-    return EXIT_FAILED;
+    return program.status;
 }

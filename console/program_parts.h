@@ -32,11 +32,15 @@ struct program {
     struct scroll help_scroll;
     bool detail; /* the selected row is shown whole */
     struct scroll detail_scroll;
-    size_t span; /* which of the spans of graphs */
-    bool frozen; /* no sample is taken */
-    size_t back; /* seconds before the frozen moment that are shown */
+    size_t span;         /* which of the spans of graphs */
+    bool frozen;         /* no sample is taken */
+    size_t back;         /* seconds before the frozen moment that are shown */
+    double replay_at_ns; /* the moment of a recording that is shown */
+    uint64_t replay_ns;  /* when it was shown; monotonic clock */
     uint64_t next_sample_ns;
+    uint64_t started_ns;
     bool dirty, ending;
+    int status;          /* of the process, if there is a failure */
     const char *failure; /* what ends the program, said when the terminal is given back; or NULL */
 };
 
@@ -47,6 +51,9 @@ struct scene program_scene(struct program *program);
 struct grid *program_grid(struct program *program);
 
 void program_show_view(struct program *program, size_t view);
+
+/* Puts the moment SECONDS from the one shown in force; of a recording, or of the history. */
+void act_travel(struct program *program, long seconds);
 
 /* A key by its curses code; the mouse; a line that was typed after ':'. */
 void act_on_key(struct program *program, int code);

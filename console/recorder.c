@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <zlib.h>
 
-#define WHOLE_EVERY_NS (30 * NS_PER_S) /* so that seeking need not begin at the file's start */
-#define COSTLY_EVERY_NS NS_PER_S       /* cache tables, which are large and change little */
+#define WHOLE_EVERY_NS  (30 * NS_PER_S) /* so that seeking need not begin at the file's start */
+#define COSTLY_EVERY_NS NS_PER_S        /* cache tables, which are large and change little */
 
 enum { WORD = sizeof(uint64_t), CLOSE_ENOUGH = 4 /* words that are not worth a new run */ };
 
@@ -148,8 +148,8 @@ static void take_section(struct recorder *recorder, const struct segment *segmen
 /* Those that are kept, or that are new. */
 static void take_history(struct recorder *recorder, const struct segment *segment)
 {
-    uint64_t samples = atomic_load_explicit(&segment_master(segment)->history_next,
-                                            memory_order_acquire);
+    uint64_t samples =
+        atomic_load_explicit(&segment_master(segment)->history_next, memory_order_acquire);
 
     if (samples > recorder->next_sample + SEGMENT_HISTORY_SAMPLES)
         recorder->next_sample = samples - SEGMENT_HISTORY_SAMPLES;
@@ -241,8 +241,9 @@ static void take_all(struct recorder *recorder, const struct segment *segment, b
     take_range(recorder, segment, 0, sizeof(struct segment_directory));
     for (size_t i = 0; i < ARRAY_LENGTH(plain); i++)
         take_section(recorder, segment, plain[i]);
-    for (int kind = SEGMENT_RINGS + 1; kind < SEGMENT_KIND_COUNT; kind++)
-        take_section(recorder, segment, (enum segment_kind)kind);
+    take_section(recorder, segment, SEGMENT_RATE);
+    if (costly)
+        take_section(recorder, segment, SEGMENT_RATE_BUCKETS);
     take_history(recorder, segment);
     take_workers(recorder, segment, costly);
     take_threads(recorder, segment, costly);
@@ -298,8 +299,7 @@ static int write_chunk(struct recorder *recorder, enum recording_kind kind, uint
 struct recorder *recorder_create(const char *path, char *why, size_t size)
 {
     struct recorder *recorder = calloc(1, sizeof(*recorder));
-    struct recording_head head = {.version = RECORDING_VERSION,
-                                  .byte_order = RECORDING_BYTE_ORDER};
+    struct recording_head head = {.version = RECORDING_VERSION, .byte_order = RECORDING_BYTE_ORDER};
 
     if (recorder == NULL) {
         snprintf(why, size, "out of memory");
@@ -368,9 +368,8 @@ int recorder_add_end(struct recorder *recorder, const char *how, uint64_t now_ns
 {
     recorder->raw.length = 0;
     put_block(&recorder->raw, PART_WORDS, how, strlen(how));
-    return write_chunk(recorder, RECORDING_ENDED, now_ns, wall_ns) == 0
-               ? 0
-               : fail(recorder, why, size);
+    return write_chunk(recorder, RECORDING_ENDED, now_ns, wall_ns) == 0 ? 0
+                                                                        : fail(recorder, why, size);
 }
 
 uint64_t recorder_bytes(const struct recorder *recorder)

@@ -345,8 +345,8 @@ enum replay_step replay_next(struct replay *replay, uint64_t until_ns)
         replay->jumped = true;
     problem = put_in_force(replay, place);
     if (problem != NULL) {
-        snprintf(replay->flaw, sizeof(replay->flaw), "the recording is damaged at byte %" PRIu64
-                 ": %s", place->offset, problem);
+        snprintf(replay->flaw, sizeof(replay->flaw),
+                 "the recording is damaged at byte %" PRIu64 ": %s", place->offset, problem);
         replay->count = replay->next;
         return REPLAY_BROKEN;
     }
@@ -388,9 +388,9 @@ uint64_t replay_wall_ns(const struct replay *replay)
 
 uint64_t replay_length_ns(const struct replay *replay)
 {
-    return replay->count == 0 ? 0
-                              : replay->places[replay->count - 1].chunk.time_ns -
-                                    replay->places[0].chunk.time_ns;
+    return replay->count == 0
+               ? 0
+               : replay->places[replay->count - 1].chunk.time_ns - replay->places[0].chunk.time_ns;
 }
 
 const char *replay_flaw(const struct replay *replay)

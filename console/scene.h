@@ -50,4 +50,9 @@ struct scene {
     bool ascii;                            /* nothing but ASCII may be drawn */
 };
 
+struct watch;
+
+/* The scene of what WATCH has taken last; the program adds what is not of the server. */
+struct scene scene_of(const struct watch *watch);
+
 #endif

@@ -14,6 +14,7 @@ struct source {
     enum source_state state;
     uint64_t since_ns, next_look_ns;
     struct segment_reader reader;
+    bool shown; /* the reader was given; it is not ours */
     char why[256];
 };
 
@@ -31,7 +32,8 @@ void source_close(struct source *source)
 {
     if (source == NULL)
         return;
-    segment_detach(&source->reader);
+    if (!source->shown)
+        segment_detach(&source->reader);
     free(source);
 }
 
@@ -121,6 +123,16 @@ bool source_update(struct source *source, uint64_t now_ns)
     if (source->state == SOURCE_ABSENT || source->state == SOURCE_ENDED)
         return look_for_daemon(source, now_ns);
     return false;
+}
+
+void source_show(struct source *source, const struct segment_reader *reader,
+                 enum source_state state, const char *why, uint64_t now_ns)
+{
+    source->shown = true;
+    if (reader != NULL)
+        source->reader = *reader;
+    set_state(source, state, now_ns);
+    snprintf(source->why, sizeof(source->why), "%s", why);
 }
 
 enum source_state source_state(const struct source *source)

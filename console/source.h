@@ -32,6 +32,14 @@ bool source_update(struct source *source, uint64_t now_ns);
 
 enum source_state source_state(const struct source *source);
 
+/*
+ * A source that is told what there is instead of looking for it: READER is copied, what it reads
+ * stays the caller's and as it is until the next call. NULL: nothing yet. WHY as source_why() shall
+ * tell it. Only for one that has never been updated.
+ */
+void source_show(struct source *source, const struct segment_reader *reader,
+                 enum source_state state, const char *why, uint64_t now_ns);
+
 /* Since when it has been so, monotonic clock. */
 uint64_t source_since_ns(const struct source *source);
 

@@ -2,13 +2,21 @@
 
 #include "common/clock.h"
 #include "console/past.h"
+#include "console/recorder.h"
+#include "console/replay.h"
 #include "console/view.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct watch {
     struct source *source;
+    struct replay *replay;     /* of a recording; NULL: it is a daemon that is watched */
+    struct recorder *recorder; /* of a session that is recorded; NULL: none is */
+    bool newcomer;             /* another daemon has been attached; nothing of it was taken yet */
+    bool record_newcomer;      /* nor recorded */
+    bool record_ended;         /* its end has been recorded */
     struct snapshot snapshot;
     struct model *model;
     struct history *history;
@@ -27,13 +35,10 @@ struct watch {
     uint64_t next_second; /* number of the history sample that is wanted next */
 };
 
-struct watch *watch_open(const char *name)
-{
-    struct watch *watch = calloc(1, sizeof(*watch));
+/* What is learnt of a server while it is watched. */
 
-    if (watch == NULL)
-        return NULL;
-    watch->source = source_open(name);
+static int open_rooms(struct watch *watch)
+{
     watch->model = model_create();
     watch->history = history_create();
     watch->tail = tail_create();
@@ -41,20 +46,15 @@ struct watch *watch_open(const char *name)
     watch->top = top_create();
     watch->outcomes = outcomes_create();
     watch->events = event_list_create();
-    if (watch->source == NULL || watch->model == NULL || watch->history == NULL ||
-        watch->tail == NULL || watch->past == NULL || watch->top == NULL ||
-        watch->outcomes == NULL || watch->events == NULL) {
-        watch_close(watch);
-        return NULL;
-    }
-    return watch;
+    return watch->model == NULL || watch->history == NULL || watch->tail == NULL ||
+                   watch->past == NULL || watch->top == NULL || watch->outcomes == NULL ||
+                   watch->events == NULL
+               ? -1
+               : 0;
 }
 
-void watch_close(struct watch *watch)
+static void close_rooms(struct watch *watch)
 {
-    if (watch == NULL)
-        return;
-    cache_list_release(&watch->cache);
     event_list_destroy(watch->events);
     outcomes_destroy(watch->outcomes);
     top_destroy(watch->top);
@@ -62,8 +62,55 @@ void watch_close(struct watch *watch)
     tail_destroy(watch->tail);
     history_destroy(watch->history);
     model_destroy(watch->model);
+}
+
+static struct watch *open_watch(const char *name)
+{
+    struct watch *watch = calloc(1, sizeof(*watch));
+
+    if (watch == NULL)
+        return NULL;
+    watch->source = source_open(name);
+    if (open_rooms(watch) != 0 || watch->source == NULL) {
+        watch_close(watch);
+        return NULL;
+    }
+    return watch;
+}
+
+struct watch *watch_open(const char *name)
+{
+    return open_watch(name);
+}
+
+struct watch *watch_open_replay(const char *path, char *why, size_t size)
+{
+    struct replay *replay = replay_open(path, why, size);
+    struct watch *watch = replay != NULL ? open_watch(path) : NULL;
+
+    if (watch != NULL) {
+        watch->replay = replay;
+        source_show(watch->source, NULL, SOURCE_ABSENT, "the recording begins", 0);
+        return watch;
+    }
+    if (replay != NULL)
+        snprintf(why, size, "out of memory");
+    replay_close(replay);
+    return NULL;
+}
+
+void watch_close(struct watch *watch)
+{
+    char why[256];
+
+    if (watch == NULL)
+        return;
+    recorder_close(watch->recorder, why, sizeof(why));
+    close_rooms(watch);
+    cache_list_release(&watch->cache);
     snapshot_release(&watch->snapshot);
     source_close(watch->source);
+    replay_close(watch->replay);
     free(watch);
 }
 
@@ -136,24 +183,25 @@ static int take_slow(struct watch *watch, const struct segment_reader *reader, u
     watch->slow_had = wants;
     watch->slow_ns = now->time_ns;
     event_list_read(watch->events, reader, now->wall_ns);
-    if (now->time_ns >= watch->processes.time_ns + NS_PER_S / 2)
+    if (watch->replay == NULL && now->time_ns >= watch->processes.time_ns + NS_PER_S / 2)
         processes_take(&watch->processes, now);
     if ((wants & WANT_CONFIG) != 0)
         take_config(watch, reader);
     return (wants & WANT_CACHE) != 0 ? cache_list_take(&watch->cache, reader, now->wall_ns) : 0;
 }
 
-int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants)
+/* Takes the present from the source, as it is. */
+static int take(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants)
 {
-    bool attached = source_update(watch->source, now_ns);
     enum source_state state = source_state(watch->source);
     const struct segment_reader *reader = source_reader(watch->source);
     bool with_latency;
 
     watch->back = 0;
     history_look_back(watch->history, 0);
-    if (attached && begin_daemon(watch) != 0)
+    if (watch->newcomer && begin_daemon(watch) != 0)
         return -1;
+    watch->newcomer = false;
     if (state != SOURCE_LIVE && state != SOURCE_SILENT)
         return 0;
     with_latency = model_wants_latency(watch->model, now_ns);
@@ -165,6 +213,126 @@ int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigne
     take_history(watch, reader);
     take_requests(watch, reader, wall_ns);
     return take_slow(watch, reader, wants);
+}
+
+static void look_for_daemon(struct watch *watch, uint64_t now_ns)
+{
+    if (!source_update(watch->source, now_ns))
+        return;
+    watch->newcomer = watch->record_newcomer = true;
+}
+
+int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants)
+{
+    look_for_daemon(watch, now_ns);
+    return take(watch, now_ns, wall_ns, watch->recorder != NULL ? WANT_ALL : wants);
+}
+
+/* Recording */
+
+int watch_record_to(struct watch *watch, const char *path, char *why, size_t size)
+{
+    if (watch->recorder != NULL) {
+        snprintf(why, size, "a session is being recorded already");
+        return -1;
+    }
+    watch->recorder = recorder_create(path, why, size);
+    watch->record_newcomer = true;
+    return watch->recorder != NULL ? 0 : -1;
+}
+
+int watch_record_end(struct watch *watch, char *why, size_t size)
+{
+    int result = recorder_close(watch->recorder, why, size);
+
+    watch->recorder = NULL;
+    return result;
+}
+
+uint64_t watch_recorded(const struct watch *watch)
+{
+    return watch->recorder != NULL ? recorder_bytes(watch->recorder) : 0;
+}
+
+static int record_moment(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, char *why,
+                         size_t size)
+{
+    enum source_state state = source_state(watch->source);
+    bool ended = state == SOURCE_ENDED, newcomer = watch->record_newcomer;
+
+    if (ended && !watch->record_ended && !newcomer) {
+        watch->record_ended = true;
+        return recorder_add_end(watch->recorder, source_why(watch->source), now_ns, wall_ns, why,
+                                size);
+    }
+    if (state != SOURCE_LIVE && state != SOURCE_SILENT)
+        return 0;
+    watch->record_ended = watch->record_newcomer = false;
+    return recorder_add(watch->recorder, source_reader(watch->source), newcomer, &watch->processes,
+                        now_ns, wall_ns, why, size);
+}
+
+int watch_record(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, char *why, size_t size)
+{
+    char ignored[256];
+
+    if (watch->recorder == NULL)
+        return 0;
+    look_for_daemon(watch, now_ns);
+    if (record_moment(watch, now_ns, wall_ns, why, size) == 0)
+        return 0;
+    recorder_close(watch->recorder, ignored, sizeof(ignored));
+    watch->recorder = NULL;
+    return -1;
+}
+
+/* Replaying */
+
+#define REPLAY_RUN_UP_NS (10 * NS_PER_S) /* before a moment that is jumped to */
+#define REPLAY_JUMP_NS   (60 * NS_PER_S) /* a longer way is not gone step by step */
+
+/* All that was learnt is forgotten: what comes next may lie before it. */
+static int forget(struct watch *watch)
+{
+    close_rooms(watch);
+    snapshot_release(&watch->snapshot);
+    watch->processes = (struct process_table){0};
+    watch->missed = watch->slow_ns = 0;
+    watch->newcomer = true;
+    return open_rooms(watch);
+}
+
+static int take_replayed(struct watch *watch, unsigned wants)
+{
+    const char *ended = replay_ended(watch->replay);
+
+    source_show(watch->source, replay_reader(watch->replay),
+                ended != NULL ? SOURCE_ENDED : SOURCE_LIVE, ended != NULL ? ended : "",
+                replay_now_ns(watch->replay));
+    watch->newcomer |= replay_newcomer(watch->replay);
+    if (replay_processes(watch->replay) != NULL)
+        watch->processes = *replay_processes(watch->replay);
+    return take(watch, replay_now_ns(watch->replay), replay_wall_ns(watch->replay), wants);
+}
+
+int watch_replay_to(struct watch *watch, uint64_t at_ns, unsigned wants)
+{
+    uint64_t now_ns = replay_at_ns(watch->replay);
+
+    if (at_ns < now_ns || at_ns > now_ns + REPLAY_JUMP_NS) {
+        replay_seek(watch->replay, at_ns > REPLAY_RUN_UP_NS ? at_ns - REPLAY_RUN_UP_NS : 0);
+        if (forget(watch) != 0)
+            return -1;
+    }
+    while (replay_next(watch->replay, at_ns) == REPLAY_STEPPED)
+        if (take_replayed(watch, wants) != 0)
+            return -1;
+    return 0;
+}
+
+const struct replay *watch_replay(const struct watch *watch)
+{
+    return watch->replay;
 }
 
 uint32_t watch_wanted(const struct watch *watch, enum knob knob)
@@ -189,8 +357,7 @@ uint32_t watch_wanted(const struct watch *watch, enum knob knob)
 
 bool watch_replays(const struct watch *watch)
 {
-    (void)watch;
-    return false;
+    return watch->replay != NULL;
 }
 
 size_t watch_look_back(struct watch *watch, size_t back)

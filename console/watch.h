@@ -13,6 +13,7 @@
 #include "console/model.h"
 #include "console/outcomes.h"
 #include "console/processes.h"
+#include "console/replay.h"
 #include "console/source.h"
 #include "console/tail.h"
 #include "console/top.h"
@@ -24,6 +25,10 @@ struct watch;
 
 /* Begins to watch the instance NAME. NULL when memory is out. */
 struct watch *watch_open(const char *name);
+
+/* Opens the recording PATH instead: watch_replay_to() takes the place of watch_sample(). NULL after
+ * a sentence in WHY. */
+struct watch *watch_open_replay(const char *path, char *why, size_t size);
 void watch_close(struct watch *watch);
 
 /*
@@ -36,7 +41,26 @@ int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigne
 /* What is wanted of KNOB at this very moment, sampled or not; 0: no daemon. */
 uint32_t watch_wanted(const struct watch *watch, enum knob knob);
 
-/* True when it is a recording that is watched. */
+/* Begins to record the session into the new file PATH. Returns 0, or -1 with a sentence in WHY. */
+int watch_record_to(struct watch *watch, const char *path, char *why, size_t size);
+
+/*
+ * Adds the present to the recording, if there is one; sampled or frozen makes no difference.
+ * Returns 0, or -1 with a sentence in WHY: the recording has then ended.
+ */
+int watch_record(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, char *why, size_t size);
+
+/* Ends the recording. Returns 0, or -1 with a sentence in WHY when it is not whole. */
+int watch_record_end(struct watch *watch, char *why, size_t size);
+
+/* Bytes recorded so far; 0 when nothing is recorded. */
+uint64_t watch_recorded(const struct watch *watch);
+
+/* Goes to the moment AT_NS from the recording's beginning, forwards or back. As watch_sample(). */
+int watch_replay_to(struct watch *watch, uint64_t at_ns, unsigned wants);
+
+/* The recording that is watched, or NULL. */
+const struct replay *watch_replay(const struct watch *watch);
 bool watch_replays(const struct watch *watch);
 
 /*
