@@ -25,6 +25,8 @@ struct config_list {
     size_t count;
 };
 
+enum { CONFIG_LIST_MAX = 64 }; /* words of PATHS and NETWORKS */
+
 struct config_paths {
     char **item; /* absolute */
     size_t count;
@@ -50,6 +52,8 @@ struct config_range {
 enum config_dispatch { DISPATCH_KERNEL, DISPATCH_MASTER };
 enum config_balance { BALANCE_ROUND_ROBIN, BALANCE_LEAST_CONNECTIONS };
 enum config_policy { POLICY_SIEVE, POLICY_LRU };
+enum config_dotfiles { DOTFILES_DENY, DOTFILES_ALLOW };
+enum config_symlinks { SYMLINKS_DENY, SYMLINKS_INSIDE, SYMLINKS_FOLLOW }; /* as enum files_links */
 enum config_when_full { WHEN_FULL_WAIT, WHEN_FULL_DROP };
 
 #define CONFIG_C_TEXT     const char *

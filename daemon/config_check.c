@@ -4,6 +4,7 @@
 #include "common/macros.h"
 #include "daemon/config_value.h"
 #include "daemon/identity.h"
+#include "daemon/jail.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -205,14 +206,46 @@ static void check_index(struct config_draft *draft)
                             "'%s' is not the name of a file in a folder", index);
 }
 
-static void check_error_pages(struct config_draft *draft)
+/* A path below the root, or nothing. */
+static void check_site_path(struct config_draft *draft, enum config_key_number number,
+                            const char *advice)
 {
-    const char *pages = draft->config->files_error_pages;
+    const char *path = *(const char **)config_draft_field(draft, &config_keys[number]);
 
-    if (!draft->faulty[KEY_files_error_pages] && pages[0] != '\0' && pages[0] != '/')
-        config_report_error(&draft->report, &draft->set_at[KEY_files_error_pages],
-                            "write it from the root on, as in /errors",
-                            "'%s' does not begin with '/'", pages);
+    if (!draft->faulty[number] && path[0] != '\0' && path[0] != '/')
+        config_report_error(&draft->report, &draft->set_at[number], advice,
+                            "'%s' does not begin with '/'", path);
+}
+
+static void check_follow_into(struct config_draft *draft)
+{
+    const struct config *config = draft->config;
+    const struct config_paths *into = &config->files_follow_into;
+    const struct config_place *place = &draft->set_at[KEY_files_follow_into];
+    struct stat status;
+
+    if (draft->faulty[KEY_files_follow_into] || draft->faulty[KEY_files_symlinks])
+        return;
+    if (into->count > 0 && config->files_symlinks != SYMLINKS_FOLLOW)
+        config_report_error(&draft->report, place, "set symlinks = follow, or take the line out",
+                            "follow_into has no meaning without symlinks = follow");
+    for (size_t i = 0; i < into->count; i++) {
+        if (stat(into->item[i], &status) != 0)
+            config_report_error(&draft->report, place, "name folders that are there", "%s: %s",
+                                into->item[i], strerror(errno));
+        else if (!S_ISDIR(status.st_mode))
+            config_report_error(&draft->report, place, "name folders", "%s is not a folder",
+                                into->item[i]);
+    }
+    if (config->files_symlinks == SYMLINKS_FOLLOW && access("/proc/self/fd", X_OK) != 0)
+        config_report_error(&draft->report, &draft->set_at[KEY_files_symlinks],
+                            "mount /proc, or write symlinks = inside",
+                            "where links lead can't be told without /proc");
+    else if (config->files_symlinks == SYMLINKS_FOLLOW && jail_abilities().built &&
+             jail_abilities().landlock == 0)
+        config_report_error(&draft->report, &draft->set_at[KEY_files_symlinks],
+                            "write symlinks = inside, or use a kernel with Landlock (Linux 5.13)",
+                            "links can't be followed safely without Landlock");
 }
 
 void config_draft_check(struct config_draft *draft)
@@ -224,7 +257,9 @@ void config_draft_check(struct config_draft *draft)
     check_threads(draft);
     check_order(draft, KEY_limits_request_line, KEY_limits_header_bytes);
     check_order(draft, KEY_cache_max_object, KEY_cache_size);
-    check_error_pages(draft);
+    check_site_path(draft, KEY_files_error_pages, "write it from the root on, as in /errors");
+    check_site_path(draft, KEY_files_fallback, "write it from the root on, as in /index.html");
+    check_follow_into(draft);
     config_header_check(draft);
     check_socket(draft);
 }

@@ -7,8 +7,6 @@
 
 #include "daemon/config_value.h"
 
-enum { CONFIG_LIST_MAX = 64 };
-
 /* Relative paths are taken from the folder BASE. */
 int config_paths_parse(const char *text, const char *base, struct config_paths *paths,
                        const struct config_faults *faults);

@@ -1,35 +1,53 @@
 #include "daemon/files.h"
 
+#include "daemon/files_walk.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Never waits for a FIFO's writer, never makes a terminal ours, never leaks into a child. */
-#define OPEN_FLAGS (O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
-
 /* What the kernel turned out to lack: learned by the first call that meets it, then remembered. */
 static _Atomic bool no_openat2;
 static _Atomic bool no_resolve_cached;
 static _Atomic bool fallback_forced; /* by a test */
 
-static int open_below(int root, const char *path, uint64_t resolve)
+static uint64_t resolve_of(enum files_links links)
 {
-    struct open_how how = {.flags = OPEN_FLAGS,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
-                                      RESOLVE_NO_SYMLINKS | resolve};
+    switch (links) {
+    case FILES_LINKS_DENY:
+        return RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+    case FILES_LINKS_INSIDE:
+        return RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH;
+    case FILES_LINKS_FOLLOW:
+        break;
+    }
+    return RESOLVE_NO_MAGICLINKS;
+}
 
-    return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+/* What may lead anywhere is only looked at, until it is known where it led. */
+static int open_flags(const struct files_root *root)
+{
+    return root->links == FILES_LINKS_FOLLOW ? O_PATH | O_CLOEXEC : FILES_OPEN_FLAGS;
+}
+
+static int open_below(const struct files_root *root, const char *path, uint64_t resolve)
+{
+    struct open_how how = {.flags = (uint64_t)open_flags(root),
+                           .resolve = resolve_of(root->links) | resolve};
+
+    return (int)syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
 }
 
 /* RESOLVE_CACHED came with Linux 5.12, openat2 with 5.6: between them the flag is EINVAL. */
-static int open_by_kernel(int root, const char *path, enum files_effort effort)
+static int open_by_kernel(const struct files_root *root, const char *path, enum files_effort effort)
 {
     bool cached = effort == FILES_CACHED_ONLY &&
                   !atomic_load_explicit(&no_resolve_cached, memory_order_relaxed);
@@ -43,88 +61,15 @@ static int open_by_kernel(int root, const char *path, enum files_effort effort)
     return fd;
 }
 
-/* Closes FD unless it is ROOT, which is not ours; errno stays. */
-static void close_step(int fd, int root)
+static int open_without_kernel(const struct files_root *root, const char *path)
 {
-    int error = errno;
-
-    if (fd != root)
-        close(fd);
-    errno = error;
+    return root->links == FILES_LINKS_FOLLOW
+               ? openat(root->fd, path, open_flags(root))
+               : files_walk(root->fd, path, root->links == FILES_LINKS_INSIDE);
 }
 
-/*
- * Goes from FOLDER into its subfolder NAME without following it if it is a link. O_PATH opens the
- * link itself, so that it can be told from what is no folder.
- */
-static int enter_folder(int folder, const char *name)
-{
-    struct stat status;
-    int fd = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    int error;
-
-    if (fd < 0)
-        return -1;
-    if (fstat(fd, &status) != 0)
-        error = errno;
-    else if (S_ISDIR(status.st_mode))
-        return fd;
-    else
-        error = S_ISLNK(status.st_mode) ? ELOOP : ENOTDIR;
-    close(fd);
-    errno = error;
-    return -1;
-}
-
-/* Copies the component at the head of PATH to NAME (NAME_MAX + 1 bytes). */
-static int first_component(const char *path, char *name)
-{
-    size_t length = strcspn(path, "/");
-
-    if (length > NAME_MAX) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(name, path, length);
-    name[length] = '\0';
-    if (strcmp(name, "..") == 0) {
-        errno = EXDEV; /* as openat2 says of what leaves the root; a canonical path has none */
-        return -1;
-    }
-    return 0;
-}
-
-/*
- * The same without openat2: component by component, following no link. A name followed by a slash
- * is entered, so "file/" is refused and "folder/" opens the folder.
- */
-static int open_by_walk(int root, const char *path)
-{
-    char name[NAME_MAX + 1];
-    int folder = root, next, fd = -1;
-
-    if (strlen(path) >= PATH_MAX) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    while (first_component(path, name) == 0) {
-        path += strlen(name);
-        if (*path == '\0') {
-            fd = openat(folder, name[0] != '\0' ? name : ".", OPEN_FLAGS | O_NOFOLLOW);
-            break;
-        }
-        path += strspn(path, "/");
-        next = enter_folder(folder, name);
-        if (next < 0)
-            break;
-        close_step(folder, root);
-        folder = next;
-    }
-    close_step(folder, root);
-    return fd;
-}
-
-static int open_either_way(int root, const char *path, enum files_effort effort)
+static int open_either_way(const struct files_root *root, const char *path,
+                           enum files_effort effort)
 {
     int fd;
 
@@ -135,7 +80,74 @@ static int open_either_way(int root, const char *path, enum files_effort effort)
             return fd;
         atomic_store_explicit(&no_openat2, true, memory_order_relaxed);
     }
-    return open_by_walk(root, path);
+    return open_without_kernel(root, path);
+}
+
+/* Links that may lead anywhere: where did it lead? */
+
+enum { FD_PATH_MAX = 40 };
+
+static void name_descriptor(int fd, char path[FD_PATH_MAX])
+{
+    snprintf(path, FD_PATH_MAX, "/proc/self/fd/%d", fd);
+}
+
+/* The path that FD has now, in PATH (PATH_MAX bytes). */
+static int path_of(int fd, char *path)
+{
+    char name[FD_PATH_MAX];
+    ssize_t length;
+
+    name_descriptor(fd, name);
+    length = readlinkat(AT_FDCWD, name, path, PATH_MAX - 1);
+    if (length < 0)
+        return -1;
+    path[length] = '\0';
+    return 0;
+}
+
+static bool lies_below(const char *path, const char *folder)
+{
+    size_t length = strlen(folder);
+
+    if (strcmp(folder, "/") == 0)
+        return true;
+    return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == '\0');
+}
+
+static bool is_fenced(const struct files_root *root, int fd)
+{
+    char path[PATH_MAX], fence[PATH_MAX];
+
+    if (path_of(fd, path) != 0 || path_of(root->fd, fence) != 0)
+        return false;
+    if (lies_below(path, fence))
+        return true;
+    for (size_t i = 0; i < root->fence_count; i++)
+        if (lies_below(path, root->fence[i]))
+            return true;
+    return false;
+}
+
+/* Opens for reading what FOUND only names, if it lies within the fences. FOUND is closed. */
+static int open_found(const struct files_root *root, int found)
+{
+    struct stat status;
+    char name[FD_PATH_MAX];
+    int error = 0, fd = -1;
+
+    name_descriptor(found, name);
+    if (!is_fenced(root, found))
+        error = EXDEV;
+    else if (fstat(found, &status) != 0)
+        error = errno;
+    else if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+        error = EACCES;
+    else if ((fd = open(name, FILES_OPEN_FLAGS)) < 0)
+        error = errno;
+    close(found);
+    errno = error;
+    return fd;
 }
 
 static void fill_file(struct file *file, int fd, const struct stat *status)
@@ -160,7 +172,8 @@ static int settle_error(int error, enum files_effort effort)
     return error;
 }
 
-int files_open(int root, const char *path, enum files_effort effort, struct file *file)
+int files_open(const struct files_root *root, const char *path, enum files_effort effort,
+               struct file *file)
 {
     struct stat status;
     int error = 0;
@@ -168,6 +181,8 @@ int files_open(int root, const char *path, enum files_effort effort, struct file
 
     path += strspn(path, "/");
     fd = open_either_way(root, path[0] != '\0' ? path : ".", effort);
+    if (fd >= 0 && root->links == FILES_LINKS_FOLLOW)
+        fd = open_found(root, fd);
     if (fd < 0)
         return settle_error(errno, effort);
     if (fstat(fd, &status) != 0)
@@ -180,6 +195,16 @@ int files_open(int root, const char *path, enum files_effort effort, struct file
     }
     fill_file(file, fd, &status);
     return 0;
+}
+
+bool files_is_hidden(const char *path)
+{
+    const char *dot = strstr(path, "/.");
+
+    if (dot == path && strncmp(path, "/.well-known", 12) == 0 &&
+        (path[12] == '/' || path[12] == '\0'))
+        dot = strstr(path + 1, "/.");
+    return dot != NULL;
 }
 
 int files_status(int error)

@@ -2,8 +2,6 @@
  * Opening files below the root, by one function: openat2(2) with RESOLVE_BENEATH, so that the kernel
  * and not our string code keeps us inside. Where openat2 is missing (ENOSYS: Valgrind, old kernels)
  * the path is walked component by component with O_PATH | O_NOFOLLOW. Any thread.
- *
- * Symbolic links are not followed (ELOOP); dotfiles are the caller's policy.
  */
 #ifndef DAEMON_FILES_H
 #define DAEMON_FILES_H
@@ -18,6 +16,20 @@ enum files_effort {
     FILES_CACHED_ONLY, /* fail with EAGAIN rather than wait for a disk */
 };
 
+/* What is done with symbolic links. */
+enum files_links {
+    FILES_LINKS_DENY,   /* none is followed (ELOOP) */
+    FILES_LINKS_INSIDE, /* relative ones that stay below the root; the others lead out (EXDEV) */
+    FILES_LINKS_FOLLOW, /* all that end below the root or a fence (else EXDEV); needs /proc */
+};
+
+struct files_root {
+    int fd; /* of the root folder; O_PATH will do */
+    enum files_links links;
+    const char *const *fence; /* real paths of folders */
+    size_t fence_count;
+};
+
 struct file {
     int fd; /* owned by the holder of the struct */
     bool folder;
@@ -30,11 +42,15 @@ struct file {
 /*
  * Opens PATH (absolute within the root: "/a/b.html", canonical) for reading. Returns 0 with *FILE
  * filled, or an errno: ENOENT, EACCES, ELOOP, EAGAIN (FILES_CACHED_ONLY only), ENOTDIR, EMFILE,
- * EXDEV (".." above the root), EBUSY (a write lease of another process is in the way) …
+ * EXDEV (".." or a link out of the root), EBUSY (a write lease of another process is in the way) …
  * What is neither a regular file nor a folder (FIFO, socket, device) is refused with EACCES and
  * never blocks. With FILES_CACHED_ONLY where RESOLVE_CACHED can't be had, it may block after all.
  */
-int files_open(int root, const char *path, enum files_effort effort, struct file *file);
+int files_open(const struct files_root *root, const char *path, enum files_effort effort,
+               struct file *file);
+
+/* A component of PATH begins with a dot, but for the well-known folder of RFC 8615. */
+bool files_is_hidden(const char *path);
 
 /* The status for an errno of files_open(): 404, 403, 500 or 503. */
 int files_status(int error);

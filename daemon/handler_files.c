@@ -56,6 +56,33 @@ static enum exchange_result answer_folder_redirect(struct exchange *exchange,
     return EXCHANGE_ANSWERED;
 }
 
+/* Paths that don't exist */
+
+/* What one-page applications call a page; the names of files have an ending. */
+static bool names_a_page(const char *path)
+{
+    return strchr(strrchr(path, '/'), '.') == NULL;
+}
+
+/* The front table must not know it by this target: a file may come to be there. */
+static enum exchange_result answer_missing(struct exchange *exchange, const struct target *target)
+{
+    const char *fallback = exchange->thread->site->config->files_fallback;
+    struct resource *resource;
+    int failed;
+
+    if (fallback[0] == '\0' || !names_a_page(target->path))
+        return reply_error(exchange, 404);
+    failed = lookup_path(exchange, fallback, strlen(fallback), &resource);
+    if (failed == 0)
+        failed = negotiation_choose(exchange, &resource);
+    if (failed == LOOKUP_MUST_WAIT)
+        return EXCHANGE_WAITING;
+    if (failed != 0)
+        return reply_error(exchange, failed == EISDIR ? 404 : lookup_status(failed));
+    return reply_resource(exchange, resource, true);
+}
+
 /* The index file is missing: 403 when the folder itself is there, for there is nothing to show. */
 static enum exchange_result answer_without_index(struct exchange *exchange,
                                                  const struct target *target)
@@ -67,21 +94,10 @@ static enum exchange_result answer_without_index(struct exchange *exchange,
         return EXCHANGE_WAITING;
     if (failed == 0)
         reply_drop(exchange, none);
-    return reply_error(exchange, failed == EISDIR ? 403 : 404);
+    return failed == EISDIR ? reply_error(exchange, 403) : answer_missing(exchange, target);
 }
 
 /* Files */
-
-/* A segment that begins with a dot, but for the well-known folder of RFC 8615. */
-static bool is_hidden(const char *path)
-{
-    const char *dot = strstr(path, "/.");
-
-    if (dot == path && strncmp(path, "/.well-known", 12) == 0 &&
-        (path[12] == '/' || path[12] == '\0'))
-        dot = strstr(path + 1, "/.");
-    return dot != NULL;
-}
 
 /* The file's path: the target's, and for a folder its index. False when that is too long. */
 static bool file_path(const struct exchange *exchange, const struct target *target, char *path,
@@ -103,13 +119,15 @@ enum exchange_result handler_files(struct exchange *exchange, const struct targe
 
     if (!file_path(exchange, target, path, &length))
         return reply_error(exchange, 414);
-    if (is_hidden(path))
+    if (files_is_hidden(path) && exchange->thread->site->config->files_dotfiles == DOTFILES_DENY)
         return reply_error(exchange, 404);
     failed = lookup_path(exchange, path, length, &resource);
     if (failed == EISDIR && !target->folder)
         return answer_folder_redirect(exchange, target);
     if (failed == EISDIR || (failed == ENOENT && target->folder))
         return answer_without_index(exchange, target);
+    if (failed == ENOENT || failed == ENOTDIR)
+        return answer_missing(exchange, target);
     if (failed == 0)
         failed = negotiation_choose(exchange, &resource);
     if (failed == LOOKUP_MUST_WAIT)

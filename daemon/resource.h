@@ -53,7 +53,7 @@ struct resource {
 
 /* What loading needs to know; fixed while a worker lives. */
 struct resource_source {
-    int root; /* descriptor of the root folder */
+    const struct files_root *root;
     const struct mime_table *mime;
     const struct header_rules *headers;
     uint64_t memory_limit; /* larger files are not read but kept open */

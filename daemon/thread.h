@@ -32,7 +32,8 @@ struct site {
     const struct config *config;
     const struct segment *segment;
     uint32_t worker_slot;
-    struct header_rules headers; /* as the source points to */
+    struct files_root root;      /* as the source points to */
+    struct header_rules headers; /* the same */
     struct resource_source source;
     struct cache *cache; /* NULL: off */
     struct offload *offload;

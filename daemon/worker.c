@@ -420,6 +420,39 @@ static int make_cache(struct worker *worker)
     return worker->site.cache != NULL ? 0 : -1;
 }
 
+static_assert((int)FILES_LINKS_INSIDE == SYMLINKS_INSIDE &&
+                  (int)FILES_LINKS_FOLLOW == SYMLINKS_FOLLOW,
+              "the words of [files] symlinks stand for enum files_links");
+
+/* Fences are kept as the kernel will name what lies below them. */
+static int open_root(struct files_root *root, const struct config *config)
+{
+    const struct config_paths *into = &config->files_follow_into;
+    const char **fence = into->count > 0 ? calloc(into->count, sizeof(*fence)) : NULL;
+
+    root->links = (enum files_links)config->files_symlinks;
+    root->fence = fence;
+    for (size_t i = 0; fence != NULL && i < into->count; i++) {
+        fence[i] = realpath(into->item[i], NULL);
+        if (fence[i] == NULL)
+            return -1;
+        root->fence_count++;
+    }
+    if (fence == NULL && into->count > 0)
+        return -1;
+    root->fd = open(config->server_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return root->fd >= 0 ? 0 : -1;
+}
+
+static void close_root(struct files_root *root)
+{
+    for (size_t i = 0; i < root->fence_count; i++)
+        free((void *)root->fence[i]);
+    free((void *)root->fence);
+    if (root->fd >= 0)
+        close(root->fd);
+}
+
 static int make_site(struct worker *worker, const struct worker_setup *setup)
 {
     const struct config *config = setup->config;
@@ -436,12 +469,34 @@ static int make_site(struct worker *worker, const struct worker_setup *setup)
     source->precompressed = config->cache_precompressed;
     source->compress = config->cache_compress && config->cache_enabled;
     source->mime = mime_table_new(config->mime_endings, config->mime_types, config->mime_count);
+    source->root = &worker->site.root;
     if (source->mime == NULL || make_cache(worker) != 0)
         return -1;
     worker->site.offload =
         offload_start(config->workers_offload_queue, config->workers_offload_threads.least,
                       config->workers_offload_threads.most, worker->block);
     return worker->site.offload != NULL ? 0 : -1;
+}
+
+/* Opens the folders that may be read below, the root and the fences, and locks the process in. */
+static int enter_jail(const struct files_root *root)
+{
+    int folders[1 + CONFIG_LIST_MAX] = {root->fd}, failed = 0;
+    size_t count = 1;
+
+    while (failed == 0 && count <= root->fence_count) {
+        folders[count] = open(root->fence[count - 1], O_PATH | O_DIRECTORY | O_CLOEXEC);
+        failed = folders[count] < 0 ? -1 : 0;
+        if (failed != 0)
+            event_log(LEVEL_ERROR, "[files] follow_into: %s: %s", root->fence[count - 1],
+                      strerror(errno));
+        count += failed == 0;
+    }
+    if (failed == 0)
+        failed = jail_enter(folders, count);
+    while (--count > 0)
+        close(folders[count]);
+    return failed;
 }
 
 /*
@@ -452,7 +507,7 @@ static int lock_in(const struct worker *worker, const struct worker_setup *setup
 {
     const struct config *config = setup->config;
     int keep[] = {setup->command_fd, setup->connection_fd, setup->doorbell,
-                  setup->lock_fd,    setup->segment->fd,   worker->site.source.root};
+                  setup->lock_fd,    setup->segment->fd,   worker->site.root.fd};
     struct identity identity;
     struct identity_fault fault;
 
@@ -466,7 +521,7 @@ static int lock_in(const struct worker *worker, const struct worker_setup *setup
         event_log(LEVEL_ERROR, "a worker cannot become user %u: %s", identity.uid, strerror(errno));
         return -1;
     }
-    if (config->server_jail && jail_enter(&worker->site.source.root, 1) != 0) {
+    if (config->server_jail && enter_jail(&worker->site.root) != 0) {
         event_log(LEVEL_ERROR, "a worker cannot lock itself in: %s", strerror(errno));
         return -1;
     }
@@ -476,9 +531,8 @@ static int lock_in(const struct worker *worker, const struct worker_setup *setup
 static int set_up(struct worker *worker, const struct worker_setup *setup)
 {
     worker->block = segment_worker(setup->segment, setup->slot);
-    worker->mailbox.eventfd = -1;
-    worker->site.source.root = open(setup->config->server_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (worker->site.source.root < 0 || lock_in(worker, setup) != 0)
+    worker->site.root.fd = worker->mailbox.eventfd = -1;
+    if (open_root(&worker->site.root, setup->config) != 0 || lock_in(worker, setup) != 0)
         return -1;
     worker->room = segment_count(setup->segment, SEGMENT_THREADS);
     worker->serving = calloc(worker->room, sizeof(struct serving_thread *));
@@ -497,8 +551,7 @@ static void tear_down(struct worker *worker)
         offload_stop(worker->site.offload);
     cache_free(worker->site.cache);
     mime_table_free((struct mime_table *)(uintptr_t)worker->site.source.mime);
-    if (worker->site.source.root >= 0)
-        close(worker->site.source.root);
+    close_root(&worker->site.root);
     loop_free_event(worker->mail);
     loop_free_event(worker->heartbeat);
     loop_free_event(worker->retry);

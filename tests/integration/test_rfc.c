@@ -43,6 +43,10 @@ static const struct rfc_case ranges_cases[] = {
 #include "rfc/ranges.def"
 };
 
+static const struct rfc_case fallback_cases[] = {
+#include "rfc/fallback.def"
+};
+
 struct table {
     const char *name;
     const struct rfc_case *cases;

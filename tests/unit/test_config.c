@@ -245,7 +245,9 @@ static void test_round_trip(void **state)
         "[server]\nname=x\nindex = a  b\nlisten=*:1\n[workers]\noffload_threads=3\n"
         "max_threads = 1000\nthreads = 99\ndrain_timeout=1.5s\n[connections]\nkeepalive=off\n"
         "[limits]\nrequest_line=257\n[cache]\nsize=1T\npolicy=lru\nrevalidate=0\n[files]\n"
-        "error_pages=\n[log]\naccess=off\nerror=x y\n[control]\nmode=7\n[mime]\nc = a/b\nd=e/f;g\n"
+        "error_pages=\nsymlinks=follow\nfollow_into=/tmp,/usr /\n[ratelimit]\nexempt=10.0.0.0/8 "
+        "::1,192.0.2.1/32\n[log]\naccess=off\nerror=x y\n[control]\nmode=7\n[mime]\nc = "
+        "a/b\nd=e/f;g\n"
         "[headers *.css]\nA = b\n[headers]\nX-Y = \"c\"\nB=1\n[headers /p q/]\nB =\n",
         NULL);
     round_trip("",

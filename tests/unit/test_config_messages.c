@@ -91,6 +91,22 @@ static const struct complaint file_complaints[] = {
                                               "    Server = x\n"
                                               "    ^^^^^^\n"
                                               "    set it below [headers]\n"},
+    /* [files] */
+    {"[files]\nfallback = index.html\n", AT("2:12") "'index.html' does not begin with '/'\n"
+                                                    "    fallback = index.html\n"
+                                                    "               ^^^^^^^^^^\n"
+                                                    "    write it from the root on, as in "
+                                                    "/index.html\n"},
+    {"[files]\nfollow_into = /tmp\n",
+     AT("2:15") "follow_into has no meaning without symlinks = follow\n"
+                "    follow_into = /tmp\n"
+                "                  ^^^^\n"
+                "    set symlinks = follow, or take the line out\n"},
+    {"[files]\nsymlinks = follow\nfollow_into = /tmp, /no/such\n",
+     AT("3:15") "/no/such: No such file or directory\n"
+                "    follow_into = /tmp, /no/such\n"
+                "                  ^^^^^^^^^^^^^^\n"
+                "    name folders that are there\n"},
     /* form */
     {"root = /\n", AT("1:1") "the key 'root' stands before any [section]\n"
                              "    root = /\n"

@@ -27,6 +27,7 @@
 
 static char base[] = "/tmp/test-files-XXXXXX";
 static int base_fd, root_fd;
+static struct files_root root;
 static char longest_name[NAME_MAX + 2], name_too_long[NAME_MAX + 3];
 static char deep_path[PATH_MAX + 64], path_too_long[PATH_MAX + 64];
 
@@ -65,6 +66,15 @@ static void make_links(void)
         {"link-itself", "link-itself"},
         {"link-up", ".."},
         {"link-magic", "/proc/self/root/etc/passwd"},
+        {"link-chain", "link-inside"},
+        {"link-slash", "folder/"},
+        {"link-through", "link-folder/.././folder//file"},
+        {"link-out-and-back", "../root/file"},
+        {"link-fifo", "fifo"},
+        {"link-shared", "../shared/file"},
+        {"link-shared-not", "../shared-not/file"},
+        {"folder/link-deep", "../folder/../file"},
+        {"folder/link-shared", "../../shared"},
     };
     char absolute[64];
 
@@ -73,6 +83,10 @@ static void make_links(void)
     snprintf(absolute, sizeof(absolute), "%s/root/file", base);
     assert_int_equal(symlinkat(absolute, root_fd, "link-absolute-inside"), 0);
     assert_int_equal(symlinkat("../../outside", root_fd, "folder/link-above"), 0);
+    snprintf(absolute, sizeof(absolute), "%s/shared", base);
+    assert_int_equal(symlinkat(absolute, root_fd, "link-shared-absolute"), 0);
+    assert_int_equal(symlinkat("../root/folder", base_fd, "shared/link-home"), 0);
+    assert_int_equal(symlinkat("../outside", base_fd, "shared/link-out"), 0);
 }
 
 static void make_long_paths(void)
@@ -99,6 +113,7 @@ static int make_tree(void **state)
     base_fd = open(base, O_PATH | O_DIRECTORY);
     assert_int_equal(mkdirat(base_fd, "root", 0755), 0);
     root_fd = openat(base_fd, "root", O_PATH | O_DIRECTORY);
+    root = (struct files_root){.fd = root_fd};
     make_file(base_fd, "outside", "secret", 0644);
     make_file(root_fd, "file", "content", 0644);
     make_file(root_fd, "empty", "", 0644);
@@ -106,6 +121,10 @@ static int make_tree(void **state)
     make_file(root_fd, ".dot", "dot", 0644);
     make_file(root_fd, "\xff\x01 \\%41", "odd", 0644);
     make_file(root_fd, "...", "dots", 0644);
+    assert_int_equal(mkdirat(base_fd, "shared", 0755), 0);
+    make_file(base_fd, "shared/file", "shared", 0644);
+    assert_int_equal(mkdirat(base_fd, "shared-not", 0755), 0);
+    make_file(base_fd, "shared-not/file", "not shared", 0644);
     assert_int_equal(mkdirat(root_fd, "folder", 0755), 0);
     assert_int_equal(mkdirat(root_fd, "search-only", 0755), 0);
     assert_int_equal(mkdirat(root_fd, "closed", 0755), 0);
@@ -176,7 +195,7 @@ static const struct files_case cases[] = {
     {"/folder/../../outside", EXDEV, false, NULL, false},
     {"//../outside", EXDEV, false, NULL, false},
     {"//etc/passwd", ENOENT, false, NULL, false},
-    /* Links, wherever they lead. */
+    /* Links, wherever they lead: none is followed. */
     {"/link-inside", ELOOP, false, NULL, false},
     {"/link-folder", ELOOP, false, NULL, false},
     {"/link-folder/", ELOOP, false, NULL, false},
@@ -196,13 +215,62 @@ static const struct files_case cases[] = {
     {"/socket", EACCES, false, NULL, false},
 };
 
+/* The same links where some are followed. Three errors: none outside is served, even with the fence. */
+struct link_case {
+    const char *path;
+    int inside, follow,
+        fenced;          /* errors: by policy; fenced is follow, with base/shared as a fence */
+    const char *content; /* NULL: a folder */
+};
+
+static const struct link_case link_cases[] = {
+    {"/file", 0, 0, 0, "content"},
+    {"/folder/", 0, 0, 0, NULL},
+    {"/missing", ENOENT, ENOENT, ENOENT, NULL},
+    {"/file/", ENOTDIR, ENOTDIR, ENOTDIR, NULL},
+    {"/fifo", EACCES, EACCES, EACCES, NULL},
+    {"/socket", EACCES, EACCES, EACCES, NULL},
+    {"/link-inside", 0, 0, 0, "content"},
+    {"/link-inside/", ENOTDIR, ENOTDIR, ENOTDIR, NULL},
+    {"/link-folder", 0, 0, 0, NULL},
+    {"/link-folder/", 0, 0, 0, NULL},
+    {"/link-folder/file", 0, 0, 0, "deeper"},
+    {"/link-folder/missing", ENOENT, ENOENT, ENOENT, NULL},
+    {"/link-chain", 0, 0, 0, "content"},
+    {"/link-slash", 0, 0, 0, NULL},
+    {"/link-slash/file", 0, 0, 0, "deeper"},
+    {"/link-through", 0, 0, 0, "deeper"},
+    {"/folder/link-deep", 0, 0, 0, "content"},
+    {"/link-folder/link-deep", 0, 0, 0, "content"},
+    {"/link-fifo", EACCES, EACCES, EACCES, NULL},
+    {"/link-dangling", ENOENT, ENOENT, ENOENT, NULL},
+    {"/link-itself", ELOOP, ELOOP, ELOOP, NULL},
+    {"/link-absolute-inside", EXDEV, 0, 0, "content"},
+    {"/link-out-and-back", EXDEV, 0, 0, "content"},
+    {"/link-above", EXDEV, EXDEV, EXDEV, NULL},
+    {"/folder/link-above", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-folder/link-above", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-absolute", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-root", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-root/etc/passwd", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-up", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-up/outside", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-shared", EXDEV, EXDEV, 0, "shared"},
+    {"/link-shared-absolute", EXDEV, EXDEV, 0, NULL},
+    {"/link-shared-absolute/file", EXDEV, EXDEV, 0, "shared"},
+    {"/folder/link-shared/file", EXDEV, EXDEV, 0, "shared"},
+    {"/link-shared-absolute/link-home/file", EXDEV, 0, 0, "deeper"},
+    {"/link-shared-absolute/link-out", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-shared-not", EXDEV, EXDEV, EXDEV, NULL},
+};
+
 /* With FILES_CACHED_ONLY the kernel may always say EAGAIN: then the way that blocks must do. */
-static int open_somehow(int root, const char *path, enum files_effort effort, struct file *file)
+static int open_somehow(const char *path, enum files_effort effort, struct file *file)
 {
-    int error = files_open(root, path, effort, file);
+    int error = files_open(&root, path, effort, file);
 
     return error == EAGAIN && effort == FILES_CACHED_ONLY
-               ? files_open(root, path, FILES_MAY_BLOCK, file)
+               ? files_open(&root, path, FILES_MAY_BLOCK, file)
                : error;
 }
 
@@ -233,7 +301,7 @@ static void try_all(enum files_effort effort)
 
         if (c->unless_root && geteuid() == 0)
             continue;
-        error = open_somehow(root_fd, c->path, effort, &file);
+        error = open_somehow(c->path, effort, &file);
         if (error != c->error)
             fail_msg("%.60s: %s instead of %s", c->path, strerror(error), strerror(c->error));
         if (error == 0) {
@@ -260,6 +328,79 @@ static void the_walk_keeps_us_inside(void **state)
     files_force_fallback(false);
 }
 
+static void try_link(const struct link_case *c, int expected, enum files_effort effort)
+{
+    const struct files_case opened = {.folder = c->content == NULL, .content = c->content};
+    struct file file = {.fd = -1};
+    int error = open_somehow(c->path, effort, &file);
+
+    if (error != expected)
+        fail_msg("%s: %s instead of %s", c->path, strerror(error), strerror(expected));
+    if (error != 0)
+        return;
+    check_opened(&opened, &file);
+    close(file.fd);
+}
+
+static void try_links(enum files_effort effort)
+{
+    char shared[sizeof(base) + 16];
+    const char *const fence[] = {"/nowhere", shared};
+
+    snprintf(shared, sizeof(shared), "%s/shared", base);
+    for (size_t i = 0; i < ARRAY_LENGTH(link_cases); i++) {
+        root.links = FILES_LINKS_INSIDE;
+        try_link(&link_cases[i], link_cases[i].inside, effort);
+        root.links = FILES_LINKS_FOLLOW;
+        try_link(&link_cases[i], link_cases[i].follow, effort);
+        root.fence = fence;
+        root.fence_count = ARRAY_LENGTH(fence);
+        try_link(&link_cases[i], link_cases[i].fenced, effort);
+        root = (struct files_root){.fd = root_fd};
+    }
+}
+
+static void links_are_followed_by_policy(void **state)
+{
+    int before = dup(0), after;
+
+    (void)state;
+    close(before);
+    for (int fallback = 0; fallback <= 1; fallback++) {
+        files_force_fallback(fallback != 0);
+        try_links(FILES_MAY_BLOCK);
+        try_links(FILES_CACHED_ONLY);
+    }
+    files_force_fallback(false);
+    after = dup(0);
+    close(after);
+    assert_int_equal(after, before);
+}
+
+static void hidden_names(void **state)
+{
+    static const struct {
+        const char *path;
+        bool hidden;
+    } paths[] = {
+        {"/", false},
+        {"/a.b", false},
+        {"/.git", true},
+        {"/a/.git/config", true},
+        {"/.well-known", false},
+        {"/.well-known/acme-challenge/x", false},
+        {"/.well-known/.x", true},
+        {"/.well-knownx", true},
+        {"/a/.well-known/x", true},
+        {"/...", true},
+        {"/a./b", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
+        assert_int_equal(files_is_hidden(paths[i].path), paths[i].hidden);
+}
+
 static void magic_links_are_not_followed(void **state)
 {
     static const char *const paths[] = {"/exe",  "/cwd",  "/cwd/", "/root/etc/passwd",
@@ -272,7 +413,9 @@ static void magic_links_are_not_followed(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
         for (int fallback = 0; fallback <= 1; fallback++) {
             files_force_fallback(fallback != 0);
-            assert_int_equal(files_open(proc, paths[i], FILES_MAY_BLOCK, &file), ELOOP);
+            assert_int_equal(
+                files_open(&(struct files_root){.fd = proc}, paths[i], FILES_MAY_BLOCK, &file),
+                ELOOP);
         }
     files_force_fallback(false);
     close(proc);
@@ -287,7 +430,8 @@ static void a_device_is_refused(void **state)
     assert_true(dev >= 0);
     for (int fallback = 0; fallback <= 1; fallback++) {
         files_force_fallback(fallback != 0);
-        assert_int_equal(files_open(dev, "/null", FILES_MAY_BLOCK, &file), EACCES);
+        assert_int_equal(
+            files_open(&(struct files_root){.fd = dev}, "/null", FILES_MAY_BLOCK, &file), EACCES);
     }
     files_force_fallback(false);
     close(dev);
@@ -322,7 +466,7 @@ static void running_out_of_descriptors_is_told(void **state)
 
         files_force_fallback(fallback != 0);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-        error = files_open(root_fd, "/folder/file", FILES_MAY_BLOCK, &file);
+        error = files_open(&root, "/folder/file", FILES_MAY_BLOCK, &file);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
         assert_int_equal(error, EMFILE);
     }
@@ -336,7 +480,7 @@ static void reads_are_like_pread(void **state)
     char content[16];
 
     (void)state;
-    assert_int_equal(files_open(root_fd, "/file", FILES_MAY_BLOCK, &file), 0);
+    assert_int_equal(files_open(&root, "/file", FILES_MAY_BLOCK, &file), 0);
     for (size_t i = 0; i < ARRAY_LENGTH(efforts); i++) { /* just written: in the page cache */
         assert_int_equal(files_read(file.fd, content, sizeof(content), 0, efforts[i]), 7);
         assert_memory_equal(content, "content", 7);
@@ -371,6 +515,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_kernel_keeps_us_inside),
         cmocka_unit_test(the_walk_keeps_us_inside),
+        cmocka_unit_test(links_are_followed_by_policy),
+        cmocka_unit_test(hidden_names),
         cmocka_unit_test(magic_links_are_not_followed),
         cmocka_unit_test(a_device_is_refused),
         cmocka_unit_test(no_descriptor_is_left_open),
