@@ -5,6 +5,7 @@
 #include "daemon/config_address.h"
 #include "daemon/config_lists.h"
 #include "daemon/config_report.h"
+#include "daemon/log_sink.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -273,14 +274,21 @@ char *config_path_join(const char *folder, const char *path)
     return joined;
 }
 
-/* Words that stand for something else than a file of that name. */
-static bool is_no_path(const struct config_key *key, const char *text)
+/* [log] access and error may also be words that name no file. */
+static int parse_log_word(const struct config_key *key, const char *text, const char **field,
+                          const struct config_faults *faults)
 {
-    if (text[0] == '\0')
-        return true;
-    if (strcmp(key->section, "log") != 0)
-        return false;
-    return strcmp(text, "-") == 0 || (strcmp(key->name, "access") == 0 && strcmp(text, "off") == 0);
+    struct log_target target;
+    const char *problem = log_target_parse(text, &target);
+
+    if (problem != NULL)
+        return config_fault_tell(faults, 0, strlen(text),
+                                 "syslog:, syslog:FACILITY, syslog:FACILITY@/SOCKET, journald",
+                                 "%s", problem);
+    if (target.kind == LOG_SINK_OFF && strcmp(key->name, "access") != 0)
+        return config_fault_tell(faults, 0, strlen(text), "raise [log] level to hear less",
+                                 "the %s log can't be off", key->name);
+    return keep_text(text, field, faults);
 }
 
 static int parse_path(const struct config_key *key, const char *text, const char *base,
@@ -291,7 +299,9 @@ static int parse_path(const struct config_key *key, const char *text, const char
     if (text[0] == '\0' && key->fallback[0] != '\0')
         return config_fault_tell(faults, 0, 0, "leave the whole line out for the default",
                                  "there is no path");
-    if (text[0] == '/' || is_no_path(key, text))
+    if (strcmp(key->section, "log") == 0 && log_target_is_word(text))
+        return parse_log_word(key, text, field, faults);
+    if (text[0] == '/' || text[0] == '\0')
         return keep_text(text, field, faults);
     joined = config_path_join(base, text);
     if (joined == NULL)

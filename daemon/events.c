@@ -38,20 +38,32 @@ static enum level least_level(void)
                                             memory_order_relaxed);
 }
 
+static size_t clipped(int length, size_t size)
+{
+    return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
+}
+
+size_t event_line_short(const struct event_record *event, char *line, size_t size)
+{
+    return clipped(snprintf(line, size, "%s %d: %s\n",
+                            event->role < ROLE_COUNT ? role_names[event->role] : "?", event->pid,
+                            event->text),
+                   size);
+}
+
 size_t event_line(const struct event_record *event, char *line, size_t size)
 {
     time_t seconds = (time_t)(event->time_ns / NS_PER_S);
     char when[32];
     struct tm parts;
-    int length;
+    size_t length;
 
     localtime_r(&seconds, &parts);
     strftime(when, sizeof(when), "%Y/%m/%d %H:%M:%S", &parts);
-    length =
-        snprintf(line, size, "%s [%s] %s %d: %s\n", when,
-                 event->level < LEVEL_COUNT ? level_names[event->level] : "?",
-                 event->role < ROLE_COUNT ? role_names[event->role] : "?", event->pid, event->text);
-    return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
+    length = clipped(snprintf(line, size, "%s [%s] ", when,
+                              event->level < LEVEL_COUNT ? level_names[event->level] : "?"),
+                     size);
+    return length + event_line_short(event, line + length, size - length);
 }
 
 void event_log(enum level level, const char *format, ...)

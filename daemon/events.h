@@ -24,4 +24,7 @@ void event_log(enum level level, const char *format, ...) PRINTF_LIKE(2, 3);
 /* "2026/11/21 06:18:30 [warn] worker 123: text\n"; returns the length. */
 size_t event_line(const struct event_record *event, char *line, size_t size);
 
+/* "worker 123: text\n", for logs that have a time and a level of their own. */
+size_t event_line_short(const struct event_record *event, char *line, size_t size);
+
 #endif

@@ -4,10 +4,10 @@
 #include "common/log_line.h"
 #include "common/segment_writer.h"
 #include "daemon/events.h"
+#include "daemon/log_sink.h"
 #include "daemon/signals.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,29 +25,17 @@ enum {
 struct logger {
     struct segment *segment;
     struct segment_logger *block;
-    const char *access_path; /* NULL: off */
+    const struct config *config;
     enum log_format format;
-    const char *error_path;
-    int access, error; /* descriptors; access -1: off, or it can't be opened */
-    uint64_t retry_ns; /* when to try to open it again, monotonic clock */
+    bool writes_access; /* it is not off */
+    struct log_sink access, error;
+    uint64_t retry_ns; /* when to try to open the access log again, monotonic clock */
     int doorbell, command_fd;
     bool failing; /* the last write failed: said once */
     size_t used, lines;
+    size_t done; /* bytes of the batch that a pipe or socket has taken already */
     char batch[BATCH_BYTES + LOG_LINE_MAX];
 };
-
-int logger_open(const char *path, int fallback)
-{
-    int fd;
-
-    if (strcmp(path, "-") == 0)
-        return fcntl(fallback, F_DUPFD_CLOEXEC, 0);
-    /* Not waiting for the reader of a FIFO: without one it can't be opened yet. */
-    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
-    if (fd >= 0)
-        fcntl(fd, F_SETFL, O_APPEND);
-    return fd;
-}
 
 /* Cursors */
 
@@ -130,33 +118,48 @@ static void note_batch(struct logger *logger, const struct stat *file)
     atomic_store_explicit(&block->batch_open, 1, memory_order_release);
 }
 
-static bool write_all(int fd, const char *bytes, size_t length)
+static void forget_batch(struct logger *logger)
 {
-    while (length > 0) {
-        ssize_t written = write(fd, bytes, length);
-
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return false;
-        bytes += written;
-        length -= (size_t)written;
-    }
-    return true;
+    logger->used = logger->lines = logger->done = 0;
 }
 
-/* Says it once for each spell of failures; the lines stay in the rings and are tried again. */
-static void write_failed(struct logger *logger, const struct stat *before)
+/*
+ * Says it once for each spell of failures. A file is cut back and its lines stay in the rings; what
+ * a pipe or socket has taken can't be taken back, so the rest of the batch waits here.
+ */
+static void write_failed(struct logger *logger, const struct stat *before, int error)
 {
-    int error = errno;
-
     metric_add(logger->block->metrics, METRIC_log_write_errors, 1);
-    if (S_ISREG(before->st_mode) && ftruncate(logger->access, before->st_size) != 0)
-        error = errno;
+    if (S_ISREG(before->st_mode)) {
+        if (ftruncate(logger->access.fd, before->st_size) != 0)
+            error = errno;
+        close_batch(logger, false);
+        forget_batch(logger);
+    } else {
+        log_sink_close(&logger->access); /* a socket's other end may come back as another */
+        logger->retry_ns = clock_monotonic_ns() + NS_PER_S;
+    }
     if (!logger->failing)
         event_log(LEVEL_ERROR, "cannot write the access log: %s; its lines wait in memory",
                   strerror(error));
     logger->failing = true;
+}
+
+/* What is left of a batch that was noted. */
+static bool write_rest(struct logger *logger, const struct stat *before)
+{
+    logger->done += log_sink_write(&logger->access, LEVEL_INFO, logger->batch + logger->done,
+                                   logger->used - logger->done);
+    if (logger->done < logger->used) {
+        write_failed(logger, before, errno);
+        return false;
+    }
+    close_batch(logger, true);
+    forget_batch(logger);
+    if (logger->failing)
+        event_log(LEVEL_INFO, "the access log is written again");
+    logger->failing = false;
+    return true;
 }
 
 static bool write_batch(struct logger *logger)
@@ -167,21 +170,20 @@ static bool write_batch(struct logger *logger)
         move_cursors(logger, false);
         return true;
     }
-    if (fstat(logger->access, &before) != 0)
+    if (fstat(logger->access.fd, &before) != 0)
         before.st_size = 0;
     note_batch(logger, &before);
-    if (!write_all(logger->access, logger->batch, logger->used)) {
-        write_failed(logger, &before);
-        close_batch(logger, false);
-        logger->used = logger->lines = 0;
-        return false;
-    }
-    close_batch(logger, true);
-    if (logger->failing)
-        event_log(LEVEL_INFO, "the access log is written again");
-    logger->failing = false;
-    logger->used = logger->lines = 0;
-    return true;
+    return write_rest(logger, &before);
+}
+
+static bool finish_batch(struct logger *logger)
+{
+    struct stat now = {0};
+
+    if (logger->used == 0)
+        return true;
+    fstat(logger->access.fd, &now);
+    return write_rest(logger, &now);
 }
 
 /* Collecting a batch */
@@ -217,8 +219,10 @@ static bool drain_ring(struct logger *logger, struct log_ring *ring)
 /* One pass over all rings. Returns true when something was written. */
 static bool drain_rings(struct logger *logger)
 {
-    bool some = false, all = false;
+    bool some = logger->used > 0, all = false;
 
+    if (!finish_batch(logger))
+        return false;
     while (!all) {
         all = true;
         for (uint32_t i = 0; i < ring_count(logger); i++) {
@@ -236,17 +240,29 @@ static bool drain_rings(struct logger *logger)
     return some;
 }
 
+/* syslog and journald put a time and a level to it themselves. */
+static void write_event(struct logger *logger, const struct event_record *event)
+{
+    char line[EVENT_TEXT_BYTES + 80];
+    size_t length;
+
+    if (logger->error.kind == LOG_SINK_FILE)
+        length = event_line(event, line, sizeof(line));
+    else
+        length = event_line_short(event, line, sizeof(line));
+    log_sink_write(&logger->error, (enum level)event->level, line, length);
+}
+
 static void drain_events(struct logger *logger)
 {
     struct event_ring *events = segment_events(logger->segment);
     uint64_t next = atomic_load_explicit(&logger->block->events_next, memory_order_relaxed);
     struct event_record event;
-    char line[EVENT_TEXT_BYTES + 80];
     int result;
 
     while ((result = event_ring_read(events, &next, clock_wall_ns(), &event)) != 0)
         if (result > 0)
-            write_all(logger->error, line, event_line(&event, line, sizeof(line)));
+            write_event(logger, &event);
     atomic_store_explicit(&logger->block->events_next, next, memory_order_relaxed);
 }
 
@@ -264,14 +280,14 @@ static void recover(struct logger *logger)
 
     if (atomic_load_explicit(&block->batch_open, memory_order_acquire) == 0)
         return;
-    if (fstat(logger->access, &file) != 0)
+    if (fstat(logger->access.fd, &file) != 0)
         return;
     same = S_ISREG(file.st_mode) &&
            file.st_dev == atomic_load_explicit(&block->batch_device, memory_order_relaxed) &&
            file.st_ino == atomic_load_explicit(&block->batch_inode, memory_order_relaxed);
     written = !S_ISREG(file.st_mode) || (same && (uint64_t)file.st_size >= after);
     if (same && !written && (uint64_t)file.st_size > before &&
-        ftruncate(logger->access, (off_t)before) != 0)
+        ftruncate(logger->access.fd, (off_t)before) != 0)
         event_log(LEVEL_ERROR, "cannot cut a half-written batch off the access log: %s",
                   strerror(errno));
     close_batch(logger, written);
@@ -308,22 +324,28 @@ static enum wish wait_for_work(struct logger *logger, int timeout_ms)
     return wish;
 }
 
+static bool is_open(const struct log_sink *sink)
+{
+    return sink->fd >= 0;
+}
+
 /* The access log, opened now or once a second; false while it can't be: its lines wait in memory. */
 static bool access_is_open(struct logger *logger)
 {
+    const struct config *config = logger->config;
     uint64_t now = clock_monotonic_ns();
 
-    if (logger->access >= 0 || now < logger->retry_ns)
-        return logger->access >= 0;
-    logger->access = logger_open(logger->access_path, STDOUT_FILENO);
-    if (logger->access >= 0) {
-        logger->failing = false;
-        recover(logger);
+    if (is_open(&logger->access) || now < logger->retry_ns)
+        return is_open(&logger->access);
+    if (log_sink_open(&logger->access, config->log_access, STDOUT_FILENO, config->server_name) ==
+        0) {
+        if (logger->used == 0)
+            recover(logger);
         return true;
     }
     if (!logger->failing)
         event_log(LEVEL_ERROR, "cannot open the access log %s: %s; its lines wait in memory",
-                  logger->access_path, strerror(errno));
+                  config->log_access, strerror(errno));
     logger->failing = true;
     logger->retry_ns = now + NS_PER_S;
     return false;
@@ -332,12 +354,14 @@ static bool access_is_open(struct logger *logger)
 /* There is always somewhere to write events to. */
 static void open_error_log(struct logger *logger)
 {
-    logger->error = logger_open(logger->error_path, STDERR_FILENO);
-    if (logger->error >= 0)
+    const struct config *config = logger->config;
+
+    if (log_sink_open(&logger->error, config->log_error, STDERR_FILENO, config->server_name) == 0)
         return;
     event_log(LEVEL_ERROR, "cannot open the error log %s: %s; using standard error",
-              logger->error_path, strerror(errno));
-    logger->error = STDERR_FILENO;
+              config->log_error, strerror(errno));
+    if (log_sink_open(&logger->error, "-", STDERR_FILENO, config->server_name) != 0)
+        logger->error.kind = LOG_SINK_OFF;
 }
 
 /*
@@ -351,14 +375,11 @@ static void reopen_if_wanted(struct logger *logger)
 
     if (wanted == atomic_load_explicit(&logger->block->logs_done, memory_order_relaxed))
         return;
-    if (logger->access >= 0)
-        close(logger->access);
-    logger->access = -1;
+    log_sink_close(&logger->access);
     logger->retry_ns = 0;
-    if (logger->access_path != NULL)
+    if (logger->writes_access)
         access_is_open(logger);
-    if (logger->error != STDERR_FILENO)
-        close(logger->error);
+    log_sink_close(&logger->error);
     open_error_log(logger);
     atomic_store_explicit(&logger->block->logs_done, wanted, memory_order_release);
 }
@@ -370,7 +391,7 @@ static bool drain(struct logger *logger)
 
     atomic_store_explicit(&logger->block->heartbeat_ns, clock_monotonic_ns(), memory_order_relaxed);
     reopen_if_wanted(logger);
-    some = logger->access_path != NULL && access_is_open(logger) && drain_rings(logger);
+    some = logger->writes_access && access_is_open(logger) && drain_rings(logger);
     drain_events(logger);
     return some;
 }
@@ -406,15 +427,14 @@ int logger_run(const struct logger_setup *setup)
     logger->block = segment_logger(setup->segment);
     logger->doorbell = setup->doorbell;
     logger->command_fd = setup->command_fd;
-    logger->access = -1;
+    logger->access.fd = -1;
+    logger->config = setup->config;
     logger->format = (enum log_format)setup->config->log_format;
-    if (strcmp(setup->config->log_access, "off") != 0)
-        logger->access_path = setup->config->log_access;
-    logger->error_path = setup->config->log_error;
+    logger->writes_access = strcmp(setup->config->log_access, "off") != 0;
     open_error_log(logger);
     serve(logger);
-    if (logger->access >= 0)
-        close(logger->access);
+    log_sink_close(&logger->access);
+    log_sink_close(&logger->error);
     free(logger);
     return EXIT_SUCCESS;
 }

@@ -22,10 +22,4 @@ struct logger_setup {
  * status. */
 int logger_run(const struct logger_setup *setup);
 
-/*
- * Opens what [log] names for appending: "-" is a duplicate of FALLBACK. Returns a descriptor, or -1
- * with errno.
- */
-int logger_open(const char *path, int fallback);
-
 #endif

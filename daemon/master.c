@@ -9,7 +9,7 @@
 #include "daemon/events.h"
 #include "daemon/history.h"
 #include "daemon/jail.h"
-#include "daemon/logger.h"
+#include "daemon/log_sink.h"
 #include "daemon/loop.h"
 #include "daemon/rate_limit.h"
 #include "daemon/signals.h"
@@ -226,18 +226,18 @@ uint32_t master_reopen_logs(struct master *master)
     return number;
 }
 
-static int check_log(const char *what, const char *path)
+/* Whether a log can be opened: better refused now than missed later. */
+static int check_log(const struct master *master, const char *what, const char *target)
 {
+    struct log_sink sink;
     char why[WHY];
-    int fd = strcmp(path, "off") == 0 ? -1 : logger_open(path, STDERR_FILENO);
 
-    if (fd < 0 && strcmp(path, "off") != 0) {
-        snprintf(why, sizeof(why), "cannot open the %s log %s: %s", what, path, strerror(errno));
-        return fail(why);
+    if (log_sink_open(&sink, target, STDERR_FILENO, master->config->server_name) == 0) {
+        log_sink_close(&sink);
+        return 0;
     }
-    if (fd >= 0)
-        close(fd);
-    return 0;
+    snprintf(why, sizeof(why), "cannot open the %s log %s: %s", what, target, strerror(errno));
+    return fail(why);
 }
 
 /* What is seen from outside: lock, lanes, segment, control socket. */
@@ -249,7 +249,8 @@ static int take_place(struct master *master)
                          : config->workers_processes * config->workers_threads;
     char why[WHY];
 
-    if (check_log("access", config->log_access) != 0 || check_log("error", config->log_error) != 0)
+    if (check_log(master, "access", config->log_access) != 0 ||
+        check_log(master, "error", config->log_error) != 0)
         return -1;
     if (runtime_take(&master->runtime, config, why, sizeof(why)) != 0)
         return fail(why);

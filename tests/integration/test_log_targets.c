@@ -1,0 +1,180 @@
+/*
+ * Logs that go elsewhere than into a file: every line arrives once, also when who reads them goes
+ * away and comes back.
+ */
+#include "http_client.h"
+#include "patience.h"
+#include "scratch.h"
+#include "server.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { MESSAGE_MAX = 4096 };
+
+/* A local syslog of the test's own. */
+struct receiver {
+    int fd;
+    char path[SCRATCH_PATH_MAX];
+};
+
+static void receiver_open(struct receiver *receiver, const struct server *server)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const struct timeval patience = {.tv_sec = PATIENCE_S};
+
+    snprintf(receiver->path, sizeof(receiver->path), "%s/log", server_folder(server));
+    assert_true(strlen(receiver->path) < sizeof(address.sun_path));
+    memcpy(address.sun_path, receiver->path, strlen(receiver->path));
+    receiver->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_true(receiver->fd >= 0);
+    assert_int_equal(bind(receiver->fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    setsockopt(receiver->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+}
+
+static void receiver_close(struct receiver *receiver)
+{
+    close(receiver->fd);
+    unlink(receiver->path);
+}
+
+static void expect_line(const struct receiver *receiver, const char *words)
+{
+    char message[MESSAGE_MAX];
+    ssize_t length = recv(receiver->fd, message, sizeof(message) - 1, 0);
+
+    if (length < 0)
+        fail_msg("no line with '%s' came: %s", words, strerror(errno));
+    message[length] = '\0';
+    if (strstr(message, words) == NULL)
+        fail_msg("'%s' is not in: %s", words, message);
+}
+
+static void expect_no_more(const struct receiver *receiver)
+{
+    char message[MESSAGE_MAX];
+
+    assert_int_equal(recv(receiver->fd, message, sizeof(message), MSG_DONTWAIT), -1);
+}
+
+static void ask_for(const struct server *server, int first, int after)
+{
+    for (int i = first; i < after; i++) {
+        char target[64];
+
+        snprintf(target, sizeof(target), "/page-%d", i);
+        http_expect(server_port(server), target, 404);
+    }
+}
+
+static void expect_asked(const struct receiver *receiver, int first, int after)
+{
+    for (int i = first; i < after; i++) {
+        char words[64];
+
+        snprintf(words, sizeof(words), "\"GET /page-%d HTTP/1.1\" 404", i);
+        expect_line(receiver, words);
+    }
+}
+
+static void start_with_syslog(struct server *server, const struct receiver *receiver)
+{
+    char access[SCRATCH_PATH_MAX + 64];
+
+    snprintf(access, sizeof(access), "log.access=syslog:local3@%s", receiver->path);
+    server_start(server, access, "workers.processes=1", "workers.threads=1", NULL);
+}
+
+static void every_answer_is_a_line_of_syslog(void **state)
+{
+    struct server *server = *state;
+    struct receiver receiver;
+
+    receiver_open(&receiver, server);
+    start_with_syslog(server, &receiver);
+    ask_for(server, 0, 40);
+    expect_asked(&receiver, 0, 40);
+    server_stop(server);
+    expect_no_more(&receiver);
+    receiver_close(&receiver);
+}
+
+static void lines_wait_for_a_syslog_that_comes_back(void **state)
+{
+    struct server *server = *state;
+    struct receiver receiver;
+
+    receiver_open(&receiver, server);
+    start_with_syslog(server, &receiver);
+    ask_for(server, 0, 3);
+    expect_asked(&receiver, 0, 3);
+    receiver_close(&receiver);
+    ask_for(server, 3, 30);
+    WAIT_UNTIL(server_metric(server, "log_write_errors") > 0);
+    receiver_open(&receiver, server);
+    expect_asked(&receiver, 3, 30);
+    ask_for(server, 30, 33);
+    expect_asked(&receiver, 30, 33);
+    server_stop(server);
+    expect_no_more(&receiver);
+    receiver_close(&receiver);
+}
+
+static void a_log_that_nobody_takes_is_refused_at_the_start(void **state)
+{
+    static const char *const options[] = {"log.access=syslog:@/nowhere/at/all", NULL};
+    static const char *const unknown[] = {"log.access=syslog:local9", NULL};
+    static const char *const silent[] = {"log.error=off", NULL};
+    struct server *server = *state;
+    char *said;
+
+    assert_int_equal(server_start_refused(server, &said, options), EXIT_FAILURE);
+    assert_non_null(strstr(said, "cannot open the access log syslog:@/nowhere/at/all"));
+    free(said);
+    assert_int_equal(server_start_refused(server, &said, unknown), EXIT_FAILURE);
+    assert_non_null(strstr(said, "facilities are"));
+    free(said);
+    assert_int_equal(server_start_refused(server, &said, silent), EXIT_FAILURE);
+    assert_non_null(strstr(said, "the error log can't be off"));
+    free(said);
+}
+
+static void events_go_to_the_error_log_of_choice(void **state)
+{
+    struct server *server = *state;
+    struct receiver receiver;
+    char error[SCRATCH_PATH_MAX + 64];
+
+    receiver_open(&receiver, server);
+    snprintf(error, sizeof(error), "log.error=journald:@%s", receiver.path);
+    server_start(server, error, "workers.processes=1", NULL);
+    server_do(server, "threads 3");
+    expect_line(&receiver, "PRIORITY=");
+    server_stop(server);
+    receiver_close(&receiver);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(every_answer_is_a_line_of_syslog),
+        TEST(lines_wait_for_a_syslog_that_comes_back),
+        TEST(a_log_that_nobody_takes_is_refused_at_the_start),
+        TEST(events_go_to_the_error_log_of_choice),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
