@@ -41,7 +41,7 @@ struct scene {
     const struct event_list *events;
     const struct process_table *processes; /* of the last sample, not of a second gone by */
     const struct cache_list *cache;        /* the same; read when WANT_CACHE */
-    const char *config;                    /* the file in force; read when WANT_CONFIG */
+    const char *config;                    /* in force, as a file */
     const struct filter *filter;           /* of all lists; grids obey it by themselves */
     struct grid *grid;                     /* of the view's list, if it has one */
     struct desk *desk;                     /* to change something, to ask, to say */

@@ -169,8 +169,11 @@ static void take_requests(struct watch *watch, const struct segment_reader *read
 
 static void take_config(struct watch *watch, const struct segment_reader *reader)
 {
-    memcpy(watch->config, segment_at(&reader->map, SEGMENT_CONFIG, 0), sizeof(watch->config));
-    watch->config[sizeof(watch->config) - 1] = '\0';
+    const char *text = segment_at(&reader->map, SEGMENT_CONFIG, 0);
+    size_t length = strnlen(text, sizeof(watch->config) - 1);
+
+    memcpy(watch->config, text, length);
+    watch->config[length] = '\0';
 }
 
 /* What changes slowly, or costs: once a second, and at once when more is wanted than was. */
@@ -185,8 +188,7 @@ static int take_slow(struct watch *watch, const struct segment_reader *reader, u
     event_list_read(watch->events, reader, now->wall_ns);
     if (watch->replay == NULL && now->time_ns >= watch->processes.time_ns + NS_PER_S / 2)
         processes_take(&watch->processes, now);
-    if ((wants & WANT_CONFIG) != 0)
-        take_config(watch, reader);
+    take_config(watch, reader);
     return (wants & WANT_CACHE) != 0 ? cache_list_take(&watch->cache, reader, now->wall_ns) : 0;
 }
 

@@ -1,0 +1,251 @@
+/*
+ * The top lists: what is asked for most, by whom, with what, and what goes wrong or takes long, over a
+ * sliding window. One list has the rows; where there is room the others stand beside it.
+ */
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "console/cells.h"
+#include "console/heat.h"
+#include "console/layout.h"
+#include "console/rows.h"
+#include "console/text.h"
+#include "console/view.h"
+
+#include <math.h>
+#include <string.h>
+
+enum column_number { REQUESTS, RATE, SHARE, KEY, MEAN, LONGEST, SENT, OVER, COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    [REQUESTS] = {.title = "REQUESTS", .width = 8, .importance = 9, .right = true},
+    [RATE] = {.title = "REQ/S", .width = 6, .importance = 6, .right = true},
+    [SHARE] = {.title = "SHARE", .width = 6, .importance = 7, .right = true},
+    [KEY] = {.title = "WHAT", .width = 24, .importance = 10, .stretch = true, .key = true},
+    [MEAN] = {.title = "MEAN", .width = 7, .importance = 4, .right = true},
+    [LONGEST] = {.title = "LONGEST", .width = 7, .importance = 5, .right = true},
+    [SENT] = {.title = "SENT", .width = 8, .importance = 3, .right = true},
+    [OVER] = {.title = "OVER", .width = 6, .importance = 1, .right = true},
+};
+
+static const char *const list_titles[TOP_LISTS] = {
+    [TOP_PATHS] = "most requested paths",
+    [TOP_CLIENTS] = "clients",
+    [TOP_AGENTS] = "user agents",
+    [TOP_REFERERS] = "referers",
+    [TOP_ERRORS] = "errors",
+    [TOP_SLOWEST] = "slowest paths",
+};
+
+struct state {
+    enum top_list shown;
+    int window_s; /* of what was collected */
+    struct top_view view;
+};
+
+static void collect(struct state *state, const struct scene *scene, enum top_list list)
+{
+    state->window_s = top_collect(scene->top, list, scene->wall_ns, scene->span_s, &state->view);
+}
+
+static size_t count(void *state, const struct scene *scene)
+{
+    struct state *own = state;
+
+    collect(own, scene, own->shown);
+    return own->view.sketch.used;
+}
+
+static double share_of(const struct top_view *view, const struct sketch_entry *entry)
+{
+    double all = view->seen + view->missed;
+
+    return all > 0 ? entry->count / all : NAN;
+}
+
+static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+{
+    const struct state *own = state;
+    const struct sketch_entry *entry = &own->view.sketch.entry[row];
+
+    (void)scene;
+    cell_count(&cells[REQUESTS], TONE_VALUE, round(entry->count));
+    cell_count(&cells[RATE], TONE_NORMAL, entry->count / own->window_s);
+    cell_percent(&cells[SHARE], TONE_NORMAL, share_of(&own->view, entry));
+    cell_text(&cells[KEY],
+              own->shown == TOP_ERRORS ? status_tone(entry->key[0] == '5' ? 500 : 400)
+                                       : TONE_NORMAL,
+              entry->key);
+    cell_latency(&cells[MEAN], TONE_NORMAL,
+                 entry->count > entry->error ? entry->duration_ns / (entry->count - entry->error)
+                                             : NAN);
+    cell_latency(&cells[LONGEST], TONE_NORMAL, entry->longest_ns);
+    cell_bytes(&cells[SENT], TONE_NORMAL, entry->bytes);
+    if (entry->error > 0)
+        cell_count(&cells[OVER], TONE_DIM, round(entry->error));
+}
+
+static uint64_t id(void *state, const struct scene *scene, size_t row)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+
+    (void)scene;
+    for (const char *c = ((struct state *)state)->view.sketch.entry[row].key; *c != '\0'; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    return hash;
+}
+
+static const struct list list = {
+    .columns = columns,
+    .column_count = COLUMNS,
+    .count = count,
+    .fill = fill,
+    .id = id,
+};
+
+static bool ready(const struct scene *scene)
+{
+    static struct top_view view; /* 10 KiB: not for the stack */
+
+    top_collect(scene->top, TOP_PATHS, scene->wall_ns, scene->span_s, &view);
+    return view.seen > 0;
+}
+
+static void draw_summary(const struct state *state, const struct scene *scene,
+                         const struct canvas *canvas)
+{
+    unsigned one_in = top_one_in(&state->view);
+    char text[TEXT_SHORT];
+    int x = 0;
+
+    for (int i = 0; i < TOP_LISTS; i++)
+        x = canvas_print(canvas, 0, x, i == (int)state->shown ? TONE_TAB : TONE_DIM, " %s ",
+                         top_list_names[i]);
+    x = canvas_print(canvas, 0, x + 2, TONE_NORMAL, "last %s",
+                     text_since(text, (uint64_t)state->window_s * NS_PER_S));
+    if (one_in > 1)
+        x = canvas_print(canvas, 0, x + 2, TONE_NOTE, "1 in %u read, counts scaled", one_in);
+    (void)scene;
+}
+
+/* Another list in short: counts, bars, keys. */
+static void draw_short(const struct scene *scene, const struct canvas *canvas, enum top_list which)
+{
+    static struct state other; /* the lists are drawn one after the other */
+    enum { NUMBER = 8, BAR = 8 };
+
+    collect(&other, scene, which);
+    canvas_text(canvas, 0, 0, TONE_TITLE, list_titles[which]);
+    if (other.view.sketch.used == 0)
+        canvas_text(canvas, 1, 0, TONE_DIM, "none in this time");
+    for (int i = 0; i < (int)other.view.sketch.used && i + 1 < canvas->height; i++) {
+        const struct sketch_entry *entry = &other.view.sketch.entry[i];
+        const struct sketch_entry *first = &other.view.sketch.entry[0];
+        bool slow = which == TOP_SLOWEST;
+        char text[TEXT_SHORT];
+
+        canvas_right(canvas, i + 1, NUMBER, TONE_VALUE,
+                     slow ? text_latency(text, entry->longest_ns)
+                          : text_count(text, round(entry->count)));
+        bar_draw(canvas, i + 1, NUMBER + 1, BAR, scene->style,
+                 slow ? entry->longest_ns / first->longest_ns : entry->count / first->count,
+                 TONE_GRAPH);
+        canvas_text(canvas, i + 1, NUMBER + BAR + 2, TONE_NORMAL, entry->key);
+    }
+}
+
+/* All but the list with the rows, in two or three columns. */
+static void draw_others(const struct state *state, const struct scene *scene,
+                        const struct canvas *canvas)
+{
+    int across = canvas->width >= 150 ? 3 : 2, down = (TOP_LISTS - 1 + across - 1) / across;
+    int width = canvas->width / across, height = canvas->height / down, place = 0;
+
+    for (int i = 0; i < TOP_LISTS; i++) {
+        struct canvas part;
+
+        if (i == (int)state->shown)
+            continue;
+        part = canvas_part(canvas, place / across * height, place % across * width, height - 1,
+                           width - 2);
+        draw_short(scene, &part, (enum top_list)i);
+        place++;
+    }
+}
+
+static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+{
+    const struct layout_part parts[] = {
+        {.least = 1, .importance = 2},
+        {.least = 4, .weight = 1, .importance = 3},
+        {.least = canvas->width >= 150 ? 14 : 24, .weight = 1, .importance = 1, .gap = 1}};
+    struct canvas places[ARRAY_LENGTH(parts)];
+
+    layout_stack(canvas, parts, canvas->width >= 100 ? 3 : 2, places);
+    grid_draw(scene->grid, scene, &places[1]);
+    if (places[0].height > 0)
+        draw_summary(state, scene, &places[0]);
+    if (canvas->width >= 100 && places[2].height > 0)
+        draw_others(state, scene, &places[2]);
+}
+
+static bool key(void *state, const struct scene *scene, enum request request)
+{
+    struct state *own = state;
+
+    if (request != REQUEST_MODE)
+        return false;
+    own->shown = (enum top_list)((own->shown + 1) % TOP_LISTS);
+    grid_deselect(scene->grid);
+    return true;
+}
+
+static void once(void *state, const struct scene *scene, FILE *out)
+{
+    struct state *own = state;
+
+    for (int i = 0; i < TOP_LISTS; i++) {
+        own->shown = (enum top_list)i;
+        grid_update(scene->grid, scene);
+        fprintf(out, "%s%s\n", i > 0 ? "\n" : "", list_titles[i]);
+        rows_print(scene->grid, scene, out);
+    }
+}
+
+static json_t *json(void *state, const struct scene *scene)
+{
+    struct state *own = state;
+    json_t *lists = json_object();
+
+    for (int i = 0; i < TOP_LISTS; i++) {
+        own->shown = (enum top_list)i;
+        grid_update(scene->grid, scene);
+        json_object_set_new(lists, top_list_names[i], rows_json(scene->grid, scene));
+    }
+    json_object_set_new(lists, "window_s", json_integer(own->window_s));
+    json_object_set_new(lists, "requests_seen", json_integer((json_int_t)own->view.seen));
+    json_object_set_new(lists, "requests_missed", json_integer((json_int_t)own->view.missed));
+    return lists;
+}
+
+static const char *const help[] = {
+    "What is asked for most, by whom, and what fails or takes long.",
+    "m goes to the next list; g makes the window 1, 5 or 15 minutes long.",
+    "OVER is how much a count may be too high: rare keys share places.",
+    "Past some 20,000 requests a second only a part is read: 1 in k, and",
+    "counts are scaled up. A moment gone by has lists of its own.",
+    NULL};
+
+const struct view view_top = {
+    .name = "top",
+    .request = REQUEST_VIEW_TOP,
+    .empty = "No request in this time. g makes it longer; keys 7 and r make load.",
+    .help = help,
+    .state_size = sizeof(struct state),
+    .list = &list,
+    .ready = ready,
+    .draw = draw,
+    .key = key,
+    .once = once,
+    .json = json,
+};
