@@ -58,7 +58,7 @@ void connection_accept(struct serving_thread *thread, int fd,
     }
     metric_add(thread->metrics, METRIC_connections_accepted, 1);
     join_thread(connection, thread);
-    waiting_watch(connection, EV_READ);
+    serving_begin(connection);
 }
 
 void connection_close(struct connection *connection)

@@ -11,6 +11,7 @@
 
 struct listeners {
     uint32_t backlog;
+    bool defer; /* the kernel holds a connection back until its first bytes come */
     size_t address_count;
     struct config_address *address; /* with the port that is really bound */
     uint32_t lanes, room;           /* of all addresses: lane i is of address i % address_count */
@@ -69,13 +70,15 @@ static int probe(const struct config_address *address)
     return 0;
 }
 
-static int open_lane(struct config_address *address, uint32_t backlog)
+static int open_lane(struct config_address *address, uint32_t backlog, bool defer)
 {
     int fd = bound_socket(address, true);
 
     if (fd < 0)
         return -1;
     switch_on(fd, IPPROTO_TCP, TCP_NODELAY); /* accepted sockets inherit it */
+    if (defer)
+        switch_on(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT); /* for a second */
     address->length = sizeof(address->address);
     if (listen(fd, (int)backlog) == 0 &&
         getsockname(fd, (struct sockaddr *)&address->address, &address->length) == 0)
@@ -120,7 +123,7 @@ int listeners_grow(struct listeners *listeners, uint32_t count)
     while (listeners->lanes < wanted) {
         struct config_address *address =
             &listeners->address[listeners->lanes % listeners->address_count];
-        int fd = open_lane(address, listeners->backlog);
+        int fd = open_lane(address, listeners->backlog, listeners->defer);
 
         if (fd < 0) {
             shrink(listeners, before);
@@ -170,6 +173,7 @@ struct listeners *listeners_open(const struct config *config, uint32_t count, ch
            addresses * sizeof(struct config_address));
     listeners->address_count = addresses;
     listeners->backlog = config->connections_backlog;
+    listeners->defer = config->connections_defer_accept;
     if (probe_all(listeners, why, size) != 0)
         goto failed;
     if (listeners_grow(listeners, count) != 0) {

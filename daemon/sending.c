@@ -130,7 +130,8 @@ enum sending_result sending_flush(struct connection *connection)
         all += output->body_left;
     }
     segment_activity_state(thread->activity, THREAD_STATE_WRITE, thread->turn_ns);
-    sent = connection->transport->write(connection->fd, parts, count, later);
+    /* Behind a last answer the end of the connection follows at once, in the same segment. */
+    sent = connection->transport->write(connection->fd, parts, count, later || connection->closing);
     if (sent < 0 && errno != EAGAIN && errno != EINTR)
         return fail_output(thread);
     if (sent < 0)

@@ -291,8 +291,10 @@ static void linger(struct connection *connection)
 
 static void end_of_input(struct connection *connection, ssize_t got)
 {
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        waiting_watch(connection, EV_READ);
         return;
+    }
     if (got < 0)
         metric_add(connection->thread->metrics, METRIC_connections_reset, 1);
     connection_close(connection);
@@ -337,6 +339,11 @@ static void read_and_serve(struct connection *connection)
     if (connection->input != NULL)
         connection->input->length += (size_t)got;
     serve(connection, to, before + (size_t)got);
+}
+
+void serving_begin(struct connection *connection)
+{
+    read_and_serve(connection); /* what is answered and closed here, the loop never hears of */
 }
 
 void serving_event(evutil_socket_t fd, short what, void *argument)

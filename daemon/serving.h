@@ -13,6 +13,9 @@
 /* The event loop's callback for a connection: it is readable or writable. */
 void serving_event(evutil_socket_t fd, short what, void *connection);
 
+/* A connection that has just been accepted: its request has often come with it. */
+void serving_begin(struct connection *connection);
+
 /* Goes on with what is unsent and unread: after an adoption, or when a job has come back. */
 void serving_resume(struct connection *connection);
 
