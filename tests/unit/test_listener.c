@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -88,6 +89,29 @@ static void growing_keeps_the_lanes_there_are(void **state)
     listeners_close(listeners);
 }
 
+static bool is_deferred(int fd)
+{
+    int seconds = 0;
+    socklen_t length = sizeof(seconds);
+
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, &length), 0);
+    return seconds > 0;
+}
+
+static void silent_connections_are_held_back_if_wanted(void **state)
+{
+    struct listeners *listeners = open_rows(1);
+
+    (void)state;
+    assert_true(is_deferred(listeners_lane(listeners, 0)));
+    listeners_close(listeners);
+    config.connections_defer_accept = false;
+    listeners = open_rows(1);
+    assert_false(is_deferred(listeners_lane(listeners, 0)));
+    listeners_close(listeners);
+    config.connections_defer_accept = true;
+}
+
 /* Clients would wait in a lane that nobody accepts from. */
 static void growing_in_vain_leaves_no_lane_behind(void **state)
 {
@@ -136,6 +160,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(lanes_of_a_row_are_one_of_each_address, set_up, tear_down),
         cmocka_unit_test_setup_teardown(growing_keeps_the_lanes_there_are, set_up, tear_down),
         cmocka_unit_test_setup_teardown(growing_in_vain_leaves_no_lane_behind, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(silent_connections_are_held_back_if_wanted, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_taken_port_is_told, set_up, tear_down),
     };
 
