@@ -164,13 +164,15 @@ static void wait_for_body(struct connection *connection)
         waiting_for(connection, EV_WRITE, DEADLINE_SEND);
 }
 
-/* Empty lines between requests are no head that comes in (RFC 9112 section 2.2). */
-static size_t empty_lines(const char *data, size_t length)
+/* Empty lines between requests are no head that comes in (RFC 9112 section 2.2): drops them. */
+static size_t empty_lines(struct connection *connection, const char *data, size_t length)
 {
     size_t used = 0;
 
     while (length - used >= 2 && data[used] == '\r' && data[used + 1] == '\n')
         used += 2;
+    if (used > 0)
+        connection->scanned = 0;
     return used;
 }
 
@@ -189,7 +191,7 @@ static void serve(struct connection *connection, const char *data, size_t length
             sent = sending_flush(connection);
     }
     if (progress == PROGRESS_INCOMPLETE)
-        used += empty_lines(data + used, length - used);
+        used += empty_lines(connection, data + used, length - used);
     if (progress == PROGRESS_BODY)
         length = used + receiving_head(connection); /* what came behind has been passed over */
     if (sent == SENDING_DONE)
