@@ -22,6 +22,21 @@
 static const struct rfc_case message_cases[] = {
 #include "rfc/message.def"
 };
+static const struct rfc_case target_cases[] = {
+#include "rfc/target.def"
+};
+static const struct rfc_case method_cases[] = {
+#include "rfc/method.def"
+};
+static const struct rfc_case framing_cases[] = {
+#include "rfc/framing.def"
+};
+static const struct rfc_case connection_cases[] = {
+#include "rfc/connection.def"
+};
+static const struct rfc_case limit_cases[] = {
+#include "rfc/limit.def"
+};
 
 static const struct rfc_case headers_cases[] = {
 #include "rfc/headers.def"
