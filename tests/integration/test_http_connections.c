@@ -482,7 +482,7 @@ static void a_client_that_leaves_within_its_body_harms_nobody(void **state)
     char *before, *after;
 
     server_put_text(server, "/a", "a");
-    server_start(server, "log.level=debug", NULL);
+    server_start(server, "log.level=warn", NULL);
     before = server_output(server);
     for (int i = 0; i < 2; i++) {
         http_open(&client, server_port(server));
