@@ -1,8 +1,8 @@
 #include "loadgen/curl_request.h"
 
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum {
     BUFFERS_BYTES = 64 * 1024 * 1024, /* receive buffers of all connections together, about */
@@ -10,9 +10,9 @@ enum {
     LARGEST_BUFFER_BYTES = 512 * 1024, /* large bodies cost half of what they do with 16 KiB */
 };
 
-static bool append_header(struct curl_slist **list, const char *header)
+static bool append(struct curl_slist **list, const char *field)
 {
-    struct curl_slist *longer = curl_slist_append(*list, header);
+    struct curl_slist *longer = curl_slist_append(*list, field);
 
     if (longer != NULL)
         *list = longer;
@@ -20,61 +20,32 @@ static bool append_header(struct curl_slist **list, const char *header)
 }
 
 /* "Name:" with nothing behind it would make libcurl leave a field out; "Name;" sends it empty. */
-static bool append_empty_header(struct curl_slist **list, const char *header)
+static bool append_field(struct curl_slist **list, const char *field)
 {
-    char *text = strdup(header);
+    const char *value = strchr(field, ':') + 1;
+    char *text;
     bool good;
 
+    if (value[strspn(value, " \t")] != '\0')
+        return append(list, field);
+    text = strdup(field);
     if (text == NULL)
         return false;
     strcpy(strchr(text, ':'), ";");
-    good = append_header(list, text);
+    good = append(list, text);
     free(text);
     return good;
 }
 
-static bool has_header(const struct plan *plan, const char *name)
-{
-    size_t length = strlen(name);
-
-    for (size_t i = 0; i < plan->header_count; i++)
-        if (strncasecmp(plan->headers[i], name, length) == 0 && plan->headers[i][length] == ':')
-            return true;
-    return false;
-}
-
-/* Methods whose requests usually carry a body say that there is none (RFC 9110 section 8.6). */
-static bool wants_length(const char *method)
-{
-    return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
-           strcmp(method, "PATCH") == 0;
-}
-
-bool curl_request_headers(const struct plan *plan, struct curl_slist **list)
+/* libcurl would ask for permission before it sends a large body. */
+bool curl_request_headers(const struct work *work, struct curl_slist **list)
 {
     bool good = true;
 
     *list = NULL;
-    for (size_t i = 0; good && i < plan->header_count; i++) {
-        const char *value = strchr(plan->headers[i], ':') + 1;
-
-        good = value[strspn(value, " \t")] != '\0' ? append_header(list, plan->headers[i])
-                                                   : append_empty_header(list, plan->headers[i]);
-    }
-    if (good && !plan->keepalive && !has_header(plan, "Connection"))
-        good = append_header(list, "Connection: close");
-    if (good && wants_length(plan->method))
-        good = append_header(list, "Content-Length: 0");
-    return good;
-}
-
-static bool set_method(CURL *easy, const char *method)
-{
-    if (strcmp(method, "GET") == 0)
-        return true;
-    if (strcmp(method, "HEAD") == 0)
-        return curl_easy_setopt(easy, CURLOPT_NOBODY, 1L) == CURLE_OK;
-    return curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK;
+    for (const struct curl_slist *field = work->headers; good && field != NULL; field = field->next)
+        good = append_field(list, field->data);
+    return good && (work->body == NULL || append(list, "Expect:"));
 }
 
 static long buffer_bytes(const struct plan *plan)
@@ -86,22 +57,94 @@ static long buffer_bytes(const struct plan *plan)
                                          : even;
 }
 
-bool curl_request_set(const struct curl_request *request, CURL *easy)
+static bool set_text(CURL *easy, CURLoption option, const char *text)
 {
-    const struct plan *plan = request->plan;
+    return text == NULL || curl_easy_setopt(easy, option, text) == CURLE_OK;
+}
 
-    return curl_easy_setopt(easy, CURLOPT_CURLU, request->url) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_RESOLVE, request->addresses) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_USERAGENT, "wsload/" WEBSERVERD_VERSION) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, plan->keepalive ? 0L : 1L) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, plan->keepalive ? 0L : 1L) == CURLE_OK &&
+static bool set_tls(const struct plan *plan, CURL *easy)
+{
+    return (!plan->insecure || (curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L) == CURLE_OK &&
+                                curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L) == CURLE_OK)) &&
+           set_text(easy, CURLOPT_CAINFO, plan->ca_file) &&
+           set_text(easy, CURLOPT_SSLCERT, plan->certificate) &&
+           set_text(easy, CURLOPT_SSLKEY, plan->key);
+}
+
+static long family_of(const struct plan *plan)
+{
+    return plan->family == AF_INET    ? CURL_IPRESOLVE_V4
+           : plan->family == AF_INET6 ? CURL_IPRESOLVE_V6
+                                      : CURL_IPRESOLVE_WHATEVER;
+}
+
+/* HTTP/2 without TLS is begun at once: an upgrade would be a request that nobody asked for. */
+static long version_of(const struct plan *plan, const struct work *work)
+{
+    switch (plan->http) {
+    case PLAN_HTTP_1_0:
+        return CURL_HTTP_VERSION_1_0;
+    case PLAN_HTTP_2:
+        return work->requests[0].target.tls ? CURL_HTTP_VERSION_2TLS
+                                            : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
+    case PLAN_HTTP_1_1:
+        break;
+    }
+    return CURL_HTTP_VERSION_1_1;
+}
+
+bool curl_request_set_connection(const struct plan *plan, const struct work *work, CURL *easy)
+{
+    return curl_easy_setopt(easy, CURLOPT_CONNECT_TO, work->redirections) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_IPRESOLVE, family_of(plan)) == CURLE_OK &&
+           set_text(easy, CURLOPT_UNIX_SOCKET_PATH, plan->unix_socket) && set_tls(plan, easy) &&
+           curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, version_of(plan, work)) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)plan->timeout_ms) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)plan->connect_timeout_ms) ==
                CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, buffer_bytes(plan)) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-           set_method(easy, plan->method);
+           curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK;
+}
+
+bool curl_request_set_common(const struct work *work, const struct curl_slist *headers, CURL *easy)
+{
+    const struct plan *plan = work->plan;
+
+    return curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_USERAGENT, FIELDS_USER_AGENT) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, plan->keepalive ? 0L : 1L) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, plan->keepalive ? 0L : 1L) == CURLE_OK;
+}
+
+static void set_method(CURL *easy, const struct work *work, const struct request *request)
+{
+    bool plain = strcmp(request->method, "GET") == 0 && work->body == NULL;
+
+    curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, NULL);
+    curl_easy_setopt(easy, CURLOPT_NOBODY, 0L);
+    curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+    if (plain)
+        return;
+    if (work->body != NULL) {
+        curl_easy_setopt(easy, CURLOPT_POST, 1L);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, work->body);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)work->body_length);
+    }
+    if (request->head && work->body == NULL)
+        curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+    else
+        curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
+}
+
+void curl_request_choose(CURL *easy, const struct work *work, const struct request *request,
+                         const struct request *before)
+{
+    if (request == before)
+        return;
+    curl_easy_setopt(easy, CURLOPT_CURLU, request->target.url);
+    if (before == NULL || before->addresses != request->addresses)
+        curl_easy_setopt(easy, CURLOPT_RESOLVE, request->addresses);
+    if (before == NULL || strcmp(before->method, request->method) != 0)
+        set_method(easy, work, request);
 }

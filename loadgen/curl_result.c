@@ -100,7 +100,6 @@ struct exchange curl_result_read(const struct curl_ending *ending)
         .connected = connected,
         .connect_ns = connected ? connect_ns(easy) : 0,
         .first_byte_ns = NS_PER_US * info_offset(easy, CURLINFO_STARTTRANSFER_TIME_T),
-        .latency_ns = ending->latency_ns,
         .head_bytes = (uint64_t)info_long(easy, CURLINFO_HEADER_SIZE),
         .body_bytes = info_offset(easy, CURLINFO_SIZE_DOWNLOAD_T),
     };

@@ -12,9 +12,9 @@ struct curl_ending {
     CURLcode code;
     const char *said;  /* the contents of its CURLOPT_ERRORBUFFER */
     uint32_t sendings; /* how often the request was about to be sent; 0: no connection came up */
-    uint64_t latency_ns;
 };
 
+/* All but the times that its user knows better. */
 struct exchange curl_result_read(const struct curl_ending *ending);
 
 /* Why it failed, in words; valid until the next call. For one that failed. */

@@ -47,8 +47,8 @@ bool curl_group_begin(struct curl_group *group, struct curl_sockets *sockets,
                       void (*ended)(struct curl_group *group));
 
 /*
- * Runs transfers that were just added: their requests go out now, not in the loop's next turn. Only
- * from within ended(), which it does not call.
+ * Runs transfers that were just added: their requests go out now, not in the loop's next turn. Not
+ * from within libcurl. It does not call ended().
  */
 void curl_group_run_added(struct curl_group *group);
 

@@ -1,30 +1,33 @@
 /*
- * An engine sends the requests of one client thread and takes the answers. How it does that is its
- * own affair; when it may send is the supply's, and what came of it goes into the tally.
+ * An engine carries requests: it is told which request to begin on which connection, and says what
+ * came of it. When, and which, is the driver's affair; how, over which sockets and by whose HTTP, is
+ * the engine's.
  *
- * An engine belongs to its thread: create and destroy are called while the thread does not run, all
- * else by the thread.
+ * A connection is a slot, numbered from 0. A slot carries one request at a time, opens its connection
+ * when it needs one, and keeps it where the plan and the server allow.
+ *
+ * An engine belongs to its thread: create, destroy and other_error are called while the thread does
+ * not run, all else by the thread. An engine calls the driver (driver_up, driver_ended) from the event
+ * loop only, never from within a function below.
  */
 #ifndef LOADGEN_ENGINE_H
 #define LOADGEN_ENGINE_H
 
 #include "loadgen/plan.h"
-#include "loadgen/supply.h"
 #include "loadgen/tally.h"
-#include "loadgen/target.h"
+#include "loadgen/work.h"
 
 #include <event2/event.h>
 
 struct engine;
+struct driver;
 
 /* What an engine is given; all of it outlives the engine. */
 struct engine_place {
     const struct plan *plan;
-    const struct target *target;
+    const struct work *work;
     struct event_base *base;
-    struct supply_share *share;
-    struct tally *tally;
-    uint32_t connections; /* of this thread */
+    struct driver *driver;
 };
 
 struct engine_ops {
@@ -33,20 +36,21 @@ struct engine_ops {
     /* Returns NULL when there is no memory. */
     struct engine *(*create)(const struct engine_place *place);
 
-    /* Begins the first request of each connection. The event loop does the rest. */
-    void (*start)(struct engine *engine);
+    /* Makes room for slots 0 to SLOTS - 1; there is never less than before. False: no memory. */
+    bool (*reserve)(struct engine *engine, uint32_t slots);
 
-    /* Gives up every request under way and counts it as unanswered. */
-    void (*abandon)(struct engine *engine);
+    /* Begins REQUEST on a slot that is free. It goes out at once, or with the next flush. */
+    void (*begin)(struct engine *engine, uint32_t slot, const struct request *request,
+                  uint64_t now_ns);
 
-    /*
-     * Requests under way. When it comes to 0 the supply was empty for every connection; the engine
-     * has then called event_base_loopbreak().
-     */
-    uint32_t (*under_way)(const struct engine *engine);
+    /* Sends what was begun since the last flush, unless the engine is about to do so by itself. */
+    void (*flush)(struct engine *engine);
 
-    /* When the last request ended, monotonic ns; 0 before. */
-    uint64_t (*last_end_ns)(const struct engine *engine);
+    /* Gives up the request under way on a slot, without a word to the driver. */
+    void (*cancel)(struct engine *engine, uint32_t slot);
+
+    /* Closes the connection of a slot that is free and will not be used for a while. */
+    void (*close)(struct engine *engine, uint32_t slot);
 
     /* What was said about the first error of kind OTHER; "" if there was none. */
     const char *(*other_error)(const struct engine *engine);
@@ -56,5 +60,8 @@ struct engine_ops {
 
 /* libcurl does all: the multi interface on the thread's event loop. */
 extern const struct engine_ops engine_curl;
+
+/* libcurl connects (names, TLS, proxies); HTTP/1 is our own, for full speed. */
+extern const struct engine_ops engine_raw;
 
 #endif

@@ -4,7 +4,7 @@
 #include "loadgen/options.h"
 #include "loadgen/report.h"
 #include "loadgen/run.h"
-#include "loadgen/target.h"
+#include "loadgen/work.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -55,7 +55,7 @@ static int report(const struct result *result)
     return (int)result_status(result);
 }
 
-static int load(const struct plan *plan, const struct target *target)
+static int load(const struct plan *plan, struct work *work)
 {
     struct result *result = malloc(sizeof(*result));
     char why[WHY_TEXT];
@@ -63,10 +63,12 @@ static int load(const struct plan *plan, const struct target *target)
 
     if (result == NULL)
         return complain("out of memory");
-    if (run(plan, target, result, why, sizeof(why)) == 0)
+    if (run(plan, work, result, why, sizeof(why)) == 0) {
         status = report(result);
-    else
+        run_free(result);
+    } else {
         status = complain(why);
+    }
     free(result);
     return status;
 }
@@ -74,20 +76,20 @@ static int load(const struct plan *plan, const struct target *target)
 /* A host that nobody knows is a run in which nothing was answered, not a wrong use. */
 static int prepare_and_load(const struct plan *plan)
 {
-    struct target target;
+    struct work work;
     char why[WHY_TEXT];
     int status;
 
-    if (target_parse(&target, plan->url, why, sizeof(why)) != 0 ||
+    if (work_prepare(&work, plan, why, sizeof(why)) != 0 ||
         descriptors_reserve(plan->connections, plan->threads, why, sizeof(why)) != 0) {
         status = complain(why);
-    } else if (target_resolve(&target, why, sizeof(why)) != 0) {
+    } else if (work_resolve(&work, why, sizeof(why)) != 0) {
         complain(why);
         status = RESULT_NOTHING;
     } else {
-        status = load(plan, &target);
+        status = load(plan, &work);
     }
-    target_free(&target);
+    work_free(&work);
     return status;
 }
 

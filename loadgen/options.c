@@ -1,49 +1,25 @@
-#include "loadgen/options.h"
+#include "loadgen/options_take.h"
 
-#include "common/macros.h"
 #include "common/nearest.h"
-#include "common/units.h"
 
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-/* tchar of RFC 9110 section 5.6.2: what methods and header names are made of. */
-#define TOKEN_CHARACTERS                                                                           \
-    "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-enum {
-    DEFAULT_CONNECTIONS = 50,
-    DEFAULT_DURATION_MS = 10000,
-    LONGEST_TIME_MS = 15 * 24 * 3600 * 1000, /* 15 days: what libcurl takes as a 32-bit long */
-};
+enum { DEFAULT_CONNECTIONS = 50, DEFAULT_DURATION_MS = 10000 };
 
 enum option_id {
+#define GROUP(title)
 #define OPTION(name, letter, spelling, argument, help) OPTION_##name,
 #define ALIAS(name, letter, spelling)
 #include "loadgen/options.def"
+#undef GROUP
 #undef OPTION
 #undef ALIAS
 };
 
-/* The words of a command line as they are read, and where the first mistake is described. */
-struct reading {
-    int argc, next; /* next: index of the word that is read next */
-    char *const *argv;
-    struct plan *plan;
-    enum options_result result;
-    char *why;
-    size_t size;
-};
-
-/* An option as it was typed: "-c" or "--connections", with what follows it. */
-struct typed {
-    const char *spelling;
-    const char *value; /* NULL: a switch */
-};
-
-PRINTF_LIKE(2, 3) static bool refuse(struct reading *reading, const char *format, ...)
+bool options_refuse(struct reading *reading, const char *format, ...)
 {
     va_list arguments;
 
@@ -51,184 +27,6 @@ PRINTF_LIKE(2, 3) static bool refuse(struct reading *reading, const char *format
     vsnprintf(reading->why, reading->size, format, arguments);
     va_end(arguments);
     reading->result = OPTIONS_WRONG;
-    return false;
-}
-
-/* A whole number from 1 to MOST. */
-static bool take_number(struct reading *reading, struct typed typed, uint64_t most, uint32_t *out)
-{
-    uint64_t number;
-
-    if (units_parse_count(typed.value, &number) != 0 || number < 1 || number > most)
-        return refuse(reading, "%s %s: needs a whole number from 1 to %llu", typed.spelling,
-                      typed.value, (unsigned long long)most);
-    *out = (uint32_t)number;
-    return true;
-}
-
-static bool take_time(struct reading *reading, struct typed typed, uint64_t least_ms, uint64_t *out)
-{
-    uint64_t ms;
-
-    if (units_parse_time_ms(typed.value, &ms) != 0)
-        return refuse(reading, "%s %s: needs a time, such as 500ms, 30s, 5m or 1h", typed.spelling,
-                      typed.value);
-    if (ms < least_ms || ms > LONGEST_TIME_MS)
-        return refuse(reading, "%s %s: needs a time from %llums to 15 days (360h)", typed.spelling,
-                      typed.value, (unsigned long long)least_ms);
-    *out = ms;
-    return true;
-}
-
-static bool take_connections(struct reading *reading, struct typed typed)
-{
-    return take_number(reading, typed, PLAN_CONNECTIONS_MAX, &reading->plan->connections_asked);
-}
-
-static bool take_requests(struct reading *reading, struct typed typed)
-{
-    uint64_t number;
-
-    if (units_parse_count(typed.value, &number) != 0 || number < 1)
-        return refuse(reading, "%s %s: needs a number of requests, such as 1000, 50k or 2m",
-                      typed.spelling, typed.value);
-    reading->plan->requests = number;
-    return true;
-}
-
-static bool take_duration(struct reading *reading, struct typed typed)
-{
-    return take_time(reading, typed, 1, &reading->plan->duration_ms);
-}
-
-/* Some load generators take a time limit after -t. */
-static bool take_threads(struct reading *reading, struct typed typed)
-{
-    uint64_t number, ms;
-
-    if (units_parse_number(typed.value, &number) != 0 && units_parse_time_ms(typed.value, &ms) == 0)
-        return refuse(reading,
-                      "%s %s: takes the number of client threads, not a time; say -d %s for the "
-                      "length of the run, or --timeout %s for the longest time of one request",
-                      typed.spelling, typed.value, typed.value, typed.value);
-    return take_number(reading, typed, PLAN_THREADS_MAX, &reading->plan->threads);
-}
-
-static bool take_method(struct reading *reading, struct typed typed)
-{
-    size_t length = strlen(typed.value);
-
-    if (length == 0 || strspn(typed.value, TOKEN_CHARACTERS) != length)
-        return refuse(reading, "%s '%s': is not a request method; say for example GET or HEAD",
-                      typed.spelling, typed.value);
-    if (strcmp(typed.value, "CONNECT") == 0)
-        return refuse(reading,
-                      "%s CONNECT: asks for a tunnel, which is not load; use another method",
-                      typed.spelling);
-    reading->plan->method = typed.value;
-    return true;
-}
-
-/* Fields that say where a message ends: requests carry no body, so these could only lie. */
-static bool is_framing_field(const char *header, size_t name_length)
-{
-    static const char *const names[] = {"Content-Length", "Transfer-Encoding"};
-
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        if (strlen(names[i]) == name_length && strncasecmp(header, names[i], name_length) == 0)
-            return true;
-    return false;
-}
-
-static bool take_header(struct reading *reading, struct typed typed)
-{
-    struct plan *plan = reading->plan;
-    size_t name_length = strspn(typed.value, TOKEN_CHARACTERS);
-
-    if (name_length == 0 || typed.value[name_length] != ':')
-        return refuse(reading, "%s '%s': needs a name, a colon and a value: 'Accept: text/html'",
-                      typed.spelling, typed.value);
-    if (strpbrk(typed.value, "\r\n") != NULL)
-        return refuse(reading, "%s: a header field has no line break in it", typed.spelling);
-    if (is_framing_field(typed.value, name_length))
-        return refuse(reading, "%s '%s': is set by wsload itself, which sends no body",
-                      typed.spelling, typed.value);
-    if (plan->header_count == PLAN_HEADERS_MAX)
-        return refuse(reading, "%s '%s': more than %d header fields", typed.spelling, typed.value,
-                      PLAN_HEADERS_MAX);
-    plan->headers[plan->header_count++] = typed.value;
-    return true;
-}
-
-static bool take_no_keepalive(struct reading *reading, struct typed typed)
-{
-    (void)typed;
-    reading->plan->keepalive = false;
-    return true;
-}
-
-static bool take_timeout(struct reading *reading, struct typed typed)
-{
-    return take_time(reading, typed, 1, &reading->plan->timeout_ms);
-}
-
-static bool take_connect_timeout(struct reading *reading, struct typed typed)
-{
-    return take_time(reading, typed, 1, &reading->plan->connect_timeout_ms);
-}
-
-static bool take_grace(struct reading *reading, struct typed typed)
-{
-    return take_time(reading, typed, 0, &reading->plan->grace_ms);
-}
-
-static bool take_max_errors(struct reading *reading, struct typed typed)
-{
-    size_t digits = strspn(typed.value, "0123456789.");
-    char *end;
-    double percent = strtod(typed.value, &end);
-
-    if (digits == 0 || end != typed.value + digits || percent > 100 ||
-        (strcmp(end, "%") != 0 && (percent != 0 || *end != '\0')))
-        return refuse(reading, "%s %s: needs a percentage from 0%% to 100%%, such as 0.1%%",
-                      typed.spelling, typed.value);
-    reading->plan->max_errors = percent;
-    return true;
-}
-
-static bool take_json(struct reading *reading, struct typed typed)
-{
-    (void)typed;
-    reading->plan->json = true;
-    return true;
-}
-
-static bool take_progress(struct reading *reading, struct typed typed)
-{
-    (void)typed;
-    reading->plan->progress_lines = true;
-    return true;
-}
-
-static bool take_quiet(struct reading *reading, struct typed typed)
-{
-    (void)typed;
-    reading->plan->quiet = true;
-    return true;
-}
-
-/* Help and version are answered at once: what stands behind them is not read. */
-static bool take_version(struct reading *reading, struct typed typed)
-{
-    (void)typed;
-    reading->result = OPTIONS_VERSION;
-    return false;
-}
-
-static bool take_help(struct reading *reading, struct typed typed)
-{
-    (void)typed;
-    reading->result = OPTIONS_HELP;
     return false;
 }
 
@@ -241,10 +39,12 @@ struct option_info {
 };
 
 static const struct option_info option_table[] = {
+#define GROUP(title)
 #define OPTION(name, letter, spelling, argument, help)                                             \
     [OPTION_##name] = {letter, spelling, argument, help, take_##name},
 #define ALIAS(name, letter, spelling)
 #include "loadgen/options.def"
+#undef GROUP
 #undef OPTION
 #undef ALIAS
 };
@@ -255,22 +55,21 @@ static const struct {
     char letter;
     const char *spelling;
 } spelling_table[] = {
+#define GROUP(title)
 #define OPTION(name, letter, spelling, argument, help) {OPTION_##name, letter, spelling},
 #define ALIAS(name, letter, spelling)                  {OPTION_##name, letter, spelling},
 #include "loadgen/options.def"
+#undef GROUP
 #undef OPTION
 #undef ALIAS
 };
 
-/* What other load generators have or mean otherwise, and what to say instead. */
+/* What other load generators have, and what to say instead. */
 #define KEPT_ALIVE_ANYWAY "connections are kept alive anyway; --no-keepalive turns that off"
 
 static const struct {
     const char *spelling, *advice;
 } strange_options[] = {
-    {"-q",
-     "some load generators take a rate there, others mean quiet; say --quiet for no live line"},
-    {"-k", KEPT_ALIVE_ANYWAY},
     {"--keepalive", KEPT_ALIVE_ANYWAY},
     {"--keep-alive", KEPT_ALIVE_ANYWAY},
 };
@@ -293,11 +92,11 @@ static bool refuse_unknown(struct reading *reading, const char *spelling)
 
     for (size_t i = 0; i < ARRAY_LENGTH(strange_options); i++)
         if (strcmp(strange_options[i].spelling, spelling) == 0)
-            return refuse(reading, "%s is not an option here: %s", spelling,
-                          strange_options[i].advice);
+            return options_refuse(reading, "%s is not an option here: %s", spelling,
+                                  strange_options[i].advice);
     if (nearest != NULL)
-        return refuse(reading, "unknown option %s; did you mean --%s?", spelling, nearest);
-    return refuse(reading, "unknown option %s; wsload -h lists the options", spelling);
+        return options_refuse(reading, "unknown option %s; did you mean --%s?", spelling, nearest);
+    return options_refuse(reading, "unknown option %s; wsload -h lists the options", spelling);
 }
 
 static const struct option_info *find_letter(char letter)
@@ -325,8 +124,8 @@ static bool take_option(struct reading *reading, const struct option_info *optio
     if (option->argument == NULL)
         return option->take(reading, (struct typed){spelling, NULL});
     if (rest == NULL && reading->next == reading->argc)
-        return refuse(reading, "%s needs a value behind it: %s %s", spelling, spelling,
-                      option->argument);
+        return options_refuse(reading, "%s needs a value behind it: %s %s", spelling, spelling,
+                              option->argument);
     if (rest == NULL)
         typed.value = reading->argv[reading->next++];
     return option->take(reading, typed);
@@ -345,7 +144,7 @@ static bool read_long(struct reading *reading, const char *word)
     if (option == NULL)
         return refuse_unknown(reading, spelling);
     if (option->argument == NULL && rest != NULL)
-        return refuse(reading, "%s takes no value", spelling);
+        return options_refuse(reading, "%s takes no value", spelling);
     return take_option(reading, option, spelling, rest);
 }
 
@@ -368,10 +167,12 @@ static bool read_letters(struct reading *reading, const char *word)
 
 static bool read_url(struct reading *reading, const char *word)
 {
-    if (reading->plan->url != NULL)
-        return refuse(reading, "takes one URL, but '%s' and '%s' were given", reading->plan->url,
-                      word);
-    reading->plan->url = word;
+    struct plan *plan = reading->plan;
+
+    if (plan->url_count == PLAN_URLS_MAX)
+        return options_refuse(reading, "more than %d URLs; put them into a file: -f FILE",
+                              PLAN_URLS_MAX);
+    plan->urls[plan->url_count++] = word;
     return true;
 }
 
@@ -397,18 +198,67 @@ static bool read_words(struct reading *reading)
     return true;
 }
 
+/* ---- What one option means for another ---- */
+
+/* The largest number of connections that the stages ask for, or that of -c. */
+static uint32_t most_connections(const struct plan *plan)
+{
+    double most = 0;
+
+    if (!plan->stages_of_connections)
+        return plan->connections_asked;
+    for (size_t i = 0; i < plan->stage_count; i++)
+        most = plan->stages[i].value > most ? plan->stages[i].value : most;
+    return (uint32_t)most;
+}
+
 /* What the command line left open, and what cannot be more than something else. */
 static void complete(struct plan *plan)
 {
-    if (plan->url == NULL)
-        plan->url = OPTIONS_DEFAULT_URL;
-    if (plan->requests == 0 && plan->duration_ms == 0)
+    if (plan->url_count == 0)
+        plan->urls[plan->url_count++] = OPTIONS_DEFAULT_URL;
+    if (plan->method == NULL)
+        plan->method = plan->body != NULL || plan->body_file != NULL ? "POST" : "GET";
+    if (plan->duration_ms == 0)
+        for (size_t i = 0; i < plan->stage_count; i++)
+            plan->duration_ms += plan->stages[i].duration_ms;
+    if (plan->requests == 0 && plan->duration_ms == 0 && plan->replay_file == NULL)
         plan->duration_ms = DEFAULT_DURATION_MS;
+    plan->connections_asked = most_connections(plan);
     plan->connections = plan->connections_asked;
-    if (plan->requests != 0 && plan->requests < plan->connections)
+    if (plan->requests != 0 && plan->requests < plan->connections && !plan_is_open(plan))
         plan->connections = (uint32_t)plan->requests;
     if (plan->threads > plan->connections)
         plan->threads = plan->connections;
+}
+
+/* Options that say no to each other. */
+static bool check(struct reading *reading)
+{
+    const struct plan *plan = reading->plan;
+    bool open = plan_is_open(plan);
+
+    if (plan->stage_count > 0 && (plan->rate > 0 || plan->ramp_ms > 0))
+        return options_refuse(reading, "--stages says the load; --rate and --ramp say it too");
+    if (plan->replay_file != NULL && (open && plan->rate > 0))
+        return options_refuse(reading, "--replay keeps the times of the log; for another rate say "
+                                       "-f FILE --rate N");
+    if (plan->replay_file != NULL && (plan->urls_file != NULL || plan->ramp_ms > 0 ||
+                                      plan->stage_count > 0 || plan->warmup_ms > 0))
+        return options_refuse(reading, "--replay says all that is sent, and when: -f, --ramp, "
+                                       "--stages and --warmup do not go with it");
+    if (plan->poisson && (!open || plan->replay_file != NULL))
+        return options_refuse(reading, "--arrivals poisson needs a rate: -r N");
+    if (open && plan->think_most_ms > 0)
+        return options_refuse(reading, "--think is for a closed loop: a rate says when requests "
+                                       "are sent");
+    if (plan->body != NULL && plan->body_file != NULL)
+        return options_refuse(reading, "--body and --body-file are two bodies for one request");
+    if (plan->engine == PLAN_ENGINE_RAW && plan->http == PLAN_HTTP_2)
+        return options_refuse(reading, "--engine raw speaks HTTP/1 only; leave it out for --http2");
+    if ((plan->certificate == NULL) != (plan->key == NULL))
+        return options_refuse(reading, "--cert and --key belong together");
+    return true;
 }
 
 enum options_result options_parse(int argc, char *const *argv, uint32_t cores, struct plan *plan,
@@ -417,34 +267,46 @@ enum options_result options_parse(int argc, char *const *argv, uint32_t cores, s
     struct reading reading = {argc, 1, argv, plan, OPTIONS_RUN, why, size};
 
     *plan = (struct plan){
-        .method = "GET",
+        .replay_speed = 1,
+        .keepalive = true,
+        .family = AF_UNSPEC,
         .connections_asked = DEFAULT_CONNECTIONS,
         .threads = cores,
         .timeout_ms = 30000,
         .connect_timeout_ms = 5000,
         .grace_ms = 1000,
-        .keepalive = true,
+        .control_fd = -1,
     };
-    if (read_words(&reading))
+    if (read_words(&reading) && check(&reading))
         complete(plan);
     return reading.result;
+}
+
+static void put_option(FILE *out, char letter, const char *spelling, const char *argument,
+                       const char *help)
+{
+    char left[64];
+
+    snprintf(left, sizeof(left), "%c%c%c --%s %s", letter != 0 ? '-' : ' ',
+             letter != 0 ? letter : ' ', letter != 0 ? ',' : ' ', spelling,
+             argument != NULL ? argument : "");
+    fprintf(out, "  %-29s%s\n", left, help);
 }
 
 void options_help(FILE *out)
 {
     fprintf(out,
-            "usage: wsload [option ...] [URL]\n\n"
-            "Loads a web server (%s unless given) and says how it did.\n\n",
+            "usage: wsload [option ...] [URL ...]\n\n"
+            "Loads a web server (%s unless given) and says how it did.\n",
             OPTIONS_DEFAULT_URL);
-    for (size_t i = 0; i < ARRAY_LENGTH(option_table); i++) {
-        const struct option_info *option = &option_table[i];
-        char left[64];
-
-        snprintf(left, sizeof(left), "%c%c%c --%s %s", option->letter != 0 ? '-' : ' ',
-                 option->letter != 0 ? option->letter : ' ', option->letter != 0 ? ',' : ' ',
-                 option->spelling, option->argument != NULL ? option->argument : "");
-        fprintf(out, "  %-27s%s\n", left, option->help);
-    }
-    fprintf(out, "\nExit status: 0 good, 1 wrong use, 2 nothing was answered,\n"
-                 "3 more errors than --max-errors, 130 interrupted.\n");
+#define GROUP(title) fprintf(out, "\n%s\n", title);
+#define OPTION(name, letter, spelling, argument, help)                                             \
+    put_option(out, letter, spelling, argument, help);
+#define ALIAS(name, letter, spelling)
+#include "loadgen/options.def"
+#undef GROUP
+#undef OPTION
+#undef ALIAS
+    fprintf(out, "\nExit status: 0 good, 1 wrong use, 2 nothing was answered, 3 more errors than\n"
+                 "--max-errors, 99 a condition of --fail-if or --abort-on, 130 interrupted.\n");
 }

@@ -5,34 +5,112 @@
 #ifndef LOADGEN_PLAN_H
 #define LOADGEN_PLAN_H
 
+#include "loadgen/condition.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
+    PLAN_URLS_MAX = 64,
     PLAN_HEADERS_MAX = 64,
+    PLAN_STAGES_MAX = 64,
+    PLAN_CONDITIONS_MAX = 16,
+    PLAN_STATUSES_MAX = 16,
+    PLAN_REDIRECTIONS_MAX = 16,
     PLAN_CONNECTIONS_MAX = 1000000,
     PLAN_THREADS_MAX = 1024,
+    PLAN_DIGEST_BYTES = 32,
+};
+
+enum plan_engine { PLAN_ENGINE_CURL, PLAN_ENGINE_RAW };
+
+enum plan_http { PLAN_HTTP_1_1, PLAN_HTTP_1_0, PLAN_HTTP_2 };
+
+enum plan_order {
+    PLAN_ORDER_SEQUENCE, /* as listed, round and round */
+    PLAN_ORDER_RANDOM,   /* by weight */
+};
+
+/* A part of the run with a rate (or a number of connections) of its own. */
+struct plan_stage {
+    uint64_t duration_ms;
+    double value;
+};
+
+/* What an answer has to be. */
+struct plan_checks {
+    uint16_t statuses[PLAN_STATUSES_MAX];
+    size_t status_count; /* 0: any of 2xx and 3xx */
+    bool size_known, digest_known;
+    uint64_t size;                     /* of the body as it came, bytes */
+    uint8_t digest[PLAN_DIGEST_BYTES]; /* SHA-256 of the body as it came */
 };
 
 struct plan {
-    const char *url;
+    enum plan_engine engine;
+
+    /* What is sent. */
+    const char *urls[PLAN_URLS_MAX];
+    size_t url_count;
+    const char *urls_file; /* a list of URLs, or an access log; NULL: none */
+    enum plan_order order;
+    const char *replay_file; /* an access log whose times count; NULL: none */
+    double replay_speed;     /* how much faster than it happened */
     const char *method;
     const char *headers[PLAN_HEADERS_MAX]; /* "Name: value" */
     size_t header_count;
+    const char *body;      /* NULL: none */
+    const char *body_file; /* where the body is read from; NULL: none */
+    const char *range;     /* "0-99" of the bytes; NULL: all */
+    const char *user;      /* "name:password"; NULL: none */
+    bool gzip;             /* Accept-Encoding: gzip */
+
+    /* How it connects. */
+    enum plan_http http;
+    bool keepalive;
+    uint32_t requests_per_connection;                /* 0: no limit */
+    const char *unix_socket;                         /* NULL: TCP */
+    const char *redirections[PLAN_REDIRECTIONS_MAX]; /* HOST1:PORT1:HOST2:PORT2 */
+    size_t redirection_count;
+    int family;    /* AF_INET, AF_INET6 or AF_UNSPEC */
+    bool insecure; /* certificates are not checked */
+    const char *ca_file, *certificate, *key;
+
+    /* How much, and for how long. */
     uint32_t connections_asked;
     uint32_t connections; /* used: never more than there are requests */
     uint32_t threads;     /* never more than connections */
-    uint64_t requests;    /* 0: no limit */
-    uint64_t duration_ms; /* 0: no limit */
-    uint64_t timeout_ms;  /* for a whole request, connecting included */
+    uint64_t requests;    /* counted ones; 0: no limit */
+    uint64_t duration_ms; /* of the counted part; 0: no limit */
+    uint64_t warmup_ms;   /* before it, not counted */
+    double rate;          /* requests a second in all; 0: closed loop */
+    bool poisson;
+    uint64_t ramp_ms; /* rate or connections rise evenly for that long */
+    struct plan_stage stages[PLAN_STAGES_MAX];
+    size_t stage_count;
+    bool stages_of_connections;
+    uint64_t think_least_ms, think_most_ms;
+    uint64_t timeout_ms; /* for a whole request, connecting included */
     uint64_t connect_timeout_ms;
     uint64_t grace_ms; /* how long a stopped run waits for the answers under way */
+
+    /* What is said of it. */
+    struct plan_checks checks;
+    struct condition fail_if[PLAN_CONDITIONS_MAX], abort_on[PLAN_CONDITIONS_MAX];
+    size_t fail_if_count, abort_on_count;
     double max_errors; /* percent of all requests */
-    bool keepalive;
+    int control_fd;    /* lines that change the run; -1: none */
     bool json;
     bool progress_lines; /* JSON lines on standard error instead of the live line */
     bool quiet;
 };
+
+/* Whether requests are sent when they are due, not when an answer has come. */
+static inline bool plan_is_open(const struct plan *plan)
+{
+    return plan->rate > 0 || plan->replay_file != NULL ||
+           (plan->stage_count > 0 && !plan->stages_of_connections);
+}
 
 #endif

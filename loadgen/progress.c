@@ -4,6 +4,8 @@
 #include "common/macros.h"
 #include "common/units.h"
 
+#include "loadgen/control.h"
+
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -11,7 +13,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { DEFAULT_WIDTH = 80, TICKS_FOR_A_LINE = 2 };
+enum { DEFAULT_WIDTH = 80, TICKS_FOR_A_LINE = 2, TICKS_TO_READ = 30 };
 
 static bool is_capable_terminal(FILE *out)
 {
@@ -51,7 +53,7 @@ static double percent_done(const struct plan *plan, const struct tally *tally, u
         by_count = (double)(tally_get(tally, TALLY_answered) + tally_errors(tally)) /
                    (double)plan->requests;
     if (plan->duration_ms != 0)
-        by_time = (double)elapsed_ns / (double)(plan->duration_ms * NS_PER_MS);
+        by_time = (double)elapsed_ns / (double)((plan->duration_ms + plan->warmup_ms) * NS_PER_MS);
     by_time = by_count > by_time ? by_count : by_time;
     return by_time < 1 ? by_time * 100 : 100;
 }
@@ -69,9 +71,10 @@ static bool append(char *line, size_t size, size_t width, const char *field)
 }
 
 void progress_format(char *line, size_t size, size_t width, const struct plan *plan,
-                     const struct tally *tally, uint64_t elapsed_ns, double rate)
+                     const struct tally *tally, uint64_t elapsed_ns, double rate,
+                     const struct progress_setting *setting)
 {
-    uint64_t bad = tally_errors(tally) + tally_bad_statuses(tally);
+    uint64_t bad = tally_bad(tally);
     char fields[6][UNITS_TEXT * 2], number[UNITS_TEXT];
 
     snprintf(fields[0], sizeof(fields[0]), "%5.1f s  %3.0f%%", (double)elapsed_ns / 1e9,
@@ -85,7 +88,7 @@ void progress_format(char *line, size_t size, size_t width, const struct plan *p
     snprintf(fields[4], sizeof(fields[4]), "errors %s",
              units_format_count(number, sizeof(number), (double)bad));
     snprintf(fields[5], sizeof(fields[5]), "up %" PRIu64 "/%" PRIu32,
-             tally_get(tally, TALLY_clients_up), plan->connections);
+             tally_get(tally, TALLY_clients_up), setting->connections);
     line[0] = '\0';
     for (size_t i = 0; i < ARRAY_LENGTH(fields); i++)
         if (!append(line, size, width, fields[i]))
@@ -101,34 +104,30 @@ static size_t terminal_width(FILE *out)
     return DEFAULT_WIDTH;
 }
 
+/* Behind the numbers: what came of a change, or which keys there are. */
+static void append_said(const struct progress *progress, char *line, size_t size, size_t width)
+{
+    const char *said = progress->ticks < progress->said_until ? progress->said : CONTROL_KEYS_HELP;
+
+    if (progress->said_until > 0 || progress->keys)
+        append(line, size, width, said);
+}
+
 /* A full last column makes some terminals wrap, so it stays free. */
 static void show_live(struct progress *progress, const struct tally *tally, uint64_t elapsed_ns,
-                      double rate)
+                      double rate, const struct progress_setting *setting)
 {
+    size_t width = terminal_width(progress->out) - 1;
     char line[256];
 
-    progress_format(line, sizeof(line), terminal_width(progress->out) - 1, progress->plan, tally,
-                    elapsed_ns, rate);
+    progress_format(line, sizeof(line), width, progress->plan, tally, elapsed_ns, rate, setting);
+    append_said(progress, line, sizeof(line), width);
     fprintf(progress->out, "\r%s\x1b[K", line);
     fflush(progress->out);
 }
 
-static void show_json(struct progress *progress, const struct tally *tally, uint64_t elapsed_ns,
-                      double rate)
+static void put_json(struct progress *progress, json_t *object)
 {
-    const struct histogram *latency = &tally->latency;
-    json_t *object = json_pack(
-        "{s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:f, s:f}", "elapsed_s",
-        (double)elapsed_ns / 1e9, "done_percent", percent_done(progress->plan, tally, elapsed_ns),
-        "begun", (json_int_t)tally_get(tally, TALLY_begun), "answered",
-        (json_int_t)tally_get(tally, TALLY_answered), "failed", (json_int_t)tally_errors(tally),
-        "bad_statuses", (json_int_t)tally_bad_statuses(tally), "requests_per_second", rate,
-        "connections", (json_int_t)progress->plan->connections, "connections_up",
-        (json_int_t)tally_get(tally, TALLY_clients_up), "latency_p50_us",
-        (double)histogram_percentile(latency, 50) / 1e3, "latency_p99_us",
-        (double)histogram_percentile(latency, 99) / 1e3, "latency_max_us",
-        (double)histogram_max(latency) / 1e3);
-
     if (object == NULL)
         return;
     json_dumpf(object, progress->out, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -137,7 +136,29 @@ static void show_json(struct progress *progress, const struct tally *tally, uint
     json_decref(object);
 }
 
-void progress_tick(struct progress *progress, const struct tally *tally, uint64_t elapsed_ns)
+static void show_json(struct progress *progress, const struct tally *tally, uint64_t elapsed_ns,
+                      double rate, const struct progress_setting *setting)
+{
+    const struct histogram *latency = &tally->latency;
+
+    put_json(progress,
+             json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:f}",
+                       "elapsed_s", (double)elapsed_ns / 1e9, "done_percent",
+                       percent_done(progress->plan, tally, elapsed_ns), "begun",
+                       (json_int_t)tally_get(tally, TALLY_begun), "answered",
+                       (json_int_t)tally_get(tally, TALLY_answered), "failed",
+                       (json_int_t)tally_errors(tally), "bad_statuses",
+                       (json_int_t)tally_get(tally, TALLY_bad_statuses), "requests_per_second",
+                       rate, "rate", setting->rate, "threads", (json_int_t)setting->threads,
+                       "connections", (json_int_t)setting->connections, "connections_up",
+                       (json_int_t)tally_get(tally, TALLY_clients_up), "latency_p50_us",
+                       (double)histogram_percentile(latency, 50) / 1e3, "latency_p99_us",
+                       (double)histogram_percentile(latency, 99) / 1e3, "latency_max_us",
+                       (double)histogram_max(latency) / 1e3));
+}
+
+void progress_tick(struct progress *progress, const struct tally *tally, uint64_t elapsed_ns,
+                   const struct progress_setting *setting)
 {
     double rate;
 
@@ -145,9 +166,37 @@ void progress_tick(struct progress *progress, const struct tally *tally, uint64_
         return;
     rate = recent_rate(progress, tally_get(tally, TALLY_answered), elapsed_ns);
     if (progress->kind == PROGRESS_LIVE)
-        show_live(progress, tally, elapsed_ns, rate);
+        show_live(progress, tally, elapsed_ns, rate, setting);
     else if (progress->ticks % TICKS_FOR_A_LINE == 0)
-        show_json(progress, tally, elapsed_ns, rate);
+        show_json(progress, tally, elapsed_ns, rate, setting);
+}
+
+void progress_say(struct progress *progress, bool good, const char *why, double rate,
+                  uint32_t connections, uint32_t threads)
+{
+    char text[80], number[UNITS_TEXT];
+
+    if (progress->kind == PROGRESS_LINES) {
+        put_json(progress, good ? json_pack("{s:s, s:f, s:I, s:I}", "event", "changed", "rate",
+                                            rate, "connections", (json_int_t)connections, "threads",
+                                            (json_int_t)threads)
+                                : json_pack("{s:s, s:s}", "event", "refused", "why", why));
+        return;
+    }
+    if (!good)
+        snprintf(text, sizeof(text), "%s", why);
+    else if (rate > 0)
+        snprintf(text, sizeof(text), "now %s req/s, %" PRIu32 " connections, %" PRIu32 " threads",
+                 units_format_count(number, sizeof(number), rate), connections, threads);
+    else
+        snprintf(text, sizeof(text), "now %" PRIu32 " connections, %" PRIu32 " threads",
+                 connections, threads);
+    if (progress->kind == PROGRESS_LIVE) {
+        strcpy(progress->said, text);
+        progress->said_until = progress->ticks + TICKS_TO_READ;
+    } else if (!good) {
+        fprintf(progress->out, "wsload: %s\n", text);
+    }
 }
 
 void progress_end(struct progress *progress)

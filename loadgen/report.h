@@ -12,7 +12,8 @@
     REPORT_PERCENTILE(90, "90")                                                                    \
     REPORT_PERCENTILE(99, "99")                                                                    \
     REPORT_PERCENTILE(99.9, "99.9")                                                                \
-    REPORT_PERCENTILE(99.99, "99.99")
+    REPORT_PERCENTILE(99.99, "99.99")                                                              \
+    REPORT_PERCENTILE(99.999, "99.999")
 
 /* At most 80 columns; COLOUR allows emphasis by escape sequences. */
 void report_text(FILE *out, const struct result *result, bool colour);

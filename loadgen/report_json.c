@@ -29,6 +29,9 @@ static json_t *plan_object(const struct result *result)
     json_object_set_new(object, "duration_s",
                         plan->duration_ms > 0 ? json_real((double)plan->duration_ms / 1e3)
                                               : json_null());
+    json_object_set_new(object, "warmup_s", json_real((double)plan->warmup_ms / 1e3));
+    json_object_set_new(object, "loop", json_string(plan_is_open(plan) ? "open" : "closed"));
+    json_object_set_new(object, "rate", plan->rate > 0 ? json_real(plan->rate) : json_null());
     json_object_set_new(object, "keepalive", json_boolean(plan->keepalive));
     json_object_set_new(object, "max_errors_percent", json_real(plan->max_errors));
     return object;
@@ -42,7 +45,11 @@ static json_t *requests_object(const struct result *result)
     json_object_set_new(object, "answered", of_counter(result, TALLY_answered));
     json_object_set_new(object, "failed", integer(tally_errors(&result->tally)));
     json_object_set_new(object, "unanswered", of_counter(result, TALLY_unanswered));
-    json_object_set_new(object, "bad_statuses", integer(tally_bad_statuses(&result->tally)));
+    json_object_set_new(object, "bad_statuses", of_counter(result, TALLY_bad_statuses));
+    json_object_set_new(object, "bad_contents", of_counter(result, TALLY_bad_contents));
+    json_object_set_new(object, "unsent", of_counter(result, TALLY_unsent));
+    json_object_set_new(object, "late", of_counter(result, TALLY_late));
+    json_object_set_new(object, "warmup", integer(tally_get(&result->warmup, TALLY_begun)));
     json_object_set_new(object, "error_percent", json_real(result_bad_percent(result)));
     return object;
 }
@@ -52,7 +59,8 @@ static json_t *connections_object(const struct result *result)
     json_t *object = json_object();
 
     json_object_set_new(object, "asked", integer(result->plan->connections_asked));
-    json_object_set_new(object, "used", integer(result->plan->connections));
+    json_object_set_new(object, "used", of_counter(result, TALLY_clients_used));
+    json_object_set_new(object, "at_the_end", integer(result->connections));
     json_object_set_new(object, "up", of_counter(result, TALLY_clients_up));
     json_object_set_new(object, "opened", of_counter(result, TALLY_connections_opened));
     return object;
@@ -129,6 +137,48 @@ static json_t *client_object(const struct result *result)
     return object;
 }
 
+/* Null where no webserverd of this machine listens at the target. */
+static json_t *server_object(const struct server_check_result *server)
+{
+    if (server->outcome == SERVER_CHECK_NONE)
+        return json_null();
+    return json_pack("{s:s, s:I, s:I, s:b}", "name", server->name, "counted",
+                     (json_int_t)server->counted, "answered_here", (json_int_t)server->sent, "same",
+                     server->outcome == SERVER_CHECK_SAME);
+}
+
+static json_t *second_object(const struct series_entry *entry)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "begin_s", json_real((double)entry->begin_ns / 1e9));
+    json_object_set_new(object, "end_s", json_real((double)entry->end_ns / 1e9));
+    json_object_set_new(object, "begun", integer(entry->begun));
+    json_object_set_new(object, "answered", integer(entry->answered));
+    json_object_set_new(object, "bad", integer(entry->bad));
+    json_object_set_new(object, "bytes", integer(entry->bytes));
+    json_object_set_new(object, "mean_us", microseconds((double)entry->mean_ns));
+    json_object_set_new(object, "p50_us", microseconds((double)entry->p50_ns));
+    json_object_set_new(object, "p90_us", microseconds((double)entry->p90_ns));
+    json_object_set_new(object, "p99_us", microseconds((double)entry->p99_ns));
+    json_object_set_new(object, "max_us", microseconds((double)entry->max_ns));
+    json_object_set_new(object, "service_p99_us", microseconds((double)entry->service_p99_ns));
+    json_object_set_new(object, "rate", json_real(entry->rate));
+    json_object_set_new(object, "connections", integer(entry->connections));
+    json_object_set_new(object, "threads", integer(entry->threads));
+    json_object_set_new(object, "warmup", json_boolean(entry->warmup));
+    return object;
+}
+
+static json_t *seconds_array(const struct series *series)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; series != NULL && i < series->count; i++)
+        json_array_append_new(array, second_object(&series->entry[i]));
+    return array;
+}
+
 static json_t *notes_array(const struct result *result)
 {
     struct result_note notes[RESULT_NOTES_MAX];
@@ -159,9 +209,12 @@ int report_json(FILE *out, const struct result *result)
     if (result->other_error[0] != '\0')
         json_object_set_new(object, "other_error", json_string(result->other_error));
     json_object_set_new(object, "latency_us", times_object(&tally->latency));
+    json_object_set_new(object, "service_us", times_object(&tally->service));
     json_object_set_new(object, "first_byte_us", times_object(&tally->first_byte));
     json_object_set_new(object, "connect_us", times_object(&tally->connect));
     json_object_set_new(object, "client", client_object(result));
+    json_object_set_new(object, "server", server_object(&result->server));
+    json_object_set_new(object, "seconds", seconds_array(result->series));
     json_object_set_new(object, "notes", notes_array(result));
     json_object_set_new(object, "interrupted", json_boolean(result->interrupted));
     json_object_set_new(object, "exit_status", json_integer(result_status(result)));

@@ -54,13 +54,38 @@ static void put_head(const struct page *page, const struct result *result)
     const struct plan *plan = result->plan;
     char elapsed[UNITS_TEXT];
 
-    fprintf(page->out, "%s%s %s%s\n", style(page, BOLD), plan->method, result->url,
+    fprintf(page->out, "%s%s %s%s", style(page, BOLD), plan->method, result->url,
             style(page, PLAIN));
-    fprintf(page->out, "%" PRIu32 " connection%s%s, %" PRIu32 " thread%s, %s\n\n",
-            plan->connections, plan->connections == 1 ? "" : "s",
-            plan->keepalive ? " kept alive" : ", closed after each request", plan->threads,
-            plan->threads == 1 ? "" : "s",
+    if (result->requests > 1)
+        fprintf(page->out, " and %zu more", result->requests - 1);
+    fprintf(page->out, "\n%" PRIu32 " connection%s%s, %" PRIu32 " thread%s, engine %s, %s\n\n",
+            result->connections, result->connections == 1 ? "" : "s",
+            plan->keepalive ? " kept alive" : ", closed after each request", result->threads,
+            result->threads == 1 ? "" : "s", result->engine,
             units_format_ns(elapsed, sizeof(elapsed), (double)result->elapsed_ns));
+}
+
+static void put_warmup(const struct page *page, const struct result *result)
+{
+    char begun[GROUPED_TEXT];
+
+    if (tally_get(&result->warmup, TALLY_begun) == 0)
+        return;
+    put_label(page, "Warm-up");
+    fprintf(page->out, "%s requests before, not counted\n",
+            group_digits(begun, sizeof(begun), tally_get(&result->warmup, TALLY_begun)));
+}
+
+/* What our own server says; silent where there is none. */
+static void put_server(const struct page *page, const struct result *result)
+{
+    char counted[GROUPED_TEXT];
+
+    if (result->server.outcome != SERVER_CHECK_SAME)
+        return;
+    put_label(page, "Server");
+    fprintf(page->out, "%s counted %s requests: the same\n", result->server.name,
+            group_digits(counted, sizeof(counted), result->server.counted));
 }
 
 static void put_requests(const struct page *page, const struct result *result)
@@ -77,6 +102,7 @@ static void put_requests(const struct page *page, const struct result *result)
     if (unanswered > 0)
         fprintf(page->out, ", %s unanswered at the end", open);
     fputc('\n', page->out);
+    put_warmup(page, result);
 }
 
 static void put_rates(const struct page *page, const struct result *result)
@@ -87,9 +113,13 @@ static void put_rates(const struct page *page, const struct result *result)
     double seconds = (double)result->elapsed_ns / 1e9;
 
     put_label(page, "Rate");
-    fprintf(page->out, "%s%s requests/s%s\n", style(page, BOLD),
+    fprintf(page->out, "%s%s requests/s%s", style(page, BOLD),
             group_digits(rate, sizeof(rate), (uint64_t)(result_rate(result) + 0.5)),
             style(page, PLAIN));
+    if (result->rate > 0)
+        fprintf(page->out, " answered, %s asked for",
+                group_digits(rate, sizeof(rate), (uint64_t)(result->rate + 0.5)));
+    fputc('\n', page->out);
     put_label(page, "Received");
     fprintf(page->out, "%s (%s of it content), %s/s\n",
             units_format_bytes(all, sizeof(all), (double)with_heads),
@@ -105,7 +135,8 @@ static void put_connections(const struct page *page, const struct result *result
     put_label(page, "Connections");
     fprintf(
         page->out, "%" PRIu64 " of %" PRIu32 " came up, %s opened in all\n",
-        tally_get(&result->tally, TALLY_clients_up), result->plan->connections,
+        tally_get(&result->tally, TALLY_clients_up),
+        (uint32_t)tally_get(&result->tally, TALLY_clients_used),
         group_digits(opened, sizeof(opened), tally_get(&result->tally, TALLY_connections_opened)));
 }
 
@@ -128,7 +159,7 @@ static void put_percentile(const struct page *page, const struct histogram *time
 
     if (report_percentile_known(percent, histogram_count(times)))
         units_format_ns(text, sizeof(text), (double)histogram_percentile(times, percent));
-    fprintf(page->out, "%9s", text);
+    fprintf(page->out, "%8s", text);
 }
 
 static void put_times(const struct page *page, const char *label, const struct histogram *times)
@@ -142,32 +173,46 @@ static void put_times(const struct page *page, const char *label, const struct h
 #define REPORT_PERCENTILE(percent, name) put_percentile(page, times, percent);
     REPORT_PERCENTILES(REPORT_PERCENTILE)
 #undef REPORT_PERCENTILE
-    fprintf(page->out, "%9s\n", units_format_ns(max, sizeof(max), (double)histogram_max(times)));
+    fprintf(page->out, "%8s\n", units_format_ns(max, sizeof(max), (double)histogram_max(times)));
 }
 
-static void put_latencies(const struct page *page, const struct tally *tally)
+/* In an open loop the two times of an answer differ; in a closed loop they are one. */
+static void put_latencies(const struct page *page, const struct result *result)
 {
+    const struct tally *tally = &result->tally;
+
     if (histogram_count(&tally->latency) + histogram_count(&tally->connect) == 0)
         return;
     fprintf(page->out, "\n  %-*s%8s", LABEL, "Latency", "mean");
-#define REPORT_PERCENTILE(percent, name) fprintf(page->out, "%9s", "p" name);
+#define REPORT_PERCENTILE(percent, name) fprintf(page->out, "%8s", "p" name);
     REPORT_PERCENTILES(REPORT_PERCENTILE)
 #undef REPORT_PERCENTILE
-    fprintf(page->out, "%9s\n", "max");
-    put_times(page, "whole answer", &tally->latency);
+    fprintf(page->out, "%8s\n", "max");
+    put_times(page, result_is_open(result) ? "response" : "whole answer", &tally->latency);
+    if (result_is_open(result))
+        put_times(page, "service", &tally->service);
     put_times(page, "first byte", &tally->first_byte);
     put_times(page, "connecting", &tally->connect);
 }
 
-static void put_statuses(const struct page *page, const struct tally *tally)
+static bool is_good(const struct plan_checks *checks, uint32_t status)
 {
+    for (size_t i = 0; i < checks->status_count; i++)
+        if (checks->statuses[i] == status)
+            return true;
+    return checks->status_count == 0 && status >= 200 && status <= 399;
+}
+
+static void put_statuses(const struct page *page, const struct result *result)
+{
+    const struct tally *tally = &result->tally;
     const char *label = "Statuses";
 
     if (tally_get(tally, TALLY_answered) == 0)
         return;
     fputc('\n', page->out);
     for (uint32_t status = 0; status < TALLY_STATUSES; status++) {
-        bool bad = status < 200 || status > 399;
+        bool bad = !is_good(&result->plan->checks, status);
         char count[GROUPED_TEXT];
 
         if (tally_status(tally, status) == 0)
@@ -245,8 +290,9 @@ void report_text(FILE *out, const struct result *result, bool colour)
     put_rates(&page, result);
     put_connections(&page, result);
     put_client(&page, result);
-    put_latencies(&page, &result->tally);
-    put_statuses(&page, &result->tally);
+    put_server(&page, result);
+    put_latencies(&page, result);
+    put_statuses(&page, result);
     put_errors(&page, result);
     put_notes(&page, result);
 }

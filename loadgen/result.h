@@ -1,20 +1,49 @@
-/* What a run came to: the material of every report. Owned by the main thread. */
+/*
+ * What a run came to: the material of every report, whole, so that reports are functions of it. Owned
+ * by the main thread.
+ */
 #ifndef LOADGEN_RESULT_H
 #define LOADGEN_RESULT_H
 
 #include "loadgen/plan.h"
+#include "loadgen/series.h"
 #include "loadgen/tally.h"
 
 enum { RESULT_ERROR_TEXT = 256 };
 
+/* How our own server's counters compare, where one listens at the target. */
+enum server_check_outcome {
+    SERVER_CHECK_NONE, /* no webserverd of this machine listens there, or it cannot be asked */
+    SERVER_CHECK_SAME, /* it counted as many requests as were sent */
+    SERVER_CHECK_DIFFERS,
+};
+
+struct server_check_result {
+    enum server_check_outcome outcome;
+    char name[64];    /* of the instance */
+    uint64_t counted; /* requests that it answered during the run */
+    uint64_t sent;    /* that it should have: answered here, warm-up included */
+};
+
 struct result {
     const struct plan *plan;
-    const char *url; /* as it was requested */
+    const char *url;  /* the first, as it was requested */
+    size_t requests;  /* different ones */
+    uint64_t skipped; /* lines of a log that could not be sent again */
     const char *engine;
-    struct tally tally;  /* of all threads */
-    uint64_t elapsed_ns; /* from the first request's begin to the last one's end */
+    struct tally tally;    /* of all threads: what counts */
+    struct tally warmup;   /* what was begun before */
+    struct series *series; /* second by second, warm-up included */
+    uint64_t elapsed_ns; /* of what counts: from the first request's begin to the last one's end */
     uint64_t cpu_ns;     /* of all client threads, user and system */
+    uint64_t thread_ns;  /* how long they were there, added up */
+    uint32_t connections, threads; /* at the end; they may have been changed */
+    double rate;                   /* the same; 0: closed loop */
+    uint64_t changes;              /* made while it ran */
+    bool fell_short;               /* no memory for all connections that were ordered */
     bool interrupted;
+    const struct condition *aborted_by; /* NULL: none */
+    struct server_check_result server;
     char other_error[RESULT_ERROR_TEXT]; /* what was said about an error of kind OTHER; or "" */
 };
 
@@ -24,11 +53,14 @@ double result_rate(const struct result *result);
 /* Part of one core that each client thread used, 0 to 1. */
 double result_cpu_share(const struct result *result);
 
-/* Requests that count as errors: failed, unanswered, or answered with a status not 2xx or 3xx. */
-uint64_t result_bad(const struct result *result);
-
-/* result_bad() in percent of all requests; 0 when there was none. */
+/* Requests that count as errors, in percent of all; 0 when there was none. */
 double result_bad_percent(const struct result *result);
+
+/* Whether the run was an open loop: latency is then not the service time. */
+bool result_is_open(const struct result *result);
+
+/* The first gate (--fail-if) that did not hold, or NULL. */
+const struct condition *result_failed_gate(const struct result *result);
 
 /* The exit status of the program. */
 enum result_status {
@@ -36,6 +68,7 @@ enum result_status {
     RESULT_WRONG_USE = 1, /* nothing was run */
     RESULT_NOTHING = 2,   /* not one answer */
     RESULT_ERRORS = 3,    /* more errors than --max-errors allows */
+    RESULT_GATE = 99,     /* a condition of --fail-if or --abort-on came true */
     RESULT_INTERRUPTED = 130,
 };
 enum result_status result_status(const struct result *result);
@@ -44,7 +77,7 @@ enum result_status result_status(const struct result *result);
  * What a reader must know before believing the numbers, a sentence each.
  * Returns how many of NOTES were filled, at most RESULT_NOTES_MAX.
  */
-enum { RESULT_NOTES_MAX = 8, RESULT_NOTE_TEXT = 320 };
+enum { RESULT_NOTES_MAX = 48, RESULT_NOTE_TEXT = 400 };
 
 struct result_note {
     const char *name; /* for programs */

@@ -3,11 +3,15 @@
 #include "common/clock.h"
 #include "common/macros.h"
 
-#include "loadgen/client_thread.h"
+#include "loadgen/control.h"
+#include "loadgen/fleet.h"
+#include "loadgen/load_profile.h"
 #include "loadgen/progress.h"
+#include "loadgen/server_check.h"
+#include "loadgen/terminal_keys.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,23 +21,28 @@
 
 static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
-enum { STOP_SIGNALS = ARRAY_LENGTH(stop_signals) };
+enum { STOP_SIGNALS = ARRAY_LENGTH(stop_signals), WHY_TEXT = 256, LINE_MAX_BYTES = 256 };
 
 struct run {
     const struct plan *plan;
-    const struct target *target;
+    struct work *work;
     const struct engine_ops *engine;
     struct supply supply;
-    struct client_thread **threads;
-    uint32_t thread_count; /* made */
-    uint32_t running;      /* started and not ended */
+    struct fleet *fleet;
+    struct fleet_orders orders;
+    struct profile connections; /* as planned */
     struct event_base *base;
-    struct event *tick, *deadline, *grace, *done, *on_signal[STOP_SIGNALS];
+    struct event *tick, *deadline, *grace, *done, *control, *keys, *on_signal[STOP_SIGNALS];
     int done_fd;
-    uint64_t begun_ns;
-    bool interrupted;
+    bool stopping, interrupted, connections_changed;
+    uint64_t changes;
+    const struct condition *aborted_by;
+    char line[LINE_MAX_BYTES]; /* of the control pipe, so far */
+    size_t line_length;
     struct progress progress;
-    struct tally sum; /* of all threads, as of the last tick */
+    struct series *series;
+    struct server_check *check;
+    struct tally sum, warmup, both; /* of all threads, as of the last tick */
 };
 
 static struct timeval timeval_of_ms(uint64_t ms)
@@ -41,77 +50,290 @@ static struct timeval timeval_of_ms(uint64_t ms)
     return (struct timeval){(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
 }
 
-/* ---- What ends a run ---- */
-
-static void abandon_all(struct run *run)
+static uint64_t elapsed_ns(const struct run *run)
 {
-    for (uint32_t i = 0; i < run->thread_count; i++)
-        client_thread_abandon(run->threads[i]);
+    return clock_monotonic_ns() - run->supply.begun_ns;
 }
+
+/* ---- What ends a run ---- */
 
 /* No new request; the answers under way get the time of grace. */
 static void stop(struct run *run)
 {
     struct timeval grace = timeval_of_ms(run->plan->grace_ms);
 
-    supply_stop(&run->supply);
+    if (run->stopping)
+        return;
+    run->stopping = true;
+    supply_stop(&run->supply, clock_monotonic_ns());
+    fleet_wake(run->fleet);
     event_add(run->grace, &grace);
 }
 
+/* The timer is coarse and may fire a little early; what is due until the deadline is still sent. */
 static void on_deadline(evutil_socket_t fd, short events, void *context)
 {
+    const struct timeval a_moment = {0, 1000};
+    struct run *run = context;
+
     (void)fd;
     (void)events;
-    stop(context);
+    if (clock_monotonic_ns() < run->supply.deadline_ns)
+        event_add(run->deadline, &a_moment);
+    else
+        stop(run);
 }
 
 static void on_grace_over(evutil_socket_t fd, short events, void *context)
 {
+    const struct run *run = context;
+
     (void)fd;
     (void)events;
-    abandon_all(context);
+    fleet_abandon(run->fleet);
 }
 
-static void on_signal(evutil_socket_t number, short events, void *context)
+static void interrupt(struct run *run)
 {
-    struct run *run = context;
-
-    (void)number;
-    (void)events;
     if (run->interrupted)
-        abandon_all(run);
+        fleet_abandon(run->fleet);
     else
         stop(run);
     run->interrupted = true;
 }
 
+static void on_signal(evutil_socket_t number, short events, void *context)
+{
+    (void)number;
+    (void)events;
+    interrupt(context);
+}
+
+/* Those that wait for what others took must look again. */
 static void on_thread_done(evutil_socket_t fd, short events, void *context)
 {
     struct run *run = context;
     uint64_t ended = 0;
 
     (void)events;
-    if (read(fd, &ended, sizeof(ended)) == (ssize_t)sizeof(ended))
-        run->running -= (uint32_t)ended;
-    if (run->running == 0)
+    if (read(fd, &ended, sizeof(ended)) != (ssize_t)sizeof(ended))
+        return;
+    if (fleet_ended(run->fleet, (uint32_t)ended) == 0)
         event_base_loopbreak(run->base);
+    else
+        fleet_wake(run->fleet);
 }
 
-static void add_up(struct run *run, struct tally *sum)
+/* ---- What changes it ---- */
+
+static double planned_rate(const struct run *run)
 {
-    tally_reset(sum);
-    for (uint32_t i = 0; i < run->thread_count; i++)
-        tally_add(sum, client_thread_tally(run->threads[i]));
+    return plan_is_open(run->plan) ? profile_at(&run->orders.rate, (double)elapsed_ns(run)) : 0;
+}
+
+/* Makes ORDERS hold. Returns 0, or -1 with WHY. */
+static int order(struct run *run, struct fleet_orders *orders, char *why, size_t size)
+{
+    if (run->stopping)
+        return snprintf(why, size, "the run is ending already"), -1;
+    if (orders->threads > orders->connections)
+        return snprintf(why, size, "%u threads need as many connections; there are %u",
+                        orders->threads, orders->connections),
+               -1;
+    if (fleet_order(run->fleet, orders, why, size) != 0)
+        return -1;
+    run->orders = *orders;
+    return 0;
+}
+
+static int change_rate(struct run *run, const struct change *change, char *why, size_t size)
+{
+    struct fleet_orders orders = run->orders;
+
+    if (!plan_is_open(run->plan) || run->plan->replay_file != NULL)
+        return snprintf(why, size, "there is no rate to change: begin with --rate"), -1;
+    orders.rate = profile_constant(control_apply(change, planned_rate(run)));
+    return order(run, &orders, why, size);
+}
+
+static int change_connections(struct run *run, const struct change *change, char *why, size_t size)
+{
+    struct fleet_orders orders = run->orders;
+    double connections = control_apply(change, run->orders.connections);
+
+    if (connections > PLAN_CONNECTIONS_MAX)
+        return snprintf(why, size, "more than %d connections", PLAN_CONNECTIONS_MAX), -1;
+    orders.connections = (uint32_t)connections;
+    if (orders.threads > orders.connections)
+        orders.threads = orders.connections;
+    run->connections_changed = true;
+    return order(run, &orders, why, size);
+}
+
+static int change_threads(struct run *run, const struct change *change, char *why, size_t size)
+{
+    struct fleet_orders orders = run->orders;
+    double threads = control_apply(change, run->orders.threads);
+
+    if (threads > PLAN_THREADS_MAX)
+        return snprintf(why, size, "more than %d threads", PLAN_THREADS_MAX), -1;
+    orders.threads = (uint32_t)threads;
+    return order(run, &orders, why, size);
+}
+
+static int follow_change(struct run *run, struct change change, char *why, size_t size)
+{
+    if (change.kind == CHANGE_MAIN)
+        change.kind = plan_is_open(run->plan) ? CHANGE_RATE : CHANGE_CONNECTIONS;
+    switch (change.kind) {
+    case CHANGE_RATE:
+        return change_rate(run, &change, why, size);
+    case CHANGE_CONNECTIONS:
+        return change_connections(run, &change, why, size);
+    case CHANGE_THREADS:
+        return change_threads(run, &change, why, size);
+    case CHANGE_STOP:
+    case CHANGE_MAIN:
+        stop(run);
+        break;
+    }
+    return 0;
+}
+
+static void follow(struct run *run, struct change change)
+{
+    char why[WHY_TEXT] = "";
+    bool good = follow_change(run, change, why, sizeof(why)) == 0;
+
+    if (good)
+        run->changes++;
+    progress_say(&run->progress, good, why, planned_rate(run), run->orders.connections,
+                 run->orders.threads);
+}
+
+static void take_line(struct run *run, const char *line)
+{
+    struct change change;
+    char why[WHY_TEXT];
+
+    if (line[strspn(line, " \t\r")] == '\0')
+        return;
+    if (control_read_line(line, &change, why, sizeof(why)) == 0)
+        follow(run, change);
+    else
+        progress_say(&run->progress, false, why, 0, 0, 0);
+}
+
+/* Takes the whole lines out of what came. One that is too long is cut, and then not understood. */
+static void take_lines(struct run *run)
+{
+    char *end;
+
+    run->line[run->line_length] = '\0';
+    while ((end = strchr(run->line, '\n')) != NULL) {
+        *end = '\0';
+        take_line(run, run->line);
+        run->line_length -= (size_t)(end + 1 - run->line);
+        memmove(run->line, end + 1, run->line_length + 1);
+    }
+    if (run->line_length == sizeof(run->line) - 1) {
+        take_line(run, run->line);
+        run->line_length = 0;
+    }
+}
+
+static void on_control(evutil_socket_t fd, short events, void *context)
+{
+    struct run *run = context;
+    ssize_t n = read(fd, run->line + run->line_length, sizeof(run->line) - 1 - run->line_length);
+
+    (void)events;
+    if (n > 0) {
+        run->line_length += (size_t)n;
+        take_lines(run);
+    } else if (n == 0 || errno != EAGAIN) {
+        event_del(run->control);
+    }
+}
+
+static void on_key(evutil_socket_t fd, short events, void *context)
+{
+    struct run *run = context;
+    struct change change;
+    char key;
+
+    (void)events;
+    if (read(fd, &key, 1) != 1)
+        event_del(run->keys);
+    else if (control_read_key(key, &change))
+        follow(run, change);
+}
+
+/* ---- Ten times a second ---- */
+
+static void add_up(struct run *run)
+{
+    fleet_add_up(run->fleet, &run->sum, &run->warmup);
+    tally_reset(&run->both);
+    tally_add(&run->both, &run->sum);
+    tally_add(&run->both, &run->warmup);
+}
+
+static void end_second(struct run *run, uint64_t now_ns)
+{
+    const struct series_entry setting = {
+        .rate = planned_rate(run),
+        .connections = run->orders.connections,
+        .threads = run->orders.threads,
+        .warmup = now_ns <= run->plan->warmup_ms * NS_PER_MS,
+    };
+
+    series_add(run->series, &run->both, now_ns, &setting);
+}
+
+/* Connections that rise over time follow their profile, unless someone has taken them over. */
+static void follow_profile(struct run *run, uint64_t now_ns)
+{
+    double planned = profile_at(&run->connections, (double)now_ns);
+    struct fleet_orders orders = run->orders;
+    char why[WHY_TEXT];
+
+    orders.connections = planned >= run->orders.threads ? (uint32_t)planned : run->orders.threads;
+    if (run->connections_changed || run->stopping || orders.connections == run->orders.connections)
+        return;
+    if (order(run, &orders, why, sizeof(why)) != 0) {
+        run->connections_changed = true;
+        progress_say(&run->progress, false, why, 0, 0, 0);
+    }
+}
+
+static void look_for_abort(struct run *run)
+{
+    uint64_t counted_ns = clock_monotonic_ns() - run->supply.counted_from_ns;
+
+    for (size_t i = 0; i < run->plan->abort_on_count && run->aborted_by == NULL; i++)
+        if (clock_monotonic_ns() > run->supply.counted_from_ns &&
+            condition_holds(&run->plan->abort_on[i], &run->sum, counted_ns)) {
+            run->aborted_by = &run->plan->abort_on[i];
+            stop(run);
+        }
 }
 
 static void on_tick(evutil_socket_t fd, short events, void *context)
 {
     struct run *run = context;
+    uint64_t now_ns = elapsed_ns(run);
 
     (void)fd;
     (void)events;
-    add_up(run, &run->sum);
-    progress_tick(&run->progress, &run->sum, clock_monotonic_ns() - run->begun_ns);
+    add_up(run);
+    if (now_ns / NS_PER_S > run->series->before_ns / NS_PER_S)
+        end_second(run, now_ns);
+    follow_profile(run, now_ns);
+    look_for_abort(run);
+    progress_tick(&run->progress, &run->sum, now_ns,
+                  &(struct progress_setting){planned_rate(run), run->orders.connections,
+                                             run->orders.threads});
 }
 
 /* ---- Setting up ---- */
@@ -127,7 +349,8 @@ static bool make_events(struct run *run)
 
     run->base = event_base_new();
     run->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (run->base == NULL || run->done_fd < 0)
+    run->series = series_create();
+    if (run->base == NULL || run->done_fd < 0 || run->series == NULL)
         return false;
     run->tick = make_event(run, -1, EV_PERSIST, on_tick);
     run->deadline = make_event(run, -1, 0, on_deadline);
@@ -141,88 +364,101 @@ static bool make_events(struct run *run)
            run->done != NULL && event_add(run->done, NULL) == 0;
 }
 
-/* Connections of thread INDEX: the even share, and one of what is left over. */
-static uint32_t connections_of(const struct plan *plan, uint32_t index)
+/* A descriptor that cannot be watched (a file) is not: its lines would be over at once. */
+static void listen_to_changes(struct run *run)
 {
-    return plan->connections / plan->threads + (index < plan->connections % plan->threads ? 1 : 0);
+    int fd = run->plan->control_fd;
+
+    if (fd >= 0) {
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+        run->control = make_event(run, fd, EV_READ | EV_PERSIST, on_control);
+        if (run->control == NULL || event_add(run->control, NULL) != 0)
+            progress_say(&run->progress, false, "the control descriptor cannot be watched", 0, 0,
+                         0);
+    }
+    if (run->progress.kind == PROGRESS_LIVE && fd != STDIN_FILENO && terminal_keys_begin()) {
+        run->keys = make_event(run, STDIN_FILENO, EV_READ | EV_PERSIST, on_key);
+        run->progress.keys = run->keys != NULL && event_add(run->keys, NULL) == 0;
+    }
 }
 
-static bool make_threads(struct run *run)
+static bool make_fleet(struct run *run)
 {
-    struct client_thread_setup setup = {
+    const struct client_thread_setup setup = {
         .engine = run->engine,
         .plan = run->plan,
-        .target = run->target,
+        .work = run->work,
         .supply = &run->supply,
         .done_fd = run->done_fd,
     };
+    double connections = profile_at(&run->connections, 0);
 
-    supply_begin(&run->supply, run->plan->requests, 0, run->plan->threads);
-    run->threads = calloc(run->plan->threads, sizeof(struct client_thread *));
-    if (run->threads == NULL)
-        return false;
-    for (; run->thread_count < run->plan->threads; run->thread_count++) {
-        setup.connections = connections_of(run->plan, run->thread_count);
-        run->threads[run->thread_count] = client_thread_create(&setup);
-        if (run->threads[run->thread_count] == NULL)
-            return false;
-    }
-    return true;
+    run->orders = (struct fleet_orders){
+        .threads = run->plan->threads,
+        .connections =
+            connections > run->plan->threads ? (uint32_t)connections : run->plan->threads,
+        .rate = load_profile_rate(run->plan),
+    };
+    supply_begin(&run->supply, run->plan->requests, run->plan->threads);
+    run->fleet = fleet_create(&setup, &run->orders);
+    return run->fleet != NULL;
 }
 
 static void begin_clocks(struct run *run)
 {
     const struct timeval tick = timeval_of_ms(PROGRESS_TICK_MS);
-    struct timeval duration = timeval_of_ms(run->plan->duration_ms);
+    uint64_t whole_ms = run->plan->warmup_ms + run->plan->duration_ms;
+    struct timeval duration = timeval_of_ms(whole_ms);
 
-    run->begun_ns = clock_monotonic_ns();
+    run->supply.begun_ns = clock_monotonic_ns();
+    run->supply.counted_from_ns = run->supply.begun_ns + run->plan->warmup_ms * NS_PER_MS;
     event_add(run->tick, &tick);
     if (run->plan->duration_ms == 0)
         return;
-    run->supply.deadline_ns = run->begun_ns + run->plan->duration_ms * NS_PER_MS;
+    run->supply.deadline_ns = run->supply.begun_ns + whole_ms * NS_PER_MS;
     event_add(run->deadline, &duration);
-}
-
-/* Signals go to the main thread: the client threads start with all of them blocked. */
-static int start_threads(struct run *run)
-{
-    sigset_t all, before;
-    int error = 0;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    while (error == 0 && run->running < run->thread_count) {
-        error = client_thread_start(run->threads[run->running]);
-        if (error == 0)
-            run->running++;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
 }
 
 /* ---- What comes of it ---- */
 
-static void account(struct run *run, struct result *result)
+static void fill_result(struct run *run, struct result *result)
 {
-    uint64_t first_ns = UINT64_MAX, last_ns = 0;
+    struct fleet_account account = fleet_account(run->fleet);
+    uint64_t from_ns = account.first_begun_ns > run->supply.counted_from_ns
+                           ? account.first_begun_ns
+                           : run->supply.counted_from_ns;
 
     *result = (struct result){
         .plan = run->plan,
-        .url = run->target->text,
+        .url = run->work->requests[run->work->entries[0].request].target.text,
+        .requests = run->work->count,
+        .skipped = run->work->skipped,
         .engine = run->engine->name,
+        .series = run->series,
+        .elapsed_ns = account.last_end_ns > from_ns ? account.last_end_ns - from_ns : 0,
+        .cpu_ns = account.cpu_ns,
+        .thread_ns = account.thread_ns,
+        .connections = run->orders.connections,
+        .threads = run->orders.threads,
+        .rate = planned_rate(run),
+        .changes = run->changes,
+        .fell_short = fleet_fell_short(run->fleet),
         .interrupted = run->interrupted,
+        .aborted_by = run->aborted_by,
     };
-    add_up(run, &result->tally);
-    for (uint32_t i = 0; i < run->thread_count; i++) {
-        struct client_thread_account of_thread = client_thread_account(run->threads[i]);
+    run->series = NULL;
+    snprintf(result->other_error, sizeof(result->other_error), "%s", account.other_error);
+}
 
-        first_ns = of_thread.begun_ns < first_ns ? of_thread.begun_ns : first_ns;
-        last_ns = of_thread.last_end_ns > last_ns ? of_thread.last_end_ns : last_ns;
-        result->cpu_ns += of_thread.cpu_ns;
-        if (result->other_error[0] == '\0')
-            snprintf(result->other_error, sizeof(result->other_error), "%s", of_thread.other_error);
-    }
-    result->elapsed_ns = last_ns - first_ns;
+static void account(struct run *run, struct result *result)
+{
+    add_up(run);
+    if (elapsed_ns(run) > run->series->before_ns)
+        end_second(run, elapsed_ns(run));
+    fill_result(run, result);
+    tally_add(&result->tally, &run->sum);
+    tally_add(&result->warmup, &run->warmup);
+    server_check_end(run->check, tally_get(&run->both, TALLY_answered), &result->server);
 }
 
 static void free_event(struct event *event)
@@ -233,35 +469,48 @@ static void free_event(struct event *event)
 
 static void tear_down(struct run *run)
 {
-    for (uint32_t i = 0; i < run->thread_count; i++)
-        client_thread_destroy(run->threads[i]);
-    free(run->threads);
+    if (run->fleet != NULL)
+        fleet_destroy(run->fleet);
     free_event(run->tick);
     free_event(run->deadline);
     free_event(run->grace);
     free_event(run->done);
+    free_event(run->control);
+    free_event(run->keys);
     for (size_t i = 0; i < STOP_SIGNALS; i++)
         free_event(run->on_signal[i]);
     if (run->base != NULL)
         event_base_free(run->base);
     if (run->done_fd >= 0)
         close(run->done_fd);
+    series_free(run->series);
     free(run);
 }
 
-/* Runs the main loop until the last client thread is done. */
-static void watch_threads(struct run *run)
+/* From the first thread's start to the last one's end. Returns 0 or an errno. */
+static int carry_out(struct run *run, struct result *result)
 {
-    uint32_t started = run->running;
+    int error;
 
-    if (run->running > 0)
+    progress_begin(&run->progress, run->plan, stderr);
+    listen_to_changes(run);
+    run->check = server_check_begin(run->work);
+    begin_clocks(run);
+    error = fleet_start(run->fleet);
+    if (error != 0) {
+        supply_stop(&run->supply, clock_monotonic_ns());
+        fleet_abandon(run->fleet);
+    }
+    if (fleet_running(run->fleet) > 0)
         event_base_dispatch(run->base);
-    for (uint32_t i = 0; i < started; i++)
-        client_thread_join(run->threads[i]);
+    fleet_join(run->fleet);
+    terminal_keys_end();
+    progress_end(&run->progress);
+    account(run, result);
+    return error;
 }
 
-int run(const struct plan *plan, const struct target *target, struct result *result, char *why,
-        size_t size)
+int run(const struct plan *plan, struct work *work, struct result *result, char *why, size_t size)
 {
     struct run *run = calloc(1, sizeof(*run));
     int error = 0;
@@ -270,24 +519,24 @@ int run(const struct plan *plan, const struct target *target, struct result *res
         snprintf(why, size, "out of memory");
         return -1;
     }
-    *run = (struct run){.plan = plan, .target = target, .engine = &engine_curl, .done_fd = -1};
-    if (!make_events(run) || !make_threads(run))
+    run->plan = plan;
+    run->work = work;
+    run->engine = plan->engine == PLAN_ENGINE_RAW ? &engine_raw : &engine_curl;
+    run->connections = load_profile_connections(plan);
+    run->done_fd = -1;
+    if (!make_events(run) || !make_fleet(run))
         error = errno != 0 ? errno : ENOMEM;
-    if (error == 0) {
-        progress_begin(&run->progress, plan, stderr);
-        begin_clocks(run);
-        error = start_threads(run);
-        if (error != 0) {
-            supply_stop(&run->supply);
-            abandon_all(run);
-        }
-        watch_threads(run);
-        progress_end(&run->progress);
-        account(run, result);
-    }
+    else
+        error = carry_out(run, result);
     tear_down(run);
     if (error != 0)
         snprintf(why, size, "cannot start %u client threads with %u connections: %s", plan->threads,
                  plan->connections, strerror(error));
     return error != 0 ? -1 : 0;
+}
+
+void run_free(struct result *result)
+{
+    series_free(result->series);
+    result->series = NULL;
 }

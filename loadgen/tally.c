@@ -24,21 +24,30 @@ static void add(_Atomic uint64_t *word, uint64_t n)
     atomic_store_explicit(word, load(word) + n, memory_order_relaxed);
 }
 
+void tally_record_connection(struct tally *tally, const struct exchange *exchange)
+{
+    if (!exchange->connected)
+        return;
+    tally_count(tally, TALLY_connections_opened, 1);
+    histogram_record(&tally->connect, exchange->connect_ns);
+}
+
 void tally_record(struct tally *tally, const struct exchange *exchange)
 {
     tally_count(tally, TALLY_head_bytes, exchange->head_bytes);
     tally_count(tally, TALLY_body_bytes, exchange->body_bytes);
-    if (exchange->connected) {
-        tally_count(tally, TALLY_connections_opened, 1);
-        histogram_record(&tally->connect, exchange->connect_ns);
-    }
     if (exchange->error != ERROR_KIND_NONE) {
         add(&tally->error[exchange->error], 1);
         return;
     }
     tally_count(tally, TALLY_answered, 1);
+    if (exchange->bad_status)
+        tally_count(tally, TALLY_bad_statuses, 1);
+    else if (exchange->bad_content)
+        tally_count(tally, TALLY_bad_contents, 1);
     add(&tally->status[exchange->status < TALLY_STATUSES ? exchange->status : 0], 1);
     histogram_record(&tally->latency, exchange->latency_ns);
+    histogram_record(&tally->service, exchange->service_ns);
     histogram_record(&tally->first_byte, exchange->first_byte_ns);
 }
 
@@ -54,6 +63,7 @@ void tally_add(struct tally *into, const struct tally *from)
     add_all(into->error, from->error, ERROR_KIND_COUNT);
     add_all(into->status, from->status, TALLY_STATUSES);
     histogram_add(&into->latency, &from->latency);
+    histogram_add(&into->service, &from->service);
     histogram_add(&into->first_byte, &from->first_byte);
     histogram_add(&into->connect, &from->connect);
 }
@@ -70,6 +80,7 @@ void tally_reset(struct tally *tally)
     clear_all(tally->error, ERROR_KIND_COUNT);
     clear_all(tally->status, TALLY_STATUSES);
     histogram_reset(&tally->latency);
+    histogram_reset(&tally->service);
     histogram_reset(&tally->first_byte);
     histogram_reset(&tally->connect);
 }
@@ -98,12 +109,8 @@ uint64_t tally_errors(const struct tally *tally)
     return sum;
 }
 
-uint64_t tally_bad_statuses(const struct tally *tally)
+uint64_t tally_bad(const struct tally *tally)
 {
-    uint64_t sum = 0;
-
-    for (uint32_t status = 0; status < TALLY_STATUSES; status++)
-        if (status < 200 || status > 399)
-            sum += load(&tally->status[status]);
-    return sum;
+    return tally_errors(tally) + tally_get(tally, TALLY_unanswered) +
+           tally_get(tally, TALLY_bad_statuses) + tally_get(tally, TALLY_bad_contents);
 }

@@ -37,7 +37,8 @@ struct tally {
     _Atomic uint64_t counter[TALLY_COUNTER_COUNT];
     _Atomic uint64_t error[ERROR_KIND_COUNT];
     _Atomic uint64_t status[TALLY_STATUSES];
-    struct histogram latency;    /* of answers: begin of the request to last byte, ns */
+    struct histogram latency;    /* of answers: when the request was due to its last byte, ns */
+    struct histogram service;    /* of answers: begin of the request to last byte, ns */
     struct histogram first_byte; /* of answers: begin of the request to first byte, ns */
     struct histogram connect;    /* of established connections, TLS included, ns */
 };
@@ -46,10 +47,12 @@ struct tally {
 struct exchange {
     enum error_kind error; /* ERROR_KIND_NONE: answered, and the fields below hold */
     uint32_t status;
-    bool connected; /* a connection was established for it; connect_ns holds */
+    bool bad_status, bad_content; /* not what was expected */
+    bool connected;               /* a connection was established for it; connect_ns holds */
     uint64_t connect_ns;
     uint64_t first_byte_ns;
-    uint64_t latency_ns;
+    uint64_t service_ns; /* since it was begun */
+    uint64_t latency_ns; /* since it was due */
     uint64_t head_bytes; /* received, also of answers that were not whole */
     uint64_t body_bytes;
 };
@@ -65,6 +68,9 @@ static inline void tally_count(struct tally *tally, enum tally_counter counter, 
 /* Counts one ended request, except that it was begun. Writer's thread. */
 void tally_record(struct tally *tally, const struct exchange *exchange);
 
+/* Counts the connection that came up for a request, if one did. Writer's thread. */
+void tally_record_connection(struct tally *tally, const struct exchange *exchange);
+
 /* Adds FROM to INTO. INTO's thread; FROM may be written meanwhile. */
 void tally_add(struct tally *into, const struct tally *from);
 
@@ -78,7 +84,7 @@ uint64_t tally_error(const struct tally *tally, enum error_kind kind);
 /* Requests that failed, of all kinds together. */
 uint64_t tally_errors(const struct tally *tally);
 
-/* Answers with a status below 200 or above 399. */
-uint64_t tally_bad_statuses(const struct tally *tally);
+/* Requests that count as errors: failed, unanswered, or answered with what was not expected. */
+uint64_t tally_bad(const struct tally *tally);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 static int refuse(const char *url, const char *reason, char *why, size_t size)
@@ -24,11 +25,12 @@ static char *part(const struct target *target, CURLUPart which, unsigned flags)
     return text;
 }
 
-static bool has_web_scheme(const struct target *target)
+static bool has_web_scheme(struct target *target)
 {
     char *scheme = part(target, CURLUPART_SCHEME, 0);
     bool good = scheme != NULL && (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
 
+    target->tls = good && strcmp(scheme, "https") == 0;
     curl_free(scheme);
     return good;
 }
@@ -46,12 +48,13 @@ static char *host_without_brackets(const struct target *target)
     return host;
 }
 
-int target_parse(struct target *target, const char *url, char *why, size_t size)
+int target_parse(struct target *target, const struct target *base, const char *url, char *why,
+                 size_t size)
 {
     CURLUcode code;
     char *port;
 
-    *target = (struct target){.url = curl_url()};
+    *target = (struct target){.url = base != NULL ? curl_url_dup(base->url) : curl_url()};
     if (target->url == NULL)
         return refuse(url, "out of memory", why, size);
     code = curl_url_set(target->url, CURLUPART_URL, url, CURLU_GUESS_SCHEME);
@@ -70,6 +73,12 @@ int target_parse(struct target *target, const char *url, char *why, size_t size)
     target->port = (uint16_t)strtoul(port, NULL, 10);
     curl_free(port);
     return 0;
+}
+
+bool target_same_origin(const struct target *one, const struct target *other)
+{
+    return one->port == other->port && one->tls == other->tls &&
+           strcasecmp(one->host, other->host) == 0;
 }
 
 static bool is_address(const char *host)
@@ -101,9 +110,9 @@ static char *list_addresses(const struct target *target, const struct addrinfo *
     return text;
 }
 
-int target_resolve(struct target *target, char *why, size_t size)
+int target_resolve(struct target *target, int family, char *why, size_t size)
 {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found;
+    struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM}, *found;
     char *list;
     int error;
 

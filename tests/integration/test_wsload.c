@@ -182,13 +182,17 @@ static void lower_descriptor_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+static const char *engine = "curl"; /* that the runs use */
+
 /* Starts wsload --json with the words of OPTIONS and the URL. */
 static struct program start_wsload(const char *options, uint16_t port, const char *path)
 {
-    char words[512], url[128], *arguments[ARGUMENTS_MAX] = {(char *)"wsload", (char *)"--json"};
-    int out[2], err[2], count = 2;
+    char words[512], url[128], engine_words[32];
+    char *arguments[ARGUMENTS_MAX] = {(char *)"wsload", (char *)"--json", engine_words};
+    int out[2], err[2], count = 3;
     struct program program;
 
+    snprintf(engine_words, sizeof(engine_words), "--engine=%s", engine);
     snprintf(words, sizeof(words), "%s", options);
     snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", port, path);
     for (char *rest, *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
@@ -332,7 +336,7 @@ static void test_runs(void **state)
         json_t *report;
         int status = finish_wsload(start_wsload(c->options, server_port, c->path), &report);
 
-        print_message("wsload %s %s\n", c->options, c->path);
+        print_message("wsload --engine %s %s %s\n", engine, c->options, c->path);
         assert_int_equal(status, c->exit_status);
         assert_int_equal(json_integer_value(json_object_get(report, "exit_status")), status);
         check_run(c, report, (json_int_t)(atomic_load(&requests_read) - before));
@@ -455,6 +459,19 @@ static void test_interrupt_twice(void **state)
     json_decref(report);
 }
 
+static int use_curl(void **state)
+{
+    engine = "curl";
+    return start_server(state);
+}
+
+static int use_raw(void **state)
+{
+    engine = "raw";
+    return start_server(state);
+}
+
+/* All of it with both engines: they are to behave alike. */
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_duration),  cmocka_unit_test(test_wrong_use),
         cmocka_unit_test(test_interrupt), cmocka_unit_test(test_interrupt_twice),
     };
+    int failed = cmocka_run_group_tests_name("curl", tests, use_curl, stop_server);
 
-    return cmocka_run_group_tests(tests, start_server, stop_server);
+    return failed + cmocka_run_group_tests_name("raw", tests, use_raw, stop_server);
 }

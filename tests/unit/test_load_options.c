@@ -58,7 +58,7 @@ static void test_defaults(void **state)
     struct plan plan = good_plan("");
 
     (void)state;
-    assert_string_equal(plan.url, OPTIONS_DEFAULT_URL);
+    assert_string_equal(plan.urls[0], OPTIONS_DEFAULT_URL);
     assert_string_equal(plan.method, "GET");
     assert_int_equal(plan.header_count, 0);
     assert_int_equal(plan.connections_asked, 50);
@@ -90,7 +90,7 @@ static void test_all_options(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
         struct plan plan = good_plan(lines[i]);
 
-        assert_string_equal(plan.url, "http://a/b");
+        assert_string_equal(plan.urls[0], "http://a/b");
         assert_string_equal(plan.method, "PUT");
         assert_int_equal(plan.header_count, 2);
         assert_string_equal(plan.headers[0], "A: b");
@@ -125,6 +125,54 @@ static void test_completion(void **state)
     assert_true(good_plan("--max-errors 100%").max_errors == 100);
 }
 
+/* The load's course and what is good. */
+static void test_load_and_checks(void **state)
+{
+    struct plan plan = good_plan("-r 2k/s --arrivals poisson -w 2s --ramp 1s -n 5 -c 10");
+
+    (void)state;
+    assert_true(plan.rate == 2000 && plan.poisson && plan_is_open(&plan));
+    assert_int_equal(plan.warmup_ms, 2000);
+    assert_int_equal(plan.ramp_ms, 1000);
+    assert_int_equal(plan.connections, 10); /* which of them send the five is not known */
+    assert_true(good_plan("-q 0.5").rate == 0.5);
+    plan = good_plan("--stages 10s:100,30s:1k");
+    assert_true(plan.stage_count == 2 && plan.stages[1].value == 1000 && plan_is_open(&plan));
+    assert_int_equal(plan.duration_ms, 40000);
+    plan = good_plan("--stages 1s:5c,1s:500c -d 9s");
+    assert_true(plan.stages_of_connections && !plan_is_open(&plan));
+    assert_int_equal(plan.connections, 500);
+    assert_int_equal(plan.duration_ms, 9000);
+    plan = good_plan("--think 500ms-2s --expect-status 200,304 --expect-size 0 --fail-if p99>20ms");
+    assert_true(plan.think_least_ms == 500 && plan.think_most_ms == 2000);
+    assert_true(plan.checks.status_count == 2 && plan.checks.statuses[1] == 304);
+    assert_true(plan.checks.size_known && plan.checks.size == 0 && plan.fail_if_count == 1);
+    plan = good_plan("--expect-sha256 "
+                     "ff00000000000000000000000000000000000000000000000000000000000001");
+    assert_true(plan.checks.digest_known && plan.checks.digest[0] == 255);
+    assert_int_equal(plan.checks.digest[31], 1);
+}
+
+/* What is sent, and how it connects. */
+static void test_request(void **state)
+{
+    struct plan plan =
+        good_plan("-b x=1 -u me:pw --range 0-9 --gzip --engine raw http://a/ http://b/");
+
+    (void)state;
+    assert_string_equal(plan.method, "POST");
+    assert_true(plan.engine == PLAN_ENGINE_RAW && plan.url_count == 2 && plan.gzip);
+    assert_string_equal(plan.urls[1], "http://b/");
+    assert_string_equal(plan.range, "0-9");
+    plan = good_plan("--replay log --speed 2x -k -6 --http1.0 --unix-socket /s "
+                     "--connect-to a:1:[::1]:2 --max-reqs-per-conn 3");
+    assert_string_equal(plan.replay_file, "log");
+    assert_true(plan.replay_speed == 2 && plan.insecure && plan.http == PLAN_HTTP_1_0);
+    assert_int_equal(plan.duration_ms, 0); /* the log ends */
+    assert_int_equal(plan.requests_per_connection, 3);
+    assert_int_equal(plan.redirection_count, 1);
+}
+
 static const struct {
     const char *line, *why;
 } refusals[] = {
@@ -157,17 +205,47 @@ static const struct {
     {"--max-errors 0.1", "--max-errors 0.1: needs a percentage from 0% to 100%, such as 0.1%"},
     {"--max-errors 101%", "--max-errors 101%: needs a percentage from 0% to 100%, such as 0.1%"},
     {"--max-errors %", "--max-errors %: needs a percentage from 0% to 100%, such as 0.1%"},
-    {"-q http://a/", "-q is not an option here: some load generators take a rate there, others "
-                     "mean quiet; say --quiet for no live line"},
-    {"-k", "-k is not an option here: connections are kept alive anyway; --no-keepalive turns that "
-           "off"},
+    {"-q http://a/", "-q http://a/: takes the rate of all requests, not a URL; say --quiet for no "
+                     "live line"},
+    {"-r 0", "-r 0: needs requests a second, such as 100, 0.5 or 20k"},
+    {"-R 10/m", "-R 10/m: needs requests a second, such as 100, 0.5 or 20k"},
+    {"-r 5 --arrivals odd", "--arrivals odd: is either constant or poisson"},
+    {"--arrivals poisson", "--arrivals poisson needs a rate: -r N"},
+    {"--stages 10s", "--stages 10s: needs up to 64 stages of time and rate, such as "
+                     "10s:100,30s:1000, or all with connections: 10s:5c,10s:50c"},
+    {"--stages 1s:5,1s:5c", "--stages 1s:5,1s:5c: needs up to 64 stages of time and rate, such as "
+                            "10s:100,30s:1000, or all with connections: 10s:5c,10s:50c"},
+    {"--stages 1s:5 -r 5", "--stages says the load; --rate and --ramp say it too"},
+    {"--think 2s-1s", "--think 2s-1s: needs a time, such as 1s, or a range: 500ms-2s"},
+    {"--think 1s -r 5", "--think is for a closed loop: a rate says when requests are sent"},
+    {"--order any", "--order any: is either seq or random"},
+    {"--speed 0", "--speed 0: needs a factor above 0, such as 2 or 0.5"},
+    {"--replay x -r 5",
+     "--replay keeps the times of the log; for another rate say -f FILE --rate N"},
+    {"--replay x -w 1s", "--replay says all that is sent, and when: -f, --ramp, --stages and "
+                         "--warmup do not go with it"},
+    {"-b x --body-file y", "--body and --body-file are two bodies for one request"},
+    {"--range all", "--range all: needs bytes, such as 0-99, 500- or -100"},
+    {"-u me", "-u: needs a name, a colon and a password"},
+    {"--engine go", "--engine go: is either curl or raw"},
+    {"--engine raw --http2", "--engine raw speaks HTTP/1 only; leave it out for --http2"},
+    {"--max-reqs-per-conn 0", "--max-reqs-per-conn 0: needs a number of requests, such as 100"},
+    {"--connect-to a:1", "--connect-to a:1: needs HOST1:PORT1:HOST2:PORT2, each may be empty"},
+    {"--cert x", "--cert and --key belong together"},
+    {"--expect-status 2xx", "--expect-status 2xx: needs up to 16 statuses, such as 200,304"},
+    {"--expect-size 1k", "--expect-size 1k: needs a number of bytes, in digits"},
+    {"--expect-sha256 ab", "--expect-sha256 ab: needs 64 hexadecimal digits, as sha256sum prints"},
+    {"--fail-if p99", "--fail-if: 'p99' compares nothing: it needs < or >; write for example "
+                      "'p99>20ms', 'rate<1000' or 'errors>0.1%'"},
+    {"--abort-on p99>20", "--abort-on: 'p99>20' needs a time with its unit on the right; write for "
+                          "example 'p99>20ms', 'rate<1000' or 'errors>0.1%'"},
+    {"--control-fd 1", "--control-fd 1: needs the number of an open descriptor; 0 is standard "
+                       "input"},
     {"-jy", "unknown option -y; wsload -h lists the options"},
     {"--conections 5", "unknown option --conections; did you mean --connections?"},
     {"--keep-alive", "--keep-alive is not an option here: connections are kept alive anyway; "
                      "--no-keepalive turns that off"},
     {"--zzz=1", "unknown option --zzz; wsload -h lists the options"},
-    {"http://a/ http://b/", "takes one URL, but 'http://a/' and 'http://b/' were given"},
-    {"-- -c 5", "takes one URL, but '-c' and '5' were given"},
 };
 
 static void test_refusals(void **state)
@@ -228,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_defaults),         cmocka_unit_test(test_all_options),
         cmocka_unit_test(test_completion),       cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_too_many_headers), cmocka_unit_test(test_help_and_version),
+        cmocka_unit_test(test_load_and_checks),  cmocka_unit_test(test_request),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

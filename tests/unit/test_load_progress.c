@@ -16,6 +16,7 @@
 
 static struct plan plan;
 static struct tally tally;
+static struct progress_setting setting;
 
 static void fill(uint64_t answered)
 {
@@ -24,6 +25,7 @@ static void fill(uint64_t answered)
     const struct exchange bad = {.error = ERROR_KIND_CLOSED};
 
     plan = (struct plan){.connections = 100, .requests = 1000};
+    setting = (struct progress_setting){0, 100, 1};
     tally_reset(&tally);
     tally_count(&tally, TALLY_begun, answered + 2);
     tally_count(&tally, TALLY_clients_up, 99);
@@ -55,7 +57,8 @@ static void test_widths(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char line[256];
 
-        progress_format(line, sizeof(line), cases[i].width, &plan, &tally, 1500 * NS_PER_MS, 75200);
+        progress_format(line, sizeof(line), cases[i].width, &plan, &tally, 1500 * NS_PER_MS, 75200,
+                        &setting);
         assert_string_equal(line, cases[i].line);
     }
 }
@@ -67,9 +70,9 @@ static void test_large_numbers(void **state)
 
     (void)state;
     fill(1);
-    plan.connections = 1000;
+    setting.connections = 1000;
     tally_count(&tally, TALLY_clients_up, 901);
-    progress_format(line, sizeof(line), 79, &plan, &tally, 3600 * NS_PER_S, 123456);
+    progress_format(line, sizeof(line), 79, &plan, &tally, 3600 * NS_PER_S, 123456, &setting);
     assert_string_equal(
         line, "3600.0 s    0%   123k req/s  p50  100 us  p99  100 us  errors 1  up 1000/1000");
 }
@@ -81,10 +84,22 @@ static void test_percent(void **state)
     (void)state;
     fill(499);
     plan.duration_ms = 2000; /* three quarters are over, and half of the requests */
-    progress_format(line, sizeof(line), 13, &plan, &tally, 1500 * NS_PER_MS, 0);
+    progress_format(line, sizeof(line), 13, &plan, &tally, 1500 * NS_PER_MS, 0, &setting);
     assert_string_equal(line, "  1.5 s   75%");
-    progress_format(line, sizeof(line), 13, &plan, &tally, 2500 * NS_PER_MS, 0);
+    progress_format(line, sizeof(line), 13, &plan, &tally, 2500 * NS_PER_MS, 0, &setting);
     assert_string_equal(line, "  2.5 s  100%");
+}
+
+/* What came of two changes: one was refused. */
+static void check_event(const json_t *object, size_t number)
+{
+    const char *event = json_string_value(json_object_get(object, "event"));
+
+    assert_string_equal(event, number == 0 ? "refused" : "changed");
+    if (number == 0)
+        assert_string_equal(json_string_value(json_object_get(object, "why")), "too much");
+    else
+        assert_int_equal(json_integer_value(json_object_get(object, "connections")), 7);
 }
 
 /* Ticks come ten times a second, lines for programs at half of that; the rate is that of late. */
@@ -92,7 +107,7 @@ static void test_lines(void **state)
 {
     struct progress progress;
     char *text = NULL;
-    size_t size, lines = 0;
+    size_t size, lines = 0, events = 0;
     FILE *out = open_memstream(&text, &size);
     json_t *last = NULL;
 
@@ -102,17 +117,28 @@ static void test_lines(void **state)
     progress_begin(&progress, &plan, out);
     for (uint64_t tick = 1; tick <= 20; tick++) {
         tally_count(&tally, TALLY_answered, tick <= 10 ? 1 : 10);
-        progress_tick(&progress, &tally, tick * 100 * NS_PER_MS);
+        progress_tick(&progress, &tally, tick * 100 * NS_PER_MS, &setting);
     }
+    setting.rate = 250;
+    progress_say(&progress, false, "too much", 0, 0, 0);
+    progress_say(&progress, true, "", 250, 7, 2);
     progress_end(&progress);
     fclose(out);
     for (char *rest, *line = strtok_r(text, "\n", &rest); line;
          line = strtok_r(NULL, "\n", &rest)) {
+        json_t *object = json_loads(line, 0, NULL);
+
+        assert_non_null(object);
+        if (json_object_get(object, "event") != NULL) {
+            check_event(object, events++);
+            json_decref(object);
+            continue;
+        }
         json_decref(last);
-        last = json_loads(line, 0, NULL);
-        assert_non_null(last);
+        last = object;
         lines++;
     }
+    assert_int_equal(events, 2);
     assert_int_equal(lines, 10);
     assert_int_equal(json_integer_value(json_object_get(last, "answered")), 499 + 110);
     assert_int_equal(json_integer_value(json_object_get(last, "failed")), 1);
@@ -133,7 +159,7 @@ static void test_not_a_terminal(void **state)
     assert_non_null(out);
     fill(499);
     progress_begin(&progress, &plan, out);
-    progress_tick(&progress, &tally, NS_PER_S);
+    progress_tick(&progress, &tally, NS_PER_S, &setting);
     progress_end(&progress);
     assert_int_equal(ftell(out), 0);
     fclose(out);

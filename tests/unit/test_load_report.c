@@ -21,7 +21,9 @@ static void record(uint64_t count, enum error_kind error, uint32_t status, uint6
     const struct exchange exchange = {
         .error = error,
         .status = status,
+        .bad_status = status >= 400,
         .first_byte_ns = latency_ns / 2,
+        .service_ns = latency_ns,
         .latency_ns = latency_ns,
         .head_bytes = 24,
         .body_bytes = 1000,
@@ -44,9 +46,14 @@ static void begin(void)
     result.plan = &plan;
     result.url = "http://127.0.0.1:8080/";
     result.engine = "curl";
+    result.requests = 1;
+    result.connections = 100;
+    result.threads = 2;
     result.elapsed_ns = 2 * NS_PER_S;
+    result.thread_ns = 4 * NS_PER_S;
     result.cpu_ns = NS_PER_S;
     tally_count(&result.tally, TALLY_clients_up, 100);
+    tally_count(&result.tally, TALLY_clients_used, 100);
     tally_count(&result.tally, TALLY_connections_opened, 1234);
 }
 
@@ -65,8 +72,10 @@ static void fill_bad(void)
     plan.keepalive = false;
     plan.method = "HEAD";
     plan.connections_asked = 500;
-    plan.connections = 101;
-    plan.threads = 1;
+    plan.connections = result.connections = 101;
+    plan.threads = result.threads = 1;
+    result.thread_ns = 2 * NS_PER_S;
+    tally_count(&result.tally, TALLY_clients_used, 1);
     plan.requests = 101;
     record(50, ERROR_KIND_NONE, 200, NS_PER_MS);
     record(10, ERROR_KIND_NONE, 404, NS_PER_MS);
@@ -81,7 +90,7 @@ static void fill_bad(void)
 
 static const char good_text[] =
     "GET http://127.0.0.1:8080/\n"
-    "100 connections kept alive, 2 threads, 2.00 s\n"
+    "100 connections kept alive, 2 threads, engine curl, 2.00 s\n"
     "\n"
     "  Requests     20,000: 20,000 answered, 0 failed\n"
     "  Rate         10,000 requests/s\n"
@@ -89,16 +98,16 @@ static const char good_text[] =
     "  Connections  100 of 100 came up, 1,234 opened in all\n"
     "  Client       25% of a core for each thread, 50.0 us of CPU time a request\n"
     "\n"
-    "  Latency          mean      p50      p90      p99    p99.9   p99.99      max\n"
-    "  whole answer   164 us  64.5 us  64.5 us  64.5 us  64.5 us  64.5 us   2.00 s\n"
-    "  first byte    82.0 us  32.3 us  32.3 us  32.3 us  32.3 us  32.3 us   1.00 s\n"
+    "  Latency          mean     p50     p90     p99   p99.9  p99.99 p99.999     max\n"
+    "  whole answer   164 us 64.5 us 64.5 us 64.5 us 64.5 us 64.5 us       -  2.00 s\n"
+    "  first byte    82.0 us 32.3 us 32.3 us 32.3 us 32.3 us 32.3 us       -  1.00 s\n"
     "\n"
     "  Statuses     200        19,999\n"
     "               304             1\n";
 
 static const char bad_text[] =
     "HEAD http://127.0.0.1:8080/\n"
-    "101 connections, closed after each request, 1 thread, 2.00 s\n"
+    "101 connections, closed after each request, 1 thread, engine curl, 2.00 s\n"
     "\n"
     "  Requests     101: 60 answered, 39 failed, 2 unanswered at the end\n"
     "  Rate         30 requests/s\n"
@@ -106,9 +115,9 @@ static const char bad_text[] =
     "  Connections  100 of 101 came up, 1,234 opened in all\n"
     "  Client       95% of a core for each thread, 18.8 ms of CPU time a request\n"
     "\n"
-    "  Latency          mean      p50      p90      p99    p99.9   p99.99      max\n"
-    "  whole answer  1.00 ms  1.00 ms  1.00 ms        -        -        -  1.00 ms\n"
-    "  first byte     500 us   500 us   500 us        -        -        -   500 us\n"
+    "  Latency          mean     p50     p90     p99   p99.9  p99.99 p99.999     max\n"
+    "  whole answer  1.00 ms 1.00 ms 1.00 ms       -       -       -       - 1.00 ms\n"
+    "  first byte     500 us  500 us  500 us       -       -       -       -  500 us\n"
     "\n"
     "  Statuses     200            50\n"
     "               404            10\n"
@@ -123,7 +132,7 @@ static const char bad_text[] =
     "  ! Only 100 of 101 connections came up.\n"
     "  ! The client was the bottleneck: its threads used 95% of a core each. The\n"
     "    server may be faster than this, and the latencies contain waiting in the\n"
-    "    client.\n"
+    "    client. --engine raw costs less.\n"
     "  ! The latencies are those of answers: 41 requests without one are not in them.\n";
 
 static char *make_text(bool colour)

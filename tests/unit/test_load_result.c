@@ -19,14 +19,20 @@ static struct result result;
 static void fill(uint64_t answered, uint32_t status)
 {
     const struct exchange exchange = {
-        .error = ERROR_KIND_NONE, .status = status, .latency_ns = 1000};
+        .error = ERROR_KIND_NONE,
+        .status = status,
+        .bad_status = status >= 400,
+        .service_ns = 1000,
+        .latency_ns = 1000,
+    };
 
     plan = (struct plan){.connections_asked = 4, .connections = 4, .threads = 1};
     memset(&result, 0, sizeof(result));
     result.plan = &plan;
-    result.elapsed_ns = NS_PER_S;
+    result.elapsed_ns = result.thread_ns = NS_PER_S;
     tally_count(&result.tally, TALLY_begun, answered);
     tally_count(&result.tally, TALLY_clients_up, 4);
+    tally_count(&result.tally, TALLY_clients_used, 4);
     for (uint64_t i = 0; i < answered; i++)
         tally_record(&result.tally, &exchange);
 }
@@ -73,7 +79,7 @@ static void test_nothing(void **state)
     assert_int_equal(result_status(&result), RESULT_NOTHING);
     assert_string_equal(notes(), "nothing_answered ");
     fill(0, 0); /* not even begun */
-    result.elapsed_ns = 0;
+    result.elapsed_ns = result.thread_ns = 0;
     assert_int_equal(result_status(&result), RESULT_NOTHING);
     assert_true(result_rate(&result) == 0 && result_bad_percent(&result) == 0 &&
                 result_cpu_share(&result) == 0);
@@ -91,7 +97,7 @@ static void test_errors(void **state)
     assert_string_equal(notes(), "latency_of_answers_only ");
     fill(10, 404);
     assert_int_equal(result_status(&result), RESULT_ERRORS);
-    assert_int_equal(result_bad(&result), 10);
+    assert_int_equal(tally_bad(&result.tally), 10);
     fill(9, 200); /* a server that hangs at the end is not good */
     tally_count(&result.tally, TALLY_begun, 1);
     tally_count(&result.tally, TALLY_unanswered, 1);
@@ -115,6 +121,7 @@ static void test_connections(void **state)
     (void)state;
     fill(10, 200);
     plan.connections_asked = plan.connections = 1000;
+    tally_count(&result.tally, TALLY_clients_used, 996);
     assert_string_equal(notes(), "connections_missing ");
     result_notes(&result, list);
     assert_string_equal(list[0].text, "Only 4 of 1000 connections came up.");
@@ -131,12 +138,52 @@ static void test_busy_client(void **state)
     assert_string_equal(notes(), "");
     result.cpu_ns = 860 * NS_PER_MS;
     assert_string_equal(notes(), "client_busy ");
-    plan.threads = 2;
+    result.thread_ns = 2 * NS_PER_S;
     assert_string_equal(notes(), "");
-    plan.threads = 1;
-    result.elapsed_ns = 100 * NS_PER_MS; /* too short to say */
+    result.elapsed_ns = result.thread_ns = 100 * NS_PER_MS; /* too short to say */
     result.cpu_ns = 100 * NS_PER_MS;
     assert_string_equal(notes(), "");
+}
+
+/* What an open loop has to say about itself. */
+static void test_open_loop(void **state)
+{
+    struct exchange waited = {.status = 200, .service_ns = 1000, .latency_ns = 1000000};
+
+    (void)state;
+    fill(10, 200);
+    plan.rate = 10;
+    assert_string_equal(notes(), "");
+    waited.error = ERROR_KIND_NONE;
+    tally_count(&result.tally, TALLY_begun, 1);
+    tally_record(&result.tally, &waited);
+    assert_string_equal(notes(), "waiting ");
+    tally_count(&result.tally, TALLY_late, 1);
+    tally_count(&result.tally, TALLY_unsent, 5);
+    assert_string_equal(notes(), "client_late unsent waiting ");
+    assert_int_equal(result_status(&result), RESULT_GOOD);
+}
+
+/* Gates come last among what can be wrong; an early end by a condition is a gate too. */
+static void test_gates(void **state)
+{
+    char why[256];
+
+    (void)state;
+    fill(10, 200);
+    plan.fail_if_count = 1;
+    assert_int_equal(condition_parse(&plan.fail_if[0], "p99>1ms", why, sizeof(why)), 0);
+    assert_int_equal(result_status(&result), RESULT_GOOD);
+    assert_string_equal(notes(), "too_short ");
+    assert_int_equal(condition_parse(&plan.fail_if[0], "max>=1us", why, sizeof(why)), 0);
+    assert_int_equal(result_status(&result), RESULT_GATE);
+    assert_string_equal(notes(), "gate_failed ");
+    fill(10, 500);
+    result.aborted_by = &plan.fail_if[0];
+    assert_int_equal(result_status(&result), RESULT_GATE);
+    assert_string_equal(notes(), "aborted too_many_errors ");
+    result.aborted_by = NULL;
+    assert_int_equal(result_status(&result), RESULT_ERRORS);
 }
 
 int main(void)
@@ -145,6 +192,7 @@ int main(void)
         cmocka_unit_test(test_good),        cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_errors),      cmocka_unit_test(test_interrupted),
         cmocka_unit_test(test_connections), cmocka_unit_test(test_busy_client),
+        cmocka_unit_test(test_open_loop),   cmocka_unit_test(test_gates),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,7 @@ static const struct exchange good = {
     .connected = true,
     .connect_ns = 100,
     .first_byte_ns = 110,
+    .service_ns = 115,
     .latency_ns = 120,
     .head_bytes = 50,
     .body_bytes = 1000,
@@ -30,7 +31,9 @@ static void test_answer(void **state)
     again.connected = false;
     tally_reset(&tally);
     tally_record(&tally, &good);
+    tally_record_connection(&tally, &good);
     tally_record(&tally, &again);
+    tally_record_connection(&tally, &again);
     assert_int_equal(tally_get(&tally, TALLY_answered), 2);
     assert_int_equal(tally_get(&tally, TALLY_head_bytes), 100);
     assert_int_equal(tally_get(&tally, TALLY_body_bytes), 2000);
@@ -39,6 +42,7 @@ static void test_answer(void **state)
     assert_int_equal(tally_errors(&tally), 0);
     assert_int_equal(histogram_count(&tally.latency), 2);
     assert_int_equal(histogram_max(&tally.latency), 120);
+    assert_int_equal(histogram_max(&tally.service), 115);
     assert_int_equal(histogram_max(&tally.first_byte), 110);
     assert_int_equal(histogram_count(&tally.connect), 1);
     assert_int_equal(histogram_max(&tally.connect), 100);
@@ -54,6 +58,7 @@ static void test_error(void **state)
     for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++) {
         lost.error = (enum error_kind)kind;
         tally_record(&tally, &lost);
+        tally_record_connection(&tally, &lost);
         assert_int_equal(tally_error(&tally, lost.error), 1);
         assert_int_equal(tally_errors(&tally), kind + 1);
     }
@@ -65,22 +70,27 @@ static void test_error(void **state)
     assert_int_equal(tally_get(&tally, TALLY_body_bytes), 1000 * ERROR_KIND_COUNT);
 }
 
-static void test_statuses(void **state)
+/* One request counts as one error, whatever is wrong with it. */
+static void test_bad_answers(void **state)
 {
-    static const struct {
-        uint32_t status;
-        uint64_t bad_so_far;
-    } cases[] = {{199, 1}, {200, 1}, {299, 1}, {304, 1}, {399, 1},
-                 {400, 2}, {503, 3}, {999, 4}, {5000, 5}};
     struct exchange exchange = good;
 
     (void)state;
     tally_reset(&tally);
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        exchange.status = cases[i].status;
-        tally_record(&tally, &exchange);
-        assert_int_equal(tally_bad_statuses(&tally), cases[i].bad_so_far);
-    }
+    exchange.status = 404;
+    exchange.bad_status = exchange.bad_content = true;
+    tally_record(&tally, &exchange);
+    assert_int_equal(tally_get(&tally, TALLY_bad_statuses), 1);
+    assert_int_equal(tally_get(&tally, TALLY_bad_contents), 0);
+    exchange.bad_status = false;
+    tally_record(&tally, &exchange);
+    assert_int_equal(tally_get(&tally, TALLY_bad_contents), 1);
+    tally_count(&tally, TALLY_unanswered, 3);
+    assert_int_equal(tally_bad(&tally), 5);
+    assert_int_equal(tally_get(&tally, TALLY_answered), 2);
+    exchange.status = 5000;
+    tally_record(&tally, &exchange);
+    assert_int_equal(tally_status(&tally, 404), 2);
     assert_int_equal(tally_status(&tally, 0), 1); /* the one that no status has room for */
     assert_int_equal(tally_status(&tally, 1000), 0);
 }
@@ -93,6 +103,7 @@ static void test_sum(void **state)
     tally_reset(&tally);
     tally_reset(&sum);
     tally_record(&tally, &good);
+    tally_record_connection(&tally, &good);
     tally_record(&tally, &refused);
     tally_count(&tally, TALLY_begun, 3);
     tally_count(&tally, TALLY_unanswered, 1);
@@ -118,7 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answer),
         cmocka_unit_test(test_error),
-        cmocka_unit_test(test_statuses),
+        cmocka_unit_test(test_bad_answers),
         cmocka_unit_test(test_sum),
     };
 

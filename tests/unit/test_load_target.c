@@ -9,7 +9,10 @@
 #include "common/macros.h"
 #include "loadgen/target.h"
 
+#include <sys/socket.h>
+
 #include <string.h>
+#include <strings.h>
 
 #define LONG_LABEL "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl"
 
@@ -46,7 +49,7 @@ static void test_good(void **state)
         struct target target;
         char why[512];
 
-        if (target_parse(&target, good[i].url, why, sizeof(why)) != 0)
+        if (target_parse(&target, NULL, good[i].url, why, sizeof(why)) != 0)
             fail_msg("'%s' was refused: %s", good[i].url, why);
         assert_string_equal(target.text, good[i].text);
         assert_string_equal(target.host, good[i].host);
@@ -62,7 +65,7 @@ static void test_bad(void **state)
         struct target target;
         char why[512] = "nothing was said";
 
-        if (target_parse(&target, bad[i].url, why, sizeof(why)) == 0 ||
+        if (target_parse(&target, NULL, bad[i].url, why, sizeof(why)) == 0 ||
             strncmp(why, bad[i].why, strlen(bad[i].why)) != 0)
             fail_msg("'%s': %s", bad[i].url, why);
         target_free(&target);
@@ -76,23 +79,42 @@ static void test_resolve(void **state)
     char why[512];
 
     (void)state;
-    assert_int_equal(target_parse(&target, "http://[::1]:8080/", why, sizeof(why)), 0);
-    assert_int_equal(target_resolve(&target, why, sizeof(why)), 0);
+    assert_int_equal(target_parse(&target, NULL, "http://[::1]:8080/", why, sizeof(why)), 0);
+    assert_int_equal(target_resolve(&target, AF_UNSPEC, why, sizeof(why)), 0);
     assert_null(target.addresses);
     target_free(&target);
 
-    assert_int_equal(target_parse(&target, "http://localhost:8080/", why, sizeof(why)), 0);
-    assert_int_equal(target_resolve(&target, why, sizeof(why)), 0);
+    assert_int_equal(target_parse(&target, NULL, "http://localhost:8080/", why, sizeof(why)), 0);
+    assert_int_equal(target_resolve(&target, AF_UNSPEC, why, sizeof(why)), 0);
     assert_int_equal(strncmp(target.addresses->data, "localhost:8080:", 15), 0);
     assert_true(strstr(target.addresses->data, "127.0.0.1") != NULL ||
                 strstr(target.addresses->data, "[::1]") != NULL);
     target_free(&target);
 
     /* No label of a name has more than 63 letters, so no name server need be asked. */
-    assert_int_equal(target_parse(&target, "http://" LONG_LABEL ".test/", why, sizeof(why)), 0);
-    assert_int_equal(target_resolve(&target, why, sizeof(why)), -1);
+    assert_int_equal(target_parse(&target, NULL, "http://" LONG_LABEL ".test/", why, sizeof(why)),
+                     0);
+    assert_int_equal(target_resolve(&target, AF_UNSPEC, why, sizeof(why)), -1);
     assert_int_equal(strncmp(why, "cannot find the host '" LONG_LABEL ".test': ", 92), 0);
     target_free(&target);
+}
+
+/* Paths of a list are relative to the first URL; what shares an origin can share a connection. */
+static void test_relative(void **state)
+{
+    struct target base, other, elsewhere;
+    char why[512];
+
+    (void)state;
+    assert_int_equal(target_parse(&base, NULL, "http://A.test:81/x/y", why, sizeof(why)), 0);
+    assert_int_equal(target_parse(&other, &base, "/z?q", why, sizeof(why)), 0);
+    assert_int_equal(target_parse(&elsewhere, &base, "https://a.test:81/", why, sizeof(why)), 0);
+    assert_int_equal(strcasecmp(other.text, "http://a.test:81/z?q"), 0);
+    assert_true(target_same_origin(&base, &other));
+    assert_false(target_same_origin(&base, &elsewhere));
+    target_free(&base);
+    target_free(&other);
+    target_free(&elsewhere);
 }
 
 int main(void)
@@ -101,6 +123,7 @@ int main(void)
         cmocka_unit_test(test_good),
         cmocka_unit_test(test_bad),
         cmocka_unit_test(test_resolve),
+        cmocka_unit_test(test_relative),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
