@@ -287,6 +287,13 @@ void segment_store_config(struct segment *segment, const char *text)
     snprintf(segment_at(segment, SEGMENT_CONFIG, 0), SEGMENT_CONFIG_BYTES, "%s", text);
 }
 
+void segment_store_listening(struct segment *segment, const char *addresses)
+{
+    struct segment_directory *directory = segment->directory;
+
+    strncpy(directory->listening, addresses, sizeof(directory->listening) - 1);
+}
+
 /* The two halves of a publication: odd while the writer changes the words, even when they are whole. */
 
 static uint64_t begin_change(_Atomic uint64_t *sequence)

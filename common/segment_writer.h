@@ -41,6 +41,9 @@ int segment_reserve_thread(struct segment *segment, uint32_t slot);
 /* Stores the configuration in force (cut at SEGMENT_CONFIG_BYTES - 1). The master. */
 void segment_store_config(struct segment *segment, const char *text);
 
+/* Stores the addresses listened on, cut to what fits; a reader may see half of a change. The master. */
+void segment_store_listening(struct segment *segment, const char *addresses);
+
 /*
  * Publishes what a thread does. segment_activity_state() changes only the letter; _work() also says
  * on what. NOW_NS is the monotonic clock. The thread itself; at its start and end it stores its tid.

@@ -244,15 +244,25 @@ static void print_config(const char *command, const json_t *answer, FILE *out)
     }
 }
 
+static void print_reload(const char *command, const json_t *answer, FILE *out)
+{
+    char text[UNITS_TEXT];
+    const json_t *key;
+    size_t i;
+
+    (void)command;
+    fprintf(out, "reloaded: generation %s; ", text_of(answer, "generation", text, sizeof(text)));
+    json_array_foreach(json_object_get(answer, "changed"), i, key)
+        fprintf(out, "%s%s", i == 0 ? "changed: " : ", ", as_text(key, text, sizeof(text)));
+    fprintf(out, "%s\n", i == 0 ? "no key has changed" : "");
+}
+
 /* Commands with words of their own; the others print their members. */
 static const struct {
     const char *command;
     void (*print)(const char *command, const json_t *answer, FILE *out);
-} printers[] = {{"ping", print_ping},
-                {"status", print_status},
-                {"stop", print_stop},
-                {"help", print_help},
-                {"config", print_config}};
+} printers[] = {{"ping", print_ping}, {"status", print_status}, {"stop", print_stop},
+                {"help", print_help}, {"config", print_config}, {"reload", print_reload}};
 
 static void print_done(const char *command, const json_t *answer, FILE *out)
 {

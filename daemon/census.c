@@ -99,6 +99,25 @@ bool supervisor_is_renewed(const struct supervisor *supervisor)
            census_count(supervisor, serves_now) == supervisor->master->config->workers_processes;
 }
 
+/* A worker that was told to leave goes on accepting until its threads have heard of it. */
+bool supervisor_old_accept(const struct supervisor *supervisor)
+{
+    const struct segment *segment = &supervisor->master->segment;
+
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
+        const struct segment_slot *slot = segment_thread_slot(segment, i);
+        uint32_t worker;
+
+        if (!segment_slot_reserved(slot))
+            continue;
+        worker = atomic_load_explicit(&slot->worker, memory_order_relaxed);
+        if (worker < supervisor->slots && supervisor->worker[worker].state == WORKER_LEAVING &&
+            metric_get(segment_thread(segment, i)->metrics, METRIC_lanes) > 0)
+            return true;
+    }
+    return false;
+}
+
 bool supervisor_settled(const struct supervisor *supervisor)
 {
     return supervisor_is_renewed(supervisor) && census_count(supervisor, census_leaving) == 0;

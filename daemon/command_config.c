@@ -1,8 +1,10 @@
-/* The commands about the configuration and the logs: config, log-level, reopen-logs. */
+/* The commands about the configuration and the logs: config, reload, log-level, reopen-logs. */
 #include "daemon/command.h"
 
 #include "common/nearest.h"
 #include "daemon/config_value.h"
+#include "daemon/reload.h"
+#include "daemon/stopping.h"
 #include "daemon/supervisor.h"
 
 #include <stdio.h>
@@ -94,6 +96,41 @@ struct command_result command_log_level(const struct call *call)
     call->master->config->log_level = (uint32_t)level;
     command_changed_key(call, KEY_log_level);
     return command_answer(report_level(call->master));
+}
+
+/* reload */
+
+static bool is_reloaded(struct master *master, uint64_t attempt)
+{
+    return reload_is_done(master->reload, attempt);
+}
+
+static json_t *report_reload(struct master *master, uint64_t attempt)
+{
+    (void)attempt;
+    if (stopping_is_under_way(master->stopping))
+        return command_refusal("the server is stopping");
+    if (reload_failure(master->reload) != NULL)
+        return command_refusal("%s", reload_failure(master->reload));
+    return json_pack("{s:b, s:i, s:O}", "ok", 1, "generation",
+                     (int)supervisor_generation(master->supervisor), "changed",
+                     reload_changed_keys(master->reload));
+}
+
+struct command_result command_reload(const struct call *call)
+{
+    char *refusal = NULL;
+    uint64_t attempt;
+    json_t *answer;
+
+    command_log_act(call, "reload");
+    attempt = reload_ask(call->master->reload, &refusal);
+    if (attempt > 0)
+        return (struct command_result){
+            .in_force = is_reloaded, .report = report_reload, .token = attempt};
+    answer = command_refusal("%s", refusal != NULL ? refusal : "out of memory");
+    free(refusal);
+    return command_answer(answer);
 }
 
 /* reopen-logs */

@@ -20,7 +20,7 @@ static command *const functions[COMMAND_COUNT] = {
 
 json_t *command_refusal(const char *format, ...)
 {
-    char text[512];
+    char text[8192];
     va_list arguments;
 
     va_start(arguments, format);

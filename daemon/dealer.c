@@ -37,13 +37,15 @@ int dealer_deal(struct dealer *dealer, const struct listeners *listeners,
         return -1;
     for (uint32_t i = 0; i < lanes && count > 0; i++) {
         const struct message_lane message = {i, listeners_row(listeners, i)};
+        int fd = listeners_lane(listeners, i);
         const struct dealer_hand *taker = &hands[message.row % count];
         const struct dealer_hand *giver = hand_of(hands, count, dealer->owner[i]);
 
-        if (taker == giver)
+        if (fd < 0)
+            dealer->owner[i] = DEALER_NOBODY;
+        if (fd < 0 || taker == giver)
             continue;
-        channel_send(taker->commands, MESSAGE_LANE_ADD, &message, sizeof(message),
-                     listeners_lane(listeners, i), false);
+        channel_send(taker->commands, MESSAGE_LANE_ADD, &message, sizeof(message), fd, false);
         if (giver != NULL)
             channel_send(giver->commands, MESSAGE_LANE_DROP, &message, sizeof(message), -1, false);
         dealer->owner[i] = taker->slot;

@@ -201,22 +201,31 @@ static void accept_failed(struct dispatch *dispatch)
     event_add(dispatch->retry, &second);
 }
 
+static int accept_one(int lane, struct message_connection *message)
+{
+    struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
+    socklen_t length = sizeof(peer);
+    int fd = accept4(lane, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    *message = (struct message_connection){.requests = 0};
+    if (fd >= 0)
+        lane_address(&peer, message->address);
+    return fd;
+}
+
 static void on_lane(evutil_socket_t lane, short what, void *argument)
 {
     struct dispatch *dispatch = argument;
 
     (void)what;
     for (int i = 0; i < ACCEPTS_A_TURN && dispatch->accepting; i++) {
-        struct sockaddr_storage peer;
-        socklen_t length = sizeof(peer);
-        struct message_connection message = {.requests = 0};
-        int fd = accept4(lane, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct message_connection message;
+        int fd = accept_one(lane, &message);
 
         if (fd < 0) {
             accept_failed(dispatch);
             return;
         }
-        lane_address(&peer, message.address);
         place(dispatch, &message, sizeof(message), fd);
     }
 }
@@ -233,6 +242,16 @@ void dispatch_stop_accepting(struct dispatch *dispatch)
     dispatch->stopped = true;
 }
 
+static void close_lanes(struct dispatch *dispatch)
+{
+    for (uint32_t i = 0; i < dispatch->lane_count; i++)
+        event_free(dispatch->lanes[i]);
+    free(dispatch->lanes);
+    dispatch->lanes = NULL;
+    dispatch->lane_count = 0;
+    dispatch->accepting = false;
+}
+
 static int open_lanes(struct dispatch *dispatch)
 {
     struct listeners *listeners = dispatch->master->listeners;
@@ -242,13 +261,35 @@ static int open_lanes(struct dispatch *dispatch)
     if (dispatch->lanes == NULL)
         return -1;
     for (uint32_t i = 0; i < count; i++) {
-        dispatch->lanes[i] = event_new(dispatch->master->base, listeners_lane(listeners, i),
-                                       EV_READ | EV_PERSIST, on_lane, dispatch);
-        if (dispatch->lanes[i] == NULL)
+        int fd = listeners_lane(listeners, i);
+        struct event *event;
+
+        if (fd < 0)
+            continue;
+        event = event_new(dispatch->master->base, fd, EV_READ | EV_PERSIST, on_lane, dispatch);
+        if (event == NULL)
             return -1;
-        dispatch->lane_count++;
+        dispatch->lanes[dispatch->lane_count++] = event;
     }
     return 0;
+}
+
+int dispatch_listen(struct dispatch *dispatch)
+{
+    close_lanes(dispatch);
+    if (dispatch->master->config->workers_dispatch == DISPATCH_MASTER && open_lanes(dispatch) != 0)
+        return -1;
+    dispatch_resume(dispatch);
+    return 0;
+}
+
+void dispatch_take_rest(void *dispatch, int fd)
+{
+    struct message_connection message;
+    int client;
+
+    while ((client = accept_one(fd, &message)) >= 0)
+        place(dispatch, &message, sizeof(message), client);
 }
 
 struct dispatch *dispatch_new(struct master *master)
@@ -279,9 +320,7 @@ void dispatch_free(struct dispatch *dispatch)
         close(waiting->fd);
         free(waiting);
     }
-    for (uint32_t i = 0; i < dispatch->lane_count; i++)
-        event_free(dispatch->lanes[i]);
+    close_lanes(dispatch);
     loop_free_event(dispatch->retry);
-    free(dispatch->lanes);
     free(dispatch);
 }

@@ -11,6 +11,13 @@
 /* With dispatch = master it accepts from all lanes from now on. NULL: out of memory. */
 struct dispatch *dispatch_new(struct master *master);
 
+/* Listening sockets or the way of dispatching have changed. Returns 0, or -1: out of memory. */
+int dispatch_listen(struct dispatch *dispatch);
+
+/* Accepts all that waits in FD, a listening socket that is going to be closed. DISPATCH is a struct
+ * dispatch. */
+void dispatch_take_rest(void *dispatch, int fd);
+
 /* Closes what waits, and frees. The lanes stay open. */
 void dispatch_free(struct dispatch *dispatch);
 

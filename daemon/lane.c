@@ -89,6 +89,7 @@ int lane_add(struct serving_thread *thread, uint32_t id, int fd)
     lane->fd = fd;
     LIST_INSERT_HEAD(&thread->lanes, lane, link);
     event_assign(&lane->event, thread->base, fd, EV_READ | EV_PERSIST, on_readable, lane);
+    metric_add(thread->metrics, METRIC_lanes, 1);
     return event_add(&lane->event, NULL);
 }
 
@@ -99,6 +100,7 @@ static void drop(struct lane *lane)
     LIST_REMOVE(lane, link);
     event_del(&lane->event);
     close(lane->fd);
+    metric_sub(lane->thread->metrics, METRIC_lanes, 1);
     free(lane);
 }
 

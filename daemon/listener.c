@@ -9,13 +9,30 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { NO_LANE = -1 };
+
+/* One address that is listened on. */
+struct place {
+    struct config_address address; /* with the port that is really bound */
+    uint32_t rows;                 /* lanes it has */
+    uint32_t rows_before;          /* what growing in vain goes back to */
+    bool fresh;                    /* opened for a change that is not made yet */
+    bool leaving;                  /* the change will close it */
+};
+
+struct lane {
+    int fd; /* NO_LANE: the number is free */
+    uint32_t row;
+    struct place *place;
+};
+
 struct listeners {
     uint32_t backlog;
     bool defer; /* the kernel holds a connection back until its first bytes come */
-    size_t address_count;
-    struct config_address *address; /* with the port that is really bound */
-    uint32_t lanes, room;           /* of all addresses: lane i is of address i % address_count */
-    int *lane;                      /* descriptors */
+    size_t place_count;
+    struct place **place; /* in the order of the configuration; those that leave are last */
+    uint32_t lanes, room; /* numbers in use, free ones among them included */
+    struct lane *lane;    /* by number */
 };
 
 static int switch_on(int fd, int level, int option)
@@ -89,49 +106,91 @@ static int open_lane(struct config_address *address, uint32_t backlog, bool defe
     return -1;
 }
 
-static int make_room(struct listeners *listeners, uint32_t lanes)
+/* The lowest free number, or NO_LANE when memory is short. */
+static int64_t free_number(struct listeners *listeners)
 {
-    int *larger;
+    uint32_t room = listeners->room == 0 ? 16 : listeners->room * 2;
+    struct lane *larger;
 
-    if (lanes <= listeners->room)
-        return 0;
-    larger = realloc(listeners->lane, lanes * sizeof(*larger));
+    for (uint32_t i = 0; i < listeners->lanes; i++)
+        if (listeners->lane[i].fd == NO_LANE)
+            return i;
+    if (listeners->lanes < listeners->room)
+        return listeners->lanes++;
+    larger = realloc(listeners->lane, room * sizeof(*larger));
     if (larger == NULL)
-        return -1;
+        return NO_LANE;
     listeners->lane = larger;
-    listeners->room = lanes;
+    listeners->room = room;
+    return listeners->lanes++;
+}
+
+static void close_lane(struct listeners *listeners, uint32_t id)
+{
+    close(listeners->lane[id].fd);
+    listeners->lane[id].fd = NO_LANE;
+    while (listeners->lanes > 0 && listeners->lane[listeners->lanes - 1].fd == NO_LANE)
+        listeners->lanes--;
+}
+
+static int add_lane(struct listeners *listeners, struct place *place)
+{
+    int64_t id = free_number(listeners);
+    int fd;
+
+    if (id == NO_LANE)
+        return -1;
+    listeners->lane[id].fd = NO_LANE;
+    fd = open_lane(&place->address, listeners->backlog, listeners->defer);
+    if (fd < 0)
+        return -1;
+    listeners->lane[id] = (struct lane){fd, place->rows++, place};
     return 0;
 }
 
 /* Lanes that nobody accepts from would keep their share of the clients waiting. */
-static void shrink(struct listeners *listeners, uint32_t lanes)
+static void cut_rows(struct listeners *listeners, struct place *place, uint32_t rows)
 {
     int error = errno;
 
-    while (listeners->lanes > lanes)
-        close(listeners->lane[--listeners->lanes]);
+    for (uint32_t i = listeners->lanes; i-- > 0;)
+        if (listeners->lane[i].fd != NO_LANE && listeners->lane[i].place == place &&
+            listeners->lane[i].row >= rows)
+            close_lane(listeners, i);
+    if (place->rows > rows)
+        place->rows = rows;
     errno = error;
+}
+
+/* The least number of rows of any address. */
+static uint32_t rows_of_all(const struct listeners *listeners)
+{
+    uint32_t least = UINT32_MAX;
+
+    for (size_t i = 0; i < listeners->place_count; i++)
+        if (listeners->place[i]->rows < least)
+            least = listeners->place[i]->rows;
+    return least;
+}
+
+static int grow_to(struct listeners *listeners, uint32_t count)
+{
+    for (uint32_t row = rows_of_all(listeners); row < count; row++)
+        for (size_t i = 0; i < listeners->place_count; i++)
+            if (listeners->place[i]->rows <= row && add_lane(listeners, listeners->place[i]) != 0)
+                return -1;
+    return 0;
 }
 
 int listeners_grow(struct listeners *listeners, uint32_t count)
 {
-    uint32_t wanted = count * (uint32_t)listeners->address_count;
-    uint32_t before = listeners->lanes;
-
-    if (make_room(listeners, wanted) != 0)
-        return -1;
-    while (listeners->lanes < wanted) {
-        struct config_address *address =
-            &listeners->address[listeners->lanes % listeners->address_count];
-        int fd = open_lane(address, listeners->backlog, listeners->defer);
-
-        if (fd < 0) {
-            shrink(listeners, before);
-            return -1;
-        }
-        listeners->lane[listeners->lanes++] = fd;
-    }
-    return 0;
+    for (size_t i = 0; i < listeners->place_count; i++)
+        listeners->place[i]->rows_before = listeners->place[i]->rows;
+    if (grow_to(listeners, count) == 0)
+        return 0;
+    for (size_t i = 0; i < listeners->place_count; i++)
+        cut_rows(listeners, listeners->place[i], listeners->place[i]->rows_before);
+    return -1;
 }
 
 static in_port_t port_of(const struct config_address *address)
@@ -141,60 +200,188 @@ static in_port_t port_of(const struct config_address *address)
                      : ((const struct sockaddr_in6 *)&address->address)->sin6_port);
 }
 
-static int probe_all(const struct listeners *listeners, char *why, size_t size)
-{
-    for (size_t i = 0; i < listeners->address_count; i++) {
-        const struct config_address *address = &listeners->address[i];
+/* Addresses, and changes of them */
 
-        if (port_of(address) == 0 || probe(address) == 0)
-            continue;
-        snprintf(why, size, "cannot listen on %s: %s%s", address->text, strerror(errno),
-                 errno == EADDRINUSE ? " (another program listens there; see: ss -ltnp)"
-                 : errno == EACCES   ? " (ports below 1024 need root or CAP_NET_BIND_SERVICE)"
-                                     : "");
-        return -1;
+static struct place *find_place(const struct listeners *listeners, const char *text)
+{
+    for (size_t i = 0; i < listeners->place_count; i++)
+        if (strcmp(listeners->place[i]->address.text, text) == 0)
+            return listeners->place[i];
+    return NULL;
+}
+
+/* "*:80" may follow "127.0.0.1:80": we listen on that port ourselves, so a probe would find us. */
+static bool port_is_ours(const struct listeners *listeners, in_port_t port)
+{
+    for (size_t i = 0; i < listeners->place_count; i++)
+        if (listeners->place[i]->rows > 0 && port_of(&listeners->place[i]->address) == port)
+            return true;
+    return false;
+}
+
+static int check_free(const struct listeners *listeners, const struct config_address *address,
+                      char *why, size_t size)
+{
+    in_port_t port = port_of(address);
+
+    if (port == 0 || port_is_ours(listeners, port) || probe(address) == 0)
+        return 0;
+    snprintf(why, size, "cannot listen on %s: %s%s", address->text, strerror(errno),
+             errno == EADDRINUSE ? " (another program listens there; see: ss -ltnp)"
+             : errno == EACCES   ? " (ports below 1024 need root or CAP_NET_BIND_SERVICE)"
+                                 : "");
+    return -1;
+}
+
+static struct place *add_place(struct listeners *listeners, const struct config_address *address)
+{
+    struct place **larger =
+        realloc(listeners->place, (listeners->place_count + 1) * sizeof(struct place *));
+    struct place *place = calloc(1, sizeof(*place));
+
+    if (larger != NULL)
+        listeners->place = larger;
+    if (larger == NULL || place == NULL) {
+        free(place);
+        return NULL;
     }
+    place->address = *address;
+    place->fresh = true;
+    listeners->place[listeners->place_count++] = place;
+    return place;
+}
+
+static void remove_place(struct listeners *listeners, size_t at)
+{
+    cut_rows(listeners, listeners->place[at], 0);
+    free(listeners->place[at]);
+    listeners->place_count--;
+    memmove(&listeners->place[at], &listeners->place[at + 1],
+            (listeners->place_count - at) * sizeof(struct place *));
+}
+
+void listeners_abandon(struct listeners *listeners)
+{
+    for (size_t i = listeners->place_count; i-- > 0;) {
+        listeners->place[i]->leaving = false;
+        if (listeners->place[i]->fresh)
+            remove_place(listeners, i);
+    }
+}
+
+/* Those of the list come first, in its order. */
+static void put_in_order(struct listeners *listeners, const struct config_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        for (size_t p = i; p < listeners->place_count; p++)
+            if (strcmp(listeners->place[p]->address.text, list->item[i].text) == 0) {
+                struct place *found = listeners->place[p];
+
+                memmove(&listeners->place[i + 1], &listeners->place[i],
+                        (p - i) * sizeof(struct place *));
+                listeners->place[i] = found;
+            }
+}
+
+/* Finds or makes the place of every address in LIST; the others are marked as leaving. */
+static int arrange(struct listeners *listeners, const struct config_list *list, char *why,
+                   size_t size)
+{
+    for (size_t i = 0; i < listeners->place_count; i++)
+        listeners->place[i]->leaving = true;
+    for (size_t i = 0; i < list->count; i++) {
+        struct place *place = find_place(listeners, list->item[i].text);
+
+        if (place != NULL) {
+            place->leaving = false;
+            continue;
+        }
+        if (check_free(listeners, &list->item[i], why, size) != 0)
+            return -1;
+        if (add_place(listeners, &list->item[i]) == NULL) {
+            snprintf(why, size, "out of memory");
+            return -1;
+        }
+    }
+    put_in_order(listeners, list);
     return 0;
+}
+
+int listeners_prepare(struct listeners *listeners, const struct config *config, uint32_t count,
+                      char *why, size_t size)
+{
+    uint32_t rows = rows_of_all(listeners);
+
+    listeners->backlog = config->connections_backlog;
+    listeners->defer = config->connections_defer_accept;
+    if (arrange(listeners, &config->server_listen, why, size) == 0) {
+        if (listeners_grow(listeners, rows != UINT32_MAX && rows > count ? rows : count) == 0)
+            return 0;
+        snprintf(why, size, "cannot open the listening sockets: %s", strerror(errno));
+    }
+    listeners_abandon(listeners);
+    return -1;
+}
+
+/* What may have changed for a lane that stays. */
+static void adjust(const struct listeners *listeners, int fd)
+{
+    const int seconds = listeners->defer ? 1 : 0;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof(seconds));
+    listen(fd, (int)listeners->backlog);
+}
+
+void listeners_commit(struct listeners *listeners, void (*rest)(void *context, int fd),
+                      void *context)
+{
+    for (uint32_t i = 0; i < listeners->lanes; i++) {
+        const struct lane *lane = &listeners->lane[i];
+
+        if (lane->fd == NO_LANE)
+            continue;
+        if (lane->place->leaving)
+            rest(context, lane->fd);
+        else
+            adjust(listeners, lane->fd);
+    }
+    for (size_t i = listeners->place_count; i-- > 0;) {
+        listeners->place[i]->fresh = false;
+        if (listeners->place[i]->leaving)
+            remove_place(listeners, i);
+    }
+}
+
+static void nothing_left(void *context, int fd)
+{
+    (void)context, (void)fd;
 }
 
 struct listeners *listeners_open(const struct config *config, uint32_t count, char *why,
                                  size_t size)
 {
     struct listeners *listeners = calloc(1, sizeof(*listeners));
-    size_t addresses = config->server_listen.count;
 
-    if (listeners == NULL ||
-        (listeners->address = calloc(addresses, sizeof(struct config_address))) == NULL) {
+    if (listeners == NULL) {
         snprintf(why, size, "out of memory");
-        free(listeners);
         return NULL;
     }
-    memcpy(listeners->address, config->server_listen.item,
-           addresses * sizeof(struct config_address));
-    listeners->address_count = addresses;
-    listeners->backlog = config->connections_backlog;
-    listeners->defer = config->connections_defer_accept;
-    if (probe_all(listeners, why, size) != 0)
-        goto failed;
-    if (listeners_grow(listeners, count) != 0) {
-        snprintf(why, size, "cannot open the listening sockets: %s", strerror(errno));
-        goto failed;
+    if (listeners_prepare(listeners, config, count, why, size) != 0) {
+        listeners_close(listeners);
+        return NULL;
     }
+    listeners_commit(listeners, nothing_left, NULL);
     return listeners;
-
-failed:
-    listeners_close(listeners);
-    return NULL;
 }
 
 void listeners_close(struct listeners *listeners)
 {
     if (listeners == NULL)
         return;
-    for (uint32_t i = 0; i < listeners->lanes; i++)
-        close(listeners->lane[i]);
+    while (listeners->place_count > 0)
+        remove_place(listeners, listeners->place_count - 1);
     free(listeners->lane);
-    free(listeners->address);
+    free(listeners->place);
     free(listeners);
 }
 
@@ -205,12 +392,14 @@ uint32_t listeners_lanes(const struct listeners *listeners)
 
 int listeners_lane(const struct listeners *listeners, uint32_t id)
 {
-    return listeners->lane[id];
+    const struct lane *lane = &listeners->lane[id];
+
+    return lane->fd == NO_LANE || lane->place->fresh ? NO_LANE : lane->fd;
 }
 
 uint32_t listeners_row(const struct listeners *listeners, uint32_t id)
 {
-    return id / (uint32_t)listeners->address_count;
+    return listeners->lane[id].row;
 }
 
 /* The configured text, with the port that is bound. */
@@ -226,11 +415,11 @@ void listeners_describe(const struct listeners *listeners, char *text, size_t si
     size_t used = 0;
 
     text[0] = '\0';
-    for (size_t i = 0; i < listeners->address_count; i++) {
+    for (size_t i = 0; i < listeners->place_count; i++) {
         char one[80];
         int written;
 
-        describe(&listeners->address[i], one, sizeof(one));
+        describe(&listeners->place[i]->address, one, sizeof(one));
         written = snprintf(text + used, size - used, "%s%s", i > 0 ? " " : "", one);
         if (written < 0 || (size_t)written >= size - used) {
             text[used] = '\0';

@@ -1,6 +1,6 @@
 /*
  * Listening sockets: for each configured address a growing row of SO_REUSEPORT sockets ("lanes").
- * The master opens them and never closes one while the server runs, so that a connection which
+ * The master opens them and never closes one while its address is listened on, so that a connection which
  * waits in one is never lost: lanes only change hands. The master's, one thread.
  */
 #ifndef DAEMON_LISTENER_H
@@ -18,10 +18,23 @@ struct listeners *listeners_open(const struct config *config, uint32_t count, ch
                                  size_t size);
 void listeners_close(struct listeners *listeners);
 
+/*
+ * Another set of addresses, in two steps: _prepare() opens what CONFIG has new, with at least COUNT
+ * lanes each, and returns 0, or -1 with WHY and nothing changed. Then either _commit() makes the
+ * change: it calls REST for every lane that goes, to take the connections that wait in it, and closes
+ * them; or _abandon() closes what was new.
+ */
+int listeners_prepare(struct listeners *listeners, const struct config *config, uint32_t count,
+                      char *why, size_t size);
+void listeners_commit(struct listeners *listeners, void (*rest)(void *context, int fd),
+                      void *context);
+void listeners_abandon(struct listeners *listeners);
+
 /* Makes it COUNT lanes for each address, if there are fewer. 0, or -1 with errno. */
 int listeners_grow(struct listeners *listeners, uint32_t count);
 
-/* All lanes of all addresses, numbered from 0; a number stays with its lane. */
+/* All lanes of all addresses, numbered from 0; a number stays with its lane. listeners_lane() is -1
+ * for a number without one, or one that is only being prepared. */
 uint32_t listeners_lanes(const struct listeners *listeners);
 int listeners_lane(const struct listeners *listeners, uint32_t id);
 

@@ -257,3 +257,23 @@ size_t log_sink_write(struct log_sink *sink, enum level level, const char *lines
     }
     return send_lines(sink, level, lines, length);
 }
+
+static int check_one(const struct config *config, const char *what, const char *target, char *why,
+                     size_t size)
+{
+    struct log_sink sink;
+
+    if (log_sink_open(&sink, target, STDERR_FILENO, config->server_name) == 0) {
+        log_sink_close(&sink);
+        return 0;
+    }
+    snprintf(why, size, "cannot open the %s log %s: %s", what, target, strerror(errno));
+    return -1;
+}
+
+int log_sink_check(const struct config *config, char *why, size_t size)
+{
+    if (check_one(config, "access", config->log_access, why, size) != 0)
+        return -1;
+    return check_one(config, "error", config->log_error, why, size);
+}

@@ -14,6 +14,7 @@
 #define DAEMON_LOG_SINK_H
 
 #include "common/tables.h"
+#include "daemon/config.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +54,11 @@ void log_sink_close(struct log_sink *sink);
  * while the reader of a pipe or socket is busy.
  */
 size_t log_sink_write(struct log_sink *sink, enum level level, const char *lines, size_t length);
+
+/*
+ * Opens and closes both logs of CONFIG: better refused now than missed later. Returns 0, or -1 with
+ * WHY. The master.
+ */
+int log_sink_check(const struct config *config, char *why, size_t size);
 
 #endif

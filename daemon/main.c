@@ -4,24 +4,33 @@
 
 #include <stdlib.h>
 
-/* Loads the configuration and does what was asked with it. Returns the exit status. */
-static int with_config(const struct options *options, enum options_action action)
+/* What is left to do with a good configuration, other than to run with it. */
+static void show(const struct options *options, enum options_action action,
+                 const struct config *config)
 {
-    struct config config;
-    int status = EXIT_SUCCESS;
-
-    if (config_load(&config, options->file, options->overrides, options->override_count, stderr) !=
-        0)
-        return EXIT_FAILURE;
-    if (action == OPTIONS_RUN)
-        status = master_run(&config);
-    else if (action == OPTIONS_DUMP)
-        config_print(&config, stdout);
+    if (action == OPTIONS_DUMP)
+        config_print(config, stdout);
     else
         printf("webserverd: the configuration %s is good\n",
                options->file != NULL ? options->file : "(defaults)");
-    config_free(&config);
-    return status;
+}
+
+/* Loads the configuration and does what was asked with it. Returns the exit status. */
+static int with_config(const struct options *options, enum options_action action)
+{
+    struct config *config = calloc(1, sizeof(*config));
+
+    if (config == NULL || config_load(config, options->file, options->overrides,
+                                      options->override_count, stderr) != 0) {
+        free(config);
+        return EXIT_FAILURE;
+    }
+    if (action == OPTIONS_RUN)
+        return master_run(config, options);
+    show(options, action, config);
+    config_free(config);
+    free(config);
+    return EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)

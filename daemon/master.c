@@ -12,6 +12,7 @@
 #include "daemon/log_sink.h"
 #include "daemon/loop.h"
 #include "daemon/rate_limit.h"
+#include "daemon/reload.h"
 #include "daemon/signals.h"
 #include "daemon/stopping.h"
 #include "daemon/supervisor.h"
@@ -26,7 +27,7 @@
 
 enum { WHY = 512 };
 
-static const int handled_signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGCHLD, SIGUSR1};
+static const int handled_signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGCHLD, SIGHUP, SIGUSR1};
 
 /* The master's own events, beside its parts'. */
 struct watch {
@@ -71,6 +72,7 @@ static void on_change(struct master *master)
 {
     if (!master->announced && supervisor_settled(master->supervisor))
         announce(master);
+    reload_go_on(master->reload);
     control_changed(master->control);
     stopping_go_on(master->stopping);
 }
@@ -82,12 +84,12 @@ static void on_room(struct master *master)
 
 static void on_death(struct master *master, const struct worker_process *worker, const char *how)
 {
-    (void)master, (void)worker, (void)how;
+    reload_worker_died(master->reload, worker, how);
 }
 
 static void on_replaced(struct master *master)
 {
-    (void)master;
+    reload_commit(master->reload);
 }
 
 static void on_other_ended(struct master *master, pid_t pid, const char *how)
@@ -118,6 +120,9 @@ static void on_signal(evutil_socket_t number, short what, void *argument)
     case SIGCHLD:
         supervisor_reap(master->supervisor);
         break;
+    case SIGHUP:
+        reload_by_signal(master->reload);
+        break;
     case SIGUSR1:
         event_log(LEVEL_INFO, "logs reopened, by SIGUSR1");
         master_reopen_logs(master);
@@ -136,6 +141,7 @@ static void free_parts(struct watch *watch, bool remove)
     struct master *master = &watch->master;
 
     stopping_free(master->stopping);
+    reload_free(master->reload);
     dispatch_free(master->dispatch);
     control_close_all(master->control, remove);
     supervisor_free(master->supervisor);
@@ -179,8 +185,6 @@ static int make_segment(struct master *master)
     if (segment_create(&master->segment, &plan, why, sizeof(why)) != 0)
         return fail(why);
     rate_limit_prepare(&master->segment);
-    rate_limit_set(&master->segment, config->ratelimit_enabled,
-                   config->ratelimit_requests_per_second, config->ratelimit_burst);
     block = segment_master(&master->segment);
     atomic_store(&block->heartbeat_ns, clock_monotonic_ns());
     atomic_store(&block->generation, 1);
@@ -206,6 +210,7 @@ void master_publish_config(struct master *master)
 {
     struct segment_master *block = segment_master(&master->segment);
     const struct config *config = master->config;
+    char listening[sizeof(master->segment.directory->listening)];
 
     atomic_store(&block->workers_wanted, config->workers_processes);
     atomic_store(&block->threads_wanted, config->workers_threads);
@@ -213,6 +218,10 @@ void master_publish_config(struct master *master)
     atomic_store(&block->offload_most_wanted, config->workers_offload_threads.most);
     atomic_store(&block->log_level, config->log_level);
     atomic_store(&block->dispatch_master, config->workers_dispatch == DISPATCH_MASTER);
+    rate_limit_set(&master->segment, config->ratelimit_enabled,
+                   config->ratelimit_requests_per_second, config->ratelimit_burst);
+    listeners_describe(master->listeners, listening, sizeof(listening));
+    segment_store_listening(&master->segment, listening);
     store_config(master);
 }
 
@@ -226,20 +235,6 @@ uint32_t master_reopen_logs(struct master *master)
     return number;
 }
 
-/* Whether a log can be opened: better refused now than missed later. */
-static int check_log(const struct master *master, const char *what, const char *target)
-{
-    struct log_sink sink;
-    char why[WHY];
-
-    if (log_sink_open(&sink, target, STDERR_FILENO, master->config->server_name) == 0) {
-        log_sink_close(&sink);
-        return 0;
-    }
-    snprintf(why, sizeof(why), "cannot open the %s log %s: %s", what, target, strerror(errno));
-    return fail(why);
-}
-
 /* What is seen from outside: lock, lanes, segment, control socket. */
 static int take_place(struct master *master)
 {
@@ -249,10 +244,8 @@ static int take_place(struct master *master)
                          : config->workers_processes * config->workers_threads;
     char why[WHY];
 
-    if (check_log(master, "access", config->log_access) != 0 ||
-        check_log(master, "error", config->log_error) != 0)
-        return -1;
-    if (runtime_take(&master->runtime, config, why, sizeof(why)) != 0)
+    if (log_sink_check(config, why, sizeof(why)) != 0 ||
+        runtime_take(&master->runtime, config, why, sizeof(why)) != 0)
         return fail(why);
     master->listeners = listeners_open(config, lanes, why, sizeof(why));
     if (master->listeners == NULL)
@@ -278,8 +271,9 @@ static int make_parts(struct master *master)
     master->supervisor = supervisor_new(master, &owner);
     master->dispatch = dispatch_new(master);
     master->stopping = stopping_new(master);
+    master->reload = reload_new(master);
     if (master->doorbell < 0 || master->history == NULL || master->supervisor == NULL ||
-        master->dispatch == NULL || master->stopping == NULL)
+        master->dispatch == NULL || master->stopping == NULL || master->reload == NULL)
         return fail("out of memory");
     if (capacity_prepare(master, master->config->workers_processes, master->config->workers_threads,
                          why, sizeof(why)) != 0)
@@ -349,11 +343,13 @@ static void end(struct watch *watch)
     runtime_release(&master->runtime);
 }
 
-int master_run(struct config *config)
+int master_run(struct config *config, const struct options *options)
 {
-    struct watch watch = {
-        .master = {
-            .config = config, .runtime = {.lock_fd = -1}, .segment = {.fd = -1}, .doorbell = -1}};
+    struct watch watch = {.master = {.config = config,
+                                     .options = options,
+                                     .runtime = {.lock_fd = -1},
+                                     .segment = {.fd = -1},
+                                     .doorbell = -1}};
     int status = EXIT_FAILURE;
 
     events_set_role(ROLE_MASTER);
@@ -363,5 +359,7 @@ int master_run(struct config *config)
         status = EXIT_SUCCESS;
     }
     end(&watch);
+    config_free(watch.master.config);
+    free(watch.master.config);
     return status;
 }

@@ -8,6 +8,7 @@
  *   dispatch     connections on their way to a worker              (dispatch.h)
  *   control      the socket and its commands                       (control.h, commands.c)
  *   history      a sample a second                                 (history.h)
+ *   reload       another configuration for a new generation        (reload.h)
  *   stopping     workers, then the logger, then the master         (stopping.h)
  */
 #ifndef DAEMON_MASTER_H
@@ -16,6 +17,7 @@
 #include "common/segment.h"
 #include "daemon/config.h"
 #include "daemon/listener.h"
+#include "daemon/options.h"
 #include "daemon/orders.h"
 #include "daemon/runtime.h"
 
@@ -26,6 +28,7 @@ struct dispatch;
 struct control;
 struct history;
 struct stopping;
+struct reload;
 
 struct master {
     struct config *config; /* in force or coming into force; commands change some of it */
@@ -38,13 +41,18 @@ struct master {
     struct control *control;
     struct history *history;
     struct stopping *stopping;
+    struct reload *reload;
+    const struct options *options;
     int doorbell; /* eventfd: wakes the logger */
     struct orders orders;
     bool announced; /* the first time that all was in force has been told */
 };
 
-/* Runs the server until it is stopped. Returns the exit status; also in a forked child. */
-int master_run(struct config *config);
+/*
+ * Runs the server with CONFIG, which was allocated and is freed here, until it is stopped. OPTIONS,
+ * which it came from, are needed for a reload. Returns the exit status.
+ */
+int master_run(struct config *config, const struct options *options);
 
 /* The configuration in force has changed: tells it in the segment. */
 void master_publish_config(struct master *master);

@@ -30,7 +30,8 @@ struct server {
     char name[INSTANCE_NAME_MAX + 1];
     char run_dir[SCRATCH_PATH_MAX], socket[SCRATCH_PATH_MAX + 64];
     char log[SCRATCH_PATH_MAX], output[SCRATCH_PATH_MAX];
-    pid_t pid; /* 0: none runs */
+    char config[SCRATCH_PATH_MAX]; /* path of the configuration file; empty: there is none */
+    pid_t pid;                     /* 0: none runs */
     uint16_t port;
 };
 
@@ -133,6 +134,30 @@ void server_put_text(const struct server *server, const char *path, const char *
     server_put(server, path, text, strlen(text));
 }
 
+/* The configuration file */
+
+void server_write_config(struct server *server, const char *format, ...)
+{
+    char text[8192];
+    size_t used = 0;
+    va_list arguments;
+
+    write_path(server->config, server, "webserver.ini");
+    if (strncmp(format, "[server]", 8) != 0)
+        used = (size_t)snprintf(text, sizeof(text),
+                                "[server]\nroot = www\nlisten = 127.0.0.1:0\n"
+                                "[log]\naccess = access.log\n");
+    va_start(arguments, format);
+    vsnprintf(text + used, sizeof(text) - used, format, arguments);
+    va_end(arguments);
+    scratch_write(server->config, text, strlen(text));
+}
+
+const char *server_config_path(const struct server *server)
+{
+    return server->config;
+}
+
 /* Starting */
 
 /* A command line in the making; the words are kept in TEXT. */
@@ -171,10 +196,15 @@ static void write_command_line(struct command_line *line, const struct server *s
     add_word(line, WEBSERVERD_BINARY);
     add_option(line, "server.name=%s", server->name);
     add_option(line, "server.run_dir=%s", server->run_dir);
-    add_option(line, "server.root=%s/www", server->folder);
-    add_option(line, "server.listen=127.0.0.1:0");
-    add_option(line, "log.access=%s", server->log);
-    add_option(line, "workers.threads=2");
+    if (server->config[0] != '\0') {
+        add_word(line, "-f");
+        add_word(line, server->config);
+    } else {
+        add_option(line, "server.root=%s/www", server->folder);
+        add_option(line, "server.listen=127.0.0.1:0");
+        add_option(line, "log.access=%s", server->log);
+        add_option(line, "workers.threads=2");
+    }
     for (; *options != NULL; options++)
         add_option(line, "%s", *options);
 }

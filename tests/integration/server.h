@@ -30,6 +30,15 @@ int server_tear_down(void **state);
 void server_put(const struct server *server, const char *path, const void *bytes, size_t length);
 void server_put_text(const struct server *server, const char *path, const char *text);
 
+/*
+ * Writes the configuration file, whole, by a rename. Once it is there, the server starts with it and
+ * is told nothing but its name and run directory beside it. Sections [server] with root and a free
+ * port, and [log] with the access log, come first unless FORMAT begins with "[server]".
+ */
+void server_write_config(struct server *server, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+const char *server_config_path(const struct server *server);
+
 /* Starts with these options ("section.key=value", ended by NULL) and waits until all serve. */
 void server_start(struct server *server, ...) __attribute__((sentinel));
 

@@ -208,6 +208,27 @@ static void the_configuration_says_where_it_came_from(void **state)
     server_stop(server);
 }
 
+static void the_rate_limit_changes_at_once(void **state)
+{
+    struct server *server = *state;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, NULL);
+    for (int i = 0; i < 10; i++)
+        http_expect(server_port(server), "/a", 200);
+    assert_int_equal(number_of(server, "ratelimit 1 2", "burst"), 2);
+    for (int i = 0; i < 2; i++)
+        http_expect(server_port(server), "/a", 200);
+    http_expect(server_port(server), "/a", 429);
+    server_do(server, "ratelimit off");
+    for (int i = 0; i < 10; i++)
+        http_expect(server_port(server), "/a", 200);
+    server_refuses(server, "ratelimit 0", "'0' is no requests_per_second");
+    server_refuses(server, "ratelimit 5 many", "'many' is no burst");
+    expect_config(server, "ratelimit.burst", "value", "2");
+    server_stop(server);
+}
+
 /* Every answer has its line in one of the two files, and every line is whole. */
 static void reopened_logs_lose_no_line(void **state)
 {
@@ -458,6 +479,7 @@ int main(void)
         TEST(the_policy_changes_under_load),
         TEST(without_a_cache_its_commands_are_refused),
         TEST(the_configuration_says_where_it_came_from),
+        TEST(the_rate_limit_changes_at_once),
         TEST(reopened_logs_lose_no_line),
         TEST(changes_are_events_that_name_who_asked),
         TEST(all_workers_restart_under_load),

@@ -1,0 +1,408 @@
+/*
+ * Another configuration while the server runs: by the command or by SIGHUP, good files and bad ones,
+ * and what clients see of it, which is nothing.
+ */
+#include "http_client.h"
+#include "load.h"
+#include "log_check.h"
+#include "patience.h"
+#include "scratch.h"
+#include "server.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static json_int_t generation_of(const struct server *server)
+{
+    json_t *status = server_control(server, "status");
+    json_int_t generation = json_integer_value(json_object_get(status, "generation"));
+
+    json_decref(status);
+    return generation;
+}
+
+/* Reloads, and checks that exactly the keys of CHANGED (separated by blanks) are said to change. */
+static void reload_changes(const struct server *server, const char *changed)
+{
+    json_t *answer = server_control(server, "reload"), *keys, *key;
+    char text[1024] = "";
+    size_t i;
+
+    if (!json_is_true(json_object_get(answer, "ok")))
+        fail_msg("refused: %s", json_string_value(json_object_get(answer, "error")));
+    keys = json_object_get(answer, "changed");
+    json_array_foreach(keys, i, key)
+    {
+        size_t used = strlen(text);
+
+        snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? " " : "",
+                 json_string_value(key));
+    }
+    assert_string_equal(text, changed);
+    json_decref(answer);
+}
+
+static void start_load(const struct server *server, struct load **load, unsigned clients)
+{
+    *load = load_start(&(struct load_plan){.port = server_port(server),
+                                           .clients = clients,
+                                           .target = "/a",
+                                           .body = "a",
+                                           .body_length = 1});
+}
+
+static void end_load(struct load *load)
+{
+    struct load_result result = load_finish(load);
+
+    load_check(&result);
+}
+
+/* A port that was free a moment ago. */
+static uint16_t some_free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, length), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+static bool connects(uint16_t port)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    bool yes = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+
+    close(fd);
+    return yes;
+}
+
+/* --- What changes --- */
+
+static void every_kind_of_key_changes_under_load(void **state)
+{
+    struct server *server = *state;
+    struct load *load;
+    struct http_answer answer;
+    pid_t pids[16];
+
+    server_put_text(server, "/a", "a");
+    server_write_config(server, "[workers]\nprocesses = 2\nthreads = 2\n");
+    server_start(server, NULL);
+    start_load(server, &load, 4);
+    load_pass(load, LOAD_STEP / 5);
+    server_write_config(server, "[workers]\nprocesses = 3\nthreads = 1\n");
+    reload_changes(server, "workers.processes workers.threads");
+    assert_int_equal(server_workers(server, pids, 16), 3);
+    load_pass(load, LOAD_STEP / 5);
+    server_write_config(server, "[workers]\nprocesses = 1\nthreads = 3\n[cache]\nsize = 5M\n"
+                                "[headers]\nX-New = yes\n");
+    reload_changes(server, "workers.processes workers.threads cache.size");
+    http_get(server_port(server), "/a", 200, &answer);
+    assert_string_equal(http_field(&answer, "X-New"), "yes");
+    http_answer_free(&answer);
+    load_pass(load, LOAD_STEP / 5);
+    server_write_config(server, "[workers]\nprocesses = 2\nthreads = 2\ndispatch = master\n"
+                                "[mime]\na = text/x-a\n");
+    reload_changes(server, "workers.processes workers.threads workers.dispatch cache.size");
+    load_pass(load, LOAD_STEP / 5);
+    server_write_config(server, "[workers]\nprocesses = 2\nthreads = 2\n");
+    reload_changes(server, "workers.dispatch");
+    load_pass(load, LOAD_STEP / 5);
+    end_load(load);
+    server_stop(server);
+}
+
+static void the_root_changes(void **state)
+{
+    struct server *server = *state;
+    char other[SCRATCH_PATH_MAX + 16];
+    struct http_answer answer;
+
+    server_put_text(server, "/a", "old root");
+    snprintf(other, sizeof(other), "%s/other/", server_folder(server));
+    scratch_make_folders(other);
+    snprintf(other, sizeof(other), "%s/other/a", server_folder(server));
+    scratch_write(other, "new root", 8);
+    server_write_config(server, "[server]\nroot = www\nlisten = 127.0.0.1:0\n");
+    server_start(server, NULL);
+    server_write_config(server, "[server]\nroot = other\nlisten = 127.0.0.1:0\n");
+    reload_changes(server, "server.root");
+    http_get(server_port(server), "/a", 200, &answer);
+    assert_string_equal(answer.body, "new root");
+    http_answer_free(&answer);
+    server_stop(server);
+}
+
+static void addresses_come_and_go_under_load(void **state)
+{
+    struct server *server = *state;
+    uint16_t kept = some_free_port(), other = some_free_port();
+    struct load *load;
+
+    server_put_text(server, "/a", "a");
+    server_write_config(server, "[server]\nroot = www\nlisten = 127.0.0.1:%u\n", kept);
+    server_start(server, NULL);
+    start_load(server, &load, 3);
+    for (int i = 0; i < 4; i++) {
+        assert_false(connects(other));
+        load_pass(load, LOAD_STEP / 10);
+        server_write_config(server,
+                            "[server]\nroot = www\nlisten = 127.0.0.1:%u 127.0.0.1:%u\n"
+                            "[workers]\ndispatch = %s\n",
+                            kept, other, i % 2 == 0 ? "kernel" : "master");
+        server_do(server, "reload");
+        http_expect(other, "/a", 200);
+        load_pass(load, LOAD_STEP / 10);
+        server_write_config(server, "[server]\nroot = www\nlisten = 127.0.0.1:%u\n", kept);
+        server_do(server, "reload");
+    }
+    end_load(load);
+    server_stop(server);
+}
+
+static void the_log_changes_and_loses_no_line(void **state)
+{
+    struct server *server = *state;
+    char path[SCRATCH_PATH_MAX + 16], *text;
+    struct load_result result;
+    struct load *load;
+    uint64_t lines = 0;
+    size_t length;
+
+    server_put_text(server, "/a", "a");
+    server_write_config(server, "[workers]\nprocesses = 2\n");
+    server_start(server, NULL);
+    start_load(server, &load, 4);
+    load_pass(load, LOAD_STEP / 2);
+    server_write_config(server, "[server]\nroot = www\nlisten = 127.0.0.1:0\n"
+                                "[log]\naccess = second.log\nformat = json\n");
+    server_do(server, "reload");
+    load_pass(load, LOAD_STEP / 2);
+    result = load_finish(load);
+    load_check(&result);
+    server_stop(server);
+    snprintf(path, sizeof(path), "%s/second.log", server_folder(server));
+    text = scratch_read(path, &length);
+    assert_int_equal(text[0], '{');
+    for (size_t i = 0; i < length; i++)
+        lines += text[i] == '\n';
+    free(text);
+    assert_true(lines > 0);
+    assert_int_equal(lines + log_count_lines(server), result.answers);
+}
+
+static void a_command_s_value_gives_way_to_the_file_s(void **state)
+{
+    struct server *server = *state;
+
+    server_write_config(server, "[workers]\nthreads = 2\n");
+    server_start(server, NULL);
+    server_do(server, "threads 4");
+    server_do(server, "cache-size 8M");
+    reload_changes(server, "workers.threads cache.size");
+    reload_changes(server, "");
+    server_stop(server);
+}
+
+/* --- What is refused --- */
+
+static void a_bad_file_changes_nothing(void **state)
+{
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"[workers]\nprocesses = many\n", "webserver.ini:7:13: error:"},
+        {"[workers]\nthreds = 2\n", "did you mean 'threads'?"},
+        {"[workers]\nthreads = 9\nprocesses = 64\n", "max_threads"},
+        {"[workers]\nmax_threads = 32\n", "webserver.ini:7: error: [workers] max_threads can't"},
+        {"[cache]\nmax_entries = 32\n", "can't change while the server runs: it is '4096'"},
+        {"[server]\nname = other\nroot = nowhere\n", "nowhere"},
+        {"[server]\nlisten = 192.0.2.1:80\nroot = www\n", "cannot listen on 192.0.2.1:80"},
+        {"[server]\nuser = nobody-of-that-name\nroot = www\nlisten = 127.0.0.1:0\n", "user"},
+        {"[server]\nroot = www\nlisten = 127.0.0.1:0\n[log]\naccess = nowhere/a.log\n",
+         "cannot open the access log"},
+    };
+    struct server *server = *state;
+    struct load *load;
+    pid_t before[16], after[16];
+
+    server_put_text(server, "/a", "a");
+    server_write_config(server, "[workers]\nprocesses = 2\n");
+    server_start(server, NULL);
+    assert_int_equal(server_workers(server, before, 16), 2);
+    start_load(server, &load, 2);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        server_write_config(server, cases[i].text[1] == 's' ? "[server]%s" : "%s",
+                            cases[i].text + (cases[i].text[1] == 's' ? 8 : 0));
+        server_refuses(server, "reload", cases[i].words);
+        server_signal(server_pid(server), SIGHUP);
+    }
+    assert_int_equal(unlink(server_config_path(server)), 0);
+    server_refuses(server, "reload", "No such file");
+    load_pass(load, LOAD_STEP / 10);
+    end_load(load);
+    assert_int_equal(server_workers(server, after, 16), 2);
+    assert_memory_equal(before, after, 2 * sizeof(pid_t));
+    assert_int_equal(generation_of(server), 1);
+    server_write_config(server, "[workers]\nprocesses = 2\n[cache]\nsize = 8M\n");
+    reload_changes(server, "cache.size");
+    server_stop(server);
+}
+
+/* --- Many --- */
+
+static uint64_t open_descriptors(pid_t pid)
+{
+    char path[64];
+    uint64_t count = 0;
+    DIR *folder;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+    folder = opendir(path);
+    assert_non_null(folder);
+    while (readdir(folder) != NULL)
+        count++;
+    closedir(folder);
+    return count;
+}
+
+#ifndef TEST_SANITIZER
+static uint64_t private_kib(pid_t pid)
+{
+    char path[64], line[256];
+    uint64_t kib = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file) != NULL)
+        sscanf(line, "RssAnon: %lu kB", &kib);
+    fclose(file);
+    return kib;
+}
+#endif
+
+static void reload_often(struct server *server, unsigned times, const char *dispatch)
+{
+    struct load *load;
+    uint64_t descriptors = 0;
+#ifndef TEST_SANITIZER
+    uint64_t memory = 0;
+#endif
+
+    server_put_text(server, "/a", "a");
+    server_write_config(server, "[workers]\ndispatch = %s\nthreads = 2\n", dispatch);
+    server_start(server, NULL);
+    start_load(server, &load, 4);
+    for (unsigned i = 0; i < times; i++) {
+        server_write_config(server, "[workers]\ndispatch = %s\nthreads = %u\n", dispatch,
+                            1 + i % 2);
+        if (i % 10 == 9)
+            server_signal(server_pid(server), SIGHUP);
+        server_do(server, "reload");
+        if (i + 1 != times / 4)
+            continue;
+        descriptors = open_descriptors(server_pid(server));
+#ifndef TEST_SANITIZER
+        memory = private_kib(server_pid(server));
+#endif
+    }
+    end_load(load);
+    server_do(server, "threads 2");
+    WAIT_UNTIL(open_descriptors(server_pid(server)) <= descriptors + 2);
+#ifndef TEST_SANITIZER
+    assert_true(private_kib(server_pid(server)) <= memory + 512);
+#endif
+    assert_true(generation_of(server) >= times);
+    server_stop(server);
+}
+
+#ifdef TEST_SANITIZER
+enum { TIMES = 15 };
+#else
+enum { TIMES = 60 };
+#endif
+
+static unsigned times(void)
+{
+    const char *text = getenv("WEBSERVERD_TEST_RELOADS"); /* for a longer run by hand */
+
+    return text != NULL ? (unsigned)atoi(text) : TIMES;
+}
+
+static void many_reloads_lose_no_request(void **state)
+{
+    reload_often(*state, times(), "kernel");
+}
+
+static void many_reloads_lose_no_request_when_the_master_dispatches(void **state)
+{
+    reload_often(*state, times(), "master");
+}
+
+/* A client that takes its time holds one generation back; what is asked for meanwhile is done once. */
+static void reloads_during_a_drain_become_one(void **state)
+{
+    struct server *server = *state;
+    struct http_client slow;
+    json_int_t before;
+
+    server_put_text(server, "/a", "a");
+    server_write_config(server, "[workers]\ndrain_timeout = 1h\n[connections]\n"
+                                "header_timeout = 1h\n");
+    server_start(server, NULL);
+    before = generation_of(server);
+    http_open(&slow, server_port(server));
+    http_say(&slow, "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n12");
+    server_expect_metric(server, "connections_open", 1);
+    server_do(server, "reload");
+    for (int i = 0; i < 5; i++)
+        server_signal(server_pid(server), SIGHUP);
+    http_expect(server_port(server), "/a", 200);
+    assert_int_equal(generation_of(server), before + 1);
+    http_close(&slow);
+    WAIT_UNTIL(generation_of(server) == before + 2);
+    server_do(server, "ping");
+    server_stop(server);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(every_kind_of_key_changes_under_load),
+        TEST(the_root_changes),
+        TEST(addresses_come_and_go_under_load),
+        TEST(the_log_changes_and_loses_no_line),
+        TEST(a_command_s_value_gives_way_to_the_file_s),
+        TEST(a_bad_file_changes_nothing),
+        TEST(many_reloads_lose_no_request),
+        TEST(many_reloads_lose_no_request_when_the_master_dispatches),
+        TEST(reloads_during_a_drain_become_one),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
