@@ -61,7 +61,7 @@ static void expire(struct connection *connection)
 /* waiting_place() renews these once a second at the most. */
 static uint64_t slack_ns(int deadline)
 {
-    return deadline == DEADLINE_KEEPALIVE || deadline == DEADLINE_SEND ? NS_PER_S : 0;
+    return deadline == DEADLINE_HEADER || deadline == DEADLINE_BODY ? 0 : NS_PER_S;
 }
 
 void expiry_sweep(struct serving_thread *thread)

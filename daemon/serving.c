@@ -1,5 +1,6 @@
 #include "daemon/serving.h"
 
+#include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/account.h"
@@ -15,6 +16,8 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+enum { LINGER_MOST_S = 30 };
+
 /* What happens to a connection next */
 
 /*
@@ -28,6 +31,7 @@ static void end_after_answer(struct connection *connection)
         return;
     }
     connection->lingering = true;
+    connection->began_ns = connection->thread->turn_ns;
     input_keep(connection, NULL, 0);
     waiting_for(connection, EV_READ, DEADLINE_LINGER);
 }
@@ -282,13 +286,18 @@ void serving_refuse_slow(struct connection *connection)
 
 /* Reading */
 
+/* What a client sends on is thrown away, as long as it sends and not for ever. */
 static void linger(struct connection *connection)
 {
     struct serving_thread *thread = connection->thread;
     ssize_t got = connection->transport->read(connection->fd, thread->input, sizeof(thread->input));
 
-    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got <= 0 || thread->turn_ns - connection->began_ns > LINGER_MOST_S * NS_PER_S)
         connection_close(connection);
+    else
+        waiting_place(connection, DEADLINE_LINGER);
 }
 
 static void end_of_input(struct connection *connection, ssize_t got)

@@ -473,6 +473,34 @@ static void a_body_that_takes_too_long_is_answered_408(void **state)
     server_stop(server);
 }
 
+/* Half of each body comes while its connection is one thread's, the rest while it is another's. */
+static void a_body_survives_the_end_of_its_thread(void **state)
+{
+    enum { CLIENTS = 8 };
+    static const char first[] =
+        GET("/a") "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\na;x=\"y";
+    static const char second[] = "\"\r\n0123456789\r\n0\r\nX: y\r\n\r\n" GET("/a");
+    struct server *server = *state;
+    struct http_client clients[CLIENTS];
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.processes=1", "workers.threads=4", NULL);
+    for (int i = 0; i < CLIENTS; i++) {
+        http_open(&clients[i], server_port(server));
+        http_say(&clients[i], first);
+        expect_answer(&clients[i], 200, "a");
+    }
+    server_do(server, "threads 1");
+    for (int i = 0; i < CLIENTS; i++) {
+        http_say(&clients[i], second);
+        expect_answer(&clients[i], 405, NULL);
+        expect_answer(&clients[i], 200, "a");
+        http_close(&clients[i]);
+    }
+    server_expect_metric(server, "requests", 3 * CLIENTS);
+    server_stop(server);
+}
+
 /* In order, and by a reset: neither is an answer, nor worth a line in the error log. */
 static void a_client_that_leaves_within_its_body_harms_nobody(void **state)
 {
@@ -622,6 +650,7 @@ int main(void)
         TEST(a_head_that_takes_too_long_is_answered_408),
         TEST(a_body_that_takes_too_long_is_answered_408),
         TEST(a_client_that_leaves_within_its_body_harms_nobody),
+        TEST(a_body_survives_the_end_of_its_thread),
         TEST(empty_lines_do_not_begin_a_head),
         TEST(dripping_does_not_put_the_deadline_off),
         TEST(a_client_that_takes_nothing_is_closed_at_its_deadline),
