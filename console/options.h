@@ -1,7 +1,8 @@
-/* The command line of wsconsole. */
+/* What wsconsole is told: console.ini first, then the command line over it. */
 #ifndef CONSOLE_OPTIONS_H
 #define CONSOLE_OPTIONS_H
 
+#include "common/instance.h"
 #include "console/filter.h"
 #include "console/theme.h"
 #include "console/view.h"
@@ -10,33 +11,38 @@
 #include <stdint.h>
 
 struct options {
-    const char *name;   /* of the instance */
-    const char *socket; /* of its control; NULL: the instance's */
+    char name[INSTANCE_NAME_MAX + 1]; /* of the instance */
+    bool name_given;                  /* by the command line */
+    const char *socket;               /* of its control; NULL: the instance's */
     enum theme theme;
     bool ascii;
+    bool mouse;
     bool readonly;
     unsigned rate_hz; /* pictures a second */
-    bool once;        /* print and end, as text or as JSON */
+    bool once;        /* print and end, as text, as JSON or as CSV */
     bool json;
     bool csv;
-    const char *record; /* the session goes into this file; NULL: it does not */
-    const char *replay; /* this recording is watched; NULL: a daemon is */
-    double speed;       /* of a replay; 1 is as it was */
-    uint64_t at_ns;     /* where a replay begins, standing still */
-    bool at_given;
-    bool batch;      /* print again and again */
-    double every_s;  /* between the prints of a batch */
-    uint64_t count;  /* of prints; 0: until something ends them */
-    bool wait_given; /* -w: how long to wait for a daemon, 0: not at all */
-    uint64_t wait_s;
+    bool batch;     /* print again and again */
+    double every_s; /* between two prints */
+    uint64_t count; /* of prints; 0: until something ends them */
+    /* What is printed, or shown first; NULL: all, the first. */
+    const struct view *view;
     const struct filter *filter; /* of all lists at first; NULL: none */
-    const struct view
-        *view; /* what --once and --json print, and what is shown first; NULL: all, first */
+    bool wait_given;             /* how long to wait for a daemon: */
+    uint64_t wait_s;             /* 0: not at all */
+    const char *record;          /* the session goes into this file; NULL: it does not */
+    const char *replay;          /* this recording is watched; NULL: a daemon is */
+    double speed;                /* of a replay; 1 is as it was */
+    uint64_t at_ns;              /* where a replay begins, standing still */
+    bool at_given;
 };
 
 enum options_result { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
 
-/* Reads the command line. Help and version are printed here, as is what was wrong. */
+/* Reads file and command line. Help and version are printed here, as is what was wrong. */
 enum options_result options_read(int argc, char **argv, struct options *options);
+
+/* The path of console.ini. Returns BUFFER. */
+const char *options_file(char *buffer, size_t size);
 
 #endif

@@ -49,10 +49,8 @@ void pointer_act(struct program *program)
         return;
     if ((event.bstate & BUTTON4_PRESSED) != 0)
         wheel(program, REQUEST_UP);
-#ifdef BUTTON5_PRESSED
     else if ((event.bstate & BUTTON5_PRESSED) != 0)
         wheel(program, REQUEST_DOWN);
-#endif
-    else if ((event.bstate & (BUTTON1_PRESSED | BUTTON1_CLICKED)) != 0)
+    else if ((event.bstate & BUTTON1_PRESSED) != 0)
         click(program, event.y, event.x);
 }

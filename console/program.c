@@ -214,22 +214,6 @@ static void loop(struct program *program)
 
 /* Start and end */
 
-/* The signals that end or resize us become readable on a descriptor instead of interrupting. */
-static int open_signals(void)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    sigaddset(&set, SIGQUIT);
-    sigaddset(&set, SIGWINCH);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
-        return -1;
-    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-}
-
 static int open_watch(struct program *program, char *why, size_t size)
 {
     const struct options *options = program->options;
@@ -273,7 +257,7 @@ static int prepare(struct program *program, char *why, size_t size)
         snprintf(why, size, "out of memory");
         return -1;
     }
-    program->signals = open_signals();
+    program->signals = screen_signals();
     if (program->signals >= 0)
         return 0;
     snprintf(why, size, "cannot receive signals: %s", strerror(errno));
@@ -300,7 +284,8 @@ static const char *run(struct program *program, char *why, size_t size)
     const struct options *options = program->options;
 
     if (prepare(program, why, size) != 0 ||
-        screen_start(&program->screen, options->theme, options->ascii, why, size) != 0)
+        screen_start(&program->screen, options->theme, options->ascii, options->mouse, why, size) !=
+            0)
         return why;
     loop(program);
     screen_stop();

@@ -4,10 +4,12 @@
 
 #include <curses.h>
 #include <langinfo.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 enum { ESCAPE_DELAY_MS = 25 };
@@ -39,7 +41,8 @@ static void choose_characters(struct screen *screen, bool ascii)
                                                                  : GRAPH_BRAILLE;
 }
 
-int screen_start(struct screen *screen, enum theme theme, bool ascii, char *why, size_t size)
+int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse, char *why,
+                 size_t size)
 {
     const char *type = getenv("TERM");
 
@@ -56,7 +59,7 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, char *why,
                  type != NULL ? type : "");
         return -1;
     }
-    terminal_guard_start();
+    terminal_guard_start(mouse);
     set_escdelay(ESCAPE_DELAY_MS);
     cbreak();
     noecho();
@@ -65,6 +68,10 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, char *why,
     nodelay(stdscr, TRUE);
     leaveok(stdscr, TRUE);
     curs_set(0);
+    if (mouse) {
+        mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
+        mouseinterval(0);
+    }
     theme_start(theme);
     choose_characters(screen, ascii);
     lay_out(screen);
@@ -111,4 +118,19 @@ void screen_show(void)
 void screen_spoilt(void)
 {
     clearok(stdscr, TRUE);
+}
+
+int screen_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGQUIT);
+    sigaddset(&set, SIGWINCH);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+        return -1;
+    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }

@@ -28,15 +28,20 @@ struct screen {
 
 /*
  * Takes the terminal over. ASCII asks for plain characters; they are also used where the locale or
- * the terminal has no others. Returns 0, or -1 with a sentence in WHY.
+ * the terminal has no others. MOUSE asks the terminal to tell of the mouse. Returns 0, or -1 with a
+ * sentence in WHY.
  */
-int screen_start(struct screen *screen, enum theme theme, bool ascii, char *why, size_t size);
+int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse, char *why,
+                 size_t size);
 
 /* Takes the terminal's present size over. */
 void screen_resize(struct screen *screen);
 
 /* Gives the terminal back. May be called again. */
 void screen_stop(void);
+
+/* The signals that end or resize us, readable on a descriptor instead of interrupting. -1: errno. */
+int screen_signals(void);
 
 /* A key's curses code if one is waiting, or -1. */
 int screen_key(void);

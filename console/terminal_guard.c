@@ -12,6 +12,7 @@
 static struct termios mode_before;
 static char leave_text[256];
 static size_t leave_length;
+static char own_stack[16384];
 
 static void restore_and_die(int number)
 {
@@ -41,12 +42,16 @@ void terminal_guard_remember(void)
     tcgetattr(STDIN_FILENO, &mode_before);
 }
 
-void terminal_guard_start(void)
+void terminal_guard_start(bool mouse)
 {
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
-    struct sigaction action = {.sa_handler = restore_and_die, .sa_flags = SA_NODEFER};
+    struct sigaction action = {.sa_handler = restore_and_die, .sa_flags = SA_NODEFER | SA_ONSTACK};
+    stack_t stack = {.ss_sp = own_stack, .ss_size = sizeof(own_stack)};
 
+    sigaltstack(&stack, NULL); /* a stack that has run out is a crash as well */
     leave_length = 0;
+    if (mouse)
+        add_capability("\033[?1006l\033[?1002l\033[?1000l");
     add_capability(exit_attribute_mode);
     add_capability(exit_ca_mode);
     add_capability(cursor_normal); /* last: see terminal_guard_show_cursor() */

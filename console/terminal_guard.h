@@ -5,11 +5,14 @@
 #ifndef CONSOLE_TERMINAL_GUARD_H
 #define CONSOLE_TERMINAL_GUARD_H
 
+#include <stdbool.h>
+
 /* Remembers the terminal's mode. Before curses starts. */
 void terminal_guard_remember(void);
 
-/* Takes over the signals of a crash. After curses has started on standard output. */
-void terminal_guard_start(void);
+/* Takes over the signals of a crash. After curses has started on standard output. MOUSE: the
+ * terminal was asked to tell of the mouse, and is to stop that too. */
+void terminal_guard_start(bool mouse);
 
 /*
  * Shows the cursor once more. After endwin(), which does it too early for terminals that keep the

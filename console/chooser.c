@@ -1,0 +1,150 @@
+#include "console/chooser.h"
+
+#include "common/clock.h"
+#include "common/units.h"
+#include "console/instances.h"
+#include "console/keys.h"
+#include "console/screen.h"
+#include "console/scroll.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum { HEAD_LINES = 2, LOOK_EVERY_MS = 1000 };
+
+struct chooser {
+    struct screen screen;
+    struct instance list[INSTANCES_MAX];
+    size_t count, selected, top;
+    bool ended, chosen;
+};
+
+static void look(struct chooser *chooser)
+{
+    chooser->count = instances_find(chooser->list);
+    if (chooser->selected >= chooser->count)
+        chooser->selected = chooser->count > 0 ? chooser->count - 1 : 0;
+}
+
+static void draw_line(const struct canvas *canvas, int y, const struct instance *instance,
+                      bool selected)
+{
+    enum tone tone = selected ? TONE_SELECTED : TONE_NORMAL;
+    uint64_t now_ns = clock_wall_ns();
+    char age[UNITS_TEXT];
+
+    canvas_repeat(canvas, y, 0, canvas->width, tone, L' ');
+    canvas_print(
+        canvas, y, 0, tone, "%s %-20s pid %-8" PRId32 " up %-9s %s", selected ? ">" : " ",
+        instance->name, instance->pid,
+        units_format_age(age, sizeof(age),
+                         now_ns > instance->started_ns ? now_ns - instance->started_ns : 0),
+        instance->listening);
+}
+
+static void draw(struct chooser *chooser)
+{
+    const struct canvas *all = &chooser->screen.all;
+    size_t page = all->height > HEAD_LINES + 1 ? (size_t)(all->height - HEAD_LINES - 1) : 1;
+
+    if (chooser->selected < chooser->top)
+        chooser->top = chooser->selected;
+    if (chooser->selected >= chooser->top + page)
+        chooser->top = chooser->selected - page + 1;
+    screen_begin();
+    canvas_print(all, 0, 0, TONE_TITLE, "%zu servers run here. Which one?", chooser->count);
+    for (size_t i = 0; i < page && chooser->top + i < chooser->count; i++)
+        draw_line(all, HEAD_LINES + (int)i, &chooser->list[chooser->top + i],
+                  chooser->top + i == chooser->selected);
+    canvas_text(all, all->height - 1, 0, TONE_DIM,
+                "Up and Down move, Enter takes, q leaves; wsconsole -n NAME asks nothing");
+    screen_show();
+}
+
+static void act(struct chooser *chooser, enum request request)
+{
+    switch (request) {
+    case REQUEST_UP:
+        chooser->selected -= chooser->selected > 0;
+        break;
+    case REQUEST_DOWN:
+        chooser->selected += chooser->selected + 1 < chooser->count;
+        break;
+    case REQUEST_OPEN:
+        chooser->chosen = chooser->ended = chooser->count > 0;
+        break;
+    case REQUEST_QUIT:
+    case REQUEST_CLOSE:
+        chooser->ended = true;
+        break;
+    default:
+        break;
+    }
+}
+
+static void handle_signals(struct chooser *chooser, int signals)
+{
+    struct signalfd_siginfo info;
+
+    while (read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo == SIGWINCH)
+            screen_resize(&chooser->screen);
+        else
+            chooser->ended = true;
+    }
+}
+
+static void handle_keys(struct chooser *chooser, short events)
+{
+    int code, keys = 0;
+
+    for (; !chooser->ended && (code = screen_key()) != -1; keys++)
+        act(chooser, key_request(code));
+    if (keys == 0 && (events & (POLLHUP | POLLERR | POLLNVAL)) != 0)
+        chooser->ended = true;
+}
+
+static void loop(struct chooser *chooser, int signals)
+{
+    while (!chooser->ended) {
+        struct pollfd waits[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                                 {.fd = signals, .events = POLLIN}};
+
+        draw(chooser);
+        if (poll(waits, 2, LOOK_EVERY_MS) == 0)
+            look(chooser);
+        if (waits[1].revents != 0)
+            handle_signals(chooser, signals);
+        if (waits[0].revents != 0)
+            handle_keys(chooser, waits[0].revents);
+    }
+}
+
+enum chooser_result chooser_run(struct options *options, char *why, size_t size)
+{
+    static struct chooser chooser; /* not for the stack */
+    int signals;
+
+    if (options->name_given || options->socket != NULL || options->replay != NULL)
+        return CHOOSER_CHOSEN;
+    look(&chooser);
+    if (chooser.count == 1)
+        snprintf(options->name, sizeof(options->name), "%s", chooser.list[0].name);
+    if (chooser.count <= 1)
+        return CHOOSER_CHOSEN;
+    signals = screen_signals();
+    if (signals < 0 ||
+        screen_start(&chooser.screen, options->theme, options->ascii, false, why, size) != 0)
+        return CHOOSER_FAILED;
+    loop(&chooser, signals);
+    screen_stop();
+    close(signals);
+    if (chooser.chosen)
+        snprintf(options->name, sizeof(options->name), "%s", chooser.list[chooser.selected].name);
+    return chooser.chosen ? CHOOSER_CHOSEN : CHOOSER_LEFT;
+}

@@ -1,0 +1,16 @@
+/* A list of the instances that run, to choose one from, before the console begins. The console's
+ * only thread. */
+#ifndef CONSOLE_CHOOSER_H
+#define CONSOLE_CHOOSER_H
+
+#include "console/options.h"
+
+enum chooser_result { CHOOSER_CHOSEN, CHOOSER_LEFT, CHOOSER_FAILED };
+
+/*
+ * Sets the name in OPTIONS, unless one was given: to the only instance that runs, or to the one
+ * that the user chooses. Where none runs, the name stays. CHOOSER_FAILED after a sentence in WHY.
+ */
+enum chooser_result chooser_run(struct options *options, char *why, size_t size);
+
+#endif
