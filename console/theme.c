@@ -6,6 +6,7 @@
 struct look {
     short front, back; /* -1: the terminal's own */
     attr_t attributes;
+    short front_256, back_256; /* where there are 256 colours; 0: as above */
 };
 
 static const char *const names[THEME_COUNT] = {"dark", "light", "mono"};
@@ -16,19 +17,19 @@ static const struct look looks[THEME_COUNT][TONE_COUNT] =
             {
                 [TONE_NORMAL] = {-1, -1, A_NORMAL},
                 [TONE_DIM] = {-1, -1, A_DIM},
-                [TONE_TITLE] = {COLOR_CYAN, -1, A_NORMAL},
-                [TONE_VALUE] = {COLOR_WHITE, -1, A_BOLD},
+                [TONE_TITLE] = {COLOR_CYAN, -1, A_NORMAL, 109, -1},
+                [TONE_VALUE] = {-1, -1, A_BOLD},
                 [TONE_GOOD] = {COLOR_GREEN, -1, A_NORMAL},
                 [TONE_NOTE] = {COLOR_CYAN, -1, A_NORMAL},
                 [TONE_WARN] = {COLOR_YELLOW, -1, A_NORMAL},
                 [TONE_BAD] = {COLOR_RED, -1, A_BOLD},
-                [TONE_GRAPH] = {COLOR_GREEN, -1, A_NORMAL},
+                [TONE_GRAPH] = {COLOR_GREEN, -1, A_NORMAL, 108, -1},
                 [TONE_PEAK] = {COLOR_YELLOW, -1, A_BOLD},
-                [TONE_BAR] = {COLOR_WHITE, COLOR_BLUE, A_NORMAL},
-                [TONE_BAR_KEY] = {COLOR_YELLOW, COLOR_BLUE, A_BOLD},
-                [TONE_TAB] = {COLOR_BLACK, COLOR_CYAN, A_NORMAL},
-                [TONE_SELECTED] = {COLOR_BLACK, COLOR_WHITE, A_NORMAL},
-                [TONE_COOL] = {COLOR_BLUE, -1, A_BOLD},
+                [TONE_BAR] = {COLOR_WHITE, COLOR_BLUE, A_NORMAL, 250, 236},
+                [TONE_BAR_KEY] = {COLOR_YELLOW, COLOR_BLUE, A_BOLD, 222, 236},
+                [TONE_TAB] = {COLOR_BLACK, COLOR_CYAN, A_NORMAL, 234, 109},
+                [TONE_SELECTED] = {COLOR_BLACK, COLOR_WHITE, A_NORMAL, 234, 152},
+                [TONE_COOL] = {COLOR_BLUE, -1, A_BOLD, 67, -1},
             },
         [THEME_LIGHT] =
             {
@@ -42,10 +43,10 @@ static const struct look looks[THEME_COUNT][TONE_COUNT] =
                 [TONE_BAD] = {COLOR_RED, -1, A_BOLD},
                 [TONE_GRAPH] = {COLOR_BLUE, -1, A_NORMAL},
                 [TONE_PEAK] = {COLOR_MAGENTA, -1, A_BOLD},
-                [TONE_BAR] = {COLOR_WHITE, COLOR_BLUE, A_NORMAL},
-                [TONE_BAR_KEY] = {COLOR_WHITE, COLOR_BLUE, A_BOLD},
-                [TONE_TAB] = {COLOR_BLACK, COLOR_WHITE, A_NORMAL},
-                [TONE_SELECTED] = {COLOR_WHITE, COLOR_BLACK, A_NORMAL},
+                [TONE_BAR] = {COLOR_WHITE, COLOR_BLUE, A_NORMAL, 236, 253},
+                [TONE_BAR_KEY] = {COLOR_WHITE, COLOR_BLUE, A_BOLD, 25, 253},
+                [TONE_TAB] = {COLOR_BLACK, COLOR_WHITE, A_NORMAL, 255, 25},
+                [TONE_SELECTED] = {COLOR_WHITE, COLOR_BLACK, A_NORMAL, 255, 31},
                 [TONE_COOL] = {COLOR_CYAN, -1, A_NORMAL},
             },
         [THEME_MONO] =
@@ -79,6 +80,14 @@ enum theme theme_named(const char *name)
     return (enum theme)theme;
 }
 
+static int start_pair(short pair, const struct look *look)
+{
+    bool many = COLORS >= 256 && (look->front_256 != 0 || look->back_256 != 0);
+
+    return init_pair(pair, many ? look->front_256 : look->front,
+                     many ? look->back_256 : look->back);
+}
+
 enum theme theme_start(enum theme theme)
 {
     in_force = THEME_MONO;
@@ -87,7 +96,7 @@ enum theme theme_start(enum theme theme)
     if (use_default_colors() == ERR)
         return in_force; /* the theme relies on the terminal's own background */
     for (int tone = 0; tone < TONE_COUNT; tone++)
-        if (init_pair((short)(tone + 1), looks[theme][tone].front, looks[theme][tone].back) == ERR)
+        if (start_pair((short)(tone + 1), &looks[theme][tone]) == ERR)
             return in_force;
     in_force = theme;
     return in_force;
