@@ -19,21 +19,6 @@ static const struct {
 #undef DANGER
 };
 
-bool danger_free(const char *command, int count)
-{
-    static const char *const always[] = {"ping", "status", "help", "config"};
-    static const char *const alone[] = {"threads",    "offload-threads", "workers",  "log-level",
-                                        "cache-size", "cache-policy",    "ratelimit"};
-
-    for (size_t i = 0; i < ARRAY_LENGTH(always); i++)
-        if (strcmp(command, always[i]) == 0)
-            return true;
-    for (size_t i = 0; i < ARRAY_LENGTH(alone); i++)
-        if (strcmp(command, alone[i]) == 0)
-            return count == 1;
-    return false;
-}
-
 static bool is_fewer(const char *const *words, int count, const struct watch *watch)
 {
     enum knob knob = strcmp(words[0], "workers") == 0 ? KNOB_WORKERS : KNOB_THREADS;

@@ -7,10 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* True when the command, with COUNT words in all, only asks and changes nothing: it is allowed
- * where changing is not. */
-bool danger_free(const char *command, int count);
-
 /* Writes what is to be asked back before WORDS are sent; false when nothing is. */
 bool danger_question(const char *const *words, int count, const struct watch *watch, char *buffer,
                      size_t size);

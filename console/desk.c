@@ -217,7 +217,7 @@ void desk_command(struct desk *desk, const char *line)
     command = command_check(count, words, desk->pending, sizeof(desk->pending), why, sizeof(why));
     if (command < 0)
         desk_say(desk, true, "%s", why);
-    else if (!danger_free(words[0], count) && !desk_allows(desk))
+    else if (count - 1 >= command_table[command].changes && !desk_allows(desk))
         return;
     else if (danger_question(words, count, desk->setting.watch, question, sizeof(question)))
         desk_confirm(desk, question, send_pending, desk);
