@@ -128,9 +128,13 @@ static int print_scene(const struct options *options, struct watch *watch)
 
 static int take_live(struct watch *watch)
 {
-    if (watch_sample(watch, clock_monotonic_ns(), clock_wall_ns(), WANT_ALL) == 0)
+    uint64_t now_ns = clock_monotonic_ns(), wall_ns = clock_wall_ns();
+    char why[512] = "out of memory";
+
+    if (watch_sample(watch, now_ns, wall_ns, WANT_ALL) == 0 &&
+        watch_record(watch, now_ns, wall_ns, why, sizeof(why)) == 0)
         return EXIT_DONE;
-    fprintf(stderr, "wsconsole: out of memory\n");
+    fprintf(stderr, "wsconsole: %s\n", why);
     return EXIT_FAILED;
 }
 
@@ -206,7 +210,16 @@ int once_run(const struct options *options)
         fprintf(stderr, "wsconsole: %s\n", why);
         return EXIT_FAILED;
     }
+    if (options->record != NULL && watch_record_to(watch, options->record, why, sizeof(why)) != 0) {
+        fprintf(stderr, "wsconsole: %s\n", why);
+        watch_close(watch);
+        return EXIT_FAILED;
+    }
     status = options->replay != NULL ? print_replayed(options, watch) : print_live(options, watch);
+    if (watch_record_end(watch, why, sizeof(why)) != 0) {
+        fprintf(stderr, "wsconsole: %s\n", why);
+        status = EXIT_FAILED;
+    }
     watch_close(watch);
     if (fflush(stdout) != 0) {
         fprintf(stderr, "wsconsole: cannot write: %s\n", strerror(errno));
