@@ -206,6 +206,18 @@ static void act(struct program *program, enum request request)
     case REQUEST_THREADS_FEWER:
         desk_turn(program->desk, KNOB_THREADS, -1);
         break;
+    case REQUEST_WORKERS_MORE:
+        desk_turn(program->desk, KNOB_WORKERS, 1);
+        break;
+    case REQUEST_WORKERS_FEWER:
+        desk_turn(program->desk, KNOB_WORKERS, -1);
+        break;
+    case REQUEST_OFFLOAD_MORE:
+        desk_turn(program->desk, KNOB_OFFLOAD_THREADS, 1);
+        break;
+    case REQUEST_OFFLOAD_FEWER:
+        desk_turn(program->desk, KNOB_OFFLOAD_THREADS, -1);
+        break;
     case REQUEST_COMMAND:
         order_open(program);
         break;

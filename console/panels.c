@@ -66,12 +66,14 @@ static void connections_value(const struct scene *scene, char *buffer)
 
 static void connections_detail(const struct scene *scene, char *buffer, size_t size)
 {
-    char busy[TEXT_SHORT], accepted[TEXT_SHORT], timed_out[TEXT_SHORT];
+    char busy[TEXT_SHORT], idle[TEXT_SHORT], waiting[TEXT_SHORT], accepted[TEXT_SHORT];
+    double open = (double)sum(scene, METRIC_connections_open);
+    double active = (double)sum(scene, METRIC_connections_busy);
 
-    snprintf(buffer, size, "busy %s, new %s/s, timed out %s",
-             text_count(busy, (double)sum(scene, METRIC_connections_busy)),
-             text_count(accepted, rate(scene, METRIC_connections_accepted)),
-             text_count(timed_out, (double)sum(scene, METRIC_connections_timed_out)));
+    snprintf(buffer, size, "busy %s, idle %s, waiting %s, new %s/s", text_count(busy, active),
+             text_count(idle, open > active ? open - active : 0),
+             text_count(waiting, (double)sum(scene, METRIC_dispatch_pending)),
+             text_count(accepted, rate(scene, METRIC_connections_accepted)));
 }
 
 static void errors_value(const struct scene *scene, char *buffer)

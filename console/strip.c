@@ -99,20 +99,35 @@ int strip_draw(const struct canvas *canvas, int y, int lines, const struct snaps
     return (pen.y > pen.last_y ? pen.last_y : pen.y) - y + 1;
 }
 
+static bool in_use(const struct snapshot *now, uint32_t state)
+{
+    for (uint32_t i = 0; i < now->thread_count; i++)
+        if (now->threads[i].activity.state == state)
+            return true;
+    return false;
+}
+
+static void draw_letter(struct pen *pen, const struct canvas *canvas,
+                        const struct segment_state *info, uint32_t state)
+{
+    char letter[2] = {info->letter, '\0'};
+
+    if (!pen_make_room(pen, canvas, (int)strlen(info->name) + 2))
+        return;
+    pen->x = canvas_text(canvas, pen->y, pen->x, strip_tone(state), letter) + 1;
+    pen->x = canvas_text(canvas, pen->y, pen->x, TONE_DIM, info->name) + 2;
+}
+
+/* In a single line not all find room: there the letters that are on the screen come first. */
 int strip_draw_legend(const struct canvas *canvas, int y, int lines, const struct snapshot *now)
 {
     struct pen pen = {.y = y, .x = 9, .last_y = y + lines - 1, .indent = 9};
 
     canvas_text(canvas, y, 0, TONE_TITLE, "letters");
-    for (uint32_t state = THREAD_STATE_NONE + 1; state < now->server.state_count; state++) {
-        const struct segment_state *info = &now->server.states[state];
-        char letter[2] = {info->letter, '\0'};
-
-        if (!pen_make_room(&pen, canvas, (int)strlen(info->name) + 2))
-            break;
-        pen.x = canvas_text(canvas, pen.y, pen.x, strip_tone(state), letter) + 1;
-        pen.x = canvas_text(canvas, pen.y, pen.x, TONE_DIM, info->name) + 2;
-    }
+    for (int pass = lines == 1 ? 0 : 1; pass < 2; pass++)
+        for (uint32_t state = THREAD_STATE_NONE + 1; state < now->server.state_count; state++)
+            if (lines > 1 || in_use(now, state) == (pass == 0))
+                draw_letter(&pen, canvas, &now->server.states[state], state);
     return (pen.y > pen.last_y ? pen.last_y : pen.y) - y + 1;
 }
 

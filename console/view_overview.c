@@ -24,9 +24,56 @@ static double rate(const struct scene *scene, enum metric metric)
 static const struct panel *const panels[] = {&panel_requests,    &panel_latency, &panel_sent,
                                              &panel_connections, &panel_errors,  &panel_cache};
 
-/* Lines below the panels on a tall screen: processes, offload queue, log, threads. */
+enum { PANEL_GAP = 2 };
 
-enum { SERVER_LINES = 5, PANEL_GAP = 2 };
+/*
+ * The lines below the panels, the most important first: a line that finds no room is left out. Each
+ * makes a text of items that fit a width.
+ */
+
+struct line {
+    const char *title;
+    void (*write)(const struct scene *scene, char *line, size_t size, int width);
+};
+
+/* "worker 0 45.2% 12.0 MiB": processor time of one core, and memory. */
+static void processes_line(const struct scene *scene, char *line, size_t size, int width)
+{
+    const struct process_table *table = scene->processes;
+    char cores[TEXT_SHORT], memory[TEXT_SHORT], name[32];
+
+    line[0] = '\0';
+    if (scene->moment == MOMENT_PAST)
+        summary_append(line, size, width, "not known of a moment gone by");
+    for (uint32_t i = 0; scene->moment != MOMENT_PAST && i < table->count; i++) {
+        const struct process_usage *usage = &table->process[i];
+
+        snprintf(name, sizeof(name), usage->role == ROLE_WORKER ? "%s %" PRIu32 : "%s",
+                 role_names[usage->role], usage->slot);
+        summary_append(
+            line, size, width, "%s %s %s", name, text_percent(cores, (double)usage->cores),
+            text_bytes(memory, usage->resident_bytes > 0 ? (double)usage->resident_bytes : NAN));
+    }
+}
+
+/* What was not done as asked, since the start. */
+static void refused_line(const struct scene *scene, char *line, size_t size, int width)
+{
+    static const struct {
+        const char *name;
+        enum metric metric;
+    } items[] = {
+        {"rate-limited", METRIC_requests_limited}, {"queue full", METRIC_offload_refused},
+        {"log lines dropped", METRIC_log_dropped}, {"timed out", METRIC_connections_timed_out},
+        {"cut short", METRIC_responses_cut_short}, {"accept errors", METRIC_accept_errors},
+        {"log errors", METRIC_log_write_errors},   {"workers died", METRIC_workers_died}};
+    char count[TEXT_SHORT];
+
+    line[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LENGTH(items); i++)
+        summary_append(line, size, width, "%s %s", items[i].name,
+                       text_count(count, (double)sum(scene, items[i].metric)));
+}
 
 static void offload_line(const struct scene *scene, char *line, size_t size, int width)
 {
@@ -55,20 +102,32 @@ static void log_line(const struct scene *scene, char *line, size_t size, int wid
     summary_append(line, size, width, "write errors %" PRIu64, sum(scene, METRIC_log_write_errors));
 }
 
-static void draw_server(const struct scene *scene, const struct canvas *canvas)
+static void server_line(const struct scene *scene, char *line, size_t size, int width)
 {
+    summary_processes(model_now(scene->model), line, size, width);
+}
+
+static const struct line lines[] = {{"cpu mem", processes_line},
+                                    {"refused", refused_line},
+                                    {"offload", offload_line},
+                                    {"log", log_line},
+                                    {"server", server_line}};
+
+enum { LINE_LABEL = 9, STRIP_MOST = 3 };
+
+/* The strip of threads, then as many lines as there is room for. */
+static void draw_lines(const struct scene *scene, const struct canvas *canvas)
+{
+    int strip = canvas->height - (int)ARRAY_LENGTH(lines), y;
     char line[256];
 
-    summary_processes(model_now(scene->model), line, sizeof(line), canvas->width - 9);
-    canvas_text(canvas, 0, 0, TONE_TITLE, "server");
-    canvas_text(canvas, 0, 9, TONE_NORMAL, line);
-    offload_line(scene, line, sizeof(line), canvas->width - 9);
-    canvas_text(canvas, 1, 0, TONE_TITLE, "offload");
-    canvas_text(canvas, 1, 9, TONE_NORMAL, line);
-    log_line(scene, line, sizeof(line), canvas->width - 9);
-    canvas_text(canvas, 2, 0, TONE_TITLE, "log");
-    canvas_text(canvas, 2, 9, TONE_NORMAL, line);
-    strip_draw(canvas, 3, canvas->height - 3, model_now(scene->model));
+    strip = strip < 1 ? 1 : strip > STRIP_MOST ? STRIP_MOST : strip;
+    y = strip_draw(canvas, 0, strip, model_now(scene->model));
+    for (size_t i = 0; i < ARRAY_LENGTH(lines) && y < canvas->height; i++, y++) {
+        lines[i].write(scene, line, sizeof(line), canvas->width - LINE_LABEL);
+        canvas_text(canvas, y, 0, TONE_TITLE, lines[i].title);
+        canvas_text(canvas, y, LINE_LABEL, TONE_NORMAL, line);
+    }
 }
 
 /* How many panels stand side by side. */
@@ -94,19 +153,40 @@ static void draw_panels(const struct scene *scene, const struct canvas *canvas)
     }
 }
 
+/* Lines that the strip would like to have. */
+static int strip_lines(const struct scene *scene, int width)
+{
+    const struct snapshot *now = model_now(scene->model);
+    int letters = (int)(now->thread_count + 4 * now->worker_count);
+    int need = letters / (width > LINE_LABEL ? width - LINE_LABEL : 1) + 1;
+
+    return need < STRIP_MOST ? need : STRIP_MOST;
+}
+
+/* Lines below the panels: all where the panels stay whole, few where they are single lines. */
+static int lines_below(int height, int rows, int most)
+{
+    int left = height - rows * PANEL_FULL_HEIGHT;
+
+    if (left < 1)
+        left = (height - rows) % rows;
+    return left < 0 ? 0 : left > most ? most : left;
+}
+
 static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
-    int rows =
-        ((int)ARRAY_LENGTH(panels) + grid_columns(canvas->width) - 1) / grid_columns(canvas->width);
-    int below = canvas->height >= rows * (PANEL_FULL_HEIGHT + 1) + SERVER_LINES ? SERVER_LINES : 0;
-    struct canvas upper = canvas_part(canvas, 0, 0, canvas->height - below, canvas->width);
-    struct canvas lower =
-        canvas_part(canvas, canvas->height - below + 1, 0, below - 1, canvas->width);
+    int columns = grid_columns(canvas->width);
+    int rows = ((int)ARRAY_LENGTH(panels) + columns - 1) / columns;
+    int most = (int)ARRAY_LENGTH(lines) + strip_lines(scene, canvas->width);
+    int below = lines_below(canvas->height, rows, most);
+    int gap = below == most && canvas->height > most + rows * PANEL_FULL_HEIGHT;
+    struct canvas upper = canvas_part(canvas, 0, 0, canvas->height - below - gap, canvas->width);
+    struct canvas lower = canvas_part(canvas, canvas->height - below, 0, below, canvas->width);
 
     (void)state;
     draw_panels(scene, &upper);
     if (below > 0)
-        draw_server(scene, &lower);
+        draw_lines(scene, &lower);
 }
 
 static void once(void *state, const struct scene *scene, FILE *out)
@@ -123,10 +203,10 @@ static void once(void *state, const struct scene *scene, FILE *out)
         panels[i]->detail(scene, detail, sizeof(detail));
         fprintf(out, "%-20s %10s  %s\n", panels[i]->title, value, detail);
     }
-    offload_line(scene, line, sizeof(line), (int)sizeof(line) - 1);
-    fprintf(out, "%-20s %10s  %s\n", "offload", "", line);
-    log_line(scene, line, sizeof(line), (int)sizeof(line) - 1);
-    fprintf(out, "%-20s %10s  %s\n", "log", "", line);
+    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
+        lines[i].write(scene, line, sizeof(line), (int)sizeof(line) - 1);
+        fprintf(out, "%-20s %10s  %s\n", lines[i].title, "", line);
+    }
 }
 
 /* A number, or null where there is none. */
@@ -155,6 +235,22 @@ static json_t *json_rates(const struct scene *scene)
     return rates;
 }
 
+static json_t *json_processes(const struct scene *scene)
+{
+    json_t *processes = json_array();
+
+    for (uint32_t i = 0; i < scene->processes->count; i++) {
+        const struct process_usage *usage = &scene->processes->process[i];
+
+        json_array_append_new(processes,
+                              json_pack("{s:s, s:i, s:i, s:o, s:I}", "role",
+                                        role_names[usage->role], "slot", (int)usage->slot, "pid",
+                                        (int)usage->pid, "cores", number((double)usage->cores),
+                                        "resident_bytes", (json_int_t)usage->resident_bytes));
+    }
+    return processes;
+}
+
 static json_t *json(void *state, const struct scene *scene)
 {
     const struct model *model = scene->model;
@@ -162,21 +258,28 @@ static json_t *json(void *state, const struct scene *scene)
 
     (void)state;
     return json_pack(
-        "{s:f, s:o, s:{s:o, s:o, s:o, s:o}, s:{s:i, s:i}, s:{s:i, s:i}, s:o, s:o}", "interval_s",
-        (double)model_interval_ns(model) / 1e9, "cache_hit_ratio", number(model_hit_ratio(model)),
-        "latency_ns", "p50", number(model_percentile(model, 50)), "p90",
-        number(model_percentile(model, 90)), "p99", number(model_percentile(model, 99)), "max",
-        number(model_percentile(model, 100)), "workers", "wanted", (int)now->workers_wanted,
+        "{s:f, s:o, s:{s:o, s:o, s:o, s:o}, s:{s:i, s:i}, s:{s:i, s:i}, s:o, s:o, s:o}",
+        "interval_s", (double)model_interval_ns(model) / 1e9, "cache_hit_ratio",
+        number(model_hit_ratio(model)), "latency_ns", "p50", number(model_percentile(model, 50)),
+        "p90", number(model_percentile(model, 90)), "p99", number(model_percentile(model, 99)),
+        "max", number(model_percentile(model, 100)), "workers", "wanted", (int)now->workers_wanted,
         "actual", (int)snapshot_workers_actual(now), "threads", "wanted",
         (int)(now->workers_wanted * now->threads_wanted), "actual",
-        (int)snapshot_threads_actual(now), "metrics", json_metrics(scene), "rates_per_s",
-        json_rates(scene));
+        (int)snapshot_threads_actual(now), "processes", json_processes(scene), "metrics",
+        json_metrics(scene), "rates_per_s", json_rates(scene));
 }
+
+static const char *const help[] = {
+    "What the server does now, and did in the time that g picks.",
+    "A mark below a graph shows where its peak was; the scale stands at the left.",
+    "cpu mem: processor time in percent of one core, and memory, of each process.",
+    "connections: busy ones wait for an offload thread or their client.", NULL};
 
 const struct view view_overview = {
     .name = "overview",
     .request = REQUEST_VIEW_OVERVIEW,
     .empty = "",
+    .help = help,
     .draw = draw,
     .once = once,
     .json = json,
