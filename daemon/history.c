@@ -1,13 +1,13 @@
 #include "daemon/history.h"
 
+#include "daemon/latency_window.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 struct history {
     struct segment *segment;
-    struct histogram before; /* all latency up to the last sample */
-    struct histogram now;    /* up to this one; then what came between */
-    struct histogram total;
+    struct latency_window latency;
 };
 
 struct history *history_new(struct segment *segment)
@@ -24,27 +24,15 @@ void history_free(struct history *history)
     free(history);
 }
 
-/* history->now becomes the latency of the time since the last sample. */
-static void latency_since(struct history *history)
-{
-    histogram_reset(&history->total);
-    segment_add_all_latency(history->segment, &history->total);
-    histogram_reset(&history->now);
-    histogram_add(&history->now, &history->total);
-    histogram_subtract(&history->now, &history->before);
-    histogram_reset(&history->before);
-    histogram_add(&history->before, &history->total);
-}
-
 static void store_latency(const struct history *history, struct segment_sample *sample)
 {
     uint32_t coarse[HISTOGRAM_COARSE_BUCKETS] = {0};
 
     for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++)
-        coarse[i >> HISTOGRAM_COARSE_SHIFT] += (uint32_t)history->now.bucket[i];
+        coarse[i >> HISTOGRAM_COARSE_SHIFT] += (uint32_t)history->latency.since.bucket[i];
     for (uint32_t i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++)
         atomic_store_explicit(&sample->latency[i], coarse[i], memory_order_release);
-    atomic_store_explicit(&sample->latency_max_ns, histogram_max(&history->now),
+    atomic_store_explicit(&sample->latency_max_ns, histogram_max(&history->latency.since),
                           memory_order_release);
 }
 
@@ -72,7 +60,7 @@ void history_sample(struct history *history, uint64_t now_ns)
     uint64_t number = atomic_load_explicit(&master->history_next, memory_order_relaxed);
     struct segment_sample *sample = segment_sample(segment, number);
 
-    latency_since(history);
+    latency_window_move(&history->latency, segment);
     atomic_store_explicit(&sample->number, 0, memory_order_relaxed);
     atomic_store_explicit(&sample->time_ns, now_ns, memory_order_release);
     store_latency(history, sample);

@@ -15,6 +15,7 @@
 #include "daemon/reload.h"
 #include "daemon/signals.h"
 #include "daemon/stopping.h"
+#include "daemon/summary.h"
 #include "daemon/supervisor.h"
 
 #include <errno.h>
@@ -109,6 +110,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
     (void)fd, (void)what;
     atomic_store(&segment_master(&master->segment)->heartbeat_ns, clock_monotonic_ns());
     history_sample(master->history, clock_wall_ns());
+    summary_tick(master->summary, master->config->log_summary_interval, clock_monotonic_ns());
 }
 
 static void on_signal(evutil_socket_t number, short what, void *argument)
@@ -147,6 +149,7 @@ static void free_parts(struct watch *watch, bool remove)
     supervisor_free(master->supervisor);
     listeners_close(master->listeners);
     history_free(master->history);
+    summary_free(master->summary);
     for (size_t i = 0; i < ARRAY_LENGTH(handled_signals); i++)
         loop_free_event(watch->signal[i]);
     loop_free_event(watch->second);
@@ -268,12 +271,14 @@ static int make_parts(struct master *master)
 
     master->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     master->history = history_new(&master->segment);
+    master->summary = summary_new(&master->segment, clock_monotonic_ns());
     master->supervisor = supervisor_new(master, &owner);
     master->dispatch = dispatch_new(master);
     master->stopping = stopping_new(master);
     master->reload = reload_new(master);
-    if (master->doorbell < 0 || master->history == NULL || master->supervisor == NULL ||
-        master->dispatch == NULL || master->stopping == NULL || master->reload == NULL)
+    if (master->doorbell < 0 || master->history == NULL || master->summary == NULL ||
+        master->supervisor == NULL || master->dispatch == NULL || master->stopping == NULL ||
+        master->reload == NULL)
         return fail("out of memory");
     if (capacity_prepare(master, master->config->workers_processes, master->config->workers_threads,
                          why, sizeof(why)) != 0)

@@ -9,6 +9,7 @@
  *   control      the socket and its commands                       (control.h, commands.c)
  *   history      a sample a second                                 (history.h)
  *   reload       another configuration for a new generation        (reload.h)
+ *   summary      a line in the error log now and then              (summary.h)
  *   stopping     workers, then the logger, then the master         (stopping.h)
  */
 #ifndef DAEMON_MASTER_H
@@ -29,6 +30,7 @@ struct control;
 struct history;
 struct stopping;
 struct reload;
+struct summary;
 
 struct master {
     struct config *config; /* in force or coming into force; commands change some of it */
@@ -43,6 +45,7 @@ struct master {
     struct stopping *stopping;
     struct reload *reload;
     const struct options *options;
+    struct summary *summary;
     int doorbell; /* eventfd: wakes the logger */
     struct orders orders;
     bool announced; /* the first time that all was in force has been told */

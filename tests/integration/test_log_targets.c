@@ -1,6 +1,6 @@
 /*
  * Logs that go elsewhere than into a file: every line arrives once, also when who reads them goes
- * away and comes back.
+ * away and comes back. And what the error log sums up.
  */
 #include "http_client.h"
 #include "patience.h"
@@ -165,6 +165,32 @@ static void events_go_to_the_error_log_of_choice(void **state)
     receiver_close(&receiver);
 }
 
+/* All requests that the summaries printed so far speak of. */
+static unsigned long summed_up(const struct server *server)
+{
+    static const char words[] = "summary of ";
+    char *said = server_output(server), *line = said;
+    unsigned long sum = 0, requests;
+
+    while ((line = strstr(line, words)) != NULL) {
+        if (sscanf(line, "summary of %*u s: %lu requests", &requests) == 1)
+            sum += requests;
+        line += strlen(words);
+    }
+    free(said);
+    return sum;
+}
+
+static void summaries_add_up_to_what_was_served(void **state)
+{
+    struct server *server = *state;
+
+    server_start(server, "log.summary_interval=1s", NULL);
+    ask_for(server, 0, 25);
+    WAIT_UNTIL(summed_up(server) == 25);
+    server_stop(server);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
 
 int main(void)
@@ -174,6 +200,7 @@ int main(void)
         TEST(lines_wait_for_a_syslog_that_comes_back),
         TEST(a_log_that_nobody_takes_is_refused_at_the_start),
         TEST(events_go_to_the_error_log_of_choice),
+        TEST(summaries_add_up_to_what_was_served),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
