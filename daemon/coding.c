@@ -1,6 +1,7 @@
 #include "daemon/coding.h"
 
 #include "common/macros.h"
+#include "daemon/qvalue.h"
 
 #include <ctype.h>
 
@@ -18,69 +19,18 @@ const struct span coding_endings[CODING_COUNT] = {
     [CODING_BR] = {".br", 3},
 };
 
-static bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
-static bool is_digit(char byte)
-{
-    return byte >= '0' && byte <= '9';
-}
-
-static struct span trim(struct span text)
-{
-    while (text.length > 0 && is_blank(text.start[0]))
-        text = (struct span){text.start + 1, text.length - 1};
-    while (text.length > 0 && is_blank(text.start[text.length - 1]))
-        text.length--;
-    return text;
-}
-
-/* Cuts what lies before the first SEPARATOR off *TEXT, trimmed. */
-static struct span cut(struct span *text, char separator)
-{
-    const char *found = memchr(text->start, separator, text->length);
-    size_t length = found != NULL ? (size_t)(found - text->start) : text->length;
-    struct span piece = {text->start, length};
-    size_t past = found != NULL ? length + 1 : length;
-
-    *text = (struct span){text->start + past, text->length - past};
-    return trim(piece);
-}
-
-/* qvalue, section 12.4.2: "0.123" is 123, "1" is 1000; -1: malformed. */
-static int read_qvalue(struct span text)
-{
-    int value = 0;
-    int place = 1000;
-
-    if (text.length == 0 || text.length > 5 || (text.start[0] != '0' && text.start[0] != '1') ||
-        (text.length > 1 && text.start[1] != '.'))
-        return -1;
-    for (size_t i = 0; i < text.length; i++) {
-        if (i == 1)
-            continue;
-        if (!is_digit(text.start[i]))
-            return -1;
-        value += (text.start[i] - '0') * place;
-        place /= 10;
-    }
-    return value <= 1000 ? value : -1;
-}
-
 /* The weight of one member whose name has been cut off: 1000 when nothing is said. */
 static int read_weight(struct span parameters)
 {
     static const struct span name = {"q=", 2};
 
-    parameters = trim(parameters);
+    parameters = qvalue_cut(&parameters, ',');
     if (parameters.length == 0)
         return 1000;
     if (parameters.length < name.length ||
         !span_is_nocase((struct span){parameters.start, name.length}, name))
         return -1;
-    return read_qvalue(
+    return qvalue_read(
         (struct span){parameters.start + name.length, parameters.length - name.length});
 }
 
@@ -102,9 +52,9 @@ static int16_t *place_of(struct coding_weights *weights, struct span name)
 void coding_read(struct coding_weights *weights, struct span line)
 {
     while (line.length > 0) {
-        struct span member = cut(&line, ',');
+        struct span member = qvalue_cut(&line, ',');
         bool weighted = memchr(member.start, ';', member.length) != NULL;
-        struct span name = cut(&member, ';');
+        struct span name = qvalue_cut(&member, ';');
         int weight = weighted && member.length == 0 ? -1 : read_weight(member);
         int16_t *place = place_of(weights, name);
 

@@ -16,6 +16,9 @@ typedef enum exchange_result handler(struct exchange *exchange, const struct tar
 /* Files and folders below the root. */
 handler handler_files;
 
+/* The contents of a folder. */
+handler handler_listing;
+
 /* OPTIONS for any path, or for the server as a whole (RFC 9110 section 9.3.7): TARGET may be NULL. */
 handler handler_options;
 

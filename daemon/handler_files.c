@@ -1,10 +1,10 @@
+#include "daemon/escape.h"
 #include "daemon/handler.h"
 #include "daemon/lookup.h"
 #include "daemon/negotiation.h"
 #include "daemon/reply.h"
 #include "daemon/thread.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,32 +13,13 @@ enum { LOCATION_MAX = 6 * 1024 };
 
 /* Folders */
 
-/* Appends PATH, percent-encoded where RFC 3986 section 3.3 asks for it; returns the new length. */
-static size_t encode_path(char *to, size_t length, const char *path)
-{
-    static const char digits[] = "0123456789ABCDEF";
-
-    for (; *path != '\0' && length < LOCATION_MAX; path++) {
-        unsigned char c = (unsigned char)*path;
-
-        if (isalnum(c) || strchr("/-._~!$&'()*+,;=:@", c) != NULL) {
-            to[length++] = (char)c;
-        } else {
-            to[length++] = '%';
-            to[length++] = digits[c >> 4];
-            to[length++] = digits[c & 15];
-        }
-    }
-    return length;
-}
-
 /* "/folder" becomes "/folder/", with its query. */
 static enum exchange_result answer_folder_redirect(struct exchange *exchange,
                                                    const struct target *target)
 {
-    char location[LOCATION_MAX + 8];
+    char location[LOCATION_MAX];
     struct output *output = &exchange->thread->output;
-    size_t length = encode_path(location, 0, target->path);
+    size_t length = escape_path(location, sizeof(location), target->path);
 
     if (length + target->query.length + 2 > LOCATION_MAX)
         return reply_error(exchange, 414);
@@ -83,7 +64,7 @@ static enum exchange_result answer_missing(struct exchange *exchange, const stru
     return reply_resource(exchange, resource, true);
 }
 
-/* The index file is missing: 403 when the folder itself is there, for there is nothing to show. */
+/* The index file is missing: the folder itself may be there, to be listed, or not to be shown. */
 static enum exchange_result answer_without_index(struct exchange *exchange,
                                                  const struct target *target)
 {
@@ -94,7 +75,10 @@ static enum exchange_result answer_without_index(struct exchange *exchange,
         return EXCHANGE_WAITING;
     if (failed == 0)
         reply_drop(exchange, none);
-    return failed == EISDIR ? reply_error(exchange, 403) : answer_missing(exchange, target);
+    if (failed != EISDIR)
+        return answer_missing(exchange, target);
+    return exchange->thread->site->config->files_autoindex ? handler_listing(exchange, target)
+                                                           : reply_error(exchange, 403);
 }
 
 /* Files */

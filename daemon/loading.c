@@ -2,18 +2,27 @@
 
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/target.h"
 #include "daemon/thread.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* What names a page beside files: no file has such a path, and no coding this name. */
+#define PAGE_MARK RESOURCE_FORM_MARK "page"
+enum { PAGE_MARK_LENGTH = sizeof(PAGE_MARK) - 1 };
+
 static void run_load(struct offload_job *job)
 {
     struct load_job *load = CONTAINER_OF(job, struct load_job, job);
     const struct resource_source *source = &load->site->source;
 
-    if (load->original != NULL)
+    if (load->page.make != NULL)
+        load->failed = load->page.make(load->site, &load->page,
+                                       (struct span){load->path, load->length - PAGE_MARK_LENGTH},
+                                       &load->resource);
+    else if (load->original != NULL)
         load->failed = resource_load_form(source, load->original, load->coding, FILES_MAY_BLOCK,
                                           FILES_MAY_BLOCK, load->job.queued_ns, &load->resource);
     else
@@ -21,29 +30,35 @@ static void run_load(struct offload_job *job)
                                      FILES_MAY_BLOCK, load->job.queued_ns, &load->resource);
 }
 
-bool loading_submit(const struct exchange *exchange, struct span path, struct resource *original,
-                    enum coding coding)
+/* A job for PATH with MARK behind it. NULL: memory is short. */
+static struct load_job *new_job(const struct exchange *exchange, struct span path, const char *mark)
 {
     struct serving_thread *thread = exchange->thread;
-    struct load_job *load = calloc(1, sizeof(*load) + path.length + 1);
+    size_t length = path.length + strlen(mark);
+    struct load_job *load = calloc(1, sizeof(*load) + length + 1);
 
     if (load == NULL)
-        return false;
+        return NULL;
     load->job.run = run_load;
     load->job.work = load->path;
     load->job.owner = &thread->mailbox;
     load->job.kind = LETTER_LOADED;
     load->connection = exchange->connection;
     load->site = thread->site;
-    load->original = original;
-    load->coding = coding;
-    load->length = path.length;
+    load->length = length;
     memcpy(load->path, path.start, path.length);
-    if (original != NULL)
-        cache_hold(&original->entry);
+    memcpy(load->path + path.length, mark, strlen(mark));
+    return load;
+}
+
+/* Takes LOAD over. */
+static bool submit(const struct exchange *exchange, struct load_job *load)
+{
+    struct serving_thread *thread = exchange->thread;
+
     if (!offload_submit(thread->site->offload, &load->job, thread->turn_ns)) {
-        if (original != NULL)
-            resource_release(thread->site->cache, original);
+        if (load->original != NULL)
+            resource_release(thread->site->cache, load->original);
         free(load);
         return false;
     }
@@ -51,6 +66,42 @@ bool loading_submit(const struct exchange *exchange, struct span path, struct re
     thread->jobs_out++;
     metric_add(thread->metrics, METRIC_offloaded, 1);
     return true;
+}
+
+bool loading_submit(const struct exchange *exchange, struct span path, struct resource *original,
+                    enum coding coding)
+{
+    struct load_job *load = new_job(exchange, path, "");
+
+    if (load == NULL)
+        return false;
+    load->original = original;
+    load->coding = coding;
+    if (original != NULL)
+        cache_hold(&original->entry);
+    return submit(exchange, load);
+}
+
+bool loading_submit_page(const struct exchange *exchange, struct span path,
+                         const struct page_order *page)
+{
+    struct load_job *load = new_job(exchange, path, PAGE_MARK);
+
+    if (load == NULL)
+        return false;
+    load->page = *page;
+    return submit(exchange, load);
+}
+
+bool loading_take_page(struct exchange *exchange, struct span path, struct resource **page,
+                       int *failed)
+{
+    char name[TARGET_PATH_MAX + PAGE_MARK_LENGTH];
+
+    memcpy(name, path.start, path.length);
+    memcpy(name + path.length, PAGE_MARK, PAGE_MARK_LENGTH);
+    return loading_take(exchange, (struct span){name, path.length + PAGE_MARK_LENGTH}, page,
+                        failed);
 }
 
 bool loading_take(struct exchange *exchange, struct span path, struct resource **found, int *failed)
@@ -88,6 +139,8 @@ struct connection *loading_back(struct load_job *job)
     connection->job_out = false;
     job->next = connection->loaded;
     connection->loaded = job;
+    if (job->page.make != NULL)
+        return connection; /* no cache has pages */
     if (job->failed == ENODATA && job->original != NULL)
         atomic_store_explicit(&job->original->not_worth_it, true, memory_order_relaxed);
     if (job->resource != NULL && thread->site->cache != NULL)

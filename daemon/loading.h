@@ -8,6 +8,7 @@
 
 #include "daemon/exchange.h"
 #include "daemon/offload.h"
+#include "daemon/page.h"
 #include "daemon/resource.h"
 
 struct load_job {
@@ -17,7 +18,8 @@ struct load_job {
     const struct site *site;
     struct resource *original; /* a reference: CODING of this is loaded or made; NULL: a file */
     enum coding coding;
-    int failed; /* what resource_load() or resource_load_form() said */
+    struct page_order page; /* with a maker: this is made, at the path before the mark of a page */
+    int failed;             /* what resource_load() or resource_load_form() said */
     struct resource *resource;
     size_t length;
     char path[]; /* the entry's, ended by NUL */
@@ -30,9 +32,17 @@ struct load_job {
 bool loading_submit(const struct exchange *exchange, struct span path, struct resource *original,
                     enum coding coding);
 
+/* Gives the making of the page at PATH to an offload thread. */
+bool loading_submit_page(const struct exchange *exchange, struct span path,
+                         const struct page_order *page);
+
 /* What was brought for PATH, if something was: 0 and a reference, or the errno, in *FAILED. */
 bool loading_take(struct exchange *exchange, struct span path, struct resource **found,
                   int *failed);
+
+/* The same for the page at PATH. */
+bool loading_take_page(struct exchange *exchange, struct span path, struct resource **page,
+                       int *failed);
 
 /* The job is back: the connection that is returned has what it brought, and can be resumed. */
 struct connection *loading_back(struct load_job *job);

@@ -41,6 +41,16 @@ void reply_put_headers(const struct exchange *exchange)
                                        HEADER_OF_ANSWER, output->buffer + output->used);
 }
 
+enum exchange_result reply_page(struct exchange *exchange, int status, struct resource *page)
+{
+    reply_begin(exchange, status);
+    reply_put_headers(exchange);
+    output_put(&exchange->thread->output, page->answer, page->head_length);
+    reply_account(exchange, status, exchange->outcome, page->body_length);
+    reply_body(exchange, page, (struct byte_range){0, page->body_length}, true);
+    return EXCHANGE_ANSWERED;
+}
+
 bool reply_wants_body(const struct exchange *exchange)
 {
     return exchange->request->method != METHOD_HEAD;

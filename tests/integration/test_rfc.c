@@ -62,6 +62,10 @@ static const struct rfc_case fallback_cases[] = {
 #include "rfc/fallback.def"
 };
 
+static const struct rfc_case listing_cases[] = {
+#include "rfc/listing.def"
+};
+
 struct table {
     const char *name;
     const struct rfc_case *cases;

@@ -1,0 +1,114 @@
+#include "daemon/escape.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+static bool is_tail(unsigned char byte)
+{
+    return (byte & 0xc0) == 0x80;
+}
+
+/* The length of the character at TEXT, which is not at its end; 0: no UTF-8 (RFC 3629 section 4). */
+static size_t character(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    if (at[0] < 0x80)
+        return 1;
+    if (at[0] >= 0xc2 && at[0] <= 0xdf)
+        return is_tail(at[1]) ? 2 : 0;
+    if (at[0] >= 0xe0 && at[0] <= 0xef) {
+        bool overlong = at[0] == 0xe0 && at[1] < 0xa0, surrogate = at[0] == 0xed && at[1] > 0x9f;
+
+        return is_tail(at[1]) && is_tail(at[2]) && !overlong && !surrogate ? 3 : 0;
+    }
+    if (at[0] >= 0xf0 && at[0] <= 0xf4) {
+        bool overlong = at[0] == 0xf0 && at[1] < 0x90, beyond = at[0] == 0xf4 && at[1] > 0x8f;
+
+        return is_tail(at[1]) && is_tail(at[2]) && is_tail(at[3]) && !overlong && !beyond ? 4 : 0;
+    }
+    return 0;
+}
+
+static bool is_control(char byte)
+{
+    return (unsigned char)byte < 0x20 || byte == 0x7f;
+}
+
+static const char *html_of(char byte)
+{
+    switch (byte) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    default:
+        return is_control(byte) ? REPLACEMENT : NULL;
+    }
+}
+
+void escape_html(FILE *out, const char *text)
+{
+    while (*text != '\0') {
+        size_t length = character(text);
+        const char *instead = length == 0 ? REPLACEMENT : length == 1 ? html_of(*text) : NULL;
+
+        if (instead != NULL)
+            fputs(instead, out);
+        else
+            fwrite(text, 1, length, out);
+        text += length == 0 ? 1 : length;
+    }
+}
+
+void escape_json(FILE *out, const char *text)
+{
+    while (*text != '\0') {
+        size_t length = character(text);
+
+        if (length == 0)
+            fputs(REPLACEMENT, out);
+        else if (*text == '"' || *text == '\\')
+            fprintf(out, "\\%c", *text);
+        else if (is_control(*text))
+            fprintf(out, "\\u%04x", (unsigned)*text);
+        else
+            fwrite(text, 1, length, out);
+        text += length == 0 ? 1 : length;
+    }
+}
+
+static void put(char *to, size_t room, size_t at, char byte)
+{
+    if (at < room)
+        to[at] = byte;
+}
+
+size_t escape_path(char *to, size_t room, const char *text)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    size_t length = 0;
+
+    for (; *text != '\0'; text++) {
+        unsigned char byte = (unsigned char)*text;
+
+        if (isalnum(byte) || strchr("/-._~!$&'()*+,;=:@", byte) != NULL) {
+            put(to, room, length++, *text);
+        } else {
+            put(to, room, length++, '%');
+            put(to, room, length++, digits[byte >> 4]);
+            put(to, room, length++, digits[byte & 15]);
+        }
+    }
+    return length;
+}

@@ -1,0 +1,31 @@
+/*
+ * A page: content that is made for one answer and not kept, as a listing is. An offload thread makes
+ * it; it then is a resource that no cache knows.
+ */
+#ifndef DAEMON_PAGE_H
+#define DAEMON_PAGE_H
+
+#include "daemon/listing.h"
+#include "daemon/resource.h"
+
+struct site;
+struct page_order;
+
+/*
+ * Makes the page that ORDER asks for at PATH. Returns 0 with *PAGE holding one reference of the
+ * caller's, or an errno. Any thread; may block.
+ */
+typedef int page_maker(const struct site *site, const struct page_order *order, struct span path,
+                       struct resource **page);
+
+/* What is to be made: copied into the job that makes it. */
+struct page_order {
+    page_maker *make;
+    struct listing_order listing;
+};
+
+/* The page with these FIELDS ("Name: value\r\n" each; without Content-Length) and this body. */
+int page_new(struct span path, const char *fields, const char *body, size_t length,
+             struct resource **page);
+
+#endif
