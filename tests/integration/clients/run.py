@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""Real clients against a real server: what they make of its answers is what counts.
+
+    run.py FOLDER [CLIENT...]     FOLDER holds webserverd and wsctl
+
+Starts one server with a site of its own and runs each client below against it. A client whose program
+is missing is skipped, and said so. Exits with 0 when none failed, with 77 when all were skipped.
+"""
+import http.client
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+CLIENTS = {}
+PATIENCE_S = 120
+
+
+class Skipped(Exception):
+    """The client's program is not there."""
+
+
+def client(name):
+    """Makes the function the test of a client, called with the running Server."""
+    def add(function):
+        CLIENTS[name] = function
+        return function
+    return add
+
+
+def need(program):
+    if shutil.which(program) is None:
+        raise Skipped(f"no {program}")
+    return program
+
+
+def expect(got, wanted, what):
+    if got != wanted:
+        raise AssertionError(f"{what}: {got!r}, not {wanted!r}")
+
+
+def run(*words, stdin=None, cwd=None, env=None):
+    """Runs a program that has to succeed; returns what it wrote to standard output, as bytes."""
+    done = subprocess.run(words, input=stdin, cwd=cwd, env=env, timeout=PATIENCE_S,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, words))}: exit status {done.returncode}\n"
+                             + done.stderr.decode(errors="replace"))
+    return done.stdout
+
+
+class Server:
+    """A webserverd on a free port, with a folder of its own below FOLDER."""
+
+    def __init__(self, programs, folder):
+        self.programs = pathlib.Path(programs).resolve()
+        self.folder = pathlib.Path(folder)
+        self.site = self.folder / "www"
+        self.name = f"clients-{os.getpid()}"
+        self.site.mkdir()
+        self.make_site()
+        self.log = open(self.folder / "said", "wb")
+        self.process = subprocess.Popen(
+            [self.programs / "webserverd", *self.options(
+                f"server.name={self.name}", "server.listen=127.0.0.1:0",
+                f"server.root={self.site}", f"server.run_dir={self.folder}",
+                f"log.access={self.folder}/access.log")],
+            stdout=self.log, stderr=self.log)
+        self.port = self.wait_for_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    @staticmethod
+    def options(*keys):
+        return [word for key in keys for word in ("-o", key)]
+
+    def make_site(self):
+        (self.site / "hello.txt").write_text("hello\n")
+        (self.site / "index.html").write_text("<!DOCTYPE html><title>t</title><p>index\n")
+        (self.site / "large.bin").write_bytes(random.Random(1).randbytes(8 * 1024 * 1024 + 13))
+
+    def control(self, *words):
+        return run(self.programs / "wsctl", "-s", self.folder / f"{self.name}.sock", *words)
+
+    def wait_for_port(self):
+        give_up = time.monotonic() + PATIENCE_S
+        marker = b" on 127.0.0.1:"
+        while time.monotonic() < give_up:
+            said = (self.folder / "said").read_bytes()
+            if self.process.poll() is not None:
+                raise AssertionError("webserverd ended:\n" + said.decode(errors="replace"))
+            if marker in said:
+                return int(said.split(marker, 1)[1].split(b":", 1)[0])
+            time.sleep(0.02)
+        raise AssertionError("webserverd does not say where it listens")
+
+    def stop(self):
+        self.process.terminate()
+        expect(self.process.wait(PATIENCE_S), 0, "webserverd's exit status")
+        self.log.close()
+
+
+# --- curl ---
+
+def curl(server, *words, stdin=None):
+    """Statuses and numbers of new connections of the transfers that WORDS ask for."""
+    text = run(need("curl"), "-sS", "-o", "/dev/null", "--max-time", "60",
+               "-w", "%{http_code}/%{num_connects} ", *words, stdin=stdin)
+    return text.decode().split()
+
+
+@client("curl-bodies")
+def curl_bodies(server):
+    """Uploads are answered, and their connection goes on; what is too long is told so."""
+    small, url = str(server.site / "hello.txt"), f"{server.url}/hello.txt"
+    over = str(server.site / "large.bin")
+    just = server.folder / "just"
+    just.write_bytes(bytes(1024 * 1024))
+    again = ["--next", "-sS", "-o", "/dev/null", "-w", "%{http_code}/%{num_connects} ", url]
+
+    expect(curl(server, "-d", "a=b", url, *again), ["405/1", "200/0"], "-d")
+    expect(curl(server, "-F", f"f=@{small}", url, *again), ["405/1", "200/0"], "-F")
+    for upload, stdin in ((small, None), (just, None), ("-", b"x" * 300000)):
+        # By itself curl asks before it sends what -T names: it is told so, and sends nothing.
+        expect(curl(server, "-T", upload, url, *again, stdin=stdin), ["405/1", "200/1"],
+               f"-T {upload}")
+        expect(curl(server, "-H", "Expect:", "-T", upload, url, *again, stdin=stdin),
+               ["405/1", "200/0"], f"-T {upload}, unasked")
+        expect(curl(server, "-X", "GET", "-T", upload, url, *again, stdin=stdin),
+               ["200/1", "200/0"], f"-T {upload} with GET, told to go on")
+    expect(curl(server, "-T", over, url), ["413/1"], "a body of 8 MiB, asked for by Expect")
+    expect(curl(server, "-T", over, "-H", "Expect:", "--limit-rate", "40M", url), ["413/1"],
+           "a body of 8 MiB")
+
+
+@client("curl-methods")
+def curl_methods(server):
+    url = f"{server.url}/hello.txt"
+
+    expect(curl(server, "-I", url), ["200/1"], "-I")
+    expect(curl(server, "-0", url), ["200/1"], "-0")
+    expect(curl(server, "-X", "OPTIONS", url), ["200/1"], "OPTIONS")
+    expect(curl(server, "-X", "OPTIONS", "--request-target", "*", server.url), ["200/1"],
+           "OPTIONS *")
+    expect(curl(server, "-X", "DELETE", url), ["405/1"], "DELETE")
+    expect(curl(server, "-X", "BREW", url), ["501/1"], "BREW")
+    expect(curl(server, "--proxy", server.url, "http://elsewhere.example/hello.txt"), ["200/1"],
+           "absolute form")
+    expect(curl(server, "-H", "Expect: miracles", url), ["417/1"], "Expect: miracles")
+    expect(curl(server, "--path-as-is", f"{server.url}/../hello.txt"), ["400/1"], "above the root")
+
+
+# --- Python ---
+
+@client("python")
+def python_http_client(server):
+    """One connection for bodies of all kinds, and what follows them."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+    first = None
+
+    def ask(method, target, body=None, **more):
+        nonlocal first
+        connection.request(method, target, body, **more)
+        answer = connection.getresponse()
+        content = answer.read()
+        socket = connection.sock.getsockname() if connection.sock else None
+        first = first or socket
+        expect(socket, first, f"the connection behind {method} {target}")
+        return answer.status, content
+
+    for _ in range(3):
+        expect(ask("GET", "/hello.txt"), (200, b"hello\n"), "GET")
+        expect(ask("GET", "/hello.txt", b"x" * 100000), (200, b"hello\n"), "GET with a body")
+        expect(ask("POST", "/hello.txt", b"x" * 1000)[0], 405, "POST")
+        expect(ask("PUT", "/hello.txt", iter([b"ab", b"c" * 70000]), encode_chunked=True)[0], 405,
+               "PUT in chunks")
+        expect(ask("HEAD", "/hello.txt"), (200, b""), "HEAD")
+        expect(ask("OPTIONS", "*"), (200, b""), "OPTIONS")
+    connection.request("POST", "/hello.txt", b"x" * 1500000)
+    expect(connection.getresponse().status, 413, "a body of 1.5 MB")
+    connection.close()
+
+
+# --- Go ---
+
+GO_PROGRAM = r"""
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"strings"
+	"time"
+)
+
+var client = &http.Client{
+	Transport: &http.Transport{ExpectContinueTimeout: time.Minute},
+	Timeout:   time.Minute,
+}
+
+// The status, and whether the request went over a connection that had carried one before.
+func ask(method, url string, body io.Reader, expect bool) string {
+	reused := false
+	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reused = i.Reused }}
+	request, err := http.NewRequest(method, url, body)
+	if err != nil {
+		return err.Error()
+	}
+	if expect {
+		request.Header.Set("Expect", "100-continue")
+	}
+	if body != nil && request.ContentLength == 0 {
+		request.Trailer = http.Header{"X-Sum": {"1"}}
+	}
+	answer, err := client.Do(request.WithContext(httptrace.WithClientTrace(request.Context(), trace)))
+	if err != nil {
+		return err.Error()
+	}
+	io.Copy(io.Discard, answer.Body)
+	answer.Body.Close()
+	return fmt.Sprint(answer.StatusCode, reused)
+}
+
+type stream struct{ io.Reader }
+
+func main() {
+	url := os.Args[1] + "/hello.txt"
+	big := strings.Repeat("x", 300000)
+	fmt.Println(ask("GET", url, nil, false))
+	fmt.Println(ask("POST", url, strings.NewReader(big), false))
+	fmt.Println(ask("POST", url, stream{strings.NewReader(big)}, false))
+	fmt.Println(ask("GET", url, strings.NewReader(big), true))
+	fmt.Println(ask("GET", url, stream{strings.NewReader(big)}, true))
+	fmt.Println(ask("HEAD", url, nil, false))
+	fmt.Println(ask("POST", url, strings.NewReader(big), true))
+	fmt.Println(ask("GET", url, nil, false))
+}
+"""
+
+
+@client("go")
+def go_net_http(server):
+    """Known lengths, chunks with a trailer, 100-continue: only the unwanted body costs a connection."""
+    need("go")
+    source = server.folder / "client.go"
+    source.write_text(GO_PROGRAM)
+    environment = {**os.environ, "GOFLAGS": "-mod=mod", "GO111MODULE": "off"}
+    said = run("go", "run", source, server.url, env=environment).decode().splitlines()
+    expect(said, ["200 false", "405 true", "405 true", "200 true", "200 true", "200 true",
+                  "405 true", "200 false"], "what Go's client saw")
+
+
+# --- Node ---
+
+NODE_PROGRAM = """
+const url = process.argv[1] + '/hello.txt';
+const statuses = [];
+(async () => {
+    for (const [method, body] of [['GET'], ['POST', 'x'.repeat(100000)], ['PUT', 'y'], ['HEAD'],
+                                  ['OPTIONS'], ['DELETE'], ['GET']]) {
+        const answer = await fetch(url, {method, body});
+        await answer.text();
+        statuses.push(answer.status);
+    }
+    console.log(statuses.join(' '));
+})();
+"""
+
+
+@client("node")
+def node_fetch(server):
+    expect(run(need("node"), "-e", NODE_PROGRAM, server.url).decode().split(),
+           ["200", "405", "405", "200", "200", "405", "200"], "what Node's fetch saw")
+
+
+# --- The run ---
+
+def try_client(name, server):
+    """'ok', 'skipped' or 'FAILED', with why."""
+    try:
+        CLIENTS[name](server)
+    except Skipped as why:
+        return "skipped", str(why)
+    except (AssertionError, subprocess.TimeoutExpired, OSError, http.client.HTTPException) as why:
+        return "FAILED", f"{type(why).__name__}: {why}"
+    return "ok", ""
+
+
+def main():
+    if len(sys.argv) < 2 or not set(sys.argv[2:]) <= set(CLIENTS):
+        sys.exit(__doc__ + "\nClients: " + " ".join(CLIENTS))
+    results = []
+    with tempfile.TemporaryDirectory(prefix="webserverd-clients-") as folder:
+        os.chmod(folder, 0o755)  # a worker may serve as another user
+        server = Server(sys.argv[1], folder)
+        try:
+            for name in sys.argv[2:] or CLIENTS:
+                result, why = try_client(name, server)
+                print(f"{result:8} {name}  {why}", flush=True)
+                results.append(result)
+        finally:
+            server.stop()
+    if "FAILED" in results:
+        sys.exit(1)
+    sys.exit(0 if "ok" in results else 77)
+
+
+if __name__ == "__main__":
+    main()
