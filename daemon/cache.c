@@ -13,7 +13,7 @@
 
 struct cache {
     pthread_mutex_t lock;
-    uint32_t most_entries;
+    uint32_t most_entries, most_descriptors;
     _Atomic uint64_t most_bytes; /* changed under lock */
     void (*destroy)(struct cache_entry *entry);
     const struct segment *segment;
@@ -22,8 +22,8 @@ struct cache {
 
     /* Guarded by lock. */
     const struct cache_policy *policy;
-    struct policy_list list;
-    uint64_t emptied_ns; /* the last flush or purge, monotonic clock */
+    struct policy_list lists[2]; /* what is in memory; what holds a descriptor */
+    uint64_t emptied_ns;         /* the last flush or purge, monotonic clock */
     struct cache_entry **bucket;
     size_t bucket_mask;
     uint32_t *free_slots;
@@ -33,8 +33,9 @@ struct cache {
     uint32_t *readers;   /* thread slots whose hits count */
     uint32_t reader_count;
 
-    _Atomic uint64_t stale_bytes; /* of entries out of the table that something refers to */
-    _Atomic uint64_t taken_out;   /* entries so far */
+    _Atomic uint64_t stale_bytes;       /* of entries out of the table that something refers to */
+    _Atomic uint64_t stale_descriptors; /* the same */
+    _Atomic uint64_t taken_out;         /* entries so far */
 };
 
 static uint64_t most_bytes(const struct cache *cache)
@@ -51,6 +52,16 @@ static uint64_t stale_share(const struct cache *cache)
 static uint64_t live_limit(const struct cache *cache)
 {
     return most_bytes(cache) - stale_share(cache);
+}
+
+static struct policy_list *list_of(struct cache *cache, const struct cache_entry *entry)
+{
+    return &cache->lists[entry->holds_descriptor];
+}
+
+static size_t entry_count(const struct cache *cache)
+{
+    return cache->lists[false].count + cache->lists[true].count;
 }
 
 static size_t bucket_count(uint32_t entries)
@@ -82,7 +93,7 @@ static void publish_gauges(const struct cache *cache)
 {
     uint64_t stale = atomic_load_explicit(&cache->stale_bytes, memory_order_relaxed);
 
-    metric_set(metrics_of(cache), METRIC_cache_entries, cache->list.count);
+    metric_set(metrics_of(cache), METRIC_cache_entries, entry_count(cache));
     metric_set(metrics_of(cache), METRIC_cache_bytes, cache->live_bytes + stale);
     metric_set(metrics_of(cache), METRIC_cache_limit, most_bytes(cache));
 }
@@ -97,6 +108,7 @@ struct cache *cache_new(const struct cache_limits *limits, const struct cache_po
     if (cache == NULL)
         return NULL;
     cache->most_entries = limits->entries;
+    cache->most_descriptors = limits->descriptors;
     atomic_init(&cache->most_bytes, limits->bytes);
     cache->policy = policy;
     cache->destroy = destroy;
@@ -163,6 +175,8 @@ static struct cache_entry **place_of(struct cache *cache, const char *path, size
 static void reclaim(struct cache *cache, struct cache_entry *entry)
 {
     atomic_fetch_sub_explicit(&cache->stale_bytes, entry->bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&cache->stale_descriptors, entry->holds_descriptor,
+                              memory_order_relaxed);
     segment_cache_state(published(cache, entry), CACHE_SLOT_FREE);
     cache->free_slots[cache->free_count++] = entry->slot;
 }
@@ -201,9 +215,11 @@ static void take_out(struct cache *cache, struct cache_entry *entry, struct cach
 
     assert(*place == entry);
     *place = entry->chain;
-    policy_remove(&cache->list, &entry->policy);
+    policy_remove(list_of(cache, entry), &entry->policy);
     cache->live_bytes -= entry->bytes;
     atomic_fetch_add_explicit(&cache->stale_bytes, entry->bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&cache->stale_descriptors, entry->holds_descriptor,
+                              memory_order_relaxed);
     atomic_fetch_add_explicit(&cache->taken_out, 1, memory_order_relaxed);
     atomic_store_explicit(&entry->stale, true, memory_order_release);
     segment_cache_state(published(cache, entry), CACHE_SLOT_STALE);
@@ -237,17 +253,30 @@ struct cache_entry *cache_find(struct cache *cache, const char *path, size_t len
     return entry;
 }
 
+static void evict_one(struct cache *cache, struct policy_list *list, struct cache_entry **dead)
+{
+    struct policy_node *victim = cache->policy->victim(list, was_hit, cache);
+
+    take_out(cache, CONTAINER_OF(victim, struct cache_entry, policy), dead);
+    count_one(cache, METRIC_cache_evicted);
+}
+
 /* Evicts until BYTES and ENTRIES more fit. Under the lock. */
 static void make_room(struct cache *cache, size_t bytes, uint32_t entries,
                       struct cache_entry **dead)
 {
-    while (cache->list.count > 0 && (cache->live_bytes + bytes > live_limit(cache) ||
-                                     cache->list.count + entries > cache->most_entries)) {
-        struct policy_node *victim = cache->policy->victim(&cache->list, was_hit, cache);
+    while (entry_count(cache) > 0 && (cache->live_bytes + bytes > live_limit(cache) ||
+                                      entry_count(cache) + entries > cache->most_entries))
+        evict_one(cache, &cache->lists[cache->lists[false].count == 0], dead);
+}
 
-        take_out(cache, CONTAINER_OF(victim, struct cache_entry, policy), dead);
-        count_one(cache, METRIC_cache_evicted);
-    }
+/* The same for one more descriptor. */
+static void make_room_open(struct cache *cache, struct cache_entry **dead)
+{
+    struct policy_list *open = &cache->lists[true];
+
+    while (open->count > 0 && open->count >= cache->most_descriptors)
+        evict_one(cache, open, dead);
 }
 
 static bool has_room(const struct cache *cache, size_t bytes)
@@ -267,7 +296,7 @@ static void put_in(struct cache *cache, struct cache_entry *entry)
     entry->stored = true;
     entry->chain = *place;
     *place = entry;
-    policy_insert(&cache->list, &entry->policy);
+    policy_insert(list_of(cache, entry), &entry->policy);
     cache->live_bytes += entry->bytes;
     segment_cache_publish(published(cache, entry), entry->id, clock_wall_ns(), entry->bytes,
                           CACHE_SLOT_LIVE, entry->path);
@@ -292,6 +321,8 @@ void cache_insert(struct cache *cache, struct cache_entry *entry)
     if (other != NULL)
         take_out(cache, other, &dead);
     make_room(cache, entry->bytes, 1, &dead);
+    if (entry->holds_descriptor)
+        make_room_open(cache, &dead);
     if (loaded_since(cache, entry) && has_room(cache, entry->bytes))
         put_in(cache, entry);
     publish_gauges(cache);
@@ -307,6 +338,7 @@ static bool any_path(const char *path, const struct cache_entry *entry)
     return true;
 }
 
+/* A path with "//" and more behind it is that of a form of the same. */
 static bool path_matches(const char *path, const struct cache_entry *entry)
 {
     size_t length = strlen(path);
@@ -315,30 +347,41 @@ static bool path_matches(const char *path, const struct cache_entry *entry)
     if (beginning && path[length - 1] == '*')
         length--;
     return entry->path_length >= length && memcmp(entry->path, path, length) == 0 &&
-           (beginning || entry->path_length == length);
+           (beginning || entry->path_length == length ||
+            strncmp(entry->path + length, "//", 2) == 0);
 }
 
-/* Takes out what MATCHES. The list has the newest first. */
-static uint64_t empty(struct cache *cache, const char *path,
-                      bool (*matches)(const char *path, const struct cache_entry *entry))
+/* Takes what MATCHES out of a list, which has the newest first. Returns how many. Under the lock. */
+static uint64_t empty_list(struct cache *cache, struct policy_list *list, const char *path,
+                           bool (*matches)(const char *path, const struct cache_entry *entry),
+                           struct cache_entry **dead)
 {
-    struct cache_entry *dead = NULL;
-    struct policy_node *node;
+    struct policy_node *node = list->newest;
     uint64_t count = 0;
 
-    pthread_mutex_lock(&cache->lock);
-    cache->emptied_ns = clock_monotonic_ns();
-    node = cache->list.newest;
     while (node != NULL) {
         struct cache_entry *entry = CONTAINER_OF(node, struct cache_entry, policy);
 
         node = node->older;
         if (!matches(path, entry))
             continue;
-        take_out(cache, entry, &dead);
+        take_out(cache, entry, dead);
         count_one(cache, METRIC_cache_purged);
         count++;
     }
+    return count;
+}
+
+static uint64_t empty(struct cache *cache, const char *path,
+                      bool (*matches)(const char *path, const struct cache_entry *entry))
+{
+    struct cache_entry *dead = NULL;
+    uint64_t count;
+
+    pthread_mutex_lock(&cache->lock);
+    cache->emptied_ns = clock_monotonic_ns();
+    count = empty_list(cache, &cache->lists[false], path, matches, &dead) +
+            empty_list(cache, &cache->lists[true], path, matches, &dead);
     publish_gauges(cache);
     pthread_mutex_unlock(&cache->lock);
     destroy_all(cache, dead);
@@ -361,14 +404,35 @@ uint64_t cache_resize(struct cache *cache, uint64_t bytes)
     uint64_t before;
 
     pthread_mutex_lock(&cache->lock);
-    before = cache->list.count;
+    before = entry_count(cache);
     atomic_store_explicit(&cache->most_bytes, bytes, memory_order_relaxed);
     make_room(cache, 0, 0, &dead);
-    before -= cache->list.count;
+    before -= entry_count(cache);
     publish_gauges(cache);
     pthread_mutex_unlock(&cache->lock);
     destroy_all(cache, dead);
     return before;
+}
+
+void cache_close_unused(struct cache *cache)
+{
+    struct cache_entry *dead = NULL;
+    struct policy_node *node;
+
+    pthread_mutex_lock(&cache->lock);
+    node = cache->lists[true].newest;
+    while (node != NULL) {
+        struct cache_entry *entry = CONTAINER_OF(node, struct cache_entry, policy);
+
+        node = node->older;
+        if (was_hit(cache, &entry->policy))
+            continue;
+        take_out(cache, entry, &dead);
+        count_one(cache, METRIC_cache_evicted);
+    }
+    publish_gauges(cache);
+    pthread_mutex_unlock(&cache->lock);
+    destroy_all(cache, dead);
 }
 
 void cache_set_policy(struct cache *cache, const struct cache_policy *policy)
@@ -407,7 +471,8 @@ bool cache_wants_sweep(const struct cache *cache, uint64_t *seen)
     uint64_t taken_out;
 
     if (LIKELY(atomic_load_explicit(&cache->stale_bytes, memory_order_relaxed) <=
-               stale_share(cache)))
+                   stale_share(cache) &&
+               atomic_load_explicit(&cache->stale_descriptors, memory_order_relaxed) == 0))
         return false;
     taken_out = atomic_load_explicit(&cache->taken_out, memory_order_relaxed);
     if (taken_out == *seen)
@@ -438,8 +503,10 @@ void cache_free(struct cache *cache)
 
     if (cache == NULL)
         return;
-    while (cache->list.newest != NULL)
-        take_out(cache, CONTAINER_OF(cache->list.newest, struct cache_entry, policy), &dead);
+    for (int i = 0; i < 2; i++)
+        while (cache->lists[i].newest != NULL)
+            take_out(cache, CONTAINER_OF(cache->lists[i].newest, struct cache_entry, policy),
+                     &dead);
     destroy_all(cache, dead);
     pthread_mutex_destroy(&cache->lock);
     free(cache->bucket);

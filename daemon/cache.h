@@ -33,6 +33,7 @@ struct cache_entry {
     const char *path; /* ended by NUL; lives as long as the entry */
     size_t path_length;
     size_t bytes; /* of memory, all in all */
+    bool holds_descriptor;
     /* The cache's, under its mutex; slot and id are fixed while the entry is live. */
     bool stored; /* was put into the table: it has a slot */
     uint32_t slot;
@@ -48,6 +49,7 @@ struct cache;
 struct cache_limits {
     uint64_t bytes;
     uint32_t entries;
+    uint32_t descriptors; /* entries that hold one */
 };
 
 /* TABLE and METRICS are those of WORKER_SLOT in SEGMENT (borrowed). NULL: out of memory. */
@@ -83,6 +85,12 @@ uint64_t cache_purge(struct cache *cache, const char *path);
 /* Changes the limit; what no longer fits is evicted. Returns how many have left. Any thread. */
 uint64_t cache_resize(struct cache *cache, uint64_t bytes);
 
+/*
+ * Takes out the entries that hold a descriptor and were not hit since this, or the evictor, last asked:
+ * a file that was removed keeps its place on the disk while it is open. Any thread.
+ */
+void cache_close_unused(struct cache *cache);
+
 void cache_set_policy(struct cache *cache, const struct cache_policy *policy);
 
 /* Takes ENTRY out because it is no longer true. Any thread. */
@@ -98,7 +106,7 @@ void cache_release(struct cache *cache, struct cache_entry *entry);
 bool cache_claim_check(struct cache_entry *entry, uint64_t now_ns, uint64_t max_age_ns);
 
 /*
- * True when stale entries hold so much memory that front tables should look for them now, and some
+ * True when stale entries hold so much memory, or a descriptor, that front tables should look for them now, and some
  * have become stale since *SEEN, the caller's own (0 at first), was last set here. Any thread.
  */
 bool cache_wants_sweep(const struct cache *cache, uint64_t *seen);

@@ -230,15 +230,47 @@ int files_status(int error)
     }
 }
 
-ssize_t files_read(int fd, void *buffer, size_t length, uint64_t offset, enum files_effort effort)
+/* Mounts that don't know RWF_NOWAIT, by device; 0 ends. Few kinds don't, and fewer are served. */
+enum { MOUNTS_MAX = 16 };
+static _Atomic uint64_t no_nowait[MOUNTS_MAX];
+
+static bool knows_nowait(uint64_t device)
+{
+    for (int i = 0; i < MOUNTS_MAX; i++) {
+        uint64_t known = atomic_load_explicit(&no_nowait[i], memory_order_relaxed);
+
+        if (known == device)
+            return false;
+        if (known == 0)
+            break;
+    }
+    return true;
+}
+
+/* With the table full, it is asked again each time. */
+static void learn_no_nowait(uint64_t device)
+{
+    for (int i = 0; i < MOUNTS_MAX; i++) {
+        uint64_t none = 0;
+
+        if (atomic_compare_exchange_strong_explicit(&no_nowait[i], &none, device,
+                                                    memory_order_relaxed, memory_order_relaxed) ||
+            none == device)
+            return;
+    }
+}
+
+ssize_t files_read(int fd, uint64_t device, void *buffer, size_t length, uint64_t offset,
+                   enum files_effort effort)
 {
     struct iovec piece = {buffer, length};
     ssize_t got;
 
-    if (effort == FILES_CACHED_ONLY) {
+    if (effort == FILES_CACHED_ONLY && knows_nowait(device)) {
         got = preadv2(fd, &piece, 1, (off_t)offset, RWF_NOWAIT);
         if (got >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS))
             return got;
+        learn_no_nowait(device);
     }
     return pread(fd, buffer, length, (off_t)offset);
 }

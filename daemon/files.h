@@ -57,10 +57,11 @@ int files_status(int error);
 
 /*
  * Reads up to LENGTH bytes at OFFSET. Returns what pread() would; with FILES_CACHED_ONLY it fails
- * with EAGAIN where a disk would be waited for. File systems that don't know RWF_NOWAIT (EOPNOTSUPP)
- * are read in the ordinary way.
+ * with EAGAIN where a disk would be waited for. File systems that don't know RWF_NOWAIT (EOPNOTSUPP:
+ * tmpfs, overlayfs) are read in the ordinary way; that is learned once for each DEVICE, the file's.
  */
-ssize_t files_read(int fd, void *buffer, size_t length, uint64_t offset, enum files_effort effort);
+ssize_t files_read(int fd, uint64_t device, void *buffer, size_t length, uint64_t offset,
+                   enum files_effort effort);
 
 /* Makes the fallback the only way, so that tests can run one table through both. */
 void files_force_fallback(bool on);

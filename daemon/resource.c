@@ -16,13 +16,14 @@ enum {
     ENTRY_PATH_MORE = 2 + 2 + 8, /* two NULs, the mark and a coding's name */
 };
 
-/* Up to LENGTH bytes; fewer when the file has shrunk. Returns 0 or an errno. */
-static int read_whole(int fd, char *buffer, uint64_t length, enum files_effort effort,
+/* The whole file; fewer bytes when it has shrunk. Returns 0 or an errno. */
+static int read_whole(const struct file *file, char *buffer, enum files_effort effort,
                       uint64_t *got)
 {
     *got = 0;
-    while (*got < length) {
-        ssize_t n = files_read(fd, buffer + *got, length - *got, *got, effort);
+    while (*got < file->size) {
+        ssize_t n =
+            files_read(file->fd, file->device, buffer + *got, file->size - *got, *got, effort);
 
         if (n < 0)
             return errno == EAGAIN ? EBUSY : errno;
@@ -173,7 +174,7 @@ static int load_small(const struct making *making, const struct file *file,
 
     if (body == NULL)
         return ENOMEM;
-    failed = read_whole(file->fd, body, file->size, effort, &got);
+    failed = read_whole(file, body, effort, &got);
     if (failed == 0) {
         *resource = allocate(making, body, got);
         failed = *resource == NULL ? ENOMEM : 0;
@@ -190,6 +191,8 @@ static int load_large(const struct making *making, const struct file *file,
     if (*resource == NULL)
         return ENOMEM;
     (*resource)->fd = file->fd;
+    (*resource)->device = file->device;
+    (*resource)->entry.holds_descriptor = true;
     return 0;
 }
 

@@ -43,7 +43,8 @@ struct resource {
     size_t head_length;
     size_t answer_length;
     uint64_t body_length;
-    int fd; /* the body's source when it is not in memory, else -1 */
+    int fd;          /* the body's source when it is not in memory, else -1 */
+    uint64_t device; /* of that file */
     /* Pieces of the head, as daemon/resource_head.h draws them. */
     struct span typing, sharing, validators;
     struct span etag;   /* with its quotes */

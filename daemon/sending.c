@@ -202,8 +202,8 @@ static void run_warm(struct offload_job *job)
     ssize_t got = 1;
 
     for (; done < warm->length && got > 0; done += (uint64_t)got)
-        got = files_read(warm->file->fd, buffer, sizeof(buffer), warm->offset + done,
-                         FILES_MAY_BLOCK);
+        got = files_read(warm->file->fd, warm->file->device, buffer, sizeof(buffer),
+                         warm->offset + done, FILES_MAY_BLOCK);
 }
 
 /* Lets an offload thread fetch the window. False: do it here, for an answer begun can't be refused.
@@ -249,8 +249,8 @@ static bool window_is_warm(struct connection *connection, struct pending *pendin
 
     if (pending->body_offset >= pending->warm_from && pending->body_offset < pending->warm_until)
         return true;
-    if (files_read(pending->body->fd, &byte, 1, pending->body_offset + length - 1,
-                   FILES_CACHED_ONLY) < 0 &&
+    if (files_read(pending->body->fd, pending->body->device, &byte, 1,
+                   pending->body_offset + length - 1, FILES_CACHED_ONLY) < 0 &&
         errno == EAGAIN && submit_warm(connection, pending, length))
         return false;
     set_warm(pending, pending->body_offset, length);

@@ -21,14 +21,20 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+enum { CACHE_DESCRIPTORS_MAX = 1024 };
+
+#define CLOSE_UNUSED_NS (60 * NS_PER_S)
 
 struct worker {
     struct site site;
     struct segment_worker *block;
     struct event_base *base;
     struct event *mail, *heartbeat, *retry;
-    struct mailbox mailbox; /* the main thread's */
+    uint64_t closed_unused_ns; /* when descriptors in the cache were last looked through */
+    struct mailbox mailbox;    /* the main thread's */
     struct channel *commands, *connections;
 
     struct serving_thread **serving; /* serving[0 .. count) */
@@ -376,9 +382,14 @@ static void on_mail(evutil_socket_t fd, short what, void *argument)
 static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
 {
     struct worker *worker = argument;
+    uint64_t now = clock_monotonic_ns();
 
     (void)fd, (void)what;
-    atomic_store_explicit(&worker->block->heartbeat_ns, clock_monotonic_ns(), memory_order_relaxed);
+    atomic_store_explicit(&worker->block->heartbeat_ns, now, memory_order_relaxed);
+    if (worker->site.cache != NULL && now - worker->closed_unused_ns >= CLOSE_UNUSED_NS) {
+        worker->closed_unused_ns = now;
+        cache_close_unused(worker->site.cache);
+    }
     deal_lanes(worker); /* descriptors may have run out the last time */
 }
 
@@ -409,10 +420,21 @@ static int make_events(struct worker *worker)
                                                                                             : -1;
 }
 
+/* A part of what the process may open; the rest is for connections. */
+static uint32_t descriptors_for_cache(void)
+{
+    struct rlimit limit;
+    rlim_t share = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 4 : 0;
+
+    return share < CACHE_DESCRIPTORS_MAX ? (uint32_t)share : CACHE_DESCRIPTORS_MAX;
+}
+
 static int make_cache(struct worker *worker)
 {
     const struct config *config = worker->site.config;
-    const struct cache_limits limits = {config->cache_size, config->cache_max_entries};
+    const struct cache_limits limits = {config->cache_size, config->cache_max_entries,
+                                        descriptors_for_cache()};
+
     if (!config->cache_enabled)
         return 0;
     worker->site.cache = cache_new(&limits, order_policy(config->cache_policy), resource_destroy,

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { ENTRIES = 64, THREADS = 4, WORKER = 0, KIB = 1024 };
+enum { ENTRIES = 64, DESCRIPTORS = 4, THREADS = 4, WORKER = 0, KIB = 1024 };
 
 /* A cache over a real segment; every test has its own. */
 struct fixture {
@@ -85,7 +85,7 @@ static void open_fixture(struct fixture *fixture, uint64_t bytes, const struct c
                                       .max_threads = THREADS,
                                       .cache_entries = ENTRIES,
                                       .ring_bytes = 64 * KIB};
-    const struct cache_limits limits = {bytes, ENTRIES};
+    const struct cache_limits limits = {bytes, ENTRIES, DESCRIPTORS};
 
     snprintf(name, sizeof(name), "test-cache-%d", getpid());
     assert_int_equal(segment_create(&fixture->segment, &plan, why, sizeof(why)), 0);
@@ -254,6 +254,111 @@ static void hits_in_front_tables_protect_from_eviction(void **state)
         cache_front_free(front);
         close_fixture(&fixture);
     }
+}
+
+static void put_open(struct cache *cache, const char *path)
+{
+    struct thing *thing = new_thing(path, 100);
+
+    thing->entry.holds_descriptor = true;
+    cache_insert(cache, &thing->entry);
+    assert_true(thing->entry.stored);
+    cache_release(cache, &thing->entry);
+}
+
+static void descriptors_are_bounded_for_themselves(void **state)
+{
+    struct fixture fixture;
+    char path[16];
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
+    put(fixture.cache, "/memory", KIB);
+    for (int i = 0; i < DESCRIPTORS + 2; i++) {
+        snprintf(path, sizeof(path), "/open%d", i);
+        put_open(fixture.cache, path);
+    }
+    assert_true(has(fixture.cache, "/memory"));
+    assert_false(has(fixture.cache, "/open0"));
+    assert_false(has(fixture.cache, "/open1"));
+    assert_true(has(fixture.cache, "/open2"));
+    assert_int_equal(metric_of(&fixture, METRIC_cache_entries), 1 + DESCRIPTORS);
+    assert_int_equal(metric_of(&fixture, METRIC_cache_evicted), 2);
+    assert_int_equal(cache_purge(fixture.cache, "/open*"), DESCRIPTORS);
+    close_fixture(&fixture);
+}
+
+static void unused_descriptors_are_closed(void **state)
+{
+    struct fixture fixture;
+    struct cache_front *front;
+    struct cache_entry *used;
+    uint64_t seen = 0;
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
+    front = new_front(&fixture, 1);
+    put(fixture.cache, "/memory", KIB);
+    put_open(fixture.cache, "/unused");
+    put_open(fixture.cache, "/used");
+    used = cache_find(fixture.cache, "/used", 5);
+    cache_front_store(front, SPAN("/used"), PREFER_IDENTITY, used, 1);
+    cache_release(fixture.cache, used);
+    cache_close_unused(fixture.cache);
+    assert_true(has(fixture.cache, "/memory"));
+    assert_true(has(fixture.cache, "/used"));
+    assert_false(has(fixture.cache, "/unused"));
+    assert_false(cache_wants_sweep(fixture.cache, &seen));
+    cache_close_unused(fixture.cache); /* not hit since */
+    assert_false(has(fixture.cache, "/used"));
+    assert_true(cache_wants_sweep(fixture.cache, &seen)); /* the front table has it */
+    cache_front_sweep(front);
+    assert_false(cache_wants_sweep(fixture.cache, &seen));
+    cache_remove_reader(fixture.cache, 1);
+    cache_front_free(front);
+    close_fixture(&fixture);
+}
+
+static void forms_of_a_path_go_with_it(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
+    put(fixture.cache, "/a", KIB);
+    put(fixture.cache, "/a//gzip", KIB);
+    put(fixture.cache, "/a/b", KIB);
+    put(fixture.cache, "/ab", KIB);
+    assert_int_equal(cache_purge(fixture.cache, "/a"), 2);
+    assert_true(has(fixture.cache, "/a/b"));
+    assert_true(has(fixture.cache, "/ab"));
+    close_fixture(&fixture);
+}
+
+static void a_front_table_tells_codings_apart(void **state)
+{
+    const coding_preference gzip = (CODING_GZIP + 1) | (CODING_IDENTITY + 1) << 4;
+    struct fixture fixture;
+    struct cache_front *front;
+    struct cache_entry *plain, *packed;
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
+    front = new_front(&fixture, 1);
+    put(fixture.cache, "/a", KIB);
+    put(fixture.cache, "/a//gzip", KIB);
+    plain = cache_find(fixture.cache, "/a", 2);
+    packed = cache_find(fixture.cache, "/a//gzip", 8);
+    cache_front_store(front, SPAN("/a"), PREFER_IDENTITY, plain, 1);
+    assert_null(cache_front_find(front, SPAN("/a"), gzip, 2));
+    cache_front_store(front, SPAN("/a"), gzip, packed, 1);
+    assert_ptr_equal(cache_front_find(front, SPAN("/a"), gzip, 2), packed);
+    assert_ptr_equal(cache_front_find(front, SPAN("/a"), PREFER_IDENTITY, 2), plain);
+    cache_release(fixture.cache, plain);
+    cache_release(fixture.cache, packed);
+    cache_remove_reader(fixture.cache, 1);
+    cache_front_free(front);
+    close_fixture(&fixture);
 }
 
 static void a_front_table_drops_what_is_stale(void **state)
@@ -483,6 +588,10 @@ int main(void)
         cmocka_unit_test(entries_are_bounded),
         cmocka_unit_test(held_entries_count_until_they_are_released),
         cmocka_unit_test(hits_in_front_tables_protect_from_eviction),
+        cmocka_unit_test(descriptors_are_bounded_for_themselves),
+        cmocka_unit_test(unused_descriptors_are_closed),
+        cmocka_unit_test(forms_of_a_path_go_with_it),
+        cmocka_unit_test(a_front_table_tells_codings_apart),
         cmocka_unit_test(a_front_table_drops_what_is_stale),
         cmocka_unit_test(a_front_table_tells_targets_apart),
         cmocka_unit_test(one_caller_claims_a_check),

@@ -287,8 +287,9 @@ static void check_opened(const struct files_case *c, const struct file *file)
     assert_int_equal(fcntl(file->fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
     if (c->content == NULL)
         return;
-    assert_int_equal(files_read(file->fd, content, sizeof(content), 0, FILES_MAY_BLOCK),
-                     strlen(c->content));
+    assert_int_equal(
+        files_read(file->fd, file->device, content, sizeof(content), 0, FILES_MAY_BLOCK),
+        strlen(c->content));
     assert_memory_equal(content, c->content, strlen(c->content));
 }
 
@@ -482,16 +483,19 @@ static void reads_are_like_pread(void **state)
     (void)state;
     assert_int_equal(files_open(&root, "/file", FILES_MAY_BLOCK, &file), 0);
     for (size_t i = 0; i < ARRAY_LENGTH(efforts); i++) { /* just written: in the page cache */
-        assert_int_equal(files_read(file.fd, content, sizeof(content), 0, efforts[i]), 7);
+        assert_int_equal(files_read(file.fd, file.device, content, sizeof(content), 0, efforts[i]),
+                         7);
         assert_memory_equal(content, "content", 7);
-        assert_int_equal(files_read(file.fd, content, 3, 4, efforts[i]), 3);
+        assert_int_equal(files_read(file.fd, file.device, content, 3, 4, efforts[i]), 3);
         assert_memory_equal(content, "ent", 3);
-        assert_int_equal(files_read(file.fd, content, sizeof(content), 7, efforts[i]), 0);
-        assert_int_equal(files_read(file.fd, content, sizeof(content), 1 << 20, efforts[i]), 0);
+        assert_int_equal(files_read(file.fd, file.device, content, sizeof(content), 7, efforts[i]),
+                         0);
+        assert_int_equal(
+            files_read(file.fd, file.device, content, sizeof(content), 1 << 20, efforts[i]), 0);
     }
     close(file.fd);
     errno = 0;
-    assert_int_equal(files_read(file.fd, content, 1, 0, FILES_CACHED_ONLY), -1);
+    assert_int_equal(files_read(file.fd, file.device, content, 1, 0, FILES_CACHED_ONLY), -1);
     assert_int_equal(errno, EBADF);
 }
 
