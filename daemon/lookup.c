@@ -132,7 +132,6 @@ static int load_form(struct exchange *exchange, struct span path, struct resourc
         return failed;
     if (exchange->may_wait && loading_submit(exchange, path, original, coding))
         return LOOKUP_MUST_WAIT;
-    metric_add(thread->metrics, METRIC_offload_refused, 1);
     return EBUSY;
 }
 

@@ -33,6 +33,7 @@ struct worker {
     struct segment_worker *block;
     struct event_base *base;
     struct event *mail, *heartbeat, *retry;
+    uint32_t cache_descriptors;
     uint64_t closed_unused_ns; /* when descriptors in the cache were last looked through */
     struct mailbox mailbox;    /* the main thread's */
     struct channel *commands, *connections;
@@ -420,7 +421,8 @@ static int make_events(struct worker *worker)
                                                                                             : -1;
 }
 
-/* A part of what the process may open; the rest is for connections. */
+/* A part of what the process may open; the rest is for connections. A process that is locked in can't
+ * ask. */
 static uint32_t descriptors_for_cache(void)
 {
     struct rlimit limit;
@@ -433,7 +435,7 @@ static int make_cache(struct worker *worker)
 {
     const struct config *config = worker->site.config;
     const struct cache_limits limits = {config->cache_size, config->cache_max_entries,
-                                        descriptors_for_cache()};
+                                        worker->cache_descriptors};
 
     if (!config->cache_enabled)
         return 0;
@@ -554,6 +556,7 @@ static int set_up(struct worker *worker, const struct worker_setup *setup)
 {
     worker->block = segment_worker(setup->segment, setup->slot);
     worker->site.root.fd = worker->mailbox.eventfd = -1;
+    worker->cache_descriptors = descriptors_for_cache();
     if (open_root(&worker->site.root, setup->config) != 0 || lock_in(worker, setup) != 0)
         return -1;
     worker->room = segment_count(setup->segment, SEGMENT_THREADS);

@@ -1,0 +1,452 @@
+/*
+ * Coded forms of files, as they are made, found, changed and lost; and files that are larger than
+ * memory, or become smaller while they are sent.
+ */
+#include "http_client.h"
+#include "patience.h"
+#include "scratch.h"
+#include "server.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum { PROSE = 40 * 1000 };
+
+/* Text that gzip makes much smaller. The caller frees. */
+static char *make_prose(unsigned seed)
+{
+    char *text = malloc(PROSE + 1);
+
+    assert_non_null(text);
+    for (size_t used = 0; used < PROSE; seed++)
+        used += (size_t)snprintf(text + used, PROSE + 1 - used, "line %u of many\n", seed);
+    return text;
+}
+
+static void in_site(const struct server *server, const char *path, char *full)
+{
+    snprintf(full, SCRATCH_PATH_MAX, "%s/www%s", server_folder(server), path);
+}
+
+static void date_file(const struct server *server, const char *path, time_t seconds)
+{
+    const struct timespec times[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+    char full[SCRATCH_PATH_MAX];
+
+    in_site(server, path, full);
+    assert_int_equal(utimensat(AT_FDCWD, full, times, 0), 0);
+}
+
+static void ask(const struct server *server, const char *target, const char *fields,
+                struct http_answer *answer)
+{
+    char request[1024];
+
+    snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: h\r\n%s\r\n", target, fields);
+    http_ask(server_port(server), request, answer);
+}
+
+#define GZIP "Accept-Encoding: gzip\r\n"
+
+static void expect_gunzipped(const struct http_answer *answer, const char *text, size_t length)
+{
+    char *unpacked = malloc(length + 1);
+    z_stream stream = {.next_in = (Bytef *)answer->body,
+                       .avail_in = (uInt)answer->body_length,
+                       .next_out = (Bytef *)unpacked,
+                       .avail_out = (uInt)length + 1};
+
+    assert_non_null(unpacked);
+    assert_string_equal(http_field(answer, "Content-Encoding"), "gzip");
+    assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
+    assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END);
+    assert_int_equal(stream.total_out, length);
+    assert_memory_equal(unpacked, text, length);
+    inflateEnd(&stream);
+    free(unpacked);
+}
+
+/* --- gzip made by the server --- */
+
+static void gzip_is_made_once_and_kept(void **state)
+{
+    struct server *server = *state;
+    char *text = make_prose(1);
+    struct http_answer answer;
+    size_t length = 0;
+    uint64_t jobs = 0;
+
+    server_put(server, "/prose.txt", text, PROSE);
+    server_start(server, "workers.processes=1", "cache.revalidate=1h", NULL);
+    for (int i = 0; i < 4; i++) {
+        if (i == 1)
+            jobs = server_metric(server, "offloaded");
+        ask(server, "/prose.txt", GZIP, &answer);
+        assert_int_equal(answer.status, 200);
+        expect_gunzipped(&answer, text, PROSE);
+        assert_in_range(answer.body_length, 20, PROSE / 4);
+        assert_true(length == 0 || length == answer.body_length);
+        length = answer.body_length;
+        http_answer_free(&answer);
+    }
+    assert_in_range(jobs, 1, 2); /* the file itself may have been cold */
+    server_expect_metric(server, "offloaded", jobs);
+    server_expect_metric(server, "cache_inserted", 2); /* the file and its form */
+    server_expect_metric(server, "cache_hits", 3);
+    server_stop(server);
+    free(text);
+}
+
+static void a_change_of_the_file_makes_gzip_anew(void **state)
+{
+    struct server *server = *state;
+    struct http_answer answer;
+
+    server_start(server, "workers.processes=2", "cache.revalidate=0", NULL);
+    for (unsigned i = 0; i < 10; i++) {
+        char *text = make_prose(100 * i);
+
+        server_put(server, "/prose.txt", text, PROSE);
+        for (int again = 0; again < 3; again++) {
+            ask(server, "/prose.txt", GZIP, &answer);
+            expect_gunzipped(&answer, text, PROSE);
+            http_answer_free(&answer);
+        }
+        free(text);
+    }
+    server_stop(server);
+}
+
+static void what_gzip_makes_no_smaller_is_sent_as_it_is(void **state)
+{
+    struct server *server = *state;
+    struct http_answer answer;
+    char noise[4000];
+    unsigned long chance = 88172645463325252UL;
+    uint64_t jobs = 0;
+
+    for (size_t i = 0; i < sizeof(noise); i++) {
+        chance ^= chance << 13, chance ^= chance >> 7, chance ^= chance << 17;
+        noise[i] = (char)chance;
+    }
+    server_put(server, "/noise.txt", noise, sizeof(noise));
+    server_start(server, "workers.processes=1", "cache.revalidate=1h", NULL);
+    for (int i = 0; i < 5; i++) {
+        if (i == 1)
+            jobs = server_metric(server, "offloaded");
+        ask(server, "/noise.txt", GZIP, &answer);
+        assert_null(http_field(&answer, "Content-Encoding"));
+        assert_string_equal(http_field(&answer, "Vary"), "Accept-Encoding");
+        assert_int_equal(answer.body_length, sizeof(noise));
+        assert_memory_equal(answer.body, noise, sizeof(noise));
+        http_answer_free(&answer);
+    }
+    assert_in_range(jobs, 1, 2);
+    server_expect_metric(server, "offloaded", jobs); /* tried once */
+    server_stop(server);
+}
+
+static void many_that_ask_at_once_get_the_same(void **state)
+{
+    enum { CLIENTS = 20 };
+    struct server *server = *state;
+    struct http_client client[CLIENTS];
+    char *text = make_prose(7);
+
+    server_put(server, "/prose.txt", text, PROSE);
+    server_start(server, "workers.threads=2", NULL);
+    for (int i = 0; i < CLIENTS; i++) {
+        http_open(&client[i], server_port(server));
+        http_say(&client[i], "GET /prose.txt HTTP/1.1\r\nHost: h\r\n" GZIP "\r\n"
+                             "GET /prose.txt HTTP/1.1\r\nHost: h\r\n\r\n");
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        struct http_answer answer;
+
+        http_take(&client[i], HTTP_WITH_BODY, &answer);
+        expect_gunzipped(&answer, text, PROSE);
+        http_answer_free(&answer);
+        http_take(&client[i], HTTP_WITH_BODY, &answer);
+        assert_int_equal(answer.body_length, PROSE);
+        http_answer_free(&answer);
+        http_close(&client[i]);
+    }
+    server_stop(server);
+    free(text);
+}
+
+static void switched_off_nothing_is_coded(void **state)
+{
+    static const char *const options[] = {"cache.compress=off", "cache.enabled=off"};
+    struct server *server = *state;
+    struct http_answer answer;
+    char *text = make_prose(7);
+
+    server_put(server, "/prose.txt", text, PROSE);
+    server_put_text(server, "/a.txt", "a");
+    server_put_text(server, "/a.txt.gz", "gz");
+    for (size_t i = 0; i < ARRAY_LENGTH(options); i++) {
+        server_start(server, "cache.precompressed=off", options[i], NULL);
+        ask(server, "/prose.txt", GZIP, &answer);
+        assert_int_equal(answer.body_length, PROSE);
+        assert_null(http_field(&answer, "Vary"));
+        http_answer_free(&answer);
+        ask(server, "/a.txt", GZIP, &answer);
+        assert_string_equal(answer.body, "a");
+        assert_null(http_field(&answer, "Vary"));
+        http_answer_free(&answer);
+        server_stop(server);
+    }
+    free(text);
+}
+
+/* --- Forms beside a file --- */
+
+static void expect_form(const struct server *server, const char *body, const char *coding)
+{
+    struct http_answer answer;
+    const char *said;
+
+    ask(server, "/a.txt", "Accept-Encoding: gzip, br\r\n", &answer);
+    said = http_field(&answer, "Content-Encoding");
+    assert_string_equal(answer.body, body);
+    if (coding == NULL)
+        assert_null(said);
+    else
+        assert_string_equal(said, coding);
+    http_answer_free(&answer);
+}
+
+static void forms_come_and_go(void **state)
+{
+    struct server *server = *state;
+    char path[SCRATCH_PATH_MAX];
+
+    server_put_text(server, "/a.txt", "plain");
+    server_start(server, "cache.revalidate=0", NULL);
+    expect_form(server, "plain", NULL);
+    server_put_text(server, "/a.txt.gz", "in gz");
+    expect_form(server, "in gz", "gzip");
+    server_put_text(server, "/a.txt.br", "in br");
+    expect_form(server, "in br", "br");
+    server_put_text(server, "/a.txt.br", "in br, anew");
+    expect_form(server, "in br, anew", "br");
+    in_site(server, "/a.txt.br", path);
+    assert_int_equal(unlink(path), 0);
+    expect_form(server, "in gz", "gzip");
+    server_put_text(server, "/a.txt.br/file", "a folder is no form");
+    expect_form(server, "in gz", "gzip");
+    in_site(server, "/a.txt", path);
+    assert_int_equal(unlink(path), 0);
+    http_expect(server_port(server), "/a.txt", 404); /* no form without its file */
+    http_expect(server_port(server), "/a.txt.gz", 200);
+    server_stop(server);
+}
+
+static void a_form_older_than_its_file_is_passed_over(void **state)
+{
+    struct server *server = *state;
+
+    server_put_text(server, "/a.txt", "plain");
+    server_put_text(server, "/a.txt.gz", "in gz");
+    date_file(server, "/a.txt", 2000);
+    date_file(server, "/a.txt.gz", 1999);
+    server_start(server, "cache.revalidate=0", NULL);
+    expect_form(server, "plain", NULL);
+    date_file(server, "/a.txt.gz", 2000);
+    expect_form(server, "in gz", "gzip");
+    date_file(server, "/a.txt", 2001);
+    expect_form(server, "plain", NULL);
+    server_stop(server);
+}
+
+static void a_form_dates_from_the_younger_of_both(void **state)
+{
+    struct server *server = *state;
+    struct http_answer answer;
+
+    server_put_text(server, "/a.txt", "plain");
+    server_put_text(server, "/a.txt.gz", "in gz");
+    date_file(server, "/a.txt", 784111777);
+    date_file(server, "/a.txt.gz", 784111779);
+    server_start(server, NULL);
+    ask(server, "/a.txt", GZIP, &answer);
+    assert_string_equal(http_field(&answer, "Last-Modified"), "Sun, 06 Nov 1994 08:49:39 GMT");
+    http_answer_free(&answer);
+    ask(server, "/a.txt", "", &answer);
+    assert_string_equal(http_field(&answer, "Last-Modified"), "Sun, 06 Nov 1994 08:49:37 GMT");
+    http_answer_free(&answer);
+    server_stop(server);
+}
+
+/* RFC 9110 section 8.8.2.1. */
+static void a_date_to_come_is_not_told(void **state)
+{
+    struct server *server = *state;
+    struct http_answer answer;
+
+    server_put_text(server, "/a.txt", "plain");
+    date_file(server, "/a.txt", INT64_C(4102444800));
+    server_start(server, NULL);
+    ask(server, "/a.txt", "If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT\r\n", &answer);
+    assert_int_equal(answer.status, 200);
+    assert_null(http_field(&answer, "Last-Modified"));
+    http_answer_free(&answer);
+    server_stop(server);
+}
+
+/* --- Files larger than memory --- */
+
+#define GIB INT64_C(1073741824)
+
+/* A file of holes, with a word at each of some places. */
+static void put_sparse(const struct server *server, const char *path, off_t size)
+{
+    static const off_t places[] = {0, GIB, 2 * GIB - 4, 2 * GIB, 4 * GIB - 4, 4 * GIB};
+    char full[SCRATCH_PATH_MAX];
+    int fd;
+
+    in_site(server, path, full);
+    fd = open(full, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, size), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
+        if (places[i] + 8 <= size)
+            assert_int_equal(pwrite(fd, "at place", 8, places[i]), 8);
+    close(fd);
+}
+
+static void sizes_and_places_have_64_bits(void **state)
+{
+    static const struct {
+        const char *range, *said, *body;
+    } cases[] = {
+        {"bytes=4294967296-4294967303", "bytes 4294967296-4294967303/5368709120", "at place"},
+        {"bytes=4294967292-4294967299", "bytes 4294967292-4294967299/5368709120", "at pat p"},
+        {"bytes=2147483644-2147483647", "bytes 2147483644-2147483647/5368709120", "at p"},
+        {"bytes=-1", "bytes 5368709119-5368709119/5368709120", ""},
+    };
+    struct server *server = *state;
+    struct http_answer answer;
+    struct http_client client;
+
+    put_sparse(server, "/sparse.bin", 5 * GIB);
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char fields[128];
+
+        snprintf(fields, sizeof(fields), "Range: %s\r\n", cases[i].range);
+        ask(server, "/sparse.bin", fields, &answer);
+        assert_int_equal(answer.status, 206);
+        assert_string_equal(http_field(&answer, "Content-Range"), cases[i].said);
+        assert_string_equal(answer.body, cases[i].body);
+        http_answer_free(&answer);
+    }
+    ask(server, "/sparse.bin", "Range: bytes=5368709120-\r\n", &answer);
+    assert_int_equal(answer.status, 416);
+    assert_string_equal(http_field(&answer, "Content-Range"), "bytes */5368709120");
+    http_answer_free(&answer);
+    ask(server, "/sparse.bin", "Range: bytes=0-7,4294967296-4294967303\r\n", &answer);
+    assert_int_equal(answer.status, 206);
+    assert_non_null(strstr(answer.body, "Content-Range: bytes 4294967296-4294967303/5368709120"
+                                        "\r\n\r\nat place\r\n--"));
+    http_answer_free(&answer);
+    http_open(&client, server_port(server));
+    http_say(&client, "HEAD /sparse.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    http_take(&client, HTTP_HEAD_ONLY, &answer);
+    assert_string_equal(http_field(&answer, "Content-Length"), "5368709120");
+    http_answer_free(&answer);
+    http_close(&client);
+    server_stop(server);
+}
+
+/* Parts of a large file, each larger than a window and than what a socket takes at once. */
+static void large_parts_arrive_exactly(void **state)
+{
+    enum { SIZE = 6 * 1024 * 1024 };
+    static const char request[] = "GET /large.bin HTTP/1.1\r\nHost: h\r\n"
+                                  "Range: bytes=100-2000000,3000000-5999999\r\n\r\n";
+    static const char *const options[] = {"cache.max_object=1M", "cache.max_object=16M",
+                                          "cache.enabled=off"};
+    struct server *server = *state;
+    char *bytes = malloc(SIZE);
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < SIZE; i++)
+        bytes[i] = (char)(i * 131 + i / 4099);
+    server_put(server, "/large.bin", bytes, SIZE);
+    for (size_t i = 0; i < ARRAY_LENGTH(options); i++) {
+        struct http_answer answer;
+        const char *first, *second;
+
+        server_start(server, options[i], NULL);
+        http_ask(server_port(server), request, &answer);
+        assert_int_equal(answer.status, 206);
+        first = strstr(answer.body, "\r\n\r\n") + 4;
+        assert_memory_equal(first, bytes + 100, 2000000 - 100 + 1);
+        second = strstr(first + 2000000 - 100 + 1, "\r\n\r\n") + 4;
+        assert_memory_equal(second, bytes + 3000000, 3000000);
+        assert_memory_equal(second + 3000000, "\r\n--", 4);
+        http_answer_free(&answer);
+        http_expect(server_port(server), "/large.bin", 200);
+        server_expect_metric(server, "responses_cut_short", 0);
+        server_stop(server);
+    }
+    free(bytes);
+}
+
+static void a_file_cut_while_it_is_sent_ends_the_connection(void **state)
+{
+    enum { SIZE = 64 * 1024 * 1024 };
+    struct server *server = *state;
+    struct http_client client;
+    char path[SCRATCH_PATH_MAX];
+
+    put_sparse(server, "/large.bin", SIZE);
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.processes=1", NULL);
+    http_open(&client, server_port(server));
+    http_say(&client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    server_expect_metric(server, "connections_busy", 1); /* the client reads nothing yet */
+    in_site(server, "/large.bin", path);
+    assert_int_equal(truncate(path, 1000), 0);
+    http_gather(&client);
+    assert_in_range(client.length, 1000, SIZE - 1);
+    http_close(&client);
+    server_expect_metric(server, "responses_cut_short", 1);
+    http_expect(server_port(server), "/a", 200);
+    server_stop(server);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(gzip_is_made_once_and_kept),
+        TEST(a_change_of_the_file_makes_gzip_anew),
+        TEST(what_gzip_makes_no_smaller_is_sent_as_it_is),
+        TEST(many_that_ask_at_once_get_the_same),
+        TEST(switched_off_nothing_is_coded),
+        TEST(forms_come_and_go),
+        TEST(a_form_older_than_its_file_is_passed_over),
+        TEST(a_form_dates_from_the_younger_of_both),
+        TEST(a_date_to_come_is_not_told),
+        TEST(sizes_and_places_have_64_bits),
+        TEST(large_parts_arrive_exactly),
+        TEST(a_file_cut_while_it_is_sent_ends_the_connection),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
