@@ -1,0 +1,35 @@
+# webserverd in a container: built in one image, run in another that has no compiler.
+#
+#   docker compose up --build          serves www/ on 127.0.0.1:8080
+#   docker compose exec web wsconsole  looks inside
+FROM debian:12-slim AS build
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends \
+        build-essential cmake ninja-build pkg-config \
+        libevent-dev libinih-dev libjansson-dev libseccomp-dev zlib1g-dev \
+        libncurses-dev libcurl4-openssl-dev
+WORKDIR /source
+COPY . .
+RUN cmake -G Ninja -B /build -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBUILD_TESTING=OFF \
+        -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc \
+        -DCMAKE_INSTALL_LOCALSTATEDIR=/var \
+    && cmake --build /build \
+    && DESTDIR=/installed cmake --install /build --strip
+
+FROM debian:12-slim
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends \
+        libevent-core-2.1-7 libinih1 libjansson4 libseccomp2 zlib1g \
+        libncursesw6 libtinfo6 ncurses-base libcurl4 \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --uid 10001 --home-dir /run/webserverd --no-create-home webserverd \
+    && install -d -o 10001 -g 10001 -m 0700 /run/webserverd
+COPY --from=build /installed/ /
+COPY etc/container.ini /etc/webserverd/webserver.ini
+COPY www/ /srv/www/
+USER 10001
+ENV XDG_RUNTIME_DIR=/run TERM=xterm-256color
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 CMD ["wsctl", "ping"]
+ENTRYPOINT ["webserverd", "-f", "/etc/webserverd/webserver.ini"]

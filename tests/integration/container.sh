@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# The container's files, checked where no container can be made: what the Dockerfile installs and copies
+# is what the programs need, and with its user, file system, limits and configuration the server runs and
+# is healthy. container.sh BIN_FOLDER SOURCE_FOLDER; as root, for the last part.
+set -euo pipefail
+bin=$1 source=$2
+cd "$source"
+
+fail() {
+    echo "container: $*" >&2
+    exit 1
+}
+
+# The packages that stage NUMBER (0, 1) of the Dockerfile installs, one a line.
+packages() {
+    awk -v stage="$1" '/^FROM/ { at++ } at == stage + 1' Dockerfile |
+        sed -n '/apt-get install/,/[^\\]$/p' | tr -s ' \\\n' '\n' | grep -E '^[a-z0-9.+-]+$' |
+        grep -vxE 'apt-get|install|update'
+}
+
+package_of() {
+    local path
+    path=$(ldconfig -p | awk -v name="$1" '$1 == name { print $NF; exit }')
+    # asked by all its names, some of which dpkg may not know
+    { dpkg-query -S "$(readlink -f "$path")" "$path" "/usr$path" 2>/dev/null || true; } |
+        head -1 | cut -d: -f1
+}
+
+libraries_are_installed() {
+    local program library package
+
+    for program in webserverd wsctl wsconsole wsload; do
+        for library in $(objdump -p "$bin/$program" | awk '$1 == "NEEDED" { print $2 }'); do
+            package=$(package_of "$library")
+            [ "$package" = libc6 ] || packages 1 | grep -qxF "$package" ||
+                fail "$program needs $library of $package, which the Dockerfile does not install"
+        done
+    done
+}
+
+build_packages_are_known() {
+    local package
+
+    for package in $(packages 0); do
+        grep -qE "[( ]${package}([ )]|\$)" dev || fail "./dev does not know the build package $package"
+    done
+}
+
+copied_files_are_there() {
+    local path
+
+    while read -r path; do
+        [ -e "$path" ] || fail "the Dockerfile copies $path, which is not there"
+    done < <(awk '$1 == "COPY" && $2 !~ /^--/ { print $2 }' Dockerfile)
+}
+
+# What compose.yaml promises, with the Dockerfile's user.
+compose_is_strict() {
+    local user line
+
+    user=$(awk '$1 == "USER" { print $2 }' Dockerfile)
+    for line in 'read_only: true' '- ALL' '- no-new-privileges:true' \
+        "- /run/webserverd:uid=$user,gid=$user,mode=0700" 'test: ["CMD", "wsctl", "ping"]'; do
+        grep -qF -- "$line" compose.yaml || fail "compose.yaml does not say '$line'"
+    done
+}
+
+it_runs_as_in_the_container() {
+    local folder status=0
+
+    folder=$(mktemp -d)
+    cp "$bin"/{webserverd,wsctl,wsload} etc/container.ini "$folder"
+    mv "$folder/container.ini" "$folder/webserver.ini"
+    cp -r www "$folder/www"
+    chmod -R a+rX "$folder"
+    unshare --mount --pid --fork --mount-proc --kill-child tests/integration/container_inside.sh "$folder" ||
+        status=$?
+    rm -rf "$folder"
+    [ "$status" -eq 0 ] || fail "the server does not run as the container would run it"
+}
+
+libraries_are_installed
+build_packages_are_known
+copied_files_are_there
+compose_is_strict
+if [ "$(id -u)" -eq 0 ] && unshare --mount --pid --fork true 2>/dev/null; then
+    it_runs_as_in_the_container
+else
+    echo "container: not root, or no namespaces: the run is left out"
+fi
+echo "container: good"

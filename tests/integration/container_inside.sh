@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# In name spaces of its own: the file system, user and limits that compose.yaml gives the container.
+# container_inside.sh FOLDER, which holds the programs, their configuration and www/.
+set -euo pipefail
+folder=$1
+mount --make-rprivate /
+mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm
+mount -t tmpfs tmpfs /run
+mkdir -m 700 /run/webserverd
+chown 10001:10001 /run/webserverd
+mount --bind "$folder" "$folder"
+mount -o remount,ro,bind "$folder"
+mount -o remount,ro,bind /
+as_user() {
+    setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all \
+        --inh-caps=-all env -i XDG_RUNTIME_DIR=/run PATH="$folder:$PATH" "$@"
+}
+as_user webserverd -f "$folder/webserver.ini" -o "server.root=$folder/www" \
+    -o server.listen=127.0.0.1:0 >/dev/null &
+server=$!
+for _ in $(seq 300); do
+    as_user wsctl ping >/dev/null 2>&1 && break
+    kill -0 "$server"
+    sleep 0.1
+done
+as_user wsctl ping
+address=$(as_user wsctl --json status | sed -n "s/.*\"listening\":\[\"\([^\"]*\).*/\1/p")
+as_user wsload -n 1000 "http://$address/" >/dev/null
+as_user wsctl stop
+wait "$server"
+[ -z "$(find /run/webserverd /dev/shm -name 'webserverd.*')" ]
