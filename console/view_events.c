@@ -5,6 +5,7 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
+#include "common/tables.h"
 #include "console/cells.h"
 #include "console/layout.h"
 #include "console/rows.h"
@@ -22,8 +23,8 @@ static const struct column columns[COLUMNS] = {
     [LEVEL] = {.title = "LEVEL", .width = 5, .importance = 9, .key = true},
     [COUNT] = {.title = "COUNT", .width = 6, .importance = 8, .right = true},
     [FROM] = {.title = "FROM", .width = 14, .importance = 5},
-    [TEXT] = {.title = "EVENT", .width = 24, .importance = 10, .stretch = true},
-    [FIRST] = {.title = "FIRST", .width = 12, .importance = 2, .right = true},
+    [TEXT] = {.title = "EVENT", .width = 36, .importance = 10, .stretch = true},
+    [FIRST] = {.title = "FIRST", .width = 12, .importance = 1, .right = true},
 };
 
 struct state {
@@ -92,12 +93,34 @@ static const struct list list = {
     .detail = detail,
 };
 
+/* Whether LINE is a command that can change nothing. */
+static bool is_question(const char *line)
+{
+    size_t length = strcspn(line, " ");
+
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strlen(command_table[i].name) == length &&
+            strncmp(command_table[i].name, line, length) == 0)
+            return command_table[i].changes == NEVER;
+    return false;
+}
+
+/* How many changes this console has asked for. */
+static size_t own_changes(const struct scene *scene)
+{
+    size_t asked = scene->desk != NULL ? desk_log_count(scene->desk) : 0, changes = 0;
+
+    for (size_t i = 0; i < asked; i++)
+        changes += !is_question(desk_log(scene->desk, i)->line);
+    return changes;
+}
+
 static bool ready(const struct scene *scene)
 {
     const struct event_row *row;
 
     return event_list_rows(scene->events, false, LEVEL_DEBUG, UINT64_MAX, &row, 1) > 0 ||
-           (scene->desk != NULL && desk_log_count(scene->desk) > 0);
+           own_changes(scene) > 0;
 }
 
 static void draw_summary(const struct state *state, const struct scene *scene,
@@ -125,13 +148,17 @@ static void draw_own(const struct scene *scene, const struct canvas *canvas)
 {
     size_t asked = desk_log_count(scene->desk);
     char text[TEXT_SHORT];
+    int y = 0;
 
     canvas_text(canvas, 0, 0, TONE_TITLE, "asked from this console");
-    for (size_t i = 0; i < asked && (int)i + 1 < canvas->height; i++) {
+    for (size_t i = 0; i < asked && y + 1 < canvas->height; i++) {
         const struct desk_entry *entry = desk_log(scene->desk, i);
-        int y = (int)i + 1,
-            x = canvas_text(canvas, y, 0, TONE_DIM, text_clock(text, entry->wall_ns));
+        int x;
 
+        if (is_question(entry->line))
+            continue;
+        y++;
+        x = canvas_text(canvas, y, 0, TONE_DIM, text_clock(text, entry->wall_ns));
         x = canvas_text(canvas, y, x + 2, TONE_NORMAL, entry->line);
         canvas_print(canvas, y, x + 2,
                      !entry->answered ? TONE_NOTE
@@ -144,15 +171,11 @@ static void draw_own(const struct scene *scene, const struct canvas *canvas)
 
 static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
-    size_t asked = scene->desk != NULL ? desk_log_count(scene->desk) : 0;
+    size_t asked = own_changes(scene);
     const struct layout_part parts[] = {
         {.least = 1, .importance = 1},
         {.least = 3, .weight = 1, .importance = 3},
-        {.least = asked > 0 ? 2 : canvas->height + 1, /* left out without any */
-         .most = (int)asked + 1,
-         .weight = asked > 0 ? 1 : 0,
-         .importance = 2,
-         .gap = 1}};
+        {.least = 2, .most = (int)asked + 1, .weight = 1, .importance = 2, .gap = 1}};
     struct canvas places[ARRAY_LENGTH(parts)];
 
     layout_stack(canvas, parts, asked > 0 ? 3 : 2, places);

@@ -6,19 +6,19 @@
 
 #include <cmocka.h>
 
-#include "console/load_process.h"
+#include "console/child.h"
 
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-static struct load_process process;
+static struct child process;
 static char lines[1024];
 
 static int begin(void **state)
 {
     (void)state;
-    load_process_init(&process);
+    child_init(&process);
     lines[0] = '\0';
     return 0;
 }
@@ -26,7 +26,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    load_process_release(&process);
+    child_release(&process);
     return 0;
 }
 
@@ -42,15 +42,15 @@ static void start(const char *script)
     const char *const argv[] = {"sh", "-c", script, NULL};
     char why[256];
 
-    assert_int_equal(load_process_start(&process, argv, why, sizeof(why)), 0);
+    assert_int_equal(child_start(&process, argv, why, sizeof(why)), 0);
 }
 
 static int wait_for_end(void)
 {
     int status = -1;
 
-    while (!load_process_update(&process, take, NULL, &status)) {
-        struct pollfd wait = {.fd = load_process_descriptor(&process), .events = POLLIN};
+    while (!child_update(&process, take, NULL, &status)) {
+        struct pollfd wait = {.fd = child_descriptor(&process), .events = POLLIN};
 
         poll(&wait, 1, 10);
     }
@@ -63,9 +63,9 @@ static void lines_report_and_status(void **state)
     start("echo one >&2; printf 'two\\nthr' >&2; echo ee >&2; echo '{\"report\":1}'; exit 3");
     assert_int_equal(wait_for_end(), 3);
     assert_string_equal(lines, "one|two|three|");
-    assert_int_equal(process.report_length, strlen("{\"report\":1}\n"));
-    assert_memory_equal(process.report, "{\"report\":1}\n", process.report_length);
-    assert_int_equal(load_process_descriptor(&process), -1);
+    assert_int_equal(process.output_length, strlen("{\"report\":1}\n"));
+    assert_memory_equal(process.text, "{\"report\":1}\n", process.output_length);
+    assert_int_equal(child_descriptor(&process), -1);
 }
 
 static void a_last_line_without_its_end(void **state)
@@ -80,10 +80,10 @@ static void it_hears_what_it_is_told(void **state)
 {
     (void)state;
     start("read line <&3; echo \"got $line\" >&2");
-    assert_true(load_process_tell(&process, "rate 500"));
+    assert_true(child_tell(&process, "rate 500"));
     assert_int_equal(wait_for_end(), 0);
     assert_string_equal(lines, "got rate 500|");
-    assert_false(load_process_tell(&process, "rate 600"));
+    assert_false(child_tell(&process, "rate 600"));
 }
 
 static void stopping_lets_it_report(void **state)
@@ -91,10 +91,10 @@ static void stopping_lets_it_report(void **state)
     (void)state;
     start("trap 'echo done; exit 5' INT; echo ready >&2; while :; do sleep 0.05; done");
     while (lines[0] == '\0')
-        load_process_update(&process, take, NULL, NULL);
-    load_process_stop(&process);
+        child_update(&process, take, NULL, NULL);
+    child_stop(&process);
     assert_int_equal(wait_for_end(), 5);
-    assert_memory_equal(process.report, "done\n", 5);
+    assert_memory_equal(process.text, "done\n", 5);
 }
 
 static void a_signal_is_told(void **state)
@@ -110,7 +110,7 @@ static void what_is_not_there_cannot_start(void **state)
     char why[256];
 
     (void)state;
-    assert_int_equal(load_process_start(&process, argv, why, sizeof(why)), 0);
+    assert_int_equal(child_start(&process, argv, why, sizeof(why)), 0);
     assert_int_equal(wait_for_end(), 127);
     assert_string_equal(lines, "cannot start no-such-program-here: No such file or directory|");
 }
@@ -120,7 +120,7 @@ static void too_much_is_cut_but_read(void **state)
     (void)state;
     start("head -c 1000000 /dev/zero; head -c 100000 /dev/zero >&2; echo >&2; echo end >&2");
     assert_int_equal(wait_for_end(), 0);
-    assert_int_equal(process.report_length, LOAD_REPORT_BYTES);
+    assert_int_equal(process.output_length, CHILD_OUTPUT_BYTES);
     assert_non_null(strstr(lines, "end|"));
 }
 
@@ -128,7 +128,7 @@ static void released_in_the_middle(void **state)
 {
     (void)state;
     start("while :; do echo x >&2; done");
-    load_process_release(&process);
+    child_release(&process);
     assert_int_equal(process.pid, 0);
 }
 
