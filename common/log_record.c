@@ -94,3 +94,40 @@ char *log_record_put_address(const struct log_record *record, char *to)
     inet_ntop(AF_INET6, record->address, to, LOG_ADDRESS_TEXT);
     return to + strlen(to);
 }
+
+static uint64_t word_at(const struct log_ring *ring, uint64_t position)
+{
+    return atomic_load_explicit(&ring->word[position & (ring->capacity - 1)], memory_order_acquire);
+}
+
+/* The length of what looks like a record at POSITION, or 0 when it does not look like one. */
+static uint64_t plausible_length(const struct log_ring *ring, uint64_t position, uint64_t head)
+{
+    uint64_t first = word_at(ring, position), count = first & UINT32_MAX, lengths;
+
+    if ((first >> 32 & 0xff) != LOG_RECORD_VERSION || count < LOG_RECORD_HEAD_WORDS ||
+        count > LOG_RECORD_WORDS_MAX || count > head - position)
+        return 0;
+    lengths = word_at(ring, position + 6);
+    if (LOG_RECORD_HEAD_WORDS +
+            ((lengths & 0xffff) + (lengths >> 16 & 0xffff) + (lengths >> 32 & 0xffff) + 7) / 8 !=
+        count)
+        return 0;
+    return count;
+}
+
+uint64_t log_record_first(const struct log_ring *ring, uint64_t from, uint64_t head)
+{
+    uint64_t start, position, length;
+
+    for (start = from; start < head; start++) {
+        for (position = start; position < head; position += length) {
+            length = plausible_length(ring, position, head);
+            if (length == 0)
+                break;
+        }
+        if (position == head)
+            return start;
+    }
+    return head;
+}

@@ -15,6 +15,7 @@
 #ifndef COMMON_LOG_RECORD_H
 #define COMMON_LOG_RECORD_H
 
+#include "common/log_ring.h"
 #include "common/span.h"
 
 #include <stddef.h>
@@ -59,5 +60,13 @@ int log_record_unpack(const uint64_t *words, struct log_record *record);
  * There must be room for LOG_ADDRESS_TEXT bytes.
  */
 char *log_record_put_address(const struct log_record *record, char *to);
+
+/*
+ * The position of the first record in RING at FROM or behind it; HEAD when there is none before
+ * HEAD. The ring does not say where records begin, except at its very start: a position is taken for
+ * a beginning when the records from there on follow each other exactly up to HEAD. log_ring_read()
+ * checks again, so the worst that a wrong guess can do is a strange record. Any thread or process.
+ */
+uint64_t log_record_first(const struct log_ring *ring, uint64_t from, uint64_t head);
 
 #endif

@@ -257,12 +257,56 @@ static void print_reload(const char *command, const json_t *answer, FILE *out)
     fprintf(out, "%s\n", i == 0 ? "no key has changed" : "");
 }
 
+static void print_last_thread(const json_t *thread, const char *kind, FILE *out)
+{
+    char number[UNITS_TEXT], state[UNITS_TEXT], work[UNITS_TEXT], open[UNITS_TEXT];
+    const json_t *line;
+    size_t i;
+
+    fprintf(out, "  %s %s: %s for %.3f s", kind, text_of(thread, kind, number, sizeof(number)),
+            text_of(thread, "state", state, sizeof(state)),
+            json_number_value(json_object_get(thread, "since_s")));
+    if (json_object_get(thread, "connections") != NULL)
+        fprintf(out, ", %s connections", text_of(thread, "connections", open, sizeof(open)));
+    fprintf(out, ", last on: %s\n", text_of(thread, "work", work, sizeof(work)));
+    json_array_foreach(json_object_get(thread, "last"), i, line)
+        fprintf(out, "    %s\n", as_text(line, work, sizeof(work)));
+}
+
+static void print_post_mortem(const char *command, const json_t *answer, FILE *out)
+{
+    const json_t *deaths = json_object_get(answer, "deaths"), *death, *thread;
+    char slot[UNITS_TEXT], pid[UNITS_TEXT], when[UNITS_TEXT], lived[UNITS_TEXT], how[UNITS_TEXT];
+    size_t i, t;
+
+    (void)command;
+    if (json_array_size(deaths) == 0)
+        fprintf(out, "no worker has died\n");
+    json_array_foreach(deaths, i, death)
+    {
+        fprintf(out, "%s  worker %s (pid %s) %s, after %s s\n",
+                text_of(death, "time", when, sizeof(when)),
+                text_of(death, "worker", slot, sizeof(slot)),
+                text_of(death, "pid", pid, sizeof(pid)), text_of(death, "how", how, sizeof(how)),
+                text_of(death, "lived_s", lived, sizeof(lived)));
+        json_array_foreach(json_object_get(death, "threads"), t, thread)
+            print_last_thread(thread, "thread", out);
+        json_array_foreach(json_object_get(death, "offload"), t, thread)
+            print_last_thread(thread, "offload", out);
+    }
+}
+
 /* Commands with words of their own; the others print their members. */
 static const struct {
     const char *command;
     void (*print)(const char *command, const json_t *answer, FILE *out);
-} printers[] = {{"ping", print_ping}, {"status", print_status}, {"stop", print_stop},
-                {"help", print_help}, {"config", print_config}, {"reload", print_reload}};
+} printers[] = {{"ping", print_ping},
+                {"status", print_status},
+                {"stop", print_stop},
+                {"help", print_help},
+                {"config", print_config},
+                {"reload", print_reload},
+                {"post-mortem", print_post_mortem}};
 
 static void print_done(const char *command, const json_t *answer, FILE *out)
 {

@@ -63,48 +63,6 @@ int tail_attach(struct tail *tail, const struct segment_reader *reader)
     return -1;
 }
 
-static uint64_t word_at(const struct log_ring *ring, uint64_t position)
-{
-    return atomic_load_explicit(&ring->word[position & (ring->capacity - 1)], memory_order_acquire);
-}
-
-/* The length of what looks like a record at POSITION, or 0 when it does not look like one. */
-static uint64_t plausible_length(const struct log_ring *ring, uint64_t position, uint64_t head)
-{
-    uint64_t first = word_at(ring, position), count = first & UINT32_MAX, lengths;
-
-    if ((first >> 32 & 0xff) != LOG_RECORD_VERSION || count < LOG_RECORD_HEAD_WORDS ||
-        count > LOG_RECORD_WORDS_MAX || count > head - position)
-        return 0;
-    lengths = word_at(ring, position + 6);
-    if (LOG_RECORD_HEAD_WORDS +
-            ((lengths & 0xffff) + (lengths >> 16 & 0xffff) + (lengths >> 32 & 0xffff) + 7) / 8 !=
-        count)
-        return 0;
-    return count;
-}
-
-/*
- * The ring does not say where records begin, except at its very start. A position is taken for a
- * beginning when the records from there on follow each other exactly up to the head;
- * log_ring_read() checks again, so the worst that a wrong guess can do is a strange line.
- */
-static uint64_t first_record_after(const struct log_ring *ring, uint64_t from, uint64_t head)
-{
-    uint64_t start, position, length;
-
-    for (start = from; start < head; start++) {
-        for (position = start; position < head; position += length) {
-            length = plausible_length(ring, position, head);
-            if (length == 0)
-                break;
-        }
-        if (position == head)
-            return start;
-    }
-    return head;
-}
-
 /* The capacity comes from shared memory: it is used only if it fits the ring's place. */
 static bool ring_sound(const struct segment_reader *reader, const struct log_ring *ring)
 {
@@ -124,7 +82,7 @@ static void keep_up(struct tail *tail, uint32_t i, const struct log_ring *ring, 
 
     if (tail->begun[i] && head - before <= least)
         return;
-    tail->position[i] = head > least ? first_record_after(ring, head - least, head) : 0;
+    tail->position[i] = head > least ? log_record_first(ring, head - least, head) : 0;
     if (tail->begun[i])
         tail->missed_words += tail->position[i] - before;
     tail->begun[i] = true;

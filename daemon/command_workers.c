@@ -1,4 +1,4 @@
-/* The commands about single workers: drain, restart. */
+/* The commands about single workers: drain, restart, post-mortem. */
 #include "daemon/command.h"
 
 #include "common/units.h"
@@ -105,4 +105,19 @@ struct command_result command_restart(const struct call *call)
     supervisor_reconcile(supervisor);
     return (struct command_result){
         .in_force = is_renewed, .report = report_restarted, .token = count};
+}
+
+/* post-mortem */
+
+struct command_result command_post_mortem(const struct call *call)
+{
+    struct command_result refused;
+    uint32_t count = 1;
+
+    if (call->count > 0)
+        count = command_number(call, "deaths", POST_MORTEM_DEATHS, &refused);
+    if (count == 0)
+        return refused;
+    return command_answer(json_pack("{s:b, s:o}", "ok", 1, "deaths",
+                                    post_mortem_list(&call->master->post_mortem, count)));
 }

@@ -85,7 +85,11 @@ static void on_room(struct master *master)
 
 static void on_death(struct master *master, const struct worker_process *worker, const char *how)
 {
-    reload_worker_died(master->reload, worker, how);
+    char text[128];
+
+    snprintf(text, sizeof(text), "%s%s", worker->killed ? "hung and " : "", how);
+    post_mortem_take(&master->post_mortem, &master->segment, worker->slot, worker->pid, text);
+    reload_worker_died(master->reload, worker, text);
 }
 
 static void on_replaced(struct master *master)
@@ -111,6 +115,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
     atomic_store(&segment_master(&master->segment)->heartbeat_ns, clock_monotonic_ns());
     history_sample(master->history, clock_wall_ns());
     summary_tick(master->summary, master->config->log_summary_interval, clock_monotonic_ns());
+    watchdog_look(&master->watchdog, master, clock_monotonic_ns());
 }
 
 static void on_signal(evutil_socket_t number, short what, void *argument)
@@ -150,6 +155,7 @@ static void free_parts(struct watch *watch, bool remove)
     listeners_close(master->listeners);
     history_free(master->history);
     summary_free(master->summary);
+    post_mortem_free(&master->post_mortem);
     for (size_t i = 0; i < ARRAY_LENGTH(handled_signals); i++)
         loop_free_event(watch->signal[i]);
     loop_free_event(watch->second);

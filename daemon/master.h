@@ -7,6 +7,8 @@
  *   capacity     whether more of them can be had                   (capacity.h)
  *   dispatch     connections on their way to a worker              (dispatch.h)
  *   control      the socket and its commands                       (control.h, commands.c)
+ *   watchdog     processes that hang                               (watchdog.h)
+ *   post_mortem  what those that died had been doing               (post_mortem.h)
  *   history      a sample a second                                 (history.h)
  *   reload       another configuration for a new generation        (reload.h)
  *   summary      a line in the error log now and then              (summary.h)
@@ -20,7 +22,9 @@
 #include "daemon/listener.h"
 #include "daemon/options.h"
 #include "daemon/orders.h"
+#include "daemon/post_mortem.h"
 #include "daemon/runtime.h"
+#include "daemon/watchdog.h"
 
 #include <event2/event.h>
 
@@ -48,6 +52,8 @@ struct master {
     struct summary *summary;
     int doorbell; /* eventfd: wakes the logger */
     struct orders orders;
+    struct watchdog watchdog;
+    struct post_mortem post_mortem;
     bool announced; /* the first time that all was in force has been told */
 };
 

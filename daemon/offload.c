@@ -112,10 +112,10 @@ static bool wait_for_work(struct offload *offload)
     struct timespec deadline;
     int result;
 
-    clock_gettime(CLOCK_REALTIME, &deadline);
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
     deadline.tv_sec += (time_t)(OFFLOAD_IDLE_NS / NS_PER_S);
     do
-        result = sem_timedwait(&offload->jobs, &deadline);
+        result = sem_clockwait(&offload->jobs, CLOCK_MONOTONIC, &deadline);
     while (result != 0 && errno == EINTR);
     return result == 0;
 }

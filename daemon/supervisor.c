@@ -250,6 +250,11 @@ pid_t supervisor_logger(const struct supervisor *supervisor)
     return supervisor->logger.pid;
 }
 
+uint64_t supervisor_logger_started_ns(const struct supervisor *supervisor)
+{
+    return supervisor->logger.started_ns;
+}
+
 /* Reaping */
 
 static void describe_end(char *text, size_t size, int status)
@@ -281,9 +286,10 @@ static void tell_of_death(const struct supervisor *supervisor, const struct work
 static void reap_worker(struct supervisor *supervisor, struct worker_process *worker, int status,
                         const char *how)
 {
+    bool leaving = worker->state == WORKER_LEAVING;
     pid_t pid = worker->pid;
 
-    if (worker->state == WORKER_LEAVING && !worker->killed) {
+    if (leaving && !worker->killed) {
         event_log(status != 0 ? LEVEL_WARN : LEVEL_INFO, "worker slot %u (pid %d) %s%s",
                   worker->slot, pid, status != 0 ? how : "has left",
                   status != 0 ? " while leaving" : "");
@@ -292,7 +298,10 @@ static void reap_worker(struct supervisor *supervisor, struct worker_process *wo
     }
     supervisor->owner.died(supervisor->master, worker, how);
     supervisor_happen(supervisor, worker, EVENT_EXIT);
-    tell_of_death(supervisor, worker, pid, how);
+    if (leaving)
+        event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s while leaving", worker->slot, pid, how);
+    else
+        tell_of_death(supervisor, worker, pid, how);
 }
 
 static struct worker_process *worker_of(struct supervisor *supervisor, pid_t pid)

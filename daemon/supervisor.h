@@ -63,7 +63,8 @@ void supervisor_kill_all(struct supervisor *supervisor);
 void supervisor_stop_logger(struct supervisor *supervisor);
 /* Another logger, with the configuration in force, follows the present one. */
 void supervisor_renew_logger(struct supervisor *supervisor);
-pid_t supervisor_logger(const struct supervisor *supervisor); /* 0: none */
+pid_t supervisor_logger(const struct supervisor *supervisor);               /* 0: none */
+uint64_t supervisor_logger_started_ns(const struct supervisor *supervisor); /* monotonic */
 
 /* What is in force. */
 uint32_t supervisor_serving(const struct supervisor *supervisor); /* workers */

@@ -24,6 +24,11 @@ uint64_t thread_load(const struct serving_thread *thread)
     return metric_get(thread->metrics, METRIC_connections_open) + mailbox_waiting(&thread->mailbox);
 }
 
+uint64_t thread_beat_ns(const struct serving_thread *thread)
+{
+    return atomic_load_explicit(&thread->beat_ns, memory_order_relaxed);
+}
+
 /* The mailbox */
 
 static void change_mode(struct serving_thread *thread, enum thread_mode mode)
@@ -111,6 +116,7 @@ static void on_tick(evutil_socket_t fd, short what, void *argument)
     (void)fd, (void)what;
     turn_begin(thread);
     thread->wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
+    atomic_store_explicit(&thread->beat_ns, thread->turn_ns, memory_order_relaxed);
     expiry_sweep(thread);
     if (thread->front != NULL)
         cache_front_sweep(thread->front);
@@ -235,6 +241,7 @@ struct serving_thread *thread_new(const struct site *site, uint32_t index, uint3
     thread->prefixes.server = header_rules_server(site->source.headers);
     thread->wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
     thread->mailbox.eventfd = -1;
+    atomic_init(&thread->beat_ns, clock_monotonic_ns());
     for (int i = 0; i < DEADLINE_COUNT; i++)
         TAILQ_INIT(&thread->connections[i]);
     take_slot(thread);

@@ -116,7 +116,8 @@ enum { THREAD_INPUT_BYTES = 64 * 1024 };
 struct lane;
 
 struct serving_thread {
-    struct letter ended; /* to the main thread, at the end */
+    struct letter ended;      /* to the main thread, at the end */
+    _Atomic uint64_t beat_ns; /* when its loop last turned, to a second or so; monotonic clock */
     pthread_t id;
     const struct site *site;
     uint32_t index; /* among the worker's threads */
@@ -166,6 +167,9 @@ int thread_tell_mode(struct serving_thread *thread, enum thread_mode mode);
 
 /* Gives it a lane (FD becomes the thread's) or takes one away. The main thread. 0 or -1. */
 int thread_tell_lane(struct serving_thread *thread, enum thread_letter kind, uint32_t id, int fd);
+
+/* When its loop was last seen to turn, monotonic clock. Any thread. */
+uint64_t thread_beat_ns(const struct serving_thread *thread);
 
 /* Connections open and on their way in. Any thread. */
 uint64_t thread_load(const struct serving_thread *thread);

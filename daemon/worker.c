@@ -380,13 +380,27 @@ static void on_mail(evutil_socket_t fd, short what, void *argument)
     end_if_done(worker);
 }
 
+/* The worker is as alive as the one of its threads that has been silent for longest. */
+static uint64_t oldest_beat_ns(const struct worker *worker)
+{
+    uint64_t oldest = clock_monotonic_ns();
+
+    for (uint32_t i = 0; i < worker->count; i++) {
+        uint64_t beat = thread_beat_ns(worker->serving[i]);
+
+        oldest = beat < oldest ? beat : oldest;
+    }
+    return oldest;
+}
+
 static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
 {
     struct worker *worker = argument;
     uint64_t now = clock_monotonic_ns();
 
     (void)fd, (void)what;
-    atomic_store_explicit(&worker->block->heartbeat_ns, now, memory_order_relaxed);
+    atomic_store_explicit(&worker->block->heartbeat_ns, oldest_beat_ns(worker),
+                          memory_order_relaxed);
     if (worker->site.cache != NULL && now - worker->closed_unused_ns >= CLOSE_UNUSED_NS) {
         worker->closed_unused_ns = now;
         cache_close_unused(worker->site.cache);

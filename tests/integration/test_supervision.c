@@ -1,0 +1,203 @@
+/*
+ * Processes that die, hang or keep dying: they are replaced, what they were doing is told, and what
+ * others had for them is not lost.
+ */
+#include "http_client.h"
+#include "load.h"
+#include "log_check.h"
+#include "patience.h"
+#include "server.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool serves(const struct server *server, pid_t pid)
+{
+    pid_t pids[16];
+    size_t count = server_workers(server, pids, 16);
+
+    for (size_t i = 0; i < count; i++)
+        if (pids[i] == pid)
+            return true;
+    return false;
+}
+
+static bool has_said(const struct server *server, const char *words)
+{
+    char *said = server_output(server);
+    bool yes = strstr(said, words) != NULL;
+
+    free(said);
+    return yes;
+}
+
+static size_t worker_count(const struct server *server)
+{
+    pid_t pids[16];
+
+    return server_workers(server, pids, 16);
+}
+
+/* --- Hanging --- */
+
+static void a_worker_that_hangs_is_killed_and_replaced(void **state)
+{
+    struct server *server = *state;
+    pid_t pids[16];
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.heartbeat_timeout=3s", NULL);
+    assert_int_equal(server_workers(server, pids, 16), 2);
+    server_signal(pids[0], SIGSTOP);
+    WAIT_UNTIL(!serves(server, pids[0]) && worker_count(server) == 2);
+    assert_true(serves(server, pids[1]));
+    WAIT_UNTIL(has_said(server, "has had no heartbeat for"));
+    http_expect(server_port(server), "/a", 200);
+    server_stop(server);
+}
+
+static void a_worker_that_does_not_leave_is_killed(void **state)
+{
+    struct server *server = *state;
+    pid_t pids[16];
+
+    server_start(server, "workers.heartbeat_timeout=0", "workers.drain_timeout=0", NULL);
+    assert_int_equal(server_workers(server, pids, 16), 2);
+    server_signal(pids[0], SIGSTOP);
+    server_do(server, "restart all"); /* is answered when it has gone */
+    assert_false(serves(server, pids[0]));
+    WAIT_UNTIL(has_said(server, "has been leaving for"));
+    server_stop(server);
+}
+
+static void a_logger_that_hangs_is_replaced_and_no_line_is_lost(void **state)
+{
+    enum { REQUESTS = 50 };
+    struct server *server = *state;
+    pid_t before;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.heartbeat_timeout=3s", NULL);
+    before = server_logger(server);
+    server_signal(before, SIGSTOP);
+    for (int i = 0; i < REQUESTS; i++)
+        http_expect(server_port(server), "/a", 200);
+    WAIT_UNTIL(server_logger(server) != before && server_logger(server) != 0);
+    free(log_with_lines(server, REQUESTS));
+    server_stop(server);
+    assert_int_equal(log_count_lines(server), REQUESTS);
+}
+
+/* --- Dying --- */
+
+static void a_crash_loop_is_slowed_down_and_told(void **state)
+{
+    struct server *server = *state;
+    pid_t pids[16];
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.processes=1", NULL);
+    while (!has_said(server, "in a row soon after its start: starting another in "))
+        if (server_workers(server, pids, 16) != 1 || kill(pids[0], SIGKILL) != 0)
+            usleep(ASK_AGAIN_MS * 1000);
+    WAIT_UNTIL(worker_count(server) == 1);
+    http_expect(server_port(server), "/a", 200);
+    server_stop(server);
+}
+
+/* Connections that wait in the socket pair of a worker that never sees them are for the others. */
+static void what_a_dead_worker_did_not_see_is_given_to_others(void **state)
+{
+    enum { CLIENTS = 20 };
+    struct server *server = *state;
+    struct http_client client[CLIENTS];
+    pid_t pids[16];
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.dispatch=master", "workers.heartbeat_timeout=0", NULL);
+    assert_int_equal(server_workers(server, pids, 16), 2);
+    server_signal(pids[0], SIGSTOP);
+    for (int i = 0; i < CLIENTS; i++) {
+        http_open(&client[i], server_port(server));
+        http_say(&client[i], "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+    }
+    server_expect_metric(server, "connections_dispatched", CLIENTS);
+    server_expect_metric(server, "connections_received", CLIENTS / 2);
+    server_signal(pids[0], SIGKILL);
+    for (int i = 0; i < CLIENTS; i++) {
+        struct http_answer answer;
+
+        http_take(&client[i], HTTP_WITH_BODY, &answer);
+        assert_int_equal(answer.status, 200);
+        http_answer_free(&answer);
+        http_close(&client[i]);
+    }
+    server_stop(server);
+}
+
+/* --- Post-mortem --- */
+
+static void a_post_mortem_tells_the_last_requests(void **state)
+{
+    struct server *server = *state;
+    json_t *answer;
+    const json_t *death, *thread;
+    char *text;
+    pid_t pids[16];
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.processes=1", NULL);
+    answer = server_control(server, "post-mortem");
+    assert_int_equal(json_array_size(json_object_get(answer, "deaths")), 0);
+    json_decref(answer);
+    for (int i = 0; i < 40; i++)
+        http_expect(server_port(server), i % 2 == 0 ? "/a" : "/missing", i % 2 == 0 ? 200 : 404);
+    assert_int_equal(server_workers(server, pids, 16), 1);
+    server_signal(pids[0], SIGKILL);
+    WAIT_UNTIL(worker_count(server) == 1 && !serves(server, pids[0]));
+    for (int i = 0; i < 20; i++) /* of the next tenant: the copy is not overwritten */
+        http_expect(server_port(server), "/other", 404);
+    answer = server_control(server, "post-mortem 8");
+    assert_int_equal(json_array_size(json_object_get(answer, "deaths")), 1);
+    death = json_array_get(json_object_get(answer, "deaths"), 0);
+    assert_int_equal(json_integer_value(json_object_get(death, "pid")), pids[0]);
+    assert_non_null(strstr(json_string_value(json_object_get(death, "how")), "signal 9"));
+    assert_int_equal(json_array_size(json_object_get(death, "threads")), 2);
+    thread = json_array_get(json_object_get(death, "threads"), 0);
+    assert_true(json_array_size(json_object_get(thread, "last")) > 0);
+    assert_true(json_array_size(json_object_get(thread, "last")) <= 10);
+    text = json_dumps(answer, 0);
+    assert_non_null(strstr(text, "GET /a HTTP/1.1\\\" 200"));
+    assert_non_null(strstr(text, "GET /missing HTTP/1.1\\\" 404"));
+    assert_null(strstr(text, "/other"));
+    free(text);
+    json_decref(answer);
+    server_refuses(server, "post-mortem 0", "is no number of deaths");
+    server_stop(server);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_worker_that_hangs_is_killed_and_replaced),
+        TEST(a_worker_that_does_not_leave_is_killed),
+        TEST(a_logger_that_hangs_is_replaced_and_no_line_is_lost),
+        TEST(a_crash_loop_is_slowed_down_and_told),
+        TEST(what_a_dead_worker_did_not_see_is_given_to_others),
+        TEST(a_post_mortem_tells_the_last_requests),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
