@@ -121,13 +121,19 @@ enum progress {
     PROGRESS_LOG,        /* no room in the log ring */
 };
 
+static struct request_limits limits_of(const struct connection *connection)
+{
+    const struct config *config = connection->thread->site->config;
+
+    return (struct request_limits){config->limits_request_line, config->limits_header_bytes,
+                                   config->limits_header_count};
+}
+
 static enum progress serve_one(struct connection *connection, const char *data, size_t length,
                                size_t *used)
 {
     struct serving_thread *thread = connection->thread;
-    const struct config *config = thread->site->config;
-    const struct request_limits limits = {config->limits_request_line, config->limits_header_bytes,
-                                          config->limits_header_count};
+    const struct request_limits limits = limits_of(connection);
     struct request request;
     enum exchange_result result;
     int taken;
@@ -261,10 +267,16 @@ void serving_resume(struct connection *connection)
 
 static void refuse_slow_head(struct connection *connection)
 {
-    struct request nothing = {.line = {"", 0}, .minor_version = 1};
+    const struct request_limits limits = limits_of(connection);
     enum sending_result sent;
+    struct request request;
+    size_t scanned = 0;
 
-    exchange_refuse(connection, &nothing, 408);
+    /* It is incomplete, but its first line may be there, to be logged. */
+    request_parse(connection->input->bytes, connection->input->length, &limits, &scanned, &request);
+    if (request.line.start == NULL)
+        request.line = SPAN("");
+    exchange_refuse(connection, &request, 408);
     sent = sending_flush(connection);
     if (sent == SENDING_DONE)
         settle(connection);

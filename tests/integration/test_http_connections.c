@@ -3,6 +3,7 @@
  * section 9).
  */
 #include "http_client.h"
+#include "log_check.h"
 #include "patience.h"
 #include "server.h"
 
@@ -422,24 +423,63 @@ static void an_idle_connection_is_closed_at_its_deadline(void **state)
     server_stop(server);
 }
 
+/* Its request line is logged if it has come, and says whether the answer has a body. */
 static void a_head_that_takes_too_long_is_answered_408(void **state)
 {
+    static const struct {
+        const char *head, *logged;
+        enum http_body body;
+    } cases[] = {
+        {"GET /a HTTP/1.1\r\nHos", "\"GET /a HTTP/1.1\" 408 ", HTTP_WITH_BODY},
+        {"HEAD /b HTTP/1.1\r\n", "\"HEAD /b HTTP/1.1\" 408 0 ", HTTP_HEAD_ONLY},
+        {"GET /c HT", "\"-\" 408 ", HTTP_WITH_BODY},
+    };
     struct server *server = *state;
-    struct http_client client;
-    struct http_answer answer;
 
     server_put_text(server, "/a", "a");
     server_start(server, "connections.header_timeout=1s", NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct http_client client;
+        struct http_answer answer;
+        char *log;
+
+        http_open(&client, server_port(server));
+        http_say(&client, GET("/a"));
+        http_say(&client, cases[i].head);
+        expect_answer(&client, 200, "a");
+        http_take(&client, cases[i].body, &answer);
+        assert_int_equal(answer.status, 408);
+        assert_string_equal(http_field(&answer, "Connection"), "close");
+        http_answer_free(&answer);
+        http_expect_closed(&client);
+        http_close(&client);
+        log = log_with_lines(server, 2 * (i + 1));
+        if (strstr(log, cases[i].logged) == NULL)
+            fail_msg("not in the log: %s\n%s", cases[i].logged, log);
+        free(log);
+    }
+    server_expect_metric(server, "connections_timed_out", ARRAY_LENGTH(cases));
+    server_stop(server);
+}
+
+/* It came with its head: there is nothing to go on with. */
+static void no_100_is_sent_when_the_body_is_there(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, NULL);
     http_open(&client, server_port(server));
-    http_say(&client, GET("/a") "GET /a HTTP/1.1\r\nHos");
+    http_say(&client,
+             "GET /a HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"
+             "POST /a HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nTransfer-Encoding: "
+             "chunked\r\n\r\n0\r\n\r\n");
     expect_answer(&client, 200, "a");
-    http_take(&client, HTTP_WITH_BODY, &answer);
-    assert_int_equal(answer.status, 408);
-    assert_string_equal(http_field(&answer, "Connection"), "close");
-    http_answer_free(&answer);
-    http_expect_closed(&client);
+    expect_answer(&client, 405, NULL);
+    http_say(&client, GET("/a"));
+    expect_answer(&client, 200, "a");
     http_close(&client);
-    server_expect_metric(server, "connections_timed_out", 1);
     server_stop(server);
 }
 
@@ -648,6 +688,7 @@ int main(void)
         TEST(a_refusal_that_waits_for_its_page_is_answered),
         TEST(an_idle_connection_is_closed_at_its_deadline),
         TEST(a_head_that_takes_too_long_is_answered_408),
+        TEST(no_100_is_sent_when_the_body_is_there),
         TEST(a_body_that_takes_too_long_is_answered_408),
         TEST(a_client_that_leaves_within_its_body_harms_nobody),
         TEST(a_body_survives_the_end_of_its_thread),

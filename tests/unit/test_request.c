@@ -683,6 +683,19 @@ static size_t write_line(char *bytes, size_t length)
     return length + 2;
 }
 
+static void a_head_under_way_tells_its_line(void **state)
+{
+    static const char bytes[] = "HEAD /a HTTP/1.1\r\nHost: a\r\nX";
+    struct request request;
+
+    (void)state;
+    for (size_t length = 0; length < sizeof(bytes); length++) {
+        assert_int_equal(parse_once(bytes, length, &usual, &request), 0);
+        check_span("line", request.line, length < 18 ? NULL : "HEAD /a HTTP/1.1");
+    }
+    assert_int_equal(request.method, METHOD_HEAD);
+}
+
 static void the_request_line_has_a_limit(void **state)
 {
     static const struct request_limits limits = {
@@ -816,6 +829,7 @@ int main(void)
         cmocka_unit_test(what_is_ambiguous_is_refused),
         cmocka_unit_test(every_byte_is_judged_at_every_place),
         cmocka_unit_test(a_refusal_tells_the_request_line),
+        cmocka_unit_test(a_head_under_way_tells_its_line),
         cmocka_unit_test(the_request_line_has_a_limit),
         cmocka_unit_test(a_line_without_end_is_refused),
         cmocka_unit_test(the_head_has_a_limit),
