@@ -1,7 +1,16 @@
 # wsload against a server of the test's own, which counts what it is sent and can misbehave.
-add_executable(test_wsload ${CMAKE_CURRENT_LIST_DIR}/test_wsload.c)
-target_link_libraries(test_wsload PRIVATE wscommon PkgConfig::CMOCKA PkgConfig::JANSSON)
-target_compile_definitions(test_wsload PRIVATE WSLOAD_PROGRAM="$<TARGET_FILE:wsload>")
-add_dependencies(test_wsload wsload)
-add_test(NAME integration.wsload COMMAND test_wsload)
-set_tests_properties(integration.wsload PROPERTIES LABELS integration TIMEOUT 300)
+function(add_wsload_test name processors)
+    add_executable(test_${name} ${CMAKE_CURRENT_LIST_DIR}/test_${name}.c
+                   ${CMAKE_CURRENT_LIST_DIR}/wsload_fixture.c)
+    target_link_libraries(test_${name} PRIVATE testserver)
+    target_compile_definitions(test_${name} PRIVATE WSLOAD_PROGRAM="$<TARGET_FILE:wsload>")
+    add_dependencies(test_${name} wsload)
+    add_test(NAME integration.${name} COMMAND test_${name})
+    set_tests_properties(integration.${name} PROPERTIES LABELS integration TIMEOUT 300
+                         PROCESSORS ${processors})
+endfunction()
+
+add_wsload_test(wsload 1)
+add_wsload_test(wsload_requests 1)
+add_wsload_test(wsload_load 1)
+add_wsload_test(wsload_truth 2)

@@ -132,8 +132,9 @@ static uint64_t exact_percentile(const uint64_t *sorted, size_t count, double pe
 
 static void test_percentiles_against_exact_ones(void **state)
 {
-    static const double percents[] = {0, 0.01, 1, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99, 100};
-    enum { SAMPLES = 20000 };
+    static const double percents[] = {0,  0.01, 1,  10,   25,    50,     75,
+                                      90, 95,   99, 99.9, 99.99, 99.999, 100};
+    enum { SAMPLES = 200000 };
     static uint64_t values[SAMPLES];
     uint64_t random = 2463534242;
 

@@ -1,0 +1,268 @@
+/* The course of a load: open loops, warm-up, ramps, stages, and changes while it runs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "wsload_fixture.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* begun = answered = what the server read; what was due and not sent is the rest of the plan. */
+static void check_counts(const json_t *report, uint64_t read)
+{
+    json_int_t begun = number_at(report, "requests", "begun");
+
+    assert_int_equal(number_at(report, "requests", "answered"), begun);
+    assert_int_equal(number_at(report, "requests", "warmup") + begun, read);
+    assert_int_equal(number_at(report, "latency_us", "count"), begun);
+    assert_int_equal(number_at(report, "service_us", "count"), begun);
+}
+
+static const struct {
+    const char *options;
+    json_int_t due; /* in the counted time; -1: at random */
+} loads[] = {
+    {"-r 400 -d 500ms -c 4 -t 1", 200},
+    {"-r 400 -d 500ms -c 4 -t 2", 200},
+    {"-r 1k -n 300 -c 4", 300},
+    {"-r 400 -d 500ms -w 250ms -c 4 -t 2", 200},
+    {"-r 400 --ramp 500ms -d 490ms -c 4 -t 1", 97},
+    {"--stages 250ms:100,250ms:1000 -c 4 -t 1", 275},
+    {"-r 500 --arrivals poisson -d 500ms -c 4 -t 2", -1},
+    {"-r 400 -d 300ms -c 4 --no-keepalive", 120},
+};
+
+/* However slow the machine: what was due was sent, or is said not to have been. */
+static void test_open_loops(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(loads); i++) {
+        uint64_t before = wsload_server_read();
+        char options[128];
+        json_t *report;
+
+        snprintf(options, sizeof(options), "%s --grace 60s", loads[i].options);
+        report = wsload_run(options, "/ok", 0);
+        check_counts(report, wsload_server_read() - before);
+        if (loads[i].due >= 0)
+            assert_int_equal(number_at(report, "requests", "begun") +
+                                 number_at(report, "requests", "unsent"),
+                             loads[i].due);
+        json_decref(report);
+    }
+}
+
+static const char *const closed_loops[] = {
+    "-c 8 -d 400ms --ramp 300ms -t 2", "-c 8 -n 500 -w 200ms -t 2",
+    "--stages 200ms:2c,200ms:9c -t 2", "-c 5 -d 300ms --think 20ms-40ms -t 2",
+    "-c 5 -n 40 --think 5ms -t 1",
+};
+
+static void test_closed_loops(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(closed_loops); i++) {
+        uint64_t before = wsload_server_read();
+        char options[128];
+        json_t *report;
+
+        snprintf(options, sizeof(options), "%s --grace 60s", closed_loops[i]);
+        report = wsload_run(options, "/ok", 0);
+        check_counts(report, wsload_server_read() - before);
+        if (strstr(options, "-n 500") != NULL)
+            assert_int_equal(number_at(report, "requests", "begun"), 500);
+        if (strstr(options, "-n 40") != NULL)
+            assert_int_equal(number_at(report, "requests", "begun"), 40);
+        if (strstr(options, "9c") != NULL)
+            assert_int_equal(number_at(report, "connections", "used"), 9);
+        json_decref(report);
+    }
+}
+
+/* Waits for the next line that answers a change. */
+static json_t *next_event(struct program program)
+{
+    for (;;) {
+        json_t *line = wsload_line(program.err);
+
+        if (json_object_get(line, "event") != NULL)
+            return line;
+        json_decref(line);
+    }
+}
+
+static void change(struct program program, const char *line, const char *member, double value)
+{
+    json_t *event;
+
+    wsload_say(program, line);
+    event = next_event(program);
+    assert_string_equal(json_string_value(json_object_get(event, "event")), "changed");
+    assert_true(json_number_value(json_object_get(event, member)) == value);
+    json_decref(event);
+}
+
+static void refuse(struct program program, const char *line, const char *why)
+{
+    json_t *event;
+
+    wsload_say(program, line);
+    event = next_event(program);
+    assert_string_equal(json_string_value(json_object_get(event, "event")), "refused");
+    if (strstr(json_string_value(json_object_get(event, "why")), why) == NULL)
+        fail_msg("%s", json_string_value(json_object_get(event, "why")));
+    json_decref(event);
+}
+
+/* Waits until the server has read this many more requests. */
+static void pass(uint64_t requests, struct program program)
+{
+    uint64_t before = wsload_server_read();
+
+    while (wsload_server_read() - before < requests)
+        json_decref(wsload_line(program.err));
+}
+
+/* Nothing is lost or sent twice by changes, and the last ones hold in the report. */
+static void test_changes(const char *options, bool open)
+{
+    uint64_t before = wsload_server_read();
+    struct program program = wsload_start(options, wsload_server_port(), "/ok");
+    json_t *report;
+
+    pass(10, program);
+    change(program, "connections 20", "connections", 20);
+    pass(50, program);
+    change(program, "threads 3", "threads", 3);
+    pass(50, program);
+    if (open) {
+        change(program, "rate 800", "rate", 800);
+        pass(200, program);
+        change(program, "rate -50%", "rate", 400);
+    } else {
+        refuse(program, "rate 100", "begin with --rate");
+    }
+    refuse(program, "threads 30", "30 threads need as many connections");
+    refuse(program, "faster", "not understood");
+    change(program, "connections 4", "connections", 4);
+    pass(50, program);
+    change(program, "threads 1", "threads", 1);
+    pass(50, program);
+    wsload_say(program, "stop");
+    assert_int_equal(wsload_finish(program, &report), 0);
+    check_counts(report, wsload_server_read() - before);
+    assert_int_equal(number_at(report, "connections", "at_the_end"), 4);
+    json_decref(report);
+}
+
+static void test_changes_of_closed_loop(void **state)
+{
+    (void)state;
+    test_changes("-c 6 -t 2 -d 1h --grace 60s --progress --control-fd 0", false);
+}
+
+static void test_changes_of_open_loop(void **state)
+{
+    (void)state;
+    test_changes("-c 6 -t 2 -r 200 -d 1h --grace 60s --progress --control-fd 0", true);
+}
+
+/* With a limit of requests the count stays exact, whatever is changed meanwhile. */
+static void test_exact_count_with_changes(void **state)
+{
+    uint64_t before = wsload_server_read();
+    struct program program = wsload_start(
+        "-c 6 -t 2 -n 3000 --think 1ms-5ms --progress --control-fd 0", wsload_server_port(), "/ok");
+    json_t *report;
+
+    (void)state;
+    pass(100, program);
+    change(program, "threads 4", "threads", 4);
+    pass(100, program);
+    change(program, "connections 9", "connections", 9);
+    pass(100, program);
+    change(program, "threads 1", "threads", 1);
+    assert_int_equal(wsload_finish(program, &report), 0);
+    check_counts(report, wsload_server_read() - before);
+    assert_int_equal(number_at(report, "requests", "begun"), 3000);
+    json_decref(report);
+}
+
+/* A condition ends the run long before its time. */
+static void test_abort(void **state)
+{
+    json_t *report;
+
+    (void)state;
+    report = wsload_run("-c 2 -d 1h --abort-on 404>=10", "/missing", 99);
+    assert_true(has_note(report, "aborted"));
+    assert_true(number_at(report, "statuses", "404") >= 10);
+    json_decref(report);
+}
+
+/* An overloaded open loop says that requests were due and not sent. */
+static void test_overload(void **state)
+{
+    json_t *report;
+
+    (void)state;
+    report = wsload_run("-r 100 -c 3 -t 1 -d 500ms --grace 0", "/silent", 2);
+    assert_int_equal(number_at(report, "requests", "begun"), 3);
+    assert_int_equal(number_at(report, "requests", "unanswered"), 3);
+    assert_int_equal(number_at(report, "requests", "unsent"), 47);
+    assert_true(has_note(report, "unsent"));
+    json_decref(report);
+}
+
+/* The seconds add up to the whole. */
+static void test_seconds(void **state)
+{
+    json_t *report = NULL;
+    json_int_t answered = 0;
+    const json_t *seconds;
+
+    (void)state;
+    report = wsload_run("-r 300 -c 4 -t 2 -d 2500ms -w 200ms --grace 60s", "/ok", 0);
+    seconds = json_object_get(report, "seconds");
+    assert_true(json_array_size(seconds) >= 3);
+    for (size_t i = 0; i < json_array_size(seconds); i++)
+        answered += json_integer_value(json_object_get(json_array_get(seconds, i), "answered"));
+    assert_int_equal(answered, number_at(report, "requests", "answered") +
+                                   number_at(report, "requests", "warmup"));
+    json_decref(report);
+}
+
+static int use_curl(void **state)
+{
+    wsload_engine = "curl";
+    return wsload_server_start(state);
+}
+
+static int use_raw(void **state)
+{
+    wsload_engine = "raw";
+    return wsload_server_start(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_open_loops),
+        cmocka_unit_test(test_closed_loops),
+        cmocka_unit_test(test_changes_of_closed_loop),
+        cmocka_unit_test(test_changes_of_open_loop),
+        cmocka_unit_test(test_exact_count_with_changes),
+        cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_overload),
+        cmocka_unit_test(test_seconds),
+    };
+    int failed = cmocka_run_group_tests_name("curl", tests, use_curl, wsload_server_stop);
+
+    return failed + cmocka_run_group_tests_name("raw", tests, use_raw, wsload_server_stop);
+}

@@ -1,0 +1,246 @@
+/* What wsload sends, over which connections, and what it makes of the answers: with both engines. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "wsload_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Heads ---- */
+
+static const struct {
+    const char *options, *path;
+    const char *line;      /* that the request begins with */
+    const char *fields[4]; /* that it has, each ended by CR LF */
+    const char *ending;    /* what is behind the head; NULL: nothing */
+} sent[] = {
+    {"", "/ok?a=b", "GET /ok?a=b HTTP/1.1\r\n", {"Accept: */*\r\n"}, NULL},
+    {"-m OPTIONS -H X-One:1 -H Empty:",
+     "/ok",
+     "OPTIONS /ok HTTP/1.1\r\n",
+     {"X-One:1\r\n", "Empty:"},
+     NULL},
+    {"-u me:pw --range 5-9 --gzip",
+     "/ok",
+     "GET /ok HTTP/1.1\r\n",
+     {"Authorization: Basic bWU6cHc=\r\n", "Range: bytes=5-9\r\n", "Accept-Encoding: gzip\r\n"},
+     NULL},
+    {"-b x=1",
+     "/ok",
+     "POST /ok HTTP/1.1\r\n",
+     {"Content-Length: 3\r\n", "Content-Type: application/x-www-form-urlencoded\r\n"},
+     "x=1"},
+    {"-m PUT -b abc -H Content-Type:text/plain",
+     "/ok",
+     "PUT /ok HTTP/1.1\r\n",
+     {"Content-Length: 3\r\n", "Content-Type:text/plain\r\n"},
+     "abc"},
+    {"-m POST", "/ok", "POST /ok HTTP/1.1\r\n", {"Content-Length: 0\r\n"}, NULL},
+    {"--http1.0", "/ok", "GET /ok HTTP/1.0\r\n", {"Connection: keep-alive\r\n"}, NULL},
+    {"--no-keepalive", "/ok", "GET /ok HTTP/1.1\r\n", {"Connection: close\r\n"}, NULL},
+    {"-H Host:elsewhere", "/ok", "GET /ok HTTP/1.1\r\n", {"elsewhere\r\n"}, NULL},
+};
+
+static void test_heads(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(sent); i++) {
+        char options[256];
+        const char *head;
+
+        wsload_server_forget();
+        snprintf(options, sizeof(options), "-c 1 -n 1 %s", sent[i].options);
+        json_decref(wsload_run(options, sent[i].path, 0));
+        head = wsload_server_head(0);
+        if (strncmp(head, sent[i].line, strlen(sent[i].line)) != 0)
+            fail_msg("%s", head);
+        for (size_t k = 0; k < ARRAY_LENGTH(sent[i].fields) && sent[i].fields[k] != NULL; k++)
+            if (strstr(head, sent[i].fields[k]) == NULL)
+                fail_msg("no '%s' in %s", sent[i].fields[k], head);
+        if (sent[i].ending != NULL)
+            assert_string_equal(strstr(head, "\r\n\r\n") + 4, sent[i].ending);
+    }
+}
+
+/* ---- Several URLs ---- */
+
+static char file_path[] = "/tmp/test_wsload_requests.XXXXXX";
+
+static void write_file(const char *text)
+{
+    FILE *file = fopen(file_path, "we");
+
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* How many of the kept requests begin with LINE. */
+static unsigned count_heads(const char *line)
+{
+    unsigned count = 0;
+
+    for (uint64_t i = 0; i < wsload_server_heads(); i++)
+        count += strncmp(wsload_server_head(i), line, strlen(line)) == 0;
+    return count;
+}
+
+static void test_list(void **state)
+{
+    char options[128];
+
+    (void)state;
+    write_file("/a 3\nHEAD /b\n/missing\n");
+    wsload_server_forget();
+    snprintf(options, sizeof(options), "-c 3 -n 1000 -t 2 --max-errors 20%% -f %s", file_path);
+    json_decref(wsload_run(options, "/", 0));
+    assert_int_equal(count_heads("GET /a "), 600);
+    assert_int_equal(count_heads("HEAD /b "), 200);
+    assert_int_equal(count_heads("GET /missing "), 200);
+    wsload_server_forget();
+    snprintf(options, sizeof(options), "-c 1 -n 10 --max-errors 100%% -f %s", file_path);
+    json_decref(wsload_run(options, "/", 0));
+    for (uint64_t i = 0; i < 10; i++)
+        assert_memory_equal(wsload_server_head(i),
+                            i % 5 < 3    ? "GET /a "
+                            : i % 5 == 3 ? "HEAD /b"
+                                         : "GET /mi",
+                            7);
+}
+
+/* Five requests of one second, five times as fast; two lines cannot be sent. */
+static void test_replay(void **state)
+{
+    char options[128];
+    json_t *report;
+
+    (void)state;
+    write_file("x - - [21/Nov/2026:13:00:00 +0000] \"GET /0 HTTP/1.1\" 200 5\n"
+               "x - - [21/Nov/2026:13:00:00 +0000] \"HEAD /1 HTTP/1.1\" 200 5\n"
+               "x - - [21/Nov/2026:13:00:00 +0000] \"DELETE /x HTTP/1.1\" 200 5\n"
+               "x - - [21/Nov/2026:13:00:00 +0000] \"\\x16\\x03\" 400 5\n"
+               "x - - [21/Nov/2026:13:00:01 +0000] \"GET /2 HTTP/1.1\" 200 5\n");
+    wsload_server_forget();
+    snprintf(options, sizeof(options), "-c 2 -t 1 --replay %s --speed 5", file_path);
+    report = wsload_run(options, "/", 0);
+    assert_int_equal(number_at(report, "requests", "answered"), 3);
+    assert_true(json_real_value(json_object_get(report, "elapsed_s")) >= 0.19);
+    assert_true(has_note(report, "skipped_lines"));
+    assert_int_equal(wsload_server_heads(), 3);
+    assert_int_equal(count_heads("GET /0 ") + count_heads("HEAD /1 ") + count_heads("GET /2 "), 3);
+    assert_memory_equal(wsload_server_head(2), "GET /2 ", 7);
+    json_decref(report);
+}
+
+/* ---- Connections ---- */
+
+static void test_requests_per_connection(void **state)
+{
+    uint64_t before = wsload_server_accepted();
+    json_t *report;
+
+    (void)state;
+    report = wsload_run("-c 3 -n 300 -t 1 --max-reqs-per-conn 10", "/ok", 0);
+    assert_in_range(number_at(report, "connections", "opened"), 30, 32);
+    assert_int_equal(wsload_server_accepted() - before, number_at(report, "connections", "opened"));
+    json_decref(report);
+}
+
+static void test_unix_socket(void **state)
+{
+    uint64_t before = wsload_server_read();
+    char options[256];
+    json_t *report;
+    struct program program;
+
+    (void)state;
+    snprintf(options, sizeof(options), "-c 3 -n 100 --unix-socket %s", wsload_server_socket());
+    program = wsload_start_url(options, "http://some.where/ok");
+    assert_int_equal(wsload_finish(program, &report), 0);
+    assert_int_equal(wsload_server_read() - before, 100);
+    json_decref(report);
+    snprintf(options, sizeof(options), "-c 3 -n 100 --connect-to some.where:80:127.0.0.1:%u",
+             wsload_server_port());
+    assert_int_equal(wsload_finish(wsload_start_url(options, "http://some.where/ok"), &report), 0);
+    assert_int_equal(wsload_server_read() - before, 200);
+    json_decref(report);
+}
+
+/* ---- Checks ---- */
+
+#define SHA256_OF_HELLO "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+#define SHA256_OF_OTHER "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9825"
+
+static const struct {
+    const char *options, *path;
+    int status;
+    json_int_t bad_statuses, bad_contents; /* of 20 */
+} checks[] = {
+    {"--expect-status 200", "/ok", 0, 0, 0},
+    {"--expect-status 404", "/missing", 0, 0, 0},
+    {"--expect-status 201,204", "/ok", 3, 20, 0},
+    {"--expect-size 5", "/ok", 0, 0, 0},
+    {"--expect-size 5", "/chunked", 0, 0, 0},
+    {"--expect-size 6", "/ok", 3, 0, 20},
+    {"--expect-sha256 " SHA256_OF_HELLO, "/ok", 0, 0, 0},
+    {"--expect-sha256 " SHA256_OF_HELLO, "/chunked", 0, 0, 0},
+    {"--expect-sha256 " SHA256_OF_OTHER, "/ok", 3, 0, 20},
+    {"--fail-if max<1us", "/ok", 0, 0, 0},
+    {"--fail-if p50>1us --fail-if max<1us", "/ok", 99, 0, 0},
+    {"--fail-if 404>0 --max-errors 100%", "/missing", 99, 20, 0},
+    {"--fail-if 404>0", "/missing", 3, 20, 0},
+};
+
+static void test_checks(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(checks); i++) {
+        char options[256];
+        json_t *report;
+
+        snprintf(options, sizeof(options), "-c 2 -n 20 %s", checks[i].options);
+        report = wsload_run(options, checks[i].path, checks[i].status);
+        assert_int_equal(number_at(report, "requests", "answered"), 20);
+        assert_int_equal(number_at(report, "requests", "bad_statuses"), checks[i].bad_statuses);
+        assert_int_equal(number_at(report, "requests", "bad_contents"), checks[i].bad_contents);
+        json_decref(report);
+    }
+}
+
+static int use_curl(void **state)
+{
+    wsload_engine = "curl";
+    return wsload_server_start(state);
+}
+
+static int use_raw(void **state)
+{
+    wsload_engine = "raw";
+    return wsload_server_start(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_heads),       cmocka_unit_test(test_list),
+        cmocka_unit_test(test_replay),      cmocka_unit_test(test_requests_per_connection),
+        cmocka_unit_test(test_unix_socket), cmocka_unit_test(test_checks),
+    };
+    int file = mkstemp(file_path), failed;
+
+    if (file < 0)
+        return 1;
+    close(file);
+    failed = cmocka_run_group_tests_name("curl", tests, use_curl, wsload_server_stop);
+    failed += cmocka_run_group_tests_name("raw", tests, use_raw, wsload_server_stop);
+    unlink(file_path);
+    return failed;
+}

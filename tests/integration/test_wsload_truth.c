@@ -1,0 +1,303 @@
+/*
+ * Whether wsload tells the truth: about stalls, against what the server's own clock says of them, and
+ * about counts, against the server's log.
+ *
+ * Truth of a stall: of N requests at a rate of R, those that are due in a stall of S seconds wait for
+ * its end, the first of them the longest. So R (S - x) requests wait longer than x, and the 99th
+ * percentile is S - 0.01 N / R.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "log_check.h"
+#include "server.h"
+#include "wsload_fixture.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    ATTEMPTS = 4, /* a busy machine adds waiting of its own: one quiet attempt is enough */
+    RATE = 400,
+};
+
+/* Within 5 %. A report that shows less than the truth is wrong on any machine. */
+static bool is_true(const json_t *report, double stall_s)
+{
+    double answered = (double)number_at(report, "requests", "answered");
+    double truth_us = (stall_s - 0.01 * answered / RATE) * 1e6;
+    double p99_us = real_at(report, "latency_us", "p99");
+
+    print_message("p99 %.0f us, truth %.0f us, service p99 %.0f us\n", p99_us, truth_us,
+                  real_at(report, "service_us", "p99"));
+    assert_true(p99_us >= truth_us * 0.95);
+    return p99_us <= truth_us * 1.05 && number_at(report, "requests", "unsent") == 0;
+}
+
+/* ---- A server that stalls by itself ---- */
+
+static void check_stalling(const char *engine)
+{
+    bool good = false;
+
+    wsload_engine = engine;
+    for (int attempt = 0; attempt < ATTEMPTS && !good; attempt++) {
+        json_t *report;
+
+        wsload_server_forget();
+        report = wsload_run("-r 400 -d 5s -c 10 -t 1 --grace 60s", "/stalling", 0);
+        assert_true(has_note(report, "waiting"));
+        good = is_true(report, STALL_MS / 1e3);
+        json_decref(report);
+    }
+    assert_true(good);
+}
+
+static void test_stalls_curl(void **state)
+{
+    (void)state;
+    check_stalling("curl");
+}
+
+static void test_stalls_raw(void **state)
+{
+    (void)state;
+    check_stalling("raw");
+}
+
+/* A closed loop hides the same stall: hardly any request meets it. */
+static void test_closed_loop_hides_stalls(void **state)
+{
+    json_t *report;
+
+    (void)state;
+    wsload_engine = "curl";
+    wsload_server_forget();
+    report = wsload_run("-d 4s -c 4 -t 1 --think 1ms --grace 60s", "/stalling", 0);
+    assert_true(real_at(report, "latency_us", "max") >= 900000);
+    assert_true(real_at(report, "latency_us", "p99") < 500000);
+    json_decref(report);
+}
+
+/* ---- A real server that is stopped ---- */
+
+static void sleep_ms(long ms)
+{
+    const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+
+    nanosleep(&time, NULL);
+}
+
+static json_t *load_and_stop(struct server *server, double *stopped_s)
+{
+    struct program program =
+        wsload_start("-r 400 -d 5s -c 10 -t 1 --grace 60s", server_port(server), "/");
+    pid_t worker;
+    uint64_t begin_ns, end_ns;
+    json_t *report;
+
+    assert_int_equal(server_workers(server, &worker, 1), 1);
+    sleep_ms(2000);
+    begin_ns = clock_monotonic_ns();
+    server_signal(worker, SIGSTOP);
+    sleep_ms(1000);
+    end_ns = clock_monotonic_ns();
+    server_signal(worker, SIGCONT);
+    assert_int_equal(wsload_finish(program, &report), 0);
+    *stopped_s = (double)(end_ns - begin_ns) / 1e9;
+    return report;
+}
+
+static void test_stopped_server(void **state)
+{
+    struct server *server = *state;
+    bool good = false;
+
+    wsload_engine = "curl";
+    server_put_text(server, "/index.html", "hello");
+    server_start(server, "workers.processes=1", "workers.threads=1", NULL);
+    for (int attempt = 0; attempt < ATTEMPTS && !good; attempt++) {
+        double stopped_s;
+        json_t *report = load_and_stop(server, &stopped_s);
+
+        good = is_true(report, stopped_s);
+        json_decref(report);
+    }
+    assert_true(good);
+    server_stop(server);
+}
+
+/* ---- Counts ---- */
+
+static uint64_t log_lines(const struct server *server)
+{
+    FILE *log = fopen(server_log(server), "re");
+    uint64_t lines = 0;
+    int c;
+
+    if (log == NULL)
+        return 0;
+    while ((c = getc(log)) != EOF)
+        lines += c == '\n';
+    fclose(log);
+    return lines;
+}
+
+/* Lines are written a moment after the answers. */
+static void expect_lines(const struct server *server, uint64_t expected)
+{
+    for (int waited = 0; log_lines(server) < expected && waited < PATIENCE_MS; waited += 20)
+        sleep_ms(20);
+    assert_int_equal(log_lines(server), expected);
+}
+
+static const struct {
+    const char *engine, *options;
+} modes[] = {
+    {"curl", "-c 20 -n 5000 -t 2"},
+    {"raw", "-c 20 -n 5000 -t 2"},
+    {"curl", "-c 20 -n 500 -t 2 --no-keepalive"},
+    {"raw", "-c 20 -n 500 -t 2 --no-keepalive"},
+    {"curl", "-c 10 -d 400ms -w 200ms --grace 60s"},
+    {"raw", "-c 10 -d 400ms -w 200ms --grace 60s"},
+    {"curl", "-c 10 -r 1000 -d 400ms --grace 60s"},
+    {"raw", "-c 10 -r 1000 --arrivals poisson -d 400ms --grace 60s"},
+    {"curl", "-c 10 -n 500 -m HEAD --max-reqs-per-conn 7"},
+    {"raw", "-c 10 -n 500 -m HEAD --max-reqs-per-conn 7"},
+};
+
+/* The log's lines, the server's counters and wsload's requests are one number in every mode. */
+static void test_counts(void **state)
+{
+    struct server *server = *state;
+    uint64_t lines = 0;
+
+    server_put_text(server, "/index.html", "hello");
+    server_start(server, NULL);
+    for (size_t i = 0; i < ARRAY_LENGTH(modes); i++) {
+        json_t *report;
+
+        print_message("--engine %s %s\n", modes[i].engine, modes[i].options);
+        wsload_engine = modes[i].engine;
+        assert_int_equal(
+            wsload_finish(wsload_start(modes[i].options, server_port(server), "/"), &report), 0);
+        lines += (uint64_t)number_at(report, "requests", "begun") +
+                 (uint64_t)number_at(report, "requests", "warmup");
+        expect_lines(server, lines);
+        assert_string_equal(
+            json_string_value(json_object_get(json_object_get(report, "server"), "name")),
+            server_name(server));
+        assert_true(json_is_true(json_object_get(json_object_get(report, "server"), "same")));
+        json_decref(report);
+    }
+    server_stop(server);
+}
+
+/* Stopped early: nothing is sent any more, and what is under way is waited for. */
+static void test_early_stop(void **state)
+{
+    struct server *server = *state;
+    struct program program;
+    json_t *report;
+
+    server_put_text(server, "/index.html", "hello");
+    server_start(server, NULL);
+    wsload_engine = "raw";
+    program = wsload_start("-c 10 -n 100m --grace 60s --progress", server_port(server), "/");
+    while (server_metric(server, "requests") < 1000)
+        json_decref(wsload_line(program.err));
+    kill(program.pid, SIGINT);
+    assert_int_equal(wsload_finish(program, &report), 130);
+    assert_int_equal(number_at(report, "requests", "unanswered"), 0);
+    expect_lines(server, (uint64_t)number_at(report, "requests", "begun"));
+    json_decref(report);
+    server_stop(server);
+}
+
+/* The number MEMBER of the next line of progress. */
+static json_int_t next_number(struct program program, const char *member)
+{
+    json_t *line = wsload_line(program.err);
+    json_int_t number = json_integer_value(json_object_get(line, member));
+
+    json_decref(line);
+    return number;
+}
+
+/* Kills workers, one after the other, until one of them had requests under way. */
+static void kill_workers(struct server *server, struct program program)
+{
+    pid_t workers[8];
+
+    while (next_number(program, "answered") == 0)
+        continue;
+    for (size_t kills = 0; next_number(program, "failed") == 0; kills++) {
+        size_t count = server_workers(server, workers, ARRAY_LENGTH(workers));
+
+        if (count > 0)
+            server_signal(workers[kills % count], SIGKILL);
+        for (int lines = 0; lines < 5 && next_number(program, "failed") == 0; lines++)
+            continue;
+    }
+}
+
+/* Workers die under load: every request is answered or counted with the kind of its failure. */
+static void check_killed_workers(struct server *server, const char *engine)
+{
+    struct program program;
+    json_t *report, *errors;
+    json_int_t failed = 0;
+    const char *name;
+    json_t *count;
+
+    wsload_engine = engine;
+    program = wsload_start("-c 16 -t 2 -d 1h --grace 60s --progress", server_port(server), "/");
+    kill_workers(server, program);
+    kill(program.pid, SIGINT);
+    assert_int_equal(wsload_finish(program, &report), 130);
+    errors = json_object_get(report, "errors");
+    json_object_foreach(errors, name, count) failed += json_integer_value(count);
+    assert_true(failed > 0);
+    assert_int_equal(failed, number_at(report, "requests", "failed"));
+    assert_int_equal(number_at(report, "requests", "answered") + failed +
+                         number_at(report, "requests", "unanswered"),
+                     number_at(report, "requests", "begun"));
+    json_decref(report);
+}
+
+static void test_killed_workers(void **state)
+{
+    struct server *server = *state;
+
+    server_put_text(server, "/index.html", "hello");
+    server_start(server, "workers.processes=3", NULL);
+    check_killed_workers(server, "curl");
+    check_killed_workers(server, "raw");
+    server_stop(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stalls_curl),
+        cmocka_unit_test(test_stalls_raw),
+        cmocka_unit_test(test_closed_loop_hides_stalls),
+        cmocka_unit_test_setup_teardown(test_stopped_server, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(test_counts, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(test_early_stop, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(test_killed_workers, server_set_up, server_tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, wsload_server_start, wsload_server_stop);
+}

@@ -1,0 +1,404 @@
+#include "wsload_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/macros.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ARGUMENTS_MAX = 40, HEAD_BYTES = 8192, REPORT_BYTES = 4 * 1024 * 1024 };
+
+/* ---- The server ---- */
+
+static _Atomic uint64_t requests_read, connections_accepted, stall_origin_ns, heads;
+static char kept_heads[KEPT_HEADS][KEPT_HEAD_BYTES];
+static int tcp_listener, unix_listener;
+static uint16_t tcp_port;
+static char socket_path[64];
+static pthread_t acceptors[2];
+
+/* Reads one request head; returns false when the client is gone. */
+static bool read_request(int fd, char *head, size_t size)
+{
+    size_t length = 0;
+
+    while (length + 1 < size) {
+        ssize_t n = recv(fd, head + length, size - 1 - length, 0);
+
+        if (n <= 0)
+            return false;
+        length += (size_t)n;
+        head[length] = '\0';
+        if (strstr(head, "\r\n\r\n") != NULL)
+            return true;
+    }
+    return false;
+}
+
+static void keep_head(const char *head)
+{
+    uint64_t number = atomic_fetch_add(&heads, 1);
+
+    if (number < KEPT_HEADS)
+        snprintf(kept_heads[number], KEPT_HEAD_BYTES, "%.*s", KEPT_HEAD_BYTES - 1, head);
+}
+
+static void say(int fd, const char *text)
+{
+    send(fd, text, strlen(text), MSG_NOSIGNAL);
+}
+
+/* During a stall, waits for its end. */
+static void wait_out_stall(void)
+{
+    uint64_t none = 0, now_ns = clock_monotonic_ns(), origin_ns, phase_ns;
+    const uint64_t begin_ns = STALL_AFTER_MS * NS_PER_MS;
+    const uint64_t end_ns = begin_ns + STALL_MS * NS_PER_MS;
+
+    atomic_compare_exchange_strong(&stall_origin_ns, &none, now_ns);
+    origin_ns = atomic_load(&stall_origin_ns);
+    phase_ns = now_ns > origin_ns ? (now_ns - origin_ns) % (STALL_PERIOD_MS * NS_PER_MS) : 0;
+    if (phase_ns >= begin_ns && phase_ns < end_ns) {
+        uint64_t until_ns = now_ns + end_ns - phase_ns;
+        const struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+    }
+}
+
+static void stay_silent(int fd)
+{
+    char rest;
+
+    while (recv(fd, &rest, 1, 0) > 0)
+        continue;
+}
+
+static const struct {
+    const char *path, *answer;
+    bool goes_on;
+} answers[] = {
+    {"/close", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi", false},
+    {"/missing", "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", true},
+    {"/short", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nnot a hundred", false},
+    {"/bad-chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\nhello\r\n0\r\n\r\n",
+     false},
+    {"/chunked",
+     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n", true},
+    {"/garbage", "220 this is a mail server\r\n", false},
+    {"/lost", "", false},
+};
+
+static bool is_path(const char *path, const char *name)
+{
+    return strncmp(path, name, strlen(name)) == 0 && path[strlen(name)] == ' ';
+}
+
+/* Answers as the path asks. Returns whether the connection goes on. */
+static bool answer(int fd, const char *head, unsigned number_on_connection)
+{
+    const char *path = strchr(head, '/');
+
+    for (size_t i = 0; i < ARRAY_LENGTH(answers); i++)
+        if (is_path(path, answers[i].path)) {
+            say(fd, answers[i].answer);
+            return answers[i].goes_on;
+        }
+    if (is_path(path, "/silent")) {
+        stay_silent(fd);
+        return false;
+    }
+    if (is_path(path, "/second-lost") && number_on_connection > 1)
+        return false;
+    if (is_path(path, "/stalling"))
+        wait_out_stall();
+    say(fd, strncmp(head, "HEAD", 4) == 0 ? "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
+                                          : "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+    return strstr(head, "Connection: close") == NULL;
+}
+
+static void *serve_connection(void *context)
+{
+    int fd = (int)(intptr_t)context;
+    unsigned number = 0;
+    char head[HEAD_BYTES];
+
+    while (read_request(fd, head, sizeof(head))) {
+        atomic_fetch_add(&requests_read, 1);
+        keep_head(head);
+        if (!answer(fd, head, ++number))
+            break;
+    }
+    close(fd);
+    return NULL;
+}
+
+static void *accept_connections(void *context)
+{
+    int listener = (int)(intptr_t)context, fd;
+    pthread_attr_t detached;
+
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        pthread_t id;
+
+        atomic_fetch_add(&connections_accepted, 1);
+        if (pthread_create(&id, &detached, serve_connection, (void *)(intptr_t)fd) != 0)
+            close(fd);
+    }
+    pthread_attr_destroy(&detached);
+    return NULL;
+}
+
+int wsload_bind_anywhere(uint16_t *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+static int bind_unix(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(socket_path, sizeof(socket_path), "/tmp/test_wsload.%d.sock", (int)getpid());
+    unlink(socket_path);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", socket_path);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    return fd;
+}
+
+int wsload_server_start(void **state)
+{
+    (void)state;
+    tcp_listener = wsload_bind_anywhere(&tcp_port);
+    unix_listener = bind_unix();
+    atomic_store(&stall_origin_ns, 0);
+    if (listen(tcp_listener, 1024) != 0 || listen(unix_listener, 1024) != 0)
+        return -1;
+    return pthread_create(&acceptors[0], NULL, accept_connections, (void *)(intptr_t)tcp_listener) +
+           pthread_create(&acceptors[1], NULL, accept_connections, (void *)(intptr_t)unix_listener);
+}
+
+int wsload_server_stop(void **state)
+{
+    (void)state;
+    shutdown(tcp_listener, SHUT_RDWR);
+    shutdown(unix_listener, SHUT_RDWR);
+    pthread_join(acceptors[0], NULL);
+    pthread_join(acceptors[1], NULL);
+    close(tcp_listener);
+    close(unix_listener);
+    unlink(socket_path);
+    return 0;
+}
+
+uint16_t wsload_server_port(void)
+{
+    return tcp_port;
+}
+
+const char *wsload_server_socket(void)
+{
+    return socket_path;
+}
+
+uint64_t wsload_server_read(void)
+{
+    return atomic_load(&requests_read);
+}
+
+uint64_t wsload_server_accepted(void)
+{
+    return atomic_load(&connections_accepted);
+}
+
+void wsload_server_forget(void)
+{
+    atomic_store(&heads, 0);
+    atomic_store(&stall_origin_ns, 0);
+}
+
+uint64_t wsload_server_heads(void)
+{
+    return atomic_load(&heads);
+}
+
+const char *wsload_server_head(uint64_t number)
+{
+    assert_true(number < atomic_load(&heads) && number < KEPT_HEADS);
+    return kept_heads[number];
+}
+
+/* ---- wsload ---- */
+
+const char *wsload_engine = "curl";
+rlim_t wsload_descriptor_limit = RLIM_INFINITY;
+
+static void lower_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (wsload_descriptor_limit < limit.rlim_max)
+        limit = (struct rlimit){wsload_descriptor_limit, wsload_descriptor_limit};
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void become_wsload(int in, int out, int err, char *const *arguments)
+{
+    dup2(in, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    lower_descriptor_limit();
+    execv(WSLOAD_PROGRAM, arguments);
+    _exit(127);
+}
+
+struct program wsload_start_url(const char *options, const char *url)
+{
+    char words[1024], engine_words[32];
+    char *arguments[ARGUMENTS_MAX] = {(char *)"wsload", (char *)"--json", engine_words};
+    int in[2], out[2], err[2], count = 3;
+    struct program program;
+
+    snprintf(engine_words, sizeof(engine_words), "--engine=%s", wsload_engine);
+    snprintf(words, sizeof(words), "%s", options);
+    for (char *rest, *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        arguments[count++] = word;
+    arguments[count++] = (char *)(uintptr_t)url;
+    arguments[count] = NULL;
+    assert_int_equal(pipe2(in, O_CLOEXEC) + pipe2(out, O_CLOEXEC) + pipe2(err, O_CLOEXEC), 0);
+    program = (struct program){fork(), out[0], err[0], in[1]};
+    if (program.pid == 0)
+        become_wsload(in[0], out[1], err[1], arguments);
+    close(in[0]);
+    close(out[1]);
+    close(err[1]);
+    assert_true(program.pid > 0);
+    return program;
+}
+
+struct program wsload_start(const char *options, uint16_t port, const char *path)
+{
+    char url[256];
+
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", port, path);
+    return wsload_start_url(options, url);
+}
+
+/* All that comes from FD until its end; the caller frees it. */
+static char *read_all(int fd)
+{
+    size_t length = 0;
+    char *text = malloc(REPORT_BYTES);
+    ssize_t n;
+
+    assert_non_null(text);
+    while (length + 1 < REPORT_BYTES &&
+           (n = read(fd, text + length, REPORT_BYTES - 1 - length)) > 0)
+        length += (size_t)n;
+    text[length] = '\0';
+    return text;
+}
+
+int wsload_finish(struct program program, json_t **report)
+{
+    char *text = read_all(program.out);
+    int status;
+
+    *report = text[0] != '\0' ? json_loads(text, 0, NULL) : NULL;
+    if (text[0] != '\0' && *report == NULL)
+        print_error("not JSON: %s\n", text);
+    free(text);
+    close(program.out);
+    close(program.err);
+    close(program.control);
+    assert_int_equal(waitpid(program.pid, &status, 0), program.pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+json_t *wsload_run(const char *options, const char *path, int status)
+{
+    json_t *report;
+
+    print_message("wsload --engine %s %s %s\n", wsload_engine, options, path);
+    assert_int_equal(wsload_finish(wsload_start(options, tcp_port, path), &report), status);
+    assert_int_equal(json_integer_value(json_object_get(report, "exit_status")), status);
+    return report;
+}
+
+void wsload_say(struct program program, const char *line)
+{
+    assert_int_equal(write(program.control, line, strlen(line)), strlen(line));
+    assert_int_equal(write(program.control, "\n", 1), 1);
+}
+
+json_t *wsload_line(int fd)
+{
+    char line[4096];
+    size_t length = 0;
+    json_t *object;
+
+    while (length + 1 < sizeof(line)) {
+        struct pollfd ready = {fd, POLLIN, 0};
+
+        assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
+        assert_int_equal(read(fd, line + length, 1), 1);
+        if (line[length++] == '\n')
+            break;
+    }
+    object = json_loadb(line, length, 0, NULL);
+    assert_non_null(object);
+    return object;
+}
+
+json_int_t number_at(const json_t *report, const char *outer, const char *inner)
+{
+    return json_integer_value(json_object_get(json_object_get(report, outer), inner));
+}
+
+double real_at(const json_t *report, const char *outer, const char *inner)
+{
+    return json_number_value(json_object_get(json_object_get(report, outer), inner));
+}
+
+bool has_note(const json_t *report, const char *name)
+{
+    const json_t *notes = json_object_get(report, "notes");
+
+    for (size_t i = 0; i < json_array_size(notes); i++) {
+        const json_t *note = json_object_get(json_array_get(notes, i), "name");
+
+        if (strcmp(json_string_value(note), name) == 0)
+            return true;
+    }
+    return false;
+}
