@@ -1,6 +1,7 @@
 #include "common/log_line.h"
 
 #include "common/clock.h"
+#include "common/decimal.h"
 #include "common/macros.h"
 #include "common/tables.h"
 
@@ -138,20 +139,6 @@ static inline char *put_quoted(char *to, struct span text)
     return to;
 }
 
-static inline char *put_number(char *to, uint64_t number)
-{
-    char text[20];
-    size_t at = sizeof(text);
-
-    do {
-        text[--at] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    while (at < sizeof(text))
-        *to++ = text[at++];
-    return to;
-}
-
 /* The seconds of a time as text, formatted once a second. */
 struct time_text {
     int64_t second; /* that it was made for */
@@ -198,9 +185,9 @@ static inline char *put_common(char *to, const struct log_record *record)
     to = put_time(to, record->time_ns, &cache, make_local_time);
     to = put_quoted(to, record->request_line);
     *to++ = ' ';
-    to = put_number(to, record->status);
+    to = decimal_put(to, record->status);
     *to++ = ' ';
-    return put_number(to, record->body_bytes);
+    return decimal_put(to, record->body_bytes);
 }
 
 static char *put_combined(char *to, const struct log_record *record)
@@ -234,11 +221,11 @@ static char *put_json(char *to, const struct log_record *record)
     to = PUT(to, "\",\"request\":\"");
     to = put_escaped(to, record->request_line, escape_json);
     to = PUT(to, "\",\"status\":");
-    to = put_number(to, record->status);
+    to = decimal_put(to, record->status);
     to = PUT(to, ",\"bytes\":");
-    to = put_number(to, record->body_bytes);
+    to = decimal_put(to, record->body_bytes);
     to = PUT(to, ",\"duration_us\":");
-    to = put_number(to, record->duration_ns / NS_PER_US);
+    to = decimal_put(to, record->duration_ns / NS_PER_US);
     to = PUT(to, ",\"outcome\":\"");
     to = put_text(to, outcome, strlen(outcome));
     to = PUT(to, "\",\"referer\":\"");

@@ -1,5 +1,6 @@
 #include "daemon/conditional.h"
 
+#include "common/macros.h"
 #include "daemon/http_date.h"
 
 /* etagc, RFC 9110 section 8.8.3. */
@@ -83,8 +84,14 @@ static enum etag_match match_field(const struct request *request, enum request_f
 static bool read_date(const struct request *request, enum request_field bit, struct span field,
                       const struct validators *validators, int64_t now, int64_t *date)
 {
-    return (request->present & ~request->repeated & bit) != 0 && validators->dated &&
-           http_date_read(field, now, date) == 0;
+    if ((request->present & ~request->repeated & bit) == 0 || !validators->dated)
+        return false;
+    if (LIKELY(field.length == HTTP_DATE_BYTES &&
+               span_is(field, validators->modified_text))) { /* as clients send it back */
+        *date = validators->modified;
+        return true;
+    }
+    return http_date_read(field, now, date) == 0;
 }
 
 /* Steps 1 and 2 of section 13.2.2: does the client still mean this representation? */

@@ -22,9 +22,10 @@
 
 /* What a representation is known by. */
 struct validators {
-    struct span etag; /* strong, with its quotes */
-    bool dated;       /* it has a Last-Modified */
-    int64_t modified; /* seconds since 1970 */
+    struct span etag;          /* strong, with its quotes */
+    bool dated;                /* it has a Last-Modified */
+    int64_t modified;          /* seconds since 1970 */
+    struct span modified_text; /* the same as it is sent; length 0: not known */
 };
 
 enum verdict {

@@ -88,10 +88,14 @@ static bool file_path(const struct exchange *exchange, const struct target *targ
                       size_t *length)
 {
     const char *index = target->folder ? exchange->thread->site->config->server_index : "";
-    int written = snprintf(path, TARGET_PATH_MAX, "%s%s", target->path, index);
+    size_t index_length = strlen(index);
 
-    *length = (size_t)written;
-    return written < TARGET_PATH_MAX;
+    *length = target->length + index_length;
+    if (*length >= TARGET_PATH_MAX)
+        return false;
+    memcpy(path, target->path, target->length);
+    memcpy(path + target->length, index, index_length + 1);
+    return true;
 }
 
 enum exchange_result handler_files(struct exchange *exchange, const struct target *target)

@@ -5,6 +5,7 @@
 #include "common/segment_writer.h"
 #include "daemon/family.h"
 #include "daemon/loading.h"
+#include "daemon/missing.h"
 #include "daemon/target.h"
 #include "daemon/thread.h"
 
@@ -42,6 +43,8 @@ static int load_now(struct exchange *exchange, const char *path, size_t length,
     }
     if (failed == 0)
         remember(exchange, *found);
+    if (failed == ENOENT && thread->missing != NULL)
+        missing_add(thread->missing, (struct span){path, length}, thread->turn_ns);
     return failed;
 }
 
@@ -67,6 +70,11 @@ static int still_true(struct exchange *exchange, struct resource *resource)
     return false;
 }
 
+static bool is_missing(const struct serving_thread *thread, struct span path)
+{
+    return thread->missing != NULL && missing_has(thread->missing, path, thread->turn_ns);
+}
+
 int lookup_path(struct exchange *exchange, const char *path, size_t length, struct resource **found)
 {
     struct cache *cache = exchange->thread->site->cache;
@@ -75,6 +83,10 @@ int lookup_path(struct exchange *exchange, const char *path, size_t length, stru
 
     if (loading_take(exchange, (struct span){path, length}, found, &failed))
         return failed;
+    if (is_missing(exchange->thread, (struct span){path, length})) {
+        exchange->outcome = OUTCOME_MISS;
+        return ENOENT;
+    }
     exchange->outcome = OUTCOME_HIT;
     segment_activity_state(exchange->thread->activity, THREAD_STATE_LOCK,
                            exchange->thread->turn_ns);

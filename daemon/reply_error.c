@@ -1,3 +1,4 @@
+#include "common/decimal.h"
 #include "daemon/lookup.h"
 #include "daemon/reply.h"
 #include "daemon/target.h"
@@ -6,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { EXTRA_FIELDS_MAX = 80 };
 
@@ -33,34 +35,49 @@ static void put_error_head(const struct exchange *exchange, int status, uint64_t
     write_extra(exchange, status, extra);
     reply_begin(exchange, status);
     reply_put_headers(exchange);
-    output->used += (size_t)snprintf(output->buffer + output->used, RESPONSE_BODY_MAX,
-                                     "%sContent-Type: text/html; charset=utf-8\r\n"
-                                     "Content-Length: %" PRIu64 "\r\n\r\n",
-                                     extra, length);
+    output_put(output, extra, strlen(extra));
+    reply_put(exchange, SPAN("Content-Type: text/html; charset=utf-8\r\nContent-Length: "));
+    output->used = (size_t)(decimal_put(output->buffer + output->used, length) - output->buffer);
+    reply_put(exchange, SPAN("\r\n\r\n"));
     reply_account(exchange, status, OUTCOME_ERROR, length);
 }
 
 static void answer_built_in(const struct exchange *exchange, int status)
 {
-    char page[RESPONSE_BODY_MAX];
-    size_t length = response_error_page(status, page);
+    struct span page = response_error_page(status);
 
-    put_error_head(exchange, status, length);
+    put_error_head(exchange, status, page.length);
     if (reply_wants_body(exchange))
-        output_put(&exchange->thread->output, page, length);
+        reply_put(exchange, page);
+}
+
+/* "/errors/404.html"; returns its length, 0 where the site has no folder for such. */
+static size_t error_page_path(const struct exchange *exchange, int status, char *path)
+{
+    static const char ending[] = ".html";
+    const char *folder = exchange->thread->site->config->files_error_pages;
+    size_t length = strlen(folder);
+    char *at = path + length;
+
+    if (folder[0] != '/' || length + DECIMAL_MAX + sizeof(ending) >= TARGET_PATH_MAX)
+        return 0;
+    memcpy(path, folder, length);
+    *at++ = '/';
+    at = decimal_put(at, (uint64_t)status);
+    memcpy(at, ending, sizeof(ending));
+    return (size_t)(at - path) + sizeof(ending) - 1;
 }
 
 enum exchange_result reply_error(struct exchange *exchange, int status)
 {
-    const char *folder = exchange->thread->site->config->files_error_pages;
     char path[TARGET_PATH_MAX];
-    int length = snprintf(path, sizeof(path), "%s/%d.html", folder, status);
+    size_t length = error_page_path(exchange, status, path);
     enum outcome of_request = exchange->outcome;
     struct resource *page;
     int failed = ENOENT;
 
-    if (folder[0] == '/' && (size_t)length < sizeof(path))
-        failed = lookup_path(exchange, path, (size_t)length, &page);
+    if (length > 0)
+        failed = lookup_path(exchange, path, length, &page);
     exchange->outcome = of_request; /* not of its error page */
     if (failed == LOOKUP_MUST_WAIT)
         return EXCHANGE_WAITING;

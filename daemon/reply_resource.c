@@ -112,7 +112,8 @@ static enum exchange_result answer_range(struct exchange *exchange, struct resou
 static enum exchange_result answer_asked(struct exchange *exchange, struct resource *resource,
                                          bool held)
 {
-    const struct validators validators = {resource->etag, resource->dated, resource->modified_s};
+    const struct validators validators = {resource->etag, resource->dated, resource->modified_s,
+                                          resource->modified_text};
     int64_t now = exchange->thread->prefixes.second;
     const struct request *request = exchange->request;
 

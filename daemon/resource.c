@@ -130,6 +130,7 @@ static void fill(struct resource *resource, const struct making *making,
     resource->etag = piece_at(resource->answer, head->etag);
     resource->dated = head->dated;
     resource->modified_s = modified_of(making);
+    resource->modified_text = piece_at(resource->answer, head->modified);
 }
 
 /* One piece of memory: the struct, the two paths, the head, the body (NULL: it stays in its file). */

@@ -50,6 +50,7 @@ struct resource {
     struct span etag;   /* with its quotes */
     bool dated;         /* it has a Last-Modified: */
     int64_t modified_s; /* this, since 1970 */
+    struct span modified_text;
 };
 
 /* What loading needs to know; fixed while a worker lives. */

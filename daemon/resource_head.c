@@ -48,7 +48,11 @@ static void put_date(struct resource_head *head, int64_t modified)
     char date[HTTP_DATE_BYTES];
 
     http_date_write(modified, date);
-    put(head, "Last-Modified: %.*s\r\n", HTTP_DATE_BYTES, date);
+    put(head, "Last-Modified: ");
+    head->modified.start = head->length;
+    put(head, "%.*s", HTTP_DATE_BYTES, date);
+    end_piece(head, &head->modified);
+    put(head, "\r\n");
 }
 
 static void put_rules(struct resource_head *head, const struct head_facts *facts,
@@ -61,6 +65,7 @@ static void put_rules(struct resource_head *head, const struct head_facts *facts
 void resource_head_write(struct resource_head *head, const struct head_facts *facts)
 {
     head->length = 0;
+    head->modified = (struct head_piece){0, 0};
     head->dated = facts->modified_s <= facts->wall_s;
     put(head, "Content-Length: %" PRIu64 "\r\n", facts->length);
     head->typing.start = head->length;

@@ -34,7 +34,7 @@ struct head_piece {
 struct resource_head {
     char text[RESOURCE_HEAD_MAX];
     uint32_t length;
-    struct head_piece typing, sharing, validators, etag;
+    struct head_piece typing, sharing, validators, etag, modified;
     bool dated; /* there is a Last-Modified: none where the file's time is yet to come (8.8.2.1) */
 };
 

@@ -9,6 +9,7 @@
 #include "daemon/lane.h"
 #include "daemon/loading.h"
 #include "daemon/loop.h"
+#include "daemon/missing.h"
 #include "daemon/sending.h"
 #include "daemon/serving.h"
 #include "daemon/turn.h"
@@ -58,6 +59,8 @@ static void read_letter(struct serving_thread *thread, struct letter *letter)
     case LETTER_SWEEP:
         if (thread->front != NULL)
             cache_front_sweep(thread->front);
+        if (thread->missing != NULL)
+            missing_forget(thread->missing);
         mailbox_post(thread->site->main, letter, LETTER_SWEPT);
         return;
     case LETTER_LANE_ADD:
@@ -255,6 +258,11 @@ struct serving_thread *thread_new(const struct site *site, uint32_t index, uint3
         if (thread->front == NULL)
             goto failed;
     }
+    if (site->cache != NULL && site->config->cache_revalidate > 0) {
+        thread->missing = missing_new(site->config->cache_revalidate * NS_PER_MS);
+        if (thread->missing == NULL)
+            goto failed;
+    }
     return thread;
 
 failed:
@@ -286,6 +294,7 @@ void thread_free(struct serving_thread *thread, bool started)
             cache_remove_reader(thread->site->cache, thread->slot);
     }
     cache_front_free(thread->front);
+    missing_free(thread->missing);
     loop_free_event(thread->mail);
     loop_free_event(thread->tick);
     loop_free_event(thread->log_retry);

@@ -131,7 +131,8 @@ struct serving_thread {
     LIST_HEAD(, lane) lanes;
     struct cache_front *front; /* NULL: cache off */
     struct accepted accepted;
-    uint64_t swept; /* see cache_wants_sweep() */
+    uint64_t swept;          /* see cache_wants_sweep() */
+    struct missing *missing; /* NULL: cache off, or files are looked at each time */
 
     /* Published: its own block in the segment. */
     struct segment_activity *activity;

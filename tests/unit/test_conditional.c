@@ -17,7 +17,7 @@
 
 enum { MODIFIED = 784111777 };
 
-static const struct validators ours = {{"\"abc\"", 5}, true, MODIFIED};
+static const struct validators ours = {{"\"abc\"", 5}, true, MODIFIED, {EQUAL, 29}};
 
 enum { GO = VERDICT_PROCEED, SAME = VERDICT_NOT_MODIFIED, FAILED = VERDICT_PRECONDITION_FAILED };
 
@@ -120,7 +120,7 @@ static void the_verdict_is_the_rfcs(void **state)
 
 static void dates_do_not_count_where_there_is_none_to_compare_with(void **state)
 {
-    const struct validators undated = {ours.etag, false, 0};
+    const struct validators undated = {ours.etag, false, 0, {NULL, 0}};
     struct request request;
     char text[1024];
 
