@@ -217,6 +217,20 @@ static void check_site_path(struct config_draft *draft, enum config_key_number n
                             "'%s' does not begin with '/'", path);
 }
 
+static void check_prefix(struct config_draft *draft)
+{
+    const char *prefix = draft->config->arithmetic_prefix;
+    size_t length = strlen(prefix);
+
+    if (draft->faulty[KEY_arithmetic_prefix] ||
+        (length > 1 && prefix[0] == '/' && prefix[length - 1] != '/' &&
+         strstr(prefix, "//") == NULL))
+        return;
+    config_report_error(&draft->report, &draft->set_at[KEY_arithmetic_prefix],
+                        "write a path without a slash at its end, as in /arithmetic",
+                        "'%s' is not the path of a folder", prefix);
+}
+
 static void check_follow_into(struct config_draft *draft)
 {
     const struct config *config = draft->config;
@@ -260,6 +274,7 @@ void config_draft_check(struct config_draft *draft)
     check_site_path(draft, KEY_files_error_pages, "write it from the root on, as in /errors");
     check_site_path(draft, KEY_files_fallback, "write it from the root on, as in /index.html");
     check_follow_into(draft);
+    check_prefix(draft);
     config_header_check(draft);
     check_socket(draft);
 }

@@ -16,6 +16,12 @@ typedef enum exchange_result handler(struct exchange *exchange, const struct tar
 /* Files and folders below the root. */
 handler handler_files;
 
+/* Exact arithmetic, below [arithmetic] prefix. */
+handler handler_arithmetic;
+
+/* Whether PATH is one of those. */
+bool handler_arithmetic_owns(const struct config *config, const char *path);
+
 /* The contents of a folder. */
 handler handler_listing;
 

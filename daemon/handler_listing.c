@@ -23,7 +23,7 @@ static void write_fields(char *fields, const struct listing *listing, bool json)
 }
 
 /* 0 with the text in *TEXT, which the caller frees; or an errno. */
-static int write_text(const struct listing *listing, const struct listing_order *order,
+static int write_text(const struct listing *listing, const struct page_order *order,
                       const char *path, char **text, size_t *length)
 {
     FILE *out = open_memstream(text, length);
@@ -34,7 +34,7 @@ static int write_text(const struct listing *listing, const struct listing_order 
     if (order->json)
         listing_write_json(listing, out);
     else
-        listing_write_html(listing, order, path, out);
+        listing_write_html(listing, &order->listing, path, out);
     failed = ferror(out) != 0;
     return fclose(out) != 0 || failed ? ENOMEM : 0;
 }
@@ -53,9 +53,9 @@ static int make_listing(const struct site *site, const struct page_order *order,
     failed = listing_read(&site->root, folder, hidden, &order->listing, &listing);
     if (failed != 0)
         return failed;
-    failed = write_text(&listing, &order->listing, folder, &text, &length);
+    failed = write_text(&listing, order, folder, &text, &length);
     if (failed == 0) {
-        write_fields(fields, &listing, order->listing.json);
+        write_fields(fields, &listing, order->json);
         failed = page_new(path, fields, text, length, page);
     }
     free(text);
@@ -73,7 +73,7 @@ enum exchange_result handler_listing(struct exchange *exchange, const struct tar
     if (loading_take_page(exchange, path, &page, &failed))
         return failed == 0 ? reply_page(exchange, 200, page)
                            : reply_error(exchange, lookup_status(failed));
-    order.listing.json = accept_prefers_json(exchange->request, SPAN("html"));
+    order.json = accept_prefers_json(exchange->request, SPAN("html"));
     if (exchange->may_wait && loading_submit_page(exchange, path, &order))
         return EXCHANGE_WAITING;
     metric_add(exchange->thread->metrics, METRIC_offload_refused, 1);

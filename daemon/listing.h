@@ -22,7 +22,6 @@ enum listing_key { LISTING_BY_NAME, LISTING_BY_SIZE, LISTING_BY_TIME };
 struct listing_order {
     enum listing_key key;
     bool descending;
-    bool json;
 };
 
 struct listing_entry {

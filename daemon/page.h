@@ -1,10 +1,11 @@
 /*
- * A page: content that is made for one answer and not kept, as a listing is. An offload thread makes
- * it; it then is a resource that no cache knows.
+ * A page: content that is made for one answer and not kept, as a listing is, often by an offload
+ * thread. It is a resource that no cache knows.
  */
 #ifndef DAEMON_PAGE_H
 #define DAEMON_PAGE_H
 
+#include "daemon/arithmetic.h"
 #include "daemon/listing.h"
 #include "daemon/resource.h"
 
@@ -22,6 +23,8 @@ typedef int page_maker(const struct site *site, const struct page_order *order, 
 struct page_order {
     page_maker *make;
     struct listing_order listing;
+    struct arithmetic_question arithmetic;
+    bool json; /* rather than HTML or text */
 };
 
 /* The page with these FIELDS ("Name: value\r\n" each; without Content-Length) and this body. */

@@ -43,10 +43,15 @@ void reply_put_headers(const struct exchange *exchange)
 
 enum exchange_result reply_page(struct exchange *exchange, int status, struct resource *page)
 {
+    enum outcome outcome = status >= 400                          ? OUTCOME_ERROR
+                           : exchange->outcome == OUTCOME_OFFLOAD ? OUTCOME_OFFLOAD
+                                                                  : OUTCOME_MISS;
+
+    exchange->outcome = OUTCOME_ERROR; /* for the cache it was no request */
     reply_begin(exchange, status);
     reply_put_headers(exchange);
     output_put(&exchange->thread->output, page->answer, page->head_length);
-    reply_account(exchange, status, exchange->outcome, page->body_length);
+    reply_account(exchange, status, outcome, page->body_length);
     reply_body(exchange, page, (struct byte_range){0, page->body_length}, true);
     return EXCHANGE_ANSWERED;
 }

@@ -3,6 +3,7 @@
 #include "daemon/handler.h"
 #include "daemon/reply.h"
 #include "daemon/target.h"
+#include "daemon/thread.h"
 
 #include <string.h>
 
@@ -47,6 +48,9 @@ enum exchange_result route_answer(struct exchange *exchange)
     if (status != 0)
         return reply_error(exchange, status);
     exchange->path = target.path;
+    if (handle == handler_files &&
+        handler_arithmetic_owns(exchange->thread->site->config, target.path))
+        handle = handler_arithmetic;
     result = handle(exchange, &target);
     exchange->path = NULL;
     return result;

@@ -66,6 +66,10 @@ static const struct rfc_case listing_cases[] = {
 #include "rfc/listing.def"
 };
 
+static const struct rfc_case arithmetic_cases[] = {
+#include "rfc/arithmetic.def"
+};
+
 struct table {
     const char *name;
     const struct rfc_case *cases;

@@ -50,7 +50,7 @@ static const struct complaint file_complaints[] = {
                        "    []\n"
                        "     ^\n"
                        "    the sections are [server] [workers] [connections] [limits] [cache] "
-                       "[files] [log] [headers] [ratelimit] [control] [mime]\n"},
+                       "[files] [log] [headers] [ratelimit] [control] [arithmetic] [mime]\n"},
     {"[server /x]\n", AT("1:9") "the section can't have this argument\n"
                                 "    [server /x]\n"
                                 "            ^^\n"
@@ -91,6 +91,11 @@ static const struct complaint file_complaints[] = {
                                               "    Server = x\n"
                                               "    ^^^^^^\n"
                                               "    set it below [headers]\n"},
+    {"[arithmetic]\nprefix = /a/\n", AT("2:10") "'/a/' is not the path of a folder\n"
+                                                "    prefix = /a/\n"
+                                                "             ^^^\n"
+                                                "    write a path without a slash at its end, as "
+                                                "in /arithmetic\n"},
     /* [files] */
     {"[files]\nfallback = index.html\n", AT("2:12") "'index.html' does not begin with '/'\n"
                                                     "    fallback = index.html\n"

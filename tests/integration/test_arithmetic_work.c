@@ -1,0 +1,88 @@
+/* Work that offload threads do, and what happens when there is too much of it. */
+#include "http_client.h"
+#include "server.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum { CLIENTS = 12 };
+
+static void a_full_queue_is_an_answer(void **state)
+{
+    static const char request[] =
+        "GET /arithmetic/square?n=3&work=100ms HTTP/1.1\r\nHost: h\r\n\r\n";
+    struct http_client clients[CLIENTS];
+    struct server *server = *state;
+    int done = 0, refused = 0;
+
+    server_start(server, "arithmetic.enabled=on", "workers.processes=1", "workers.threads=1",
+                 "workers.offload_threads=1", "workers.offload_queue=1", NULL);
+    for (int i = 0; i < CLIENTS; i++)
+        http_open(&clients[i], server_port(server));
+    for (int i = 0; i < CLIENTS; i++)
+        http_say(&clients[i], request);
+    for (int i = 0; i < CLIENTS; i++) {
+        struct http_answer answer;
+
+        http_take(&clients[i], HTTP_WITH_BODY, &answer);
+        if (answer.status == 200) {
+            assert_string_equal(answer.body, "9\n");
+            done++;
+        } else {
+            assert_int_equal(answer.status, 503);
+            assert_string_equal(http_field(&answer, "Retry-After"), "1");
+            refused++;
+        }
+        http_answer_free(&answer);
+        http_close(&clients[i]);
+    }
+    assert_true(done >= 1 && refused >= 1);
+    server_expect_metric(server, "offload_refused", (uint64_t)refused);
+    server_stop(server);
+}
+
+static void it_is_off_at_first(void **state)
+{
+    struct server *server = *state;
+
+    server_start(server, NULL);
+    http_expect(server_port(server), "/arithmetic/square?n=3", 404);
+    server_stop(server);
+}
+
+/* The client is gone before the work is done. */
+static void nobody_waits_for_the_result(void **state)
+{
+    static const char request[] = "GET /arithmetic/cube?n=3&work=50ms HTTP/1.1\r\nHost: h\r\n\r\n";
+    struct server *server = *state;
+
+    server_start(server, "arithmetic.enabled=on", NULL);
+    for (int i = 0; i < 8; i++) {
+        struct http_client client;
+
+        http_open(&client, server_port(server));
+        http_say(&client, request);
+        http_close(&client);
+    }
+    server_expect_metric(server, "connections_closed", 8);
+    server_stop(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_full_queue_is_an_answer, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(it_is_off_at_first, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(nobody_waits_for_the_result, server_set_up,
+                                        server_tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
