@@ -14,8 +14,7 @@
 enum {
     LINE_COLUMNS = 512,
     LEAST_TIMELINE = 8,
-    NAME_FROM_WIDTH = 60, /* narrower bars have no room for the program's name */
-    COUNTS_WIDTH = 34,    /* that the numbers of threads and workers may take at least */
+    COUNTS_WIDTH = 34, /* that the numbers of threads and workers may take at least */
 };
 
 static const char bar_keys[] = "? help  q quit";
@@ -27,23 +26,34 @@ static const struct snapshot *present(const struct picture *picture)
 
 /* The top line. */
 
-/* Where the tabs begin. Where there is no room for all names, those of the other views go. */
-static int tabs_from(const struct canvas *bar)
+/* All tabs with their names. */
+static int names_width(void)
 {
-    return bar->width >= NAME_FROM_WIDTH ? 1 + (int)strlen("wsconsole") + 2 : 0;
-}
-
-static int tab_width(const struct canvas *bar, size_t view, size_t shown)
-{
-    int all = tabs_from(bar) + (bar->width >= NAME_FROM_WIDTH ? (int)strlen(bar_keys) : 0);
-    int key = (int)strlen(key_table[view_table[view]->request].shown);
+    int width = 0;
 
     for (size_t i = 0; i < VIEW_COUNT; i++)
-        all +=
+        width +=
             (int)(strlen(key_table[view_table[i]->request].shown) + strlen(view_table[i]->name)) +
             3;
-    return all <= bar->width || view == shown ? key + (int)strlen(view_table[view]->name) + 3
-                                              : key + 2;
+    return width;
+}
+
+/* Where the tabs begin: behind the program's name, where there is room for it. */
+static int tabs_from(const struct canvas *bar)
+{
+    int from = 1 + (int)strlen("wsconsole") + 2;
+
+    return from + names_width() <= bar->width ? from : 0;
+}
+
+/* Where there is no room for all names, only the view that is shown has one. */
+static int tab_width(const struct canvas *bar, size_t view, size_t shown)
+{
+    int key = (int)strlen(key_table[view_table[view]->request].shown);
+
+    return names_width() <= bar->width || view == shown
+               ? key + (int)strlen(view_table[view]->name) + 3
+               : key + 2;
 }
 
 static size_t shown_number(const struct view *view)

@@ -62,6 +62,8 @@ static void run_program(const char *const *arguments, const char *const *environ
     setenv("TERM", "xterm-256color", 1);
     setenv("LC_ALL", "C.UTF-8", 1);
     setenv("TZ", "UTC", 1);
+    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+    setenv("XDG_STATE_HOME", "/nonexistent", 1);
     for (; environment != NULL && *environment != NULL; environment++)
         putenv((char *)(uintptr_t)*environment);
     execv(arguments[0], (char *const *)(uintptr_t)arguments);

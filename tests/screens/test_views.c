@@ -1,0 +1,190 @@
+/*
+ * Every view at every size, drawn from a recorded session, compared with the screens that are kept
+ * as text in the folder golden. With WSCONSOLE_GOLDEN=write in the environment they are written
+ * instead: `./dev screens` does that. Look at the difference before you commit it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "terminal.h"
+
+#include "common/clock.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define DEADLINE_NS (20 * NS_PER_S)
+
+enum { FILE_BYTES = 100 * 1000, LOOK_EVERY_MS = 20, QUIET_LOOKS = 20, VARIANTS = 5 };
+
+static const char *const views[] = {
+#define VIEW(name) #name,
+#include "console/views.def"
+#undef VIEW
+};
+
+static const struct variant {
+    int rows, columns;
+    const char *option; /* or NULL */
+    const char *suffix;
+} variants[VARIANTS] = {
+    {10, 40, NULL, ""},
+    {24, 80, NULL, ""},
+    {40, 120, NULL, ""},
+    {50, 200, NULL, ""},
+    {22, 72, "--ascii", "-ascii"}, /* as the manual has them */
+};
+
+static struct terminal *terminal;
+
+static int teardown(void **state)
+{
+    (void)state;
+    terminal_stop(terminal);
+    terminal = NULL;
+    return 0;
+}
+
+static bool writing(void)
+{
+    const char *mode = getenv("WSCONSOLE_GOLDEN");
+
+    return mode != NULL && strcmp(mode, "write") == 0;
+}
+
+static void pause_a_little(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = LOOK_EVERY_MS * 1000000L}, NULL);
+}
+
+static void read_golden(const char *path, char *text)
+{
+    FILE *file = fopen(path, "re");
+    size_t length = file != NULL ? fread(text, 1, FILE_BYTES - 1, file) : 0;
+
+    text[length] = '\0';
+    if (file != NULL)
+        fclose(file);
+}
+
+/* Written when nothing has changed on the screen for a while. */
+static void write_golden(const char *path)
+{
+    static char before[FILE_BYTES];
+    FILE *file;
+
+    for (int quiet = 0; quiet < QUIET_LOOKS; quiet++) {
+        snprintf(before, sizeof(before), "%s", terminal_text(terminal));
+        pause_a_little();
+        terminal_take(terminal);
+        if (strcmp(before, terminal_text(terminal)) != 0)
+            quiet = 0;
+    }
+    file = fopen(path, "we");
+    if (file == NULL || fputs(terminal_text(terminal), file) < 0 || fclose(file) != 0)
+        fail_msg("cannot write %s: %s", path, strerror(errno));
+}
+
+static void compare_with_golden(const char *path)
+{
+    static char golden[FILE_BYTES];
+    uint64_t until_ns = clock_monotonic_ns() + DEADLINE_NS;
+
+    read_golden(path, golden);
+    while (strcmp(golden, terminal_text(terminal)) != 0) {
+        if (clock_monotonic_ns() > until_ns) {
+            fprintf(stderr, "--- %s\n%s+++ the screen now\n%s", path, golden,
+                    terminal_text(terminal));
+            fail_msg("the screen is not that of %s; if it should not be, run: ./dev screens", path);
+        }
+        pause_a_little();
+        terminal_take(terminal);
+    }
+}
+
+static void check_screen(const char *name, const struct variant *variant)
+{
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s/%s-%dx%d%s.txt", GOLDEN, name, variant->columns, variant->rows,
+             variant->suffix);
+    if (writing())
+        write_golden(path);
+    else
+        compare_with_golden(path);
+}
+
+static void start(const struct variant *variant, const char *view)
+{
+    const char *arguments[] = {WSCONSOLE, "--replay", SESSION,         "--at",
+                               "5",       view,       variant->option, NULL};
+
+    terminal = terminal_start(variant->rows, variant->columns, arguments, NULL);
+    assert_true(terminal_shows(terminal, "REPLAY paused"));
+}
+
+static void views_look_as_they_are_kept(void **state)
+{
+    for (size_t view = 0; view < sizeof(views) / sizeof(views[0]); view++)
+        for (size_t i = 0; i < VARIANTS; i++) {
+            start(&variants[i], views[view]);
+            check_screen(views[view], &variants[i]);
+            teardown(state);
+        }
+}
+
+/* What is opened over a view. */
+static void boxes_look_as_they_are_kept(void **state)
+{
+    static const struct {
+        const char *name, *view, *keys;
+    } boxes[] = {
+        {"help", "overview", "?"},
+        {"log-filtered", "log", "/status:4xx\r"},
+        {"log-detail", "log", "k\r"},
+        {"command", "overview", ":th"},
+    };
+
+    for (size_t box = 0; box < sizeof(boxes) / sizeof(boxes[0]); box++)
+        for (size_t i = 0; i < VARIANTS; i++) {
+            start(&variants[i], boxes[box].view);
+            terminal_type(terminal, boxes[box].keys);
+            check_screen(boxes[box].name, &variants[i]);
+            teardown(state);
+        }
+}
+
+/* The end of the recording, then its beginning: the same moment is the same screen. */
+static void going_back_shows_the_same_again(void **state)
+{
+    const struct variant *variant = &variants[1];
+
+    (void)state;
+    start(variant, "threads");
+    terminal_type(terminal, "]"); /* a minute on: the end */
+    assert_true(terminal_shows(terminal, "7s of 7s"));
+    terminal_type(terminal, "[");
+    assert_true(terminal_shows(terminal, "0 of 7s"));
+    terminal_type(terminal, "\x1bOC"); /* five seconds on */
+    compare_with_golden(GOLDEN "/threads-80x24.txt");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(views_look_as_they_are_kept, teardown),
+        cmocka_unit_test_teardown(boxes_look_as_they_are_kept, teardown),
+        cmocka_unit_test_teardown(going_back_shows_the_same_again, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
