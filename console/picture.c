@@ -56,6 +56,12 @@ static int tab_width(const struct canvas *bar, size_t view, size_t shown)
                : key + 2;
 }
 
+/* Else the way to the help stands in the foot. */
+static bool bar_has_keys(const struct canvas *bar)
+{
+    return tabs_from(bar) + names_width() + (int)strlen(bar_keys) + 1 <= bar->width;
+}
+
 static size_t shown_number(const struct view *view)
 {
     size_t number = 0;
@@ -83,7 +89,7 @@ static void draw_bar(const struct picture *picture, const struct canvas *bar)
                      named ? " " : "", named ? view_table[i]->name : "", shown ? "]" : " ");
         x += width;
     }
-    if (bar->width >= x + (int)strlen(bar_keys) + 1)
+    if (bar_has_keys(bar))
         canvas_right(bar, 0, bar->width - 1, TONE_BAR, bar_keys);
 }
 
@@ -233,6 +239,8 @@ static void draw_foot(const struct picture *picture, const struct canvas *foot)
     int end = foot->width - 1;
 
     canvas_repeat(foot, 0, 0, foot->width, TONE_BAR, L' ');
+    if (!bar_has_keys(foot))
+        end = canvas_right(foot, 0, end, TONE_BAR_KEY, "? help") - 2;
     if (picture->readonly)
         end = canvas_right(foot, 0, end, TONE_BAR, "read-only") - 2;
     if (picture->recorded > 0)

@@ -109,7 +109,7 @@ static void overview_shows_the_numbers_of_the_server(void **state)
     start_fixture();
     for (size_t i = 0; i < 2; i++) {
         start_console(sizes[i].rows, sizes[i].columns, NULL, NULL);
-        ASSERT_SHOWS("[1 overview]", "? help  q quit", "threads 4 of 4 (2 in each)  workers 2 of 2",
+        ASSERT_SHOWS("[1 overview]", "? help", "threads 4 of 4 (2 in each)  workers 2 of 2",
                      "up 1h 02m");
         /* 1000 + 2000 + 3000 + 4000 requests; nothing happens now; the past had one peak. */
         ASSERT_SHOWS("requests/s  0", "10.0k in all", "peak 5.00k", "latency p99  -",
