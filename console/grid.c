@@ -183,8 +183,8 @@ static void draw_row(const struct grid *grid, const struct scene *scene, size_t 
 char *grid_summary(const struct grid *grid, const struct filter *filter, char *buffer, size_t size)
 {
     buffer[0] = '\0';
-    if (grid == NULL || grid->list == NULL)
-        return buffer;
+    if (grid == NULL || grid->list == NULL || grid->rows.height == 0)
+        return buffer; /* there is no list, or it is not on the screen */
     if (filter_active(filter) || grid->shown <= grid->page)
         snprintf(buffer, size, "%zu of %zu shown", grid->shown, grid->all);
     else

@@ -82,6 +82,22 @@ static double positive(double value)
     return value > 0 ? value : NAN;
 }
 
+/* "rate 500, 50 connections": what is asked for from now on. */
+static void mark_change(struct load_run *run, const json_t *event)
+{
+    double rate = number(event, "rate", 0);
+    char text[LOAD_MARK_BYTES], figure[UNITS_TEXT];
+
+    if (json_object_get(event, "why") != NULL)
+        return;
+    if (rate > 0)
+        snprintf(text, sizeof(text), "client: %s/s, %.0f connections",
+                 units_format_count(figure, sizeof(figure), rate), number(event, "connections", 0));
+    else
+        snprintf(text, sizeof(text), "client: %.0f connections", number(event, "connections", 0));
+    load_run_mark(run, run->totals.elapsed_s, text);
+}
+
 bool load_run_progress(struct load_run *run, const char *line,
                        const struct load_server_sample *server)
 {
@@ -89,9 +105,11 @@ bool load_run_progress(struct load_run *run, const char *line,
     struct load_point point;
 
     if (!json_is_object(object) || json_object_get(object, "elapsed_s") == NULL) {
-        json_decref(object);
-        if (line[0] != '\0')
+        if (json_object_get(object, "event") != NULL)
+            mark_change(run, object);
+        else if (line[0] != '\0')
             text_escape(run->failure, sizeof(run->failure), line, strlen(line));
+        json_decref(object);
         return false;
     }
     take_totals(&run->totals, object);
@@ -107,6 +125,18 @@ bool load_run_progress(struct load_run *run, const char *line,
     add_point(run, &point);
     json_decref(object);
     return true;
+}
+
+static void take_text(char *buffer, size_t size, const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+
+    text_escape(buffer, size, text != NULL ? text : "", text != NULL ? strlen(text) : 0);
+}
+
+static void take_note(struct load_run *run, const json_t *notes)
+{
+    take_text(run->note, sizeof(run->note), json_array_get(notes, 0), "text");
 }
 
 void load_run_report(struct load_run *run, const char *report, size_t size)
@@ -130,6 +160,7 @@ void load_run_report(struct load_run *run, const char *report, size_t size)
         totals->p99_ns = 1e3 * number(latency, "p99", NAN);
         totals->max_ns = 1e3 * number(latency, "max", NAN);
         totals->done_percent = 100;
+        take_note(run, json_object_get(object, "notes"));
     }
     json_decref(object);
 }
@@ -206,20 +237,13 @@ json_t *load_run_json(const struct load_run *run)
     for (size_t i = 0; i < run->mark_count; i++)
         json_array_append_new(
             marks, json_pack("{s:f, s:s}", "at_s", run->mark[i].at_s, "text", run->mark[i].text));
-    return json_pack("{s:i, s:I, s:s, s:s, s:b, s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:o}",
+    return json_pack("{s:i, s:I, s:s, s:s, s:b, s:i, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}",
                      "webserverd_run", RUN_FORMAT, "started_ns", (json_int_t)run->started_ns, "url",
                      run->url, "server", run->server, "own_server", (int)run->own_server,
-                     "exit_status", run->exit_status, "failure", run->failure, "server_before",
-                     (json_int_t)run->server_before, "server_after", (json_int_t)run->server_after,
-                     "settings", load_settings_json(&run->settings), "totals",
-                     totals_json(&run->totals), "marks", marks, "points", points);
-}
-
-static void take_text(char *buffer, size_t size, const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-
-    text_escape(buffer, size, text != NULL ? text : "", text != NULL ? strlen(text) : 0);
+                     "exit_status", run->exit_status, "failure", run->failure, "note", run->note,
+                     "server_before", (json_int_t)run->server_before, "server_after",
+                     (json_int_t)run->server_after, "settings", load_settings_json(&run->settings),
+                     "totals", totals_json(&run->totals), "marks", marks, "points", points);
 }
 
 static void take_points(struct load_run *run, const json_t *points)
@@ -253,6 +277,7 @@ int load_run_from_json(struct load_run *run, const json_t *object)
     load_run_begin(run, &settings, url, count(object, "started_ns"));
     take_text(run->server, sizeof(run->server), object, "server");
     take_text(run->failure, sizeof(run->failure), object, "failure");
+    take_text(run->note, sizeof(run->note), object, "note");
     run->own_server = json_is_true(json_object_get(object, "own_server"));
     run->exit_status = (int)json_integer_value(json_object_get(object, "exit_status"));
     run->server_before = count(object, "server_before");
@@ -265,6 +290,7 @@ int load_run_from_json(struct load_run *run, const json_t *object)
     run->totals.p99_ns = number(totals, "p99_ns", NAN);
     run->totals.max_ns = number(totals, "max_ns", NAN);
     run->totals.unanswered = count(totals, "unanswered");
+    run->totals.done_percent = 100;
     for (size_t i = 0; i < json_array_size(marks); i++) {
         const json_t *mark = json_array_get(marks, i);
         const char *text = json_string_value(json_object_get(mark, "text"));

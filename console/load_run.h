@@ -52,6 +52,7 @@ struct load_run {
     bool own_server;   /* the target is the server that is watched */
     bool finished;     /* the report has been taken, or there will be none */
     int exit_status;   /* of wsload */
+    char note[200];    /* of the report: what to make of it; "" if there is none */
     char failure[256]; /* what it said when it could not run; "" if all is well */
     uint64_t server_before, server_after; /* requests that the server had counted */
     struct load_totals totals;
@@ -69,7 +70,10 @@ struct load_server_sample {
 void load_run_begin(struct load_run *run, const struct load_settings *settings, const char *url,
                     uint64_t wall_ns);
 
-/* Takes a progress line (JSON). False when it is none: it is then kept as what went wrong. */
+/*
+ * Takes a progress line (JSON). False when it is none: the answer to a change, which becomes a mark,
+ * or text, which is kept as what went wrong.
+ */
 bool load_run_progress(struct load_run *run, const char *line,
                        const struct load_server_sample *server);
 

@@ -136,25 +136,47 @@ static void put_json(struct progress *progress, json_t *object)
     json_decref(object);
 }
 
+/* A percentile as microseconds; null where there is no value. */
+static json_t *percentile_us(const struct histogram *times, double percent)
+{
+    return histogram_count(times) > 0
+               ? json_real((double)histogram_percentile(times, percent) / 1e3)
+               : json_null();
+}
+
+/* The latency since the last line: what a graph over time is made from. */
+static void put_recent(struct progress *progress, json_t *object, const struct histogram *latency)
+{
+    struct histogram recent = {0};
+
+    histogram_add(&recent, latency);
+    histogram_subtract(&recent, &progress->shown);
+    json_object_set_new(object, "recent_p50_us", percentile_us(&recent, 50));
+    json_object_set_new(object, "recent_p99_us", percentile_us(&recent, 99));
+    histogram_reset(&progress->shown);
+    histogram_add(&progress->shown, latency);
+}
+
 static void show_json(struct progress *progress, const struct tally *tally, uint64_t elapsed_ns,
                       double rate, const struct progress_setting *setting)
 {
     const struct histogram *latency = &tally->latency;
+    json_t *object = json_pack(
+        "{s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:f}", "elapsed_s",
+        (double)elapsed_ns / 1e9, "done_percent", percent_done(progress->plan, tally, elapsed_ns),
+        "begun", (json_int_t)tally_get(tally, TALLY_begun), "answered",
+        (json_int_t)tally_get(tally, TALLY_answered), "failed", (json_int_t)tally_errors(tally),
+        "bad_statuses", (json_int_t)tally_get(tally, TALLY_bad_statuses), "requests_per_second",
+        rate, "rate", setting->rate, "threads", (json_int_t)setting->threads, "connections",
+        (json_int_t)setting->connections, "connections_up",
+        (json_int_t)tally_get(tally, TALLY_clients_up), "latency_p50_us",
+        (double)histogram_percentile(latency, 50) / 1e3, "latency_p99_us",
+        (double)histogram_percentile(latency, 99) / 1e3, "latency_max_us",
+        (double)histogram_max(latency) / 1e3);
 
-    put_json(progress,
-             json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:f}",
-                       "elapsed_s", (double)elapsed_ns / 1e9, "done_percent",
-                       percent_done(progress->plan, tally, elapsed_ns), "begun",
-                       (json_int_t)tally_get(tally, TALLY_begun), "answered",
-                       (json_int_t)tally_get(tally, TALLY_answered), "failed",
-                       (json_int_t)tally_errors(tally), "bad_statuses",
-                       (json_int_t)tally_get(tally, TALLY_bad_statuses), "requests_per_second",
-                       rate, "rate", setting->rate, "threads", (json_int_t)setting->threads,
-                       "connections", (json_int_t)setting->connections, "connections_up",
-                       (json_int_t)tally_get(tally, TALLY_clients_up), "latency_p50_us",
-                       (double)histogram_percentile(latency, 50) / 1e3, "latency_p99_us",
-                       (double)histogram_percentile(latency, 99) / 1e3, "latency_max_us",
-                       (double)histogram_max(latency) / 1e3));
+    if (object != NULL)
+        put_recent(progress, object, latency);
+    put_json(progress, object);
 }
 
 void progress_tick(struct progress *progress, const struct tally *tally, uint64_t elapsed_ns,

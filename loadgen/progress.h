@@ -26,6 +26,7 @@ struct progress {
     uint64_t ticks;
     uint64_t past_ns[10];       /* times of the last ticks, a ring */
     uint64_t past_answered[10]; /* answers up to then */
+    struct histogram shown;     /* latency up to the last JSON line */
     bool keys;                  /* keys are taken: the line says which, where there is room */
     char said[80];              /* what the live line ends with for a while */
     uint64_t said_until;        /* that tick */

@@ -81,6 +81,21 @@ static void what_is_no_progress_is_what_went_wrong(void **state)
     assert_int_equal(run.point_count, 0);
 }
 
+static void changes_of_the_client_are_marked(void **state)
+{
+    static const struct load_server_sample server = {0};
+
+    (void)state;
+    progress(0.4, 1000);
+    assert_false(load_run_progress(&run, "{\"event\":\"changed\",\"rate\":700.0,\"connections\":5}",
+                                   &server));
+    assert_false(load_run_progress(&run, "{\"event\":\"refused\",\"why\":\"no\"}", &server));
+    assert_int_equal(run.mark_count, 1);
+    assert_string_equal(run.mark[0].text, "client: 700/s, 5 connections");
+    assert_float_equal((float)run.mark[0].at_s, 0.4, 1e-6);
+    assert_string_equal(run.failure, "");
+}
+
 static void a_long_run_is_thinned_out(void **state)
 {
     (void)state;
@@ -167,6 +182,7 @@ int main(void)
         cmocka_unit_test_setup(a_progress_line_is_a_point, begin),
         cmocka_unit_test_setup(another_server_says_nothing_here, begin),
         cmocka_unit_test_setup(what_is_no_progress_is_what_went_wrong, begin),
+        cmocka_unit_test_setup(changes_of_the_client_are_marked, begin),
         cmocka_unit_test_setup(a_long_run_is_thinned_out, begin),
         cmocka_unit_test_setup(the_counts_are_compared, begin),
         cmocka_unit_test_setup(the_axis_spans_what_is_planned, begin),
