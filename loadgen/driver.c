@@ -2,12 +2,14 @@
 
 #include "common/clock.h"
 
-#include <math.h>
+#include "loadgen/due.h"
+#include "loadgen/slot_queue.h"
+
 #include <stdlib.h>
 
 enum {
     FIRST_WAVE = 20,
-    LATE_NS = 1000 * 1000, /* what begins later than this on a free connection was late */
+    LATE_NS = 1000 * 1000, /* what begins that long after it was due, is noted */
 };
 
 enum slot_state {
@@ -36,12 +38,10 @@ struct driver {
     struct slot **slots;
     uint32_t slot_count; /* made; at least orders.connections */
     uint32_t under_way;
-    uint32_t started; /* slots that the waves have reached */
-    uint32_t *queue;  /* ring of free slots, in an open loop; slot_count places */
-    uint32_t queue_head, queue_length;
-    struct arrivals arrivals;
-    const struct work_entry *entry; /* of a replay: the next one, NULL when there is none */
-    bool open, replay;
+    uint32_t started;       /* slots that the waves have reached */
+    struct slot_queue free; /* in an open loop */
+    struct due due;         /* the same */
+    bool open;
     bool no_more; /* nothing is due any more */
     uint64_t origin_ns;
     uint64_t last_end_ns;
@@ -139,50 +139,19 @@ static void push_free(struct driver *driver, uint32_t number, uint64_t now_ns)
 {
     driver->slots[number]->state = SLOT_FREE;
     driver->slots[number]->free_since_ns = now_ns;
-    driver->queue[(driver->queue_head + driver->queue_length++) % driver->slot_count] = number;
-}
-
-/* The slot that has been free the longest. */
-static uint32_t pop_free(struct driver *driver)
-{
-    uint32_t number = driver->queue[driver->queue_head];
-
-    driver->queue_head = (driver->queue_head + 1) % driver->slot_count;
-    driver->queue_length--;
-    return number;
-}
-
-/* When the next request is due, monotonic ns; UINT64_MAX: none comes any more. */
-static uint64_t next_due_ns(const struct driver *driver)
-{
-    if (driver->replay)
-        return driver->entry != NULL ? driver->origin_ns + driver->entry->due_ns : UINT64_MAX;
-    return isinf(driver->arrivals.next_ns) ? UINT64_MAX
-                                           : driver->origin_ns + (uint64_t)driver->arrivals.next_ns;
-}
-
-/* The request that was next; the one behind it becomes the next. */
-static const struct request *take_due(struct driver *driver)
-{
-    struct work *work = driver->place.work;
-    const struct work_entry *entry = driver->entry;
-
-    if (!driver->replay) {
-        arrivals_step(&driver->arrivals);
-        return work_choose(work, &driver->random);
-    }
-    driver->entry = work_take_entry(work);
-    return &work->requests[entry->request];
+    slot_queue_push(&driver->free, number);
 }
 
 /* Late is what a free connection had to wait for: then the client was slow, not the server. */
 static void note_lateness(struct driver *driver, const struct slot *slot, uint64_t due_ns,
                           uint64_t now_ns)
 {
-    uint64_t could_ns = slot->free_since_ns > due_ns ? slot->free_since_ns : due_ns;
-
-    if (now_ns > could_ns + LATE_NS && is_counted(driver, due_ns))
+    if (now_ns < due_ns + LATE_NS || !is_counted(driver, due_ns))
+        return;
+    if (slot->free_since_ns + LATE_NS < now_ns)
         tally_count(driver->place.tally, TALLY_late, 1);
+    else
+        tally_count(driver->place.tally, TALLY_waited, 1);
 }
 
 static void arm_timer(struct driver *driver, uint64_t due_ns)
@@ -197,23 +166,23 @@ static void arm_timer(struct driver *driver, uint64_t due_ns)
 /* Begins all that is due while there are free connections, and waits for the next. */
 static void send_due(struct driver *driver, uint64_t now_ns)
 {
-    uint64_t due_ns = next_due_ns(driver);
+    uint64_t due_ns = due_next_ns(&driver->due);
 
-    while (driver->queue_length > 0 && due_ns <= now_ns && !driver->no_more) {
+    while (driver->free.length > 0 && due_ns <= now_ns && !driver->no_more) {
         uint32_t number;
 
         if (!supply_take_due(driver->place.share, due_ns, now_ns)) {
             driver->no_more = true;
             break;
         }
-        number = pop_free(driver);
+        number = slot_queue_pop(&driver->free);
         note_lateness(driver, driver->slots[number], due_ns, now_ns);
-        begin(driver, number, take_due(driver), due_ns, now_ns);
-        due_ns = next_due_ns(driver);
+        begin(driver, number, due_take(&driver->due, &driver->random), due_ns, now_ns);
+        due_ns = due_next_ns(&driver->due);
     }
     if (due_ns == UINT64_MAX || !supply_goes_on(driver->place.share, due_ns))
         driver->no_more = true;
-    if (!driver->no_more && driver->queue_length > 0)
+    if (!driver->no_more && driver->free.length > 0)
         arm_timer(driver, due_ns);
 }
 
@@ -314,14 +283,14 @@ static void on_timer(evutil_socket_t fd, short events, void *context)
 
 static void start_open(struct driver *driver)
 {
+    const struct driver_place *place = &driver->place;
     uint64_t now_ns = clock_monotonic_ns();
 
-    arrivals_begin(&driver->arrivals, &driver->orders.rate, driver->place.index,
-                   driver->orders.threads, driver->place.plan->poisson);
-    if (driver->place.late)
-        arrivals_skip(&driver->arrivals, (double)(now_ns - driver->origin_ns));
-    if (driver->replay)
-        driver->entry = work_take_entry(driver->place.work);
+    due_begin(&driver->due, place->work, driver->origin_ns);
+    arrivals_begin(&driver->due.arrivals, &driver->orders.rate, place->index,
+                   driver->orders.threads, place->plan->poisson);
+    if (place->late)
+        arrivals_skip(&driver->due.arrivals, (double)(now_ns - driver->origin_ns));
     for (; driver->started < driver->orders.connections; driver->started++)
         start_slot(driver, driver->started, now_ns);
     send_due(driver, now_ns);
@@ -364,28 +333,14 @@ static struct slot *make_slot(struct driver *driver)
     return NULL;
 }
 
-/* Lays the ring of free slots out anew, with room for COUNT. */
-static bool grow_queue(struct driver *driver, uint32_t count)
-{
-    uint32_t *queue = malloc(count * sizeof(*queue));
-
-    if (queue == NULL)
-        return false;
-    for (uint32_t i = 0; i < driver->queue_length; i++)
-        queue[i] = driver->queue[(driver->queue_head + i) % driver->slot_count];
-    free(driver->queue);
-    driver->queue = queue;
-    driver->queue_head = 0;
-    return true;
-}
-
 static bool reserve(struct driver *driver, uint32_t count)
 {
     struct slot **grown;
 
     if (count <= driver->slot_count)
         return true;
-    if (!driver->place.engine->reserve(driver->engine, count) || !grow_queue(driver, count))
+    if (!driver->place.engine->reserve(driver->engine, count) ||
+        !slot_queue_grow(&driver->free, count))
         return false;
     grown = realloc(driver->slots, count * sizeof(struct slot *));
     if (grown == NULL)
@@ -404,14 +359,11 @@ static bool reserve(struct driver *driver, uint32_t count)
 /* Takes slots that are not wanted any more out of the queue, and off. */
 static void drop_free_slots(struct driver *driver)
 {
-    uint32_t count = driver->queue_length;
-
-    while (count-- > 0) {
-        uint32_t number = pop_free(driver);
+    for (uint32_t count = driver->free.length; count > 0; count--) {
+        uint32_t number = slot_queue_pop(&driver->free);
 
         if (number < driver->orders.connections)
-            driver->queue[(driver->queue_head + driver->queue_length++) % driver->slot_count] =
-                number;
+            slot_queue_push(&driver->free, number);
         else
             turn_off(driver, number);
     }
@@ -446,7 +398,7 @@ bool driver_order(struct driver *driver, const struct driver_orders *orders)
     drop_free_slots(driver);
     start_wanted(driver, now_ns);
     if (driver->open) {
-        arrivals_change(&driver->arrivals, &orders->rate, orders->threads,
+        arrivals_change(&driver->due.arrivals, &orders->rate, orders->threads,
                         (double)(now_ns - driver->origin_ns));
         send_due(driver, now_ns);
     }
@@ -470,9 +422,11 @@ void driver_finish(struct driver *driver)
 
     if (!driver->open || end_ns == UINT64_MAX)
         return;
-    for (; next_due_ns(driver) < end_ns && supply_take_unsent(share); take_due(driver))
-        if (is_counted(driver, next_due_ns(driver)))
+    while (due_next_ns(&driver->due) < end_ns && supply_take_unsent(share)) {
+        if (is_counted(driver, due_next_ns(&driver->due)))
             unsent++;
+        due_take(&driver->due, &driver->random);
+    }
     tally_count(driver->place.tally, TALLY_unsent, unsent);
 }
 
@@ -510,7 +464,6 @@ struct driver *driver_create(const struct driver_place *place, const struct driv
         return NULL;
     driver->place = *place;
     driver->open = plan_is_open(place->plan);
-    driver->replay = place->plan->replay_file != NULL && place->plan->rate <= 0;
     driver->random = UINT64_C(0x9e3779b97f4a7c15) * (place->index + 1);
     driver->engine = place->engine->create(&engine_place);
     driver->timer = event_new(place->base, -1, 0, on_timer, driver);
@@ -531,6 +484,6 @@ void driver_destroy(struct driver *driver)
     if (driver->timer != NULL)
         event_free(driver->timer);
     free(driver->slots);
-    free(driver->queue);
+    slot_queue_free(&driver->free);
     free(driver);
 }

@@ -13,6 +13,7 @@
 #include "loadgen/driver.h"
 #include "loadgen/engine.h"
 #include "loadgen/response.h"
+#include "loadgen/stream.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
@@ -21,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 enum {
     WIRES_IN_GROUP = 20,
@@ -44,12 +44,11 @@ enum wire_state {
 struct wire {
     struct engine *engine;
     struct group *group;
-    CURL *easy;
+    struct stream stream;
     struct event *readable, *writable;
     uint32_t slot;
     enum wire_state state;
-    int fd;
-    bool tls, fresh; /* fresh: it came up for the request under way */
+    bool fresh; /* it came up for the request under way */
     uint32_t origin;
     uint32_t requests; /* on this connection */
     const struct request *request;
@@ -94,9 +93,9 @@ static void take_down(struct wire *wire)
         event_free(wire->writable);
     wire->readable = wire->writable = NULL;
     if (wire->state != WIRE_DOWN)
-        curl_multi_remove_handle(wire->group->curl.multi, wire->easy);
+        curl_multi_remove_handle(wire->group->curl.multi, wire->stream.easy);
     wire->state = WIRE_DOWN;
-    wire->fd = -1;
+    wire->stream.fd = -1;
 }
 
 static void connect_wire(struct wire *wire)
@@ -108,11 +107,11 @@ static void connect_wire(struct wire *wire)
     wire->fresh = true;
     wire->requests = 0;
     wire->origin = request->origin;
-    wire->tls = request->target.tls;
+    wire->stream.tls = request->target.tls;
     wire->said[0] = '\0';
-    curl_easy_setopt(wire->easy, CURLOPT_CURLU, request->target.url);
-    curl_easy_setopt(wire->easy, CURLOPT_RESOLVE, request->addresses);
-    curl_multi_add_handle(group->curl.multi, wire->easy);
+    curl_easy_setopt(wire->stream.easy, CURLOPT_CURLU, request->target.url);
+    curl_easy_setopt(wire->stream.easy, CURLOPT_RESOLVE, request->addresses);
+    curl_multi_add_handle(group->curl.multi, wire->stream.easy);
     curl_group_call_again(&group->curl); /* in a turn of its own: it may be refused at once */
 }
 
@@ -195,46 +194,13 @@ static void succeed(struct wire *wire, bool clean, uint64_t now_ns)
 
 /* ---- Bytes ---- */
 
-/* Both return the bytes moved, 0 at the end of the stream, or -1 with errno. */
-static ssize_t receive(struct wire *wire, char *buffer)
-{
-    size_t n = 0;
-    CURLcode code;
-
-    if (!wire->tls)
-        return recv(wire->fd, buffer, BUFFER_BYTES, MSG_DONTWAIT);
-    code = curl_easy_recv(wire->easy, buffer, BUFFER_BYTES, &n);
-    if (code == CURLE_OK)
-        return (ssize_t)n;
-    errno = code == CURLE_AGAIN ? EAGAIN : ECONNRESET;
-    return -1;
-}
-
-static ssize_t transmit(struct wire *wire, const char *bytes, size_t length)
-{
-    size_t n = 0;
-    CURLcode code;
-
-    if (!wire->tls)
-        return send(wire->fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
-    code = curl_easy_send(wire->easy, bytes, length, &n);
-    if (code == CURLE_OK)
-        return (ssize_t)n;
-    errno = code == CURLE_AGAIN ? EAGAIN : ECONNRESET;
-    return -1;
-}
-
-static bool is_for_later(int error)
-{
-    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
-}
-
 static void on_writable(evutil_socket_t fd, short events, void *context);
 
 static bool watch_writable(struct wire *wire)
 {
     if (wire->writable == NULL)
-        wire->writable = event_new(wire->engine->place.base, wire->fd, EV_WRITE, on_writable, wire);
+        wire->writable =
+            event_new(wire->engine->place.base, wire->stream.fd, EV_WRITE, on_writable, wire);
     return wire->writable != NULL && event_add(wire->writable, NULL) == 0;
 }
 
@@ -244,10 +210,10 @@ static bool send_some(struct wire *wire)
     const struct request *request = wire->request;
 
     while (wire->sent < request->message_length) {
-        ssize_t n =
-            transmit(wire, request->message + wire->sent, request->message_length - wire->sent);
+        ssize_t n = stream_send(&wire->stream, request->message + wire->sent,
+                                request->message_length - wire->sent);
 
-        if (n < 0 && !is_for_later(errno))
+        if (n < 0 && !stream_is_for_later(errno))
             return false;
         if (n < 0) {
             wire->state = WIRE_SENDING;
@@ -291,11 +257,11 @@ static void end_of_stream(struct wire *wire, ssize_t n, uint64_t now_ns)
 static bool receive_some(struct wire *wire)
 {
     char *buffer = wire->engine->buffer;
-    ssize_t n = receive(wire, buffer);
+    ssize_t n = stream_receive(&wire->stream, buffer, BUFFER_BYTES);
     uint64_t now_ns = clock_monotonic_ns();
     size_t used;
 
-    if (n < 0 && is_for_later(errno))
+    if (n < 0 && stream_is_for_later(errno))
         return false;
     if (n <= 0) {
         end_of_stream(wire, n, now_ns);
@@ -305,7 +271,7 @@ static bool receive_some(struct wire *wire)
         wire->first_byte_ns = now_ns;
     switch (response_feed(&wire->response, buffer, (size_t)n, &used)) {
     case RESPONSE_MORE:
-        return n == BUFFER_BYTES || wire->tls;
+        return n == BUFFER_BYTES || wire->stream.tls;
     case RESPONSE_DONE:
         succeed(wire, used == (size_t)n, now_ns);
         break;
@@ -333,8 +299,8 @@ static void on_readable(evutil_socket_t fd, short events, void *context)
 
 static bool watch_readable(struct wire *wire)
 {
-    wire->readable =
-        event_new(wire->engine->place.base, wire->fd, EV_READ | EV_PERSIST, on_readable, wire);
+    wire->readable = event_new(wire->engine->place.base, wire->stream.fd, EV_READ | EV_PERSIST,
+                               on_readable, wire);
     return wire->readable != NULL && event_add(wire->readable, NULL) == 0;
 }
 
@@ -342,8 +308,8 @@ static void on_connected(struct wire *wire)
 {
     curl_socket_t fd = CURL_SOCKET_BAD;
 
-    curl_easy_getinfo(wire->easy, CURLINFO_ACTIVESOCKET, &fd);
-    wire->fd = fd;
+    curl_easy_getinfo(wire->stream.easy, CURLINFO_ACTIVESOCKET, &fd);
+    wire->stream.fd = fd;
     wire->state = WIRE_RECEIVING;
     wire->connect_ns = clock_monotonic_ns() - wire->begun_ns;
     driver_up(wire->engine->place.driver, wire->slot);
@@ -355,7 +321,7 @@ static void on_connected(struct wire *wire)
 
 static void on_not_connected(struct wire *wire, CURLcode code)
 {
-    const struct curl_ending ending = {.easy = wire->easy, .code = code, .said = wire->said};
+    const struct curl_ending ending = {.easy = wire->stream.easy, .code = code, .said = wire->said};
     struct exchange exchange = curl_result_read(&ending);
 
     if (exchange.error == ERROR_KIND_OTHER && wire->said[0] == '\0')
@@ -455,8 +421,8 @@ static bool set_up_wire(struct engine *engine, struct wire *wire)
 {
     CURL *easy = curl_easy_init();
 
-    wire->easy = easy;
-    wire->fd = -1;
+    wire->stream.easy = easy;
+    wire->stream.fd = -1;
     wire->response.line = malloc(RESPONSE_LINE_MAX);
     wire->response.context = wire;
     wire->response.on_body = engine->place.plan->checks.digest_known ? take_body : NULL;
@@ -513,9 +479,9 @@ static void destroy_group(struct group *group)
     for (uint32_t i = 0; i < WIRES_IN_GROUP; i++) {
         struct wire *wire = &group->wires[i];
 
-        if (wire->easy != NULL)
+        if (wire->stream.easy != NULL)
             take_down(wire);
-        curl_easy_cleanup(wire->easy);
+        curl_easy_cleanup(wire->stream.easy);
         free(wire->response.line);
     }
     curl_group_end(&group->curl);

@@ -146,7 +146,7 @@ static void note_two_times(const struct result *result, struct note_list *list)
     double service = (double)histogram_percentile(&tally->service, 99);
     char one[UNITS_TEXT], other[UNITS_TEXT];
 
-    if (!result_is_open(result) || service <= 0 || response < service * SAME_STORY)
+    if (count_of(result, TALLY_waited) == 0 || response < service * SAME_STORY)
         return;
     note(list, "waiting",
          "Response time (p99 %s) counts from when a request was due, service time (p99 %s) from "

@@ -128,16 +128,20 @@ static void put_rates(const struct page *page, const struct result *result)
                                seconds > 0 ? (double)with_heads / seconds : 0));
 }
 
+/* libcurl opens no more connections than are busy at a time: an open loop may do with fewer. */
 static void put_connections(const struct page *page, const struct result *result)
 {
-    char opened[GROUPED_TEXT];
+    uint64_t opened = tally_get(&result->tally, TALLY_connections_opened);
+    uint64_t up = tally_get(&result->tally, TALLY_clients_up);
+    char text[GROUPED_TEXT];
 
+    group_digits(text, sizeof(text), opened);
     put_label(page, "Connections");
-    fprintf(
-        page->out, "%" PRIu64 " of %" PRIu32 " came up, %s opened in all\n",
-        tally_get(&result->tally, TALLY_clients_up),
-        (uint32_t)tally_get(&result->tally, TALLY_clients_used),
-        group_digits(opened, sizeof(opened), tally_get(&result->tally, TALLY_connections_opened)));
+    if (opened < up)
+        fprintf(page->out, "%s were enough, %" PRIu32 " allowed\n", text, result->connections);
+    else
+        fprintf(page->out, "%" PRIu64 " of %" PRIu64 " came up, %s opened in all\n", up,
+                tally_get(&result->tally, TALLY_clients_used), text);
 }
 
 static void put_client(const struct page *page, const struct result *result)

@@ -3,15 +3,13 @@
 #include "common/clock.h"
 #include "common/macros.h"
 
-#include "loadgen/control.h"
+#include "loadgen/change_source.h"
 #include "loadgen/fleet.h"
 #include "loadgen/load_profile.h"
 #include "loadgen/progress.h"
 #include "loadgen/server_check.h"
-#include "loadgen/terminal_keys.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +19,7 @@
 
 static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
-enum { STOP_SIGNALS = ARRAY_LENGTH(stop_signals), WHY_TEXT = 256, LINE_MAX_BYTES = 256 };
+enum { STOP_SIGNALS = ARRAY_LENGTH(stop_signals), WHY_TEXT = 256 };
 
 struct run {
     const struct plan *plan;
@@ -32,13 +30,12 @@ struct run {
     struct fleet_orders orders;
     struct profile connections; /* as planned */
     struct event_base *base;
-    struct event *tick, *deadline, *grace, *done, *control, *keys, *on_signal[STOP_SIGNALS];
+    struct event *tick, *deadline, *grace, *done, *on_signal[STOP_SIGNALS];
+    struct change_source *changes_from;
     int done_fd;
     bool stopping, interrupted, connections_changed;
     uint64_t changes;
     const struct condition *aborted_by;
-    char line[LINE_MAX_BYTES]; /* of the control pipe, so far */
-    size_t line_length;
     struct progress progress;
     struct series *series;
     struct server_check *check;
@@ -211,62 +208,14 @@ static void follow(struct run *run, struct change change)
                  run->orders.threads);
 }
 
-static void take_line(struct run *run, const char *line)
+static void on_change(void *context, const struct change *change, const char *why)
 {
-    struct change change;
-    char why[WHY_TEXT];
+    struct run *run = context;
 
-    if (line[strspn(line, " \t\r")] == '\0')
-        return;
-    if (control_read_line(line, &change, why, sizeof(why)) == 0)
-        follow(run, change);
+    if (change != NULL)
+        follow(run, *change);
     else
         progress_say(&run->progress, false, why, 0, 0, 0);
-}
-
-/* Takes the whole lines out of what came. One that is too long is cut, and then not understood. */
-static void take_lines(struct run *run)
-{
-    char *end;
-
-    run->line[run->line_length] = '\0';
-    while ((end = strchr(run->line, '\n')) != NULL) {
-        *end = '\0';
-        take_line(run, run->line);
-        run->line_length -= (size_t)(end + 1 - run->line);
-        memmove(run->line, end + 1, run->line_length + 1);
-    }
-    if (run->line_length == sizeof(run->line) - 1) {
-        take_line(run, run->line);
-        run->line_length = 0;
-    }
-}
-
-static void on_control(evutil_socket_t fd, short events, void *context)
-{
-    struct run *run = context;
-    ssize_t n = read(fd, run->line + run->line_length, sizeof(run->line) - 1 - run->line_length);
-
-    (void)events;
-    if (n > 0) {
-        run->line_length += (size_t)n;
-        take_lines(run);
-    } else if (n == 0 || errno != EAGAIN) {
-        event_del(run->control);
-    }
-}
-
-static void on_key(evutil_socket_t fd, short events, void *context)
-{
-    struct run *run = context;
-    struct change change;
-    char key;
-
-    (void)events;
-    if (read(fd, &key, 1) != 1)
-        event_del(run->keys);
-    else if (control_read_key(key, &change))
-        follow(run, change);
 }
 
 /* ---- Ten times a second ---- */
@@ -364,22 +313,16 @@ static bool make_events(struct run *run)
            run->done != NULL && event_add(run->done, NULL) == 0;
 }
 
-/* A descriptor that cannot be watched (a file) is not: its lines would be over at once. */
 static void listen_to_changes(struct run *run)
 {
-    int fd = run->plan->control_fd;
+    bool keys = run->progress.kind == PROGRESS_LIVE && run->plan->control_fd != STDIN_FILENO;
 
-    if (fd >= 0) {
-        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-        run->control = make_event(run, fd, EV_READ | EV_PERSIST, on_control);
-        if (run->control == NULL || event_add(run->control, NULL) != 0)
-            progress_say(&run->progress, false, "the control descriptor cannot be watched", 0, 0,
-                         0);
-    }
-    if (run->progress.kind == PROGRESS_LIVE && fd != STDIN_FILENO && terminal_keys_begin()) {
-        run->keys = make_event(run, STDIN_FILENO, EV_READ | EV_PERSIST, on_key);
-        run->progress.keys = run->keys != NULL && event_add(run->keys, NULL) == 0;
-    }
+    run->changes_from =
+        change_source_create(run->base, run->plan->control_fd, keys, on_change, run);
+    if (run->changes_from == NULL)
+        progress_say(&run->progress, false, "changes cannot be taken", 0, 0, 0);
+    else
+        run->progress.keys = change_source_has_keys(run->changes_from);
 }
 
 static bool make_fleet(struct run *run)
@@ -475,8 +418,7 @@ static void tear_down(struct run *run)
     free_event(run->deadline);
     free_event(run->grace);
     free_event(run->done);
-    free_event(run->control);
-    free_event(run->keys);
+    change_source_destroy(run->changes_from);
     for (size_t i = 0; i < STOP_SIGNALS; i++)
         free_event(run->on_signal[i]);
     if (run->base != NULL)
@@ -504,7 +446,8 @@ static int carry_out(struct run *run, struct result *result)
     if (fleet_running(run->fleet) > 0)
         event_base_dispatch(run->base);
     fleet_join(run->fleet);
-    terminal_keys_end();
+    change_source_destroy(run->changes_from);
+    run->changes_from = NULL;
     progress_end(&run->progress);
     account(run, result);
     return error;

@@ -157,6 +157,8 @@ static void test_open_loop(void **state)
     waited.error = ERROR_KIND_NONE;
     tally_count(&result.tally, TALLY_begun, 1);
     tally_record(&result.tally, &waited);
+    assert_string_equal(notes(), "");
+    tally_count(&result.tally, TALLY_waited, 1);
     assert_string_equal(notes(), "waiting ");
     tally_count(&result.tally, TALLY_late, 1);
     tally_count(&result.tally, TALLY_unsent, 5);
