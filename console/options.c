@@ -85,6 +85,7 @@ static enum options_result read_fps(const char *word, struct options *options)
     if (units_parse_number(word, &rate) != 0 || rate < 1 || rate > RATE_MOST)
         return wrong("'%s' is no rate: 1 to %d pictures a second", word, RATE_MOST);
     options->rate_hz = (unsigned)rate;
+    options->rate_given = true;
     return OPTIONS_RUN;
 }
 

@@ -19,7 +19,8 @@ struct options {
     bool mouse;
     bool readonly;
     unsigned rate_hz; /* pictures a second */
-    bool once;        /* print and end, as text, as JSON or as CSV */
+    bool rate_given;
+    bool once; /* print and end, as text, as JSON or as CSV */
     bool json;
     bool csv;
     bool batch;     /* print again and again */

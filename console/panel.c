@@ -7,7 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LABEL_WIDTH = 9, TITLE_WIDTH = 20, LEAST_GRAPH_WIDTH = 8, HALF_FROM_HEIGHT = 6 };
+enum {
+    LABEL_WIDTH = 9,
+    TITLE_WIDTH = 20,
+    LEAST_GRAPH_WIDTH = 8,
+    HALF_FROM_HEIGHT = 6,
+    GRAPH_CELLS = 65536
+};
 
 char *panel_number(const struct panel *panel, double value, char *buffer)
 {
@@ -28,17 +34,13 @@ char *panel_number(const struct panel *panel, double value, char *buffer)
 static void draw_graph(const struct scene *scene, const struct canvas *canvas, const double *values,
                        size_t count, double top)
 {
-    wchar_t *cells;
+    static wchar_t cells[GRAPH_CELLS]; /* no memory is asked for with each picture */
 
-    if (canvas->height < 1 || canvas->width < 1)
-        return;
-    cells = calloc((size_t)canvas->height * (size_t)canvas->width, sizeof(*cells));
-    if (cells == NULL)
+    if (canvas->height < 1 || canvas->width < 1 || canvas->height * canvas->width > GRAPH_CELLS)
         return;
     graph_draw(scene->style, values, count, top, canvas->height, canvas->width, cells);
     for (int row = 0; row < canvas->height; row++)
         canvas_cells(canvas, row, 0, canvas->width, TONE_GRAPH, cells + row * canvas->width);
-    free(cells);
 }
 
 static void draw_label(const struct canvas *canvas, int row, const char *label)
@@ -121,11 +123,10 @@ static void draw_large(const struct panel *panel, const struct scene *scene,
 void panel_draw(const struct panel *panel, const struct scene *scene, const struct canvas *canvas)
 {
     size_t count = (size_t)scene->span_s, peak;
-    double *values = calloc(count, sizeof(*values));
+    static double values[SEGMENT_HISTORY_SAMPLES];
     double top;
 
-    if (values == NULL)
-        return;
+    count = count < SEGMENT_HISTORY_SAMPLES ? count : SEGMENT_HISTORY_SAMPLES;
     history_series(scene->history, panel->series, values, count);
     peak = graph_peak(values, count);
     top = graph_top(panel->unit, peak < count ? values[peak] : 0);
@@ -135,5 +136,4 @@ void panel_draw(const struct panel *panel, const struct scene *scene, const stru
         draw_small(panel, scene, canvas, values, top);
     else
         draw_large(panel, scene, canvas, values, top, peak);
-    free(values);
 }

@@ -143,6 +143,24 @@ static void sample_if_due(struct program *program)
     update_views(program);
 }
 
+/* Between two samples a view that wants it shows what threads do at this very moment. */
+static void glance_if_due(struct program *program)
+{
+    unsigned rate_hz = view_table[program->view]->rate_hz;
+    uint64_t now_ns = clock_monotonic_ns();
+
+    if (rate_hz <= program->options->rate_hz || program->options->rate_given || program->frozen ||
+        watch_replays(program->watch)) {
+        program->next_glance_ns = UINT64_MAX;
+        return;
+    }
+    if (program->next_glance_ns != UINT64_MAX && now_ns < program->next_glance_ns)
+        return;
+    program->next_glance_ns = now_ns + NS_PER_S / rate_hz;
+    if (watch_glance(program->watch))
+        program->dirty = true;
+}
+
 static void handle_signals(struct program *program)
 {
     struct signalfd_siginfo info;
@@ -177,7 +195,9 @@ static void wait_for_something(struct program *program)
                                   {.fd = program->signals, .events = POLLIN},
                                   {.fd = desk_descriptor(program->desk), .events = POLLIN}};
     uint64_t now_ns = clock_monotonic_ns();
-    uint64_t left_ns = program->next_sample_ns > now_ns ? program->next_sample_ns - now_ns : 0;
+    uint64_t next_ns = program->next_glance_ns < program->next_sample_ns ? program->next_glance_ns
+                                                                         : program->next_sample_ns;
+    uint64_t left_ns = next_ns > now_ns ? next_ns - now_ns : 0;
 
     for (size_t i = 0; i < VIEW_COUNT; i++)
         waits[3 + i] = (struct pollfd){.fd = view_table[i]->descriptor != NULL
@@ -204,6 +224,7 @@ static void loop(struct program *program)
 {
     while (!program->ending) {
         sample_if_due(program);
+        glance_if_due(program);
         program->ending |= program->failure != NULL;
         if (program->dirty && !program->ending)
             draw(program);

@@ -32,12 +32,12 @@ struct program {
     struct scroll help_scroll;
     bool detail; /* the selected row is shown whole */
     struct scroll detail_scroll;
-    size_t span;         /* which of the spans of graphs */
-    bool frozen;         /* no sample is taken */
-    size_t back;         /* seconds before the frozen moment that are shown */
-    double replay_at_ns; /* the moment of a recording that is shown */
-    uint64_t replay_ns;  /* when it was shown; monotonic clock */
-    uint64_t next_sample_ns;
+    size_t span;                             /* which of the spans of graphs */
+    bool frozen;                             /* no sample is taken */
+    size_t back;                             /* seconds before the frozen moment that are shown */
+    double replay_at_ns;                     /* the moment of a recording that is shown */
+    uint64_t replay_ns;                      /* when it was shown; monotonic clock */
+    uint64_t next_sample_ns, next_glance_ns; /* UINT64_MAX: no glance is wanted */
     uint64_t started_ns;
     bool dirty, ending;
     int status;          /* of the process, if there is a failure */

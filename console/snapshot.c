@@ -190,6 +190,21 @@ void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reade
     add_up(snapshot, reader);
 }
 
+bool snapshot_glance(struct snapshot *snapshot, const struct segment_reader *reader)
+{
+    bool changed = false;
+
+    for (uint32_t i = 0; i < snapshot->thread_count; i++) {
+        struct thread_sample *sample = &snapshot->threads[i];
+        uint32_t before = sample->activity.state;
+
+        segment_read_activity(&segment_thread(&reader->map, sample->slot)->activity,
+                              &sample->activity);
+        changed |= sample->activity.state != before;
+    }
+    return changed;
+}
+
 uint32_t snapshot_threads_actual(const struct snapshot *snapshot)
 {
     uint32_t actual = 0;

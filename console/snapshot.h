@@ -87,6 +87,9 @@ void snapshot_release(struct snapshot *snapshot);
 void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reader, uint64_t now_ns,
                    uint64_t wall_ns, bool with_latency);
 
+/* Copies anew what the threads of SNAPSHOT do, and no more. True when any does something else. */
+bool snapshot_glance(struct snapshot *snapshot, const struct segment_reader *reader);
+
 /* Threads at work: slots that have one. */
 uint32_t snapshot_threads_actual(const struct snapshot *snapshot);
 

@@ -16,7 +16,7 @@ static int by_place(const void *a, const void *b)
     return left->slot < right->slot ? -1 : left->slot > right->slot;
 }
 
-uint32_t strip_order(const struct snapshot *now, const struct thread_sample **order)
+static uint32_t put_in_order(const struct snapshot *now, const struct thread_sample **order)
 {
     uint32_t count = 0;
 
@@ -25,6 +25,17 @@ uint32_t strip_order(const struct snapshot *now, const struct thread_sample **or
             order[count++] = &now->threads[i];
     qsort(order, count, sizeof(*order), by_place);
     return count;
+}
+
+/* More threads than there can be slots are not drawn. */
+enum { ORDER_MOST = 1024 };
+
+uint32_t strip_sorted(const struct snapshot *now, const struct thread_sample *const **sorted)
+{
+    static const struct thread_sample *order[ORDER_MOST];
+
+    *sorted = order;
+    return now->thread_count <= ORDER_MOST ? put_in_order(now, order) : 0;
 }
 
 enum tone strip_tone(uint32_t state)
@@ -86,8 +97,8 @@ static void draw_thread(struct pen *pen, const struct canvas *canvas, const stru
 int strip_draw(const struct canvas *canvas, int y, int lines, const struct snapshot *now)
 {
     struct pen pen = {.y = y, .x = 9, .last_y = y + lines - 1, .indent = 9};
-    const struct thread_sample **order = calloc(now->thread_count + 1, sizeof(*order));
-    uint32_t count = order != NULL ? strip_order(now, order) : 0;
+    const struct thread_sample *const *order;
+    uint32_t count = strip_sorted(now, &order);
 
     canvas_text(canvas, y, 0, TONE_TITLE, "threads");
     for (uint32_t i = 0; i < count; i++)
@@ -95,7 +106,6 @@ int strip_draw(const struct canvas *canvas, int y, int lines, const struct snaps
                     i == 0 || order[i - 1]->worker != order[i]->worker);
     if (count == 0)
         canvas_text(canvas, y, pen.x, TONE_DIM, "none");
-    free(order);
     return (pen.y > pen.last_y ? pen.last_y : pen.y) - y + 1;
 }
 
@@ -133,8 +143,8 @@ int strip_draw_legend(const struct canvas *canvas, int y, int lines, const struc
 
 void strip_print(FILE *out, const struct snapshot *now)
 {
-    const struct thread_sample **order = calloc(now->thread_count + 1, sizeof(*order));
-    uint32_t count = order != NULL ? strip_order(now, order) : 0;
+    const struct thread_sample *const *order;
+    uint32_t count = strip_sorted(now, &order);
 
     fprintf(out, "threads  ");
     for (uint32_t i = 0; i < count; i++) {
@@ -147,5 +157,4 @@ void strip_print(FILE *out, const struct snapshot *now)
         fprintf(out, "%s %c %s", state > THREAD_STATE_NONE + 1 ? " " : "",
                 now->server.states[state].letter, now->server.states[state].name);
     fputc('\n', out);
-    free(order);
 }

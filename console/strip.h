@@ -8,10 +8,10 @@
 #include <stdio.h>
 
 /*
- * The threads that there are, by worker and number: fills ORDER (NOW's thread_count at most) with
- * pointers into NOW and returns how many.
+ * The threads that there are, by worker and number: SORTED becomes an array of pointers into NOW,
+ * valid until the next call. Returns how many.
  */
-uint32_t strip_order(const struct snapshot *now, const struct thread_sample **order);
+uint32_t strip_sorted(const struct snapshot *now, const struct thread_sample *const **sorted);
 
 /* How a thread state is coloured: work green, waiting for others yellow or red, rest dim. */
 enum tone strip_tone(uint32_t state);

@@ -22,6 +22,7 @@ struct tail {
     bool *begun;        /* position is a record's beginning */
     uint32_t rings;
     struct tail_line *batch;
+    const struct tail_line **order; /* as long as the batch */
     size_t batch_count, batch_room;
 };
 
@@ -47,6 +48,7 @@ void tail_destroy(struct tail *tail)
     free(tail->position);
     free(tail->begun);
     free(tail->batch);
+    free(tail->order);
     free(tail);
 }
 
@@ -93,10 +95,15 @@ static struct tail_line *next_in_batch(struct tail *tail)
     if (tail->batch_count == tail->batch_room) {
         size_t room = tail->batch_room == 0 ? 256 : tail->batch_room * 2;
         struct tail_line *larger = realloc(tail->batch, room * sizeof(*larger));
+        const struct tail_line **order;
 
         if (larger == NULL)
             return NULL;
         tail->batch = larger;
+        order = realloc(tail->order, room * sizeof(*order));
+        if (order == NULL)
+            return NULL;
+        tail->order = order;
         tail->batch_room = room;
     }
     return &tail->batch[tail->batch_count++];
@@ -186,15 +193,14 @@ static int earlier(const void *a, const void *b)
 static void merge_batch(struct tail *tail)
 {
     size_t count = tail->batch_count;
-    const struct tail_line **order = calloc(count + 1, sizeof(*order));
+    const struct tail_line **order = tail->order;
 
-    for (size_t i = 0; order != NULL && i < count; i++)
+    for (size_t i = 0; i < count; i++)
         order[i] = &tail->batch[i];
-    if (order != NULL)
+    if (count > 1)
         qsort(order, count, sizeof(*order), earlier);
-    for (size_t i = 0; order != NULL && i < count; i++)
+    for (size_t i = 0; i < count; i++)
         tail->lines[tail->total++ % TAIL_LINES] = *order[i];
-    free(order);
 }
 
 static struct origin origin_of(const struct segment_reader *reader, uint32_t slot)

@@ -62,7 +62,7 @@ static json_t *json_thread(const struct scene *scene, const struct thread_sample
 }
 
 static json_t *json_worker(const struct scene *scene, const struct worker_sample *worker,
-                           const struct thread_sample **order, uint32_t count)
+                           const struct thread_sample *const *order, uint32_t count)
 {
     const struct snapshot *now = model_now(scene->model);
     json_t *threads = json_array(), *offload = json_array();
@@ -84,14 +84,13 @@ static json_t *json_worker(const struct scene *scene, const struct worker_sample
 json_t *threads_json(void *state, const struct scene *scene)
 {
     const struct snapshot *now = model_now(scene->model);
-    const struct thread_sample **order = calloc(now->thread_count + 1, sizeof(*order));
-    uint32_t count = order != NULL ? strip_order(now, order) : 0;
+    const struct thread_sample *const *order;
+    uint32_t count = strip_sorted(now, &order);
     json_t *workers = json_array();
 
     (void)state;
     for (uint32_t i = 0; i < now->worker_count; i++)
         if (now->workers[i].state != WORKER_NONE)
             json_array_append_new(workers, json_worker(scene, &now->workers[i], order, count));
-    free(order);
     return json_pack("{s:o}", "workers", workers);
 }

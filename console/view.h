@@ -26,6 +26,7 @@ struct view {
     const char *empty;       /* what is said when there is nothing to show yet */
     const char *const *help; /* sentences about the view for the help; NULL ends them */
     unsigned wants;          /* bits of enum wants */
+    unsigned rate_hz;        /* pictures a second it wants where none are asked for; 0: the usual */
     size_t state_size;       /* bytes of state; zeroed at first; 0: none */
     const struct list *list; /* the view's list, or NULL: see console/list.h */
 

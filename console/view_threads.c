@@ -80,7 +80,7 @@ static void add(struct state *state, struct row row)
 }
 
 static void add_worker(struct state *state, const struct worker_sample *worker,
-                       const struct thread_sample **order, uint32_t threads)
+                       const struct thread_sample *const *order, uint32_t threads)
 {
     add(state, (struct row){.worker = worker});
     for (uint32_t i = 0; i < threads; i++)
@@ -93,8 +93,8 @@ static void add_worker(struct state *state, const struct worker_sample *worker,
 
 static void make_rows(struct state *state, const struct snapshot *now)
 {
-    const struct thread_sample **order = calloc(now->thread_count + 1, sizeof(*order));
-    uint32_t threads;
+    const struct thread_sample *const *order;
+    uint32_t threads = strip_sorted(now, &order);
 
     state->count = 0;
     if (most_rows(now) > state->room) {
@@ -102,8 +102,7 @@ static void make_rows(struct state *state, const struct snapshot *now)
         state->rows = calloc(most_rows(now), sizeof(*state->rows));
         state->room = state->rows != NULL ? most_rows(now) : 0;
     }
-    if (order != NULL && state->rows != NULL) {
-        threads = strip_order(now, order);
+    if (state->rows != NULL) {
         for (uint32_t i = 0; i < now->worker_count; i++)
             if (now->workers[i].state != WORKER_NONE)
                 add_worker(state, &now->workers[i], order, threads);
@@ -111,7 +110,6 @@ static void make_rows(struct state *state, const struct snapshot *now)
             if (order[i]->worker == SEGMENT_NO_WORKER)
                 add(state, (struct row){.thread = order[i]});
     }
-    free(order);
 }
 
 static size_t count(void *state, const struct scene *scene)
@@ -429,6 +427,7 @@ static const char *const help[] = {
 const struct view view_threads = {
     .name = "threads",
     .request = REQUEST_VIEW_THREADS,
+    .rate_hz = 30, /* what threads do changes fast */
     .empty = "No worker runs at the moment.",
     .help = help,
     .state_size = sizeof(struct state),

@@ -230,6 +230,15 @@ int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigne
     return take(watch, now_ns, wall_ns, watch->recorder != NULL ? WANT_ALL : wants);
 }
 
+bool watch_glance(struct watch *watch)
+{
+    enum source_state state = source_state(watch->source);
+
+    return (state == SOURCE_LIVE || state == SOURCE_SILENT) && !watch->newcomer &&
+           model_now(watch->model) != NULL &&
+           snapshot_glance(&watch->snapshot, source_reader(watch->source));
+}
+
 /* Recording */
 
 int watch_record_to(struct watch *watch, const char *path, char *why, size_t size)

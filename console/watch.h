@@ -38,6 +38,9 @@ void watch_close(struct watch *watch);
  */
 int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants);
 
+/* Looks between two samples at what threads do now. True when that is something else. */
+bool watch_glance(struct watch *watch);
+
 /* What is wanted of KNOB at this very moment, sampled or not; 0: no daemon. */
 uint32_t watch_wanted(const struct watch *watch, enum knob knob);
 
