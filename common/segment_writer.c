@@ -16,6 +16,8 @@
 
 enum { PAGE = 4096 };
 
+static const char suffix[] = ".new"; /* of a segment beside another */
+
 static uint64_t round_up(uint64_t value, uint64_t step)
 {
     return (value + step - 1) / step * step;
@@ -179,15 +181,19 @@ static const char *map_new(struct segment *segment, const char *name, const stru
 
 int segment_create(struct segment *segment, const struct segment_plan *plan, char *why, size_t size)
 {
-    char name[INSTANCE_PATH_MAX];
+    char name[INSTANCE_PATH_MAX + sizeof(suffix)];
     struct layout layout = {0};
     const char *failed;
 
     *segment = (struct segment){.fd = -1};
-    if (instance_segment_name(plan->name, name, sizeof(name)) != 0) {
+    if (instance_segment_name(plan->name, name, INSTANCE_PATH_MAX) != 0) {
         snprintf(why, size, "the instance name '%s' is too long", plan->name);
         errno = ENAMETOOLONG;
         return -1;
+    }
+    if (plan->beside) {
+        segment_remove_new(plan->name);
+        strcat(name, suffix);
     }
     lay_out(&layout, plan);
     memcpy(segment->section, layout.section, sizeof(layout.section));
@@ -228,16 +234,44 @@ static bool name_is_ours(const struct segment *segment, const char *name)
     return same;
 }
 
+void segment_remove_new(const char *name)
+{
+    char path[INSTANCE_PATH_MAX + sizeof(suffix)];
+
+    if (instance_segment_name(name, path, INSTANCE_PATH_MAX) == 0)
+        shm_unlink(strcat(path, suffix));
+}
+
+/* Where Linux keeps what shm_open() names: it has no call to rename. */
+static void write_path(char *path, size_t size, const char *name, const char *end)
+{
+    snprintf(path, size, "/dev/shm%s%s", name, end);
+}
+
+int segment_promote(const struct segment *segment)
+{
+    char name[INSTANCE_PATH_MAX], from[2 * INSTANCE_PATH_MAX], to[2 * INSTANCE_PATH_MAX];
+
+    if (instance_segment_name(segment->directory->name, name, sizeof(name)) != 0)
+        return -1;
+    write_path(from, sizeof(from), name, suffix);
+    write_path(to, sizeof(to), name, "");
+    return rename(from, to);
+}
+
 void segment_destroy(struct segment *segment)
 {
-    char name[INSTANCE_PATH_MAX];
+    char name[INSTANCE_PATH_MAX + sizeof(suffix)];
 
     if (segment->directory == NULL)
         return;
     atomic_store_explicit(&segment->directory->stopped, 1, memory_order_release);
-    if (instance_segment_name(segment->directory->name, name, sizeof(name)) == 0 &&
-        name_is_ours(segment, name))
-        shm_unlink(name);
+    if (instance_segment_name(segment->directory->name, name, INSTANCE_PATH_MAX) == 0) {
+        if (name_is_ours(segment, name))
+            shm_unlink(name);
+        else if (name_is_ours(segment, strcat(name, suffix)))
+            shm_unlink(name);
+    }
     munmap(segment->directory, segment->size);
     close(segment->fd);
     *segment = (struct segment){.fd = -1};

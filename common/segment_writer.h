@@ -15,6 +15,7 @@ struct segment_plan {
     uint32_t max_threads;
     uint32_t cache_entries;
     uint64_t ring_bytes; /* of each log ring; rounded up to a power of two */
+    bool beside;         /* a server of that name runs: create it as /webserverd.NAME.new */
 };
 
 /*
@@ -27,6 +28,12 @@ int segment_create(struct segment *segment, const struct segment_plan *plan, cha
 
 /* Stores `ready`: from now on readers may attach. The master. */
 void segment_publish(struct segment *segment);
+
+/* Gives a segment that was created beside another its name. Returns 0, or -1 with errno. The master. */
+int segment_promote(const struct segment *segment);
+
+/* Removes the /webserverd.NAME.new that a successor has left behind. The master before it. */
+void segment_remove_new(const char *name);
 
 /* Unmaps, and removes the name if it still is this segment's. The master, at the end. */
 void segment_destroy(struct segment *segment);

@@ -102,6 +102,7 @@ static bool may_travel(const struct connection *connection)
                (connection->input == NULL || connection->input->length <= PASSED_BYTES_MAX);
     case THREAD_SERVING:
     case THREAD_STOPPING:
+    case THREAD_RETIRING:
         break;
     }
     return false;

@@ -351,7 +351,38 @@ static int make_events(struct control *control)
     return event_add(control->readable, NULL);
 }
 
-struct control *control_open(struct master *master, char *why, size_t size)
+static const char suffix[] = ".new"; /* of a socket beside another */
+
+static int name_socket(char path[INSTANCE_PATH_MAX], const struct config *config, bool beside)
+{
+    int length =
+        snprintf(path, INSTANCE_PATH_MAX, "%s%s", config->control_socket, beside ? suffix : "");
+
+    if (length < INSTANCE_PATH_MAX)
+        return 0;
+    errno = ENAMETOOLONG;
+    return -1;
+}
+
+void control_remove_new(const struct config *config)
+{
+    char path[INSTANCE_PATH_MAX];
+
+    if (name_socket(path, config, true) == 0)
+        unlink(path);
+}
+
+int control_promote(struct control *control)
+{
+    const char *name = control->master->config->control_socket;
+
+    if (rename(control->path, name) != 0)
+        return -1;
+    snprintf(control->path, sizeof(control->path), "%s", name);
+    return 0;
+}
+
+struct control *control_open(struct master *master, bool beside, char *why, size_t size)
 {
     const struct config *config = master->config;
     struct control *control = calloc(1, sizeof(*control));
@@ -362,8 +393,9 @@ struct control *control_open(struct master *master, char *why, size_t size)
     }
     control->master = master;
     LIST_INIT(&control->peers);
-    snprintf(control->path, sizeof(control->path), "%s", config->control_socket);
-    control->fd = bind_socket(control->path);
+    if (beside)
+        control_remove_new(config);
+    control->fd = name_socket(control->path, config, beside) == 0 ? bind_socket(control->path) : -1;
     if (control->fd < 0 || make_events(control) != 0) {
         snprintf(why, size, "cannot open the control socket %s: %s", control->path,
                  strerror(errno));

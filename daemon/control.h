@@ -13,8 +13,17 @@
 
 enum { CONTROL_CLIENTS_MAX = 64 };
 
-/* Binds the socket at config->control_socket. NULL with WHY. */
-struct control *control_open(struct master *master, char *why, size_t size);
+/*
+ * Binds the socket at config->control_socket, or, BESIDE the one of a running server, with ".new"
+ * behind that. NULL with WHY.
+ */
+struct control *control_open(struct master *master, bool beside, char *why, size_t size);
+
+/* Gives a socket beside another its name. Returns 0, or -1 with errno. */
+int control_promote(struct control *control);
+
+/* Removes the .new that a successor has left behind. */
+void control_remove_new(const struct config *config);
 
 /* Gives the socket the permissions and the group of CONFIG. 0, or -1 with WHY. */
 int control_set_access(const struct control *control, const struct config *config, char *why,

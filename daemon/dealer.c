@@ -37,7 +37,7 @@ int dealer_deal(struct dealer *dealer, const struct listeners *listeners,
         return -1;
     for (uint32_t i = 0; i < lanes && count > 0; i++) {
         const struct message_lane message = {i, listeners_row(listeners, i)};
-        int fd = listeners_lane(listeners, i);
+        int fd = listeners_is_shared(listeners, i) ? -1 : listeners_lane(listeners, i);
         const struct dealer_hand *taker = &hands[message.row % count];
         const struct dealer_hand *giver = hand_of(hands, count, dealer->owner[i]);
 

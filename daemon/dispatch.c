@@ -256,6 +256,7 @@ static int open_lanes(struct dispatch *dispatch)
 {
     struct listeners *listeners = dispatch->master->listeners;
     uint32_t count = listeners_lanes(listeners);
+    bool all = dispatch->master->config->workers_dispatch == DISPATCH_MASTER;
 
     dispatch->lanes = calloc(count, sizeof(struct event *));
     if (dispatch->lanes == NULL)
@@ -264,7 +265,7 @@ static int open_lanes(struct dispatch *dispatch)
         int fd = listeners_lane(listeners, i);
         struct event *event;
 
-        if (fd < 0)
+        if (fd < 0 || (!all && !listeners_is_shared(listeners, i)))
             continue;
         event = event_new(dispatch->master->base, fd, EV_READ | EV_PERSIST, on_lane, dispatch);
         if (event == NULL)
@@ -277,7 +278,7 @@ static int open_lanes(struct dispatch *dispatch)
 int dispatch_listen(struct dispatch *dispatch)
 {
     close_lanes(dispatch);
-    if (dispatch->master->config->workers_dispatch == DISPATCH_MASTER && open_lanes(dispatch) != 0)
+    if (open_lanes(dispatch) != 0)
         return -1;
     dispatch_resume(dispatch);
     return 0;
@@ -301,8 +302,7 @@ struct dispatch *dispatch_new(struct master *master)
     dispatch->master = master;
     STAILQ_INIT(&dispatch->waiting);
     dispatch->retry = event_new(master->base, -1, 0, on_retry, dispatch);
-    if (dispatch->retry == NULL ||
-        (master->config->workers_dispatch == DISPATCH_MASTER && open_lanes(dispatch) != 0)) {
+    if (dispatch->retry == NULL || open_lanes(dispatch) != 0) {
         dispatch_free(dispatch);
         return NULL;
     }

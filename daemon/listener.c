@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { NO_LANE = -1 };
@@ -16,6 +17,7 @@ struct place {
     struct config_address address; /* with the port that is really bound */
     uint32_t rows;                 /* lanes it has */
     uint32_t rows_before;          /* what growing in vain goes back to */
+    bool shared;                   /* handed in: one socket, which the master accepts from */
     bool fresh;                    /* opened for a change that is not made yet */
     bool leaving;                  /* the change will close it */
 };
@@ -28,7 +30,8 @@ struct lane {
 
 struct listeners {
     uint32_t backlog;
-    bool defer; /* the kernel holds a connection back until its first bytes come */
+    bool handed; /* all were handed in by a service manager: the configuration is not asked */
+    bool defer;  /* the kernel holds a connection back until its first bytes come */
     size_t place_count;
     struct place **place; /* in the order of the configuration; those that leave are last */
     uint32_t lanes, room; /* numbers in use, free ones among them included */
@@ -168,7 +171,7 @@ static uint32_t rows_of_all(const struct listeners *listeners)
     uint32_t least = UINT32_MAX;
 
     for (size_t i = 0; i < listeners->place_count; i++)
-        if (listeners->place[i]->rows < least)
+        if (!listeners->place[i]->shared && listeners->place[i]->rows < least)
             least = listeners->place[i]->rows;
     return least;
 }
@@ -177,7 +180,8 @@ static int grow_to(struct listeners *listeners, uint32_t count)
 {
     for (uint32_t row = rows_of_all(listeners); row < count; row++)
         for (size_t i = 0; i < listeners->place_count; i++)
-            if (listeners->place[i]->rows <= row && add_lane(listeners, listeners->place[i]) != 0)
+            if (!listeners->place[i]->shared && listeners->place[i]->rows <= row &&
+                add_lane(listeners, listeners->place[i]) != 0)
                 return -1;
     return 0;
 }
@@ -195,6 +199,8 @@ int listeners_grow(struct listeners *listeners, uint32_t count)
 
 static in_port_t port_of(const struct config_address *address)
 {
+    if (address->address.ss_family == AF_UNIX)
+        return 0;
     return ntohs(address->address.ss_family == AF_INET
                      ? ((const struct sockaddr_in *)&address->address)->sin_port
                      : ((const struct sockaddr_in6 *)&address->address)->sin6_port);
@@ -314,7 +320,7 @@ int listeners_prepare(struct listeners *listeners, const struct config *config, 
 
     listeners->backlog = config->connections_backlog;
     listeners->defer = config->connections_defer_accept;
-    if (arrange(listeners, &config->server_listen, why, size) == 0) {
+    if (listeners->handed || arrange(listeners, &config->server_listen, why, size) == 0) {
         if (listeners_grow(listeners, rows != UINT32_MAX && rows > count ? rows : count) == 0)
             return 0;
         snprintf(why, size, "cannot open the listening sockets: %s", strerror(errno));
@@ -357,8 +363,53 @@ static void nothing_left(void *context, int fd)
     (void)context, (void)fd;
 }
 
-struct listeners *listeners_open(const struct config *config, uint32_t count, char *why,
-                                 size_t size)
+/* The address as the configuration would write it; "unix:/path". */
+static void write_text(struct config_address *address)
+{
+    char host[INET6_ADDRSTRLEN] = "?";
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&address->address;
+    const struct sockaddr_in *four = (const struct sockaddr_in *)&address->address;
+
+    if (address->address.ss_family == AF_UNIX)
+        snprintf(address->text, sizeof(address->text), "unix:%.50s",
+                 ((const struct sockaddr_un *)&address->address)->sun_path);
+    else if (address->address.ss_family == AF_INET6)
+        snprintf(address->text, sizeof(address->text), "[%s]:%u",
+                 inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof(host)), port_of(address));
+    else
+        snprintf(address->text, sizeof(address->text), "%s:%u",
+                 inet_ntop(AF_INET, &four->sin_addr, host, sizeof(host)), port_of(address));
+}
+
+/* A socket from another process becomes a lane of its address. */
+static int adopt(struct listeners *listeners, struct inherited_socket *socket)
+{
+    struct config_address address = {.length = sizeof(address.address)};
+    struct place *place;
+    int64_t id;
+
+    if (getsockname(socket->fd, (struct sockaddr *)&address.address, &address.length) != 0)
+        return -1;
+    if (socket->text[0] == '\0')
+        write_text(&address);
+    else
+        memcpy(address.text, socket->text, sizeof(address.text));
+    place = find_place(listeners, address.text);
+    if (place == NULL)
+        place = add_place(listeners, &address);
+    id = place != NULL ? free_number(listeners) : NO_LANE;
+    if (id == NO_LANE)
+        return -1;
+    place->shared = socket->shared;
+    place->fresh = false;
+    listeners->handed = socket->shared;
+    listeners->lane[id] = (struct lane){socket->fd, place->rows++, place};
+    socket->fd = -1;
+    return 0;
+}
+
+struct listeners *listeners_open(const struct config *config, uint32_t count,
+                                 struct inheritance *inheritance, char *why, size_t size)
 {
     struct listeners *listeners = calloc(1, sizeof(*listeners));
 
@@ -366,6 +417,12 @@ struct listeners *listeners_open(const struct config *config, uint32_t count, ch
         snprintf(why, size, "out of memory");
         return NULL;
     }
+    for (size_t i = 0; inheritance != NULL && i < inheritance->count; i++)
+        if (adopt(listeners, &inheritance->socket[i]) != 0) {
+            snprintf(why, size, "cannot take an inherited socket: %s", strerror(errno));
+            listeners_close(listeners);
+            return NULL;
+        }
     if (listeners_prepare(listeners, config, count, why, size) != 0) {
         listeners_close(listeners);
         return NULL;
@@ -397,6 +454,28 @@ int listeners_lane(const struct listeners *listeners, uint32_t id)
     return lane->fd == NO_LANE || lane->place->fresh ? NO_LANE : lane->fd;
 }
 
+bool listeners_is_shared(const struct listeners *listeners, uint32_t id)
+{
+    return listeners->lane[id].fd != NO_LANE && listeners->lane[id].place->shared;
+}
+
+size_t listeners_list(const struct listeners *listeners, struct inherited_socket *socket)
+{
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < listeners->lanes; i++) {
+        const struct place *place = listeners->lane[i].place;
+
+        if (listeners_lane(listeners, i) < 0)
+            continue;
+        socket[count].fd = listeners->lane[i].fd;
+        socket[count].shared = place->shared;
+        memcpy(socket[count].text, place->address.text, sizeof(socket->text));
+        count++;
+    }
+    return count;
+}
+
 uint32_t listeners_row(const struct listeners *listeners, uint32_t id)
 {
     return listeners->lane[id].row;
@@ -407,7 +486,11 @@ static void describe(const struct config_address *address, char *text, size_t si
 {
     const char *colon = strrchr(address->text, ':');
 
-    snprintf(text, size, "%.*s:%u", (int)(colon - address->text), address->text, port_of(address));
+    if (address->address.ss_family == AF_UNIX)
+        snprintf(text, size, "%s", address->text);
+    else
+        snprintf(text, size, "%.*s:%u", (int)(colon - address->text), address->text,
+                 port_of(address));
 }
 
 void listeners_describe(const struct listeners *listeners, char *text, size_t size)

@@ -7,15 +7,18 @@
 #define DAEMON_LISTENER_H
 
 #include "daemon/config.h"
+#include "daemon/inheritance.h"
 
 struct listeners;
 
 /*
- * Opens COUNT lanes for each address of CONFIG. A port that somebody else listens on is an error:
+ * Opens COUNT lanes for each address of CONFIG, beginning with those of INHERITANCE (NULL: none),
+ * which are taken out of it. Where a service manager has handed in sockets, there are only those. A
+ * port that somebody else listens on is an error:
  * WHY says which. NULL on failure.
  */
-struct listeners *listeners_open(const struct config *config, uint32_t count, char *why,
-                                 size_t size);
+struct listeners *listeners_open(const struct config *config, uint32_t count,
+                                 struct inheritance *inheritance, char *why, size_t size);
 void listeners_close(struct listeners *listeners);
 
 /*
@@ -37,6 +40,12 @@ int listeners_grow(struct listeners *listeners, uint32_t count);
  * for a number without one, or one that is only being prepared. */
 uint32_t listeners_lanes(const struct listeners *listeners);
 int listeners_lane(const struct listeners *listeners, uint32_t id);
+
+/* True for a socket that the master itself accepts from: it gets no lanes. */
+bool listeners_is_shared(const struct listeners *listeners, uint32_t id);
+
+/* All lanes, as a successor inherits them; SOCKET has room for listeners_lanes(). Returns how many. */
+size_t listeners_list(const struct listeners *listeners, struct inherited_socket *socket);
 
 /* Lanes of one row, one for each address, belong together: a thread gets the whole row. */
 uint32_t listeners_row(const struct listeners *listeners, uint32_t id);

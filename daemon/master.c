@@ -11,12 +11,14 @@
 #include "daemon/jail.h"
 #include "daemon/log_sink.h"
 #include "daemon/loop.h"
+#include "daemon/notify.h"
 #include "daemon/rate_limit.h"
 #include "daemon/reload.h"
 #include "daemon/signals.h"
 #include "daemon/stopping.h"
 #include "daemon/summary.h"
 #include "daemon/supervisor.h"
+#include "daemon/upgrade.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -28,7 +30,7 @@
 
 enum { WHY = 512 };
 
-static const int handled_signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGCHLD, SIGHUP, SIGUSR1};
+static const int handled_signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGCHLD, SIGHUP, SIGUSR1, SIGUSR2};
 
 /* The master's own events, beside its parts'. */
 struct watch {
@@ -69,10 +71,37 @@ static void announce(struct master *master)
     free(root);
 }
 
+/*
+ * After an upgrade: what was made beside the master before takes its place, and then it may go.
+ * Failing, we go: it waits for us or for our end.
+ */
+static int succeed(struct master *master)
+{
+    if (master->inheritance.link < 0)
+        return 0;
+    if (segment_promote(&master->segment) != 0 || control_promote(master->control) != 0) {
+        event_log(LEVEL_ERROR, "cannot take the place of the master before: %s", strerror(errno));
+        event_base_loopbreak(master->base);
+        return -1;
+    }
+    runtime_write_pid(&master->runtime);
+    inheritance_tell_ready(&master->inheritance);
+    return 0;
+}
+
+/* All that was asked for serves, for the first time. */
+static void all_serve(struct master *master)
+{
+    if (succeed(master) != 0)
+        return;
+    announce(master);
+    notify_send("READY=1\nSTATUS=serving on %s", master->segment.directory->listening);
+}
+
 static void on_change(struct master *master)
 {
     if (!master->announced && supervisor_settled(master->supervisor))
-        announce(master);
+        all_serve(master);
     reload_go_on(master->reload);
     control_changed(master->control);
     stopping_go_on(master->stopping);
@@ -99,7 +128,7 @@ static void on_replaced(struct master *master)
 
 static void on_other_ended(struct master *master, pid_t pid, const char *how)
 {
-    (void)master, (void)pid, (void)how;
+    upgrade_child_ended(master->upgrade, pid, how);
 }
 
 static void on_returned(struct master *master, const void *message, size_t length, int fd)
@@ -115,6 +144,7 @@ static void on_second(evutil_socket_t fd, short what, void *argument)
     atomic_store(&segment_master(&master->segment)->heartbeat_ns, clock_monotonic_ns());
     history_sample(master->history, clock_wall_ns());
     summary_tick(master->summary, master->config->log_summary_interval, clock_monotonic_ns());
+    notify_alive();
     watchdog_look(&master->watchdog, master, clock_monotonic_ns());
 }
 
@@ -129,6 +159,9 @@ static void on_signal(evutil_socket_t number, short what, void *argument)
         break;
     case SIGHUP:
         reload_by_signal(master->reload);
+        break;
+    case SIGUSR2:
+        upgrade_begin(master->upgrade);
         break;
     case SIGUSR1:
         event_log(LEVEL_INFO, "logs reopened, by SIGUSR1");
@@ -149,6 +182,8 @@ static void free_parts(struct watch *watch, bool remove)
 
     stopping_free(master->stopping);
     reload_free(master->reload);
+    upgrade_free(master->upgrade);
+    inheritance_free(&master->inheritance);
     dispatch_free(master->dispatch);
     control_close_all(master->control, remove);
     supervisor_free(master->supervisor);
@@ -187,7 +222,8 @@ static int make_segment(struct master *master)
                                       .max_workers = config->workers_max_processes,
                                       .max_threads = config->workers_max_threads,
                                       .cache_entries = config->cache_max_entries,
-                                      .ring_bytes = config->log_ring};
+                                      .ring_bytes = config->log_ring,
+                                      .beside = master->inheritance.link >= 0};
     struct segment_master *block;
 
     listeners_describe(master->listeners, listening, sizeof(listening));
@@ -244,6 +280,19 @@ uint32_t master_reopen_logs(struct master *master)
     return number;
 }
 
+/* The lock of the master before, or one of our own. */
+static int take_lock(struct master *master, char *why, size_t size)
+{
+    struct inheritance *inheritance = &master->inheritance;
+
+    if (inheritance->link < 0)
+        return runtime_take(&master->runtime, master->config, why, size);
+    if (runtime_inherit(&master->runtime, master->config, inheritance->lock_fd, why, size) != 0)
+        return -1;
+    inheritance->lock_fd = -1;
+    return 0;
+}
+
 /* What is seen from outside: lock, lanes, segment, control socket. */
 static int take_place(struct master *master)
 {
@@ -252,20 +301,24 @@ static int take_place(struct master *master)
                          ? 1
                          : config->workers_processes * config->workers_threads;
     char why[WHY];
+    bool beside;
 
     if (log_sink_check(config, why, sizeof(why)) != 0 ||
-        runtime_take(&master->runtime, config, why, sizeof(why)) != 0)
+        inheritance_take(&master->inheritance, why, sizeof(why)) != 0 ||
+        take_lock(master, why, sizeof(why)) != 0)
         return fail(why);
-    master->listeners = listeners_open(config, lanes, why, sizeof(why));
+    master->listeners = listeners_open(config, lanes, &master->inheritance, why, sizeof(why));
     if (master->listeners == NULL)
         return fail(why);
+    beside = master->inheritance.link >= 0;
     if (make_segment(master) != 0)
         return -1;
     master_publish_config(master);
-    master->control = control_open(master, why, sizeof(why));
+    master->control = control_open(master, beside, why, sizeof(why));
     if (master->control == NULL)
         return fail(why);
-    runtime_write_pid(&master->runtime);
+    if (!beside)
+        runtime_write_pid(&master->runtime);
     return 0;
 }
 
@@ -282,6 +335,7 @@ static int make_parts(struct master *master)
     master->dispatch = dispatch_new(master);
     master->stopping = stopping_new(master);
     master->reload = reload_new(master);
+    master->upgrade = upgrade_new(master);
     if (master->doorbell < 0 || master->history == NULL || master->summary == NULL ||
         master->supervisor == NULL || master->dispatch == NULL || master->stopping == NULL ||
         master->reload == NULL)
@@ -359,6 +413,7 @@ int master_run(struct config *config, const struct options *options)
     struct watch watch = {.master = {.config = config,
                                      .options = options,
                                      .runtime = {.lock_fd = -1},
+                                     .inheritance = {.link = -1, .lock_fd = -1},
                                      .segment = {.fd = -1},
                                      .doorbell = -1}};
     int status = EXIT_FAILURE;

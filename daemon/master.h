@@ -11,6 +11,7 @@
  *   post_mortem  what those that died had been doing               (post_mortem.h)
  *   history      a sample a second                                 (history.h)
  *   reload       another configuration for a new generation        (reload.h)
+ *   upgrade      another binary in its place                       (upgrade.h, inheritance.h)
  *   summary      a line in the error log now and then              (summary.h)
  *   stopping     workers, then the logger, then the master         (stopping.h)
  */
@@ -19,6 +20,7 @@
 
 #include "common/segment.h"
 #include "daemon/config.h"
+#include "daemon/inheritance.h"
 #include "daemon/listener.h"
 #include "daemon/options.h"
 #include "daemon/orders.h"
@@ -48,6 +50,8 @@ struct master {
     struct history *history;
     struct stopping *stopping;
     struct reload *reload;
+    struct upgrade *upgrade;
+    struct inheritance inheritance;
     const struct options *options;
     struct summary *summary;
     int doorbell; /* eventfd: wakes the logger */

@@ -23,8 +23,9 @@ enum message_kind {
     MESSAGE_LANE_DROP, /* struct message_lane: let go of it */
     MESSAGE_ORDER,     /* struct message_order: see daemon/orders.h */
     /* the same, on the connection channel: so they arrive behind the last connection */
-    MESSAGE_LEAVE, /* hand all connections back, then exit */
-    MESSAGE_STOP,  /* finish the requests under way, then exit */
+    MESSAGE_LEAVE,  /* hand all connections back, then exit */
+    MESSAGE_STOP,   /* finish the requests under way, then exit */
+    MESSAGE_RETIRE, /* let each connection have one more answer, then exit */
     /* worker to master */
     MESSAGE_THREADS_ARE, /* struct message_threads_are: as many threads serve now */
     MESSAGE_LANE_LOST,   /* struct message_lane: no descriptor was left for it */

@@ -166,7 +166,7 @@ enum options_action options_parse(struct options *options, int argc, char **argv
 {
     const char **overrides = calloc((size_t)argc + 1, sizeof(*overrides));
 
-    *options = (struct options){.overrides = overrides};
+    *options = (struct options){.overrides = overrides, .argv = argv};
     if (overrides == NULL) {
         fprintf(errors, PROGRAM ": out of memory\n");
         return OPTIONS_WRONG;

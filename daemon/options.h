@@ -25,6 +25,7 @@ struct options {
     const char *file;             /* of the configuration, into argv; NULL: none was given */
     const char *const *overrides; /* "section.key=value", into argv */
     size_t override_count;
+    char **argv; /* all of it, to start another one like this */
 };
 
 /*

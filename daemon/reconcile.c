@@ -185,9 +185,10 @@ void supervisor_tell_offload(struct supervisor *supervisor)
             worker_process_tell_offload(&supervisor->worker[i], supervisor->master);
 }
 
-void supervisor_stop_workers(struct supervisor *supervisor)
+void supervisor_stop_workers(struct supervisor *supervisor, bool gently)
 {
     supervisor->stopping = true;
+    supervisor->retiring = gently;
     for (uint32_t i = 0; i < supervisor->slots; i++)
         supervisor_happen(supervisor, &supervisor->worker[i], EVENT_STOP);
 }

@@ -7,6 +7,7 @@
 #include "daemon/dispatch.h"
 #include "daemon/events.h"
 #include "daemon/log_sink.h"
+#include "daemon/notify.h"
 #include "daemon/stopping.h"
 #include "daemon/supervisor.h"
 
@@ -180,6 +181,7 @@ static int begin(struct reload *reload, struct config *config)
     }
     json_decref(reload->changed);
     reload->changed = list_changes(previous, config);
+    notify_reloading();
     reload->previous = previous;
     reload->previous_generation = supervisor_generation(master->supervisor);
     supervisor_renew(master->supervisor);
@@ -223,6 +225,7 @@ uint64_t reload_ask(struct reload *reload, char **refusal)
 
 static void end(struct reload *reload)
 {
+    notify_send("READY=1");
     reload->previous = NULL;
     reload->done = reload->begun;
 }

@@ -9,7 +9,7 @@ static bool connection_goes_on(const struct exchange *exchange)
     const struct connection *connection = exchange->connection;
 
     return exchange->request->keep_alive && config->connections_keepalive && !connection->closing &&
-           exchange->thread->mode != THREAD_STOPPING &&
+           exchange->thread->mode != THREAD_STOPPING && exchange->thread->mode != THREAD_RETIRING &&
            (config->connections_keepalive_requests == 0 ||
             connection->requests + 1 < config->connections_keepalive_requests);
 }

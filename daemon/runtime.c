@@ -169,16 +169,39 @@ static int remove_socket(const char *path, char *why, size_t size)
     return 0;
 }
 
-int runtime_take(struct runtime *runtime, const struct config *config, char *why, size_t size)
+static int write_pid_path(struct runtime *runtime, const struct config *config, char *why,
+                          size_t size)
 {
     int written = snprintf(runtime->pid_path, sizeof(runtime->pid_path), "%s/%s.pid",
                            config->server_run_dir, config->server_name);
 
     runtime->lock_fd = -1;
-    if ((size_t)written >= sizeof(runtime->pid_path)) {
-        snprintf(why, size, "the path of the pid file in %s is too long", config->server_run_dir);
+    if ((size_t)written < sizeof(runtime->pid_path))
+        return 0;
+    snprintf(why, size, "the path of the pid file in %s is too long", config->server_run_dir);
+    return -1;
+}
+
+int runtime_inherit(struct runtime *runtime, const struct config *config, int lock_fd, char *why,
+                    size_t size)
+{
+    if (write_pid_path(runtime, config, why, size) != 0)
+        return -1;
+    if (!path_is(runtime->pid_path, lock_fd)) {
+        snprintf(why, size,
+                 "the name and the run directory can't change in an upgrade: %s is not "
+                 "the pid file of the server that runs",
+                 runtime->pid_path);
         return -1;
     }
+    runtime->lock_fd = lock_fd;
+    return 0;
+}
+
+int runtime_take(struct runtime *runtime, const struct config *config, char *why, size_t size)
+{
+    if (write_pid_path(runtime, config, why, size) != 0)
+        return -1;
     if (make_run_dir(config->server_run_dir, why, size) != 0 ||
         wait_for_lock(runtime, config, why, size) != 0)
         return -1;
@@ -203,7 +226,8 @@ void runtime_release(struct runtime *runtime)
 {
     if (runtime->lock_fd < 0)
         return;
-    unlink(runtime->pid_path);
+    if (pid_in(runtime->lock_fd) == getpid() || pid_in(runtime->lock_fd) == 0)
+        unlink(runtime->pid_path);
     close(runtime->lock_fd);
     runtime->lock_fd = -1;
 }

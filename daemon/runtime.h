@@ -21,10 +21,17 @@ struct runtime {
  */
 int runtime_take(struct runtime *runtime, const struct config *config, char *why, size_t size);
 
+/*
+ * Instead of that, after a binary upgrade: takes over LOCK_FD from the master before, if it is that of
+ * this CONFIG's pid file. Returns 0, or -1 with WHY.
+ */
+int runtime_inherit(struct runtime *runtime, const struct config *config, int lock_fd, char *why,
+                    size_t size);
+
 /* Writes this process's pid. */
 void runtime_write_pid(const struct runtime *runtime);
 
-/* Removes the pid file and lets go of the lock. */
+/* Lets go of the lock, and removes the pid file if it has this process's pid. */
 void runtime_release(struct runtime *runtime);
 
 /* Lets this process open as many descriptors as it may. Returns the limit. */

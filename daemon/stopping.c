@@ -2,6 +2,7 @@
 
 #include "daemon/dispatch.h"
 #include "daemon/events.h"
+#include "daemon/notify.h"
 #include "daemon/supervisor.h"
 
 #include <signal.h>
@@ -57,24 +58,36 @@ void stopping_go_on(struct stopping *stopping)
         event_base_loopbreak(stopping->master->base);
 }
 
-void stopping_begin(struct stopping *stopping)
+static void begin(struct stopping *stopping, bool gently)
 {
     struct master *master = stopping->master;
 
-    if (stopping->under_way) {
-        event_log(LEVEL_WARN, "stopping at once");
-        supervisor_kill_all(master->supervisor);
-        return;
-    }
     stopping->under_way = true;
     atomic_store(&segment_master(&master->segment)->stopping, 1);
     event_log(LEVEL_INFO, "stopping: finishing the requests under way");
     dispatch_stop_accepting(master->dispatch);
     listeners_close(master->listeners); /* or new clients would wait for nobody */
     master->listeners = NULL;
-    supervisor_stop_workers(master->supervisor);
+    supervisor_stop_workers(master->supervisor, gently);
     arm(stopping->deadline, master->config->workers_drain_timeout + KILL_GRACE_MS);
     stopping_go_on(stopping);
+}
+
+void stopping_begin(struct stopping *stopping)
+{
+    if (!stopping->under_way) {
+        notify_send("STOPPING=1\nSTATUS=finishing the requests under way");
+        begin(stopping, false);
+        return;
+    }
+    event_log(LEVEL_WARN, "stopping at once");
+    supervisor_kill_all(stopping->master->supervisor);
+}
+
+void stopping_retire(struct stopping *stopping)
+{
+    if (!stopping->under_way)
+        begin(stopping, true);
 }
 
 bool stopping_is_under_way(const struct stopping *stopping)

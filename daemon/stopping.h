@@ -13,6 +13,10 @@ void stopping_free(struct stopping *stopping);
 
 void stopping_begin(struct stopping *stopping);
 
+/* The same for a server that has a successor: connections that are idle are not closed under their
+ * clients, but behind their next answer, or after drain_timeout. */
+void stopping_retire(struct stopping *stopping);
+
 /* A process has ended: takes the next step, if a stop is under way. */
 void stopping_go_on(struct stopping *stopping);
 

@@ -27,6 +27,7 @@ struct supervisor {
 
     struct logger_process logger;
     bool stopping; /* no worker is wanted any more */
+    bool retiring; /* and idle connections may still have an answer */
 };
 
 enum worker_event {

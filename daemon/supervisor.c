@@ -180,7 +180,8 @@ static void stop(struct supervisor *supervisor, struct worker_process *worker)
 {
     set_state(supervisor, worker, WORKER_LEAVING);
     worker->leave_told = true;
-    channel_send(worker->connections, MESSAGE_STOP, NULL, 0, -1, false);
+    channel_send(worker->connections, supervisor->retiring ? MESSAGE_RETIRE : MESSAGE_STOP, NULL, 0,
+                 -1, false);
 }
 
 /* What still lies in its channels are connections that it gave back, or that it never saw. */

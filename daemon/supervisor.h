@@ -55,8 +55,11 @@ void supervisor_send_away(struct supervisor *supervisor, uint32_t slot);
 /* Tells all workers the wanted bounds of the offload threads. */
 void supervisor_tell_offload(struct supervisor *supervisor);
 
-/* Tells all workers to finish and end, or kills them. */
-void supervisor_stop_workers(struct supervisor *supervisor);
+/*
+ * Tells all workers to finish and end; GENTLY: an idle connection has one more answer, with which it
+ * is closed. Or kills them.
+ */
+void supervisor_stop_workers(struct supervisor *supervisor, bool gently);
 void supervisor_kill_all(struct supervisor *supervisor);
 
 /* Tells the logger to write all it has and end. */

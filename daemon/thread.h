@@ -87,6 +87,7 @@ enum thread_mode {
     THREAD_MOVING,   /* gives every connection to the main thread, for its siblings */
     THREAD_DRAINING, /* gives those between two requests, for another worker; finishes the others */
     THREAD_STOPPING, /* finishes the requests under way, closes the rest */
+    THREAD_RETIRING, /* closes each connection behind its next answer */
 };
 
 struct mode_letter {

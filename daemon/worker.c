@@ -43,9 +43,10 @@ struct worker {
     uint32_t ending; /* threads that were told to go and have not ended yet */
 
     struct held_lanes lanes;
-    struct arrival *held; /* a connection that no mailbox had room for: reading stopped */
-    bool leaving;         /* connections go back to the master */
-    bool stopping;        /* no connection comes or goes: finish and end */
+    struct arrival *held;      /* a connection that no mailbox had room for: reading stopped */
+    bool leaving;              /* connections go back to the master */
+    bool stopping;             /* no connection comes or goes: finish and end */
+    enum thread_mode end_mode; /* how its threads end */
 };
 
 /* Threads */
@@ -253,7 +254,7 @@ static void end_if_done(struct worker *worker)
 static void send_all_away(struct worker *worker)
 {
     if (worker->ending == 0)
-        send_threads_away(worker, 0, worker->stopping ? THREAD_STOPPING : THREAD_DRAINING);
+        send_threads_away(worker, 0, worker->end_mode);
     publish_threads(worker);
     end_if_done(worker);
 }
@@ -261,13 +262,15 @@ static void send_all_away(struct worker *worker)
 static void leave(struct worker *worker)
 {
     worker->leaving = true;
+    worker->end_mode = THREAD_DRAINING;
     held_lanes_drop_all(&worker->lanes);
     send_all_away(worker);
 }
 
-static void stop(struct worker *worker)
+static void stop(struct worker *worker, enum thread_mode mode)
 {
     worker->stopping = true;
+    worker->end_mode = mode;
     held_lanes_drop_all(&worker->lanes);
     send_all_away(worker);
 }
@@ -318,6 +321,7 @@ static void on_command(void *owner, int kind, const void *data, size_t length, i
         return;
     case MESSAGE_LEAVE:
     case MESSAGE_STOP:
+    case MESSAGE_RETIRE:
     case MESSAGE_THREADS_ARE:
     case MESSAGE_LANE_LOST:
     case MESSAGE_ORDER_DONE:
@@ -336,7 +340,9 @@ static void on_connection(void *owner, int kind, const void *data, size_t length
     if (kind == MESSAGE_LEAVE)
         leave(worker);
     else if (kind == MESSAGE_STOP)
-        stop(worker);
+        stop(worker, THREAD_STOPPING);
+    else if (kind == MESSAGE_RETIRE)
+        stop(worker, THREAD_RETIRING);
     else
         take_connection(worker, data, fd);
 }

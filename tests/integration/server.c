@@ -30,6 +30,7 @@ struct server {
     char name[INSTANCE_NAME_MAX + 1];
     char run_dir[SCRATCH_PATH_MAX], socket[SCRATCH_PATH_MAX + 64];
     char log[SCRATCH_PATH_MAX], output[SCRATCH_PATH_MAX];
+    char program[SCRATCH_PATH_MAX];
     char config[SCRATCH_PATH_MAX]; /* path of the configuration file; empty: there is none */
     pid_t pid;                     /* 0: none runs */
     uint16_t port;
@@ -54,6 +55,7 @@ int server_set_up(void **state)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     scratch_make(server->folder);
     snprintf(server->name, sizeof(server->name), "test-%d-%u", getpid(), number++);
+    snprintf(server->program, sizeof(server->program), "%s", WEBSERVERD_BINARY);
     write_path(server->run_dir, server, "run");
     write_path(server->log, server, "access.log");
     write_path(server->output, server, "output");
@@ -193,7 +195,7 @@ static void write_command_line(struct command_line *line, const struct server *s
     line->count = 0;
     for (; wrapper != NULL && *wrapper != NULL; wrapper++)
         add_word(line, *wrapper);
-    add_word(line, WEBSERVERD_BINARY);
+    add_word(line, server->program);
     add_option(line, "server.name=%s", server->name);
     add_option(line, "server.run_dir=%s", server->run_dir);
     if (server->config[0] != '\0') {
@@ -412,6 +414,30 @@ void server_forget(struct server *server)
 }
 
 /* Looking at it */
+
+void server_use_program(struct server *server, const char *path)
+{
+    snprintf(server->program, sizeof(server->program), "%s", path);
+}
+
+static bool another_answers(struct server *server)
+{
+    json_t *pong = try_control(server, "ping");
+    pid_t pid = (pid_t)json_integer_value(json_object_get(pong, "pid"));
+
+    json_decref(pong);
+    if (pid <= 0 || pid == server->pid)
+        return false;
+    WAIT_UNTIL(waitpid(server->pid, NULL, WNOHANG) == server->pid);
+    server->pid = pid;
+    return true;
+}
+
+void server_succeeded(struct server *server)
+{
+    WAIT_UNTIL(another_answers(server));
+    check_output(server);
+}
 
 pid_t server_pid(const struct server *server)
 {

@@ -67,6 +67,12 @@ void server_all_gone(struct server *server);
 /* After the test has seen the master's end itself: the server can be started again. */
 void server_forget(struct server *server);
 
+/* Starts this program from now on, instead of the one that was built. */
+void server_use_program(struct server *server, const char *path);
+
+/* After an upgrade: waits until the master is another one, and the one before has ended in order. */
+void server_succeeded(struct server *server);
+
 pid_t server_pid(const struct server *server);
 uint16_t server_port(const struct server *server);
 const char *server_name(const struct server *server);

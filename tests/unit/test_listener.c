@@ -37,7 +37,7 @@ static int tear_down(void **state)
 static struct listeners *open_rows(uint32_t rows)
 {
     char why[256];
-    struct listeners *listeners = listeners_open(&config, rows, why, sizeof(why));
+    struct listeners *listeners = listeners_open(&config, rows, NULL, why, sizeof(why));
 
     if (listeners == NULL)
         fail_msg("%s", why);
@@ -146,7 +146,7 @@ static void a_taken_port_is_told(void **state)
     listeners_describe(first, why, sizeof(why));
     ((struct sockaddr_in *)&same.server_listen.item[0].address)->sin_port =
         port_of(listeners_lane(first, 0));
-    second = listeners_open(&same, 1, why, sizeof(why));
+    second = listeners_open(&same, 1, NULL, why, sizeof(why));
     assert_null(second);
     assert_non_null(strstr(why, "cannot listen on 127.0.0.1"));
     assert_non_null(strstr(why, strerror(EADDRINUSE)));

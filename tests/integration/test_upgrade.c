@@ -1,0 +1,299 @@
+/*
+ * Another binary takes over while clients ask on; and the service manager's side of a start: sockets
+ * that it hands in, and what it is told.
+ */
+#include "http_client.h"
+#include "load.h"
+#include "log_check.h"
+#include "patience.h"
+#include "scratch.h"
+#include "server.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static bool has_said(const struct server *server, const char *words)
+{
+    char *said = server_output(server);
+    bool yes = strstr(said, words) != NULL;
+
+    free(said);
+    return yes;
+}
+
+static void start_load(const struct server *server, struct load **load, bool each_connects)
+{
+    *load = load_start(&(struct load_plan){.port = server_port(server),
+                                           .clients = 4,
+                                           .each_connects = each_connects,
+                                           .target = "/a",
+                                           .body = "a",
+                                           .body_length = 1});
+}
+
+static void upgrade_under_load(struct server *server, const char *dispatch, bool each_connects)
+{
+    struct segment_reader reader;
+    struct load_result result;
+    struct load *load;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, dispatch, "workers.drain_timeout=1h", NULL);
+    start_load(server, &load, each_connects);
+    for (int i = 0; i < 3; i++) {
+        load_pass(load, LOAD_STEP / 5);
+        server_signal(server_pid(server), SIGUSR2);
+        server_succeeded(server);
+    }
+    load_pass(load, LOAD_STEP / 5);
+    server_attach(server, &reader);
+    assert_int_equal(reader.map.directory->master_pid, server_pid(server));
+    segment_detach(&reader);
+    result = load_finish(load);
+    load_check(&result);
+    server_do(server, "stop");
+    server_stopped(server);
+    assert_int_equal(log_count_lines(server), result.answers);
+}
+
+static void an_upgrade_loses_no_request(void **state)
+{
+    upgrade_under_load(*state, "workers.dispatch=kernel", false);
+}
+
+static void an_upgrade_loses_no_connection(void **state)
+{
+    upgrade_under_load(*state, "workers.dispatch=kernel", true);
+}
+
+static void an_upgrade_loses_no_request_when_the_master_dispatches(void **state)
+{
+    upgrade_under_load(*state, "workers.dispatch=master", true);
+}
+
+/* An idle connection is not closed under its client: its next answer is its last. */
+static void an_idle_connection_has_one_more_answer(void **state)
+{
+    struct server *server = *state;
+    struct http_client client;
+    struct http_answer answer;
+    pid_t before;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.drain_timeout=1h", "connections.keepalive_timeout=1h", NULL);
+    http_open(&client, server_port(server));
+    http_say(&client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+    http_take(&client, HTTP_WITH_BODY, &answer);
+    assert_null(http_field(&answer, "Connection"));
+    http_answer_free(&answer);
+    before = server_pid(server);
+    server_signal(before, SIGUSR2);
+    WAIT_UNTIL(has_said(server, "this one retires"));
+    http_say(&client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+    http_take(&client, HTTP_WITH_BODY, &answer);
+    assert_int_equal(answer.status, 200);
+    if (http_field(&answer, "Connection") == NULL) { /* the word had not come yet */
+        http_answer_free(&answer);
+        http_say(&client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+        http_take(&client, HTTP_WITH_BODY, &answer);
+    }
+    assert_string_equal(http_field(&answer, "Connection"), "close");
+    http_answer_free(&answer);
+    http_expect_closed(&client);
+    http_close(&client);
+    server_succeeded(server);
+    server_stop(server);
+}
+
+static void set_program(const char *path, const char *target)
+{
+    char beside[SCRATCH_PATH_MAX + 8];
+
+    snprintf(beside, sizeof(beside), "%s.next", path);
+    assert_int_equal(symlink(target, beside), 0);
+    assert_int_equal(rename(beside, path), 0);
+}
+
+static void a_broken_binary_changes_nothing(void **state)
+{
+    struct server *server = *state;
+    char program[SCRATCH_PATH_MAX + 16], broken[SCRATCH_PATH_MAX + 16];
+    struct load_result result;
+    struct load *load;
+    pid_t before;
+
+    snprintf(program, sizeof(program), "%s/program", server_folder(server));
+    snprintf(broken, sizeof(broken), "%s/broken", server_folder(server));
+    scratch_write(broken, "#!/bin/sh\nexit 3\n", 17);
+    assert_int_equal(chmod(broken, 0755), 0);
+    set_program(program, WEBSERVERD_BINARY);
+    server_use_program(server, program);
+    server_put_text(server, "/a", "a");
+    server_start(server, NULL);
+    before = server_pid(server);
+    start_load(server, &load, true);
+    set_program(program, broken);
+    server_signal(before, SIGUSR2);
+    WAIT_UNTIL(has_said(server, "ended with status 3 before it served; this one goes on"));
+    set_program(program, "/nowhere/webserverd");
+    server_signal(before, SIGUSR2);
+    WAIT_UNTIL(has_said(server, "ended with status 1 before it served; this one goes on"));
+    load_pass(load, LOAD_STEP / 10);
+    server_do(server, "threads 3");
+    assert_int_equal(server_pid(server), before);
+    set_program(program, WEBSERVERD_BINARY);
+    server_signal(before, SIGUSR2);
+    server_succeeded(server);
+    result = load_finish(load);
+    load_check(&result);
+    server_stop(server);
+}
+
+/* A new configuration that can't be had is found out by the new master; the old one goes on. */
+static void a_binary_that_cannot_start_leaves_nothing_behind(void **state)
+{
+    struct server *server = *state;
+    char path[SCRATCH_PATH_MAX + 80];
+
+    server_put_text(server, "/a", "a");
+    server_write_config(server, "[workers]\nprocesses = 2\n");
+    server_start(server, NULL);
+    server_write_config(server, "[workers]\nprocesses = many\n");
+    server_signal(server_pid(server), SIGUSR2);
+    WAIT_UNTIL(has_said(server, "before it served; this one goes on"));
+    http_expect(server_port(server), "/a", 200);
+    snprintf(path, sizeof(path), "%s.new", server_socket(server));
+    assert_int_not_equal(access(path, F_OK), 0);
+    server_write_config(server, "[workers]\nprocesses = 3\nmax_threads = 64\n");
+    server_signal(server_pid(server), SIGUSR2); /* also what a reload can't change */
+    server_succeeded(server);
+    http_expect(server_port(server), "/a", 200);
+    server_stop(server);
+}
+
+/* --- The service manager --- */
+
+static int listen_somewhere(uint16_t *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, length), 0);
+    assert_int_equal(listen(fd, 100), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+/* With sockets handed in, there are no others; and they survive reload and upgrade. */
+static void sockets_that_are_handed_in_are_served(void **state)
+{
+    enum { HANDED = 9 }; /* a number that the shell can name */
+    static const char *const shell[] = {
+        "/bin/sh", "-c", "exec 3<&9; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"", "sh", NULL};
+    static const char *const options[] = {"workers.processes=2", NULL};
+    struct server *server = *state;
+    struct load_result result;
+    struct load *load;
+    uint16_t port;
+    int fd = listen_somewhere(&port);
+
+    assert_int_equal(dup2(fd, HANDED), HANDED);
+    server_put_text(server, "/a", "a");
+    server_start_under(server, shell, options);
+    assert_int_equal(server_port(server), port);
+    start_load(server, &load, true);
+    load_pass(load, LOAD_STEP / 10);
+    server_do(server, "reload");
+    server_do(server, "workers 3");
+    load_pass(load, LOAD_STEP / 10);
+    server_signal(server_pid(server), SIGUSR2);
+    server_succeeded(server);
+    load_pass(load, LOAD_STEP / 10);
+    result = load_finish(load);
+    load_check(&result);
+    server_stop(server);
+    close(HANDED);
+    close(fd);
+}
+
+/* The next notification that has WORDS in it. */
+static void expect_notice(int fd, const char *words)
+{
+    char text[1024];
+
+    for (;;) {
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        ssize_t got;
+
+        if (poll(&wait, 1, PATIENCE_S * 1000) != 1)
+            fail_msg("was not told: %s", words);
+        got = recv(fd, text, sizeof(text) - 1, 0);
+        assert_true(got > 0);
+        text[got] = '\0';
+        if (strstr(text, words) != NULL)
+            return;
+    }
+}
+
+static void the_service_manager_is_told(void **state)
+{
+    struct server *server = *state;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    char words[64];
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/notify", server_folder(server));
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    setenv("NOTIFY_SOCKET", address.sun_path, 1);
+    setenv("WATCHDOG_USEC", "10000000", 1);
+    server_start(server, NULL);
+    unsetenv("NOTIFY_SOCKET");
+    unsetenv("WATCHDOG_USEC");
+    expect_notice(fd, "READY=1");
+    expect_notice(fd, "WATCHDOG=1");
+    server_do(server, "reload");
+    expect_notice(fd, "RELOADING=1");
+    expect_notice(fd, "READY=1");
+    server_signal(server_pid(server), SIGUSR2);
+    server_succeeded(server);
+    snprintf(words, sizeof(words), "MAINPID=%d", server_pid(server));
+    expect_notice(fd, words);
+    expect_notice(fd, "WATCHDOG=1");
+    server_do(server, "stop");
+    expect_notice(fd, "STOPPING=1");
+    server_stopped(server);
+    close(fd);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(an_upgrade_loses_no_request),
+        TEST(an_upgrade_loses_no_connection),
+        TEST(an_upgrade_loses_no_request_when_the_master_dispatches),
+        TEST(an_idle_connection_has_one_more_answer),
+        TEST(a_broken_binary_changes_nothing),
+        TEST(a_binary_that_cannot_start_leaves_nothing_behind),
+        TEST(sockets_that_are_handed_in_are_served),
+        TEST(the_service_manager_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
