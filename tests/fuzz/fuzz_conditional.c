@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-static const struct validators ours = {{"\"abc\"", 5}, true, 784111777};
+static const struct validators ours = {
+    .etag = {"\"abc\"", 5}, .dated = true, .modified = 784111777};
 
 static void check_lists(struct span line)
 {

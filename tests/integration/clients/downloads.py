@@ -1,0 +1,165 @@
+"""Clients that fetch: whole, in parallel, in parts, again only when changed, and compressed."""
+import hashlib
+import http.client
+import os
+
+from harness import PATIENCE_S, client, expect, need, run
+
+GIB = 1024 ** 3
+
+
+def digest(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def scratch(server, name):
+    folder = server.folder / name
+    folder.mkdir()
+    return folder
+
+
+def expect_same(path, server, name):
+    expect(digest(path), digest(server.site / name), f"the bytes of {name}")
+
+
+def put_half(path, server, name):
+    """A download that was broken off."""
+    whole = (server.site / name).read_bytes()
+    path.write_bytes(whole[:len(whole) // 2])
+
+
+def fetch(*words):
+    return run(need("curl"), "-sS", "--fail", "--max-time", "100", *words).decode()
+
+
+@client("curl-parallel")
+def curl_parallel(server):
+    folder = scratch(server, "parallel")
+    fetch("--parallel", "--parallel-max", "20", "-o", f"{folder}/#1",
+          f"{server.url}/large.bin?[1-20]")
+    for number in range(1, 21):
+        expect_same(folder / str(number), server, "large.bin")
+
+
+@client("curl-resume")
+def curl_resume(server):
+    folder = scratch(server, "resume")
+    put_half(folder / "large.bin", server, "large.bin")
+    said = fetch("-C", "-", "-o", folder / "large.bin", "-w", "%{http_code} %{size_download}",
+                 f"{server.url}/large.bin")
+    size = (server.site / "large.bin").stat().st_size
+    expect(said, f"206 {size - size // 2}", "the rest of a download")
+    expect_same(folder / "large.bin", server, "large.bin")
+
+
+@client("curl-huge")
+def curl_huge(server):
+    """More than 4 GiB, of holes: only their ends are fetched, by resuming just before them."""
+    with open(server.site / "huge.bin", "wb") as file:
+        file.truncate(4 * GIB + 5)
+        file.seek(4 * GIB)
+        file.write(b"tail\n")
+    said = fetch("-I", f"{server.url}/huge.bin")
+    if f"content-length: {4 * GIB + 5}" not in said.lower():
+        raise AssertionError("the length of a file beyond 4 GiB: " + said)
+    expect(fetch("-r", f"{4 * GIB}-", f"{server.url}/huge.bin"), "tail\n", "what is beyond 4 GiB")
+    folder = scratch(server, "huge")
+    with open(folder / "huge.bin", "wb") as file:
+        file.truncate(4 * GIB - 1000)
+    said = fetch("-C", "-", "-o", folder / "huge.bin", "-w", "%{http_code} %{size_download}",
+                 f"{server.url}/huge.bin")
+    expect(said, "206 1005", "resuming before 4 GiB")
+    with open(folder / "huge.bin", "rb") as file:
+        file.seek(4 * GIB)
+        expect(file.read(), b"tail\n", "the end of a resumed download")
+    os.unlink(folder / "huge.bin")
+    os.unlink(server.site / "huge.bin")
+
+
+@client("curl-conditional")
+def curl_conditional(server):
+    folder = scratch(server, "conditional")
+    tag, url = folder / "tag", f"{server.url}/hello.txt"
+    again = ["--etag-compare", tag, "--etag-save", tag, "-o", folder / "hello.txt",
+             "-w", "%{http_code}", url]
+    expect(fetch(*again), "200", "the first time")
+    expect(fetch(*again), "304", "--etag-compare")
+    (server.site / "hello.txt").write_text("hello\n")  # the same, written anew
+    os.utime(server.site / "hello.txt", (1000000000, 1000000000))
+    server.control("cache-flush")
+    expect(fetch(*again), "200", "--etag-compare after a change")
+    expect(fetch(*again), "304", "--etag-compare with the new tag")
+    expect(fetch("-z", server.site / "hello.txt", "-o", folder / "x", "-w", "%{http_code}", url),
+           "304", "-z")
+    expect(fetch("-z", "1 Jan 1990", "-o", folder / "x", "-w", "%{http_code}", url), "200",
+           "-z with an old date")
+
+
+@client("curl-compressed")
+def curl_compressed(server):
+    """All that curl can unpack, made and beside the file."""
+    folder = scratch(server, "compressed")
+    url = f"{server.url}/prose.txt"
+    size = (server.site / "prose.txt").stat().st_size
+    sent = int(fetch("--compressed", "-o", folder / "prose.txt", "-w", "%{size_download}", url))
+    expect_same(folder / "prose.txt", server, "prose.txt")
+    if sent * 4 > size:
+        raise AssertionError(f"{size} bytes were sent as {sent}")
+    for program, ending, coding, words in (("gzip", ".gz", "gzip", ["-9", "-k"]),
+                                           ("zstd", ".zst", "zstd", ["-q", "-k"]),
+                                           ("brotli", ".br", "br", ["-k"])):
+        need(program)
+        run(program, *words, server.site / "prose.txt")
+        server.control("cache-flush")
+        fetch("--compressed", "-o", folder / "prose.txt", url)
+        expect_same(folder / "prose.txt", server, "prose.txt")
+        fetch("-H", f"Accept-Encoding: {coding}", "-o", folder / "raw", url)
+        expect(digest(folder / "raw"), digest(f"{server.site}/prose.txt{ending}"),
+               f"the bytes of prose.txt{ending}")
+        os.unlink(f"{server.site}/prose.txt{ending}")
+
+
+@client("wget")
+def wget(server):
+    folder = scratch(server, "wget")
+    put_half(folder / "large.bin", server, "large.bin")
+    run(need("wget"), "-q", "-c", f"{server.url}/large.bin", cwd=folder)
+    expect_same(folder / "large.bin", server, "large.bin")
+    before = os.stat(folder / "large.bin").st_mtime_ns
+    run("wget", "-q", "-N", f"{server.url}/large.bin", cwd=folder)
+    expect(os.stat(folder / "large.bin").st_mtime_ns, before, "-N fetches nothing again")
+    run("wget", "-q", "--compression=gzip", f"{server.url}/prose.txt", cwd=folder)
+    expect_same(folder / "prose.txt", server, "prose.txt")
+
+
+@client("aria2c")
+def aria2c(server):
+    """Eight connections, each with ranges of its own."""
+    folder = scratch(server, "aria2")
+    run(need("aria2c"), "-q", "-x8", "-s8", "-k1M", "--no-conf", "-d", folder,
+        f"{server.url}/large.bin")
+    expect_same(folder / "large.bin", server, "large.bin")
+
+
+@client("python-ranges")
+def python_ranges(server):
+    """A file put together from ranges, some of many parts, on one connection."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+    whole = (server.site / "large.bin").read_bytes()
+
+    def ask(ranges):
+        connection.request("GET", "/large.bin", headers={"Range": f"bytes={ranges}"})
+        answer = connection.getresponse()
+        return answer, answer.read()
+
+    step = len(whole) // 7 + 1
+    got = b"".join(ask(f"{at}-{at + step - 1}")[1] for at in range(0, len(whole), step))
+    expect(hashlib.sha256(got).digest(), hashlib.sha256(whole).digest(), "seven ranges")
+    answer, body = ask("0-99,1000-1999,-10")
+    boundary = answer.getheader("Content-Type").split("boundary=")[1].encode()
+    parts = body.split(b"--" + boundary)
+    expect((len(parts), parts[0], parts[-1]), (5, b"", b"--\r\n"), "the delimiters of three parts")
+    contents = [part.split(b"\r\n\r\n", 1)[1][:-2] for part in parts[1:-1]]
+    expect(contents, [whole[:100], whole[1000:2000], whole[-10:]], "three parts")
+    connection.close()

@@ -1,0 +1,94 @@
+"""What the tests of real clients share: the server, its site, and how a program is run."""
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import time
+
+CLIENTS = {}
+PATIENCE_S = 120
+
+
+class Skipped(Exception):
+    """The client's program is not there."""
+
+
+def client(name):
+    """Makes the function the test of a client, called with the running Server."""
+    def add(function):
+        CLIENTS[name] = function
+        return function
+    return add
+
+
+def need(program):
+    if shutil.which(program) is None:
+        raise Skipped(f"no {program}")
+    return program
+
+
+def expect(got, wanted, what):
+    if got != wanted:
+        raise AssertionError(f"{what}: {got!r}, not {wanted!r}")
+
+
+def run(*words, stdin=None, cwd=None, env=None):
+    """Runs a program that has to succeed; returns what it wrote to standard output, as bytes."""
+    done = subprocess.run(words, input=stdin, cwd=cwd, env=env, timeout=PATIENCE_S,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, words))}: exit status {done.returncode}\n"
+                             + done.stderr.decode(errors="replace"))
+    return done.stdout
+
+
+class Server:
+    """A webserverd on a free port, with a folder of its own below FOLDER."""
+
+    def __init__(self, programs, folder):
+        self.programs = pathlib.Path(programs).resolve()
+        self.folder = pathlib.Path(folder)
+        self.site = self.folder / "www"
+        self.name = f"clients-{os.getpid()}"
+        self.site.mkdir()
+        self.make_site()
+        self.log = open(self.folder / "said", "wb")
+        self.process = subprocess.Popen(
+            [self.programs / "webserverd", *self.options(
+                f"server.name={self.name}", "server.listen=127.0.0.1:0",
+                f"server.root={self.site}", f"server.run_dir={self.folder}",
+                f"log.access={self.folder}/access.log")],
+            stdout=self.log, stderr=self.log)
+        self.port = self.wait_for_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    @staticmethod
+    def options(*keys):
+        return [word for key in keys for word in ("-o", key)]
+
+    def make_site(self):
+        (self.site / "hello.txt").write_text("hello\n")
+        (self.site / "index.html").write_text("<!DOCTYPE html><title>t</title><p>index\n")
+        (self.site / "large.bin").write_bytes(random.Random(1).randbytes(8 * 1024 * 1024 + 13))
+        (self.site / "prose.txt").write_text("".join(f"line {i} of many\n" for i in range(5000)))
+
+    def control(self, *words):
+        return run(self.programs / "wsctl", "-s", self.folder / f"{self.name}.sock", *words)
+
+    def wait_for_port(self):
+        give_up = time.monotonic() + PATIENCE_S
+        marker = b" on 127.0.0.1:"
+        while time.monotonic() < give_up:
+            said = (self.folder / "said").read_bytes()
+            if self.process.poll() is not None:
+                raise AssertionError("webserverd ended:\n" + said.decode(errors="replace"))
+            if marker in said:
+                return int(said.split(marker, 1)[1].split(b":", 1)[0])
+            time.sleep(0.02)
+        raise AssertionError("webserverd does not say where it listens")
+
+    def stop(self):
+        self.process.terminate()
+        expect(self.process.wait(PATIENCE_S), 0, "webserverd's exit status")
+        self.log.close()
