@@ -11,7 +11,7 @@
 #include <event2/util.h>
 
 /* The event loop's callback for a connection: it is readable or writable. */
-void serving_event(evutil_socket_t fd, short what, void *connection);
+void serving_event(evutil_socket_t fd, short what, void *argument);
 
 /* A connection that has just been accepted: its request has often come with it. */
 void serving_begin(struct connection *connection);
