@@ -1,13 +1,12 @@
 #include "daemon/receiving.h"
 
-#include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/body.h"
 #include "daemon/input.h"
+#include "daemon/route.h"
 #include "daemon/waiting.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 
 /* So much of a body gives its client its time again: a client that drips must do better than that. */
@@ -26,12 +25,6 @@ static struct body_limits limits_of(const struct connection *connection)
     const struct config *config = connection->thread->site->config;
 
     return (struct body_limits){config->limits_body_bytes, config->limits_header_bytes};
-}
-
-static bool is_answered_without_body(const struct request *request)
-{
-    return request->method != METHOD_GET && request->method != METHOD_HEAD &&
-           request->method != METHOD_OPTIONS;
 }
 
 /* The body goes on behind what was read: from now on it is passed over as it comes. */
@@ -59,7 +52,7 @@ static int look_first(struct connection *connection, const struct request *reque
     int result = body_begin(&body, request, &limits);
 
     if (result == BODY_MORE && length == head && request->expect_continue &&
-        is_answered_without_body(request)) {
+        !route_has_method(request->method)) {
         /* The final status says that the body is not wanted; none may come, or all of it. */
         connection->closing = true;
         connection->linger_wanted = true;

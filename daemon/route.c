@@ -32,6 +32,11 @@ static handler *find_handler(enum http_method method)
     }
 }
 
+bool route_has_method(enum http_method method)
+{
+    return find_handler(method) != NULL;
+}
+
 enum exchange_result route_answer(struct exchange *exchange)
 {
     const struct request *request = exchange->request;

@@ -4,6 +4,9 @@
 
 #include "daemon/exchange.h"
 
+/* Some resource has this method: a request with it is not an error for its method alone. */
+bool route_has_method(enum http_method method);
+
 enum exchange_result route_answer(struct exchange *exchange);
 
 #endif
