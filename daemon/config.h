@@ -17,7 +17,7 @@
 struct config_address {
     struct sockaddr_storage address;
     socklen_t length;
-    char text[64]; /* "127.0.0.1:8080", "[::1]:8080", "*:80" */
+    char text[120]; /* "127.0.0.1:8080", "[::1]:8080", "*:80", "unix:/run/site.sock" */
 };
 
 struct config_list {

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 
 #define SEPARATORS " \t,"
 
@@ -129,6 +130,30 @@ static int fault_no_port(const struct config_faults *faults, const struct word *
                       "has no port");
 }
 
+static bool is_unix(const struct config_address *item)
+{
+    return item->address.ss_family == AF_UNIX;
+}
+
+/* "unix:/path" */
+static int parse_unix(const char *path, const struct word *word, struct config_address *item,
+                      const struct config_faults *faults)
+{
+    struct sockaddr_un *address = (struct sockaddr_un *)&item->address;
+    size_t length = strlen(path);
+
+    if (path[0] != '/')
+        return fault_word(faults, word, "write the whole path, as in unix:/run/site.sock",
+                          "names no absolute path");
+    if (length >= sizeof(address->sun_path))
+        return fault_word(faults, word, "a path of at most 107 bytes fits",
+                          "is too long for a UNIX socket");
+    address->sun_family = AF_UNIX;
+    memcpy(address->sun_path, path, length + 1);
+    item->length = sizeof(*address);
+    return 0;
+}
+
 static int parse_address(const struct word *word, struct config_address *item,
                          const struct config_faults *faults)
 {
@@ -142,6 +167,8 @@ static int parse_address(const struct word *word, struct config_address *item,
     memcpy(text, word->text.start, word->text.length);
     text[word->text.length] = '\0';
     memcpy(item->text, text, sizeof(text));
+    if (strncmp(text, "unix:", 5) == 0)
+        return parse_unix(text + 5, word, item, faults);
     colon = strrchr(text, ':');
     if (colon == NULL || strchr(colon, ']') != NULL)
         return fault_no_port(faults, word);
@@ -176,6 +203,8 @@ static bool is_any_ipv4(const struct config_address *item)
 /* True when both can't be listened on: the same address, or all of IPv4 twice. */
 static bool collide(const struct config_address *a, const struct config_address *b)
 {
+    if (is_unix(a) || is_unix(b))
+        return strcmp(a->text, b->text) == 0;
     if (port_of(a) != port_of(b) || port_of(a) == 0)
         return false;
     if ((is_any(a) && is_any_ipv4(b)) || (is_any(b) && is_any_ipv4(a)))

@@ -1,4 +1,5 @@
-/* Lists of socket addresses to listen on: "127.0.0.1:8080 [::1]:8080, *:80". Any thread. */
+/* Lists of socket addresses to listen on: "127.0.0.1:8080 [::1]:8080, *:80, unix:/path". Any
+ * thread. */
 #ifndef DAEMON_CONFIG_ADDRESS_H
 #define DAEMON_CONFIG_ADDRESS_H
 

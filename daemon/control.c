@@ -25,7 +25,9 @@ enum {
     IDLE_S = 3600,
     SILENT_S = 5, /* for so long no client has to go for another */
     STUCK_S = 30, /* how long a client may read nothing of its answers */
-    LOOK_AGAIN_MS = 20
+    LOOK_AGAIN_MS = 20,
+    BACKLOG = 1024,
+    ACCEPTS_A_TURN = 32,
 };
 
 struct control_peer {
@@ -250,14 +252,20 @@ static void on_connect(evutil_socket_t listener, short what, void *argument)
 {
     static const struct timeval second = {.tv_sec = 1};
     struct control *control = argument;
-    int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     (void)what;
-    if (fd >= 0) {
-        peer_open(control, fd);
-    } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-        event_del(control->readable);
-        event_add(control->accept_again, &second);
+    for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+        int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd >= 0) {
+            peer_open(control, fd);
+            continue;
+        }
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+            event_del(control->readable);
+            event_add(control->accept_again, &second);
+        }
+        return;
     }
 }
 
@@ -282,7 +290,7 @@ static int bind_socket(const char *path)
         return -1;
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
     before = umask(0177);
-    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 128) == 0) {
+    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, BACKLOG) == 0) {
         umask(before);
         return fd;
     }

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 /*
- * WEBSERVERD_UPGRADE="LINK LOCK FD=ADDRESS FD!ADDRESS ...", with '!' for a shared socket. Addresses
- * have no blanks.
+ * WEBSERVERD_UPGRADE="LINK LOCK FD=ADDRESS FD!ADDRESS FD^ADDRESS ...", with '!' for a shared socket,
+ * '^' for one that a service manager has handed in. Addresses have no blanks.
  */
 static const char variable[] = "WEBSERVERD_UPGRADE";
 enum { FIRST_LISTEN_FD = 3 };
@@ -29,7 +29,7 @@ static bool is_listening(int fd)
            getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 && listening != 0;
 }
 
-static int add_socket(struct inheritance *inheritance, int fd, bool shared, const char *text,
+static int add_socket(struct inheritance *inheritance, int fd, char mark, const char *text,
                       char *why, size_t size)
 {
     struct inherited_socket *larger =
@@ -48,7 +48,8 @@ static int add_socket(struct inheritance *inheritance, int fd, bool shared, cons
     set_inheritable(fd, false);
     fcntl(fd, F_SETFL, O_NONBLOCK);
     larger[inheritance->count].fd = fd;
-    larger[inheritance->count].shared = shared;
+    larger[inheritance->count].shared = mark != '=';
+    larger[inheritance->count].handed = mark == '^';
     snprintf(larger[inheritance->count].text, sizeof(larger->text), "%s", text);
     inheritance->count++;
     return 0;
@@ -60,8 +61,8 @@ static int take_word(struct inheritance *inheritance, char *word, char *why, siz
     char *end;
     long fd = strtol(word, &end, 10);
 
-    if (end != word && (*end == '=' || *end == '!'))
-        return add_socket(inheritance, (int)fd, *end == '!', end + 1, why, size);
+    if (end != word && (*end == '=' || *end == '!' || *end == '^'))
+        return add_socket(inheritance, (int)fd, *end, end + 1, why, size);
     snprintf(why, size, "%s is damaged at '%.40s'", variable, word);
     return -1;
 }
@@ -93,7 +94,7 @@ static int take_activation(struct inheritance *inheritance, char *why, size_t si
     if (pid == NULL || strtol(pid, NULL, 10) != getpid())
         return 0;
     for (int i = 0; i < count && result == 0; i++)
-        result = add_socket(inheritance, FIRST_LISTEN_FD + i, true, "", why, size);
+        result = add_socket(inheritance, FIRST_LISTEN_FD + i, '^', "", why, size);
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
@@ -143,6 +144,13 @@ void inheritance_free(struct inheritance *inheritance)
     *inheritance = (struct inheritance){.link = -1, .lock_fd = -1};
 }
 
+static char mark_of(const struct inherited_socket *socket)
+{
+    if (socket->handed)
+        return '^';
+    return socket->shared ? '!' : '=';
+}
+
 int inheritance_leave(int link, int lock_fd, const struct inherited_socket *socket, size_t count)
 {
     char *text = NULL;
@@ -155,7 +163,7 @@ int inheritance_leave(int link, int lock_fd, const struct inherited_socket *sock
     set_inheritable(link, true);
     set_inheritable(lock_fd, true);
     for (size_t i = 0; i < count; i++) {
-        fprintf(memory, " %d%c%s", socket[i].fd, socket[i].shared ? '!' : '=', socket[i].text);
+        fprintf(memory, " %d%c%s", socket[i].fd, mark_of(&socket[i]), socket[i].text);
         set_inheritable(socket[i].fd, true);
     }
     if (fclose(memory) != 0 || setenv(variable, text, 1) != 0) {

@@ -12,8 +12,9 @@
 /* One listening socket. */
 struct inherited_socket {
     int fd;
-    bool shared;   /* it can't have lanes beside it: the master accepts from it */
-    char text[64]; /* as the configuration writes it; may be empty where shared */
+    bool shared;    /* it can't have lanes beside it: the master accepts from it */
+    bool handed;    /* by a service manager, in this or an earlier start */
+    char text[120]; /* as the configuration writes it; may be empty where shared */
 };
 
 struct inheritance {

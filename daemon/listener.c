@@ -1,5 +1,7 @@
 #include "daemon/listener.h"
 
+#include "daemon/unix_name.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -17,9 +19,10 @@ struct place {
     struct config_address address; /* with the port that is really bound */
     uint32_t rows;                 /* lanes it has */
     uint32_t rows_before;          /* what growing in vain goes back to */
-    bool shared;                   /* handed in: one socket, which the master accepts from */
-    bool fresh;                    /* opened for a change that is not made yet */
-    bool leaving;                  /* the change will close it */
+    bool shared;  /* a UNIX socket, or handed in: one socket, which the master accepts from */
+    bool handed;  /* by a service manager */
+    bool fresh;   /* opened for a change that is not made yet */
+    bool leaving; /* the change will close it */
 };
 
 struct lane {
@@ -92,7 +95,9 @@ static int probe(const struct config_address *address)
 
 static int open_lane(struct config_address *address, uint32_t backlog, bool defer)
 {
-    int fd = bound_socket(address, true);
+    int fd = address->address.ss_family == AF_UNIX
+                 ? unix_name_bind((const struct sockaddr_un *)&address->address)
+                 : bound_socket(address, true);
 
     if (fd < 0)
         return -1;
@@ -230,6 +235,8 @@ static int check_free(const struct listeners *listeners, const struct config_add
 {
     in_port_t port = port_of(address);
 
+    if (address->address.ss_family == AF_UNIX)
+        return unix_name_check((const struct sockaddr_un *)&address->address, why, size);
     if (port == 0 || port_is_ours(listeners, port) || probe(address) == 0)
         return 0;
     snprintf(why, size, "cannot listen on %s: %s%s", address->text, strerror(errno),
@@ -237,6 +244,11 @@ static int check_free(const struct listeners *listeners, const struct config_add
              : errno == EACCES   ? " (ports below 1024 need root or CAP_NET_BIND_SERVICE)"
                                  : "");
     return -1;
+}
+
+static bool is_unix(const struct place *place)
+{
+    return place->address.address.ss_family == AF_UNIX;
 }
 
 static struct place *add_place(struct listeners *listeners, const struct config_address *address)
@@ -266,12 +278,27 @@ static void remove_place(struct listeners *listeners, size_t at)
             (listeners->place_count - at) * sizeof(struct place *));
 }
 
+/* A socket that was handed in is the service manager's, name and all. */
+static void remove_name(const struct place *place)
+{
+    if (is_unix(place) && place->rows > 0 && !place->handed)
+        unlink(((const struct sockaddr_un *)&place->address.address)->sun_path);
+}
+
+void listeners_remove_names(const struct listeners *listeners)
+{
+    for (size_t i = 0; listeners != NULL && i < listeners->place_count; i++)
+        remove_name(listeners->place[i]);
+}
+
 void listeners_abandon(struct listeners *listeners)
 {
     for (size_t i = listeners->place_count; i-- > 0;) {
         listeners->place[i]->leaving = false;
-        if (listeners->place[i]->fresh)
-            remove_place(listeners, i);
+        if (!listeners->place[i]->fresh)
+            continue;
+        remove_name(listeners->place[i]);
+        remove_place(listeners, i);
     }
 }
 
@@ -304,8 +331,14 @@ static int arrange(struct listeners *listeners, const struct config_list *list, 
         }
         if (check_free(listeners, &list->item[i], why, size) != 0)
             return -1;
-        if (add_place(listeners, &list->item[i]) == NULL) {
+        place = add_place(listeners, &list->item[i]);
+        if (place == NULL) {
             snprintf(why, size, "out of memory");
+            return -1;
+        }
+        place->shared = is_unix(place);
+        if (place->shared && add_lane(listeners, place) != 0) {
+            snprintf(why, size, "cannot listen on %s: %s", place->address.text, strerror(errno));
             return -1;
         }
     }
@@ -353,8 +386,10 @@ void listeners_commit(struct listeners *listeners, void (*rest)(void *context, i
     }
     for (size_t i = listeners->place_count; i-- > 0;) {
         listeners->place[i]->fresh = false;
-        if (listeners->place[i]->leaving)
-            remove_place(listeners, i);
+        if (!listeners->place[i]->leaving)
+            continue;
+        remove_name(listeners->place[i]);
+        remove_place(listeners, i);
     }
 }
 
@@ -371,7 +406,7 @@ static void write_text(struct config_address *address)
     const struct sockaddr_in *four = (const struct sockaddr_in *)&address->address;
 
     if (address->address.ss_family == AF_UNIX)
-        snprintf(address->text, sizeof(address->text), "unix:%.50s",
+        snprintf(address->text, sizeof(address->text), "unix:%.107s",
                  ((const struct sockaddr_un *)&address->address)->sun_path);
     else if (address->address.ss_family == AF_INET6)
         snprintf(address->text, sizeof(address->text), "[%s]:%u",
@@ -401,8 +436,9 @@ static int adopt(struct listeners *listeners, struct inherited_socket *socket)
     if (id == NO_LANE)
         return -1;
     place->shared = socket->shared;
+    place->handed = socket->handed;
     place->fresh = false;
-    listeners->handed = socket->shared;
+    listeners->handed = socket->handed;
     listeners->lane[id] = (struct lane){socket->fd, place->rows++, place};
     socket->fd = -1;
     return 0;
@@ -470,6 +506,7 @@ size_t listeners_list(const struct listeners *listeners, struct inherited_socket
             continue;
         socket[count].fd = listeners->lane[i].fd;
         socket[count].shared = place->shared;
+        socket[count].handed = place->handed;
         memcpy(socket[count].text, place->address.text, sizeof(socket->text));
         count++;
     }
@@ -499,7 +536,7 @@ void listeners_describe(const struct listeners *listeners, char *text, size_t si
 
     text[0] = '\0';
     for (size_t i = 0; i < listeners->place_count; i++) {
-        char one[80];
+        char one[sizeof(listeners->place[i]->address.text) + 8];
         int written;
 
         describe(&listeners->place[i]->address, one, sizeof(one));

@@ -41,6 +41,9 @@ int listeners_grow(struct listeners *listeners, uint32_t count);
 uint32_t listeners_lanes(const struct listeners *listeners);
 int listeners_lane(const struct listeners *listeners, uint32_t id);
 
+/* Removes the names of UNIX sockets that we made: at the end, when there is no successor. */
+void listeners_remove_names(const struct listeners *listeners);
+
 /* True for a socket that the master itself accepts from: it gets no lanes. */
 bool listeners_is_shared(const struct listeners *listeners, uint32_t id);
 

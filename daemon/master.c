@@ -401,6 +401,8 @@ static void end(struct watch *watch)
     struct master *master = &watch->master;
 
     events_attach(NULL);
+    if (master->inheritance.link < 0) /* else they still are of the master before */
+        listeners_remove_names(master->listeners);
     free_parts(watch, true);
     segment_destroy(&master->segment);
     if (master->doorbell >= 0)

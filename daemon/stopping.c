@@ -66,6 +66,8 @@ static void begin(struct stopping *stopping, bool gently)
     atomic_store(&segment_master(&master->segment)->stopping, 1);
     event_log(LEVEL_INFO, "stopping: finishing the requests under way");
     dispatch_stop_accepting(master->dispatch);
+    if (!gently)
+        listeners_remove_names(master->listeners);
     listeners_close(master->listeners); /* or new clients would wait for nobody */
     master->listeners = NULL;
     supervisor_stop_workers(master->supervisor, gently);

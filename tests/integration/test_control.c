@@ -401,6 +401,40 @@ static void a_hundred_clients_are_answered_each(void **state)
     server_stop(server);
 }
 
+/* Most of them say half a line and wait. Whoever comes then is answered, or told that it is full. */
+static void a_thousand_connections_are_answered_or_closed(void **state)
+{
+    enum { CLIENTS = 1000 };
+    struct server *server = *state;
+    struct control_client *client = calloc(CLIENTS, sizeof(*client));
+    unsigned answered = 0, refused = 0, closed = 0;
+
+    assert_non_null(client);
+    server_start(server, NULL);
+    for (int i = 0; i < CLIENTS; i++) {
+        open_client(server, &client[i]);
+        send(client[i].fd, "pin", 3, MSG_NOSIGNAL); /* it may be closed already */
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        char why[256];
+        const char *line;
+
+        send(client[i].fd, "g\n", 2, MSG_NOSIGNAL);
+        if (control_receive(&client[i], LAST_WORD_MS, &line, why, sizeof(why)) != CONTROL_ANSWERED)
+            closed++;
+        else if (strstr(line, "\"ok\":true") != NULL)
+            answered++;
+        else
+            refused++;
+        control_close(&client[i]);
+    }
+    assert_int_equal(answered + refused + closed, CLIENTS);
+    assert_true(answered > 0 && refused > 0);
+    server_do(server, "ping");
+    server_stop(server);
+    free(client);
+}
+
 /* Its answers pile up to a bound; then it is cut off, and the others do not notice. */
 static void a_client_that_never_reads_holds_up_nobody(void **state)
 {
@@ -465,6 +499,7 @@ int main(void)
         TEST(a_client_that_has_ended_its_side_is_answered),
         TEST(clients_that_leave_too_early_harm_nobody),
         TEST(a_hundred_clients_are_answered_each),
+        TEST(a_thousand_connections_are_answered_or_closed),
         TEST(a_client_that_never_reads_holds_up_nobody),
         TEST(a_change_asked_for_by_two_is_answered_to_both),
     };

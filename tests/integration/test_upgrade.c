@@ -184,6 +184,75 @@ static void a_binary_that_cannot_start_leaves_nothing_behind(void **state)
     server_stop(server);
 }
 
+/* --- UNIX sockets --- */
+
+static void expect_over_unix(const char *path)
+{
+    static const char request[] = "GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char text[4096];
+    size_t length = 0;
+    ssize_t got;
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL), sizeof(request) - 1);
+    while ((got = recv(fd, text + length, sizeof(text) - 1 - length, 0)) > 0)
+        length += (size_t)got;
+    text[length] = '\0';
+    assert_non_null(strstr(text, "HTTP/1.1 200 "));
+    close(fd);
+}
+
+/* Its name is there while it is listened on, through reload and upgrade; a dead one is replaced. */
+static void a_unix_socket_is_served(void **state)
+{
+    struct server *server = *state;
+    char path[SCRATCH_PATH_MAX + 16], listening[2 * SCRATCH_PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/site.sock", server_folder(server));
+    snprintf(listening, sizeof(listening), "server.listen=127.0.0.1:0 unix:%s", path);
+    server_put_text(server, "/a", "a");
+    server_start(server, listening, NULL);
+    expect_over_unix(path);
+    http_expect(server_port(server), "/a", 200);
+    server_do(server, "reload");
+    expect_over_unix(path);
+    server_signal(server_pid(server), SIGUSR2);
+    server_succeeded(server);
+    expect_over_unix(path);
+    server_signal(server_pid(server), SIGKILL);
+    server_all_gone(server);
+    assert_int_equal(access(path, F_OK), 0);
+    server_start(server, listening, NULL);
+    expect_over_unix(path);
+    server_stop(server);
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+static void a_unix_socket_comes_and_goes_by_reload(void **state)
+{
+    struct server *server = *state;
+    char path[SCRATCH_PATH_MAX + 16];
+
+    snprintf(path, sizeof(path), "%s/site.sock", server_folder(server));
+    server_put_text(server, "/a", "a");
+    server_write_config(server, "[server]\nroot = www\nlisten = 127.0.0.1:0\n");
+    server_start(server, NULL);
+    server_write_config(server, "[server]\nroot = www\nlisten = 127.0.0.1:0 unix:%s\n", path);
+    server_do(server, "reload");
+    expect_over_unix(path);
+    server_write_config(server, "[server]\nroot = www\nlisten = 127.0.0.1:0 unix:%s/www\n",
+                        server_folder(server));
+    server_refuses(server, "reload", "a file that is no socket is in the way");
+    expect_over_unix(path);
+    server_write_config(server, "[server]\nroot = www\nlisten = 127.0.0.1:0\n");
+    server_do(server, "reload");
+    assert_int_not_equal(access(path, F_OK), 0);
+    server_stop(server);
+}
+
 /* --- The service manager --- */
 
 static int listen_somewhere(uint16_t *port)
@@ -291,6 +360,8 @@ int main(void)
         TEST(an_idle_connection_has_one_more_answer),
         TEST(a_broken_binary_changes_nothing),
         TEST(a_binary_that_cannot_start_leaves_nothing_behind),
+        TEST(a_unix_socket_is_served),
+        TEST(a_unix_socket_comes_and_goes_by_reload),
         TEST(sockets_that_are_handed_in_are_served),
         TEST(the_service_manager_is_told),
     };
