@@ -29,6 +29,14 @@ void cell_count(struct cell *cell, enum tone tone, double count)
     text_count(cell->text, count);
 }
 
+/* Slow rates with a decimal: one in ten seconds is not none. */
+void cell_rate(struct cell *cell, enum tone tone, double per_s)
+{
+    cell_count(cell, tone, per_s);
+    if (per_s >= 0.05 && per_s < 9.95)
+        snprintf(cell->text, sizeof(cell->text), "%.1f", per_s);
+}
+
 void cell_exact(struct cell *cell, enum tone tone, uint64_t count)
 {
     cell->number = (double)count;

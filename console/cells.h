@@ -12,6 +12,7 @@ void cell_print(struct cell *cell, enum tone tone, const char *format, ...) PRIN
 
 /* These set the number as well; NAN becomes "-". */
 void cell_count(struct cell *cell, enum tone tone, double count);
+void cell_rate(struct cell *cell, enum tone tone, double per_s);
 void cell_exact(struct cell *cell, enum tone tone, uint64_t count); /* every digit */
 void cell_bytes(struct cell *cell, enum tone tone, double bytes);
 void cell_latency(struct cell *cell, enum tone tone, double ns);

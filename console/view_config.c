@@ -27,7 +27,14 @@ static const struct column columns[COLUMNS] = {
     [DEFAULT] = {.title = "DEFAULT", .width = 16, .importance = 2},
 };
 
-enum { LINES_MOST = 400, REPORT_LINES = 40, REPORT_WIDTH = 200, PATH_BYTES = 1024 };
+enum {
+    LINES_MOST = 400,
+    REPORT_LINES = 40,
+    REPORT_WIDTH = 200,
+    PATH_BYTES = 1024,
+    NARROW = 50,
+    WIDE = 66,
+};
 
 /* What the daemon's `config` command tells of a key besides its value. */
 struct origin {
@@ -390,14 +397,19 @@ static void draw_report(const struct state *state, const struct canvas *canvas)
         canvas_text(canvas, i + 1, 0, state->report_bad ? TONE_WARN : TONE_GOOD, state->report[i]);
 }
 
-static void draw_summary(const struct scene *scene, const struct canvas *canvas)
+/* Where there is no room for the values, the selected one stands here. */
+static void draw_summary(const struct state *state, const struct scene *scene,
+                         const struct canvas *canvas)
 {
-    canvas_text(canvas, 0, 0, TONE_DIM,
-                canvas->width < 70
-                    ? "c check  r reload  e edit"
-                    : "c checks the file, r reloads it, e changes what may change live, "
-                      "Enter explains a key");
-    (void)scene;
+    size_t row;
+
+    if (canvas->width < NARROW && grid_selected(scene->grid, &row) && row < state->count)
+        canvas_print(canvas, 0, 0, TONE_VALUE, "= %s", or_dash(state->lines[row].value));
+    else
+        canvas_text(canvas, 0, 0, TONE_DIM,
+                    canvas->width < WIDE
+                        ? "c check  r reload  e edit"
+                        : "c checks the file, r reloads it, e changes what may change live");
 }
 
 static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
@@ -413,7 +425,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
     ask_origins(own, scene);
     layout_stack(canvas, parts, own->report_lines > 0 ? 3 : 2, places);
     if (places[0].height > 0)
-        draw_summary(scene, &places[0]);
+        draw_summary(own, scene, &places[0]);
     grid_draw(scene->grid, scene, &places[1]);
     if (own->report_lines > 0 && places[2].height > 0)
         draw_report(own, &places[2]);

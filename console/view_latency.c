@@ -137,7 +137,7 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
     (void)state;
     cell_text(&cells[OUTCOME], (int)row == OUTCOME_ERROR ? TONE_WARN : TONE_NORMAL,
               outcome_name((int)row));
-    cell_count(&cells[RATE], TONE_VALUE, rate);
+    cell_rate(&cells[RATE], TONE_VALUE, rate);
     cell_percent(&cells[SHARE], TONE_NORMAL, all.count > 0 ? numbers.count / all.count : NAN);
     for (int i = 0; i < (int)ARRAY_LENGTH(percents); i++)
         cell_latency(&cells[P50 + i], TONE_NORMAL, numbers.percentile[i]);

@@ -171,7 +171,7 @@ static void fill_thread(struct cell *cells, const struct scene *scene,
     const struct model *model = scene->model;
 
     fill_activity(cells, scene, &thread->activity);
-    cell_count(&cells[REQUESTS], TONE_VALUE, model_thread_rate(model, thread, METRIC_requests));
+    cell_rate(&cells[REQUESTS], TONE_VALUE, model_thread_rate(model, thread, METRIC_requests));
     cell_count(&cells[CONNECTIONS], TONE_NORMAL,
                model_thread_value(model, thread, METRIC_connections_open));
     cell_count(&cells[BUSY], TONE_NORMAL,
@@ -234,7 +234,7 @@ static void fill_worker(struct cell *cells, const struct scene *scene,
               worker_state_name(worker->state));
     cell_age(&cells[SINCE], TONE_NOTE,
              wall_ns > worker->started_ns ? wall_ns - worker->started_ns : 0);
-    cell_count(&cells[REQUESTS], TONE_NOTE, sum_of(scene, worker, METRIC_requests, true));
+    cell_rate(&cells[REQUESTS], TONE_NOTE, sum_of(scene, worker, METRIC_requests, true));
     cell_count(&cells[CONNECTIONS], TONE_NOTE,
                sum_of(scene, worker, METRIC_connections_open, false));
     cell_count(&cells[BUSY], TONE_NOTE, sum_of(scene, worker, METRIC_connections_busy, false));

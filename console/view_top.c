@@ -70,7 +70,7 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
 
     (void)scene;
     cell_count(&cells[REQUESTS], TONE_VALUE, round(entry->count));
-    cell_count(&cells[RATE], TONE_NORMAL, entry->count / own->window_s);
+    cell_rate(&cells[RATE], TONE_NORMAL, entry->count / own->window_s);
     cell_percent(&cells[SHARE], TONE_NORMAL, share_of(&own->view, entry));
     cell_text(&cells[KEY],
               own->shown == TOP_ERRORS ? status_tone(entry->key[0] == '5' ? 500 : 400)

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How often is read what changes slowly or costs. */
+#define SLOW_NS (NS_PER_S / 2)
+
 struct watch {
     struct source *source;
     struct replay *replay;     /* of a recording; NULL: it is a daemon that is watched */
@@ -176,12 +179,12 @@ static void take_config(struct watch *watch, const struct segment_reader *reader
     watch->config[length] = '\0';
 }
 
-/* What changes slowly, or costs: once a second, and at once when more is wanted than was. */
+/* What changes slowly, or costs: twice a second, and at once when more is wanted than was. */
 static int take_slow(struct watch *watch, const struct segment_reader *reader, unsigned wants)
 {
     const struct snapshot *now = &watch->snapshot;
 
-    if ((wants & ~watch->slow_had) == 0 && now->time_ns < watch->slow_ns + NS_PER_S)
+    if ((wants & ~watch->slow_had) == 0 && now->time_ns < watch->slow_ns + SLOW_NS)
         return 0;
     watch->slow_had = wants;
     watch->slow_ns = now->time_ns;

@@ -81,7 +81,7 @@ const struct top *watch_top(const struct watch *watch);
 const struct outcomes *watch_outcomes(const struct watch *watch);
 const struct event_list *watch_events(const struct watch *watch);
 
-/* Taken about once a second; the cache only while it is wanted. */
+/* Taken about twice a second; the cache only while it is wanted. */
 const struct process_table *watch_processes(const struct watch *watch);
 const struct cache_list *watch_cache(const struct watch *watch);
 const char *watch_config(const struct watch *watch); /* "": not read yet */

@@ -1,0 +1,202 @@
+/* The console before a real server: what its views change is changed, and what they count is true. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "server.h"
+#include "terminal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct terminal *terminal;
+static char state_home[512];
+
+static int set_up(void **state)
+{
+    if (server_set_up(state) != 0)
+        return -1;
+    server_put_text(*state, "/index.html", "hello");
+    server_write_config(*state, "[workers]\nprocesses = 2\nthreads = 1\n");
+    server_start(*state, NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    if (terminal != NULL)
+        terminal_stop(terminal);
+    terminal = NULL;
+    return server_tear_down(state);
+}
+
+static void start_console(const struct server *server, const char *view, int rows, int columns)
+{
+    const char *const arguments[] = {WSCONSOLE, "-n", server_name(server), view, NULL};
+    const char *const environment[] = {state_home, NULL};
+
+    snprintf(state_home, sizeof(state_home), "XDG_STATE_HOME=%s/state", server_folder(server));
+    terminal = terminal_start(rows, columns, arguments, environment);
+}
+
+/* The console first: it is a child of the test as the server is, and none may be left. */
+static void end(struct server *server)
+{
+    terminal_stop(terminal);
+    terminal = NULL;
+    server_stop(server);
+}
+
+static void assert_shows(const char *text)
+{
+    if (!terminal_shows(terminal, text))
+        fail_msg("'%s' is not on the screen:\n%s", text, terminal_text(terminal));
+}
+
+/* Fills in the next field of the form, emptied first. */
+static void fill_in(const char *text)
+{
+    terminal_type(terminal, "\x1bOB\r");
+    terminal_type(terminal, "\x15"); /* Ctrl-U */
+    terminal_type(terminal, text);
+    terminal_type(terminal, "\r");
+}
+
+static void a_load_run_is_counted_alike_at_both_ends(void **state)
+{
+    struct server *server = *state;
+
+    start_console(server, "load", 40, 120);
+    assert_shows("r runs");
+    fill_in("7"); /* connections */
+    assert_shows("connections  7");
+    fill_in("3000"); /* requests */
+    assert_shows("requests     3000");
+    fill_in(""); /* duration */
+    assert_shows("duration     -");
+    terminal_type(terminal, "r");
+    assert_shows("3000 answered here = 3000 counted by the server");
+    assert_shows("latency p99");
+    assert_int_equal(server_metric(server, "requests"), 3000);
+    terminal_type(terminal, "m");
+    assert_shows("7 connections, 3000 requests");
+    assert_shows("COUNTS");
+    terminal_save(terminal, "load-past-120x40");
+    end(server);
+}
+
+static void a_run_is_marked_changed_and_stopped(void **state)
+{
+    struct server *server = *state;
+
+    start_console(server, "load", 50, 120);
+    assert_shows("r runs");
+    terminal_type(terminal, "nr"); /* the first preset: a steady rate */
+    assert_shows("running");
+    assert_shows("client");
+    terminal_type(terminal, "+");
+    assert_shows("serving threads in each worker: 2 instead of 1");
+    terminal_type(terminal, "e");
+    assert_shows("change the run");
+    terminal_type(terminal, "\x15rate 300\r");
+    assert_shows("client: 300/s, 50 connections");
+    terminal_type(terminal, "x");
+    assert_shows("counted by the server");
+    assert_shows("done");
+    end(server);
+}
+
+static void a_run_that_cannot_be_says_why(void **state)
+{
+    struct server *server = *state;
+
+    start_console(server, "load", 24, 80);
+    assert_shows("r runs");
+    terminal_type(terminal, "\r"); /* the target */
+    assert_shows("target:");
+    terminal_type(terminal, "http://nowhere.invalid/\r");
+    assert_shows("http://nowhere.invalid/");
+    terminal_type(terminal, "r");
+    assert_shows("nowhere.invalid");
+    assert_shows("done");
+    end(server);
+}
+
+static void the_file_is_checked_before_a_reload(void **state)
+{
+    struct server *server = *state;
+
+    start_console(server, "config", 40, 120);
+    assert_shows("workers.processes");
+    assert_shows(":"); /* where the values came from: file and line */
+    assert_shows("live");
+    terminal_type(terminal, "c");
+    assert_shows("is good");
+    server_write_config(server, "[workers]\nprocesses = 2\nthreeds = 1\n");
+    terminal_type(terminal, "r");
+    assert_shows("has no key 'threeds'");
+    assert_shows("did you mean 'threads'?");
+    server_write_config(server, "[workers]\nprocesses = 2\nthreads = 2\n");
+    terminal_type(terminal, "r");
+    assert_shows("reloaded; changed: workers.threads");
+    assert_shows("threads 4 of 4");
+    end(server);
+}
+
+static void the_cache_is_turned_and_emptied(void **state)
+{
+    struct server *server = *state;
+
+    start_console(server, "cache", 24, 80);
+    terminal_type(terminal, "n");
+    assert_shows("policy lru");
+    assert_shows("sieve -> ");
+    terminal_type(terminal, "e");
+    assert_shows("cache size of each worker");
+    terminal_type(terminal, "\x15"
+                            "32M\r");
+    assert_shows("32M each worker");
+    terminal_type(terminal, "x");
+    assert_shows("cache");
+    terminal_type(terminal, "y");
+    terminal_type(terminal, "9");
+    assert_shows("asked from this console");
+    assert_shows("cache-flush");
+    assert_shows("cache-size 32M");
+    end(server);
+}
+
+static void workers_come_and_are_drained(void **state)
+{
+    struct server *server = *state;
+
+    start_console(server, "threads", 40, 120);
+    assert_shows("workers 2 of 2");
+    terminal_type(terminal, "w");
+    assert_shows("workers 3 of 3");
+    terminal_type(terminal, "\x1bOB"); /* worker 0 */
+    terminal_type(terminal, "d");
+    assert_shows("Send worker 0 away?");
+    terminal_type(terminal, "y");
+    assert_shows("workers 2 of 2");
+    end(server);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_load_run_is_counted_alike_at_both_ends, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_run_is_marked_changed_and_stopped, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_run_that_cannot_be_says_why, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_file_is_checked_before_a_reload, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_cache_is_turned_and_emptied, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(workers_come_and_are_drained, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
