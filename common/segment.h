@@ -17,13 +17,13 @@
  *   │ RATE         │ the rate limit in force
  *   │ RATE_BUCKETS │ what each client address has used of it: many writers
  *   ├──────────────┤ from here on, memory is reserved slot by slot
- *   │ WORKERS      │ worker slot 0: block, then its CACHE table;  slot 1 …
+ *   │ WORKERS      │ worker slot 0: block, then its CACHE and PEERS tables;  slot 1 …
  *   ├──────────────┤
  *   │ THREADS      │ thread slot 0: block, then its LATENCY, HITS and RING;  slot 1 …
  *   └──────────────┘
  *
  * A section is {kind, offset, stride, entry size, count}: entry i begins at offset + i * stride.
- * CACHE, LATENCY, HITS and RINGS are sections too; their stride is that of the block they follow.
+ * CACHE, PEERS, LATENCY, HITS and RINGS are sections too; their stride is that of the block they follow.
  *
  * There is no pointer and no lock in here. Every word has one writer, named beside it; stores are
  * relaxed unless something else is published by them. Counters are never reset: the next tenant of a
@@ -81,6 +81,7 @@ enum segment_kind {
     SEGMENT_KINDS_OF_MINOR_0 = SEGMENT_RINGS, /* up to here they are in every segment */
     SEGMENT_RATE,
     SEGMENT_RATE_BUCKETS,
+    SEGMENT_PEERS,
     SEGMENT_KIND_COUNT
 };
 
@@ -213,6 +214,17 @@ struct segment_rate_bucket {
     _Alignas(CACHE_LINE) _Atomic uint64_t claimed_ns;
     struct segment_rate_entry entry[SEGMENT_RATE_WAYS];
 };
+
+/*
+ * Connections by client address: a table for each worker, which is its writer; readers add up what
+ * all tables have for a key. Counted only with a limit for each address. See daemon/peers.c.
+ */
+struct segment_peer {
+    _Atomic uint64_t key;   /* see address_key(); stays when the count is 0 again; 0: never used */
+    _Atomic uint64_t count; /* of connections */
+};
+
+enum { SEGMENT_PEERS_IN_TABLE = 4096 };
 
 enum segment_worker_state {
     WORKER_NONE,
@@ -369,6 +381,11 @@ static inline struct segment_worker *segment_worker(const struct segment *segmen
 static inline struct segment_cache_entry *segment_cache(const struct segment *segment, uint32_t i)
 {
     return (struct segment_cache_entry *)segment_at(segment, SEGMENT_CACHE, i);
+}
+
+static inline struct segment_peer *segment_peers(const struct segment *segment, uint32_t i)
+{
+    return (struct segment_peer *)segment_at(segment, SEGMENT_PEERS, i);
 }
 
 static inline struct segment_thread *segment_thread(const struct segment *segment, uint32_t i)

@@ -43,7 +43,8 @@ static const char *check_sizes(const struct segment *map)
         if (map->section[kind].count == 0)
             return "a section is missing";
     if (!optional_fits(map, SEGMENT_RATE, sizeof(struct segment_rate)) ||
-        !optional_fits(map, SEGMENT_RATE_BUCKETS, sizeof(struct segment_rate_bucket)))
+        !optional_fits(map, SEGMENT_RATE_BUCKETS, sizeof(struct segment_rate_bucket)) ||
+        !optional_fits(map, SEGMENT_PEERS, SEGMENT_PEERS_IN_TABLE * sizeof(struct segment_peer)))
         return "a section's entries are too small";
     if (map->section[SEGMENT_METRICS].entry_size < sizeof(struct segment_metric) ||
         map->section[SEGMENT_METRICS].count < directory->metric_count ||

@@ -77,9 +77,10 @@ static uint64_t ring_words(const struct segment_plan *plan)
 
 static void lay_out(struct layout *layout, const struct segment_plan *plan)
 {
-    const enum segment_kind worker_parts[] = {SEGMENT_WORKERS, SEGMENT_CACHE};
+    const enum segment_kind worker_parts[] = {SEGMENT_WORKERS, SEGMENT_CACHE, SEGMENT_PEERS};
     const uint64_t worker_sizes[] = {sizeof(struct segment_worker),
-                                     plan->cache_entries * sizeof(struct segment_cache_entry)};
+                                     plan->cache_entries * sizeof(struct segment_cache_entry),
+                                     SEGMENT_PEERS_IN_TABLE * sizeof(struct segment_peer)};
     const enum segment_kind thread_parts[] = {SEGMENT_THREADS, SEGMENT_LATENCY, SEGMENT_HITS,
                                               SEGMENT_RINGS};
     const uint64_t thread_sizes[] = {sizeof(struct segment_thread), sizeof(segment_latency),

@@ -1,9 +1,15 @@
 #include "daemon/admission.h"
 
 #include "common/clock.h"
+#include "common/macros.h"
+#include "common/segment_writer.h"
 #include "daemon/address.h"
 #include "daemon/rate_limit.h"
 #include "daemon/thread.h"
+
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static bool is_exempt(const struct config *config, const uint8_t *address)
 {
@@ -27,4 +33,61 @@ bool admission_of_request(struct exchange *exchange)
     metric_add(exchange->thread->metrics, METRIC_requests_limited, 1);
     exchange->retry_after_s = (uint32_t)((wait_ns + NS_PER_S - 1) / NS_PER_S);
     return false;
+}
+
+/* Connections */
+
+enum peers_verdict admission_of_connection(const struct serving_thread *thread,
+                                           const uint8_t address[LOG_ADDRESS_BYTES], bool admitted)
+{
+    uint32_t most = thread->site->config->connections_max_per_ip;
+    uint64_t key = address_key(address);
+
+    if (LIKELY(most == 0) || key == 0)
+        return PEERS_UNCOUNTED;
+    return peers_enter(thread->site->peers, key, admitted ? UINT32_MAX : most);
+}
+
+/* What the client has sent is read first: left behind, it would make the close a reset. */
+static void say_unavailable(struct serving_thread *thread, int fd)
+{
+    char answer[RESPONSE_PREFIX_MAX + HEADER_RULES_MAX + 64], ignored[4096];
+    size_t length = response_prefix(&thread->prefixes, 503, PERSIST_CLOSE, answer);
+
+    length += header_rules_write(&thread->site->headers, NULL, HEADER_OF_ANSWER, answer + length);
+    length += (size_t)snprintf(answer + length, sizeof(answer) - length,
+                               "Retry-After: 1\r\nContent-Length: 0\r\n\r\n");
+    recv(fd, ignored, sizeof(ignored), MSG_DONTWAIT);
+    if (send(fd, answer, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length)
+        shutdown(fd, SHUT_WR);
+}
+
+void admission_refuse(struct serving_thread *thread, int fd,
+                      const uint8_t address[LOG_ADDRESS_BYTES], enum peers_verdict verdict)
+{
+    if (verdict == PEERS_TOO_MANY) {
+        say_unavailable(thread, fd);
+        metric_add(thread->metrics, METRIC_connections_refused, 1);
+    } else if (verdict == PEERS_COUNTED) {
+        peers_leave(thread->site->peers, address_key(address));
+    }
+    close(fd);
+}
+
+bool admission_has_room(const struct serving_thread *thread)
+{
+    uint32_t most = thread->site->config->connections_max;
+
+    return LIKELY(most == 0) || segment_sum(thread->site->segment, METRIC_connections_open) < most;
+}
+
+bool admission_keeps_alive(struct serving_thread *thread)
+{
+    uint32_t below = thread->site->config->connections_keepalive_below;
+
+    if (thread->crowd_ns != thread->turn_ns) {
+        thread->crowd_ns = thread->turn_ns;
+        thread->crowd = segment_sum(thread->site->segment, METRIC_connections_open);
+    }
+    return thread->crowd < below;
 }

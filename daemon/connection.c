@@ -1,6 +1,8 @@
 #include "daemon/connection.h"
 
 #include "common/segment_writer.h"
+#include "daemon/address.h"
+#include "daemon/admission.h"
 #include "daemon/input.h"
 #include "daemon/loading.h"
 #include "daemon/messages.h"
@@ -22,6 +24,7 @@ static void join_thread(struct connection *connection, struct serving_thread *th
     connection->deadline_from_ns = thread->turn_ns;
     TAILQ_INSERT_TAIL(&thread->connections[DEADLINE_KEEPALIVE], connection, link);
     metric_add(thread->metrics, METRIC_connections_open, 1);
+    thread->crowd_ns = 0;
     sending_moved(connection, false);
 }
 
@@ -50,12 +53,16 @@ static struct connection *connection_new(int fd, const uint8_t *address)
 void connection_accept(struct serving_thread *thread, int fd,
                        const uint8_t address[LOG_ADDRESS_BYTES])
 {
-    struct connection *connection = connection_new(fd, address);
+    enum peers_verdict verdict = admission_of_connection(thread, address, false);
+    struct connection *connection = NULL;
 
+    if (verdict != PEERS_TOO_MANY)
+        connection = connection_new(fd, address);
     if (connection == NULL) {
-        close(fd);
+        admission_refuse(thread, fd, address, verdict);
         return;
     }
+    connection->counted_peer = verdict == PEERS_COUNTED;
     metric_add(thread->metrics, METRIC_connections_accepted, 1);
     join_thread(connection, thread);
     serving_begin(connection);
@@ -69,14 +76,16 @@ void connection_close(struct connection *connection)
         sending_abandon(connection, thread->site->cache, true);
     leave_thread(connection);
     metric_add(thread->metrics, METRIC_connections_closed, 1);
-    connection_discard(connection, thread->site->cache);
+    connection_discard(connection, thread->site);
 }
 
-void connection_discard(struct connection *connection, struct cache *cache)
+void connection_discard(struct connection *connection, const struct site *site)
 {
     if (connection->pending != NULL)
-        sending_abandon(connection, cache, false);
-    loading_forget(connection, cache);
+        sending_abandon(connection, site->cache, false);
+    loading_forget(connection, site->cache);
+    if (connection->counted_peer)
+        peers_leave(site->peers, address_key(connection->address));
     if (connection->fd >= 0)
         close(connection->fd);
     receiving_end(connection);
@@ -164,20 +173,25 @@ void connection_adopt(struct serving_thread *thread, struct connection *connecti
 
 void connection_adopt_arrival(struct serving_thread *thread, struct arrival *arrival)
 {
-    struct connection *connection = connection_new(arrival->fd, arrival->address);
+    enum peers_verdict verdict =
+        admission_of_connection(thread, arrival->address, arrival->admitted);
+    struct connection *connection = NULL;
 
+    if (verdict != PEERS_TOO_MANY)
+        connection = connection_new(arrival->fd, arrival->address);
     if (connection != NULL && input_keep(connection, arrival->bytes, arrival->length)) {
         connection->requests = arrival->requests;
+        connection->counted_peer = verdict == PEERS_COUNTED;
         free(arrival);
         connection_adopt(thread, connection);
         return;
     }
-    close(arrival->fd);
+    admission_refuse(thread, arrival->fd, arrival->address, verdict);
     free(connection);
     free(arrival);
 }
 
-struct arrival *connection_to_arrival(struct connection *connection, struct cache *cache)
+struct arrival *connection_to_arrival(struct connection *connection, const struct site *site)
 {
     size_t length = connection->input != NULL ? connection->input->length : 0;
     struct arrival *arrival = malloc(sizeof(*arrival) + length);
@@ -186,11 +200,12 @@ struct arrival *connection_to_arrival(struct connection *connection, struct cach
         arrival->fd = connection->fd;
         arrival->requests = connection->requests;
         arrival->length = (uint32_t)length;
+        arrival->admitted = true;
         memcpy(arrival->address, connection->address, sizeof(arrival->address));
         if (length > 0)
             memcpy(arrival->bytes, connection->input->bytes, length);
         connection->fd = -1;
     }
-    connection_discard(connection, cache);
+    connection_discard(connection, site);
     return arrival;
 }

@@ -40,6 +40,7 @@ struct connection {
     bool job_out;       /* an offload thread works for it */
     bool log_blocked;   /* waits for room in the log ring */
     bool counted_busy;  /* in the connections_busy gauge */
+    bool counted_peer;  /* among the connections of its address */
     uint8_t address[LOG_ADDRESS_BYTES];
 };
 
@@ -63,11 +64,11 @@ bool connection_obey_mode(struct connection *connection);
 void connections_obey_mode(struct serving_thread *thread);
 
 /* Frees a connection that no thread serves (a letter on its way at the end). Any thread. */
-void connection_discard(struct connection *connection, struct cache *cache);
+void connection_discard(struct connection *connection, const struct site *site);
 
 /* Makes an arrival of a connection that is between two requests: the descriptor moves to the
  * arrival, the connection is freed. NULL: out of memory, and the connection is discarded. Any
  * thread. */
-struct arrival *connection_to_arrival(struct connection *connection, struct cache *cache);
+struct arrival *connection_to_arrival(struct connection *connection, const struct site *site);
 
 #endif

@@ -213,15 +213,39 @@ static int accept_one(int lane, struct message_connection *message)
     return fd;
 }
 
+/* As many connections are open, or on their way to a worker, as may be. */
+static bool is_full(const struct dispatch *dispatch)
+{
+    const struct master *master = dispatch->master;
+    uint64_t most = master->config->connections_max, all = dispatch->waiting_count;
+
+    if (most == 0)
+        return false;
+    for (uint32_t i = 0; i < supervisor_slots(master->supervisor); i++) {
+        const struct worker_process *worker = supervisor_worker(master->supervisor, i);
+
+        if (worker->state != WORKER_NONE)
+            all += load_of(master, worker);
+    }
+    return all >= most;
+}
+
 static void on_lane(evutil_socket_t lane, short what, void *argument)
 {
+    static const struct timeval soon = {.tv_usec = 10000};
     struct dispatch *dispatch = argument;
 
     (void)what;
     for (int i = 0; i < ACCEPTS_A_TURN && dispatch->accepting; i++) {
         struct message_connection message;
-        int fd = accept_one(lane, &message);
+        int fd;
 
+        if (is_full(dispatch)) { /* the others wait in the socket */
+            set_accepting(dispatch, false);
+            event_add(dispatch->retry, &soon);
+            return;
+        }
+        fd = accept_one(lane, &message);
         if (fd < 0) {
             accept_failed(dispatch);
             return;

@@ -1,6 +1,8 @@
 #include "daemon/lane.h"
 
+#include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/admission.h"
 #include "daemon/connection.h"
 #include "daemon/events.h"
 #include "daemon/turn.h"
@@ -21,6 +23,7 @@ struct lane {
     uint32_t id;
     int fd;
     bool paused; /* out of descriptors or memory */
+    bool held;   /* as many connections are open as may be */
 };
 
 void lane_address(const struct sockaddr_storage *peer, uint8_t address[LOG_ADDRESS_BYTES])
@@ -46,6 +49,18 @@ static void pause_lane(struct lane *lane)
     lane->paused = true;
 }
 
+/* The others wait in the socket until one is closed, by any thread of any worker: look again soon. */
+static void hold_lane(struct lane *lane)
+{
+    static const struct timeval soon = {.tv_usec = 10000};
+    struct serving_thread *thread = lane->thread;
+
+    metric_add(thread->metrics, METRIC_accept_pauses, 1);
+    event_del(&lane->event);
+    lane->held = true;
+    event_add(thread->lane_retry, &soon);
+}
+
 static bool out_of_something(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
@@ -63,7 +78,13 @@ static void on_readable(evutil_socket_t listener, short what, void *argument)
         struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
         socklen_t length = sizeof(peer);
         uint8_t address[LOG_ADDRESS_BYTES];
-        int fd = accept4(listener, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd;
+
+        if (UNLIKELY(!admission_has_room(thread))) {
+            hold_lane(lane);
+            return;
+        }
+        fd = accept4(listener, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd < 0 && out_of_something(errno))
             pause_lane(lane);
@@ -121,6 +142,23 @@ void lanes_drop_all(struct serving_thread *thread)
 {
     while (!LIST_EMPTY(&thread->lanes))
         drop(LIST_FIRST(&thread->lanes));
+}
+
+void lanes_look_again(struct serving_thread *thread)
+{
+    static const struct timeval soon = {.tv_usec = 10000};
+    bool room = admission_has_room(thread);
+    struct lane *lane;
+
+    LIST_FOREACH(lane, &thread->lanes, link)
+    {
+        if (!lane->held)
+            continue;
+        if (room && event_add(&lane->event, NULL) == 0)
+            lane->held = false;
+        else
+            event_add(thread->lane_retry, &soon);
+    }
 }
 
 void lanes_resume(struct serving_thread *thread)

@@ -18,6 +18,9 @@ void lanes_drop_all(struct serving_thread *thread);
 /* Takes up accepting again where descriptors or memory had run out. Once a second. */
 void lanes_resume(struct serving_thread *thread);
 
+/* The same where as many connections were open as may be: once some may have been closed. */
+void lanes_look_again(struct serving_thread *thread);
+
 /* The client's address in the form of the log: IPv4 as ::ffff:a.b.c.d, zero for UNIX sockets. */
 struct sockaddr_storage;
 void lane_address(const struct sockaddr_storage *peer, uint8_t address[LOG_ADDRESS_BYTES]);

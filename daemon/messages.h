@@ -77,6 +77,7 @@ struct message_connection {
     uint8_t address[LOG_ADDRESS_BYTES];
     uint32_t requests; /* answered so far */
     uint32_t length;   /* unread bytes that follow */
+    uint32_t admitted; /* 1: a worker had it before */
     char bytes[];
 };
 

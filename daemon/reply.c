@@ -1,6 +1,7 @@
 #include "daemon/reply.h"
 
 #include "daemon/account.h"
+#include "daemon/admission.h"
 #include "daemon/thread.h"
 
 static bool connection_goes_on(const struct exchange *exchange)
@@ -10,6 +11,7 @@ static bool connection_goes_on(const struct exchange *exchange)
 
     return exchange->request->keep_alive && config->connections_keepalive && !connection->closing &&
            exchange->thread->mode != THREAD_STOPPING && exchange->thread->mode != THREAD_RETIRING &&
+           (config->connections_keepalive_below == 0 || admission_keeps_alive(exchange->thread)) &&
            (config->connections_keepalive_requests == 0 ||
             connection->requests + 1 < config->connections_keepalive_requests);
 }

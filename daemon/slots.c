@@ -85,6 +85,14 @@ static void clear_cache_table(const struct segment *segment, uint32_t worker)
             segment_cache_state(&table[i], CACHE_SLOT_FREE);
 }
 
+static void clear_peers(const struct segment *segment, uint32_t worker)
+{
+    struct segment_peer *table = segment_peers(segment, worker);
+
+    for (uint32_t i = 0; i < SEGMENT_PEERS_IN_TABLE; i++)
+        atomic_store_explicit(&table[i].count, 0, memory_order_relaxed);
+}
+
 void slots_clear(struct segment *segment, uint32_t worker)
 {
     struct segment_worker *block = segment_worker(segment, worker);
@@ -101,6 +109,7 @@ void slots_clear(struct segment *segment, uint32_t worker)
     atomic_store_explicit(&block->threads_actual, 0, memory_order_relaxed);
     atomic_store_explicit(&block->offload_actual, 0, memory_order_relaxed);
     clear_cache_table(segment, worker);
+    clear_peers(segment, worker);
     slots_take_back(segment, worker, 0);
 }
 

@@ -138,6 +138,15 @@ static void on_log_retry(evutil_socket_t fd, short what, void *argument)
     serving_unblock(thread);
 }
 
+static void on_lane_retry(evutil_socket_t fd, short what, void *argument)
+{
+    struct serving_thread *thread = argument;
+
+    (void)fd, (void)what;
+    turn_begin(thread);
+    lanes_look_again(thread);
+}
+
 /* The loop */
 
 static bool has_connections(const struct serving_thread *thread)
@@ -209,7 +218,9 @@ static int make_events(struct serving_thread *thread)
         event_new(thread->base, thread->mailbox.eventfd, EV_READ | EV_PERSIST, on_mail, thread);
     thread->tick = event_new(thread->base, -1, EV_PERSIST, on_tick, thread);
     thread->log_retry = event_new(thread->base, -1, 0, on_log_retry, thread);
-    if (thread->mail == NULL || thread->tick == NULL || thread->log_retry == NULL)
+    thread->lane_retry = event_new(thread->base, -1, 0, on_lane_retry, thread);
+    if (thread->mail == NULL || thread->tick == NULL || thread->log_retry == NULL ||
+        thread->lane_retry == NULL)
         return -1;
     return event_add(thread->mail, NULL) != 0 || event_add(thread->tick, &second) != 0 ? -1 : 0;
 }
@@ -298,6 +309,7 @@ void thread_free(struct serving_thread *thread, bool started)
     loop_free_event(thread->mail);
     loop_free_event(thread->tick);
     loop_free_event(thread->log_retry);
+    loop_free_event(thread->lane_retry);
     if (thread->base != NULL)
         event_base_free(thread->base);
     if (thread->mailbox.eventfd >= 0)

@@ -37,6 +37,7 @@ struct site {
     struct resource_source source;
     struct cache *cache; /* NULL: off */
     struct offload *offload;
+    struct peers *peers;  /* connections by client address */
     struct mailbox *main; /* the worker's main thread */
     int doorbell;         /* eventfd: wakes the logger */
 };
@@ -67,6 +68,7 @@ struct arrival {
     uint8_t address[LOG_ADDRESS_BYTES];
     uint32_t requests;
     uint32_t length;
+    bool admitted; /* it was open already, in another thread or worker */
     char bytes[];
 };
 
@@ -128,7 +130,7 @@ struct serving_thread {
 
     struct event_base *base;
     struct mailbox mailbox;
-    struct event *mail, *tick, *log_retry;
+    struct event *mail, *tick, *log_retry, *lane_retry;
     LIST_HEAD(, lane) lanes;
     struct cache_front *front; /* NULL: cache off */
     struct accepted accepted;
@@ -149,7 +151,9 @@ struct serving_thread {
     struct response_prefixes prefixes;
 
     struct connection_list connections[DEADLINE_COUNT]; /* each connection is in one */
-    bool log_full; /* some connections wait in DEADLINE_NONE for room in the ring */
+    uint64_t crowd;    /* connections open in all workers, counted... */
+    uint64_t crowd_ns; /* ...in the turn of that time; 0: one has come in since */
+    bool log_full;     /* some connections wait in DEADLINE_NONE for room in the ring */
     uint32_t jobs_out;
 
     struct output output;

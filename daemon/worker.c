@@ -12,6 +12,7 @@
 #include "daemon/jail.h"
 #include "daemon/loop.h"
 #include "daemon/messages.h"
+#include "daemon/peers.h"
 #include "daemon/signals.h"
 #include "daemon/thread.h"
 #include "daemon/worker_orders.h"
@@ -164,6 +165,7 @@ static void give_back(struct worker *worker, struct arrival *arrival)
     }
     message->requests = arrival->requests;
     message->length = arrival->length;
+    message->admitted = arrival->admitted;
     memcpy(message->address, arrival->address, sizeof(message->address));
     memcpy(message->bytes, arrival->bytes, arrival->length);
     if (channel_send(worker->connections, MESSAGE_CONNECTION, message, length, arrival->fd, true) !=
@@ -217,6 +219,7 @@ static void take_connection(struct worker *worker, const struct message_connecti
     arrival->fd = fd;
     arrival->requests = message->requests;
     arrival->length = message->length;
+    arrival->admitted = message->admitted != 0;
     memcpy(arrival->address, message->address, sizeof(arrival->address));
     memcpy(arrival->bytes, message->bytes, message->length);
     metric_add(worker->block->metrics, METRIC_connections_received, 1);
@@ -233,7 +236,7 @@ static void pass_on(struct worker *worker, struct connection *connection)
         mailbox_post(&sibling->mailbox, &connection->letter, LETTER_CONNECTION);
         return;
     }
-    arrival = connection_to_arrival(connection, worker->site.cache);
+    arrival = connection_to_arrival(connection, &worker->site);
     if (arrival != NULL)
         give_back(worker, arrival);
 }
@@ -519,7 +522,8 @@ static int make_site(struct worker *worker, const struct worker_setup *setup)
     worker->site.offload =
         offload_start(config->workers_offload_queue, config->workers_offload_threads.least,
                       config->workers_offload_threads.most, worker->block);
-    return worker->site.offload != NULL ? 0 : -1;
+    worker->site.peers = peers_new(setup->segment, setup->slot);
+    return worker->site.offload != NULL && worker->site.peers != NULL ? 0 : -1;
 }
 
 /* Opens the folders that may be read below, the root and the fences, and locks the process in. */
@@ -595,6 +599,7 @@ static void tear_down(struct worker *worker)
     if (worker->site.offload != NULL)
         offload_stop(worker->site.offload);
     cache_free(worker->site.cache);
+    peers_free(worker->site.peers);
     mime_table_free((struct mime_table *)(uintptr_t)worker->site.source.mime);
     close_root(&worker->site.root);
     loop_free_event(worker->mail);

@@ -1,5 +1,6 @@
 /*
- * Who may come in: the rate limit by client address, shared by all workers and changed live.
+ * Who may come in: the rate limit by client address, shared by all workers; the most connections in
+ * all and from one address; and who may stay.
  */
 #include "http_client.h"
 #include "server.h"
@@ -12,6 +13,10 @@
 
 #include <cmocka.h>
 
+#include "patience.h"
+
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +127,169 @@ static void consoles_see_who_is_limited(void **state)
     server_stop(server);
 }
 
+/* Connections that stay open, each with one answered request. */
+static void open_many(const struct server *server, struct http_client *clients, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct http_answer answer;
+
+        http_open(&clients[i], server_port(server));
+        http_say(&clients[i], GET("/a"));
+        http_take(&clients[i], HTTP_WITH_BODY, &answer);
+        assert_int_equal(answer.status, 200);
+        http_answer_free(&answer);
+    }
+}
+
+/* Bytes can be read from it, or its end. */
+static bool has_something(const struct http_client *client)
+{
+    struct pollfd wait = {.fd = client->fd, .events = POLLIN};
+
+    return poll(&wait, 1, 0) != 0;
+}
+
+static void try_most(struct server *server, const char *dispatch)
+{
+    struct http_client clients[6];
+    struct http_answer answer;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "connections.max=5", "workers.processes=2", "workers.threads=2", dispatch,
+                 NULL);
+    open_many(server, clients, 5);
+    http_open(&clients[5], server_port(server)); /* the kernel takes it, the server does not yet */
+    http_say(&clients[5], GET("/a"));
+    if (strstr(dispatch, "kernel") != NULL)
+        WAIT_UNTIL(server_metric(server, "accept_pauses") > 0);
+    assert_false(has_something(&clients[5]));
+    server_expect_metric(server, "connections_open", 5);
+    http_close(&clients[2]);
+    http_take(&clients[5], HTTP_WITH_BODY, &answer);
+    assert_int_equal(answer.status, 200);
+    http_answer_free(&answer);
+    for (int i = 0; i < 6; i++)
+        if (i != 2)
+            http_close(&clients[i]);
+    server_stop(server);
+}
+
+static void more_connections_than_may_be_wait(void **state)
+{
+    try_most(*state, "workers.dispatch=kernel");
+}
+
+static void they_wait_with_a_master_that_dispatches(void **state)
+{
+    try_most(*state, "workers.dispatch=master");
+}
+
+static void an_address_has_so_many_connections(void **state, const char *dispatch)
+{
+    struct server *server = *state;
+    struct http_client clients[4];
+    struct http_answer answer;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "connections.max_per_ip=4", "workers.processes=2", "workers.threads=2",
+                 "headers.X-All=yes", dispatch, NULL);
+    open_many(server, clients, 4);
+    http_ask(server_port(server), GET("/a"), &answer);
+    assert_int_equal(answer.status, 503);
+    assert_string_equal(http_field(&answer, "Retry-After"), "1");
+    assert_string_equal(http_field(&answer, "Connection"), "close");
+    assert_string_equal(http_field(&answer, "X-All"), "yes");
+    http_answer_free(&answer);
+    server_expect_metric(server, "connections_refused", 1);
+    http_close(&clients[1]);
+    WAIT_UNTIL(status_of(server, GET("/a"), NULL, 0) == 200); /* until the server has seen that */
+    for (int i = 0; i < 4; i++)
+        if (i != 1)
+            http_close(&clients[i]);
+    server_stop(server);
+}
+
+static void too_many_from_one_address_get_503(void **state)
+{
+    an_address_has_so_many_connections(state, "workers.dispatch=kernel");
+}
+
+static void too_many_are_told_from_a_dispatching_master(void **state)
+{
+    an_address_has_so_many_connections(state, "workers.dispatch=master");
+}
+
+/* Connections that change their worker are counted on, and none is refused for that. */
+static void the_count_travels_with_its_connections(void **state)
+{
+    struct server *server = *state;
+    struct http_client clients[6];
+    struct http_answer answer;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "connections.max_per_ip=6", "workers.processes=3", NULL);
+    open_many(server, clients, 6);
+    server_do(server, "workers 1");
+    server_expect_metric(server, "connections_open", 6);
+    for (int i = 0; i < 6; i++) {
+        http_say(&clients[i], GET("/a"));
+        http_take(&clients[i], HTTP_WITH_BODY, &answer);
+        assert_int_equal(answer.status, 200);
+        http_answer_free(&answer);
+    }
+    assert_int_equal(status_of(server, GET("/a"), NULL, 0), 503);
+    for (int i = 0; i < 6; i++)
+        http_close(&clients[i]);
+    server_stop(server);
+}
+
+/* What a killed worker had counted is counted no more. */
+static void a_dead_worker_holds_no_places(void **state)
+{
+    struct server *server = *state;
+    struct http_client clients[3];
+    pid_t worker;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "connections.max_per_ip=3", "workers.processes=1", NULL);
+    open_many(server, clients, 3);
+    assert_int_equal(server_workers(server, &worker, 1), 1);
+    server_signal(worker, SIGKILL);
+    for (int i = 0; i < 3; i++)
+        http_gather(&clients[i]);
+    WAIT_UNTIL(status_of(server, GET("/a"), NULL, 0) == 200);
+    for (int i = 0; i < 3; i++)
+        http_close(&clients[i]);
+    server_stop(server);
+}
+
+static void connections_are_kept_while_there_are_few(void **state)
+{
+    struct server *server = *state;
+    struct http_client clients[3], last;
+    struct http_answer answer;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "connections.keepalive_below=4", NULL);
+    open_many(server, clients, 3);
+    http_open(&last, server_port(server));
+    http_say(&last, GET("/a"));
+    http_take(&last, HTTP_WITH_BODY, &answer);
+    assert_int_equal(answer.status, 200);
+    assert_string_equal(http_field(&answer, "Connection"), "close");
+    http_answer_free(&answer);
+    http_expect_closed(&last);
+    http_close(&last);
+    server_expect_metric(server, "connections_open", 3);
+    http_say(&clients[0], GET("/a"));
+    http_take(&clients[0], HTTP_WITH_BODY, &answer);
+    assert_null(http_field(&answer, "Connection"));
+    http_answer_free(&answer);
+    for (int i = 0; i < 3; i++)
+        http_close(&clients[i]);
+    server_stop(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +300,20 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_exempt_client_has_no_limit, server_set_up,
                                         server_tear_down),
         cmocka_unit_test_setup_teardown(consoles_see_who_is_limited, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(more_connections_than_may_be_wait, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(they_wait_with_a_master_that_dispatches, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(too_many_from_one_address_get_503, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(too_many_are_told_from_a_dispatching_master, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(the_count_travels_with_its_connections, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(a_dead_worker_holds_no_places, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(connections_are_kept_while_there_are_few, server_set_up,
                                         server_tear_down),
     };
 
