@@ -47,9 +47,9 @@ SCENARIOS = [
     Scenario("browser", "browser-like headers, c=100", headers=BROWSER, short=True),
     Scenario("close", "a connection for each request, c=100", headers=("Connection: close",), short=True),
     Scenario("10k", "10 KiB, c=100", "/10k.bin", body=10 * KIB),
-    Scenario("100k", "100 KiB, c=100", "/100k.bin", body=100 * KIB, short=True),
-    Scenario("1m", "1 MiB, c=20", "/1m.bin", 20, body=MIB),
-    Scenario("64m", "64 MiB, c=4", "/64m.bin", 4, body=64 * MIB),
+    Scenario("100k", "100 KiB, c=100", "/large/100k.bin", body=100 * KIB, short=True),
+    Scenario("1m", "1 MiB, c=20", "/large/1m.bin", 20, body=MIB),
+    Scenario("64m", "64 MiB, c=4", "/large/64m.bin", 4, body=64 * MIB),
     Scenario("files", "5,000 files, c=100", script="files.lua"),
     Scenario("304", "304, c=100", headers=(MODIFIED_SINCE,), status=304, body=0),
     Scenario("404", "404, c=100", "/missing", status=404, short=True),
@@ -76,11 +76,11 @@ def write_site(folder):
             file.write(content)
         os.utime(path, (MODIFIED, MODIFIED))
 
-    for name, size in (("1k.html", KIB), ("10k.bin", 10 * KIB), ("100k.bin", 100 * KIB), ("1m.bin", MIB)):
+    for name in ("large", "f", "gz"):
+        os.mkdir(os.path.join(folder, name))
+    for name, size in (("1k.html", KIB), ("10k.bin", 10 * KIB), ("large/100k.bin", 100 * KIB), ("large/1m.bin", MIB)):
         put(name, os.urandom(size))
-    put("64m.bin", os.urandom(MIB) * 64)
-    os.mkdir(os.path.join(folder, "f"))
-    os.mkdir(os.path.join(folder, "gz"))
+    put("large/64m.bin", os.urandom(MIB) * 64)
     for number in range(FILES):
         put(f"f/{number}.html", os.urandom(KIB))
     put("gz/page.html", b"<!DOCTYPE html>\n<title>prose</title>\n<p>" + words(1500) + b"</p>\n")

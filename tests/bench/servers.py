@@ -144,6 +144,8 @@ class Webserverd:
 
 
 class Nginx:
+    """Small files cost nginx less without sendfile (one write instead of four calls), large ones with it."""
+
     name = "nginx"
 
     def start(self, site, work, log):
@@ -156,14 +158,15 @@ daemon off; worker_processes 1; worker_rlimit_nofile 20000; pid {work}/nginx.pid
 error_log {work}/nginx.err;
 events {{ worker_connections 16384; multi_accept on; }}
 http {{
-    default_type text/html; sendfile on; tcp_nopush on; tcp_nodelay on;
+    default_type text/html; sendfile off; tcp_nodelay on;
     keepalive_requests 1000000000; keepalive_timeout 600s;
-    open_file_cache max=16384 inactive=60s; open_file_cache_errors on;
+    open_file_cache max=16384 inactive=60s; open_file_cache_valid 1s; open_file_cache_errors on;
     {temporary}
     access_log {access};
     server {{
         listen 127.0.0.1:{port} backlog=4096; root {site};
         location /gz/ {{ gzip on; gzip_types *; }}
+        location /large/ {{ sendfile on; tcp_nopush on; }}
     }}
 }}
 """)
