@@ -201,7 +201,7 @@ static int load_large(const struct making *making, const struct file *file,
 static int load(const struct making *making, const struct file *file, enum files_effort reading,
                 struct resource **resource)
 {
-    int failed = file->size > making->source->memory_limit
+    int failed = file->size > making->source->copy_limit
                      ? load_large(making, file, resource)
                      : load_small(making, file, reading, resource);
 
@@ -221,24 +221,56 @@ int resource_load(const struct resource_source *source, const char *path, size_t
     return failed != 0 ? failed : load(&making, &file, reading, resource);
 }
 
-static int make_form(const struct making *making, const struct resource *original,
-                     enum files_effort effort, struct resource **resource)
+/* The file as it is: from the copy, or read anew into *READ, which the caller frees. 0 or an errno. */
+static int whole_body(const struct resource *original, enum files_effort effort, struct span *body,
+                      char **read)
+{
+    const struct file file = {
+        .fd = original->fd, .device = original->device, .size = original->body_length};
+    uint64_t got;
+    int failed;
+
+    *read = NULL;
+    *body = (struct span){original->answer + original->head_length, original->body_length};
+    if (original->fd < 0)
+        return 0;
+    *read = malloc(file.size + 1);
+    if (*read == NULL)
+        return ENOMEM;
+    failed = read_whole(&file, *read, effort, &got);
+    *body = (struct span){*read, got};
+    return failed;
+}
+
+static int make_gzip(const struct making *making, struct span body, struct resource **resource)
 {
     char *compressed;
     size_t length;
+    int failed = gzip_compress(body.start, body.length, &compressed, &length);
+
+    if (failed != 0)
+        return failed;
+    *resource = allocate(making, compressed, length);
+    free(compressed);
+    return *resource == NULL ? ENOMEM : 0;
+}
+
+static int make_form(const struct making *making, const struct resource *original,
+                     enum files_effort effort, struct resource **resource)
+{
+    struct span body;
+    char *read;
     int failed;
 
     if (!original->can_be_made || making->coding != CODING_GZIP)
         return ENODATA;
     if (effort == FILES_CACHED_ONLY)
         return EBUSY;
-    failed = gzip_compress(original->answer + original->head_length, original->body_length,
-                           &compressed, &length);
-    if (failed != 0)
-        return failed;
-    *resource = allocate(making, compressed, length);
-    free(compressed);
-    return *resource == NULL ? ENOMEM : 0;
+    failed = whole_body(original, effort, &body, &read);
+    if (failed == 0)
+        failed = make_gzip(making, body, resource);
+    free(read);
+    return failed;
 }
 
 int resource_load_form(const struct resource_source *source, const struct resource *original,

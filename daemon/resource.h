@@ -58,7 +58,8 @@ struct resource_source {
     const struct files_root *root;
     const struct mime_table *mime;
     const struct header_rules *headers;
-    uint64_t memory_limit; /* larger files are not read but kept open */
+    uint64_t memory_limit; /* of larger files no form is kept in memory */
+    uint64_t copy_limit;   /* larger files are not read but kept open, and sent by the kernel */
     bool precompressed;    /* look for forms beside files */
     bool compress;         /* make gzip forms of what is worth it */
 };

@@ -513,6 +513,9 @@ static int make_site(struct worker *worker, const struct worker_setup *setup)
     worker->site.headers = (struct header_rules){config->headers, config->header_count};
     source->headers = &worker->site.headers;
     source->memory_limit = config->cache_max_object;
+    source->copy_limit = config->cache_max_copy < config->cache_max_object
+                             ? config->cache_max_copy
+                             : config->cache_max_object;
     source->precompressed = config->cache_precompressed;
     source->compress = config->cache_compress && config->cache_enabled;
     source->mime = mime_table_new(config->mime_endings, config->mime_types, config->mime_count);
