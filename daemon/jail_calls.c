@@ -112,6 +112,8 @@ static const struct restricted sometimes[] = {
     {"open", 1, O_ACCMODE, O_RDONLY},
     /* a thread, never a process */
     {"clone", 0, CLONE_THREAD, CLONE_THREAD},
+    {"sched_setscheduler", 1, ~0UL, SCHED_OTHER},
+    {"sched_setscheduler", 1, ~0UL, SCHED_BATCH},
     {"prctl", 0, ~0UL, PR_SET_NAME},
     {"prctl", 0, ~0UL, PR_SET_VMA},
     {"fcntl", 1, ~0UL, F_GETFL},

@@ -4,6 +4,7 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/connection.h"
+#include "daemon/crowding.h"
 #include "daemon/events.h"
 #include "daemon/expiry.h"
 #include "daemon/lane.h"
@@ -120,6 +121,7 @@ static void on_tick(evutil_socket_t fd, short what, void *argument)
     turn_begin(thread);
     thread->wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
     atomic_store_explicit(&thread->beat_ns, thread->turn_ns, memory_order_relaxed);
+    crowding_look(thread);
     expiry_sweep(thread);
     if (thread->front != NULL)
         cache_front_sweep(thread->front);

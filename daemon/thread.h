@@ -156,6 +156,10 @@ struct serving_thread {
     bool log_full;     /* some connections wait in DEADLINE_NONE for room in the ring */
     uint32_t jobs_out;
 
+    /* Of all workers; see crowding.h. */
+    uint32_t threads_seen;
+    bool crowded;
+
     struct output output;
     char input[THREAD_INPUT_BYTES];
 };

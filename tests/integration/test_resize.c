@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -361,6 +363,52 @@ static void connections_go_to_the_worker_whose_turn_it_is_or_that_has_fewest(voi
     }
 }
 
+/* How many serving threads of the only worker have that scheduling policy. */
+static long threads_scheduled(const struct server *server, int policy)
+{
+    char path[64], name[16];
+    pid_t worker;
+    struct dirent *task;
+    long count = 0;
+    DIR *tasks;
+
+    assert_int_equal(server_workers(server, &worker, 1), 1);
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)worker);
+    assert_non_null(tasks = opendir(path));
+    while ((task = readdir(tasks)) != NULL) {
+        pid_t thread = (pid_t)strtol(task->d_name, NULL, 10);
+        FILE *comm;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)worker, (int)thread);
+        if (thread == 0 || (comm = fopen(path, "r")) == NULL)
+            continue;
+        if (fgets(name, sizeof(name), comm) != NULL && strcmp(name, "serving\n") == 0 &&
+            sched_getscheduler(thread) == policy)
+            count++;
+        fclose(comm);
+    }
+    closedir(tasks);
+    return count;
+}
+
+static void threads_that_outnumber_the_cores_are_batch_work(void **state)
+{
+    struct server *server = *state;
+    cpu_set_t cores;
+    int crowd;
+
+    assert_int_equal(sched_getaffinity(0, sizeof(cores), &cores), 0);
+    crowd = CPU_COUNT(&cores) + 1;
+    server_start(server, "workers.processes=1", "workers.threads=1", NULL);
+    WAIT_UNTIL(threads_scheduled(server, SCHED_OTHER) == 1);
+    server_do(server, "threads %d", crowd);
+    WAIT_UNTIL(threads_scheduled(server, SCHED_BATCH) == crowd);
+    server_do(server, "threads 1");
+    WAIT_UNTIL(threads_scheduled(server, SCHED_OTHER) == 1 &&
+               threads_scheduled(server, SCHED_BATCH) == 0);
+    server_stop(server);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
 
 int main(void)
@@ -373,6 +421,7 @@ int main(void)
         TEST(threads_and_workers_may_be_changed_at_once),
         TEST(a_download_outlives_its_thread_and_then_its_worker),
         TEST(a_refused_number_of_threads_leaves_all_requests_answered),
+        TEST(threads_that_outnumber_the_cores_are_batch_work),
         TEST(connections_go_to_the_worker_whose_turn_it_is_or_that_has_fewest),
     };
 
