@@ -105,6 +105,11 @@ struct exchange curl_result_read(const struct curl_ending *ending)
     };
 }
 
+bool curl_result_is_http2(CURL *easy)
+{
+    return info_long(easy, CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0;
+}
+
 const char *curl_result_text(const struct curl_ending *ending)
 {
     long os_error = info_long(ending->easy, CURLINFO_OS_ERRNO);

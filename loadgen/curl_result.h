@@ -17,6 +17,9 @@ struct curl_ending {
 /* All but the times that its user knows better. */
 struct exchange curl_result_read(const struct curl_ending *ending);
 
+/* Whether an answer came in HTTP/2. */
+bool curl_result_is_http2(CURL *easy);
+
 /* Why it failed, in words; valid until the next call. For one that failed. */
 const char *curl_result_text(const struct curl_ending *ending);
 

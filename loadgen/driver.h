@@ -62,13 +62,14 @@ void driver_destroy(struct driver *driver);
 
 /* ---- For the engine ---- */
 
-/* The connection of a slot has come up. */
-void driver_up(struct driver *driver, uint32_t slot);
+/* The connection of slot NUMBER has come up. */
+void driver_up(struct driver *driver, uint32_t number);
 
 /*
- * The request under way on a slot ended at NOW_NS; of *exchange the engine fills all but latency_ns
+ * The request under way on slot NUMBER ended at NOW_NS; of *exchange the engine fills all but latency_ns
  * and bad_status. The slot is free: another request may begin on it before this returns.
  */
-void driver_ended(struct driver *driver, uint32_t slot, struct exchange *exchange, uint64_t now_ns);
+void driver_ended(struct driver *driver, uint32_t number, struct exchange *exchange,
+                  uint64_t now_ns);
 
 #endif

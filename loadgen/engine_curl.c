@@ -181,8 +181,11 @@ static struct exchange read_result(struct client *client, CURLcode code)
     };
     struct exchange exchange = curl_result_read(&ending);
 
-    if (exchange.error == ERROR_KIND_NONE)
+    if (exchange.error == ERROR_KIND_NONE) {
         exchange.bad_content = body_check_is_bad(&client->check, checks, exchange.body_bytes);
+        exchange.downgraded =
+            engine->place.plan->http == PLAN_HTTP_2 && !curl_result_is_http2(client->easy);
+    }
     if (exchange.error != ERROR_KIND_NONE)
         client->requests = 0;
     if (exchange.error == ERROR_KIND_OTHER && engine->other_error[0] == '\0')

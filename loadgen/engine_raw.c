@@ -3,8 +3,9 @@
  * CURLOPT_CONNECT_ONLY; over them requests go out as they were made before the run, and answers are
  * read by response.c. A request on a plain connection then costs one send() and one recv().
  *
- * A connection that was handed over stays with its easy handle, which stays in its multi handle:
- * taking it out closes the connection.
+ * A plain connection is taken away from libcurl by a second descriptor of the same socket. One with TLS
+ * stays with its easy handle, in a multi handle of its own: whenever libcurl makes another connection
+ * there, it looks through those that it has and closes what has something to read.
  */
 #include "loadgen/body_check.h"
 #include "loadgen/curl_request.h"
@@ -19,9 +20,10 @@
 #include "common/macros.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
 enum {
     WIRES_IN_GROUP = 20,
@@ -48,7 +50,8 @@ struct wire {
     struct event *readable, *writable;
     uint32_t slot;
     enum wire_state state;
-    bool fresh; /* it came up for the request under way */
+    bool in_multi; /* libcurl has it: it is coming up, or it has TLS */
+    bool fresh;    /* it came up for the request under way */
     uint32_t origin;
     uint32_t requests; /* on this connection */
     const struct request *request;
@@ -72,7 +75,8 @@ struct engine {
     struct curl_sockets *sockets;
     struct group **groups;
     uint32_t group_count, slots;
-    struct wire *broken; /* a list */
+    uint32_t wires_in_group; /* as many in a multi handle */
+    struct wire *broken;     /* a list */
     struct event *tell, *sweep;
     char *buffer;
     char other_error[CURL_ERROR_SIZE];
@@ -80,10 +84,17 @@ struct engine {
 
 static struct wire *wire_of(const struct engine *engine, uint32_t slot)
 {
-    return &engine->groups[slot / WIRES_IN_GROUP]->wires[slot % WIRES_IN_GROUP];
+    return &engine->groups[slot / engine->wires_in_group]->wires[slot % engine->wires_in_group];
 }
 
 /* ---- Connections ---- */
+
+/* Closes libcurl's descriptor too. */
+static void leave_multi(struct wire *wire)
+{
+    curl_multi_remove_handle(wire->group->curl.multi, wire->stream.easy);
+    wire->in_multi = false;
+}
 
 static void take_down(struct wire *wire)
 {
@@ -92,8 +103,10 @@ static void take_down(struct wire *wire)
     if (wire->writable != NULL)
         event_free(wire->writable);
     wire->readable = wire->writable = NULL;
-    if (wire->state != WIRE_DOWN)
-        curl_multi_remove_handle(wire->group->curl.multi, wire->stream.easy);
+    if (wire->in_multi)
+        leave_multi(wire);
+    else if (wire->stream.fd >= 0)
+        close(wire->stream.fd);
     wire->state = WIRE_DOWN;
     wire->stream.fd = -1;
 }
@@ -104,6 +117,7 @@ static void connect_wire(struct wire *wire)
     const struct request *request = wire->request;
 
     wire->state = WIRE_CONNECTING;
+    wire->in_multi = true;
     wire->fresh = true;
     wire->requests = 0;
     wire->origin = request->origin;
@@ -304,16 +318,27 @@ static bool watch_readable(struct wire *wire)
     return wire->readable != NULL && event_add(wire->readable, NULL) == 0;
 }
 
-static void on_connected(struct wire *wire)
+/* Takes the connection over from libcurl. Returns false when there is no descriptor. */
+static bool take_over(struct wire *wire)
 {
     curl_socket_t fd = CURL_SOCKET_BAD;
 
     curl_easy_getinfo(wire->stream.easy, CURLINFO_ACTIVESOCKET, &fd);
-    wire->stream.fd = fd;
+    if (wire->stream.tls) {
+        wire->stream.fd = fd;
+    } else {
+        wire->stream.fd = fd != CURL_SOCKET_BAD ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+        leave_multi(wire);
+    }
+    return wire->stream.fd >= 0;
+}
+
+static void on_connected(struct wire *wire)
+{
     wire->state = WIRE_RECEIVING;
     wire->connect_ns = clock_monotonic_ns() - wire->begun_ns;
     driver_up(wire->engine->place.driver, wire->slot);
-    if (fd == CURL_SOCKET_BAD || !watch_readable(wire))
+    if (!take_over(wire) || !watch_readable(wire))
         fail(wire, ERROR_KIND_LOCAL);
     else if (!send_request(wire))
         fail(wire, ERROR_KIND_CLOSED);
@@ -436,7 +461,7 @@ static bool set_up_wire(struct engine *engine, struct wire *wire)
 
 static bool add_wire(struct engine *engine, struct group *group)
 {
-    struct wire *wire = &group->wires[engine->slots % WIRES_IN_GROUP];
+    struct wire *wire = &group->wires[engine->slots % engine->wires_in_group];
 
     wire->engine = engine;
     wire->group = group;
@@ -464,7 +489,7 @@ static struct group *add_group(struct engine *engine)
 static bool engine_raw_reserve(struct engine *engine, uint32_t slots)
 {
     while (engine->slots < slots) {
-        uint32_t number = engine->slots / WIRES_IN_GROUP;
+        uint32_t number = engine->slots / engine->wires_in_group;
         struct group *group =
             number < engine->group_count ? engine->groups[number] : add_group(engine);
 
@@ -502,6 +527,14 @@ static void engine_raw_destroy(struct engine *engine)
     free(engine);
 }
 
+static bool has_tls(const struct work *work)
+{
+    for (size_t i = 0; i < work->count; i++)
+        if (work->requests[i].target.tls)
+            return true;
+    return false;
+}
+
 static struct engine *engine_raw_create(const struct engine_place *place)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
@@ -509,6 +542,7 @@ static struct engine *engine_raw_create(const struct engine_place *place)
     if (engine == NULL)
         return NULL;
     engine->place = *place;
+    engine->wires_in_group = has_tls(place->work) ? 1 : WIRES_IN_GROUP;
     engine->sockets = curl_sockets_create(place->base);
     engine->buffer = malloc(BUFFER_BYTES);
     engine->tell = event_new(place->base, -1, 0, on_tell, engine);

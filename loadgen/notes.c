@@ -77,6 +77,10 @@ static void note_contents(const struct result *result, struct note_list *list)
              "%" PRIu64 " answers had another body than expected (%s).",
              count_of(result, TALLY_bad_contents),
              result->plan->checks.digest_known ? "--expect-sha256" : "--expect-size");
+    if (count_of(result, TALLY_downgraded) > 0)
+        note(list, "not_http2",
+             "%" PRIu64 " of %" PRIu64 " answers were HTTP/1: the server did not agree to HTTP/2.",
+             count_of(result, TALLY_downgraded), count_of(result, TALLY_answered));
     if (result->skipped > 0)
         note(list, "skipped_lines",
              "%" PRIu64 " lines of the log were left out: only GET, HEAD and OPTIONS of a path can "

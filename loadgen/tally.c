@@ -41,6 +41,7 @@ void tally_record(struct tally *tally, const struct exchange *exchange)
         return;
     }
     tally_count(tally, TALLY_answered, 1);
+    tally_count(tally, TALLY_downgraded, exchange->downgraded ? 1 : 0);
     if (exchange->bad_status)
         tally_count(tally, TALLY_bad_statuses, 1);
     else if (exchange->bad_content)

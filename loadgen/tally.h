@@ -48,6 +48,7 @@ struct exchange {
     enum error_kind error; /* ERROR_KIND_NONE: answered, and the fields below hold */
     uint32_t status;
     bool bad_status, bad_content; /* not what was expected */
+    bool downgraded;              /* not in the version of HTTP that was asked for */
     bool connected;               /* a connection was established for it; connect_ns holds */
     uint64_t connect_ns;
     uint64_t first_byte_ns;

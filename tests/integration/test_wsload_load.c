@@ -9,9 +9,12 @@
 #include "common/macros.h"
 #include "wsload_fixture.h"
 
-#include <signal.h>
+#include <pty.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* begun = answered = what the server read; what was due and not sent is the rest of the plan. */
 static void check_counts(const json_t *report, uint64_t read)
@@ -194,6 +197,63 @@ static void test_exact_count_with_changes(void **state)
     json_decref(report);
 }
 
+/* Reads from a terminal until WORDS have come; false when it ended before. */
+static bool read_until(int terminal, const char *words)
+{
+    static char seen[256 * 1024];
+    static size_t length;
+
+    if (words == NULL) {
+        length = 0;
+        return true;
+    }
+    while (strstr(seen, words) == NULL && length + 1 < sizeof(seen)) {
+        ssize_t n = read(terminal, seen + length, sizeof(seen) - 1 - length);
+
+        if (n <= 0)
+            return false;
+        length += (size_t)n;
+        seen[length] = '\0';
+    }
+    return true;
+}
+
+/* On a terminal: a live line, keys that change the load, and a report that stays. */
+static void test_keys(void **state)
+{
+    char url[64], engine[32];
+    char *const arguments[] = {
+        (char *)"wsload", engine, (char *)"-c20", (char *)"-t1", (char *)"-d1h", url, NULL};
+    struct winsize window = {.ws_row = 24, .ws_col = 120};
+    int terminal, status;
+    pid_t pid;
+
+    (void)state;
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/ok", wsload_server_port());
+    snprintf(engine, sizeof(engine), "--engine=%s", wsload_engine);
+    read_until(-1, NULL);
+    pid = forkpty(&terminal, NULL, NULL, &window);
+    if (pid == 0) {
+        setenv("TERM", "xterm", 1);
+        execv(WSLOAD_PROGRAM, arguments);
+        _exit(127);
+    }
+    assert_true(read_until(terminal, "up 20/20"));
+    assert_true(read_until(terminal, "q end"));
+    assert_int_equal(write(terminal, "C", 1), 1);
+    assert_true(read_until(terminal, "now 22 connections, 1 threads"));
+    assert_int_equal(write(terminal, "-T", 2), 2);
+    assert_true(read_until(terminal, "now 20 connections, 2 threads"));
+    assert_int_equal(write(terminal, "q", 1), 1);
+    assert_true(read_until(terminal, "99.999"));
+    assert_true(read_until(terminal, "Statuses"));
+    while (read_until(terminal, "\x01"))
+        continue;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close(terminal);
+}
+
 /* A condition ends the run long before its time. */
 static void test_abort(void **state)
 {
@@ -258,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_changes_of_closed_loop),
         cmocka_unit_test(test_changes_of_open_loop),
         cmocka_unit_test(test_exact_count_with_changes),
+        cmocka_unit_test(test_keys),
         cmocka_unit_test(test_abort),
         cmocka_unit_test(test_overload),
         cmocka_unit_test(test_seconds),

@@ -28,7 +28,9 @@ enum { ARGUMENTS_MAX = 40, HEAD_BYTES = 8192, REPORT_BYTES = 4 * 1024 * 1024 };
 
 /* ---- The server ---- */
 
-static _Atomic uint64_t requests_read, connections_accepted, stall_origin_ns, heads;
+static _Atomic uint64_t requests_read, connections_accepted, stall_origin_ns;
+static pthread_mutex_t heads_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next two */
+static uint64_t heads;
 static char kept_heads[KEPT_HEADS][KEPT_HEAD_BYTES];
 static int tcp_listener, unix_listener;
 static uint16_t tcp_port;
@@ -55,10 +57,11 @@ static bool read_request(int fd, char *head, size_t size)
 
 static void keep_head(const char *head)
 {
-    uint64_t number = atomic_fetch_add(&heads, 1);
-
-    if (number < KEPT_HEADS)
-        snprintf(kept_heads[number], KEPT_HEAD_BYTES, "%.*s", KEPT_HEAD_BYTES - 1, head);
+    pthread_mutex_lock(&heads_lock);
+    if (heads < KEPT_HEADS)
+        snprintf(kept_heads[heads], KEPT_HEAD_BYTES, "%.*s", KEPT_HEAD_BYTES - 1, head);
+    heads++;
+    pthread_mutex_unlock(&heads_lock);
 }
 
 static void say(int fd, const char *text)
@@ -241,18 +244,26 @@ uint64_t wsload_server_accepted(void)
 
 void wsload_server_forget(void)
 {
-    atomic_store(&heads, 0);
+    pthread_mutex_lock(&heads_lock);
+    heads = 0;
+    pthread_mutex_unlock(&heads_lock);
     atomic_store(&stall_origin_ns, 0);
 }
 
 uint64_t wsload_server_heads(void)
 {
-    return atomic_load(&heads);
+    uint64_t count;
+
+    pthread_mutex_lock(&heads_lock);
+    count = heads;
+    pthread_mutex_unlock(&heads_lock);
+    return count;
 }
 
+/* Once written, a head stays as it is until it is forgotten. */
 const char *wsload_server_head(uint64_t number)
 {
-    assert_true(number < atomic_load(&heads) && number < KEPT_HEADS);
+    assert_true(number < wsload_server_heads() && number < KEPT_HEADS);
     return kept_heads[number];
 }
 
