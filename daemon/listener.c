@@ -1,11 +1,8 @@
 #include "daemon/listener.h"
 
-#include "daemon/unix_name.h"
+#include "daemon/listening.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,79 +37,6 @@ struct listeners {
     uint32_t lanes, room; /* numbers in use, free ones among them included */
     struct lane *lane;    /* by number */
 };
-
-static int switch_on(int fd, int level, int option)
-{
-    const int on = 1;
-
-    return setsockopt(fd, level, option, &on, sizeof(on));
-}
-
-static int bound_socket(const struct config_address *address, bool shared)
-{
-    const int off = 0;
-    int fd = socket(address->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-    if (fd < 0)
-        return -1;
-    /* "*" is one dual-stack socket; a numeric IPv6 address is IPv6 alone. */
-    if (address->address.ss_family == AF_INET6) {
-        if (address->text[0] == '*')
-            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-        else
-            switch_on(fd, IPPROTO_IPV6, IPV6_V6ONLY);
-    }
-    if (switch_on(fd, SOL_SOCKET, SO_REUSEADDR) == 0 &&
-        (!shared || switch_on(fd, SOL_SOCKET, SO_REUSEPORT) == 0) &&
-        bind(fd, (const struct sockaddr *)&address->address, address->length) == 0)
-        return fd;
-    int error = errno;
-    close(fd);
-    errno = error;
-    return -1;
-}
-
-/*
- * With SO_REUSEPORT two servers of one user would share a port unseen: a bind without it tells
- * whether somebody is there.
- */
-static int probe(const struct config_address *address)
-{
-    int fd = bound_socket(address, false);
-
-    if (fd < 0)
-        return -1;
-    if (listen(fd, 1) != 0) {
-        int error = errno;
-
-        close(fd);
-        errno = error;
-        return -1;
-    }
-    close(fd);
-    return 0;
-}
-
-static int open_lane(struct config_address *address, uint32_t backlog, bool defer)
-{
-    int fd = address->address.ss_family == AF_UNIX
-                 ? unix_name_bind((const struct sockaddr_un *)&address->address)
-                 : bound_socket(address, true);
-
-    if (fd < 0)
-        return -1;
-    switch_on(fd, IPPROTO_TCP, TCP_NODELAY); /* accepted sockets inherit it */
-    if (defer)
-        switch_on(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT); /* for a second */
-    address->length = sizeof(address->address);
-    if (listen(fd, (int)backlog) == 0 &&
-        getsockname(fd, (struct sockaddr *)&address->address, &address->length) == 0)
-        return fd;
-    int error = errno;
-    close(fd);
-    errno = error;
-    return -1;
-}
 
 /* The lowest free number, or NO_LANE when memory is short. */
 static int64_t free_number(struct listeners *listeners)
@@ -149,7 +73,7 @@ static int add_lane(struct listeners *listeners, struct place *place)
     if (id == NO_LANE)
         return -1;
     listeners->lane[id].fd = NO_LANE;
-    fd = open_lane(&place->address, listeners->backlog, listeners->defer);
+    fd = listening_open(&place->address, listeners->backlog, listeners->defer);
     if (fd < 0)
         return -1;
     listeners->lane[id] = (struct lane){fd, place->rows++, place};
@@ -202,15 +126,6 @@ int listeners_grow(struct listeners *listeners, uint32_t count)
     return -1;
 }
 
-static in_port_t port_of(const struct config_address *address)
-{
-    if (address->address.ss_family == AF_UNIX)
-        return 0;
-    return ntohs(address->address.ss_family == AF_INET
-                     ? ((const struct sockaddr_in *)&address->address)->sin_port
-                     : ((const struct sockaddr_in6 *)&address->address)->sin6_port);
-}
-
 /* Addresses, and changes of them */
 
 static struct place *find_place(const struct listeners *listeners, const char *text)
@@ -225,7 +140,7 @@ static struct place *find_place(const struct listeners *listeners, const char *t
 static bool port_is_ours(const struct listeners *listeners, in_port_t port)
 {
     for (size_t i = 0; i < listeners->place_count; i++)
-        if (listeners->place[i]->rows > 0 && port_of(&listeners->place[i]->address) == port)
+        if (listeners->place[i]->rows > 0 && listening_port(&listeners->place[i]->address) == port)
             return true;
     return false;
 }
@@ -233,17 +148,9 @@ static bool port_is_ours(const struct listeners *listeners, in_port_t port)
 static int check_free(const struct listeners *listeners, const struct config_address *address,
                       char *why, size_t size)
 {
-    in_port_t port = port_of(address);
+    in_port_t port = listening_port(address);
 
-    if (address->address.ss_family == AF_UNIX)
-        return unix_name_check((const struct sockaddr_un *)&address->address, why, size);
-    if (port == 0 || port_is_ours(listeners, port) || probe(address) == 0)
-        return 0;
-    snprintf(why, size, "cannot listen on %s: %s%s", address->text, strerror(errno),
-             errno == EADDRINUSE ? " (another program listens there; see: ss -ltnp)"
-             : errno == EACCES   ? " (ports below 1024 need root or CAP_NET_BIND_SERVICE)"
-                                 : "");
-    return -1;
+    return port != 0 && port_is_ours(listeners, port) ? 0 : listening_check(address, why, size);
 }
 
 static bool is_unix(const struct place *place)
@@ -362,15 +269,6 @@ int listeners_prepare(struct listeners *listeners, const struct config *config, 
     return -1;
 }
 
-/* What may have changed for a lane that stays. */
-static void adjust(const struct listeners *listeners, int fd)
-{
-    const int seconds = listeners->defer ? 1 : 0;
-
-    setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof(seconds));
-    listen(fd, (int)listeners->backlog);
-}
-
 void listeners_commit(struct listeners *listeners, void (*rest)(void *context, int fd),
                       void *context)
 {
@@ -382,7 +280,7 @@ void listeners_commit(struct listeners *listeners, void (*rest)(void *context, i
         if (lane->place->leaving)
             rest(context, lane->fd);
         else
-            adjust(listeners, lane->fd);
+            listening_adjust(lane->fd, listeners->backlog, listeners->defer);
     }
     for (size_t i = listeners->place_count; i-- > 0;) {
         listeners->place[i]->fresh = false;
@@ -398,24 +296,6 @@ static void nothing_left(void *context, int fd)
     (void)context, (void)fd;
 }
 
-/* The address as the configuration would write it; "unix:/path". */
-static void write_text(struct config_address *address)
-{
-    char host[INET6_ADDRSTRLEN] = "?";
-    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&address->address;
-    const struct sockaddr_in *four = (const struct sockaddr_in *)&address->address;
-
-    if (address->address.ss_family == AF_UNIX)
-        snprintf(address->text, sizeof(address->text), "unix:%.107s",
-                 ((const struct sockaddr_un *)&address->address)->sun_path);
-    else if (address->address.ss_family == AF_INET6)
-        snprintf(address->text, sizeof(address->text), "[%s]:%u",
-                 inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof(host)), port_of(address));
-    else
-        snprintf(address->text, sizeof(address->text), "%s:%u",
-                 inet_ntop(AF_INET, &four->sin_addr, host, sizeof(host)), port_of(address));
-}
-
 /* A socket from another process becomes a lane of its address. */
 static int adopt(struct listeners *listeners, struct inherited_socket *socket)
 {
@@ -426,7 +306,7 @@ static int adopt(struct listeners *listeners, struct inherited_socket *socket)
     if (getsockname(socket->fd, (struct sockaddr *)&address.address, &address.length) != 0)
         return -1;
     if (socket->text[0] == '\0')
-        write_text(&address);
+        listening_name(&address);
     else
         memcpy(address.text, socket->text, sizeof(address.text));
     place = find_place(listeners, address.text);
@@ -518,18 +398,6 @@ uint32_t listeners_row(const struct listeners *listeners, uint32_t id)
     return listeners->lane[id].row;
 }
 
-/* The configured text, with the port that is bound. */
-static void describe(const struct config_address *address, char *text, size_t size)
-{
-    const char *colon = strrchr(address->text, ':');
-
-    if (address->address.ss_family == AF_UNIX)
-        snprintf(text, size, "%s", address->text);
-    else
-        snprintf(text, size, "%.*s:%u", (int)(colon - address->text), address->text,
-                 port_of(address));
-}
-
 void listeners_describe(const struct listeners *listeners, char *text, size_t size)
 {
     size_t used = 0;
@@ -539,7 +407,7 @@ void listeners_describe(const struct listeners *listeners, char *text, size_t si
         char one[sizeof(listeners->place[i]->address.text) + 8];
         int written;
 
-        describe(&listeners->place[i]->address, one, sizeof(one));
+        listening_describe(&listeners->place[i]->address, one, sizeof(one));
         written = snprintf(text + used, size - used, "%s%s", i > 0 ? " " : "", one);
         if (written < 0 || (size_t)written >= size - used) {
             text[used] = '\0';
