@@ -136,7 +136,7 @@ bool connection_obey_mode(struct connection *connection)
         return true;
     }
     if (connection->thread->mode == THREAD_STOPPING && at_rest(connection) &&
-        connection->input == NULL) {
+        input_is_idle(connection)) {
         connection_close(connection);
         return true;
     }

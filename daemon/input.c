@@ -5,6 +5,18 @@
 
 enum { INPUT_ROOM_LEAST = 4096 };
 
+bool input_is_idle(const struct connection *connection)
+{
+    const struct input *input = connection->input;
+    size_t empty = 0;
+
+    if (input == NULL)
+        return true;
+    while (input->length - empty >= 2 && memcmp(input->bytes + empty, "\r\n", 2) == 0)
+        empty += 2;
+    return empty == input->length;
+}
+
 bool input_keep(struct connection *connection, const char *data, size_t length)
 {
     struct input *input = connection->input;

@@ -11,6 +11,9 @@ struct input {
     char bytes[];
 };
 
+/* No request has begun: nothing is kept, or empty lines alone (RFC 9112 section 2.2). */
+bool input_is_idle(const struct connection *connection);
+
 /*
  * Keeps these bytes, which may be a part of those that are kept already, and no others; with LENGTH
  * 0, none. False: out of memory.

@@ -82,7 +82,7 @@ struct request {
  * Returns the bytes used (> 0) with *REQUEST filled; 0 when the head is not complete yet; or minus
  * the status to answer with before closing (-400, -414, -417, -421, -431, -501, -505). On refusal
  * REQUEST->line holds what could be told of the request line, for the log; while incomplete, the line
- * if it has come whole. Dropped bytes take *SCANNED along: who drops some sets it to 0.
+ * if it has come whole.
  */
 int request_parse(const char *data, size_t length, const struct request_limits *limits,
                   size_t *scanned, struct request *request);

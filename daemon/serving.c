@@ -43,7 +43,7 @@ static void settle(struct connection *connection)
         end_after_answer(connection);
     else if (!connection_obey_mode(connection))
         waiting_for(connection, EV_READ,
-                    connection->input != NULL ? DEADLINE_HEADER : DEADLINE_KEEPALIVE);
+                    input_is_idle(connection) ? DEADLINE_KEEPALIVE : DEADLINE_HEADER);
 }
 
 static void wait_for_log(struct connection *connection)
@@ -174,18 +174,6 @@ static void wait_for_body(struct connection *connection)
         waiting_for(connection, EV_WRITE, DEADLINE_SEND);
 }
 
-/* Empty lines between requests are no head that comes in (RFC 9112 section 2.2): drops them. */
-static size_t empty_lines(struct connection *connection, const char *data, size_t length)
-{
-    size_t used = 0;
-
-    while (length - used >= 2 && data[used] == '\r' && data[used + 1] == '\n')
-        used += 2;
-    if (used > 0)
-        connection->scanned = 0;
-    return used;
-}
-
 /* All requests in DATA, in order; then what is left of it is kept. */
 static void serve(struct connection *connection, const char *data, size_t length)
 {
@@ -200,8 +188,6 @@ static void serve(struct connection *connection, const char *data, size_t length
         if (!output_has_room(output))
             sent = sending_flush(connection);
     }
-    if (progress == PROGRESS_INCOMPLETE)
-        used += empty_lines(connection, data + used, length - used);
     if (progress == PROGRESS_BODY)
         length = used + receiving_head(connection); /* what came behind has been passed over */
     if (sent == SENDING_DONE)

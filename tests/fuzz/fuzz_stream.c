@@ -1,0 +1,121 @@
+/*
+ * A connection's bytes as a whole: requests and their bodies, one behind the other. However they are
+ * cut into pieces, the same requests must be found at the same places, and the same refusal. The first
+ * bytes say how they are cut.
+ */
+#include "daemon/body.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <string.h>
+
+enum { CUTS = 4, FOUND_MAX = 64 };
+
+static const struct request_limits limits = {
+    .line_bytes = 100, .head_bytes = 300, .field_count = 6};
+static const struct body_limits body_limits = {.content_bytes = 200, .trailer_bytes = 60};
+
+/* What a stream turned out to be: where each request ended, and with what it was refused. */
+struct found {
+    size_t count, end[FOUND_MAX];
+    int refused; /* minus a status, or 0 */
+};
+
+/* A reader under way. What it has not used it keeps, as a connection does. */
+struct reader {
+    struct found found;
+    size_t at;      /* of all bytes: those before it are used */
+    size_t scanned; /* behind AT, by the request parser */
+    bool in_body;
+    struct body body;
+};
+
+static void note_end(struct reader *reader)
+{
+    if (reader->found.count < FOUND_MAX)
+        reader->found.end[reader->found.count] = reader->at;
+    reader->found.count++;
+}
+
+/* A head, if there is one whole at BYTES. False: it needs more, or it is refused. */
+static bool take_head(struct reader *reader, const char *bytes, size_t length)
+{
+    struct request request;
+    int used = request_parse(bytes, length, &limits, &reader->scanned, &request);
+    int result;
+
+    reader->found.refused = used < 0 ? used : 0;
+    if (used <= 0)
+        return false;
+    MUST(reader->scanned == 0 && (size_t)used <= length);
+    reader->at += (size_t)used;
+    result = body_begin(&reader->body, &request, &body_limits);
+    MUST((result != BODY_DONE) == request.has_body);
+    reader->found.refused = result < 0 ? result : 0;
+    reader->in_body = result == BODY_MORE;
+    if (result == BODY_DONE)
+        note_end(reader);
+    return result >= 0;
+}
+
+static bool take_body(struct reader *reader, const char *bytes, size_t length)
+{
+    size_t used;
+    int result = body_pass(&reader->body, bytes, length, &used);
+
+    reader->at += used;
+    reader->found.refused = result < 0 ? result : 0;
+    reader->in_body = result == BODY_MORE;
+    if (result == BODY_DONE)
+        note_end(reader);
+    return result == BODY_DONE;
+}
+
+/* All that the first LENGTH bytes hold, in memory that ends where they do. */
+static void read_on(struct reader *reader, const uint8_t *data, size_t length)
+{
+    char *copy = malloc(length > 0 ? length : 1);
+    bool goes_on = reader->found.refused == 0;
+
+    MUST(copy != NULL);
+    memcpy(copy, data, length);
+    while (goes_on && reader->at < length) {
+        const char *bytes = copy + reader->at;
+
+        goes_on = reader->in_body ? take_body(reader, bytes, length - reader->at)
+                                  : take_head(reader, bytes, length - reader->at);
+    }
+    free(copy);
+}
+
+static void check_same(const struct found *one, const struct found *other)
+{
+    size_t kept = one->count < FOUND_MAX ? one->count : FOUND_MAX;
+
+    MUST(one->count == other->count);
+    MUST(memcmp(one->end, other->end, kept * sizeof(one->end[0])) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct reader whole = {0}, cut = {0}, dripping = {0};
+    const uint8_t *cuts = data;
+    size_t length = 0;
+
+    if (size < CUTS)
+        return 0;
+    data += CUTS;
+    size -= CUTS;
+    read_on(&whole, data, size);
+    for (int i = 0; i < CUTS && length + cuts[i] < size; i++) {
+        length += cuts[i];
+        read_on(&cut, data, length);
+    }
+    read_on(&cut, data, size);
+    for (length = 1; length <= size; length++)
+        read_on(&dripping, data, length);
+    check_same(&whole.found, &cut.found);
+    check_same(&whole.found, &dripping.found);
+    MUST(cut.found.refused == whole.found.refused || cut.found.refused == 0);
+    MUST(dripping.found.refused == whole.found.refused || dripping.found.refused == 0);
+    return 0;
+}
