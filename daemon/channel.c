@@ -22,7 +22,7 @@ struct message {
     bool give;
     size_t length; /* of bytes */
     struct {
-        int32_t kind;
+        int64_t kind; /* as long as it is so that the data is aligned for any struct */
         char data[];
     } body;
 };
@@ -35,7 +35,7 @@ struct channel {
     STAILQ_HEAD(, message) queue;
     size_t queued;
     bool broken; /* the other end has taken its last message */
-    _Alignas(8) char buffer[sizeof(int32_t) + CHANNEL_PAYLOAD_MAX];
+    _Alignas(8) char buffer[sizeof(int64_t) + CHANNEL_PAYLOAD_MAX];
 };
 
 static void on_readable(evutil_socket_t fd, short what, void *argument);
@@ -108,7 +108,7 @@ static int transmit(struct channel *channel, const struct message *message)
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control = {0};
-    struct iovec body = {(void *)(uintptr_t)&message->body, sizeof(int32_t) + message->length};
+    struct iovec body = {(void *)(uintptr_t)&message->body, sizeof(int64_t) + message->length};
     struct msghdr header = {.msg_iov = &body, .msg_iovlen = 1};
 
     if (message->fd >= 0) {
@@ -242,7 +242,7 @@ static bool receive(struct channel *channel)
                             .msg_control = control.bytes,
                             .msg_controllen = sizeof(control.bytes)};
     ssize_t got = recvmsg(channel->fd, &header, MSG_CMSG_CLOEXEC);
-    int32_t kind;
+    int64_t kind;
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
@@ -261,7 +261,7 @@ static bool receive(struct channel *channel)
         event_log(LEVEL_ERROR,
                   "a passed descriptor was lost: too many open files (raise the limit)");
     memcpy(&kind, channel->buffer, sizeof(kind));
-    channel->owner.message(channel->owner.owner, kind, channel->buffer + sizeof(kind),
+    channel->owner.message(channel->owner.owner, (int)kind, channel->buffer + sizeof(kind),
                            (size_t)got - sizeof(kind), descriptor_of(&header));
     return true;
 }
@@ -291,7 +291,7 @@ void channel_take_unsent(struct channel *channel, channel_taker *take)
     while ((message = STAILQ_FIRST(&channel->queue)) != NULL) {
         STAILQ_REMOVE_HEAD(&channel->queue, link);
         channel->queued--;
-        take(channel->owner.owner, message->body.kind, message->body.data, message->length,
+        take(channel->owner.owner, (int)message->body.kind, message->body.data, message->length,
              message->give ? message->fd : -1);
         message->give = false;
         message_free(message);
