@@ -133,12 +133,12 @@ static void the_caches_shrink_and_grow(void **state)
         server_put(server, path, bytes, BYTES);
     }
     free(bytes);
-    server_start(server, LONG_LIVED, "workers.processes=1", NULL);
+    server_start(server, LONG_LIVED, "cache.max_object=64K", "workers.processes=1", NULL);
     for (int i = 0; i < FILES; i++) {
         snprintf(path, sizeof(path), "/%d", i);
         http_expect(server_port(server), path, 200);
     }
-    assert_true(number_of(server, "cache-size", "used") >= FILES * BYTES);
+    WAIT_UNTIL(number_of(server, "cache-size", "used") >= FILES * BYTES);
     assert_int_equal(number_of(server, "cache-size 256K", "actual"), 256 * 1024);
     WAIT_UNTIL(number_of(server, "cache-size", "used") <= 256 * 1024);
     assert_int_equal(number_of(server, "cache-size 1G", "actual"), 1024 * 1024 * 1024);
