@@ -65,8 +65,8 @@ static struct span path_of(const char *request)
     return (struct span){start, strcspn(start, " ?")};
 }
 
-static void count(struct pane *pane, enum top_list list, struct span key,
-                  const struct tail_line *line)
+static void count_key(struct pane *pane, enum top_list list, struct span key,
+                      const struct tail_line *line)
 {
     struct sketch_item item = {.key = key.start,
                                .length = key.length,
@@ -82,7 +82,7 @@ static void count_text(struct pane *pane, enum top_list list, const char *text,
                        const struct tail_line *line)
 {
     if (text[0] != '\0')
-        count(pane, list, (struct span){text, strlen(text)}, line);
+        count_key(pane, list, (struct span){text, strlen(text)}, line);
 }
 
 static void count_error(struct pane *pane, struct span path, const struct tail_line *line)
@@ -102,8 +102,8 @@ void top_add(struct top *top, const struct tail_line *line)
     if (pane == NULL)
         return;
     pane->seen++;
-    count(pane, TOP_PATHS, path, line);
-    count(pane, TOP_SLOWEST, path, line);
+    count_key(pane, TOP_PATHS, path, line);
+    count_key(pane, TOP_SLOWEST, path, line);
     count_text(pane, TOP_CLIENTS, tail_address(line, address), line);
     count_text(pane, TOP_AGENTS, line->agent, line);
     count_text(pane, TOP_REFERERS, line->referer, line);
@@ -111,12 +111,12 @@ void top_add(struct top *top, const struct tail_line *line)
         count_error(pane, path, line);
 }
 
-void top_miss(struct top *top, uint64_t time_ns, uint64_t unseen)
+void top_miss(struct top *top, uint64_t time_ns, uint64_t count)
 {
-    struct pane *pane = unseen > 0 ? pane_at(top, time_ns) : NULL;
+    struct pane *pane = count > 0 ? pane_at(top, time_ns) : NULL;
 
     if (pane != NULL)
-        pane->missed += (double)unseen;
+        pane->missed += (double)count;
 }
 
 static void collect_pane(struct top_view *into, enum top_list list, const struct pane *pane)

@@ -249,8 +249,10 @@ static void start_check(struct state *state, const struct scene *scene, bool rel
     char path[PATH_BYTES], why[DESK_TEXT];
     const char *argv[] = {"webserverd", "-t", "-f", path, NULL};
 
-    if (state->check.pid != 0)
+    if (state->check.pid != 0) {
+        desk_say(scene->desk, true, "the file is being checked already");
         return;
+    }
     if (file_of(state, scene, path, sizeof(path)) != 0) {
         desk_say(scene->desk, true,
                  "no file is known: the server runs with its defaults and -o only");
@@ -403,7 +405,8 @@ static void draw_summary(const struct state *state, const struct scene *scene,
 {
     size_t row;
 
-    if (canvas->width < NARROW && grid_selected(scene->grid, &row) && row < state->count)
+    if (canvas->width < NARROW && state->lines != NULL && grid_selected(scene->grid, &row) &&
+        row < state->count)
         canvas_print(canvas, 0, 0, TONE_VALUE, "= %s", or_dash(state->lines[row].value));
     else
         canvas_text(canvas, 0, 0, TONE_DIM,

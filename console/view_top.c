@@ -111,8 +111,7 @@ static bool ready(const struct scene *scene)
     return view.seen > 0;
 }
 
-static void draw_summary(const struct state *state, const struct scene *scene,
-                         const struct canvas *canvas)
+static void draw_summary(const struct state *state, const struct canvas *canvas)
 {
     unsigned one_in = top_one_in(&state->view);
     char text[TEXT_SHORT];
@@ -124,8 +123,7 @@ static void draw_summary(const struct state *state, const struct scene *scene,
     x = canvas_print(canvas, 0, x + 2, TONE_NORMAL, "last %s",
                      text_since(text, (uint64_t)state->window_s * NS_PER_S));
     if (one_in > 1)
-        x = canvas_print(canvas, 0, x + 2, TONE_NOTE, "1 in %u read, counts scaled", one_in);
-    (void)scene;
+        canvas_print(canvas, 0, x + 2, TONE_NOTE, "1 in %u read, counts scaled", one_in);
 }
 
 /* Another list in short: counts, bars, keys. */
@@ -184,7 +182,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
     layout_stack(canvas, parts, canvas->width >= 100 ? 3 : 2, places);
     grid_draw(scene->grid, scene, &places[1]);
     if (places[0].height > 0)
-        draw_summary(state, scene, &places[0]);
+        draw_summary(state, &places[0]);
     if (canvas->width >= 100 && places[2].height > 0)
         draw_others(state, scene, &places[2]);
 }

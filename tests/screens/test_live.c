@@ -135,11 +135,12 @@ static void the_file_is_checked_before_a_reload(void **state)
     assert_shows(":"); /* where the values came from: file and line */
     assert_shows("live");
     terminal_type(terminal, "c");
-    assert_shows("is good");
+    assert_shows("the file is good");
     server_write_config(server, "[workers]\nprocesses = 2\nthreeds = 1\n");
     terminal_type(terminal, "r");
     assert_shows("has no key 'threeds'");
     assert_shows("did you mean 'threads'?");
+    assert_shows("the server goes on as it is");
     server_write_config(server, "[workers]\nprocesses = 2\nthreads = 2\n");
     terminal_type(terminal, "r");
     assert_shows("reloaded; changed: workers.threads");

@@ -364,17 +364,21 @@ static void every_size_is_used(void **state)
  */
 static void any_keys_and_sizes_do_no_harm(void **state)
 {
-    static const char *const keys[] = {"1",       "2",    "5",      "\t",     "\x1b[Z",   "+",
-                                       "-",       " ",    "g",      "\x1bOA", "\x1bOB",   "\x1b[5~",
-                                       "\x1b[6~", "?",    "\x1bOH", "\x1bOF", "\f",       "\x1b",
-                                       "\x1b[M",  "\x80", "\xff",   "~",      "\x1b[99~", "xyz"};
+    static const char *const keys[] = {
+        "1",    "2",       "3",        "4",    "5",      "6",    "7",      "8",       "9",
+        "\t",   "\x1b[Z",  "+",        "-",    " ",      "g",    "\x1bOA", "\x1bOB",  "m",
+        "n",    "c",       "s",        "S",    "f",      "e",    "d",      "\x1b[5~", "\x1b[6~",
+        "?",    "m",       "w",        "o",    "\r",     "\x1b", "\x1bOH", "\x1bOF",  "\f",
+        "\x1b", "\x1b[M",  "\x80",     "[",    "]",      "W",    "O",      "\x1b",    "\xff",
+        "~",    "xyz\x1b", "\x1b[99~", "/a\r", "\x1bOD",
+    };
     uint32_t random = 12345;
 
     (void)state;
     start_fixture();
     start_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 3000; i++) {
         random = random * 1664525 + 1013904223;
         if (random >> 24 < 16)
             terminal_resize(terminal, 1 + (int)(random >> 8 & 63), 1 + (int)(random >> 14 & 255));
