@@ -7,87 +7,13 @@
 
 #include <cmocka.h>
 
-#include "fixture.h"
-#include "terminal.h"
+#include "stage.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* What a test has started; ended by its teardown, also when it failed. */
-static struct fixture *fixture;
-static struct terminal *terminal;
-
-static void stop_fixture(void)
-{
-    fixture_stop(fixture);
-    fixture = NULL;
-}
-
-static void stop_console(void)
-{
-    terminal_stop(terminal);
-    terminal = NULL;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    stop_console();
-    stop_fixture();
-    return 0;
-}
-
-static const char *name_of_test(void)
-{
-    static char name[48];
-
-    snprintf(name, sizeof(name), "scr-%d", (int)getpid());
-    return name;
-}
-
-static void start_console(int rows, int columns, const char *const *more,
-                          const char *const *environment)
-{
-    const char *arguments[16] = {WSCONSOLE, "-n", name_of_test()};
-
-    for (size_t i = 0; more != NULL && more[i] != NULL; i++)
-        arguments[3 + i] = more[i];
-    terminal = terminal_start(rows, columns, arguments, environment);
-}
-
-static void start_fixture(void)
-{
-    fixture = fixture_start(name_of_test(), false);
-    assert_non_null(fixture);
-}
-
-/* All of TEXTS are on the screen, once it has been drawn; what is missing is named. */
-static void assert_shows(const char *const *texts, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!terminal_shows(terminal, texts[i]))
-            fail_msg("'%s' is not on the screen", texts[i]);
-}
-
-#define ASSERT_SHOWS(...)                                                                          \
-    do {                                                                                           \
-        static const char *const texts_[] = {__VA_ARGS__};                                         \
-        assert_shows(texts_, sizeof(texts_) / sizeof(texts_[0]));                                  \
-    } while (0)
-
-static void assert_ended_well(void)
-{
-    int status = terminal_wait_end(terminal);
-
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-    assert_false(terminal_in_full_screen(terminal));
-    assert_true(terminal_cursor_visible(terminal));
-    assert_true(terminal_echoes(terminal));
-}
 
 struct size {
     int rows, columns;
@@ -106,9 +32,9 @@ static void save(const char *view, struct size size)
 static void overview_shows_the_numbers_of_the_server(void **state)
 {
     (void)state;
-    start_fixture();
+    stage_fixture();
     for (size_t i = 0; i < 2; i++) {
-        start_console(sizes[i].rows, sizes[i].columns, NULL, NULL);
+        stage_console(sizes[i].rows, sizes[i].columns, NULL, NULL);
         ASSERT_SHOWS("[1 overview]", "? help", "threads 4 of 4 (2 in each)  workers 2 of 2",
                      "up 1h 02m");
         /* 1000 + 2000 + 3000 + 4000 requests; nothing happens now; the past had one peak. */
@@ -118,8 +44,8 @@ static void overview_shows_the_numbers_of_the_server(void **state)
                      "cache hits  -", "25 entries, 3.00 MiB", "1m └", "▲", "+ more threads");
         save("overview", sizes[i]);
         terminal_type(terminal, "q");
-        assert_ended_well();
-        stop_console();
+        stage_ended_well();
+        stage_end_console();
     }
 }
 
@@ -129,8 +55,8 @@ static void graph_marks_the_peak_where_it_was(void **state)
     const char *axis, *mark;
 
     (void)state;
-    start_fixture();
-    start_console(24, 80, NULL, NULL);
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("peak 5.00k", "▲", "25 entries", "+ more threads");
     axis = terminal_line(terminal, 7); /* panel: title, detail, three lines of graph, axis */
     assert_non_null(strstr(axis, "1m └"));
@@ -147,16 +73,16 @@ static void threads_shows_every_thread(void **state)
     static const char *const view[] = {"threads", NULL};
 
     (void)state;
-    start_fixture();
+    stage_fixture();
     for (size_t i = 0; i < 2; i++) {
-        start_console(sizes[i].rows, sizes[i].columns, view, NULL);
+        stage_console(sizes[i].rows, sizes[i].columns, view, NULL);
         ASSERT_SHOWS("[2 threads]", "threads  0 WK  1 R_", "W write", "K keep-alive", "G leaving",
                      "THREAD     STATE", "SINCE", "REQ/S", "CONN", "P99", "WORKS ON",
                      "worker 0   serving", "worker 1   serving", "threads 2 of 2",
                      "GET /index.html", "/downloads/disk.iso", "  0.0 ", "  0.1 ", "  1.0 ",
                      "  1.1 ", "  1.q1 ", "  1.queue  1 waiting");
         save("threads", sizes[i]);
-        stop_console();
+        stage_end_console();
     }
 }
 
@@ -165,16 +91,16 @@ static void log_shows_what_lies_in_the_rings_by_time(void **state)
     static const char *const view[] = {"log", NULL};
 
     (void)state;
-    start_fixture();
+    stage_fixture();
     for (size_t i = 0; i < 2; i++) {
-        start_console(sizes[i].rows, sizes[i].columns, view, NULL);
+        stage_console(sizes[i].rows, sizes[i].columns, view, NULL);
         ASSERT_SHOWS("[5 log]", "following", "TIME", "STATUS", "TOOK", "REQUEST", "192.0.2.7",
                      "GET /page-39", "503", "GET /page-38", "404", "301");
         save("log", sizes[i]);
         /* Two rings, one list: the newest at the bottom. */
         assert_non_null(strstr(terminal_line(terminal, i == 0 ? 22 : 43), "GET /page-39"));
         assert_non_null(strstr(terminal_line(terminal, i == 0 ? 21 : 42), "GET /page-38"));
-        stop_console();
+        stage_end_console();
     }
 }
 
@@ -183,8 +109,8 @@ static void log_scrolls_back_and_follows_again(void **state)
     static const char *const view[] = {"log", NULL};
 
     (void)state;
-    start_fixture();
-    start_console(24, 80, view, NULL);
+    stage_fixture();
+    stage_console(24, 80, view, NULL);
     ASSERT_SHOWS("GET /page-39");
     terminal_type(terminal, "\x1bOH"); /* Home */
     ASSERT_SHOWS("held (End follows)", "GET /page-0 ");
@@ -196,25 +122,25 @@ static void log_scrolls_back_and_follows_again(void **state)
 static void says_that_no_daemon_runs_and_attaches_when_it_comes(void **state)
 {
     (void)state;
-    start_console(24, 80, NULL, NULL);
+    stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("no webserverd named 'scr-", "is running", "webserverd -f FILE",
                  "attaches as soon as it runs");
     terminal_save(terminal, "absent-80x24");
-    start_fixture();
+    stage_fixture();
     ASSERT_SHOWS("10.0k in all");
 }
 
 static void attaches_again_after_a_restart(void **state)
 {
     (void)state;
-    start_fixture();
-    start_console(24, 80, NULL, NULL);
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k in all");
-    stop_fixture();
+    stage_end_fixture();
     ASSERT_SHOWS("has stopped; this is its last moment", "10.0k in all",
                  "attaches as soon as it runs again");
     terminal_save(terminal, "stopped-80x24");
-    start_fixture();
+    stage_fixture();
     assert_true(terminal_shows_no_more(terminal, "has stopped"));
     ASSERT_SHOWS("threads 4 of 4 (2 in each)  workers 2 of 2");
     /* The newcomer is listened to: what is changed in it is seen. */
@@ -225,8 +151,8 @@ static void attaches_again_after_a_restart(void **state)
 static void plus_and_minus_change_the_thread_count(void **state)
 {
     (void)state;
-    start_fixture();
-    start_console(24, 80, NULL, NULL);
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     terminal_type(terminal, "+");
     ASSERT_SHOWS("threads: wanted 3, actual 3", "threads 6 of 6 (3 in each)");
@@ -241,8 +167,8 @@ static void plus_and_minus_change_the_thread_count(void **state)
 static void screen_goes_on_while_the_daemon_takes_its_time(void **state)
 {
     (void)state;
-    start_fixture();
-    start_console(24, 80, NULL, NULL);
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     fixture_hold_answers(fixture, true);
     terminal_type(terminal, "+");
@@ -258,8 +184,8 @@ static void screen_goes_on_while_the_daemon_takes_its_time(void **state)
 static void refusal_is_shown(void **state)
 {
     (void)state;
-    start_fixture();
-    start_console(24, 80, NULL, NULL);
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     fixture_hold_answers(fixture, true);
     terminal_type(terminal, "+");
@@ -274,8 +200,8 @@ static void readonly_changes_nothing(void **state)
 {
     static const char *const readonly[] = {"--readonly", NULL};
     (void)state;
-    start_fixture();
-    start_console(24, 80, readonly, NULL);
+    stage_fixture();
+    stage_console(24, 80, readonly, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)", "read-only");
     terminal_type(terminal, "+");
     ASSERT_SHOWS("not done: this console was started with --readonly");
@@ -290,10 +216,10 @@ static void help_lists_every_key(void **state)
 #undef KEY
         "keep-alive: waits for events, with connections open", "Help, lines 1 to"};
     (void)state;
-    start_fixture();
-    start_console(75, 120, NULL, NULL);
+    stage_fixture();
+    stage_console(75, 120, NULL, NULL);
     terminal_type(terminal, "?");
-    assert_shows(sentences, sizeof(sentences) / sizeof(sentences[0]));
+    stage_shows(sentences, sizeof(sentences) / sizeof(sentences[0]));
     terminal_save(terminal, "help-120x75");
     terminal_type(terminal, "\x1b");
     assert_true(terminal_shows_no_more(terminal, "Help, lines"));
@@ -303,8 +229,8 @@ static void help_lists_every_key(void **state)
 static void keys_move_between_views(void **state)
 {
     (void)state;
-    start_fixture();
-    start_console(24, 80, NULL, NULL);
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
     terminal_type(terminal, "\t");
     ASSERT_SHOWS("[2 threads]");
@@ -321,8 +247,8 @@ static void keys_move_between_views(void **state)
 static void freezing_holds_the_screen(void **state)
 {
     (void)state;
-    start_fixture();
-    start_console(24, 80, NULL, NULL);
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     terminal_type(terminal, " ");
     ASSERT_SHOWS("FROZEN at");
@@ -337,8 +263,8 @@ static void every_size_is_used(void **state)
     static const struct size steps[] = {{50, 200}, {10, 40}, {24, 80}, {40, 120},
                                         {12, 300}, {60, 45}, {24, 80}};
     (void)state;
-    start_fixture();
-    start_console(24, 80, NULL, NULL);
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         for (int view = 0; view < 3; view++) {
@@ -375,8 +301,8 @@ static void any_keys_and_sizes_do_no_harm(void **state)
     uint32_t random = 12345;
 
     (void)state;
-    start_fixture();
-    start_console(24, 80, NULL, NULL);
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("[1 overview]");
     for (int i = 0; i < 3000; i++) {
         random = random * 1664525 + 1013904223;
@@ -389,7 +315,7 @@ static void any_keys_and_sizes_do_no_harm(void **state)
     terminal_type(terminal, "1");
     ASSERT_SHOWS("[1 overview]", "requests/s", "errors/s");
     terminal_type(terminal, "q");
-    assert_ended_well();
+    stage_ended_well();
 }
 
 static void colour_and_glyphs_can_be_left_out(void **state)
@@ -398,23 +324,23 @@ static void colour_and_glyphs_can_be_left_out(void **state)
     static const char *const no_color[] = {"NO_COLOR=1", NULL};
     static const char *const vt100[] = {"TERM=vt100", NULL};
     (void)state;
-    start_fixture();
-    start_console(24, 80, NULL, NULL);
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("1m └", "▲");
     assert_true(terminal_has_colour(terminal));
     assert_true(terminal_has_non_ascii(terminal));
-    stop_console();
-    start_console(24, 80, ascii, NULL);
+    stage_end_console();
+    stage_console(24, 80, ascii, NULL);
     ASSERT_SHOWS("1m +", "^", "|");
     assert_false(terminal_has_colour(terminal));
     assert_false(terminal_has_non_ascii(terminal));
     terminal_save(terminal, "overview-ascii-80x24");
-    stop_console();
-    start_console(24, 80, NULL, no_color);
+    stage_end_console();
+    stage_console(24, 80, NULL, no_color);
     ASSERT_SHOWS("1m └", "▲");
     assert_false(terminal_has_colour(terminal));
-    stop_console();
-    start_console(24, 80, NULL, vt100);
+    stage_end_console();
+    stage_console(24, 80, NULL, vt100);
     ASSERT_SHOWS("1m +", "^");
     assert_false(terminal_has_non_ascii(terminal));
 }
@@ -423,25 +349,25 @@ static void signals_restore_the_terminal(void **state)
 {
     static const int signals[] = {SIGTERM, SIGHUP, SIGINT};
     (void)state;
-    start_fixture();
+    stage_fixture();
     for (size_t i = 0; i < 3; i++) {
-        start_console(24, 80, NULL, NULL);
+        stage_console(24, 80, NULL, NULL);
         ASSERT_SHOWS("[1 overview]");
         assert_true(terminal_in_full_screen(terminal));
         assert_false(terminal_echoes(terminal));
         kill(terminal_pid(terminal), signals[i]);
-        assert_ended_well();
-        stop_console();
+        stage_ended_well();
+        stage_end_console();
     }
 }
 
 static void control_c_restores_the_terminal(void **state)
 {
     (void)state;
-    start_console(24, 80, NULL, NULL);
+    stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("is running");
     terminal_type(terminal, "\x03");
-    assert_ended_well();
+    stage_ended_well();
 }
 
 static void crash_restores_the_terminal(void **state)
@@ -449,7 +375,7 @@ static void crash_restores_the_terminal(void **state)
     int status;
 
     (void)state;
-    start_console(24, 80, NULL, NULL);
+    stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("is running");
     kill(terminal_pid(terminal), SIGSEGV);
     status = terminal_wait_end(terminal);
@@ -463,7 +389,7 @@ static void crash_restores_the_terminal(void **state)
 static void lost_terminal_ends_the_console(void **state)
 {
     (void)state;
-    start_console(24, 80, NULL, NULL);
+    stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("is running");
     terminal_hang_up(terminal);
     assert_true(WIFEXITED(terminal_wait_end(terminal)));
@@ -472,27 +398,28 @@ static void lost_terminal_ends_the_console(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(overview_shows_the_numbers_of_the_server, teardown),
-        cmocka_unit_test_teardown(graph_marks_the_peak_where_it_was, teardown),
-        cmocka_unit_test_teardown(threads_shows_every_thread, teardown),
-        cmocka_unit_test_teardown(log_shows_what_lies_in_the_rings_by_time, teardown),
-        cmocka_unit_test_teardown(log_scrolls_back_and_follows_again, teardown),
-        cmocka_unit_test_teardown(says_that_no_daemon_runs_and_attaches_when_it_comes, teardown),
-        cmocka_unit_test_teardown(attaches_again_after_a_restart, teardown),
-        cmocka_unit_test_teardown(plus_and_minus_change_the_thread_count, teardown),
-        cmocka_unit_test_teardown(screen_goes_on_while_the_daemon_takes_its_time, teardown),
-        cmocka_unit_test_teardown(refusal_is_shown, teardown),
-        cmocka_unit_test_teardown(readonly_changes_nothing, teardown),
-        cmocka_unit_test_teardown(help_lists_every_key, teardown),
-        cmocka_unit_test_teardown(keys_move_between_views, teardown),
-        cmocka_unit_test_teardown(freezing_holds_the_screen, teardown),
-        cmocka_unit_test_teardown(every_size_is_used, teardown),
-        cmocka_unit_test_teardown(any_keys_and_sizes_do_no_harm, teardown),
-        cmocka_unit_test_teardown(colour_and_glyphs_can_be_left_out, teardown),
-        cmocka_unit_test_teardown(signals_restore_the_terminal, teardown),
-        cmocka_unit_test_teardown(control_c_restores_the_terminal, teardown),
-        cmocka_unit_test_teardown(crash_restores_the_terminal, teardown),
-        cmocka_unit_test_teardown(lost_terminal_ends_the_console, teardown),
+        cmocka_unit_test_teardown(overview_shows_the_numbers_of_the_server, stage_teardown),
+        cmocka_unit_test_teardown(graph_marks_the_peak_where_it_was, stage_teardown),
+        cmocka_unit_test_teardown(threads_shows_every_thread, stage_teardown),
+        cmocka_unit_test_teardown(log_shows_what_lies_in_the_rings_by_time, stage_teardown),
+        cmocka_unit_test_teardown(log_scrolls_back_and_follows_again, stage_teardown),
+        cmocka_unit_test_teardown(says_that_no_daemon_runs_and_attaches_when_it_comes,
+                                  stage_teardown),
+        cmocka_unit_test_teardown(attaches_again_after_a_restart, stage_teardown),
+        cmocka_unit_test_teardown(plus_and_minus_change_the_thread_count, stage_teardown),
+        cmocka_unit_test_teardown(screen_goes_on_while_the_daemon_takes_its_time, stage_teardown),
+        cmocka_unit_test_teardown(refusal_is_shown, stage_teardown),
+        cmocka_unit_test_teardown(readonly_changes_nothing, stage_teardown),
+        cmocka_unit_test_teardown(help_lists_every_key, stage_teardown),
+        cmocka_unit_test_teardown(keys_move_between_views, stage_teardown),
+        cmocka_unit_test_teardown(freezing_holds_the_screen, stage_teardown),
+        cmocka_unit_test_teardown(every_size_is_used, stage_teardown),
+        cmocka_unit_test_teardown(any_keys_and_sizes_do_no_harm, stage_teardown),
+        cmocka_unit_test_teardown(colour_and_glyphs_can_be_left_out, stage_teardown),
+        cmocka_unit_test_teardown(signals_restore_the_terminal, stage_teardown),
+        cmocka_unit_test_teardown(control_c_restores_the_terminal, stage_teardown),
+        cmocka_unit_test_teardown(crash_restores_the_terminal, stage_teardown),
+        cmocka_unit_test_teardown(lost_terminal_ends_the_console, stage_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

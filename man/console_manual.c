@@ -1,0 +1,188 @@
+/*
+ * Writes wsconsole(1) from its frame: `console_manual FRAME OUTPUT SCREENS`. A line of the frame
+ *
+ *     @OPTIONS@      becomes the list of options, from console/options.def
+ *     @SETTINGS@     those of them that console.ini takes
+ *     @KEYS@         the list of keys, from console/keys.def
+ *     @DANGERS@      what is asked back before it is done, from console/dangers.def
+ *     @SCREEN name@  the picture SCREENS/name-72x22-ascii.txt, which a test compares with the real
+ *                    screen: so the manual can't drift
+ */
+#include <curses.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LINE_BYTES = 1024 };
+
+static const char *screens;
+
+static const struct {
+    const char *name, *argument, *help;
+    char letter;
+    bool setting;
+} options[] = {
+#define FILE                                        true
+#define LINE                                        false
+#define OPTION(name, letter, argument, place, help) {#name, argument, help, letter, place},
+#include "console/options.def"
+#undef OPTION
+#undef LINE
+#undef FILE
+};
+
+static const struct {
+    const char *group, *shown, *help;
+} keys[] = {
+#define KEY(request, group, shown, brief, first, second, help) {group, shown, help},
+#include "console/keys.def"
+#undef KEY
+};
+
+static const char *const dangers[] = {
+#define DANGER(command, when, question) command,
+#include "console/dangers.def"
+#undef DANGER
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Text as roff takes it; in a macro's argument, words that could be macros or marks are shielded. */
+static void put(FILE *out, const char *text)
+{
+    if (*text == '.' || *text == '\'')
+        fputs("\\&", out);
+    for (; *text != '\0'; text++) {
+        if (*text == '\\')
+            fputs("\\e", out);
+        else if (*text == '-')
+            fputs("\\-", out);
+        else
+            fputc(*text, out);
+    }
+}
+
+static void put_name(FILE *out, const char *name)
+{
+    for (; *name != '\0'; name++)
+        fputc(*name == '_' ? '-' : *name, out);
+}
+
+static void put_options(FILE *out)
+{
+    fputs(".Bl -tag -width Ds\n", out);
+    for (size_t i = 0; i < COUNT(options); i++) {
+        fputs(".It ", out);
+        if (options[i].letter != 0)
+            fprintf(out, "Fl %c , ", options[i].letter);
+        fputs("Fl Fl ", out);
+        put_name(out, options[i].name);
+        if (options[i].argument[0] != '\0')
+            fprintf(out, " Ar \"%s\"", options[i].argument);
+        fputs("\n", out);
+        put(out, options[i].help);
+        fputs("\n", out);
+    }
+    fputs(".El\n", out);
+}
+
+static void put_settings(FILE *out)
+{
+    bool first = true;
+
+    for (size_t i = 0; i < COUNT(options); i++) {
+        if (!options[i].setting)
+            continue;
+        fprintf(out, "%s.Cm ", first ? "" : " ,\n");
+        put_name(out, options[i].name);
+        first = false;
+    }
+    fputs("\n", out);
+}
+
+static void put_keys(FILE *out)
+{
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        if (i == 0 || strcmp(keys[i].group, keys[i - 1].group) != 0)
+            fprintf(out, "%s%s:\n.Bl -tag -width \"Shift-Tab\" -compact\n",
+                    i == 0 ? "" : ".El\n.Pp\n", keys[i].group);
+        fprintf(out, ".It Ic \\&");
+        put(out, keys[i].shown);
+        fputs("\n", out);
+        put(out, keys[i].help);
+        fputs("\n", out);
+    }
+    fputs(".El\n", out);
+}
+
+static void put_dangers(FILE *out)
+{
+    for (size_t i = 0; i < COUNT(dangers); i++)
+        fprintf(out, "%s.Ic %s", i == 0 ? "" : " ,\n", dangers[i]);
+    fputs("\n", out);
+}
+
+static int put_screen(FILE *out, const char *name)
+{
+    char path[LINE_BYTES], line[LINE_BYTES];
+    FILE *screen;
+
+    snprintf(path, sizeof(path), "%s/%s-72x22-ascii.txt", screens, name);
+    screen = fopen(path, "re");
+    if (screen == NULL) {
+        perror(path);
+        return -1;
+    }
+    fputs(".Bd -literal\n", out);
+    while (fgets(line, sizeof(line), screen) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        fputs("\\&", out);
+        put(out, line);
+        fputs("\n", out);
+    }
+    fputs(".Ed\n", out);
+    fclose(screen);
+    return 0;
+}
+
+static int put_line(FILE *out, const char *line)
+{
+    char name[64];
+
+    if (strcmp(line, "@OPTIONS@\n") == 0)
+        put_options(out);
+    else if (strcmp(line, "@SETTINGS@\n") == 0)
+        put_settings(out);
+    else if (strcmp(line, "@KEYS@\n") == 0)
+        put_keys(out);
+    else if (strcmp(line, "@DANGERS@\n") == 0)
+        put_dangers(out);
+    else if (sscanf(line, "@SCREEN %63[a-z-]@", name) == 1)
+        return put_screen(out, name);
+    else
+        fputs(line, out);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    char line[LINE_BYTES];
+    FILE *frame, *out;
+    int failed = 0;
+
+    if (argc != 4) {
+        fprintf(stderr, "usage: console_manual FRAME OUTPUT SCREENS\n");
+        return 2;
+    }
+    screens = argv[3];
+    frame = fopen(argv[1], "re");
+    out = fopen(argv[2], "we");
+    if (frame == NULL || out == NULL) {
+        perror("console_manual");
+        return 1;
+    }
+    while (!failed && fgets(line, sizeof(line), frame) != NULL)
+        failed = put_line(out, line);
+    fclose(frame);
+    return fclose(out) != 0 || failed ? 1 : 0;
+}

@@ -1,0 +1,78 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "stage.h"
+
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What a test has started; ended by its teardown, also when it failed. */
+struct fixture *fixture;
+struct terminal *terminal;
+
+void stage_end_fixture(void)
+{
+    fixture_stop(fixture);
+    fixture = NULL;
+}
+
+void stage_end_console(void)
+{
+    terminal_stop(terminal);
+    terminal = NULL;
+}
+
+int stage_teardown(void **state)
+{
+    (void)state;
+    stage_end_console();
+    stage_end_fixture();
+    return 0;
+}
+
+const char *stage_name(void)
+{
+    static char name[48];
+
+    snprintf(name, sizeof(name), "scr-%d", (int)getpid());
+    return name;
+}
+
+void stage_console(int rows, int columns, const char *const *more, const char *const *environment)
+{
+    const char *arguments[16] = {WSCONSOLE, "-n", stage_name()};
+
+    for (size_t i = 0; more != NULL && more[i] != NULL; i++)
+        arguments[3 + i] = more[i];
+    terminal = terminal_start(rows, columns, arguments, environment);
+}
+
+void stage_fixture(void)
+{
+    fixture = fixture_start(stage_name(), false);
+    assert_non_null(fixture);
+}
+
+/* All of TEXTS are on the screen, once it has been drawn; what is missing is named. */
+void stage_shows(const char *const *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!terminal_shows(terminal, texts[i]))
+            fail_msg("'%s' is not on the screen", texts[i]);
+}
+
+void stage_ended_well(void)
+{
+    int status = terminal_wait_end(terminal);
+
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_false(terminal_in_full_screen(terminal));
+    assert_true(terminal_cursor_visible(terminal));
+    assert_true(terminal_echoes(terminal));
+}

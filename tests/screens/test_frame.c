@@ -1,0 +1,412 @@
+/* What is the same in all views: time, filter, commands, questions, the mouse, and rough handling. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "stage.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char *const log_view[] = {"log", NULL};
+static const char *const readonly[] = {"--readonly", NULL};
+
+/* A click with the left button, as terminals with SGR coordinates tell of it. */
+static void click(int row, int column)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), "\x1b[<0;%d;%dM\x1b[<0;%d;%dm", column + 1, row + 1, column + 1,
+             row + 1);
+    terminal_type(terminal, text);
+}
+
+static void past_is_gone_through_second_by_second(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
+    ASSERT_SHOWS("10.0k in all");
+    terminal_type(terminal, "\x1bOD");
+    ASSERT_SHOWS(" 1s before", "requests/s  100");
+    /* To the second with the peak: 5000 requests, in sum (120 - 30) * 100 + 4900. */
+    for (int i = 1; i < FIXTURE_PEAK_BACK; i++)
+        terminal_type(terminal, "\x1bOD");
+    ASSERT_SHOWS(" 30s before", "requests/s  5.00k", "13.9k in all");
+    terminal_type(terminal, "\x1bOC");
+    ASSERT_SHOWS(" 29s before", "requests/s  100");
+    terminal_type(terminal, "[[[");
+    ASSERT_SHOWS("1m 59s before"); /* the oldest there is */
+    terminal_type(terminal, " ");
+    assert_true(terminal_shows_no_more(terminal, "before"));
+    ASSERT_SHOWS("10.0k in all");
+}
+
+static void filter_holds_everywhere_and_says_so(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, log_view, NULL);
+    ASSERT_SHOWS("/page-39", "of 40");
+    terminal_type(terminal, "/status:4xx");
+    ASSERT_SHOWS("filter: status:4xx", "/page-27", "/page-7 "); /* as it is typed */
+    assert_true(terminal_shows_no_more(terminal, "/page-39"));
+    terminal_type(terminal, "\r");
+    ASSERT_SHOWS("2 of 40 shown");
+    terminal_type(terminal, "2\t\x1b[Z5");
+    ASSERT_SHOWS("[5 log]", "2 of 40 shown", "filter: status:4xx");
+    terminal_type(terminal, "/\x15took>fast\r");
+    ASSERT_SHOWS("not done: 'fast' in the filter is no number");
+    terminal_type(terminal, "\x1b");
+    ASSERT_SHOWS("/page-39");
+    assert_true(terminal_shows_no_more(terminal, "filter:"));
+}
+
+static void a_row_is_shown_whole_and_filtered_by(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, log_view, NULL);
+    ASSERT_SHOWS("/page-39");
+    terminal_type(terminal, "k\r");
+    ASSERT_SHOWS("GET /page-39 HTTP/1.1", "fixture", "Esc leaves");
+    terminal_type(terminal, "\x1b");
+    assert_true(terminal_shows_no_more(terminal, "Esc leaves"));
+    terminal_type(terminal, "f");
+    ASSERT_SHOWS("filter: ", "of 40 shown");
+}
+
+static void commands_are_completed_and_sent(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
+    ASSERT_SHOWS("10.0k in all");
+    terminal_type(terminal, ":thr");
+    ASSERT_SHOWS(":thr", "threads");
+    terminal_type(terminal, "\t3");
+    ASSERT_SHOWS("threads [N]: Show or set");
+    terminal_type(terminal, "\r");
+    ASSERT_SHOWS("threads: wanted 3, actual 3");
+    terminal_type(terminal, ":");
+    terminal_type(terminal, "\x1bOA"); /* the line before */
+    ASSERT_SHOWS(":threads 3");
+    terminal_type(terminal, "\x15nonsense\r");
+    ASSERT_SHOWS("not done: unknown command 'nonsense'");
+    terminal_type(terminal, ":view log\r");
+    ASSERT_SHOWS("[5 log]");
+    terminal_type(terminal, ":quit\r");
+    stage_ended_well();
+}
+
+static void what_hurts_is_asked_back(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
+    ASSERT_SHOWS("10.0k in all");
+    terminal_type(terminal, ":stop\r");
+    ASSERT_SHOWS("Stop the server?", "y yes  n no");
+    terminal_type(terminal, "n");
+    assert_true(terminal_shows_no_more(terminal, "Stop the server?"));
+    assert_int_equal(fixture_commands(fixture), 0);
+    terminal_type(terminal, ":stop\r");
+    ASSERT_SHOWS("Stop the server?");
+    terminal_resize(terminal, 30, 100); /* a question survives it */
+    ASSERT_SHOWS("Stop the server?");
+    terminal_type(terminal, "y");
+    ASSERT_SHOWS("the fixture knows only threads N");
+    assert_int_equal(fixture_commands(fixture), 1);
+}
+
+static void readonly_covers_typed_commands(void **state)
+{
+    static const char *const lines[] = {":threads 3\r",      ":stop\r", ":cache-flush\r", "+", "w",
+                                        ":log-level debug\r"};
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, readonly, NULL);
+    ASSERT_SHOWS("10.0k in all", "read-only");
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        terminal_type(terminal, lines[i]);
+        ASSERT_SHOWS("not done: this console was started with --readonly");
+    }
+    terminal_type(terminal, ":threads\r"); /* to ask is allowed */
+    ASSERT_SHOWS("the fixture knows only threads N");
+    assert_int_equal(fixture_commands(fixture), 1);
+}
+
+static void mouse_does_what_keys_do(void **state)
+{
+    static const char *const without[] = {"--no-mouse", NULL};
+    (void)state;
+    stage_fixture();
+    stage_console(24, 120, NULL, NULL);
+    ASSERT_SHOWS("[1 overview]");
+    click(0, 28); /* the second tab: the bar begins with the program's name */
+    ASSERT_SHOWS("[2 threads]");
+    terminal_type(terminal, "5");
+    ASSERT_SHOWS("[5 log]", "/page-39", "/page-38");
+    click(10, 5);
+    ASSERT_SHOWS("held");
+    click(10, 5);
+    ASSERT_SHOWS("Esc leaves");
+    click(15, 5);
+    assert_true(terminal_shows_no_more(terminal, "Esc leaves"));
+    for (int i = 0; i < 30; i++)
+        terminal_type(terminal, "\x1b[<64;20;10M"); /* the wheel, up */
+    ASSERT_SHOWS("/page-0 ");
+    stage_end_console();
+    stage_console(24, 120, without, NULL);
+    ASSERT_SHOWS("[1 overview]");
+    click(0, 28);
+    terminal_type(terminal, "5");
+    ASSERT_SHOWS("[5 log]");
+}
+
+static void recorded_sessions_can_be_replayed(void **state)
+{
+    char path[64];
+    const char *record[] = {"--record", path, NULL}, *replay[] = {"--replay", path, NULL};
+
+    (void)state;
+    snprintf(path, sizeof(path), "/tmp/%s.rec", stage_name());
+    unlink(path);
+    stage_fixture();
+    stage_console(24, 80, record, NULL);
+    ASSERT_SHOWS("REC ", "10.0k in all");
+    terminal_type(terminal, "+");
+    ASSERT_SHOWS("threads 6 of 6");
+    terminal_type(terminal, "q");
+    stage_ended_well();
+    stage_end_console();
+    stage_console(24, 80, record, NULL); /* no file is overwritten */
+    assert_int_equal(WEXITSTATUS(terminal_wait_end(terminal)), 1);
+    stage_end_console();
+    stage_end_fixture(); /* nobody is needed any more */
+    stage_console(24, 80, replay, NULL);
+    ASSERT_SHOWS("REPLAY paused", "threads 6 of 6", "10.0k in all"); /* it stops at its end */
+    terminal_type(terminal, "[");
+    ASSERT_SHOWS("threads 4 of 4");
+    terminal_type(terminal, "+");
+    ASSERT_SHOWS("this is a recording");
+    terminal_type(terminal, "q");
+    stage_ended_well();
+    unlink(path);
+}
+
+static void one_of_several_servers_is_chosen(void **state)
+{
+    static const char *const none[] = {"TERM=xterm-256color", NULL};
+    char other[48];
+    struct fixture *second;
+
+    (void)state;
+    stage_fixture();
+    snprintf(other, sizeof(other), "%.40s-b", stage_name());
+    second = fixture_start(other, false);
+    assert_non_null(second);
+    terminal = terminal_start(24, 100, (const char *const[]){WSCONSOLE, NULL}, none);
+    ASSERT_SHOWS("servers run here. Which one?");
+    assert_true(terminal_shows(terminal, stage_name()));
+    assert_true(terminal_shows(terminal, other));
+    for (int i = 0; strstr(terminal_text(terminal), "> ") == NULL || i < 64; i++) {
+        char chosen[80];
+
+        snprintf(chosen, sizeof(chosen), "> %s ", other);
+        if (strstr(terminal_text(terminal), chosen) != NULL)
+            break;
+        terminal_type(terminal, "\x1bOB");
+        terminal_take(terminal);
+    }
+    terminal_type(terminal, "\r");
+    ASSERT_SHOWS("10.0k in all");
+    assert_true(terminal_shows(terminal, other));
+    fixture_stop(second);
+}
+
+static void settings_come_from_the_file(void **state)
+{
+    char folder[64], file[128], command[96];
+    const char *environment[] = {command, NULL};
+    FILE *out;
+
+    (void)state;
+    snprintf(folder, sizeof(folder), "/tmp/%s-config", stage_name());
+    snprintf(command, sizeof(command), "XDG_CONFIG_HOME=%s", folder);
+    mkdir(folder, 0700);
+    snprintf(file, sizeof(file), "%s/webserverd", folder);
+    mkdir(file, 0700);
+    snprintf(file, sizeof(file), "%s/webserverd/console.ini", folder);
+    out = fopen(file, "w");
+    fputs("# mine\n[console]\nview = log\nascii = on\ntheme = mono\n", out);
+    fclose(out);
+    stage_fixture();
+    stage_console(24, 80, NULL, environment);
+    ASSERT_SHOWS("[5 log]", "/page-39");
+    assert_false(terminal_has_colour(terminal));
+    assert_false(terminal_has_non_ascii(terminal));
+    stage_end_console();
+    out = fopen(file, "w");
+    fputs("view = log\nthme = light\nfps = many\n", out);
+    fclose(out);
+    stage_console(24, 160, NULL, environment);
+    ASSERT_SHOWS("console.ini:2: there is no setting 'thme'; did you mean 'theme'?",
+                 "console.ini:3: 'many' is no rate");
+    assert_int_equal(WEXITSTATUS(terminal_wait_end(terminal)), 2);
+    unlink(file);
+    *strrchr(file, '/') = '\0';
+    rmdir(file);
+    rmdir(folder);
+}
+
+static void every_kind_of_terminal_is_good_enough(void **state)
+{
+    static const char *const types[] = {"TERM=xterm-256color", "TERM=screen", "TERM=vt100",
+                                        "TERM=linux"};
+    (void)state;
+    stage_fixture();
+    for (size_t i = 0; i < COUNT(types); i++) {
+        const char *const environment[] = {types[i], NULL};
+
+        stage_console(24, 80, NULL, environment);
+        ASSERT_SHOWS("10.0k in all");
+        for (const char *key = "123456789"; *key != '\0'; key++) {
+            const char text[] = {*key, '\0'};
+            char tab[4];
+
+            snprintf(tab, sizeof(tab), "[%c ", *key);
+            terminal_type(terminal, text);
+            assert_true(terminal_shows(terminal, tab));
+        }
+        terminal_type(terminal, "q");
+        stage_ended_well();
+        stage_end_console();
+    }
+}
+
+/* A fixed seed, so that a failure can be had again. */
+static uint32_t dice(uint32_t *random)
+{
+    *random = *random * 1664525 + 1013904223;
+    return *random >> 8;
+}
+
+static void a_hundred_resizes_in_whatever_is_open(void **state)
+{
+    static const char *const openings[] = {"1", "2", "3",  "4",   "5",       "6",    "8",
+                                           "9", "?", "/x", ":th", ":stop\r", "5k\r", " "};
+    uint32_t random = 7;
+
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
+    ASSERT_SHOWS("10.0k in all");
+    for (int i = 0; i < 100; i++) {
+        terminal_type(terminal, openings[dice(&random) % COUNT(openings)]);
+        terminal_resize(terminal, 1 + (int)(dice(&random) % 70), 1 + (int)(dice(&random) % 250));
+        terminal_take(terminal);
+        terminal_type(terminal, "\x07"); /* gives a question up */
+    }
+    terminal_resize(terminal, 24, 80);
+    terminal_type(terminal, "\x07"
+                            "1");
+    ASSERT_SHOWS("[1 overview]", "requests/s");
+}
+
+static const char *random_event(uint32_t *random)
+{
+    static const char *const keys[] = {
+        "1",           "2",          "3",      "4",        "5",
+        "6",           "8",          "9",      "\t",       "\x1b[Z",
+        "+",           "-",          " ",      "g",        "\x1bOA",
+        "\x1bOB",      "\x1bOC",     "\x1bOD", "\x1b[5~",  "\x1b[6~",
+        "?",           "\x1bOH",     "\x1bOF", "\f",       "\x1b",
+        "[",           "]",          "s",      "S",        "f",
+        "\r",          "/",          ":",      "y",        "n",
+        "m",           "d",          "e",      "x",        "c",
+        "w",           "W",          "o",      "O",        "status:4xx\r",
+        "threads 3\r", "view log\r", "\x15",   "\x17",     "\x7f",
+        "\x80",        "\xff",       "\x1b[M", "\x1b[99~", "~",
+        "\x07"};
+    static char event[64];
+
+    if (dice(random) % 4 != 0)
+        return keys[dice(random) % COUNT(keys)];
+    snprintf(event, sizeof(event), "\x1b[<%u;%u;%u%c",
+             dice(random) % 3 == 0 ? 0 : 64 + dice(random) % 2, 1 + dice(random) % 130,
+             1 + dice(random) % 45, dice(random) % 5 ? 'M' : 'm');
+    return event;
+}
+
+static void shake(const char *const *options, uint32_t seed, int events)
+{
+    uint32_t random = seed;
+
+    stage_console(24, 80, options, NULL);
+    ASSERT_SHOWS("10.0k in all");
+    for (int i = 0; i < events; i++) {
+        if (dice(&random) % 200 == 0)
+            terminal_resize(terminal, 1 + (int)(dice(&random) % 60),
+                            1 + (int)(dice(&random) % 210));
+        terminal_type(terminal, random_event(&random));
+        terminal_take(terminal);
+    }
+    terminal_resize(terminal, 24, 80);
+    for (int i = 0; i < 3; i++)
+        terminal_type(terminal, "\x07");
+    terminal_type(terminal, "1");
+    if (!terminal_shows(terminal, "[1 overview]"))
+        fail_msg("after %d events of seed %u the overview can't be reached", events, seed);
+    kill(terminal_pid(terminal), SIGTERM);
+    stage_ended_well();
+    stage_end_console();
+}
+
+/* The seed is printed, and may be set: WSCONSOLE_SEED. */
+static void ten_thousand_keys_and_clicks_do_no_harm(void **state)
+{
+    const char *given = getenv("WSCONSOLE_SEED");
+    uint32_t seed = given != NULL ? (uint32_t)strtoul(given, NULL, 10) : 20261121;
+
+    (void)state;
+    print_message("seed %u\n", seed);
+    stage_fixture();
+    shake(NULL, seed, 10000);
+    stage_end_fixture();
+    /* The same, where nothing may be changed: not a single command arrives. */
+    stage_fixture();
+    shake(readonly, seed + 1, 3000);
+    assert_int_equal(fixture_commands(fixture), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(past_is_gone_through_second_by_second, stage_teardown),
+        cmocka_unit_test_teardown(filter_holds_everywhere_and_says_so, stage_teardown),
+        cmocka_unit_test_teardown(a_row_is_shown_whole_and_filtered_by, stage_teardown),
+        cmocka_unit_test_teardown(commands_are_completed_and_sent, stage_teardown),
+        cmocka_unit_test_teardown(what_hurts_is_asked_back, stage_teardown),
+        cmocka_unit_test_teardown(readonly_covers_typed_commands, stage_teardown),
+        cmocka_unit_test_teardown(mouse_does_what_keys_do, stage_teardown),
+        cmocka_unit_test_teardown(recorded_sessions_can_be_replayed, stage_teardown),
+        cmocka_unit_test_teardown(one_of_several_servers_is_chosen, stage_teardown),
+        cmocka_unit_test_teardown(settings_come_from_the_file, stage_teardown),
+        cmocka_unit_test_teardown(every_kind_of_terminal_is_good_enough, stage_teardown),
+        cmocka_unit_test_teardown(a_hundred_resizes_in_whatever_is_open, stage_teardown),
+        cmocka_unit_test_teardown(ten_thousand_keys_and_clicks_do_no_harm, stage_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
