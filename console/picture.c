@@ -26,16 +26,27 @@ static const struct snapshot *present(const struct picture *picture)
 
 /* The top line. */
 
-/* All tabs with their names. */
-static int names_width(void)
+/* What stands between two tabs: blanks of their own, or one that they share; else only the view
+ * that is shown has its name. */
+enum tabs { TABS_LOOSE, TABS_TIGHT, TABS_NUMBERS };
+
+/* All tabs with their names and BLANKS each. */
+static int names_width(int blanks)
 {
     int width = 0;
 
     for (size_t i = 0; i < VIEW_COUNT; i++)
-        width +=
-            (int)(strlen(key_table[view_table[i]->request].shown) + strlen(view_table[i]->name)) +
-            3;
+        width += (int)(strlen(key_table[view_table[i]->request].shown) + 1 +
+                       strlen(view_table[i]->name)) +
+                 blanks;
     return width;
+}
+
+static enum tabs tabs_on(const struct canvas *bar)
+{
+    return names_width(2) <= bar->width       ? TABS_LOOSE
+           : names_width(1) + 1 <= bar->width ? TABS_TIGHT
+                                              : TABS_NUMBERS;
 }
 
 /* Where the tabs begin: behind the program's name, where there is room for it. */
@@ -43,23 +54,29 @@ static int tabs_from(const struct canvas *bar)
 {
     int from = 1 + (int)strlen("wsconsole") + 2;
 
-    return from + names_width() <= bar->width ? from : 0;
+    return from + names_width(2) <= bar->width ? from : 0;
 }
 
-/* Where there is no room for all names, only the view that is shown has one. */
 static int tab_width(const struct canvas *bar, size_t view, size_t shown)
 {
     int key = (int)strlen(key_table[view_table[view]->request].shown);
+    int named = key + 1 + (int)strlen(view_table[view]->name);
 
-    return names_width() <= bar->width || view == shown
-               ? key + (int)strlen(view_table[view]->name) + 3
-               : key + 2;
+    switch (tabs_on(bar)) {
+    case TABS_LOOSE:
+        return named + 2;
+    case TABS_TIGHT:
+        return named + 1;
+    case TABS_NUMBERS:
+        break;
+    }
+    return view == shown ? named + 2 : key + 2;
 }
 
 /* Else the way to the help stands in the foot. */
 static bool bar_has_keys(const struct canvas *bar)
 {
-    return tabs_from(bar) + names_width() + (int)strlen(bar_keys) + 1 <= bar->width;
+    return tabs_from(bar) + names_width(2) + (int)strlen(bar_keys) + 1 <= bar->width;
 }
 
 static size_t shown_number(const struct view *view)
@@ -80,14 +97,18 @@ static void draw_bar(const struct picture *picture, const struct canvas *bar)
     if (x > 0)
         canvas_text(bar, 0, 1, TONE_BAR, "wsconsole");
     for (size_t i = 0; i < VIEW_COUNT; i++) {
-        int width = tab_width(bar, i, number);
         bool shown = i == number && picture->help == NULL;
+        bool named = i == number || tabs_on(bar) != TABS_NUMBERS;
         const char *key = key_table[view_table[i]->request].shown;
-        bool named = width > (int)strlen(key) + 2;
+        enum tone tone = shown ? TONE_TAB : TONE_BAR;
+        int end = canvas_print(bar, 0, x + 1, tone, "%s%s%s", key, named ? " " : "",
+                               named ? view_table[i]->name : "");
 
-        canvas_print(bar, 0, x, shown ? TONE_TAB : TONE_BAR, "%s%s%s%s%s", shown ? "[" : " ", key,
-                     named ? " " : "", named ? view_table[i]->name : "", shown ? "]" : " ");
-        x += width;
+        if (shown) {
+            canvas_text(bar, 0, x, tone, "[");
+            canvas_text(bar, 0, end, tone, "]");
+        }
+        x += tab_width(bar, i, number);
     }
     if (bar_has_keys(bar))
         canvas_right(bar, 0, bar->width - 1, TONE_BAR, bar_keys);
