@@ -4,6 +4,7 @@
 #include "daemon/handler.h"
 #include "daemon/loading.h"
 #include "daemon/lookup.h"
+#include "daemon/memory_file.h"
 #include "daemon/page.h"
 #include "daemon/reply.h"
 #include "daemon/thread.h"
@@ -80,7 +81,7 @@ static enum exchange_result answer_fault(struct exchange *exchange, struct span 
     else
         fputs(why, out);
     fputs(json ? "\"}\n" : "\n", out);
-    if (fclose(out) == 0)
+    if (memory_file_close(out, &text) == 0)
         failed = page_new(path, fields_for(json), text, length, &page);
     free(text);
     return failed == 0 ? reply_page(exchange, 400, page) : reply_error(exchange, 503);

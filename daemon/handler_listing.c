@@ -2,6 +2,7 @@
 #include "daemon/handler.h"
 #include "daemon/loading.h"
 #include "daemon/lookup.h"
+#include "daemon/memory_file.h"
 #include "daemon/page.h"
 #include "daemon/reply.h"
 #include "daemon/thread.h"
@@ -27,7 +28,6 @@ static int write_text(const struct listing *listing, const struct page_order *or
                       const char *path, char **text, size_t *length)
 {
     FILE *out = open_memstream(text, length);
-    bool failed;
 
     if (out == NULL)
         return ENOMEM;
@@ -35,8 +35,7 @@ static int write_text(const struct listing *listing, const struct page_order *or
         listing_write_json(listing, out);
     else
         listing_write_html(listing, &order->listing, path, out);
-    failed = ferror(out) != 0;
-    return fclose(out) != 0 || failed ? ENOMEM : 0;
+    return memory_file_close(out, text);
 }
 
 /* A page_maker. */

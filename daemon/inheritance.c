@@ -1,5 +1,7 @@
 #include "daemon/inheritance.h"
 
+#include "daemon/memory_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -166,7 +168,7 @@ int inheritance_leave(int link, int lock_fd, const struct inherited_socket *sock
         fprintf(memory, " %d%c%s", socket[i].fd, mark_of(&socket[i]), socket[i].text);
         set_inheritable(socket[i].fd, true);
     }
-    if (fclose(memory) != 0 || setenv(variable, text, 1) != 0) {
+    if (memory_file_close(memory, &text) != 0 || setenv(variable, text, 1) != 0) {
         free(text);
         return -1;
     }

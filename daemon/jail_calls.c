@@ -152,7 +152,7 @@ static int allow_sometimes(scmp_filter_ctx filter, const struct restricted *rule
 static int allow_own_signals(scmp_filter_ctx filter)
 {
     return seccomp_rule_add_exact(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-                                  SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+                                  SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
 }
 
 /* Its flags are in memory, where a filter can't look: glibc then makes threads by clone(). */

@@ -311,6 +311,12 @@ void resource_release(struct cache *cache, struct resource *resource)
         resource_destroy(&resource->entry);
 }
 
+/* The file could not be looked at for want of something: what was true a while ago still serves. */
+static bool is_shortage(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
 int resource_check(const struct resource_source *source, const struct resource *resource,
                    enum files_effort effort)
 {
@@ -321,7 +327,7 @@ int resource_check(const struct resource_source *source, const struct resource *
     if (failed == EAGAIN)
         return EAGAIN;
     if (failed != 0)
-        return ESTALE;
+        return is_shortage(failed) ? 0 : ESTALE;
     close(file.fd);
     return family_same(&family, &resource->family) ? 0 : ESTALE;
 }

@@ -90,7 +90,7 @@ void resource_destroy(struct cache_entry *entry);
 
 /*
  * Do the file and its forms still look as they did? Returns 0 for yes, ESTALE for no (or
- * gone), EAGAIN when EFFORT forbids to find out. Any thread.
+ * gone), EAGAIN when EFFORT forbids to find out. Out of descriptors or memory it is yes. Any thread.
  */
 int resource_check(const struct resource_source *source, const struct resource *resource,
                    enum files_effort effort);

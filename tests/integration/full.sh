@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# A full disk under the access log, and no room in shared memory, on real file systems that are full.
+# full.sh BIN_FOLDER; as root, else skipped. Runs itself again inside a mount name space.
+set -euo pipefail
+bin=$1
+
+if [ "${2:-}" != inside ]; then
+    if [ "$(id -u)" -ne 0 ] || ! unshare --mount true 2>/dev/null; then
+        echo "not root, or no name spaces: skipped"
+        exit 77
+    fi
+    exec unshare --mount "$0" "$bin" inside
+fi
+
+fail() {
+    echo "full: $*" >&2
+    exit 1
+}
+
+folder=$(mktemp -d)
+name=full-$$
+server=''
+finish() {
+    [ -z "$server" ] || kill "$server" 2>/dev/null || true
+    wait
+    umount "$folder/log" 2>/dev/null || true
+    rm -rf "$folder"
+}
+trap finish EXIT
+
+mount --make-rprivate /
+chmod 755 "$folder"
+mkdir "$folder/www" "$folder/log"
+echo text >"$folder/www/index.html"
+mount -t tmpfs -o size=256k tmpfs "$folder/log"
+
+ctl() {
+    "$bin/wsctl" -s "$folder/$name.sock" "$@"
+}
+
+# start OPTION...: and waits until it answers.
+start() {
+    local options=() option
+
+    for option in "$@"; do
+        options+=(-o "$option")
+    done
+    "$bin/webserverd" -o "server.name=$name" -o "server.run_dir=$folder" -o "server.root=$folder/www" \
+        -o server.listen=127.0.0.1:0 -o "log.access=$folder/log/access.log" \
+        -o "log.error=$folder/error.log" -o log.ring=64K "${options[@]}" >/dev/null &
+    server=$!
+    until ctl ping >/dev/null 2>&1; do
+        kill -0 "$server"
+        sleep 0.05
+    done
+    address=$(ctl --json status | sed -n 's/.*"listening":\["\([^"]*\).*/\1/p')
+}
+
+stop() {
+    kill "$server"
+    wait "$server"
+    server=''
+}
+
+metric() {
+    ctl --json status | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"
+}
+
+load() {
+    "$bin/wsload" -c 10 -n "$1" --timeout 60s "http://$address/" >/dev/null
+}
+
+# when_full = drop: everybody is answered, what has no room is counted.
+start log.when_full=drop
+load 20000
+[ "$(metric requests)" -eq 20000 ] || fail "requests were lost with when_full = drop"
+[ "$(metric log_dropped)" -gt 0 ] || fail "nothing was dropped although the disk is full"
+grep -q 'No space left on device' "$folder/error.log" || fail "the error log does not tell of the full disk"
+stop
+
+# when_full = wait: clients wait for room, and when there is some again every answer is in the log.
+: >"$folder/log/access.log"
+start log.when_full=wait
+load 20000 &
+waiting=$!
+until [ "$(metric log_waits)" -gt 0 ]; do
+    sleep 0.05
+done
+mount -o remount,size=64m "$folder/log"
+wait "$waiting"
+until [ "$(metric log_lines)" -eq 20000 ]; do
+    sleep 0.05
+done
+[ "$(wc -l <"$folder/log/access.log")" -eq 20000 ] || fail "lines are missing after the disk had room again"
+[ "$(metric log_dropped)" -eq 0 ] || fail "lines were dropped with when_full = wait"
+stop
+
+# Shared memory without room for the segment: refused in words, nothing left behind.
+mount -t tmpfs -o size=64k tmpfs /dev/shm
+if "$bin/webserverd" -o "server.name=$name" -o "server.run_dir=$folder" -o "server.root=$folder/www" \
+    -o server.listen=127.0.0.1:0 -o log.access=off >"$folder/said" 2>&1; then
+    fail "the server started without shared memory"
+fi
+grep -qi 'shared memory\|/dev/shm' "$folder/said" || fail "no word of shared memory: $(cat "$folder/said")"
+[ -z "$(ls -A /dev/shm)" ] || fail "something is left in shared memory"
+umount /dev/shm
+echo "full: good"
