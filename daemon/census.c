@@ -118,6 +118,11 @@ bool supervisor_old_accept(const struct supervisor *supervisor)
     return false;
 }
 
+bool supervisor_is_replacing(const struct supervisor *supervisor)
+{
+    return census_count(supervisor, census_old) + census_count(supervisor, census_leaving) > 0;
+}
+
 bool supervisor_settled(const struct supervisor *supervisor)
 {
     return supervisor_is_renewed(supervisor) && census_count(supervisor, census_leaving) == 0;

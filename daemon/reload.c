@@ -189,9 +189,10 @@ static int begin(struct reload *reload, struct config *config)
     return 0;
 }
 
+/* Workers that keep dying are no reason to wait: another configuration may be what they need. */
 static bool is_busy(const struct reload *reload)
 {
-    return reload->previous != NULL || !supervisor_settled(reload->master->supervisor);
+    return reload->previous != NULL || supervisor_is_replacing(reload->master->supervisor);
 }
 
 uint64_t reload_ask(struct reload *reload, char **refusal)

@@ -72,11 +72,12 @@ uint64_t supervisor_logger_started_ns(const struct supervisor *supervisor); /* m
 /* What is in force. */
 uint32_t supervisor_serving(const struct supervisor *supervisor); /* workers */
 uint32_t supervisor_alive(const struct supervisor *supervisor); /* those that start or leave, too */
-uint32_t supervisor_threads(const struct supervisor *supervisor); /* least of any serving worker */
-bool supervisor_is_complete(const struct supervisor *supervisor); /* all new workers serve */
-bool supervisor_is_renewed(const struct supervisor *supervisor);  /* and only those, as wanted */
-bool supervisor_old_accept(const struct supervisor *supervisor);  /* leaving ones still do */
-bool supervisor_settled(const struct supervisor *supervisor);     /* and all others have gone */
+uint32_t supervisor_threads(const struct supervisor *supervisor);  /* least of any serving worker */
+bool supervisor_is_complete(const struct supervisor *supervisor);  /* all new workers serve */
+bool supervisor_is_renewed(const struct supervisor *supervisor);   /* and only those, as wanted */
+bool supervisor_is_replacing(const struct supervisor *supervisor); /* old ones are still there */
+bool supervisor_old_accept(const struct supervisor *supervisor);   /* leaving ones still do */
+bool supervisor_settled(const struct supervisor *supervisor);      /* and all others have gone */
 uint32_t supervisor_slots(const struct supervisor *supervisor);
 struct worker_process *supervisor_worker(struct supervisor *supervisor, uint32_t slot);
 

@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -270,6 +271,51 @@ static void a_bad_file_changes_nothing(void **state)
     server_stop(server);
 }
 
+#ifndef TEST_SANITIZER
+static rlim_t address_space_of(pid_t pid)
+{
+    char path[64];
+    unsigned long pages = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu", &pages), 1);
+    fclose(file);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The master has so little memory left to give that no new worker can start its threads. */
+static void new_workers_that_die_leave_the_old_ones_serving(void **state)
+{
+    struct server *server = *state;
+    struct rlimit before, tight;
+    struct load *load;
+    pid_t pids[16], after[16];
+
+    server_put_text(server, "/a", "a");
+    server_write_config(server, "[workers]\nprocesses = 2\n");
+    server_start(server, NULL);
+    assert_int_equal(server_workers(server, pids, 16), 2);
+    start_load(server, &load, 2);
+    assert_int_equal(prlimit(server_pid(server), RLIMIT_AS, NULL, &before), 0);
+    tight = before;
+    tight.rlim_cur = address_space_of(server_pid(server)) + 4 * 1024 * 1024;
+    assert_int_equal(prlimit(server_pid(server), RLIMIT_AS, &tight, NULL), 0);
+    server_write_config(server, "[workers]\nprocesses = 3\n[cache]\nsize = 8M\n");
+    server_refuses(server, "reload", "a new worker ended with status 1 before it served");
+    assert_int_equal(server_workers(server, after, 16), 2);
+    assert_memory_equal(pids, after, 2 * sizeof(pid_t));
+    assert_int_equal(prlimit(server_pid(server), RLIMIT_AS, &before, NULL), 0);
+    load_pass(load, LOAD_STEP / 10);
+    server_do(server, "reload");
+    assert_int_equal(server_workers(server, pids, 16), 3);
+    end_load(load);
+    server_stop(server);
+}
+#endif
+
 /* --- Many --- */
 
 static uint64_t open_descriptors(pid_t pid)
@@ -399,6 +445,9 @@ int main(void)
         TEST(the_log_changes_and_loses_no_line),
         TEST(a_command_s_value_gives_way_to_the_file_s),
         TEST(a_bad_file_changes_nothing),
+#ifndef TEST_SANITIZER
+        TEST(new_workers_that_die_leave_the_old_ones_serving),
+#endif
         TEST(many_reloads_lose_no_request),
         TEST(many_reloads_lose_no_request_when_the_master_dispatches),
         TEST(reloads_during_a_drain_become_one),
