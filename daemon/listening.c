@@ -1,5 +1,6 @@
 #include "daemon/listening.h"
 
+#include "daemon/transport.h"
 #include "daemon/unix_name.h"
 
 #include <arpa/inet.h>
@@ -73,13 +74,15 @@ static int probe(const struct config_address *address)
 
 int listening_open(struct config_address *address, uint32_t backlog, bool defer)
 {
+    const unsigned int unsent_most = TRANSPORT_UNSENT_MOST;
     int fd = address->address.ss_family == AF_UNIX
                  ? unix_name_bind((const struct sockaddr_un *)&address->address)
                  : bound_socket(address, true);
 
     if (fd < 0)
         return -1;
-    switch_on(fd, IPPROTO_TCP, TCP_NODELAY); /* accepted sockets inherit it */
+    switch_on(fd, IPPROTO_TCP, TCP_NODELAY); /* accepted sockets inherit it, and what follows */
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_most, sizeof(unsent_most));
     if (defer)
         switch_on(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT); /* for a second */
     address->length = sizeof(address->address);

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { PROVEN_BYTES = 1024 * 1024 }; /* of a body: who took so many of it takes more */
+
 /* The rest of an answer, with its record. */
 struct pending {
     struct resource *body;    /* a reference, or NULL */
@@ -275,6 +277,8 @@ static ssize_t send_window(struct connection *connection, struct pending *pendin
         errno = EIO;
         return -1;
     }
+    if (pending->body_sent < PROVEN_BYTES && pending->body_sent + (uint64_t)sent >= PROVEN_BYTES)
+        connection->transport->let_queue(connection->fd);
     body_moved_on(pending, sent);
     return sent;
 }

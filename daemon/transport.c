@@ -1,5 +1,7 @@
 #include "daemon/transport.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 
@@ -24,4 +26,12 @@ static ssize_t plain_send_file(int fd, int file, off_t *offset, size_t length)
     return sendfile(fd, file, offset, length);
 }
 
-const struct transport transport_plain = {plain_read, plain_write, plain_send_file};
+static void plain_let_queue(int fd)
+{
+    const unsigned int no_limit = 0;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &no_limit, sizeof(no_limit));
+}
+
+const struct transport transport_plain = {plain_read, plain_write, plain_send_file,
+                                          plain_let_queue};

@@ -16,7 +16,15 @@ struct transport {
     /* MORE: something follows at once, so a short packet may wait for it. */
     ssize_t (*write)(int fd, const struct iovec *parts, int count, bool more);
     ssize_t (*send_file)(int fd, int file, off_t *offset, size_t length);
+    /* Lets as much of an answer wait in the socket as the kernel likes, not TRANSPORT_UNSENT_MOST. */
+    void (*let_queue)(int fd);
 };
+
+/*
+ * Bytes that may wait in a socket to be sent at first: clients that read slowly, or not at all, would
+ * else hold a megabyte of the kernel's memory each (see tcp(7), TCP_NOTSENT_LOWAT).
+ */
+enum { TRANSPORT_UNSENT_MOST = 256 * 1024 };
 
 extern const struct transport transport_plain;
 
