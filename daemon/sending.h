@@ -10,7 +10,7 @@
 #include "daemon/connection.h"
 #include "daemon/offload.h"
 
-enum { SENDING_WINDOW = 512 * 1024 }; /* bytes of a file sent in one turn of the loop */
+enum { SENDING_WINDOW = 2 * 1024 * 1024 }; /* bytes of a file sent in one turn of the loop */
 
 enum sending_result {
     SENDING_DONE,    /* all is sent and accounted for; the output is empty */
