@@ -41,7 +41,8 @@ def wrk(server, scenario, seconds, core=LOAD_CORE):
         command += ["-H", header]
     out = subprocess.run(command + [f"http://127.0.0.1:{server.port}{scenario.path}"], cwd=HERE,
                          capture_output=True, text=True, check=True).stdout
-    return json.loads(out.strip().splitlines()[-1])
+    lines = out.strip().splitlines()
+    return json.loads(lines[-1]) if lines else {"requests": 0, "bytes": 0}
 
 
 def measured(server, scenario, seconds, core):
