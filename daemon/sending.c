@@ -19,6 +19,7 @@ enum { PROVEN_BYTES = 1024 * 1024 }; /* of a body: who took so many of it takes 
 struct pending {
     struct resource *body;    /* a reference, or NULL */
     struct byteranges *parts; /* owned; NULL: the body is one piece */
+    uint64_t body_start;      /* where the representation begins in its memory or file */
     uint64_t body_offset, body_left;
     uint64_t body_sent;             /* of the body as it is framed, for the log */
     uint64_t warm_from, warm_until; /* of a file: these bytes are known to be in the page cache */
@@ -99,6 +100,7 @@ static bool make_pending(struct connection *connection, size_t sent)
         if (!output->body_held)
             cache_hold(&output->body->entry);
         pending->body = output->body;
+        pending->body_start = output->body->fd < 0 ? output->body->head_length : 0;
         pending->body_offset = output->body_offset + of_body;
         pending->body_left = output->body_left - of_body;
         pending->body_sent = of_body;
@@ -289,17 +291,15 @@ static void next_part(struct pending *pending)
     const struct byteranges_part *part = &pending->parts->part[pending->parts->next++];
 
     pending->text = part->text;
-    pending->body_offset = part->bytes.first;
+    pending->body_offset = pending->body_start + part->bytes.first;
     pending->body_left = part->bytes.length;
-    if (pending->body->fd < 0)
-        pending->body_offset += pending->body->head_length;
 }
 
 static ssize_t send_step(struct connection *connection, struct pending *pending)
 {
-    if (pending->text.length == 0 && pending->body_left == 0)
+    if (pending->text.length == 0 && pending->body_left == 0 && parts_follow(pending))
         next_part(pending);
-    if (pending->text.length > 0)
+    if (pending->text.length > 0 || pending->body == NULL)
         return send_text(connection, pending);
     return pending->body->fd < 0 ? send_memory(connection, pending)
                                  : send_window(connection, pending);
