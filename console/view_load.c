@@ -6,14 +6,13 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "console/cells.h"
-#include "console/child.h"
 #include "console/layout.h"
 #include "console/load_draw.h"
+#include "console/load_session.h"
 #include "console/text.h"
 #include "console/view.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -31,27 +30,20 @@ static const struct column columns[COLUMNS] = {
     [URL] = {.title = "URL", .width = 24, .importance = 1},
 };
 
-enum { FORM_LABEL = 14, SETTLE_MS = 300, SETTLE_MOST_MS = 3000, KEPT_LINES = 7 };
-
-enum phase { PHASE_NONE, PHASE_RUNNING, PHASE_SETTLING, PHASE_DONE };
+enum { FORM_LABEL = 14, KEPT_LINES = 7 };
 
 struct state {
     bool ready; /* what follows was set up */
     struct load_settings settings;
     int field;
     size_t preset; /* the next one to be taken */
-    struct child child;
-    enum phase phase;
-    struct load_run *run, *past; /* the one under way; one that was loaded, to be looked at */
-    char past_name[RUN_NAME_BYTES];
+    struct load_session session;
     struct run_store store;
-    bool listing;                  /* past runs are shown */
+    bool listing;          /* past runs are shown */
+    struct load_run *past; /* one that was loaded, to be looked at */
+    char past_name[RUN_NAME_BYTES];
     char compared[RUN_NAME_BYTES]; /* "": none was picked */
-    const struct scene *scene;     /* during update() */
-    struct desk *desk;
-    uint64_t event_ns;          /* of the last change of the server that was marked */
-    uint64_t ended_ns, counted; /* when the client ended; the server's count when last looked */
-    uint64_t counted_ns;
+    struct desk *desk;             /* while a question is open */
 };
 
 static int set_up(struct state *state)
@@ -60,11 +52,9 @@ static int set_up(struct state *state)
 
     if (state->ready)
         return 0;
-    child_init(&state->child);
     load_settings_init(&state->settings);
-    state->run = calloc(1, sizeof(*state->run));
     state->past = calloc(1, sizeof(*state->past));
-    state->ready = state->run != NULL && state->past != NULL;
+    state->ready = state->past != NULL && load_session_init(&state->session, &state->store) == 0;
     run_store_read(&state->store, why, sizeof(why));
     return state->ready ? 0 : -1;
 }
@@ -164,144 +154,19 @@ static const struct load_run *selected_run(struct state *state, const struct sce
     return state->past;
 }
 
-/* A run under way */
-
-static struct load_server_sample server_now(const struct scene *scene)
-{
-    if (scene->moment != MOMENT_LIVE)
-        return (struct load_server_sample){NAN, NAN, NAN};
-    return (struct load_server_sample){model_rate(scene->model, METRIC_requests),
-                                       model_percentile(scene->model, 50),
-                                       model_percentile(scene->model, 99)};
-}
-
-static void start(struct state *state, const struct scene *scene)
-{
-    const struct snapshot *now = model_now(scene->model);
-    const char *argv[LOAD_ARGUMENTS_MAX], *url = state->settings.text[LOAD_TARGET];
-    char target[LOAD_TEXT_BYTES], control[8], why[DESK_TEXT];
-
-    if (!desk_allows(scene->desk))
-        return;
-    load_target_of(now->server.listening, target, sizeof(target));
-    url = url[0] != '\0' ? url : target;
-    if (url[0] == '\0') {
-        desk_say(scene->desk, true, "the server listens on no TCP address: fill in a target");
-        return;
-    }
-    snprintf(control, sizeof(control), "%d", CHILD_CONTROL_FD);
-    load_settings_arguments(&state->settings, target, control, argv);
-    if (child_start(&state->child, argv, why, sizeof(why)) != 0) {
-        desk_say(scene->desk, true, "%s", why);
-        return;
-    }
-    load_run_begin(state->run, &state->settings, url, clock_wall_ns());
-    state->run->own_server = load_target_is(url, now->server.listening);
-    state->run->server_before = now->sums[METRIC_requests];
-    snprintf(state->run->server, sizeof(state->run->server), "%.30s %.20s", now->server.name,
-             now->server.version);
-    state->event_ns = state->run->started_ns;
-    state->phase = PHASE_RUNNING;
-    state->listing = false;
-}
-
-/* What the daemon says that somebody changed becomes a mark on the axis. */
-static void mark_changes(struct state *state, const struct scene *scene)
-{
-    const struct event_row *rows[16];
-    size_t count =
-        event_list_rows(scene->events, true, LEVEL_INFO, UINT64_MAX, rows, ARRAY_LENGTH(rows));
-
-    while (count > 0) {
-        const struct event_row *event = rows[--count];
-        const char *by = strstr(event->text, ", by uid");
-        char text[LOAD_MARK_BYTES];
-
-        if (event->last_ns <= state->event_ns || by == NULL)
-            continue;
-        state->event_ns = event->last_ns;
-        snprintf(text, sizeof(text), "%.*s", (int)(by - event->text), event->text);
-        load_run_mark(state->run, (double)(event->last_ns - state->run->started_ns) / 1e9, text);
-    }
-}
-
-static void take_line(void *context, const char *line)
-{
-    struct state *state = context;
-    struct load_server_sample server = server_now(state->scene);
-    json_t *object;
-
-    if (load_run_progress(state->run, line, &server))
-        return;
-    object = json_loads(line, 0, NULL);
-    if (json_object_get(object, "why") != NULL)
-        desk_say(state->desk, true, "%s", json_string_value(json_object_get(object, "why")));
-    json_decref(object);
-}
-
-static void finish(struct state *state)
-{
-    char why[DESK_TEXT], sentence[DESK_TEXT];
-    bool bad = load_run_check(state->run) == LOAD_CHECK_DIFFERENT;
-
-    state->phase = PHASE_DONE;
-    if (state->run->totals.begun == 0) {
-        desk_say(state->desk, true, "%s",
-                 state->run->failure[0] != '\0' ? state->run->failure : "wsload did not begin");
-        return;
-    }
-    load_check_sentence(state->run, true, sentence, sizeof(sentence));
-    desk_say(state->desk, bad, "load run done: %s", sentence);
-    if (run_store_add(&state->store, state->run, why, sizeof(why)) != 0)
-        desk_say(state->desk, true, "%s", why);
-}
-
-/*
- * The server counts an answer a moment after the client has it, and is looked at some ten times a
- * second: its count is taken once it stands still.
- */
-static void settle(struct state *state, const struct scene *scene)
-{
-    const struct snapshot *now = model_now(scene->model);
-
-    if (state->phase != PHASE_SETTLING || scene->moment != MOMENT_LIVE)
-        return;
-    if (now->sums[METRIC_requests] != state->counted || state->counted_ns == 0) {
-        state->counted = now->sums[METRIC_requests];
-        state->counted_ns = now->time_ns;
-    }
-    state->run->server_after = state->counted;
-    if (now->time_ns >= state->counted_ns + SETTLE_MS * NS_PER_MS ||
-        now->time_ns >= state->ended_ns + SETTLE_MOST_MS * NS_PER_MS)
-        finish(state);
-}
-
 static void update(void *state, const struct scene *scene)
 {
     struct state *own = state;
-    int status;
 
-    if (!own->ready || model_now(scene->model) == NULL)
-        return;
-    own->scene = scene;
-    own->desk = scene->desk;
-    if (own->phase == PHASE_RUNNING || own->phase == PHASE_SETTLING)
-        mark_changes(own, scene);
-    if (child_update(&own->child, take_line, own, &status)) {
-        own->run->exit_status = status;
-        load_run_report(own->run, own->child.text, own->child.output_length);
-        own->phase = PHASE_SETTLING;
-        own->ended_ns = model_now(scene->model)->time_ns;
-        own->counted_ns = 0;
-    }
-    settle(own, scene);
+    if (own->ready && model_now(scene->model) != NULL)
+        load_session_update(&own->session, scene);
 }
 
 static int descriptor(void *state)
 {
     struct state *own = state;
 
-    return own->ready ? child_descriptor(&own->child) : -1;
+    return own->ready ? child_descriptor(&own->session.child) : -1;
 }
 
 static void release(void *state)
@@ -309,9 +174,8 @@ static void release(void *state)
     struct state *own = state;
 
     if (own->ready)
-        child_release(&own->child);
+        load_session_release(&own->session);
     run_store_release(&own->store);
-    free(own->run);
     free(own->past);
 }
 
@@ -345,7 +209,7 @@ static void pace_typed(void *context, const char *text)
 {
     struct state *state = context;
 
-    if (!child_tell(&state->child, text))
+    if (!child_tell(&state->session.child, text))
         desk_say(state->desk, true, "the run is over");
 }
 
@@ -354,9 +218,10 @@ static void edit_pace(struct state *state, const struct scene *scene)
     char initial[64];
 
     state->desk = scene->desk;
-    snprintf(initial, sizeof(initial), "rate %.0f", state->run->totals.rate_wanted);
-    if (!(state->run->totals.rate_wanted > 0))
-        snprintf(initial, sizeof(initial), "connections %" PRIu64, state->run->totals.connections);
+    snprintf(initial, sizeof(initial), "rate %.0f", state->session.run->totals.rate_wanted);
+    if (!(state->session.run->totals.rate_wanted > 0))
+        snprintf(initial, sizeof(initial), "connections %" PRIu64,
+                 state->session.run->totals.connections);
     desk_prompt(scene->desk, "change the run (rate 500, connections +20, threads 2): ", initial,
                 pace_typed, state);
 }
@@ -427,7 +292,7 @@ static bool form_key(struct state *state, const struct scene *scene, enum reques
         edit_field(state, scene);
         return true;
     case REQUEST_EDIT:
-        if (state->phase == PHASE_RUNNING)
+        if (state->session.phase == LOAD_RUNNING)
             edit_pace(state, scene);
         else
             edit_field(state, scene);
@@ -448,13 +313,15 @@ static bool key(void *state, const struct scene *scene, enum request request)
         return false;
     switch (request) {
     case REQUEST_RUN:
-        if (own->child.pid != 0 || own->phase == PHASE_SETTLING)
+        if (load_session_under_way(&own->session))
             desk_say(scene->desk, true, "a run is under way: x stops it, e changes its pace");
-        else
-            start(own, scene);
+        else {
+            load_session_start(&own->session, &own->settings, scene);
+            own->listing = false;
+        }
         return true;
     case REQUEST_STOP:
-        child_stop(&own->child);
+        child_stop(&own->session.child);
         return true;
     case REQUEST_MODE:
         own->listing = !own->listing;
@@ -496,20 +363,15 @@ static void draw_form(const struct state *state, const struct scene *scene,
 static void draw_hint(const struct state *state, const struct canvas *canvas)
 {
     canvas_text(canvas, 0, 0, TONE_DIM,
-                state->phase == PHASE_RUNNING
+                state->session.phase == LOAD_RUNNING
                     ? "x stops  e changes rate or connections  + - server threads  m past runs"
                     : "r runs  Enter edits  n next preset  m past runs");
-}
-
-static bool under_way(const struct state *state)
-{
-    return state->phase == PHASE_RUNNING || state->phase == PHASE_SETTLING;
 }
 
 /* Lines of the totals that say something now. */
 static int totals_lines(const struct state *state)
 {
-    const struct load_run *run = state->run;
+    const struct load_run *run = state->session.run;
 
     return 3 + run->finished + (run->note[0] != '\0' || run->failure[0] != '\0');
 }
@@ -517,7 +379,8 @@ static int totals_lines(const struct state *state)
 static void draw_main(const struct state *state, const struct scene *scene,
                       const struct canvas *canvas)
 {
-    bool any = state->phase != PHASE_NONE, form = !under_way(state) || canvas->height >= 30;
+    bool any = state->session.phase != LOAD_NOT_RUN,
+         form = !load_session_under_way(&state->session) || canvas->height >= 30;
     int totals = any ? totals_lines(state) : 0;
     const struct layout_part parts[] = {
         {.least = 1, .importance = 3},
@@ -533,9 +396,9 @@ static void draw_main(const struct state *state, const struct scene *scene,
     if (places[1].height > 0)
         draw_form(state, scene, &places[1]);
     if (any && places[2].height > 0)
-        load_draw_totals(state->run, scene, &places[2]);
+        load_draw_totals(state->session.run, scene, &places[2]);
     if (any && places[3].height > 0)
-        load_draw_plots(state->run, scene, &places[3]);
+        load_draw_plots(state->session.run, scene, &places[3]);
 }
 
 static void draw_past(struct state *state, const struct scene *scene, const struct canvas *canvas)
