@@ -12,26 +12,49 @@ struct line {
     enum tone tone;
     const char *group; /* NULL: the same as before */
     char left[20];
+    int at; /* column of what follows */
     char right[160];
 };
 
 struct lines {
     struct line line[LINES_MOST];
-    int count;
+    int count, width;
 };
 
+/* The first characters of TEXT that fit WIDTH, up to a blank if there is one. */
+static size_t piece_of(const char *text, int width)
+{
+    size_t length = strlen(text), piece = width > 0 ? (size_t)width : 1;
+
+    if (length <= piece)
+        return length;
+    for (size_t i = piece; i > 0; i--)
+        if (text[i] == ' ')
+            return i;
+    return piece;
+}
+
+/* A sentence that is wider than the screen goes on in lines of its own. */
 static void add(struct lines *lines, const char *group, enum tone tone, const char *left,
                 const char *right)
 {
-    struct line *line = &lines->line[lines->count];
+    int at = left[0] != '\0' ? GROUP_WIDTH + KEY_WIDTH : GROUP_WIDTH;
 
-    if (lines->count == LINES_MOST)
-        return;
-    line->tone = tone;
-    line->group = group;
-    snprintf(line->left, sizeof(line->left), "%s", left);
-    snprintf(line->right, sizeof(line->right), "%s", right);
-    lines->count++;
+    do {
+        struct line *line = &lines->line[lines->count];
+        size_t piece = piece_of(right, lines->width - at);
+
+        if (lines->count == LINES_MOST)
+            return;
+        *line = (struct line){.tone = tone, .group = group, .at = at};
+        snprintf(line->left, sizeof(line->left), "%s", left);
+        snprintf(line->right, sizeof(line->right), "%.*s", (int)piece, right);
+        lines->count++;
+        right += piece;
+        right += strspn(right, " ");
+        group = NULL;
+        left = "";
+    } while (*right != '\0');
 }
 
 static void add_keys(struct lines *lines)
@@ -79,6 +102,7 @@ void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct 
     int page = canvas->height - 1;
 
     lines.count = 0;
+    lines.width = canvas->width;
     add_view(&lines, view);
     add_keys(&lines);
     add_mouse(&lines);
@@ -89,8 +113,7 @@ void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct 
 
         canvas_text(canvas, i, 0, TONE_TITLE, line->group != NULL ? line->group : "");
         canvas_text(canvas, i, GROUP_WIDTH, line->tone, line->left);
-        canvas_text(canvas, i, line->left[0] != '\0' ? GROUP_WIDTH + KEY_WIDTH : GROUP_WIDTH,
-                    TONE_NORMAL, line->right);
+        canvas_text(canvas, i, line->at, TONE_NORMAL, line->right);
     }
     canvas_print(canvas, page, 0, TONE_DIM,
                  "Help, lines %d to %d of %d. Up and Down move, ? leaves.", scroll->top + 1,
