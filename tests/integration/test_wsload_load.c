@@ -197,7 +197,7 @@ static void test_exact_count_with_changes(void **state)
     json_decref(report);
 }
 
-/* Reads from a terminal until WORDS have come; false when it ended before. */
+/* Reads from a terminal until WORDS have come; false when it ended before. NULL: forgets all. */
 static bool read_until(int terminal, const char *words)
 {
     static char seen[256 * 1024];
@@ -205,6 +205,7 @@ static bool read_until(int terminal, const char *words)
 
     if (words == NULL) {
         length = 0;
+        seen[0] = '\0';
         return true;
     }
     while (strstr(seen, words) == NULL && length + 1 < sizeof(seen)) {
