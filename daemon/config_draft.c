@@ -2,7 +2,6 @@
 
 #include "daemon/config_value.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -133,17 +132,6 @@ void config_draft_defaults(struct config_draft *draft)
 
 /* Overrides. */
 
-static struct span trim(struct span text)
-{
-    while (text.length > 0 && isspace((unsigned char)text.start[0])) {
-        text.start++;
-        text.length--;
-    }
-    while (text.length > 0 && isspace((unsigned char)text.start[text.length - 1]))
-        text.length--;
-    return text;
-}
-
 /* The three parts of an override. The section's start is NULL where there is no '.'. */
 struct parts {
     struct span section, key, value;
@@ -155,12 +143,12 @@ static struct parts split(const char *text, const char *equals)
         memrchr(text, '.', (size_t)(equals - text)); /* [headers *.ending] has its own */
     const char *key = dot == NULL ? text : dot + 1;
     struct parts parts = {
-        .key = trim((struct span){key, (size_t)(equals - key)}),
-        .value = trim((struct span){equals + 1, strlen(equals + 1)}),
+        .key = config_trim((struct span){key, (size_t)(equals - key)}),
+        .value = config_trim((struct span){equals + 1, strlen(equals + 1)}),
     };
 
     if (dot != NULL)
-        parts.section = trim((struct span){text, (size_t)(dot - text)});
+        parts.section = config_trim((struct span){text, (size_t)(dot - text)});
     return parts;
 }
 

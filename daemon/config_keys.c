@@ -50,7 +50,7 @@ const struct config_section *config_section_find(struct span name)
     return NULL;
 }
 
-static struct span trim(struct span text)
+struct span config_trim(struct span text)
 {
     while (text.length > 0 && isspace((unsigned char)text.start[0])) {
         text.start++;
@@ -67,7 +67,7 @@ void config_section_split(struct span *name, struct span *argument)
 
     while (first < name->length && !isspace((unsigned char)name->start[first]))
         first++;
-    *argument = trim((struct span){name->start + first, name->length - first});
+    *argument = config_trim((struct span){name->start + first, name->length - first});
     if (argument->length > 0)
         name->length = first;
 }

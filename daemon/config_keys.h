@@ -68,6 +68,9 @@ extern const size_t config_section_count;
 /* The section of that name, or NULL. */
 const struct config_section *config_section_find(struct span name);
 
+/* TEXT without the blanks around it. */
+struct span config_trim(struct span text);
+
 /* Cuts what follows the first blank off NAME, "headers /prefix"; an absent ARGUMENT has length 0. */
 void config_section_split(struct span *name, struct span *argument);
 
