@@ -123,7 +123,7 @@ static void a_purge_takes_one_path_or_all_below(void **state)
 
 static void the_caches_shrink_and_grow(void **state)
 {
-    enum { FILES = 20, BYTES = 50 * 1024 };
+    enum { FILES = 60, BYTES = 20 * 1024 };
     struct server *server = *state;
     char *bytes = calloc(1, BYTES), path[16];
 
@@ -133,7 +133,7 @@ static void the_caches_shrink_and_grow(void **state)
         server_put(server, path, bytes, BYTES);
     }
     free(bytes);
-    server_start(server, LONG_LIVED, "cache.max_object=64K", "workers.processes=1", NULL);
+    server_start(server, LONG_LIVED, "workers.processes=1", NULL);
     for (int i = 0; i < FILES; i++) {
         snprintf(path, sizeof(path), "/%d", i);
         http_expect(server_port(server), path, 200);
