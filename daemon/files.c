@@ -40,7 +40,7 @@ static int open_flags(const struct files_root *root)
 
 static int open_below(const struct files_root *root, const char *path, uint64_t resolve)
 {
-    struct open_how how = {.flags = (uint64_t)open_flags(root),
+    struct open_how how = {.flags = (unsigned int)open_flags(root),
                            .resolve = resolve_of(root->links) | resolve};
 
     return (int)syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
