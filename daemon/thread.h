@@ -12,12 +12,9 @@
 #include "common/segment.h"
 #include "daemon/cache_front.h"
 #include "daemon/coding.h"
-#include "daemon/config.h"
-#include "daemon/mailbox.h"
-#include "daemon/offload.h"
 #include "daemon/output.h"
-#include "daemon/resource.h"
 #include "daemon/response.h"
+#include "daemon/site.h"
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -26,21 +23,6 @@
 
 struct connection;
 TAILQ_HEAD(connection_list, connection);
-
-/* What all threads of a worker share. Fixed while they live. */
-struct site {
-    const struct config *config;
-    const struct segment *segment;
-    uint32_t worker_slot;
-    struct files_root root;      /* as the source points to */
-    struct header_rules headers; /* the same */
-    struct resource_source source;
-    struct cache *cache; /* NULL: off */
-    struct offload *offload;
-    struct peers *peers;  /* connections by client address */
-    struct mailbox *main; /* the worker's main thread */
-    int doorbell;         /* eventfd: wakes the logger */
-};
 
 /* Letters to a serving thread. */
 enum thread_letter {

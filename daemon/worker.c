@@ -5,11 +5,10 @@
 #include "common/segment_writer.h"
 #include "daemon/cache.h"
 #include "daemon/channel.h"
+#include "daemon/confinement.h"
 #include "daemon/connection.h"
 #include "daemon/events.h"
 #include "daemon/held_lanes.h"
-#include "daemon/identity.h"
-#include "daemon/jail.h"
 #include "daemon/loop.h"
 #include "daemon/messages.h"
 #include "daemon/peers.h"
@@ -19,13 +18,9 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
-
-enum { CACHE_DESCRIPTORS_MAX = 1024 };
 
 #define CLOSE_UNUSED_NS (60 * NS_PER_S)
 
@@ -34,7 +29,6 @@ struct worker {
     struct segment_worker *block;
     struct event_base *base;
     struct event *mail, *heartbeat, *retry;
-    uint32_t cache_descriptors;
     uint64_t closed_unused_ns; /* when descriptors in the cache were last looked through */
     struct mailbox mailbox;    /* the main thread's */
     struct channel *commands, *connections;
@@ -444,147 +438,12 @@ static int make_events(struct worker *worker)
                                                                                             : -1;
 }
 
-/* A part of what the process may open; the rest is for connections. A process that is locked in can't
- * ask. */
-static uint32_t descriptors_for_cache(void)
-{
-    struct rlimit limit;
-    rlim_t share = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 4 : 0;
-
-    return share < CACHE_DESCRIPTORS_MAX ? (uint32_t)share : CACHE_DESCRIPTORS_MAX;
-}
-
-static int make_cache(struct worker *worker)
-{
-    const struct config *config = worker->site.config;
-    const struct cache_limits limits = {config->cache_size, config->cache_max_entries,
-                                        worker->cache_descriptors};
-
-    if (!config->cache_enabled)
-        return 0;
-    worker->site.cache = cache_new(&limits, order_policy(config->cache_policy), resource_destroy,
-                                   worker->site.segment, worker->site.worker_slot);
-    return worker->site.cache != NULL ? 0 : -1;
-}
-
-static_assert((int)FILES_LINKS_INSIDE == SYMLINKS_INSIDE &&
-                  (int)FILES_LINKS_FOLLOW == SYMLINKS_FOLLOW,
-              "the words of [files] symlinks stand for enum files_links");
-
-/* Fences are kept as the kernel will name what lies below them. */
-static int open_root(struct files_root *root, const struct config *config)
-{
-    const struct config_paths *into = &config->files_follow_into;
-    const char **fence = into->count > 0 ? calloc(into->count, sizeof(*fence)) : NULL;
-
-    root->links = (enum files_links)config->files_symlinks;
-    root->fence = fence;
-    for (size_t i = 0; fence != NULL && i < into->count; i++) {
-        fence[i] = realpath(into->item[i], NULL);
-        if (fence[i] == NULL)
-            return -1;
-        root->fence_count++;
-    }
-    if (fence == NULL && into->count > 0)
-        return -1;
-    root->fd = open(config->server_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return root->fd >= 0 ? 0 : -1;
-}
-
-static void close_root(struct files_root *root)
-{
-    for (size_t i = 0; i < root->fence_count; i++)
-        free((void *)root->fence[i]);
-    free((void *)root->fence);
-    if (root->fd >= 0)
-        close(root->fd);
-}
-
-static int make_site(struct worker *worker, const struct worker_setup *setup)
-{
-    const struct config *config = setup->config;
-    struct resource_source *source = &worker->site.source;
-
-    worker->site.config = config;
-    worker->site.segment = setup->segment;
-    worker->site.worker_slot = setup->slot;
-    worker->site.main = &worker->mailbox;
-    worker->site.doorbell = setup->doorbell;
-    worker->site.headers = (struct header_rules){config->headers, config->header_count};
-    source->headers = &worker->site.headers;
-    source->memory_limit = config->cache_max_object;
-    source->copy_limit = config->cache_max_copy < config->cache_max_object
-                             ? config->cache_max_copy
-                             : config->cache_max_object;
-    source->precompressed = config->cache_precompressed;
-    source->compress = config->cache_compress && config->cache_enabled;
-    source->mime = mime_table_new(config->mime_endings, config->mime_types, config->mime_count);
-    source->root = &worker->site.root;
-    if (source->mime == NULL || make_cache(worker) != 0)
-        return -1;
-    worker->site.offload =
-        offload_start(config->workers_offload_queue, config->workers_offload_threads.least,
-                      config->workers_offload_threads.most, worker->block);
-    worker->site.peers = peers_new(setup->segment, setup->slot);
-    return worker->site.offload != NULL && worker->site.peers != NULL ? 0 : -1;
-}
-
-/* Opens the folders that may be read below, the root and the fences, and locks the process in. */
-static int enter_jail(const struct files_root *root)
-{
-    int folders[1 + CONFIG_LIST_MAX] = {root->fd}, failed = 0;
-    size_t count = 1;
-
-    while (failed == 0 && count <= root->fence_count) {
-        folders[count] = open(root->fence[count - 1], O_PATH | O_DIRECTORY | O_CLOEXEC);
-        failed = folders[count] < 0 ? -1 : 0;
-        if (failed != 0)
-            event_log(LEVEL_ERROR, "[files] follow_into: %s: %s", root->fence[count - 1],
-                      strerror(errno));
-        count += failed == 0;
-    }
-    if (failed == 0)
-        failed = jail_enter(folders, count);
-    while (--count > 0)
-        close(folders[count]);
-    return failed;
-}
-
-/*
- * The last that is done with the master's rights. What other threads need later is made afterwards:
- * only a process with one thread can lock itself in.
- */
-static int lock_in(const struct worker *worker, const struct worker_setup *setup)
-{
-    const struct config *config = setup->config;
-    int keep[] = {setup->command_fd, setup->connection_fd, setup->doorbell,
-                  setup->lock_fd,    setup->segment->fd,   worker->site.root.fd};
-    struct identity identity;
-    struct identity_fault fault;
-
-    jail_close_others(keep, ARRAY_LENGTH(keep));
-    if (identity_find(config->server_user, config->server_group, geteuid(), &identity, &fault) !=
-        0) {
-        event_log(LEVEL_ERROR, "[server] %s: %s", fault.group ? "group" : "user", fault.text);
-        return -1;
-    }
-    if (identity_take(&identity) != 0) {
-        event_log(LEVEL_ERROR, "a worker cannot become user %u: %s", identity.uid, strerror(errno));
-        return -1;
-    }
-    if (config->server_jail && enter_jail(&worker->site.root) != 0) {
-        event_log(LEVEL_ERROR, "a worker cannot lock itself in: %s", strerror(errno));
-        return -1;
-    }
-    return 0;
-}
-
 static int set_up(struct worker *worker, const struct worker_setup *setup)
 {
     worker->block = segment_worker(setup->segment, setup->slot);
-    worker->site.root.fd = worker->mailbox.eventfd = -1;
-    worker->cache_descriptors = descriptors_for_cache();
-    if (open_root(&worker->site.root, setup->config) != 0 || lock_in(worker, setup) != 0)
+    worker->mailbox.eventfd = -1;
+    if (site_open(&worker->site, setup->config) != 0 ||
+        confinement_enter(&worker->site.root, setup) != 0)
         return -1;
     worker->room = segment_count(setup->segment, SEGMENT_THREADS);
     worker->serving = calloc(worker->room, sizeof(struct serving_thread *));
@@ -592,19 +451,19 @@ static int set_up(struct worker *worker, const struct worker_setup *setup)
     if (worker->serving == NULL || worker->base == NULL ||
         mailbox_open(&worker->mailbox, UINT32_MAX) != 0)
         return -1;
-    return make_site(worker, setup) == 0 && make_events(worker) == 0 ? open_channels(worker, setup)
-                                                                     : -1;
+    worker->site.segment = setup->segment;
+    worker->site.worker_slot = setup->slot;
+    worker->site.main = &worker->mailbox;
+    worker->site.doorbell = setup->doorbell;
+    if (site_fill(&worker->site, worker->block) != 0 || make_events(worker) != 0)
+        return -1;
+    return open_channels(worker, setup);
 }
 
 /* All threads have ended, so nothing refers to cache entries any more. */
 static void tear_down(struct worker *worker)
 {
-    if (worker->site.offload != NULL)
-        offload_stop(worker->site.offload);
-    cache_free(worker->site.cache);
-    peers_free(worker->site.peers);
-    mime_table_free((struct mime_table *)(uintptr_t)worker->site.source.mime);
-    close_root(&worker->site.root);
+    site_close(&worker->site);
     loop_free_event(worker->mail);
     loop_free_event(worker->heartbeat);
     loop_free_event(worker->retry);

@@ -1,0 +1,49 @@
+/*
+ * What a worker serves from: the root, the cache, the offload threads and what else all of its threads
+ * share. Opened with the master's rights, filled once the process is locked in.
+ */
+#ifndef DAEMON_SITE_H
+#define DAEMON_SITE_H
+
+#include "common/segment.h"
+#include "daemon/cache.h"
+#include "daemon/config.h"
+#include "daemon/files.h"
+#include "daemon/header_rules.h"
+#include "daemon/mailbox.h"
+#include "daemon/offload.h"
+#include "daemon/peers.h"
+#include "daemon/resource.h"
+
+/* What all threads of a worker share. Fixed while they live. */
+struct site {
+    const struct config *config;
+    const struct segment *segment;
+    uint32_t worker_slot;
+    struct files_root root;      /* as the source points to */
+    struct header_rules headers; /* the same */
+    struct resource_source source;
+    struct cache *cache;        /* NULL: off */
+    uint32_t cache_descriptors; /* most that it may hold */
+    struct offload *offload;
+    struct peers *peers;  /* connections by client address */
+    struct mailbox *main; /* the worker's main thread */
+    int doorbell;         /* eventfd: wakes the logger */
+};
+
+/*
+ * Opens the root and the folders that its links may lead into; CONFIG is borrowed. SITE is all zero
+ * before. Returns 0, or -1 with errno; site_close() is owed in either case.
+ */
+int site_open(struct site *site, const struct config *config);
+
+/*
+ * Makes the rest and starts the offload threads, which publish in BLOCK; the fields that name the
+ * worker are filled in before. Returns 0, or -1 with errno.
+ */
+int site_fill(struct site *site, struct segment_worker *block);
+
+/* All serving threads have ended, so nothing refers to cache entries any more. */
+void site_close(struct site *site);
+
+#endif
