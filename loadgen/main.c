@@ -41,21 +41,41 @@ static bool want_colour(void)
            strcmp(terminal, "dumb") != 0;
 }
 
-static int report(const struct result *result)
+static int cannot_write(const struct plan *plan, int error)
 {
-    if (!result->plan->json)
-        report_text(stdout, result, want_colour());
-    else if (report_json(stdout, result) != 0)
-        return complain("cannot write the report: out of memory");
+    fprintf(stderr, "wsload: cannot write the report%s%s: %s\n", plan->output != NULL ? " to " : "",
+            plan->output != NULL ? plan->output : "", strerror(error));
+    return RESULT_WRONG_USE;
+}
+
+/* Before the run: one that takes an hour must not end in a report that cannot be written. */
+static FILE *open_output(const struct plan *plan)
+{
+    FILE *out = plan->output != NULL ? fopen(plan->output, "we") : stdout;
+
+    if (out == NULL)
+        cannot_write(plan, errno);
+    return out;
+}
+
+static int close_output(const struct plan *plan, FILE *out, int status)
+{
+    bool failed;
+
     errno = 0;
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "wsload: cannot write the report: %s\n", strerror(errno));
-        return RESULT_WRONG_USE;
-    }
+    failed = ferror(out) != 0;
+    failed = (out == stdout ? fflush(out) : fclose(out)) != 0 || failed;
+    return failed ? cannot_write(plan, errno != 0 ? errno : EIO) : status;
+}
+
+static int report(FILE *out, const struct result *result)
+{
+    if (report_write(out, result, out == stdout && want_colour()) != 0)
+        return complain("cannot write the report: out of memory");
     return (int)result_status(result);
 }
 
-static int load(const struct plan *plan, struct work *work)
+static int load(const struct plan *plan, struct work *work, FILE *out)
 {
     struct result *result = malloc(sizeof(*result));
     char why[WHY_TEXT];
@@ -64,7 +84,7 @@ static int load(const struct plan *plan, struct work *work)
     if (result == NULL)
         return complain("out of memory");
     if (run(plan, work, result, why, sizeof(why)) == 0) {
-        status = report(result);
+        status = report(out, result);
         run_free(result);
     } else {
         status = complain(why);
@@ -74,7 +94,7 @@ static int load(const struct plan *plan, struct work *work)
 }
 
 /* A host that nobody knows is a run in which nothing was answered, not a wrong use. */
-static int prepare_and_load(const struct plan *plan)
+static int prepare_and_load(const struct plan *plan, FILE *out)
 {
     struct work work;
     char why[WHY_TEXT];
@@ -87,7 +107,7 @@ static int prepare_and_load(const struct plan *plan)
         complain(why);
         status = RESULT_NOTHING;
     } else {
-        status = load(plan, &work);
+        status = load(plan, &work, out);
     }
     work_free(&work);
     return status;
@@ -97,6 +117,7 @@ int main(int argc, char **argv)
 {
     struct plan plan;
     char why[WHY_TEXT];
+    FILE *out;
     int status;
 
     switch (options_parse(argc, argv, count_cores(), &plan, why, sizeof(why))) {
@@ -114,7 +135,10 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return complain("libcurl cannot be set up");
-    status = prepare_and_load(&plan);
+    out = open_output(&plan);
+    if (out == NULL)
+        return RESULT_WRONG_USE;
+    status = close_output(&plan, out, prepare_and_load(&plan, out));
     curl_global_cleanup();
     return status;
 }

@@ -212,6 +212,22 @@ static uint32_t most_connections(const struct plan *plan)
     return (uint32_t)most;
 }
 
+/* Of a file's name, its ending says the format. */
+static enum plan_format format_of_output(const char *output)
+{
+    static const char *const endings[] = {
+#define FORMAT(id, name, ending, write) [PLAN_FORMAT_##id] = (ending),
+#include "loadgen/formats.def"
+#undef FORMAT
+    };
+    const char *ending = output != NULL ? strrchr(output, '.') : NULL;
+
+    for (size_t i = 0; ending != NULL && i < ARRAY_LENGTH(endings); i++)
+        if (strcmp(ending, endings[i]) == 0)
+            return (enum plan_format)i;
+    return PLAN_FORMAT_TEXT;
+}
+
 /* What the command line left open, and what cannot be more than something else. */
 static void complete(struct plan *plan)
 {
@@ -224,6 +240,8 @@ static void complete(struct plan *plan)
             plan->duration_ms += plan->stages[i].duration_ms;
     if (plan->requests == 0 && plan->duration_ms == 0 && plan->replay_file == NULL)
         plan->duration_ms = DEFAULT_DURATION_MS;
+    if (plan->format == PLAN_FORMAT_COUNT)
+        plan->format = format_of_output(plan->output);
     plan->connections_asked = most_connections(plan);
     plan->connections = plan->connections_asked;
     if (plan->requests != 0 && plan->requests < plan->connections && !plan_is_open(plan))
@@ -276,6 +294,7 @@ enum options_result options_parse(int argc, char *const *argv, uint32_t cores, s
         .connect_timeout_ms = 5000,
         .grace_ms = 1000,
         .control_fd = -1,
+        .format = PLAN_FORMAT_COUNT,
     };
     if (read_words(&reading) && check(&reading))
         complete(plan);

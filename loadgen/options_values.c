@@ -1,4 +1,4 @@
-/* How much, how long, what is good, what is shown. */
+/* How much, how long, what is good. */
 #include "loadgen/options_take.h"
 
 #include "common/units.h"
@@ -95,27 +95,6 @@ bool take_max_errors(struct reading *reading, struct typed typed)
         return options_refuse(reading, "%s %s: needs a percentage from 0%% to 100%%, such as 0.1%%",
                               typed.spelling, typed.value);
     reading->plan->max_errors = percent;
-    return true;
-}
-
-bool take_json(struct reading *reading, struct typed typed)
-{
-    (void)typed;
-    reading->plan->json = true;
-    return true;
-}
-
-bool take_progress(struct reading *reading, struct typed typed)
-{
-    (void)typed;
-    reading->plan->progress_lines = true;
-    return true;
-}
-
-bool take_quiet(struct reading *reading, struct typed typed)
-{
-    (void)typed;
-    reading->plan->quiet = true;
     return true;
 }
 
@@ -322,17 +301,4 @@ bool take_fail_if(struct reading *reading, struct typed typed)
 bool take_abort_on(struct reading *reading, struct typed typed)
 {
     return take_condition(reading, typed, reading->plan->abort_on, &reading->plan->abort_on_count);
-}
-
-bool take_control_fd(struct reading *reading, struct typed typed)
-{
-    uint64_t fd;
-
-    if (units_parse_number(typed.value, &fd) != 0 || fd > 1000000 || fd == 1 || fd == 2)
-        return options_refuse(reading,
-                              "%s %s: needs the number of an open descriptor; 0 is "
-                              "standard input",
-                              typed.spelling, typed.value);
-    reading->plan->control_fd = (int)fd;
-    return true;
 }

@@ -21,6 +21,14 @@ enum {
     PLAN_CONNECTIONS_MAX = 1000000,
     PLAN_THREADS_MAX = 1024,
     PLAN_DIGEST_BYTES = 32,
+    PLAN_PERCENTILES_MAX = 16,
+};
+
+enum plan_format {
+#define FORMAT(id, name, ending, write) PLAN_FORMAT_##id,
+#include "loadgen/formats.def"
+#undef FORMAT
+    PLAN_FORMAT_COUNT
 };
 
 enum plan_engine { PLAN_ENGINE_CURL, PLAN_ENGINE_RAW };
@@ -101,7 +109,10 @@ struct plan {
     size_t fail_if_count, abort_on_count;
     double max_errors; /* percent of all requests */
     int control_fd;    /* lines that change the run; -1: none */
-    bool json;
+    enum plan_format format;
+    const char *output;                       /* the report's file; NULL: standard output */
+    double percentiles[PLAN_PERCENTILES_MAX]; /* that reports give, in percent */
+    size_t percentile_count;                  /* 0: the usual ones */
     bool progress_lines; /* JSON lines on standard error instead of the live line */
     bool quiet;
 };

@@ -6,20 +6,23 @@
 
 #include <stdio.h>
 
-/* The percentiles that reports give: REPORT_PERCENTILE(number, name). */
-#define REPORT_PERCENTILES(REPORT_PERCENTILE)                                                      \
-    REPORT_PERCENTILE(50, "50")                                                                    \
-    REPORT_PERCENTILE(90, "90")                                                                    \
-    REPORT_PERCENTILE(99, "99")                                                                    \
-    REPORT_PERCENTILE(99.9, "99.9")                                                                \
-    REPORT_PERCENTILE(99.99, "99.99")                                                              \
-    REPORT_PERCENTILE(99.999, "99.999")
+/* What formats.def names: at most 80 columns where it is for people (with the usual percentiles);
+ * COLOUR allows emphasis by escape sequences. Each returns 0, or -1 when memory is short; whether all
+ * was written, OUT knows. */
+#define FORMAT(id, name, ending, write)                                                            \
+    int write(FILE *out, const struct result *result, bool colour);
+#include "loadgen/formats.def"
+#undef FORMAT
 
-/* At most 80 columns; COLOUR allows emphasis by escape sequences. */
-void report_text(FILE *out, const struct result *result, bool colour);
+/* In the format of the plan. Returns as they do. */
+int report_write(FILE *out, const struct result *result, bool colour);
 
-/* One JSON object and a newline. Returns 0, or -1 when memory is short. */
-int report_json(FILE *out, const struct result *result);
+/* The percentiles to give, in percent, and in *COUNT how many: the plan's, or the usual ones. */
+const double *report_percentiles(const struct plan *plan, size_t *count);
+
+/* "p99.9" */
+enum { REPORT_PERCENTILE_NAME = 24 };
+char *report_percentile_name(char *buffer, size_t size, double percent);
 
 /* Whether a percentile says anything: at least one of COUNT values lies beyond it. */
 static inline bool report_percentile_known(double percent, uint64_t count)

@@ -114,16 +114,18 @@ static json_t *percentile(const struct histogram *times, double percent)
     return microseconds((double)histogram_percentile(times, percent));
 }
 
-static json_t *times_object(const struct histogram *times)
+static json_t *times_object(const struct plan *plan, const struct histogram *times)
 {
     json_t *object = json_object();
+    size_t count;
+    const double *percents = report_percentiles(plan, &count);
+    char name[REPORT_PERCENTILE_NAME];
 
     json_object_set_new(object, "count", integer(histogram_count(times)));
     json_object_set_new(object, "mean", microseconds(histogram_mean(times)));
-#define REPORT_PERCENTILE(percent, name)                                                           \
-    json_object_set_new(object, "p" name, percentile(times, percent));
-    REPORT_PERCENTILES(REPORT_PERCENTILE)
-#undef REPORT_PERCENTILE
+    for (size_t i = 0; i < count; i++)
+        json_object_set_new(object, report_percentile_name(name, sizeof(name), percents[i]),
+                            percentile(times, percents[i]));
     json_object_set_new(object, "max", microseconds((double)histogram_max(times)));
     return object;
 }
@@ -191,12 +193,13 @@ static json_t *notes_array(const struct result *result)
     return array;
 }
 
-int report_json(FILE *out, const struct result *result)
+int report_json(FILE *out, const struct result *result, bool colour)
 {
     const struct tally *tally = &result->tally;
     json_t *object = json_object();
     int written;
 
+    (void)colour;
     json_object_set_new(object, "wsload", json_string(WEBSERVERD_VERSION));
     json_object_set_new(object, "plan", plan_object(result));
     json_object_set_new(object, "elapsed_s", json_real((double)result->elapsed_ns / 1e9));
@@ -208,10 +211,10 @@ int report_json(FILE *out, const struct result *result)
     json_object_set_new(object, "errors", errors_object(result));
     if (result->other_error[0] != '\0')
         json_object_set_new(object, "other_error", json_string(result->other_error));
-    json_object_set_new(object, "latency_us", times_object(&tally->latency));
-    json_object_set_new(object, "service_us", times_object(&tally->service));
-    json_object_set_new(object, "first_byte_us", times_object(&tally->first_byte));
-    json_object_set_new(object, "connect_us", times_object(&tally->connect));
+    json_object_set_new(object, "latency_us", times_object(result->plan, &tally->latency));
+    json_object_set_new(object, "service_us", times_object(result->plan, &tally->service));
+    json_object_set_new(object, "first_byte_us", times_object(result->plan, &tally->first_byte));
+    json_object_set_new(object, "connect_us", times_object(result->plan, &tally->connect));
     json_object_set_new(object, "client", client_object(result));
     json_object_set_new(object, "server", server_object(&result->server));
     json_object_set_new(object, "seconds", seconds_array(result->series));

@@ -10,6 +10,9 @@
 #include "wsload_fixture.h"
 
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- Runs that end by themselves ---- */
@@ -203,12 +206,58 @@ static int use_raw(void **state)
 }
 
 /* All of it with both engines: they are to behave alike. */
+/* ---- Where the report goes ---- */
+
+/* The report is in the file, and nothing is on standard output. */
+static void test_output(void **state)
+{
+    char folder[] = "/tmp/wsload-XXXXXX", options[128], path[64], line[512] = "";
+    unsigned lines = 0;
+    json_t *report;
+    FILE *file;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/run.csv", folder);
+    snprintf(options, sizeof(options), "-c 2 -n 20 --format csv -o %s", path);
+    assert_int_equal(wsload_finish(wsload_start(options, wsload_server_port(), "/ok"), &report), 0);
+    assert_null(report);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file) != NULL)
+        lines++;
+    fclose(file);
+    assert_true(lines >= 3);
+    assert_int_equal(strncmp(line, "total,", 6), 0);
+    unlink(path);
+    rmdir(folder);
+}
+
+/* Nothing is sent for a report that has no place; a full disk is no success. */
+static void test_no_output(void **state)
+{
+    uint64_t before = wsload_server_read();
+    json_t *report;
+
+    (void)state;
+    assert_int_equal(
+        wsload_finish(wsload_start("-n 20 -o /nowhere/a.json", wsload_server_port(), "/ok"),
+                      &report),
+        1);
+    assert_null(report);
+    assert_int_equal(wsload_server_read(), before);
+    assert_int_equal(
+        wsload_finish(wsload_start("-n 20 -o /dev/full", wsload_server_port(), "/ok"), &report), 1);
+    assert_null(report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_runs),      cmocka_unit_test(test_refused),
         cmocka_unit_test(test_duration),  cmocka_unit_test(test_wrong_use),
         cmocka_unit_test(test_interrupt), cmocka_unit_test(test_interrupt_twice),
+        cmocka_unit_test(test_output),    cmocka_unit_test(test_no_output),
     };
     int failed = cmocka_run_group_tests_name("curl", tests, use_curl, wsload_server_stop);
 

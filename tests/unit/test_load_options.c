@@ -71,7 +71,8 @@ static void test_defaults(void **state)
     assert_int_equal(plan.grace_ms, 1000);
     assert_true(plan.max_errors == 0);
     assert_true(plan.keepalive);
-    assert_false(plan.json || plan.quiet || plan.progress_lines);
+    assert_int_equal(plan.format, PLAN_FORMAT_TEXT);
+    assert_false(plan.quiet || plan.progress_lines);
 }
 
 static void test_all_options(void **state)
@@ -104,8 +105,25 @@ static void test_all_options(void **state)
         assert_int_equal(plan.grace_ms, 0);
         assert_true(plan.max_errors == 0.5);
         assert_false(plan.keepalive);
-        assert_true(plan.json && plan.quiet && plan.progress_lines);
+        assert_int_equal(plan.format, PLAN_FORMAT_JSON);
+        assert_true(plan.quiet && plan.progress_lines);
     }
+}
+
+static void test_shown(void **state)
+{
+    struct plan plan = good_plan("-o a.csv -p 50,99.9999");
+
+    (void)state;
+    assert_string_equal(plan.output, "a.csv");
+    assert_int_equal(plan.format, PLAN_FORMAT_CSV);
+    assert_int_equal(plan.percentile_count, 2);
+    assert_true(plan.percentiles[0] == 50 && plan.percentiles[1] == 99.9999);
+    assert_int_equal(good_plan("-o a.csv --format md").format, PLAN_FORMAT_MD);
+    assert_int_equal(good_plan("-o dir.csv/a").format, PLAN_FORMAT_TEXT);
+    assert_int_equal(good_plan("--format=hdr").format, PLAN_FORMAT_HDR);
+    assert_int_equal(good_plan("-p 1,2 -p 3").percentile_count, 1);
+    assert_null(good_plan("-o -").output);
 }
 
 /* What one number makes of another. */
@@ -239,6 +257,9 @@ static const struct {
                       "'p99>20ms', 'rate<1000' or 'errors>0.1%'"},
     {"--abort-on p99>20", "--abort-on: 'p99>20' needs a time with its unit on the right; write for "
                           "example 'p99>20ms', 'rate<1000' or 'errors>0.1%'"},
+    {"--format xml", "--format xml: needs one of text, json, csv, hdr, md"},
+    {"-p 50,100", "-p 50,100: needs up to 16 numbers between 0 and 100, such as 50,95,99.9"},
+    {"-p p99", "-p p99: needs up to 16 numbers between 0 and 100, such as 50,95,99.9"},
     {"--control-fd 1", "--control-fd 1: needs the number of an open descriptor; 0 is standard "
                        "input"},
     {"-jy", "unknown option -y; wsload -h lists the options"},
@@ -303,10 +324,15 @@ static void test_help_and_version(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),         cmocka_unit_test(test_all_options),
-        cmocka_unit_test(test_completion),       cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_too_many_headers), cmocka_unit_test(test_help_and_version),
-        cmocka_unit_test(test_load_and_checks),  cmocka_unit_test(test_request),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_all_options),
+        cmocka_unit_test(test_shown),
+        cmocka_unit_test(test_completion),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_too_many_headers),
+        cmocka_unit_test(test_help_and_version),
+        cmocka_unit_test(test_load_and_checks),
+        cmocka_unit_test(test_request),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,87 +6,11 @@
 
 #include <cmocka.h>
 
-#include "common/clock.h"
-#include "loadgen/report.h"
+#include "load_results.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct plan plan;
-static struct result result;
-
-static void record(uint64_t count, enum error_kind error, uint32_t status, uint64_t latency_ns)
-{
-    const struct exchange exchange = {
-        .error = error,
-        .status = status,
-        .bad_status = status >= 400,
-        .first_byte_ns = latency_ns / 2,
-        .service_ns = latency_ns,
-        .latency_ns = latency_ns,
-        .head_bytes = 24,
-        .body_bytes = 1000,
-    };
-
-    tally_count(&result.tally, TALLY_begun, count);
-    for (uint64_t i = 0; i < count; i++)
-        tally_record(&result.tally, &exchange);
-}
-
-static void begin(void)
-{
-    plan = (struct plan){.method = "GET",
-                         .connections_asked = 100,
-                         .connections = 100,
-                         .threads = 2,
-                         .requests = 20000,
-                         .keepalive = true};
-    memset(&result, 0, sizeof(result));
-    result.plan = &plan;
-    result.url = "http://127.0.0.1:8080/";
-    result.engine = "curl";
-    result.requests = 1;
-    result.connections = 100;
-    result.threads = 2;
-    result.elapsed_ns = 2 * NS_PER_S;
-    result.thread_ns = 4 * NS_PER_S;
-    result.cpu_ns = NS_PER_S;
-    tally_count(&result.tally, TALLY_clients_up, 100);
-    tally_count(&result.tally, TALLY_clients_used, 100);
-    tally_count(&result.tally, TALLY_connections_opened, 1234);
-}
-
-/* All goes well but for one slow answer. */
-static void fill_good(void)
-{
-    begin();
-    record(19999, ERROR_KIND_NONE, 200, 64 * NS_PER_US);
-    record(1, ERROR_KIND_NONE, 304, 2 * NS_PER_S);
-}
-
-/* Something of everything that can go wrong. */
-static void fill_bad(void)
-{
-    begin();
-    plan.keepalive = false;
-    plan.method = "HEAD";
-    plan.connections_asked = 500;
-    plan.connections = result.connections = 101;
-    plan.threads = result.threads = 1;
-    result.thread_ns = 2 * NS_PER_S;
-    tally_count(&result.tally, TALLY_clients_used, 1);
-    plan.requests = 101;
-    record(50, ERROR_KIND_NONE, 200, NS_PER_MS);
-    record(10, ERROR_KIND_NONE, 404, NS_PER_MS);
-    record(30, ERROR_KIND_REFUSED, 0, 0);
-    record(9, ERROR_KIND_OTHER, 0, 0);
-    tally_count(&result.tally, TALLY_begun, 2);
-    tally_count(&result.tally, TALLY_unanswered, 2);
-    snprintf(result.other_error, sizeof(result.other_error), "No route to host");
-    result.cpu_ns = 19 * NS_PER_S / 10;
-    result.interrupted = true;
-}
 
 static const char good_text[] =
     "GET http://127.0.0.1:8080/\n"
@@ -191,7 +115,7 @@ static json_t *make_json(void)
     json_t *json;
 
     assert_non_null(out);
-    assert_int_equal(report_json(out, &result), 0);
+    assert_int_equal(report_json(out, &result, false), 0);
     fclose(out);
     assert_int_equal(text[size - 1], '\n');
     json = json_loads(text, 0, NULL);

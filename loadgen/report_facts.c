@@ -1,0 +1,185 @@
+#include "loadgen/report_facts.h"
+
+#include "common/units.h"
+
+#include "loadgen/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+char *report_group_digits(char *buffer, size_t size, uint64_t number)
+{
+    char digits[24];
+    size_t length = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, number), at = 0;
+
+    for (size_t i = 0; i < length && at + 2 < size; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            buffer[at++] = ',';
+        buffer[at++] = digits[i];
+    }
+    buffer[at] = '\0';
+    return buffer;
+}
+
+char *report_setting(char *buffer, size_t size, const struct result *result)
+{
+    char elapsed[UNITS_TEXT];
+
+    snprintf(buffer, size, "%" PRIu32 " connection%s%s, %" PRIu32 " thread%s, engine %s, %s",
+             result->connections, result->connections == 1 ? "" : "s",
+             result->plan->keepalive ? " kept alive" : ", closed after each request",
+             result->threads, result->threads == 1 ? "" : "s", result->engine,
+             units_format_ns(elapsed, sizeof(elapsed), (double)result->elapsed_ns));
+    return buffer;
+}
+
+static struct report_fact requests_fact(const struct result *result)
+{
+    struct report_fact fact = {"Requests", "", false};
+    char begun[REPORT_NUMBER], answered[REPORT_NUMBER], failed[REPORT_NUMBER], open[REPORT_NUMBER];
+    uint64_t unanswered = tally_get(&result->tally, TALLY_unanswered);
+
+    report_group_digits(begun, sizeof(begun), tally_get(&result->tally, TALLY_begun));
+    report_group_digits(answered, sizeof(answered), tally_get(&result->tally, TALLY_answered));
+    report_group_digits(failed, sizeof(failed), tally_errors(&result->tally));
+    report_group_digits(open, sizeof(open), unanswered);
+    snprintf(fact.text, sizeof(fact.text), "%s: %s answered, %s failed%s%s%s", begun, answered,
+             failed, unanswered > 0 ? ", " : "", unanswered > 0 ? open : "",
+             unanswered > 0 ? " unanswered at the end" : "");
+    return fact;
+}
+
+static struct report_fact warmup_fact(const struct result *result)
+{
+    struct report_fact fact = {"Warm-up", "", false};
+    char begun[REPORT_NUMBER];
+
+    snprintf(fact.text, sizeof(fact.text), "%s requests before, not counted",
+             report_group_digits(begun, sizeof(begun), tally_get(&result->warmup, TALLY_begun)));
+    return fact;
+}
+
+static struct report_fact rate_fact(const struct result *result)
+{
+    struct report_fact fact = {"Rate", "", true};
+    char rate[REPORT_NUMBER], asked[REPORT_NUMBER];
+    bool open = result->rate > 0;
+
+    report_group_digits(rate, sizeof(rate), (uint64_t)(result_rate(result) + 0.5));
+    report_group_digits(asked, sizeof(asked), (uint64_t)(result->rate + 0.5));
+    snprintf(fact.text, sizeof(fact.text), "%s requests/s%s%s%s", rate, open ? " answered, " : "",
+             open ? asked : "", open ? " asked for" : "");
+    return fact;
+}
+
+static struct report_fact received_fact(const struct result *result)
+{
+    struct report_fact fact = {"Received", "", false};
+    char body[UNITS_TEXT], all[UNITS_TEXT], each_second[UNITS_TEXT];
+    uint64_t bytes = tally_get(&result->tally, TALLY_body_bytes);
+    uint64_t with_heads = bytes + tally_get(&result->tally, TALLY_head_bytes);
+    double seconds = (double)result->elapsed_ns / 1e9;
+
+    snprintf(fact.text, sizeof(fact.text), "%s (%s of it content), %s/s",
+             units_format_bytes(all, sizeof(all), (double)with_heads),
+             units_format_bytes(body, sizeof(body), (double)bytes),
+             units_format_bytes(each_second, sizeof(each_second),
+                                seconds > 0 ? (double)with_heads / seconds : 0));
+    return fact;
+}
+
+/* libcurl opens no more connections than are busy at a time: an open loop may do with fewer. */
+static struct report_fact connections_fact(const struct result *result)
+{
+    struct report_fact fact = {"Connections", "", false};
+    uint64_t opened = tally_get(&result->tally, TALLY_connections_opened);
+    uint64_t up = tally_get(&result->tally, TALLY_clients_up);
+    char text[REPORT_NUMBER];
+
+    report_group_digits(text, sizeof(text), opened);
+    if (opened < up)
+        snprintf(fact.text, sizeof(fact.text), "%s were enough, %" PRIu32 " allowed", text,
+                 result->connections);
+    else
+        snprintf(fact.text, sizeof(fact.text),
+                 "%" PRIu64 " of %" PRIu64 " came up, %s opened in all", up,
+                 tally_get(&result->tally, TALLY_clients_used), text);
+    return fact;
+}
+
+static struct report_fact client_fact(const struct result *result)
+{
+    struct report_fact fact = {"Client", "", false};
+    uint64_t begun = tally_get(&result->tally, TALLY_begun);
+    char each[UNITS_TEXT];
+
+    snprintf(fact.text, sizeof(fact.text),
+             "%.0f%% of a core for each thread, %s of CPU time a request",
+             result_cpu_share(result) * 100,
+             units_format_ns(each, sizeof(each),
+                             begun > 0 ? (double)result->cpu_ns / (double)begun : 0));
+    return fact;
+}
+
+static struct report_fact server_fact(const struct result *result)
+{
+    struct report_fact fact = {"Server", "", false};
+    char counted[REPORT_NUMBER];
+
+    snprintf(fact.text, sizeof(fact.text), "%s counted %s requests: the same", result->server.name,
+             report_group_digits(counted, sizeof(counted), result->server.counted));
+    return fact;
+}
+
+size_t report_facts(const struct result *result, struct report_fact *facts)
+{
+    size_t count = 0;
+
+    facts[count++] = requests_fact(result);
+    if (tally_get(&result->warmup, TALLY_begun) > 0)
+        facts[count++] = warmup_fact(result);
+    facts[count++] = rate_fact(result);
+    facts[count++] = received_fact(result);
+    facts[count++] = connections_fact(result);
+    facts[count++] = client_fact(result);
+    if (result->server.outcome == SERVER_CHECK_SAME)
+        facts[count++] = server_fact(result);
+    return count;
+}
+
+/* In an open loop the two times of an answer differ; in a closed loop they are one. */
+size_t report_times(const struct result *result, struct report_times *rows)
+{
+    const struct tally *tally = &result->tally;
+    bool open = result_is_open(result);
+    const struct report_times all[REPORT_TIMES_MAX] = {
+        {open ? "response" : "whole answer", &tally->latency},
+        {"service", open ? &tally->service : NULL},
+        {"first byte", &tally->first_byte},
+        {"connecting", &tally->connect},
+    };
+    size_t count = 0;
+
+    for (size_t i = 0; i < REPORT_TIMES_MAX; i++)
+        if (all[i].times != NULL && histogram_count(all[i].times) > 0)
+            rows[count++] = all[i];
+    return count;
+}
+
+bool report_is_good_status(const struct plan_checks *checks, uint32_t status)
+{
+    for (size_t i = 0; i < checks->status_count; i++)
+        if (checks->statuses[i] == status)
+            return true;
+    return checks->status_count == 0 && status >= 200 && status <= 399;
+}
+
+/* Beyond the last known percentile it would be the maximum under another name. */
+char *report_percentile(char *buffer, size_t size, const struct histogram *times, double percent,
+                        const char *dash)
+{
+    if (report_percentile_known(percent, histogram_count(times)))
+        return units_format_ns(buffer, size, (double)histogram_percentile(times, percent));
+    snprintf(buffer, size, "%s", dash);
+    return buffer;
+}

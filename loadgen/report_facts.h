@@ -1,0 +1,42 @@
+/*
+ * What a report for people says, in words, apart from how it is laid out: the text, the Markdown and
+ * the HTML report say the same. Main thread.
+ */
+#ifndef LOADGEN_REPORT_FACTS_H
+#define LOADGEN_REPORT_FACTS_H
+
+#include "loadgen/result.h"
+
+enum { REPORT_FACTS_MAX = 8, REPORT_FACT_TEXT = 256, REPORT_TIMES_MAX = 4, REPORT_NUMBER = 32 };
+
+struct report_fact {
+    const char *label;
+    char text[REPORT_FACT_TEXT];
+    bool main; /* the one number of the run */
+};
+
+struct report_times {
+    const char *label;
+    const struct histogram *times; /* not empty */
+};
+
+/* 1234567 as "1,234,567". */
+char *report_group_digits(char *buffer, size_t size, uint64_t number);
+
+/* "100 connections kept alive, 2 threads, engine curl, 2.00 s" */
+char *report_setting(char *buffer, size_t size, const struct result *result);
+
+/* Returns how many of FACTS were filled, at most REPORT_FACTS_MAX. */
+size_t report_facts(const struct result *result, struct report_fact *facts);
+
+/* The times that were measured. Returns how many of ROWS were filled, at most REPORT_TIMES_MAX. */
+size_t report_times(const struct result *result, struct report_times *rows);
+
+/* Whether an answer with STATUS was one that the plan calls good. */
+bool report_is_good_status(const struct plan_checks *checks, uint32_t status);
+
+/* The percentile as "1.23 ms", or DASH where no value lies beyond it. */
+char *report_percentile(char *buffer, size_t size, const struct histogram *times, double percent,
+                        const char *dash);
+
+#endif
