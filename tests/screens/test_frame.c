@@ -212,8 +212,10 @@ static void go_down_to(const char *name)
 
     snprintf(wanted, sizeof(wanted), "> %s ", name);
     for (int i = 0; i < 64 && strstr(terminal_text(terminal), wanted) == NULL; i++) {
-        const char *mark = strstr(terminal_text(terminal), "> ");
+        const char *mark;
 
+        assert_true(terminal_shows(terminal, "> ")); /* the list is drawn anew when one comes */
+        mark = strstr(terminal_text(terminal), "> ");
         assert_non_null(mark);
         snprintf(before, sizeof(before), "%.*s ", (int)strcspn(mark + 2, " ") + 2, mark);
         terminal_type(terminal, "\x1bOB");
