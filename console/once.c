@@ -1,12 +1,14 @@
 #include "console/once.h"
 
 #include "common/clock.h"
+#include "console/desk_program.h"
 #include "console/rows.h"
 #include "console/view.h"
 #include "console/watch.h"
 
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_NO_DAEMON = 3, ONCE_SPAN_S = 60 };
 
 #define APART_NS      (NS_PER_S * 6 / 10) /* long enough for the model to have an interval */
 #define LOOK_EVERY_NS (NS_PER_S / 5)
+#define ANSWER_IN_NS  (5 * NS_PER_S)
 
 static void pause_for(uint64_t ns)
 {
@@ -40,7 +43,36 @@ struct stand {
     struct grid grid;
 };
 
-static int set_up(struct stand *stand, const struct view *view, struct scene *scene)
+/* Lets the view ask the daemon, and waits for what it answers; at a desk that goes before the view
+ * does, so that an answer that comes too late finds nobody. */
+static void ask_daemon(const struct stand *stand, struct scene *scene,
+                       const struct desk_setting *setting)
+{
+    uint64_t now_ns = clock_monotonic_ns(), until_ns = now_ns + ANSWER_IN_NS;
+    struct desk *desk = desk_create(setting);
+    const struct desk_entry *entry;
+
+    scene->desk = desk;
+    if (desk != NULL)
+        stand->view->ask(stand->state, scene);
+    for (; desk != NULL && desk_waiting(desk) > 0 && now_ns < until_ns;
+         now_ns = clock_monotonic_ns()) {
+        struct pollfd wait = {.fd = desk_descriptor(desk), .events = POLLIN};
+
+        poll(&wait, 1, (int)(LOOK_EVERY_NS / NS_PER_MS));
+        desk_update(desk, clock_monotonic_ns());
+    }
+    entry = desk != NULL && desk_log_count(desk) > 0 ? desk_log(desk, 0) : NULL;
+    if (entry != NULL && !entry->ok)
+        fprintf(stderr, "wsconsole: %s is not whole: %s\n", stand->view->name,
+                entry->answered ? entry->answer : "the daemon does not answer");
+    scene->desk = NULL;
+    desk_destroy(desk);
+}
+
+/* With a SETTING there is a daemon that can be asked. */
+static int set_up(struct stand *stand, const struct view *view, struct scene *scene,
+                  const struct desk_setting *setting)
 {
     stand->view = view;
     stand->state = calloc(1, view->state_size + 1);
@@ -48,6 +80,8 @@ static int set_up(struct stand *stand, const struct view *view, struct scene *sc
     scene->grid = &stand->grid;
     if (stand->state == NULL)
         return -1;
+    if (view->ask != NULL && setting != NULL)
+        ask_daemon(stand, scene, setting);
     if (view->list != NULL)
         grid_update(&stand->grid, scene);
     return 0;
@@ -61,23 +95,26 @@ static void take_down(struct stand *stand)
     free(stand->state);
 }
 
-static json_t *json_of_view(const struct view *view, struct scene *scene)
+static json_t *json_of_view(const struct view *view, struct scene *scene,
+                            const struct desk_setting *setting)
 {
     struct stand stand;
     json_t *json = NULL;
 
-    if (set_up(&stand, view, scene) == 0)
+    if (set_up(&stand, view, scene, setting) == 0)
         json = view->json != NULL ? view->json(stand.state, scene) : rows_json(&stand.grid, scene);
     take_down(&stand);
     return json;
 }
 
-static int print_text(const struct view *view, struct scene *scene, bool csv)
+static int print_text(const struct options *options, struct scene *scene,
+                      const struct desk_setting *setting)
 {
+    const struct view *view = options->view;
     struct stand stand;
-    int failed = set_up(&stand, view, scene);
+    int failed = set_up(&stand, view, scene, setting);
 
-    if (!failed && csv)
+    if (!failed && options->csv)
         rows_print_csv(&stand.grid, scene, stdout);
     else if (!failed && view->once != NULL)
         view->once(stand.state, scene, stdout);
@@ -87,15 +124,16 @@ static int print_text(const struct view *view, struct scene *scene, bool csv)
     return failed ? EXIT_FAILED : EXIT_DONE;
 }
 
-static int print_json(const struct options *options, struct scene *scene)
+static int print_json(const struct options *options, struct scene *scene,
+                      const struct desk_setting *setting)
 {
     json_t *all = json_object();
     int failed = json_object_set_new(all, "server", json_server(model_now(scene->model)));
 
     for (size_t i = 0; i < VIEW_COUNT; i++)
         if (options->view == NULL || options->view == view_table[i])
-            failed |=
-                json_object_set_new(all, view_table[i]->name, json_of_view(view_table[i], scene));
+            failed |= json_object_set_new(all, view_table[i]->name,
+                                          json_of_view(view_table[i], scene, setting));
     if (!failed && json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0)
         putchar('\n');
     else
@@ -112,6 +150,9 @@ static int say_no_daemon(const struct source *source)
 
 static int print_scene(const struct options *options, struct watch *watch)
 {
+    const struct desk_setting setting = {
+        .name = options->name, .socket = options->socket, .readonly = true, .watch = watch};
+    const struct desk_setting *asking = options->replay == NULL ? &setting : NULL;
     struct filter filter = {0};
     struct scene scene = scene_of(watch);
 
@@ -122,8 +163,8 @@ static int print_scene(const struct options *options, struct watch *watch)
     if (options->filter != NULL)
         filter = *options->filter;
     if (options->json)
-        return print_json(options, &scene);
-    return print_text(options->view, &scene, options->csv);
+        return print_json(options, &scene, asking);
+    return print_text(options, &scene, asking);
 }
 
 static int take_live(struct watch *watch)

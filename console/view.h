@@ -32,6 +32,9 @@ struct view {
 
     /* True when there is something to draw; NULL: always. */
     bool (*ready)(const struct scene *scene);
+    /* Asks the daemon, through scene->desk, for what it has to be asked; called by draw itself, and
+     * with time to wait for the answer before something is printed. NULL: all is in the scene. */
+    void (*ask)(void *state, const struct scene *scene);
     /* Draws all of it, whatever the canvas's size; the list by grid_draw(scene->grid, ...). May set
      * its state right (a scroll too far). */
     void (*draw)(void *state, const struct scene *scene, const struct canvas *canvas);

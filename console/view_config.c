@@ -116,12 +116,15 @@ static void take_origins(void *context, bool ok, const char *answer)
     json_decref(object);
 }
 
-static void ask_origins(struct state *state, const struct scene *scene)
+static void ask_origins(void *state, const struct scene *scene)
 {
-    if (state->asked || state->count == 0 || scene->desk == NULL || scene->moment != MOMENT_LIVE)
+    struct state *own = state;
+
+    read_text(own, scene->config);
+    if (own->asked || own->count == 0 || scene->desk == NULL || scene->moment != MOMENT_LIVE)
         return;
-    state->asked = true;
-    desk_call(scene->desk, "config", take_origins, state);
+    own->asked = true;
+    desk_call(scene->desk, "config", take_origins, own);
 }
 
 /* The list */
@@ -424,7 +427,6 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         {.least = 2, .most = own->report_lines + 1, .weight = 2, .importance = 2, .gap = 1}};
     struct canvas places[ARRAY_LENGTH(parts)];
 
-    read_text(own, scene->config);
     ask_origins(own, scene);
     layout_stack(canvas, parts, own->report_lines > 0 ? 3 : 2, places);
     if (places[0].height > 0)
@@ -455,6 +457,7 @@ const struct view view_config = {
     .state_size = sizeof(struct state),
     .list = &list,
     .ready = ready,
+    .ask = ask_origins,
     .draw = draw,
     .key = key,
     .descriptor = descriptor,

@@ -126,6 +126,26 @@ static void a_run_that_cannot_be_says_why(void **state)
     end(server);
 }
 
+static void scripts_are_told_where_values_came_from(void **state)
+{
+    struct server *server = *state;
+    const char *path = server_config_path(server);
+    char command[256], file[256], line[512];
+    bool told = false;
+    FILE *pipe;
+
+    snprintf(command, sizeof(command), "'%s' -n %s --csv config", WSCONSOLE, server_name(server));
+    snprintf(file, sizeof(file), "%s:", strrchr(path, '/') + 1);
+    pipe = popen(command, "r");
+    assert_non_null(pipe);
+    while (fgets(line, sizeof(line), pipe) != NULL)
+        told = told || (strncmp(line, "workers.threads,1,", 18) == 0 &&
+                        strstr(line, file) != NULL && strstr(line, ",live,auto") != NULL);
+    assert_int_equal(pclose(pipe), 0);
+    assert_true(told);
+    server_stop(server);
+}
+
 static void the_file_is_checked_before_a_reload(void **state)
 {
     struct server *server = *state;
@@ -193,6 +213,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_run_is_marked_changed_and_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_run_that_cannot_be_says_why, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(scripts_are_told_where_values_came_from, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_file_is_checked_before_a_reload, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_cache_is_turned_and_emptied, set_up, tear_down),
         cmocka_unit_test_setup_teardown(workers_come_and_are_drained, set_up, tear_down),
