@@ -22,24 +22,40 @@ void summary_append(char *line, size_t size, int width, const char *format, ...)
     snprintf(line + length, size - length, "%s%s", gap > 0 ? "  " : "", item);
 }
 
-void summary_processes(const struct snapshot *now, char *line, size_t size, int width)
+/* Of a moment gone by it is not known how many were wanted. */
+static void append_unwanted(const struct snapshot *now, char *line, size_t size, int width)
+{
+    summary_append(line, size, width, "threads %" PRIu32, snapshot_threads_actual(now));
+    summary_append(line, size, width, "workers %" PRIu32, snapshot_workers_actual(now));
+}
+
+static void append_offload(const struct snapshot *now, char *line, size_t size, int width)
 {
     uint32_t offload = 0;
 
     for (uint32_t i = 0; i < now->worker_count; i++)
         offload += now->workers[i].offload_actual;
-    line[0] = '\0';
-    summary_append(line, size, width, "threads %" PRIu32 " of %" PRIu32 " (%" PRIu32 " in each)",
-                   snapshot_threads_actual(now), now->workers_wanted * now->threads_wanted,
-                   now->threads_wanted);
-    summary_append(line, size, width, "workers %" PRIu32 " of %" PRIu32,
-                   snapshot_workers_actual(now), now->workers_wanted);
     if (now->offload_least == now->offload_most)
         summary_append(line, size, width, "offload %" PRIu32 " (%" PRIu32 " in each)", offload,
                        now->offload_most);
     else
         summary_append(line, size, width, "offload %" PRIu32 " (%" PRIu32 "-%" PRIu32 " in each)",
                        offload, now->offload_least, now->offload_most);
+}
+
+void summary_processes(const struct snapshot *now, char *line, size_t size, int width)
+{
+    line[0] = '\0';
+    if (now->workers_wanted == 0) {
+        append_unwanted(now, line, size, width);
+        return;
+    }
+    summary_append(line, size, width, "threads %" PRIu32 " of %" PRIu32 " (%" PRIu32 " in each)",
+                   snapshot_threads_actual(now), now->workers_wanted * now->threads_wanted,
+                   now->threads_wanted);
+    summary_append(line, size, width, "workers %" PRIu32 " of %" PRIu32,
+                   snapshot_workers_actual(now), now->workers_wanted);
+    append_offload(now, line, size, width);
     summary_append(line, size, width, "dispatch %s", now->dispatch_master ? "master" : "kernel");
 }
 
