@@ -24,6 +24,12 @@ struct canvas canvas_part(const struct canvas *canvas, int y, int x, int height,
     return part;
 }
 
+bool canvas_holds(const struct canvas *canvas, int y, int x)
+{
+    return y >= canvas->y && y < canvas->y + canvas->height && x >= canvas->x &&
+           x < canvas->x + canvas->width;
+}
+
 void canvas_cells(const struct canvas *canvas, int y, int x, int count, enum tone tone,
                   const wchar_t *cells)
 {

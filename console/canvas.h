@@ -9,6 +9,7 @@
 #include "common/macros.h"
 #include "console/theme.h"
 
+#include <stdbool.h>
 #include <wchar.h>
 
 struct canvas {
@@ -18,6 +19,9 @@ struct canvas {
 
 /* The part of CANVAS that begins at Y, X; smaller than asked where the canvas ends. */
 struct canvas canvas_part(const struct canvas *canvas, int y, int x, int height, int width);
+
+/* Whether Y, X of the screen is within CANVAS. */
+bool canvas_holds(const struct canvas *canvas, int y, int x);
 
 /* Writes TEXT (UTF-8, every character one column wide) and returns the column behind it. */
 int canvas_text(const struct canvas *canvas, int y, int x, enum tone tone, const char *text);

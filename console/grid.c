@@ -311,12 +311,6 @@ bool grid_selected(const struct grid *grid, size_t *row)
     return true;
 }
 
-static bool inside(const struct canvas *canvas, int y, int x)
-{
-    return y >= canvas->y && y < canvas->y + canvas->height && x >= canvas->x &&
-           x < canvas->x + canvas->width;
-}
-
 static void sort_by_title(struct grid *grid, int x)
 {
     int at = grid->titles.x;
@@ -343,12 +337,12 @@ bool grid_click(struct grid *grid, const struct scene *scene, int y, int x, bool
     *again = false;
     if (grid->list == NULL)
         return false;
-    if (inside(&grid->titles, y, x)) {
+    if (canvas_holds(&grid->titles, y, x)) {
         sort_by_title(grid, x);
         return true;
     }
     place = grid->top + (size_t)(y - grid->rows.y);
-    if (!inside(&grid->rows, y, x) || place >= grid->shown)
+    if (!canvas_holds(&grid->rows, y, x) || place >= grid->shown)
         return false;
     *again = grid->selecting && grid->selected == place;
     select_place(grid, scene, place);

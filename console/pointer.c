@@ -9,7 +9,8 @@
 static void click(struct program *program, int y, int x)
 {
     struct scene scene = program_scene(program);
-    int view = picture_view_at(&program->screen, view_table[program->view], y, x);
+    const struct view *shown = view_table[program->view];
+    int view = picture_view_at(&program->screen, shown, y, x);
     bool again;
 
     if (view >= 0)
@@ -18,6 +19,8 @@ static void click(struct program *program, int y, int x)
         program->help = false;
     else if (program->detail)
         program->detail = false;
+    else if (shown->click != NULL && shown->click(program->view_state[program->view], &scene, y, x))
+        return;
     else if (grid_click(scene.grid, &scene, y, x, &again) && again)
         program->detail = true;
 }

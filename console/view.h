@@ -41,7 +41,10 @@ struct view {
     /* Acts on a key, before list and frame; returns false when the key means nothing here. NULL: no
      * key does. */
     bool (*key)(void *state, const struct scene *scene, enum request request);
-    /* The same as text, or as an object of JSON (the caller owns the reference). NULL: the rows of
+    /* Acts on a click at a place of the screen, before the list; returns false when nothing of the
+     * view's own is there. NULL: nothing is. */
+    bool (*click)(void *state, const struct scene *scene, int y, int x);
+    /* What is drawn as text, or as an object of JSON (the caller owns the reference). NULL: the rows of
      * the list. */
     void (*once)(void *state, const struct scene *scene, FILE *out);
     json_t *(*json)(void *state, const struct scene *scene);

@@ -8,6 +8,7 @@
 #include "console/cells.h"
 #include "console/layout.h"
 #include "console/load_draw.h"
+#include "console/load_form.h"
 #include "console/load_session.h"
 #include "console/text.h"
 #include "console/view.h"
@@ -30,12 +31,13 @@ static const struct column columns[COLUMNS] = {
     [URL] = {.title = "URL", .width = 24, .importance = 1},
 };
 
-enum { FORM_LABEL = 14, KEPT_LINES = 7 };
+enum { KEPT_LINES = 7 };
 
 struct state {
     bool ready; /* what follows was set up */
     struct load_settings settings;
     int field;
+    struct load_form form;
     size_t preset; /* the next one to be taken */
     struct load_session session;
     struct run_store store;
@@ -331,42 +333,23 @@ static bool key(void *state, const struct scene *scene, enum request request)
     }
 }
 
+/* A field is selected, and edited when it is already; what is offered is done. */
+static bool click(void *state, const struct scene *scene, int y, int x)
+{
+    struct state *own = state;
+    int field = load_form_field_at(&own->form, y, x);
+    enum request deed = load_form_deed_at(&own->form, y, x);
+
+    if (field >= 0 && field == own->field)
+        edit_field(own, scene);
+    else if (field >= 0)
+        own->field = field;
+    else if (deed != REQUEST_NONE)
+        key(own, scene, deed);
+    return field >= 0 || deed != REQUEST_NONE;
+}
+
 /* Drawing */
-
-static void draw_form(const struct state *state, const struct scene *scene,
-                      const struct canvas *canvas)
-{
-    int first = state->field < canvas->height ? 0 : state->field - canvas->height + 1;
-    char target[LOAD_TEXT_BYTES];
-
-    load_target_of(model_now(scene->model)->server.listening, target, sizeof(target));
-    for (int y = 0; y < canvas->height && first + y < LOAD_FIELDS; y++) {
-        int i = first + y;
-        const char *text = state->settings.text[i];
-        bool here = i == state->field;
-
-        if (here)
-            canvas_repeat(canvas, y, 0, FORM_LABEL + 24, TONE_SELECTED, L' ');
-        canvas_text(canvas, y, 1, here ? TONE_SELECTED : TONE_TITLE, load_field_table[i].label);
-        canvas_text(canvas, y, FORM_LABEL,
-                    here              ? TONE_SELECTED
-                    : text[0] != '\0' ? TONE_VALUE
-                                      : TONE_DIM,
-                    text[0] != '\0'    ? text
-                    : i == LOAD_TARGET ? target
-                                       : "-");
-        if (canvas->width >= 90)
-            canvas_text(canvas, y, FORM_LABEL + 28, TONE_DIM, load_field_table[i].help);
-    }
-}
-
-static void draw_hint(const struct state *state, const struct canvas *canvas)
-{
-    canvas_text(canvas, 0, 0, TONE_DIM,
-                state->session.phase == LOAD_RUNNING
-                    ? "x stops  e changes rate or connections  + - server threads  m past runs"
-                    : "r runs  Enter edits  n next preset  m past runs");
-}
 
 /* Lines of the totals that say something now. */
 static int totals_lines(const struct state *state)
@@ -376,8 +359,7 @@ static int totals_lines(const struct state *state)
     return 3 + run->finished + (run->note[0] != '\0' || run->failure[0] != '\0');
 }
 
-static void draw_main(const struct state *state, const struct scene *scene,
-                      const struct canvas *canvas)
+static void draw_main(struct state *state, const struct scene *scene, const struct canvas *canvas)
 {
     bool any = state->session.phase != LOAD_NOT_RUN,
          form = !load_session_under_way(&state->session) || canvas->height >= 30;
@@ -392,9 +374,12 @@ static void draw_main(const struct state *state, const struct scene *scene,
     scene->grid->titles = scene->grid->rows = (struct canvas){0};
     layout_stack(canvas, parts, any ? 4 : 2, places);
     if (places[0].height > 0)
-        draw_hint(state, &places[0]);
+        load_form_draw_deeds(&state->form,
+                             state->session.phase == LOAD_RUNNING ? LOAD_DEEDS_RUNNING
+                                                                  : LOAD_DEEDS_FORM,
+                             &places[0]);
     if (places[1].height > 0)
-        draw_form(state, scene, &places[1]);
+        load_form_draw(&state->form, &state->settings, state->field, scene, &places[1]);
     if (any && places[2].height > 0)
         load_draw_totals(state->session.run, scene, &places[2]);
     if (any && places[3].height > 0)
@@ -415,7 +400,7 @@ static void draw_past(struct state *state, const struct scene *scene, const stru
     struct canvas places[ARRAY_LENGTH(parts)], upper, lower;
 
     layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
-    canvas_text(&places[0], 0, 0, TONE_DIM, "past runs: c compares  d forgets  m back to the form");
+    load_form_draw_deeds(&state->form, LOAD_DEEDS_PAST, &places[0]);
     grid_draw(scene->grid, scene, &places[1]);
     run = selected_run(state, scene);
     if (run == NULL || places[2].height == 0)
@@ -437,6 +422,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
 
     if (set_up(own) != 0)
         return;
+    own->form = (struct load_form){0};
     if (own->listing)
         draw_past(own, scene, canvas);
     else
@@ -449,6 +435,7 @@ static const char *const help[] = {
     "Numbers on the axis mark when a thread count or another knob changed.",
     "At the end both counts are compared; a tick means that none was lost.",
     "r runs, x stops, e changes rate and connections meanwhile, n takes a preset.",
+    "A click does what the line above says; a second one on a field edits it.",
     "m lists past runs (kept in $XDG_STATE_HOME/webserverd/runs), c compares two.",
     NULL};
 
@@ -461,6 +448,7 @@ const struct view view_load = {
     .list = &list,
     .draw = draw,
     .key = key,
+    .click = click,
     .descriptor = descriptor,
     .update = update,
     .release = release,

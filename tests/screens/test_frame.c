@@ -39,6 +39,7 @@ static void past_is_gone_through_second_by_second(void **state)
     ASSERT_SHOWS("10.0k in all");
     terminal_type(terminal, "\x1bOD");
     ASSERT_SHOWS(" 1s before", "requests/s  100");
+    assert_null(strstr(terminal_text(terminal), "of 0")); /* how many were wanted is not known */
     /* To the second with the peak: 5000 requests, in sum (120 - 30) * 100 + 4900. */
     for (int i = 1; i < FIXTURE_PEAK_BACK; i++)
         terminal_type(terminal, "\x1bOD");
@@ -127,6 +128,26 @@ static void what_hurts_is_asked_back(void **state)
     terminal_type(terminal, "y");
     ASSERT_SHOWS("the fixture knows only threads N");
     assert_int_equal(fixture_commands(fixture), 1);
+}
+
+static void the_load_form_obeys_the_mouse(void **state)
+{
+    static const char *const load_view[] = {"load", NULL};
+
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, load_view, NULL);
+    ASSERT_SHOWS("connections  50", "r runs");
+    click(5, 20);
+    ASSERT_SHOWS(">requests");
+    click(5, 20);
+    ASSERT_SHOWS("requests:");
+    terminal_type(terminal, "70\r");
+    ASSERT_SHOWS("requests     70");
+    click(2, 40); /* at what is offered */
+    ASSERT_SHOWS("past runs:");
+    click(2, 36);
+    ASSERT_SHOWS("r runs");
 }
 
 static void readonly_covers_typed_commands(void **state)
@@ -409,6 +430,7 @@ int main(void)
         cmocka_unit_test_teardown(a_row_is_shown_whole_and_filtered_by, stage_teardown),
         cmocka_unit_test_teardown(commands_are_completed_and_sent, stage_teardown),
         cmocka_unit_test_teardown(what_hurts_is_asked_back, stage_teardown),
+        cmocka_unit_test_teardown(the_load_form_obeys_the_mouse, stage_teardown),
         cmocka_unit_test_teardown(readonly_covers_typed_commands, stage_teardown),
         cmocka_unit_test_teardown(mouse_does_what_keys_do, stage_teardown),
         cmocka_unit_test_teardown(recorded_sessions_can_be_replayed, stage_teardown),
