@@ -44,20 +44,22 @@ static void read_status(pid_t pid, const char *name, char *text, size_t size)
     snprintf(text, size, "%.*s", (int)strcspn(line + length + 2, "\n"), line + length + 2);
 }
 
-static void expect_status(pid_t pid, const char *name, const char *value)
-{
-    char text[128];
-
-    read_status(pid, name, text, sizeof(text));
-    assert_string_equal(text, value);
-}
-
 static pid_t one_worker(const struct server *server)
 {
     pid_t pid = 0;
 
     assert_int_equal(server_workers(server, &pid, 1), 1);
     return pid;
+}
+
+#ifndef TEST_SANITIZER
+
+static void expect_status(pid_t pid, const char *name, const char *value)
+{
+    char text[128];
+
+    read_status(pid, name, text, sizeof(text));
+    assert_string_equal(text, value);
 }
 
 /* The one that has taken the place of FORMER, once it serves. */
@@ -73,8 +75,6 @@ static pid_t another_worker(const struct server *server, pid_t former)
     WAIT_UNTIL(find_another(server, former, &worker));
     return worker;
 }
-
-#ifndef TEST_SANITIZER
 
 static void a_worker_is_locked_in(void **state)
 {
