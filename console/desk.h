@@ -38,7 +38,7 @@ typedef void desk_then(void *context, bool ok, const char *answer);
 void desk_call(struct desk *desk, const char *line, desk_then *then, void *context);
 
 /* One more or fewer of something; quick turns are added up and sent as one. */
-void desk_turn(struct desk *desk, enum knob knob, int steps);
+void desk_turn(struct desk *desk, enum knob number, int steps);
 
 /* Asks QUESTION; YES is called when the user agrees. A dialogue replaces the one before it. */
 void desk_confirm(struct desk *desk, const char *question, void (*yes)(void *context),

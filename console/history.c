@@ -96,7 +96,7 @@ bool history_second(const struct history *history, size_t back, const struct sam
 {
     const struct second *second, *last;
 
-    if (back >= history_length(history))
+    if (history->ring == NULL || back >= history_length(history))
         return false;
     second = second_at(history, history->next - 1 - back);
     last = back + 1 < history_length(history) ? second_at(history, history->next - 2 - back) : NULL;

@@ -87,8 +87,9 @@ static int set_up(struct stand *stand, const struct view *view, struct scene *sc
     return 0;
 }
 
-static void take_down(struct stand *stand)
+static void take_down(struct stand *stand, struct scene *scene)
 {
+    scene->grid = NULL;
     if (stand->view->release != NULL && stand->state != NULL)
         stand->view->release(stand->state);
     grid_release(&stand->grid);
@@ -103,7 +104,7 @@ static json_t *json_of_view(const struct view *view, struct scene *scene,
 
     if (set_up(&stand, view, scene, setting) == 0)
         json = view->json != NULL ? view->json(stand.state, scene) : rows_json(&stand.grid, scene);
-    take_down(&stand);
+    take_down(&stand, scene);
     return json;
 }
 
@@ -120,7 +121,7 @@ static int print_text(const struct options *options, struct scene *scene,
         view->once(stand.state, scene, stdout);
     else if (!failed)
         rows_print(&stand.grid, scene, stdout);
-    take_down(&stand);
+    take_down(&stand, scene);
     return failed ? EXIT_FAILED : EXIT_DONE;
 }
 

@@ -423,6 +423,8 @@ int logger_run(const struct logger_setup *setup)
     signals_ignore_in_child();
     if (logger == NULL)
         return EXIT_FAILURE;
+    memset(logger->batch, 0,
+           sizeof(logger->batch)); /* so that memory does not grow with the load */
     logger->segment = setup->segment;
     logger->block = segment_logger(setup->segment);
     logger->doorbell = setup->doorbell;
