@@ -15,6 +15,20 @@ void program_show_view(struct program *program, size_t view)
     program->detail = false;
 }
 
+void program_turn_to(struct program *program, const char *name)
+{
+    if (watch_replays(program->watch)) {
+        desk_say(program->desk, true, "this is a recording: start a console without --replay");
+        return;
+    }
+    if (program->options->record != NULL) {
+        desk_say(program->desk, true, "this server is being recorded: a file holds one only");
+        return;
+    }
+    snprintf(program->next->name, sizeof(program->next->name), "%s", name);
+    program->next->wanted = program->ending = true;
+}
+
 /* Time */
 
 static void freeze(struct program *program)
@@ -220,6 +234,9 @@ static void act(struct program *program, enum request request)
         break;
     case REQUEST_COMMAND:
         order_open(program);
+        break;
+    case REQUEST_INSTANCES:
+        program_turn_to(program, "");
         break;
     case REQUEST_HELP:
         program->help = !program->help;

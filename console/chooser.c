@@ -22,6 +22,7 @@ struct chooser {
     struct instance list[INSTANCES_MAX];
     size_t count, selected, top;
     bool ended, chosen;
+    bool again, cut_off; /* there is one to go back to; a signal ended it */
 };
 
 static void look(struct chooser *chooser)
@@ -57,12 +58,15 @@ static void draw(struct chooser *chooser)
     if (chooser->selected >= chooser->top + page)
         chooser->top = chooser->selected - page + 1;
     screen_begin();
-    canvas_print(all, 0, 0, TONE_TITLE, "%zu servers run here. Which one?", chooser->count);
+    canvas_print(all, 0, 0, TONE_TITLE, "%zu server%s here. Which one?", chooser->count,
+                 chooser->count == 1 ? " runs" : "s run");
     for (size_t i = 0; i < page && chooser->top + i < chooser->count; i++)
         draw_line(all, HEAD_LINES + (int)i, &chooser->list[chooser->top + i],
                   chooser->top + i == chooser->selected);
     canvas_text(all, all->height - 1, 0, TONE_DIM,
-                "Up and Down move, Enter takes, q leaves; wsconsole -n NAME asks nothing");
+                chooser->again
+                    ? "Up and Down move, Enter takes, q goes back"
+                    : "Up and Down move, Enter takes, q leaves; wsconsole -n NAME asks nothing");
     screen_show();
 }
 
@@ -95,7 +99,7 @@ static void handle_signals(struct chooser *chooser, int signals)
         if (info.ssi_signo == SIGWINCH)
             screen_resize(&chooser->screen);
         else
-            chooser->ended = true;
+            chooser->ended = chooser->cut_off = true;
     }
 }
 
@@ -106,7 +110,7 @@ static void handle_keys(struct chooser *chooser, short events)
     for (; !chooser->ended && (code = screen_key()) != -1; keys++)
         act(chooser, key_request(code));
     if (keys == 0 && (events & (POLLHUP | POLLERR | POLLNVAL)) != 0)
-        chooser->ended = true;
+        chooser->ended = chooser->cut_off = true;
 }
 
 static void loop(struct chooser *chooser, int signals)
@@ -125,26 +129,44 @@ static void loop(struct chooser *chooser, int signals)
     }
 }
 
+/* Shows the list until one is chosen or the user leaves. */
+static enum chooser_result ask(struct chooser *chooser, struct options *options, char *why,
+                               size_t size)
+{
+    int signals = screen_signals();
+
+    if (signals < 0 ||
+        screen_start(&chooser->screen, options->theme, options->ascii, false, why, size) != 0)
+        return CHOOSER_FAILED;
+    loop(chooser, signals);
+    screen_stop();
+    close(signals);
+    if (chooser->chosen)
+        snprintf(options->name, sizeof(options->name), "%s", chooser->list[chooser->selected].name);
+    return chooser->chosen || (chooser->again && !chooser->cut_off) ? CHOOSER_CHOSEN : CHOOSER_LEFT;
+}
+
 enum chooser_result chooser_run(struct options *options, char *why, size_t size)
 {
     static struct chooser chooser; /* not for the stack */
-    int signals;
 
     if (options->name_given || options->socket != NULL || options->replay != NULL)
         return CHOOSER_CHOSEN;
     look(&chooser);
     if (chooser.count == 1)
         snprintf(options->name, sizeof(options->name), "%s", chooser.list[0].name);
-    if (chooser.count <= 1)
-        return CHOOSER_CHOSEN;
-    signals = screen_signals();
-    if (signals < 0 ||
-        screen_start(&chooser.screen, options->theme, options->ascii, false, why, size) != 0)
-        return CHOOSER_FAILED;
-    loop(&chooser, signals);
-    screen_stop();
-    close(signals);
-    if (chooser.chosen)
-        snprintf(options->name, sizeof(options->name), "%s", chooser.list[chooser.selected].name);
-    return chooser.chosen ? CHOOSER_CHOSEN : CHOOSER_LEFT;
+    return chooser.count <= 1 ? CHOOSER_CHOSEN : ask(&chooser, options, why, size);
+}
+
+enum chooser_result chooser_run_again(struct options *options, char *why, size_t size)
+{
+    static struct chooser chooser;
+
+    memset(&chooser, 0, sizeof(chooser));
+    chooser.again = true;
+    look(&chooser);
+    for (size_t i = 0; i < chooser.count; i++)
+        if (strcmp(chooser.list[i].name, options->name) == 0)
+            chooser.selected = i;
+    return ask(&chooser, options, why, size);
 }

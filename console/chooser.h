@@ -1,5 +1,5 @@
-/* A list of the instances that run, to choose one from, before the console begins. The console's
- * only thread. */
+/* A list of the instances that run, to choose one from, before the console begins or in place of
+ * the one that it shows. The console's only thread. */
 #ifndef CONSOLE_CHOOSER_H
 #define CONSOLE_CHOOSER_H
 
@@ -12,5 +12,9 @@ enum chooser_result { CHOOSER_CHOSEN, CHOOSER_LEFT, CHOOSER_FAILED };
  * that the user chooses. Where none runs, the name stays. CHOOSER_FAILED after a sentence in WHY.
  */
 enum chooser_result chooser_run(struct options *options, char *why, size_t size);
+
+/* The same when a name is set already: it is replaced, or stays when the user wants no other. Only a
+ * signal or the loss of the terminal is CHOOSER_LEFT then. */
+enum chooser_result chooser_run_again(struct options *options, char *why, size_t size);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "common/macros.h"
 #include "common/tables.h"
+#include "console/instances.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,12 +53,26 @@ static void order_sort(struct program *program, const char *rest)
     desk_say(program->desk, true, "there is no column '%.40s' here", rest);
 }
 
+static void order_instance(struct program *program, const char *rest)
+{
+    static struct instance list[INSTANCES_MAX]; /* not for the stack */
+    size_t count = instances_find(list);
+
+    for (size_t i = 0; i < count; i++)
+        if (rest[0] == '\0' || strcmp(list[i].name, rest) == 0) {
+            program_turn_to(program, rest);
+            return;
+        }
+    desk_say(program->desk, true, "no webserverd named '%.40s' is running", rest);
+}
+
 static const struct {
     const char *name, *arguments, *help;
     void (*act)(struct program *program, const char *rest);
 } own[] = {
     {"view", "NAME", "Show a view of this console", order_view},
     {"filter", "[WORDS]", "Filter all lists, or no more", order_filter},
+    {"instance", "[NAME]", "Watch another server of this machine", order_instance},
     {"sort", "COLUMN", "Sort the list that is shown", order_sort},
     {"quit", "", "Leave the console; the server runs on", order_quit},
 };
@@ -103,7 +118,8 @@ static const char *arguments_of(const char *line)
 
 static size_t complete(struct edit *edit)
 {
-    const char *words[COMMAND_COUNT + ARRAY_LENGTH(own) + VIEW_COUNT];
+    static struct instance list[INSTANCES_MAX]; /* not for the stack */
+    const char *words[COMMAND_COUNT + ARRAY_LENGTH(own) + VIEW_COUNT + INSTANCES_MAX];
     char copy[256];
     size_t count = 0;
 
@@ -112,6 +128,9 @@ static size_t complete(struct edit *edit)
     else if (strncmp(edit->text, "view ", 5) == 0)
         for (; count < VIEW_COUNT; count++)
             words[count] = view_table[count]->name;
+    else if (strncmp(edit->text, "instance ", 9) == 0)
+        for (size_t found = instances_find(list); count < found; count++)
+            words[count] = list[count].name;
     else if (strncmp(edit->text, "help ", 5) == 0)
         count = add_command_names(words);
     else

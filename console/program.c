@@ -315,14 +315,19 @@ static const char *run(struct program *program, char *why, size_t size)
     return program->failure;
 }
 
-int program_run(const struct options *options)
+int program_run(const struct options *options, struct program_next *next)
 {
     struct program program = {.options = options,
+                              .next = next,
                               .signals = -1,
                               .status = EXIT_FAILED,
                               .started_ns = clock_monotonic_ns()};
     char why[256];
-    const char *failure = run(&program, why, sizeof(why));
+    const char *failure;
+
+    next->wanted = false;
+    failure = run(&program, why, sizeof(why));
+    next->view = view_table[program.view];
 
     if (failure != NULL)
         fprintf(stderr, "wsconsole: %s\n", failure);

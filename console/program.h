@@ -7,7 +7,17 @@
 
 #include "console/options.h"
 
-/* Runs until the user, a signal or the loss of the terminal ends it. Returns the exit status. */
-int program_run(const struct options *options);
+/* What the user wants to see instead, when the program has ended for that. */
+struct program_next {
+    bool wanted;
+    char name[INSTANCE_NAME_MAX + 1]; /* of the instance; "": to be chosen from the list */
+    const struct view *view;          /* that was shown */
+};
+
+/*
+ * Runs until the user, a signal or the loss of the terminal ends it, or the user wants to see
+ * another instance: NEXT says so. Returns the exit status.
+ */
+int program_run(const struct options *options, struct program_next *next);
 
 #endif

@@ -9,6 +9,7 @@
 #include "console/desk_program.h"
 #include "console/edit.h"
 #include "console/options.h"
+#include "console/program.h"
 #include "console/screen.h"
 #include "console/scroll.h"
 #include "console/view.h"
@@ -19,6 +20,7 @@
 
 struct program {
     const struct options *options;
+    struct program_next *next;
     struct watch *watch;
     struct desk *desk;
     struct screen screen;
@@ -49,6 +51,9 @@ struct scene program_scene(struct program *program);
 
 /* The grid of the view that is shown; its list is NULL where the view has none. */
 struct grid *program_grid(struct program *program);
+
+/* Ends the program in favour of the instance NAME; "": of one that is chosen then. Says why not. */
+void program_turn_to(struct program *program, const char *name);
 
 void program_show_view(struct program *program, size_t view);
 

@@ -9,14 +9,41 @@
 
 #include <locale.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_WRONG_USE = 2 };
+
+/* Shows one server after another, as the user goes from one to the next. */
+static int watch_servers(struct options *options)
+{
+    struct program_next next = {.wanted = false};
+    char why[256], before[sizeof(options->name)];
+    enum chooser_result chosen = chooser_run(options, why, sizeof(why));
+    int status = EXIT_DONE;
+
+    while (chosen == CHOOSER_CHOSEN) {
+        status = program_run(options, &next);
+        if (!next.wanted)
+            return status;
+        snprintf(before, sizeof(before), "%s", options->name);
+        options->view = next.view;
+        if (next.name[0] == '\0')
+            chosen = chooser_run_again(options, why, sizeof(why));
+        else
+            snprintf(options->name, sizeof(options->name), "%s", next.name);
+        if (strcmp(before, options->name) != 0)
+            options->socket = NULL; /* it was the other one's */
+    }
+    if (chosen == CHOOSER_LEFT)
+        return EXIT_DONE;
+    fprintf(stderr, "wsconsole: %s\n", why);
+    return EXIT_FAILED;
+}
 
 int main(int argc, char **argv)
 {
     struct options options;
     enum options_result result;
-    char why[256];
 
     setlocale(LC_ALL, "");
     setlocale(LC_NUMERIC, "C"); /* numbers look the same on every screen and in every script */
@@ -25,14 +52,5 @@ int main(int argc, char **argv)
         return result == OPTIONS_DONE ? EXIT_DONE : EXIT_WRONG_USE;
     if (options.once)
         return once_run(&options);
-    switch (chooser_run(&options, why, sizeof(why))) {
-    case CHOOSER_CHOSEN:
-        return program_run(&options);
-    case CHOOSER_LEFT:
-        return EXIT_DONE;
-    case CHOOSER_FAILED:
-        break;
-    }
-    fprintf(stderr, "wsconsole: %s\n", why);
-    return EXIT_FAILED;
+    return watch_servers(&options);
 }

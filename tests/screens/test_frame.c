@@ -263,7 +263,24 @@ static void one_of_several_servers_is_chosen(void **state)
     terminal_type(terminal, "\r");
     ASSERT_SHOWS("10.0k in all");
     assert_true(terminal_shows(terminal, other));
+    terminal_type(terminal, "2I");
+    ASSERT_SHOWS("Which one?", "q goes back");
+    terminal_type(terminal, "q");
+    ASSERT_SHOWS("[2 threads]");
+    assert_true(terminal_shows(terminal, other));
+    terminal_type(terminal, ":instance ");
+    terminal_type(terminal, stage_name());
+    terminal_type(terminal, "\r");
+    assert_true(terminal_shows_no_more(terminal, other));
+    assert_true(terminal_shows(terminal, stage_name()));
+    ASSERT_SHOWS("[2 threads]");
+    terminal_type(terminal, ":instance scr-nobody\r");
+    ASSERT_SHOWS("no webserverd named 'scr-nobody' is running");
+    terminal_type(terminal, "I");
+    ASSERT_SHOWS("Which one?");
     fixture_stop(second);
+    kill(terminal_pid(terminal), SIGTERM);
+    stage_ended_well();
 }
 
 static void settings_come_from_the_file(void **state)
