@@ -1,6 +1,6 @@
+#include "common/escape.h"
 #include "daemon/accept.h"
 #include "daemon/arithmetic.h"
-#include "daemon/escape.h"
 #include "daemon/handler.h"
 #include "daemon/loading.h"
 #include "daemon/lookup.h"

@@ -1,4 +1,4 @@
-#include "daemon/escape.h"
+#include "common/escape.h"
 #include "daemon/handler.h"
 #include "daemon/lookup.h"
 #include "daemon/negotiation.h"

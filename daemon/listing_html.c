@@ -1,6 +1,6 @@
 /* A listing as a page of HTML that needs nothing else: no script, no picture, no other file. */
+#include "common/escape.h"
 #include "common/units.h"
-#include "daemon/escape.h"
 #include "daemon/listing.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* A listing as JSON (RFC 8259). */
-#include "daemon/escape.h"
+#include "common/escape.h"
 #include "daemon/listing.h"
 
 #include <inttypes.h>

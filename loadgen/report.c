@@ -2,6 +2,8 @@
 
 #include "common/macros.h"
 
+#include <math.h>
+
 static int (*const writers[])(FILE *out, const struct result *result, bool colour) = {
 #define FORMAT(id, name, ending, write) [PLAN_FORMAT_##id] = (write),
 #include "loadgen/formats.def"
@@ -25,4 +27,12 @@ char *report_percentile_name(char *buffer, size_t size, double percent)
 {
     snprintf(buffer, size, "p%.10g", percent);
     return buffer;
+}
+
+double report_next_level(double percent)
+{
+    const double ticks = 5; /* for each halving of what is left */
+    double halvings = floor(log2(100 / (100 - percent))) + 1;
+
+    return percent + 100 / (ticks * exp2(halvings));
 }

@@ -24,6 +24,12 @@ const double *report_percentiles(const struct plan *plan, size_t *count);
 enum { REPORT_PERCENTILE_NAME = 24 };
 char *report_percentile_name(char *buffer, size_t size, double percent);
 
+/*
+ * The percentile behind PERCENT where a distribution is written out: they grow denser towards 100, as
+ * HdrHistogram has them.
+ */
+double report_next_level(double percent);
+
 /* Whether a percentile says anything: at least one of COUNT values lies beyond it. */
 static inline bool report_percentile_known(double percent, uint64_t count)
 {

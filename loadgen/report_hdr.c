@@ -1,7 +1,6 @@
 /*
  * The percentile distribution of the latency as HdrHistogram writes it (outputPercentileDistribution,
- * https://hdrhistogram.org), for its plotter and for what reads wrk2's. Values are milliseconds. The
- * lines grow denser towards 100 %: TICKS for each halving of what is left.
+ * https://hdrhistogram.org), for its plotter and for what reads wrk2's. Values are milliseconds.
  */
 #include "loadgen/report.h"
 
@@ -9,8 +8,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-
-enum { TICKS = 5 };
 
 static double milliseconds(double ns)
 {
@@ -45,19 +42,11 @@ static double deviation(const struct histogram *times)
     return count > 0 ? sqrt(squares / (double)count) : 0;
 }
 
-/* The next percentile behind LEVEL. */
-static double next_level(double level)
-{
-    double halvings = floor(log2(100 / (100 - level))) + 1;
-
-    return level + 100 / (TICKS * exp2(halvings));
-}
-
 static void put_lines(FILE *out, const struct histogram *times)
 {
     uint64_t count = histogram_count(times), to = 0;
 
-    for (double level = 0; to < count; level = next_level(level)) {
+    for (double level = 0; to < count; level = report_next_level(level)) {
         uint64_t value = histogram_percentile(times, level);
 
         to = count_to(times, value);

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
+#include "common/escape.h"
 #include "common/macros.h"
-#include "daemon/escape.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -155,6 +155,42 @@ static void test_hdr(void **state)
     free(text);
 }
 
+static unsigned count_of(const char *text, const char *part)
+{
+    unsigned count = 0;
+
+    for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part))
+        count++;
+    return count;
+}
+
+/* All plots are there, each point inside its picture; what a URL says is not markup. */
+static void test_html(void **state)
+{
+    char *text;
+
+    (void)state;
+    fill_good();
+    result.series = &series;
+    plan.warmup_ms = 1000;
+    result.url = "http://127.0.0.1:8080/<script>&amp;";
+    text = make(PLAN_FORMAT_HTML);
+    assert_int_equal(count_of(text, "<figure>"), 3);
+    assert_int_equal(count_of(text, "class=\"line line3\""), 2); /* of max, and in the legend */
+    assert_int_equal(count_of(text, "class=\"shade\""), 2);
+    assert_null(strstr(text, "<script"));
+    assert_non_null(strstr(text, "/&lt;script&gt;&amp;amp;</h1>"));
+    assert_null(strstr(text, "http-equiv"));
+    assert_null(strstr(text, "src="));
+    for (const char *at = strstr(text, "cx="); at != NULL; at = strstr(at + 1, "cx=")) {
+        double x, y;
+
+        assert_int_equal(sscanf(at, "cx=\"%lf\" cy=\"%lf\"", &x, &y), 2);
+        assert_true(x >= 0 && x <= 480 && y >= 0 && y <= 260);
+    }
+    free(text);
+}
+
 static bool has_word(const char *text, const char *word)
 {
     for (const char *at = strstr(text, word); at != NULL; at = strstr(at + 1, word))
@@ -185,10 +221,8 @@ static void test_empty(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_md),
-        cmocka_unit_test(test_hdr),
-        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_csv),  cmocka_unit_test(test_md),    cmocka_unit_test(test_hdr),
+        cmocka_unit_test(test_html), cmocka_unit_test(test_empty),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,7 +257,7 @@ static const struct {
                       "'p99>20ms', 'rate<1000' or 'errors>0.1%'"},
     {"--abort-on p99>20", "--abort-on: 'p99>20' needs a time with its unit on the right; write for "
                           "example 'p99>20ms', 'rate<1000' or 'errors>0.1%'"},
-    {"--format xml", "--format xml: needs one of text, json, csv, hdr, md"},
+    {"--format xml", "--format xml: needs one of text, json, csv, hdr, html, md"},
     {"-p 50,100", "-p 50,100: needs up to 16 numbers between 0 and 100, such as 50,95,99.9"},
     {"-p p99", "-p p99: needs up to 16 numbers between 0 and 100, such as 50,95,99.9"},
     {"--control-fd 1", "--control-fd 1: needs the number of an open descriptor; 0 is standard "

@@ -2,8 +2,8 @@
  * Names written into other languages: HTML, JSON, and the path of a URL. Names are bytes; where text
  * must be UTF-8, what is none, and control characters, become U+FFFD. Pure, but for the FILE.
  */
-#ifndef DAEMON_ESCAPE_H
-#define DAEMON_ESCAPE_H
+#ifndef COMMON_ESCAPE_H
+#define COMMON_ESCAPE_H
 
 #include <stddef.h>
 #include <stdio.h>

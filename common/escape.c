@@ -1,4 +1,4 @@
-#include "daemon/escape.h"
+#include "common/escape.h"
 
 #include <ctype.h>
 #include <stdbool.h>

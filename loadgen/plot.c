@@ -1,0 +1,179 @@
+#include "loadgen/plot.h"
+
+#include <math.h>
+
+enum { WIDTH = 480, HEIGHT = 260, LEFT = 74, RIGHT = 16, TOP = 12, BOTTOM = 34, DOTS_MAX = 40 };
+
+/* Where an axis begins and ends, and where its ticks are. */
+struct span {
+    const struct plot_axis *axis;
+    double least, most; /* of the axis, not of the values */
+    double step;        /* of a linear axis */
+};
+
+/* 1, 2 or 5 times a power of ten, not below VALUE. */
+static double round_up(double value)
+{
+    double power = pow(10, floor(log10(value)));
+
+    for (double digit = 1; digit < 10; digit = digit == 2 ? 5 : digit * 2)
+        if (digit * power >= value * (1 - 1e-9))
+            return digit * power;
+    return 10 * power;
+}
+
+/* 1, 2 or 5 times a power of ten, not above VALUE. */
+static double round_down(double value)
+{
+    double power = pow(10, floor(log10(value) + 1e-9));
+
+    return value >= 5 * power ? 5 * power : value >= 2 * power ? 2 * power : power;
+}
+
+static bool is_shown(const struct plot *plot, const struct plot_point *point)
+{
+    return (!plot->x.logarithmic || point->x > 0) && (!plot->y.logarithmic || point->y > 0);
+}
+
+/* The least and the greatest values of all lines. Returns false when there is none. */
+static bool find_limits(const struct plot *plot, struct plot_point *least, struct plot_point *most)
+{
+    *least = (struct plot_point){INFINITY, INFINITY};
+    *most = (struct plot_point){-INFINITY, -INFINITY};
+    for (size_t i = 0; i < plot->line_count; i++)
+        for (size_t k = 0; k < plot->line[i].count; k++) {
+            const struct plot_point *point = &plot->line[i].points[k];
+
+            if (!is_shown(plot, point))
+                continue;
+            least->x = fmin(least->x, point->x);
+            least->y = fmin(least->y, point->y);
+            most->x = fmax(most->x, point->x);
+            most->y = fmax(most->y, point->y);
+        }
+    return most->x >= least->x;
+}
+
+static struct span span_of(const struct plot_axis *axis, double least, double most, bool to_tick)
+{
+    struct span span = {axis, 0, most > 0 ? most : 1, 0};
+
+    if (axis->logarithmic) {
+        span.least = round_down(least);
+        span.most = to_tick || most <= span.least ? round_up(fmax(most, span.least * 2)) : most;
+        return span;
+    }
+    span.step = round_up(span.most / 5);
+    if (to_tick)
+        span.most = ceil(span.most / span.step - 1e-9) * span.step;
+    return span;
+}
+
+/* From 0 at the axis's begin to 1 at its end. */
+static double part(const struct span *span, double value)
+{
+    if (span->axis->logarithmic)
+        return log(value / span->least) / log(span->most / span->least);
+    return value / span->most;
+}
+
+static double column(const struct span *span, double value)
+{
+    return LEFT + part(span, value) * (WIDTH - LEFT - RIGHT);
+}
+
+static double row(const struct span *span, double value)
+{
+    return HEIGHT - BOTTOM - part(span, value) * (HEIGHT - TOP - BOTTOM);
+}
+
+/* The tick behind VALUE: on a long logarithmic axis powers of ten, on a short one also 2 and 5. */
+static double next_tick(const struct span *span, double value)
+{
+    if (!span->axis->logarithmic)
+        return value + span->step;
+    if (span->most / span->least > 200)
+        return pow(10, floor(log10(value) + 1e-9) + 1);
+    return round_up(value * 1.5);
+}
+
+static void put_x_ticks(FILE *out, const struct span *x)
+{
+    char label[PLOT_LABEL];
+
+    for (double at = x->least; at <= x->most * (1 + 1e-9); at = next_tick(x, at)) {
+        x->axis->format(label, at);
+        fprintf(out, "<text class=\"axis\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%s</text>\n",
+                column(x, at), HEIGHT - BOTTOM + 20, label);
+    }
+}
+
+static void put_y_ticks(FILE *out, const struct span *y)
+{
+    char label[PLOT_LABEL];
+
+    for (double at = y->least; at <= y->most * (1 + 1e-9); at = next_tick(y, at)) {
+        y->axis->format(label, at);
+        fprintf(out,
+                "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"axis\" text-anchor=\"end\" "
+                "x=\"%d\" y=\"%.1f\">%s</text>\n",
+                LEFT, row(y, at), WIDTH - RIGHT, LEFT - 8, row(y, at) + 5, label);
+    }
+}
+
+static void put_line(FILE *out, const struct plot *plot, size_t number, const struct span *x,
+                     const struct span *y)
+{
+    const struct plot_line *line = &plot->line[number];
+    bool begun = false;
+
+    fprintf(out, "<path class=\"line line%zu\" d=\"", number);
+    for (size_t i = 0; i < line->count; i++) {
+        const struct plot_point *point = &line->points[i];
+        bool shown = is_shown(plot, point);
+
+        if (shown)
+            fprintf(out, "%c%.1f %.1f", begun ? 'L' : 'M', column(x, point->x), row(y, point->y));
+        begun = shown;
+    }
+    fputs("\"/>\n", out);
+    if (plot->x.logarithmic || line->count > DOTS_MAX)
+        return;
+    for (size_t i = 0; i < line->count; i++)
+        if (is_shown(plot, &line->points[i]))
+            fprintf(out, "<circle class=\"line%zu\" r=\"2.5\" cx=\"%.1f\" cy=\"%.1f\"/>\n", number,
+                    column(x, line->points[i].x), row(y, line->points[i].y));
+}
+
+static void put_legend(FILE *out, const struct plot *plot)
+{
+    fprintf(out, "<figure>\n<figcaption>%s<span class=\"legend\">", plot->title);
+    for (size_t i = 0; i < plot->line_count; i++)
+        fprintf(out,
+                "<span><svg width=\"26\" height=\"10\" aria-hidden=\"true\"><path class=\"line "
+                "line%zu\" d=\"M1 5H25\"/></svg>%s</span>",
+                i, plot->line[i].name);
+    fputs("</span></figcaption>\n", out);
+}
+
+void plot_write(FILE *out, const struct plot *plot)
+{
+    struct plot_point least, most;
+    struct span x, y;
+
+    if (!find_limits(plot, &least, &most))
+        return;
+    x = span_of(&plot->x, least.x, most.x, false);
+    y = span_of(&plot->y, least.y, most.y, true);
+    put_legend(out, plot);
+    fprintf(out, "<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n",
+            WIDTH, HEIGHT, plot->title);
+    if (plot->shaded_to > 0)
+        fprintf(out, "<path class=\"shade\" d=\"M%d %dV%dH%.1fV%dz\"/>\n", LEFT, HEIGHT - BOTTOM,
+                TOP, column(&x, fmin(plot->shaded_to, x.most)), HEIGHT - BOTTOM);
+    put_x_ticks(out, &x);
+    put_y_ticks(out, &y);
+    for (size_t i = 0; i < plot->line_count; i++)
+        put_line(out, plot, i, &x, &y);
+    fputs("</svg>\n</figure>\n", out);
+}

@@ -1,0 +1,41 @@
+/*
+ * A plot of lines as SVG inside an HTML page, whose style sheet gives the colours: classes "line
+ * line0", "line line1" ..., "grid", "shade" and "axis". Pure, but for the FILE.
+ */
+#ifndef LOADGEN_PLOT_H
+#define LOADGEN_PLOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum { PLOT_LINES_MAX = 4, PLOT_LABEL = 32 };
+
+struct plot_point {
+    double x, y;
+};
+
+struct plot_line {
+    const char *name;
+    const struct plot_point *points; /* in the order of x; borrowed */
+    size_t count;
+};
+
+/* A linear axis begins at 0. A logarithmic one leaves out what is not above 0. */
+struct plot_axis {
+    bool logarithmic;
+    void (*format)(char *label, double value); /* into PLOT_LABEL bytes */
+};
+
+struct plot {
+    const char *title; /* also what a screen reader says */
+    struct plot_axis x, y;
+    double shaded_to; /* up to this x it does not count; 0: nothing is shaded */
+    struct plot_line line[PLOT_LINES_MAX];
+    size_t line_count;
+};
+
+/* A <figure> with title, legend and picture. Nothing where no line has a point. */
+void plot_write(FILE *out, const struct plot *plot);
+
+#endif
