@@ -4,6 +4,7 @@
  */
 #include "loadgen/report.h"
 
+#include "common/clock.h"
 #include "common/escape.h"
 #include "common/units.h"
 
@@ -211,14 +212,23 @@ static double max_of(const struct series_entry *entry)
     return (double)entry->max_ns;
 }
 
+/* The rest at the end of a run, when it is too short to be compared with whole seconds. */
+static bool is_scrap(const struct series_entry *entry)
+{
+    return entry->end_ns - entry->begin_ns < NS_PER_S / 5;
+}
+
 /* Adds a line to PLOT from ROOM, which takes as many points as there are seconds. */
 static void add_seconds(struct plot *plot, const char *name, const struct series *series,
                         second_value *value, struct plot_point *room)
 {
+    size_t count = 0;
+
     for (size_t i = 0; i < series->count; i++)
-        room[i] =
-            (struct plot_point){(double)series->entry[i].end_ns / 1e9, value(&series->entry[i])};
-    plot->line[plot->line_count++] = (struct plot_line){name, room, series->count};
+        if (!is_scrap(&series->entry[i]))
+            room[count++] = (struct plot_point){(double)series->entry[i].end_ns / 1e9,
+                                                value(&series->entry[i])};
+    plot->line[plot->line_count++] = (struct plot_line){name, room, count};
 }
 
 static bool is_used(const struct series *series, second_value *value)
