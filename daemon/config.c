@@ -2,6 +2,7 @@
 
 #include "daemon/config_draft.h"
 #include "daemon/config_load.h"
+#include "daemon/config_path.h"
 #include "daemon/config_value.h"
 
 #include <errno.h>

@@ -3,7 +3,8 @@
 #ifndef DAEMON_CONFIG_ADDRESS_H
 #define DAEMON_CONFIG_ADDRESS_H
 
-#include "daemon/config_value.h"
+#include "daemon/config.h"
+#include "daemon/config_fault.h"
 
 enum { CONFIG_ADDRESSES_MAX = 64 }; /* in one list */
 

@@ -2,6 +2,7 @@
 #include "daemon/config_draft.h"
 
 #include "common/macros.h"
+#include "daemon/config_path.h"
 #include "daemon/config_value.h"
 #include "daemon/identity.h"
 #include "daemon/jail.h"

@@ -1,5 +1,6 @@
 #include "daemon/config_lists.h"
 
+#include "daemon/config_path.h"
 #include "daemon/config_report.h"
 
 #include <stdlib.h>

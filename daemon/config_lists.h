@@ -5,7 +5,8 @@
 #ifndef DAEMON_CONFIG_LISTS_H
 #define DAEMON_CONFIG_LISTS_H
 
-#include "daemon/config_value.h"
+#include "daemon/config.h"
+#include "daemon/config_fault.h"
 
 /* Relative paths are taken from the folder BASE. */
 int config_paths_parse(const char *text, const char *base, struct config_paths *paths,

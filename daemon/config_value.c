@@ -4,34 +4,15 @@
 #include "common/units.h"
 #include "daemon/config_address.h"
 #include "daemon/config_lists.h"
+#include "daemon/config_path.h"
 #include "daemon/config_report.h"
 #include "daemon/log_sink.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { WORD_MAX = 64, WORDS_MAX = 16 };
-
-int config_fault_tell(const struct config_faults *faults, size_t offset, size_t length,
-                      const char *advice, const char *format, ...)
-{
-    char problem[CONFIG_PROBLEM_MAX];
-    struct config_fault fault = {offset, length, problem, advice};
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(problem, sizeof(problem), format, arguments);
-    va_end(arguments);
-    faults->tell(faults->owner, &fault);
-    return -1;
-}
-
-int config_fault_memory(const struct config_faults *faults)
-{
-    return config_fault_tell(faults, 0, 0, "", "out of memory");
-}
 
 /* One fault that covers the whole of TEXT. */
 static int fault_all(const struct config_faults *faults, const char *text, const char *advice,
@@ -259,19 +240,6 @@ static int parse_name(const char *text, const char **field, const struct config_
                          "allowed: 1 to 48 letters, digits and . _ -, not beginning with '.'",
                          "is not a name");
     return keep_text(text, field, faults);
-}
-
-char *config_path_join(const char *folder, const char *path)
-{
-    size_t size = strlen(folder) + strlen(path) + 2;
-    bool slash = folder[0] != '\0' && folder[strlen(folder) - 1] == '/';
-    char *joined = malloc(size);
-
-    while (strncmp(path, "./", 2) == 0)
-        path += 2;
-    if (joined != NULL)
-        snprintf(joined, size, "%s%s%s", folder, slash ? "" : "/", path);
-    return joined;
 }
 
 /* [log] access and error may also be words that name no file. */

@@ -10,6 +10,7 @@
 #include "common/macros.h"
 #include "daemon/config.h"
 #include "daemon/config_keys.h"
+#include "daemon/config_path.h"
 #include "daemon/config_reader.h"
 #include "daemon/config_value.h"
 #include "tests/unit/config_loading.h"
