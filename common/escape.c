@@ -94,21 +94,36 @@ static void put(char *to, size_t room, size_t at, char byte)
         to[at] = byte;
 }
 
-size_t escape_path(char *to, size_t room, const char *text)
+/* Letters and digits, and OTHERS, stay as they are. */
+static size_t put_encoded(char *to, size_t room, size_t at, char byte, const char *others)
 {
     static const char digits[] = "0123456789ABCDEF";
+    unsigned char code = (unsigned char)byte;
+
+    if (isalnum(code) || strchr(others, byte) != NULL) {
+        put(to, room, at, byte);
+        return at + 1;
+    }
+    put(to, room, at, '%');
+    put(to, room, at + 1, digits[code >> 4]);
+    put(to, room, at + 2, digits[code & 15]);
+    return at + 3;
+}
+
+size_t escape_path(char *to, size_t room, const char *text)
+{
     size_t length = 0;
 
-    for (; *text != '\0'; text++) {
-        unsigned char byte = (unsigned char)*text;
+    for (; *text != '\0'; text++)
+        length = put_encoded(to, room, length, *text, "/-._~!$&'()*+,;=:@");
+    return length;
+}
 
-        if (isalnum(byte) || strchr("/-._~!$&'()*+,;=:@", byte) != NULL) {
-            put(to, room, length++, *text);
-        } else {
-            put(to, room, length++, '%');
-            put(to, room, length++, digits[byte >> 4]);
-            put(to, room, length++, digits[byte & 15]);
-        }
-    }
+size_t escape_query(char *to, size_t room, struct span text)
+{
+    size_t length = 0;
+
+    for (size_t i = 0; i < text.length; i++)
+        length = put_encoded(to, room, length, text.start[i], "%?/-._~!$&'()*+,;=:@");
     return length;
 }

@@ -5,7 +5,9 @@
 #ifndef COMMON_ESCAPE_H
 #define COMMON_ESCAPE_H
 
+#include "common/span.h"
 #include <stddef.h>
+
 #include <stdio.h>
 
 /* As text, or as the value of an attribute in quotes. */
@@ -19,5 +21,8 @@ void escape_json(FILE *out, const char *text);
  * does not fit is left out. Returns the length that all of it has; TO is not ended by a NUL.
  */
 size_t escape_path(char *to, size_t room, const char *text);
+
+/* The same of a query as it was sent: what can't stand in one is encoded (section 3.4), escapes stay. */
+size_t escape_query(char *to, size_t room, struct span text);
 
 #endif

@@ -13,25 +13,33 @@ enum { LOCATION_MAX = 6 * 1024 };
 
 /* Folders */
 
+/* "/folder/", with the query; returns the length, above LOCATION_MAX when there is no room for it. */
+static size_t write_location(char *location, const struct target *target)
+{
+    size_t length = escape_path(location, LOCATION_MAX, target->path);
+
+    if (length + 2 > LOCATION_MAX)
+        return LOCATION_MAX + 1;
+    location[length++] = '/';
+    if (target->query.start == NULL)
+        return length;
+    location[length++] = '?';
+    return length + escape_query(location + length, LOCATION_MAX - length, target->query);
+}
+
 /* "/folder" becomes "/folder/", with its query. */
 static enum exchange_result answer_folder_redirect(struct exchange *exchange,
                                                    const struct target *target)
 {
     char location[LOCATION_MAX];
-    struct output *output = &exchange->thread->output;
-    size_t length = escape_path(location, sizeof(location), target->path);
+    size_t length = write_location(location, target);
 
-    if (length + target->query.length + 2 > LOCATION_MAX)
+    if (length > LOCATION_MAX)
         return reply_error(exchange, 414);
     reply_begin(exchange, 301);
     reply_put_headers(exchange);
     reply_put(exchange, SPAN("Location: "));
-    output_put(output, location, length);
-    reply_put(exchange, SPAN("/"));
-    if (target->query.start != NULL) {
-        reply_put(exchange, SPAN("?"));
-        reply_put(exchange, target->query);
-    }
+    reply_put(exchange, (struct span){location, length});
     reply_put(exchange, SPAN("\r\nContent-Length: 0\r\n\r\n"));
     reply_account(exchange, 301, exchange->outcome, 0);
     return EXCHANGE_ANSWERED;
