@@ -26,6 +26,7 @@ struct exchange {
     uint64_t began_ns;             /* monotonic: when the request was first looked at */
     enum outcome outcome;          /* OUTCOME_ERROR until a file was asked for */
     uint64_t representation_bytes; /* its length, for a 416 */
+    bool varies;                   /* it was chosen by Accept-Encoding */
     uint32_t retry_after_s;        /* with a 429 or 503 */
     coding_preference accepts;     /* content codings that the client takes */
     bool may_wait;                 /* false: nothing that would need a second look at the request */

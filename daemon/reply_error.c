@@ -15,14 +15,14 @@ enum { EXTRA_FIELDS_MAX = 80 };
  * 15.6.4; RFC 6585 section 4). */
 static void write_extra(const struct exchange *exchange, int status, char *extra)
 {
-    extra[0] = '\0';
+    const char *vary = status == 406 || exchange->varies ? "Vary: Accept-Encoding\r\n" : "";
+
+    snprintf(extra, EXTRA_FIELDS_MAX, "%s", vary);
     if (status == 405)
         snprintf(extra, EXTRA_FIELDS_MAX, "Allow: " REPLY_ALLOWED "\r\n");
-    else if (status == 406)
-        snprintf(extra, EXTRA_FIELDS_MAX, "Vary: Accept-Encoding\r\n");
     else if (status == 416)
-        snprintf(extra, EXTRA_FIELDS_MAX, "Content-Range: bytes */%" PRIu64 "\r\n",
-                 exchange->representation_bytes);
+        snprintf(extra, EXTRA_FIELDS_MAX, "Content-Range: bytes */%" PRIu64 "\r\n%s",
+                 exchange->representation_bytes, vary);
     else if (status == 429 || status == 503)
         snprintf(extra, EXTRA_FIELDS_MAX, "Retry-After: %" PRIu32 "\r\n", exchange->retry_after_s);
 }

@@ -39,6 +39,7 @@ static enum exchange_result answer_error(struct exchange *exchange, struct resou
     enum exchange_result result;
 
     exchange->representation_bytes = resource->body_length;
+    exchange->varies = resource->varies;
     if (exchange->path == NULL)
         exchange->path = resource->entry.path;
     result = reply_error(exchange, status);

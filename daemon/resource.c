@@ -128,6 +128,7 @@ static void fill(struct resource *resource, const struct making *making,
     resource->sharing = piece_at(resource->answer, head->sharing);
     resource->validators = piece_at(resource->answer, head->validators);
     resource->etag = piece_at(resource->answer, head->etag);
+    resource->varies = varies(making, body_length);
     resource->dated = head->dated;
     resource->modified_s = modified_of(making);
     resource->modified_text = piece_at(resource->answer, head->modified);

@@ -48,6 +48,7 @@ struct resource {
     /* Pieces of the head, as daemon/resource_head.h draws them. */
     struct span typing, sharing, validators;
     struct span etag;   /* with its quotes */
+    bool varies;        /* another Accept-Encoding may get other bytes */
     bool dated;         /* it has a Last-Modified: */
     int64_t modified_s; /* this, since 1970 */
     struct span modified_text;
