@@ -7,6 +7,15 @@
 
 enum { HEAD_MAX = 512 };
 
+/* What a 304 keeps of the head (RFC 9110 section 15.4.5): all but its first two fields. */
+static struct span fields_behind_type(const char *head, size_t length)
+{
+    const char *type = strchr(head, '\n') + 1;
+    const char *rest = strchr(type, '\n') + 1;
+
+    return (struct span){rest, (size_t)(head + length - 2 - rest)};
+}
+
 /* One piece of memory: the struct, the path, the head, the body. */
 int page_new(struct span path, const char *fields, const char *body, size_t length,
              struct resource **page)
@@ -28,6 +37,7 @@ int page_new(struct span path, const char *fields, const char *body, size_t leng
     memcpy(place, head, head_length);
     memcpy(place + head_length, body, length);
     resource->answer = place;
+    resource->validators = fields_behind_type(place, head_length);
     resource->head_length = head_length;
     resource->answer_length = head_length + length;
     resource->body_length = length;

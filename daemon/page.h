@@ -27,7 +27,8 @@ struct page_order {
     bool json; /* rather than HTML or text */
 };
 
-/* The page with these FIELDS ("Name: value\r\n" each; without Content-Length) and this body. */
+/* The page with these FIELDS ("Name: value\r\n" each, Content-Type first; without Content-Length) and
+ * this body. */
 int page_new(struct span path, const char *fields, const char *body, size_t length,
              struct resource **page);
 

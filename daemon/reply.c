@@ -2,6 +2,7 @@
 
 #include "daemon/account.h"
 #include "daemon/admission.h"
+#include "daemon/conditional.h"
 #include "daemon/thread.h"
 
 static bool connection_goes_on(const struct exchange *exchange)
@@ -43,13 +44,47 @@ void reply_put_headers(const struct exchange *exchange)
                                        HEADER_OF_ANSWER, output->buffer + output->used);
 }
 
+/* Pages have no validators: only "*" can hold of them, and of errors nothing (section 13.2.1). */
+static enum verdict judge_page(const struct exchange *exchange, int status)
+{
+    static const struct validators none = {.dated = false};
+
+    return status == 200
+               ? conditional_verdict(exchange->request, &none, exchange->thread->prefixes.second)
+               : VERDICT_PROCEED;
+}
+
+static enum exchange_result refuse_page(struct exchange *exchange, struct resource *page)
+{
+    reply_drop(exchange, page);
+    exchange->may_wait = false; /* a second look would have to make the page again */
+    return reply_error(exchange, 412);
+}
+
+static enum exchange_result answer_known_page(struct exchange *exchange, enum outcome outcome,
+                                              struct resource *page)
+{
+    reply_begin(exchange, 304);
+    reply_put_headers(exchange);
+    reply_put(exchange, page->validators);
+    reply_put(exchange, SPAN("\r\n"));
+    reply_account(exchange, 304, outcome, 0);
+    reply_drop(exchange, page);
+    return EXCHANGE_ANSWERED;
+}
+
 enum exchange_result reply_page(struct exchange *exchange, int status, struct resource *page)
 {
+    enum verdict verdict = judge_page(exchange, status);
     enum outcome outcome = status >= 400                          ? OUTCOME_ERROR
                            : exchange->outcome == OUTCOME_OFFLOAD ? OUTCOME_OFFLOAD
                                                                   : OUTCOME_MISS;
 
     exchange->outcome = OUTCOME_ERROR; /* for the cache it was no request */
+    if (verdict == VERDICT_PRECONDITION_FAILED)
+        return refuse_page(exchange, page);
+    if (verdict == VERDICT_NOT_MODIFIED)
+        return answer_known_page(exchange, outcome, page);
     reply_begin(exchange, status);
     reply_put_headers(exchange);
     output_put(&exchange->thread->output, page->answer, page->head_length);

@@ -49,7 +49,8 @@ void reply_drop(const struct exchange *exchange, struct resource *resource);
 enum exchange_result reply_resource(struct exchange *exchange, struct resource *resource,
                                     bool held);
 
-/* The whole answer for a page, whose reference goes with it: STATUS, and its fields and body. */
+/* The whole answer for a page, whose reference goes with it: STATUS, and its fields and body; or what
+ * the request's conditions make of a 200. */
 enum exchange_result reply_page(struct exchange *exchange, int status, struct resource *page);
 
 /* STATUS with the site's own page if there is one, else with a small built-in one. May wait. */
