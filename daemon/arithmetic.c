@@ -4,11 +4,12 @@
 #include "common/macros.h"
 #include "common/units.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { VALUE_MAX = 24, QUOTED_MAX = 40 };
+enum { VALUE_MAX = 24, QUOTED_MAX = 40, TEXT_MAX = 128 };
 
 /* Least and greatest n: the results of both still fit. */
 static const struct {
@@ -47,6 +48,39 @@ static struct span cut(struct span *text, char separator)
     length += found != NULL;
     *text = (struct span){text->start + length, text->length - length};
     return piece;
+}
+
+static int hex_value(char digit)
+{
+    const char *digits = "0123456789abcdef";
+    const char *found = memchr(digits, digit >= 'A' && digit <= 'F' ? digit | 0x20 : digit, 16);
+
+    return found != NULL ? (int)(found - digits) : -1;
+}
+
+/* Escaped unreserved characters are those characters (RFC 3986 section 6.2.2.2); all that a number, a
+ * time or a name here is made of are such. Longer text than fits into BUFFER stays as it is. */
+static struct span unescape(struct span text, char buffer[TEXT_MAX])
+{
+    size_t length = 0;
+
+    if (text.length > TEXT_MAX)
+        return text;
+    for (size_t i = 0; i < text.length; i++) {
+        bool escaped = text.start[i] == '%' && i + 2 < text.length;
+        int high = escaped ? hex_value(text.start[i + 1]) : -1;
+        int low = escaped ? hex_value(text.start[i + 2]) : -1;
+        int byte = high * 16 + low;
+
+        if (high < 0 || low < 0 ||
+            (!isalnum(byte) && (byte == 0 || strchr("-._~", byte) == NULL))) {
+            buffer[length++] = text.start[i];
+            continue;
+        }
+        buffer[length++] = (char)byte;
+        i += 2;
+    }
+    return (struct span){buffer, length};
 }
 
 /* Digits with a '-' before them, or none. 1: a number, but too large for 64 bits. */
@@ -120,7 +154,8 @@ static const struct {
 static int take_parameter(struct arithmetic_question *question, struct span part, bool *given,
                           char *why)
 {
-    struct span value = part, name = cut(&value, '=');
+    char name_text[TEXT_MAX], value_text[TEXT_MAX];
+    struct span value = part, name = unescape(cut(&value, '='), name_text);
 
     for (size_t i = 0; i < ARRAY_LENGTH(parameters); i++) {
         if (!span_is(name, parameters[i].name))
@@ -130,6 +165,7 @@ static int take_parameter(struct arithmetic_question *question, struct span part
             return -1;
         }
         given[i] = true;
+        value = unescape(value, value_text);
         return parameters[i].take(question, value, why);
     }
     snprintf(why, ARITHMETIC_WHY_MAX, "there is no parameter '%.*s', only n and work",

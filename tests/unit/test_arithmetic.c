@@ -71,7 +71,7 @@ static const struct {
     {ARITHMETIC_FIBONACCI, "n=+1", "n is '+1', which is not a whole number"},
     {ARITHMETIC_FIBONACCI, "n=1.5", "n is '1.5', which is not a whole number"},
     {ARITHMETIC_FIBONACCI, "n=ten", "n is 'ten', which is not a whole number"},
-    {ARITHMETIC_FIBONACCI, "n=%31", "n is '%31', which is not a whole number"},
+    {ARITHMETIC_FIBONACCI, "n=%2531", "n is '%2531', which is not a whole number"},
     {ARITHMETIC_FIBONACCI, "n=0x10", "n is '0x10', which is not a whole number"},
     {ARITHMETIC_FIBONACCI, "n=94", "n is 94: the fibonacci fits into 64 bits for n from 0 to 93"},
     {ARITHMETIC_FIBONACCI, "n=-1", "n is -1: the fibonacci fits into 64 bits for n from 0 to 93"},
