@@ -62,11 +62,15 @@ static void refused_line(const struct scene *scene, char *line, size_t size, int
     static const struct {
         const char *name;
         enum metric metric;
-    } items[] = {
-        {"rate-limited", METRIC_requests_limited}, {"queue full", METRIC_offload_refused},
-        {"log lines dropped", METRIC_log_dropped}, {"timed out", METRIC_connections_timed_out},
-        {"cut short", METRIC_responses_cut_short}, {"accept errors", METRIC_accept_errors},
-        {"log errors", METRIC_log_write_errors},   {"workers died", METRIC_workers_died}};
+    } items[] = {{"rate-limited", METRIC_requests_limited},
+                 {"over max_per_ip", METRIC_connections_refused},
+                 {"queue full", METRIC_offload_refused},
+                 {"log lines dropped", METRIC_log_dropped},
+                 {"timed out", METRIC_connections_timed_out},
+                 {"cut short", METRIC_responses_cut_short},
+                 {"accept errors", METRIC_accept_errors},
+                 {"log errors", METRIC_log_write_errors},
+                 {"workers died", METRIC_workers_died}};
     char count[TEXT_SHORT];
 
     line[0] = '\0';

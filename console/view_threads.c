@@ -254,6 +254,10 @@ static void fill_queue(struct cell *cells, const struct scene *scene,
     double waiting = model_worker_value(scene->model, worker, METRIC_offload_queue_depth);
     char text[TEXT_SHORT], rate[TEXT_SHORT], depth[TEXT_SHORT];
 
+    if (scene->moment == MOMENT_PAST) {
+        cell_text(&cells[STATE], TONE_DIM, "-");
+        return;
+    }
     cell_print(&cells[STATE], waiting > 0 ? TONE_WARN : TONE_DIM, "%s waiting",
                text_count(depth, waiting));
     cell_print(&cells[WORK], TONE_DIM, "wait %s, %s jobs/s, %" PRIu32 " threads",
