@@ -200,12 +200,17 @@ static void on_look_again(evutil_socket_t fd, short what, void *argument)
 
 /* Clients */
 
-/* Whoever has said nothing for longest goes, so that silent clients keep nobody out. */
-static void make_room(struct control *control)
+/*
+ * Room for one more client: there is some, or whoever has said nothing for longest goes, so that silent
+ * clients keep nobody out.
+ */
+static bool make_room(struct control *control)
 {
     uint64_t latest = clock_monotonic_ns() - SILENT_S * NS_PER_S;
     struct control_peer *peer, *oldest = NULL;
 
+    if (control->peer_count < CONTROL_CLIENTS_MAX)
+        return true;
     LIST_FOREACH(peer, &control->peers, link)
     {
         if (!is_waiting(peer) && peer->active_ns < latest) {
@@ -215,6 +220,7 @@ static void make_room(struct control *control)
     }
     if (oldest != NULL)
         peer_close(oldest);
+    return oldest != NULL;
 }
 
 static void peer_open(struct control *control, int fd)
@@ -235,36 +241,41 @@ static void peer_open(struct control *control, int fd)
     peer->pid = credentials.pid;
     peer->control = control;
     peer->active_ns = clock_monotonic_ns();
-    if (control->peer_count >= CONTROL_CLIENTS_MAX)
-        make_room(control);
     LIST_INSERT_HEAD(&control->peers, peer, link);
     control->peer_count++;
     bufferevent_setcb(peer->stream, on_input, on_output, on_end, peer);
     bufferevent_setwatermark(peer->stream, EV_READ, 0, CONTROL_LINE_MAX);
     bufferevent_set_timeouts(peer->stream, &idle, &stuck);
     bufferevent_enable(peer->stream, EV_READ | EV_WRITE);
-    if (control->peer_count > CONTROL_CLIENTS_MAX)
-        end_with(peer,
-                 command_refusal("there are %d control connections already", CONTROL_CLIENTS_MAX));
+}
+
+static void pause_accepting(struct control *control, const struct timeval *time)
+{
+    event_del(control->readable);
+    event_add(control->accept_again, time);
 }
 
 static void on_connect(evutil_socket_t listener, short what, void *argument)
 {
     static const struct timeval second = {.tv_sec = 1};
+    static const struct timeval soon = {.tv_usec = LOOK_AGAIN_MS * 1000};
     struct control *control = argument;
 
     (void)what;
     for (int i = 0; i < ACCEPTS_A_TURN; i++) {
-        int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd;
 
+        if (!make_room(control)) { /* the others wait their turn in the socket's queue */
+            pause_accepting(control, &soon);
+            return;
+        }
+        fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             peer_open(control, fd);
             continue;
         }
-        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-            event_del(control->readable);
-            event_add(control->accept_again, &second);
-        }
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            pause_accepting(control, &second);
         return;
     }
 }

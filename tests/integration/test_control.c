@@ -389,25 +389,20 @@ static void a_hundred_clients_are_answered_each(void **state)
         say(&client[i], "status\n", 7);
     }
     for (int i = 0; i < CLIENTS; i++) {
-        json_t *answer = hear(&client[i]);
-
-        /* More than the server takes are told so; nobody is left without an answer. */
-        if (!json_is_true(json_object_get(answer, "ok")))
-            assert_non_null(strstr(text_in(answer, "error"), "control connections already"));
-        json_decref(answer);
+        expect_ok(&client[i], true); /* more than the server takes at once wait for their turn */
         control_close(&client[i]);
     }
     server_do(server, "ping");
     server_stop(server);
 }
 
-/* Most of them say half a line and wait. Whoever comes then is answered, or told that it is full. */
+/* Most of them say half a line and wait, and are answered all the same when they end it. */
 static void a_thousand_connections_are_answered_or_closed(void **state)
 {
     enum { CLIENTS = 1000 };
     struct server *server = *state;
     struct control_client *client = calloc(CLIENTS, sizeof(*client));
-    unsigned answered = 0, refused = 0, closed = 0;
+    unsigned answered = 0, closed = 0;
 
     assert_non_null(client);
     server_start(server, NULL);
@@ -424,12 +419,11 @@ static void a_thousand_connections_are_answered_or_closed(void **state)
             closed++;
         else if (strstr(line, "\"ok\":true") != NULL)
             answered++;
-        else
-            refused++;
         control_close(&client[i]);
     }
-    assert_int_equal(answered + refused + closed, CLIENTS);
-    assert_true(answered > 0 && refused > 0);
+    /* Closed are those that were silent for too long while others waited. */
+    assert_int_equal(answered + closed, CLIENTS);
+    assert_true(answered > 0);
     server_do(server, "ping");
     server_stop(server);
     free(client);
