@@ -23,7 +23,7 @@
 /* What a representation is known by. */
 struct validators {
     struct span etag;          /* strong, with its quotes */
-    bool dated;                /* it has a Last-Modified */
+    bool dated;                /* its Last-Modified can be compared with */
     int64_t modified;          /* seconds since 1970 */
     struct span modified_text; /* the same as it is sent; length 0: not known */
 };

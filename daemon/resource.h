@@ -49,8 +49,8 @@ struct resource {
     struct span typing, sharing, validators;
     struct span etag;   /* with its quotes */
     bool varies;        /* another Accept-Encoding may get other bytes */
-    bool dated;         /* it has a Last-Modified: */
-    int64_t modified_s; /* this, since 1970 */
+    bool dated;         /* its Last-Modified can be compared with */
+    int64_t modified_s; /* since 1970 */
     struct span modified_text;
 };
 

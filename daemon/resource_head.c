@@ -76,8 +76,7 @@ void resource_head_write(struct resource_head *head, const struct head_facts *fa
     head->sharing.start = head->length;
     put_rules(head, facts, HEADER_OF_CONTENT);
     put(head, "Accept-Ranges: bytes\r\n");
-    if (head->dated)
-        put_date(head, facts->modified_s);
+    put_date(head, head->dated ? facts->modified_s : facts->wall_s);
     head->validators.start = head->length;
     put_etag(head, facts->file, facts->coding);
     if (facts->varies)

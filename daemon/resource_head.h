@@ -35,7 +35,8 @@ struct resource_head {
     char text[RESOURCE_HEAD_MAX];
     uint32_t length;
     struct head_piece typing, sharing, validators, etag, modified;
-    bool dated; /* there is a Last-Modified: none where the file's time is yet to come (8.8.2.1) */
+    bool dated; /* Last-Modified is the file's time; one to come is told as now (RFC 9110 section
+                   8.8.2.1), and nothing is compared with it */
 };
 
 /* What a head is made from. */
