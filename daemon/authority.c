@@ -11,6 +11,23 @@ static const bool is_reg_name[256] = {
     [','] = true,         [';'] = true,         ['='] = true,
 };
 
+/* "v" 1*HEXDIG "." 1*( unreserved / sub-delims / ":" ), RFC 3986 section 3.2.2. */
+static bool is_ip_future(const char *at, const char *end)
+{
+    const char *number = at + 1, *address;
+
+    if (at == end || (*at | 0x20) != 'v')
+        return false;
+    for (at = number; at < end && isxdigit((unsigned char)*at); at++)
+        continue;
+    if (at == number || at == end || *at != '.')
+        return false;
+    address = ++at;
+    while (at < end && (is_reg_name[(unsigned char)*at] || *at == ':'))
+        at++;
+    return at == end && at > address;
+}
+
 /* Behind the ']', or NULL. */
 static const char *skip_ip_literal(const char *at, const char *end)
 {
@@ -21,6 +38,8 @@ static const char *skip_ip_literal(const char *at, const char *end)
 
     if (close == NULL)
         return NULL;
+    if (is_ip_future(at + 1, close))
+        return close + 1;
     length = (size_t)(close - at) - 1;
     if (length >= sizeof(text))
         return NULL;

@@ -1,7 +1,7 @@
 /*
  * The authority of a URI as HTTP has it: host [ ":" port ] (RFC 3986 section 3.2, RFC 9110 section
- * 4.2), without userinfo. A host has at least one byte; an IP literal is IPv6, without a zone.
- * Pure.
+ * 4.2), without userinfo. A host has at least one byte; an IP literal is IPv6 without a zone, or
+ * IPvFuture. Pure.
  */
 #ifndef DAEMON_AUTHORITY_H
 #define DAEMON_AUTHORITY_H

@@ -523,7 +523,7 @@ static const struct refused refused[] = {
     HOST("3986 3.2.2 too long", "Host: [00000000000000000000000000000000000000000000000000::1]",
          400),
     HOST("3986 3.2.2 behind the ]", "Host: [::1]a", 400),
-    HOST("3986 3.2.2 IPvFuture", "Host: [v1.a]", 400),
+    HOST("3986 3.2.2 IPvFuture", "Host: [v1]", 400),
     HOST("6874 2 zone", "Host: [fe80::1%25eth0]", 400),
     HOST("3986 3.2.2 bare IPv6", "Host: ::1", 400),
     REFUSED("1945 malformed Host", "GET / HTTP/1.0\r\nHost: a b\r\n\r\n", 400),
