@@ -10,9 +10,14 @@ enum { SPANS = 3, MINUTE = 60, REPLAY_STEP = 5 };
 
 void program_show_view(struct program *program, size_t view)
 {
+    struct scene scene;
+
     program->view = view;
     program->help = false;
     program->detail = false;
+    scene = program_scene(program);
+    if (scene.grid->list != NULL && model_now(scene.model) != NULL)
+        grid_update(scene.grid, &scene); /* the next key may come before it is drawn */
 }
 
 void program_turn_to(struct program *program, const char *name)

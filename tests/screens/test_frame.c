@@ -87,6 +87,16 @@ static void a_row_is_shown_whole_and_filtered_by(void **state)
     ASSERT_SHOWS("filter: ", "of 40 shown");
 }
 
+static void keys_may_come_faster_than_pictures(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
+    ASSERT_SHOWS("10.0k in all");
+    terminal_type(terminal, "5k\r");
+    ASSERT_SHOWS("GET /page-39 HTTP/1.1", "fixture", "Esc leaves");
+}
+
 static void commands_are_completed_and_sent(void **state)
 {
     (void)state;
@@ -445,6 +455,7 @@ int main(void)
         cmocka_unit_test_teardown(past_is_gone_through_second_by_second, stage_teardown),
         cmocka_unit_test_teardown(filter_holds_everywhere_and_says_so, stage_teardown),
         cmocka_unit_test_teardown(a_row_is_shown_whole_and_filtered_by, stage_teardown),
+        cmocka_unit_test_teardown(keys_may_come_faster_than_pictures, stage_teardown),
         cmocka_unit_test_teardown(commands_are_completed_and_sent, stage_teardown),
         cmocka_unit_test_teardown(what_hurts_is_asked_back, stage_teardown),
         cmocka_unit_test_teardown(the_load_form_obeys_the_mouse, stage_teardown),
