@@ -1,5 +1,6 @@
 /* wsload: loads a web server and says how it did. The steps of a run; each lives in its own file.
  */
+#include "loadgen/compare.h"
 #include "loadgen/descriptors.h"
 #include "loadgen/options.h"
 #include "loadgen/report.h"
@@ -113,6 +114,23 @@ static int prepare_and_load(const struct plan *plan, FILE *out)
     return status;
 }
 
+static int compare(const struct plan *plan, FILE *out)
+{
+    char why[WHY_TEXT];
+    json_t *a = compare_read(plan->compare, why, sizeof(why)), *b = NULL;
+    int status;
+
+    if (a != NULL)
+        b = compare_read(plan->urls[0], why, sizeof(why));
+    if (b == NULL)
+        status = complain(why);
+    else
+        status = compare_write(out, a, b) ? RESULT_GATE : RESULT_GOOD;
+    json_decref(a);
+    json_decref(b);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     struct plan plan;
@@ -138,7 +156,8 @@ int main(int argc, char **argv)
     out = open_output(&plan);
     if (out == NULL)
         return RESULT_WRONG_USE;
-    status = close_output(&plan, out, prepare_and_load(&plan, out));
+    status = close_output(
+        &plan, out, plan.compare != NULL ? compare(&plan, out) : prepare_and_load(&plan, out));
     curl_global_cleanup();
     return status;
 }

@@ -256,6 +256,11 @@ static bool check(struct reading *reading)
     const struct plan *plan = reading->plan;
     bool open = plan_is_open(plan);
 
+    if (plan->compare != NULL && plan->url_count != 1)
+        return options_refuse(reading, "--compare needs two reports: --compare A.json B.json");
+    if (plan->compare != NULL && plan->format != PLAN_FORMAT_TEXT &&
+        plan->format != PLAN_FORMAT_COUNT)
+        return options_refuse(reading, "--compare writes text only: leave the format out");
     if (plan->stage_count > 0 && (plan->rate > 0 || plan->ramp_ms > 0))
         return options_refuse(reading, "--stages says the load; --rate and --ramp say it too");
     if (plan->replay_file != NULL && (open && plan->rate > 0))

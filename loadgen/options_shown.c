@@ -35,6 +35,12 @@ bool take_json(struct reading *reading, struct typed typed)
     return true;
 }
 
+bool take_compare(struct reading *reading, struct typed typed)
+{
+    reading->plan->compare = typed.value;
+    return true;
+}
+
 bool take_progress(struct reading *reading, struct typed typed)
 {
     (void)typed;

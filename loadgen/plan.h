@@ -113,6 +113,7 @@ struct plan {
     const char *output;                       /* the report's file; NULL: standard output */
     double percentiles[PLAN_PERCENTILES_MAX]; /* that reports give, in percent */
     size_t percentile_count;                  /* 0: the usual ones */
+    const char *compare; /* a report that is held against the one of urls[0]; NULL: a run */
     bool progress_lines; /* JSON lines on standard error instead of the live line */
     bool quiet;
 };

@@ -124,6 +124,9 @@ static void test_shown(void **state)
     assert_int_equal(good_plan("--format=hdr").format, PLAN_FORMAT_HDR);
     assert_int_equal(good_plan("-p 1,2 -p 3").percentile_count, 1);
     assert_null(good_plan("-o -").output);
+    plan = good_plan("--compare a.json b.json");
+    assert_string_equal(plan.compare, "a.json");
+    assert_string_equal(plan.urls[0], "b.json");
 }
 
 /* What one number makes of another. */
@@ -260,6 +263,8 @@ static const struct {
     {"--format xml", "--format xml: needs one of text, json, csv, hdr, html, md"},
     {"-p 50,100", "-p 50,100: needs up to 16 numbers between 0 and 100, such as 50,95,99.9"},
     {"-p p99", "-p p99: needs up to 16 numbers between 0 and 100, such as 50,95,99.9"},
+    {"--compare a.json b.json -j", "--compare writes text only: leave the format out"},
+    {"--compare a.json", "--compare needs two reports: --compare A.json B.json"},
     {"--control-fd 1", "--control-fd 1: needs the number of an open descriptor; 0 is standard "
                        "input"},
     {"-jy", "unknown option -y; wsload -h lists the options"},

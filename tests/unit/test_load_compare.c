@@ -1,0 +1,175 @@
+/* The test of a difference against numbers worked out by hand, its false alarms, and verdicts on reports. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "loadgen/compare.h"
+#include "loadgen/statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void test_median(void **state)
+{
+    double odd[] = {9, 1, 5}, even[] = {4, 1, 3, 2};
+
+    (void)state;
+    assert_true(statistics_median(odd, 3) == 5);
+    assert_true(statistics_median(even, 4) == 2.5);
+    assert_true(isnan(statistics_median(odd, 0)));
+}
+
+/*
+ * Both series go up and down, so each counts as it is. Means 3 and 8, variances 2.5: t = 5 with 8
+ * degrees of freedom, p = 0.00105. And t = 1: p = 0.34659.
+ */
+static void test_by_hand(void **state)
+{
+    static const double low[] = {1, 5, 2, 4, 3}, high[] = {6, 10, 7, 9, 8},
+                        near[] = {2, 6, 3, 5, 4};
+    static const double same[] = {3, 3, 3, 3, 3}, more[] = {4, 4, 4, 4, 4};
+
+    (void)state;
+    assert_true(fabs(statistics_difference(low, 5, high, 5) - 0.001053) < 0.000001);
+    assert_true(fabs(statistics_difference(high, 5, low, 5) - 0.001053) < 0.000001);
+    assert_true(fabs(statistics_difference(low, 5, near, 5) - 0.346594) < 0.000001);
+    assert_true(statistics_difference(low, 5, low, 5) == 1);
+    assert_true(statistics_difference(same, 5, same, 5) == 1);
+    assert_true(statistics_difference(same, 5, more, 5) == 0);
+    assert_true(isnan(statistics_difference(low, 4, high, 5)));
+}
+
+static double noise(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*state >> 11) / (double)(1ull << 53) - 0.5;
+}
+
+static void fill(uint64_t *random, double alike, double offset, double *values, size_t count)
+{
+    double value = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        value = alike * value + noise(random);
+        values[i] = value + offset;
+    }
+}
+
+/* Of 1000 pairs without a difference few are called different, also where seconds are alike. */
+static void test_false_alarms(void **state)
+{
+    uint64_t random = 7;
+    double a[30], b[30];
+
+    (void)state;
+    for (int alike = 0; alike < 2; alike++) {
+        unsigned alarms = 0, found = 0;
+
+        for (int i = 0; i < 1000; i++) {
+            fill(&random, alike * 0.6, 0, a, 30);
+            fill(&random, alike * 0.6, 0, b, 30);
+            alarms += statistics_difference(a, 30, b, 30) < 0.01;
+            fill(&random, alike * 0.6, 1.5, b, 30);
+            found += statistics_difference(a, 30, b, 30) < 0.01;
+        }
+        print_message("alike %d: %u false alarms, %u of 1000 found\n", alike, alarms, found);
+        assert_true(alarms <= 30);
+        assert_true(found >= (alike ? 800 : 990));
+    }
+}
+
+/* A report of seconds_long seconds, each with so many answers and a p99 of so many microseconds. */
+static int seconds_long = 30;
+
+static json_t *make_report(int answered, int p99)
+{
+    json_t *seconds = json_array();
+
+    for (int i = 0; i < 1 + seconds_long; i++)
+        json_array_append_new(
+            seconds, json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:b}", "begin_s", i, "end_s", i + 1,
+                               "answered", i == 0 ? 1 : answered + i * 5 % 7, "p50_us", 100 + i % 2,
+                               "p90_us", 200 + i % 3, "p99_us", p99 + i * 5 % 7, "warmup", i == 0));
+    return json_pack("{s:{s:i}, s:o}", "plan", "connections", answered, "seconds", seconds);
+}
+
+static char *compare(json_t *a, json_t *b, bool *worse)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_non_null(out);
+    *worse = compare_write(out, a, b);
+    fclose(out);
+    json_decref(a);
+    json_decref(b);
+    return text;
+}
+
+static void test_verdicts(void **state)
+{
+    bool worse;
+    char *text = compare(make_report(1000, 500), make_report(1200, 500), &worse);
+
+    (void)state;
+    assert_false(worse);
+    assert_non_null(strstr(text, "       1,003       1,203    +19.9%    <0.001  B is better\n"));
+    assert_non_null(strstr(text, "  p99               503 us      503 us     +0.0%     1.000  "
+                                 "no difference found\n"));
+    assert_non_null(strstr(text, "differ in their connections."));
+    free(text);
+    text = compare(make_report(1000, 500), make_report(1000, 700), &worse);
+    assert_true(worse);
+    assert_non_null(strstr(text, "  B is worse\n"));
+    assert_null(strstr(text, "differ in their"));
+    free(text);
+}
+
+/* What little is known of a short run is said. */
+static void test_short_runs(void **state)
+{
+    bool worse;
+    char *text;
+
+    (void)state;
+    seconds_long = 4;
+    text = compare(make_report(1000, 500), make_report(1200, 900), &worse);
+    seconds_long = 30;
+    assert_false(worse);
+    assert_non_null(strstr(text, "         -  too few seconds\n"));
+    assert_non_null(strstr(text, "  ! Only 4 seconds are compared"));
+    free(text);
+}
+
+static void test_reading(void **state)
+{
+    char file[] = "/tmp/wsload-compare-XXXXXX", why[256];
+    int fd = mkstemp(file);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "{\"seconds\":1}", 13), 13);
+    close(fd);
+    assert_null(compare_read(file, why, sizeof(why)));
+    assert_non_null(strstr(why, "is no report of wsload"));
+    unlink(file);
+    assert_null(compare_read(file, why, sizeof(why)));
+    assert_non_null(strstr(why, "No such file"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_median),       cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_false_alarms), cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_reading),      cmocka_unit_test(test_short_runs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
