@@ -2,7 +2,16 @@
 
 #include <math.h>
 
-enum { WIDTH = 480, HEIGHT = 260, LEFT = 74, RIGHT = 16, TOP = 12, BOTTOM = 34, DOTS_MAX = 40 };
+enum {
+    WIDTH = 480,
+    HEIGHT = 260,
+    LEFT = 74,
+    RIGHT = 16,
+    TOP = 12,
+    BOTTOM = 34,
+    DOTS_MAX = 40,
+    TICKS_MAX = 24
+};
 
 /* Where an axis begins and ends, and where its ticks are. */
 struct span {
@@ -14,12 +23,9 @@ struct span {
 /* 1, 2 or 5 times a power of ten, not below VALUE. */
 static double round_up(double value)
 {
-    double power = pow(10, floor(log10(value)));
+    double power = pow(10, floor(log10(value))), least = value / power * (1 - 1e-9);
 
-    for (double digit = 1; digit < 10; digit = digit == 2 ? 5 : digit * 2)
-        if (digit * power >= value * (1 - 1e-9))
-            return digit * power;
-    return 10 * power;
+    return power * (least <= 1 ? 1 : least <= 2 ? 2 : least <= 5 ? 5 : 10);
 }
 
 /* 1, 2 or 5 times a power of ten, not above VALUE. */
@@ -97,27 +103,44 @@ static double next_tick(const struct span *span, double value)
     return round_up(value * 1.5);
 }
 
+/* Returns how many TICKS were filled, at most TICKS_MAX. */
+static size_t fill_ticks(const struct span *span, double *ticks)
+{
+    double at = span->least;
+    size_t count = 0;
+
+    while (count < TICKS_MAX && at <= span->most * (1 + 1e-9)) {
+        ticks[count++] = at;
+        at = next_tick(span, at);
+    }
+    return count;
+}
+
 static void put_x_ticks(FILE *out, const struct span *x)
 {
+    double ticks[TICKS_MAX];
+    size_t count = fill_ticks(x, ticks);
     char label[PLOT_LABEL];
 
-    for (double at = x->least; at <= x->most * (1 + 1e-9); at = next_tick(x, at)) {
-        x->axis->format(label, at);
+    for (size_t i = 0; i < count; i++) {
+        x->axis->format(label, ticks[i]);
         fprintf(out, "<text class=\"axis\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%s</text>\n",
-                column(x, at), HEIGHT - BOTTOM + 20, label);
+                column(x, ticks[i]), HEIGHT - BOTTOM + 20, label);
     }
 }
 
 static void put_y_ticks(FILE *out, const struct span *y)
 {
+    double ticks[TICKS_MAX];
+    size_t count = fill_ticks(y, ticks);
     char label[PLOT_LABEL];
 
-    for (double at = y->least; at <= y->most * (1 + 1e-9); at = next_tick(y, at)) {
-        y->axis->format(label, at);
+    for (size_t i = 0; i < count; i++) {
+        y->axis->format(label, ticks[i]);
         fprintf(out,
                 "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"axis\" text-anchor=\"end\" "
                 "x=\"%d\" y=\"%.1f\">%s</text>\n",
-                LEFT, row(y, at), WIDTH - RIGHT, LEFT - 8, row(y, at) + 5, label);
+                LEFT, row(y, ticks[i]), WIDTH - RIGHT, LEFT - 8, row(y, ticks[i]) + 5, label);
     }
 }
 

@@ -45,14 +45,16 @@ static double deviation(const struct histogram *times)
 static void put_lines(FILE *out, const struct histogram *times)
 {
     uint64_t count = histogram_count(times), to = 0;
+    double level = 0;
 
-    for (double level = 0; to < count; level = report_next_level(level)) {
+    while (to < count) {
         uint64_t value = histogram_percentile(times, level);
 
         to = count_to(times, value);
         if (to < count)
             fprintf(out, "%12.3f %2.12f %10" PRIu64 " %14.2f\n", milliseconds((double)value),
                     level / 100, to, 100 / (100 - level));
+        level = report_next_level(level);
     }
     if (count > 0)
         fprintf(out, "%12.3f %2.12f %10" PRIu64 "\n", milliseconds((double)histogram_max(times)),

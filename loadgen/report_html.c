@@ -278,12 +278,14 @@ enum { CURVE_MAX = 512 };
 static size_t fill_curve(const struct histogram *times, struct plot_point *room)
 {
     uint64_t values = histogram_count(times);
+    double level = 0;
     size_t count = 0;
 
-    for (double level = 0; count < CURVE_MAX && report_percentile_known(level, values);
-         level = report_next_level(level))
+    while (count < CURVE_MAX && report_percentile_known(level, values)) {
         room[count++] =
             (struct plot_point){100 / (100 - level), (double)histogram_percentile(times, level)};
+        level = report_next_level(level);
+    }
     return count;
 }
 
