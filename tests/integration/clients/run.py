@@ -8,6 +8,7 @@ is missing is skipped, and said so. Exits with 0 when none failed, with 77 when 
 """
 import http.client
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -95,6 +96,39 @@ def python_http_client(server):
     connection.request("POST", "/hello.txt", b"x" * 1500000)
     expect(connection.getresponse().status, 413, "a body of 1.5 MB")
     connection.close()
+
+
+# --- Python's requests ---
+
+REQUESTS_PROGRAM = r"""
+import sys, requests
+url = sys.argv[1]
+session = requests.Session()
+page = session.get(url + "/hello.txt", timeout=60)
+print(page.status_code, page.text == "hello\n", page.headers["Content-Type"].split(";")[0])
+print(session.get(url + "/hello.txt", headers={"If-None-Match": page.headers["ETag"]}, timeout=60).status_code)
+print(session.get(url + "/hello.txt", headers={"Range": "bytes=1-2"}, timeout=60).text)
+print(session.head(url + "/hello.txt", timeout=60).headers["Content-Length"])
+print(session.post(url + "/hello.txt", data=iter([b"ab", b"c" * 70000]), timeout=60).status_code)
+print(session.options(url + "/hello.txt", timeout=60).headers["Allow"])
+print(session.get(url + "/none", timeout=60).status_code)
+"""
+
+
+def python_with_requests():
+    for program in ("python3", "/usr/bin/python3"):
+        if shutil.which(program) is not None and subprocess.run(
+                [program, "-c", "import requests"], capture_output=True, check=False).returncode == 0:
+            return program
+    raise Skipped("no Python with requests")
+
+
+@client("requests")
+def python_requests(server):
+    """A session over one pool of connections: bodies, validators, a range, an upload in chunks."""
+    text = run(python_with_requests(), "-c", REQUESTS_PROGRAM, server.url).decode().split("\n")
+    expect(text, ["200 True text/plain", "304", "el", "6", "405", "GET, HEAD, OPTIONS", "404", ""],
+           "what requests saw")
 
 
 # --- Go ---
