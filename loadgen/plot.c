@@ -10,7 +10,8 @@ enum {
     TOP = 12,
     BOTTOM = 34,
     DOTS_MAX = 40,
-    TICKS_MAX = 24
+    TICKS_MAX = 24,
+    EDGE = 20
 };
 
 /* Where an axis begins and ends, and where its ticks are. */
@@ -116,6 +117,7 @@ static size_t fill_ticks(const struct span *span, double *ticks)
     return count;
 }
 
+/* A label near the right edge stands before its tick, so that it is not cut off. */
 static void put_x_ticks(FILE *out, const struct span *x)
 {
     double ticks[TICKS_MAX];
@@ -123,9 +125,13 @@ static void put_x_ticks(FILE *out, const struct span *x)
     char label[PLOT_LABEL];
 
     for (size_t i = 0; i < count; i++) {
+        double at = column(x, ticks[i]);
+        bool near_edge = at > WIDTH - RIGHT - EDGE;
+
         x->axis->format(label, ticks[i]);
-        fprintf(out, "<text class=\"axis\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%s</text>\n",
-                column(x, ticks[i]), HEIGHT - BOTTOM + 20, label);
+        fprintf(out, "<text class=\"axis\" text-anchor=\"%s\" x=\"%.1f\" y=\"%d\">%s</text>\n",
+                near_edge ? "end" : "middle", near_edge ? WIDTH - 1 : at, HEIGHT - BOTTOM + 20,
+                label);
     }
 }
 
