@@ -1,6 +1,7 @@
 /* From words to the command's function, and what all commands share; the commands about the server
  * as a whole. */
 #include "daemon/command.h"
+#include "daemon/control_line.h"
 
 #include "common/nearest.h"
 #include "common/units.h"
@@ -140,21 +141,6 @@ struct command_result command_stop(const struct call *call)
 
 /* Words in, one function out */
 
-static int split(char *line, char **words, int most)
-{
-    int count = 0;
-    char *word;
-
-    while ((word = strsep(&line, " \t")) != NULL) {
-        if (*word == '\0')
-            continue;
-        if (count == most)
-            return most + 1;
-        words[count++] = word;
-    }
-    return count;
-}
-
 static struct command_result wrong_count(const struct command_info *info)
 {
     return command_answer(command_refusal("wrong number of arguments; usage: %s%s%s", info->name,
@@ -174,7 +160,7 @@ static bool may_change(const struct call *call)
 struct command_result command_run(struct master *master, char *line, unsigned uid, int pid)
 {
     char *words[CONTROL_WORDS_MAX];
-    int count = split(line, words, CONTROL_WORDS_MAX);
+    int count = control_line_split(line, words, CONTROL_WORDS_MAX);
     const struct command_info *info;
     struct call call = {.master = master, .count = count - 1, .uid = uid, .pid = pid};
 

@@ -2,6 +2,7 @@
 
 #include "common/clock.h"
 #include "common/units.h"
+#include "daemon/control_line.h"
 #include "daemon/events.h"
 #include "daemon/loop.h"
 
@@ -113,20 +114,18 @@ static void run_lines(struct control_peer *peer)
 {
     struct evbuffer *input = bufferevent_get_input(peer->stream);
     struct evbuffer *output = bufferevent_get_output(peer->stream);
+    enum control_line framed = CONTROL_LINE_WHOLE;
     char *line;
 
     peer->active_ns = clock_monotonic_ns();
-    while (!is_waiting(peer) && !peer->ending && evbuffer_get_length(output) < OUTPUT_HIGH &&
-           (line = evbuffer_readln(input, NULL, EVBUFFER_EOL_CRLF)) != NULL) {
-        if (strlen(line) >= CONTROL_LINE_MAX)
-            end_with(peer,
-                     command_refusal("the line is longer than %d bytes", CONTROL_LINE_MAX - 1));
-        else
+    while (framed == CONTROL_LINE_WHOLE && !is_waiting(peer) && !peer->ending &&
+           evbuffer_get_length(output) < OUTPUT_HIGH) {
+        framed = control_line_take(input, &line);
+        if (framed == CONTROL_LINE_WHOLE)
             run_line(peer, line);
         free(line);
     }
-    if (!is_waiting(peer) && !peer->ending && evbuffer_get_length(output) < OUTPUT_HIGH &&
-        evbuffer_get_length(input) >= CONTROL_LINE_MAX)
+    if (framed == CONTROL_LINE_TOO_LONG)
         end_with(peer, command_refusal("the line is longer than %d bytes", CONTROL_LINE_MAX - 1));
 }
 

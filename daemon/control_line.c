@@ -1,0 +1,32 @@
+#include "daemon/control_line.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum control_line control_line_take(struct evbuffer *input, char **line)
+{
+    *line = evbuffer_readln(input, NULL, EVBUFFER_EOL_CRLF);
+    if (*line == NULL)
+        return evbuffer_get_length(input) >= CONTROL_LINE_MAX ? CONTROL_LINE_TOO_LONG
+                                                              : CONTROL_LINE_INCOMPLETE;
+    if (strlen(*line) < CONTROL_LINE_MAX)
+        return CONTROL_LINE_WHOLE;
+    free(*line);
+    *line = NULL;
+    return CONTROL_LINE_TOO_LONG;
+}
+
+int control_line_split(char *line, char **words, int most)
+{
+    int count = 0;
+    char *word;
+
+    while ((word = strsep(&line, " \t")) != NULL) {
+        if (*word == '\0')
+            continue;
+        if (count == most)
+            return most + 1;
+        words[count++] = word;
+    }
+    return count;
+}

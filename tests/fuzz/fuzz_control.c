@@ -1,0 +1,72 @@
+/* The control socket's framing: however the bytes come, the same lines and words come out. */
+#include "daemon/control_line.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What was made of an input: the lines' lengths and words, mixed into one number. */
+struct outcome {
+    uint64_t lines, mixed;
+    bool too_long;
+};
+
+static void mix(struct outcome *outcome, const char *text)
+{
+    for (; *text != '\0'; text++)
+        outcome->mixed = (outcome->mixed ^ (unsigned char)*text) * UINT64_C(0x100000001B3);
+    outcome->mixed = outcome->mixed * 31 + 1;
+}
+
+static void take_words(struct outcome *outcome, char *line)
+{
+    char *words[CONTROL_WORDS_MAX];
+    int count = control_line_split(line, words, CONTROL_WORDS_MAX);
+
+    MUST(count <= CONTROL_WORDS_MAX + 1);
+    for (int i = 0; i < count && i < CONTROL_WORDS_MAX; i++) {
+        MUST(words[i][0] != '\0' && strpbrk(words[i], " \t\n") == NULL);
+        mix(outcome, words[i]);
+    }
+}
+
+static void take_lines(struct outcome *outcome, struct evbuffer *input)
+{
+    enum control_line framed = CONTROL_LINE_WHOLE;
+    char *line;
+
+    while (framed == CONTROL_LINE_WHOLE && !outcome->too_long) {
+        framed = control_line_take(input, &line);
+        outcome->too_long = framed == CONTROL_LINE_TOO_LONG;
+        if (framed != CONTROL_LINE_WHOLE)
+            continue;
+        MUST(strlen(line) < CONTROL_LINE_MAX);
+        outcome->lines++;
+        take_words(outcome, line);
+        free(line);
+    }
+}
+
+/* Fed in pieces of STEP bytes. */
+static struct outcome feed(const uint8_t *data, size_t size, size_t step)
+{
+    struct outcome outcome = {0};
+    struct evbuffer *input = evbuffer_new();
+
+    for (size_t at = 0; at < size && !outcome.too_long; at += step) {
+        evbuffer_add(input, data + at, size - at < step ? size - at : step);
+        take_lines(&outcome, input);
+    }
+    evbuffer_free(input);
+    return outcome;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct outcome small = feed(data, size, 7), single = feed(data, size, 1);
+
+    MUST(small.lines == single.lines && small.mixed == single.mixed);
+    MUST(small.too_long == single.too_long);
+    return 0;
+}
