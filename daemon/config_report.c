@@ -81,11 +81,12 @@ static void print_carets(FILE *out, struct span word)
         fputc('^', out);
 }
 
-/* Moves a cut to the start of a character of UTF-8. */
+/* Moves a cut to the start of a character of UTF-8; where there is none near, it stays. */
 static size_t at_character(struct span text, size_t offset)
 {
-    while (offset > 0 && offset < text.length && ((unsigned char)text.start[offset] & 0xc0) == 0x80)
-        offset--;
+    for (size_t back = 0; back < 4 && back <= offset && offset < text.length; back++)
+        if (((unsigned char)text.start[offset - back] & 0xc0) != 0x80)
+            return offset - back;
     return offset;
 }
 

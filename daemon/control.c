@@ -243,7 +243,7 @@ static void peer_open(struct control *control, int fd)
     LIST_INSERT_HEAD(&control->peers, peer, link);
     control->peer_count++;
     bufferevent_setcb(peer->stream, on_input, on_output, on_end, peer);
-    bufferevent_setwatermark(peer->stream, EV_READ, 0, CONTROL_LINE_MAX);
+    bufferevent_setwatermark(peer->stream, EV_READ, 0, CONTROL_LINE_MAX + 1);
     bufferevent_set_timeouts(peer->stream, &idle, &stuck);
     bufferevent_enable(peer->stream, EV_READ | EV_WRITE);
 }

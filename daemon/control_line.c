@@ -7,8 +7,9 @@ enum control_line control_line_take(struct evbuffer *input, char **line)
 {
     *line = evbuffer_readln(input, NULL, EVBUFFER_EOL_CRLF);
     if (*line == NULL)
-        return evbuffer_get_length(input) >= CONTROL_LINE_MAX ? CONTROL_LINE_TOO_LONG
-                                                              : CONTROL_LINE_INCOMPLETE;
+        return evbuffer_get_length(input) > CONTROL_LINE_MAX /* a CR may be the last of it */
+                   ? CONTROL_LINE_TOO_LONG
+                   : CONTROL_LINE_INCOMPLETE;
     if (strlen(*line) < CONTROL_LINE_MAX)
         return CONTROL_LINE_WHOLE;
     free(*line);

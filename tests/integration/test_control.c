@@ -320,7 +320,7 @@ static void a_line_in_pieces_is_one_line(void **state)
 
 static void a_line_that_is_too_long_is_refused_and_ends_the_connection(void **state)
 {
-    static const size_t lengths[] = {CONTROL_LINE_MAX, CONTROL_LINE_MAX + 1, 20000};
+    static const size_t lengths[] = {CONTROL_LINE_MAX + 1, CONTROL_LINE_MAX + 2, 20000};
     struct server *server = *state;
     char line[20001];
 
