@@ -10,7 +10,9 @@
  * answers that come, in order. Behind the last of them the connection is kept (another request is
  * answered: the server is where the next one starts) unless the case ends with CLOSED. With
  * HALF_CLOSED the client shuts its side down when it has said all, and the connection ends behind
- * the last answer.
+ * the last answer. With CLOSED_BEFORE_THE_END it sends on behind a request that asked to close: what
+ * comes after that has been done may cost it the answer (RFC 9112 section 9.6), so that such a case
+ * runs all at once only.
  *
  * Each case runs twice, on a connection of its own: all at once, and in pieces as small as a byte. A
  * single GET runs once more as HEAD, whose answer must have the same fields and no body.
@@ -26,7 +28,13 @@
 
 #include "common/span.h"
 
-enum { RFC_KEPT = 0, RFC_CLOSED = -1, RFC_HALF_CLOSED = -2, RFC_ANSWERS_MAX = 8 };
+enum {
+    RFC_KEPT = 0,
+    RFC_CLOSED = -1,
+    RFC_HALF_CLOSED = -2,
+    RFC_CLOSED_BEFORE_THE_END = -3,
+    RFC_ANSWERS_MAX = 8
+};
 
 struct rfc_answer {
     int status;          /* or how the connection ends: RFC_... */
@@ -58,6 +66,10 @@ struct rfc_case {
 #define HALF_CLOSED                                                                                \
     {                                                                                              \
         .status = RFC_HALF_CLOSED                                                                  \
+    }
+#define CLOSED_BEFORE_THE_END                                                                      \
+    {                                                                                              \
+        .status = RFC_CLOSED_BEFORE_THE_END                                                        \
     }
 /* Answered with STATUS, and the connection ends. */
 #define REFUSED(status) ANSWER(status), CLOSED
