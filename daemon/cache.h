@@ -17,9 +17,9 @@
 #ifndef DAEMON_CACHE_H
 #define DAEMON_CACHE_H
 
+#include "common/cache_policy.h"
 #include "common/segment.h"
 #include "common/span.h"
-#include "daemon/cache_policy.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
+#include "common/cache_policy.h"
 #include "common/macros.h"
-#include "daemon/cache_policy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

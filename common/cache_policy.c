@@ -1,4 +1,4 @@
-#include "daemon/cache_policy.h"
+#include "common/cache_policy.h"
 
 void policy_insert(struct policy_list *list, struct policy_node *node)
 {

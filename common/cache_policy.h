@@ -7,8 +7,8 @@
  *          "SIEVE is Simpler than LRU", NSDI 2024)
  *   lru    the oldest goes; if it was hit meanwhile it moves to the front instead (lazy promotion)
  */
-#ifndef DAEMON_CACHE_POLICY_H
-#define DAEMON_CACHE_POLICY_H
+#ifndef COMMON_CACHE_POLICY_H
+#define COMMON_CACHE_POLICY_H
 
 #include <stdbool.h>
 #include <stddef.h>
