@@ -1,0 +1,189 @@
+/* A webserverd of one's own: it comes up alone, answers, and leaves nothing, whatever happens. */
+#include "common/clock.h"
+#include "common/private_server.h"
+#include "patience.h"
+#include "scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct private_server *create(void)
+{
+    char why[PRIVATE_SERVER_WHY];
+    struct private_server *server = private_server_create(WEBSERVERD_BINARY, why, sizeof(why));
+
+    if (server == NULL)
+        fail_msg("%s", why);
+    return server;
+}
+
+static void start(struct private_server *server, const char *const *options)
+{
+    char why[PRIVATE_SERVER_WHY];
+
+    if (private_server_start(server, options, why, sizeof(why)) != 0)
+        fail_msg("%s", why);
+}
+
+/* What there was of a server, so that it can be looked for afterwards. */
+struct traces {
+    char folder[PRIVATE_SERVER_PATH];
+    char segment[PRIVATE_SERVER_PATH];
+};
+
+static struct traces traces_of(const struct private_server *server)
+{
+    struct traces traces;
+
+    snprintf(traces.folder, sizeof(traces.folder), "%s", private_server_folder(server));
+    snprintf(traces.segment, sizeof(traces.segment), "webserverd.%s", private_server_name(server));
+    return traces;
+}
+
+static void check_nothing_left(const struct traces *traces)
+{
+    assert_int_equal(scratch_count("/dev/shm", traces->segment), 0);
+    assert_int_not_equal(access(traces->folder, F_OK), 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static void it_serves_its_site_and_leaves_nothing(void **state)
+{
+    const char *const options[] = {"workers.processes=1", "workers.threads=2", NULL};
+    char why[PRIVATE_SERVER_WHY];
+    struct private_server *server = create();
+    struct traces traces = traces_of(server);
+    json_t *answer;
+
+    (void)state;
+    assert_int_equal(private_server_put(server, "/a/b.txt", "text", 4, why, sizeof(why)), 0);
+    for (int times = 0; times < 2; times++) {
+        start(server, options);
+        assert_int_not_equal(private_server_port(server), 0);
+        assert_int_equal(scratch_count("/dev/shm", traces.segment), 1);
+        answer = private_server_command(server, "threads", why, sizeof(why));
+        assert_non_null(answer);
+        json_decref(answer);
+        assert_null(private_server_command(server, "threads none", why, sizeof(why)));
+        assert_non_null(strstr(why, "refused"));
+        private_server_stop(server);
+        assert_int_equal(scratch_count("/dev/shm", traces.segment), 0);
+    }
+    private_server_destroy(server);
+    check_nothing_left(&traces);
+}
+
+static void two_do_not_meet(void **state)
+{
+    struct private_server *one = create(), *other = create();
+    struct traces of_one = traces_of(one), of_other = traces_of(other);
+
+    (void)state;
+    start(one, NULL);
+    start(other, NULL);
+    assert_int_not_equal(private_server_port(one), private_server_port(other));
+    private_server_destroy(one);
+    private_server_destroy(other);
+    check_nothing_left(&of_one);
+    check_nothing_left(&of_other);
+}
+
+static void a_start_that_fails_says_why(void **state)
+{
+    const char *const options[] = {"workers.processes=none", NULL};
+    char why[PRIVATE_SERVER_WHY];
+    struct private_server *server = create();
+    struct traces traces = traces_of(server);
+
+    (void)state;
+    assert_int_equal(private_server_start(server, options, why, sizeof(why)), -1);
+    assert_non_null(strstr(why, "did not start"));
+    assert_int_equal(private_server_pid(server), 0);
+    private_server_destroy(server);
+    check_nothing_left(&traces);
+}
+
+static void a_program_that_is_not_there_is_named(void **state)
+{
+    char why[PRIVATE_SERVER_WHY];
+    struct private_server *server = private_server_create("/nowhere/webserverd", why, sizeof(why));
+
+    (void)state;
+    assert_non_null(server);
+    assert_int_equal(private_server_start(server, NULL, why, sizeof(why)), -1);
+    assert_non_null(strstr(why, "/nowhere/webserverd"));
+    private_server_destroy(server);
+}
+
+/* Its workers, too, which the death of their master makes orphans of this process. */
+static void it_may_have_been_killed(void **state)
+{
+    struct private_server *server = create();
+    struct traces traces = traces_of(server);
+
+    (void)state;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    start(server, NULL);
+    assert_int_equal(kill(private_server_pid(server), SIGKILL), 0);
+    private_server_destroy(server);
+    WAIT_UNTIL(waitpid(-1, NULL, WNOHANG) == -1);
+    check_nothing_left(&traces);
+}
+
+static bool is_gone(const char *segment)
+{
+    return scratch_count("/dev/shm", segment) == 0;
+}
+
+static void it_ends_with_whoever_started_it(void **state)
+{
+    char text[512] = "", name[64], folder[256], segment[80];
+    int told[2];
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(pipe(told), 0);
+    child = fork();
+    if (child == 0) {
+        char why[PRIVATE_SERVER_WHY];
+        struct private_server *server = private_server_create(WEBSERVERD_BINARY, why, sizeof(why));
+
+        if (server != NULL && private_server_start(server, NULL, why, sizeof(why)) == 0)
+            dprintf(told[1], "%s %s", private_server_name(server), private_server_folder(server));
+        pause();
+    }
+    assert_true(read(told[0], text, sizeof(text) - 1) > 0);
+    assert_int_equal(sscanf(text, "%63s %255s", name, folder), 2);
+    snprintf(segment, sizeof(segment), "webserverd.%s", name);
+    assert_int_equal(scratch_count("/dev/shm", segment), 1);
+    kill(child, SIGKILL);
+    WAIT_UNTIL(is_gone(segment));
+    WAIT_UNTIL(waitpid(-1, NULL, WNOHANG) == -1);
+    scratch_remove(folder);
+    close(told[0]);
+    close(told[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_serves_its_site_and_leaves_nothing),
+        cmocka_unit_test(two_do_not_meet),
+        cmocka_unit_test(a_start_that_fails_says_why),
+        cmocka_unit_test(a_program_that_is_not_there_is_named),
+        cmocka_unit_test(it_may_have_been_killed),
+        cmocka_unit_test(it_ends_with_whoever_started_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
