@@ -1,12 +1,11 @@
 /* wsload: loads a web server and says how it did. The steps of a run; each lives in its own file.
  */
 #include "loadgen/compare.h"
-#include "loadgen/descriptors.h"
 #include "loadgen/options.h"
 #include "loadgen/report.h"
-#include "loadgen/run.h"
-#include "loadgen/work.h"
+#include "loadgen/trial.h"
 
+#include <curl/curl.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -71,46 +70,28 @@ static int close_output(const struct plan *plan, FILE *out, int status)
 
 static int report(FILE *out, const struct result *result)
 {
-    if (report_write(out, result, out == stdout && want_colour()) != 0)
-        return complain("cannot write the report: out of memory");
-    return (int)result_status(result);
+    return report_write(out, result, out == stdout && want_colour());
 }
 
-static int load(const struct plan *plan, struct work *work, FILE *out)
+static int load(const struct plan *plan, FILE *out)
 {
     struct result *result = malloc(sizeof(*result));
     char why[WHY_TEXT];
+    enum trial_outcome outcome;
     int status;
 
     if (result == NULL)
         return complain("out of memory");
-    if (run(plan, work, result, why, sizeof(why)) == 0) {
-        status = report(out, result);
-        run_free(result);
+    outcome = trial(plan, result, why, sizeof(why));
+    status = (int)trial_status(outcome, result);
+    if (outcome != TRIAL_DONE) {
+        complain(why);
     } else {
-        status = complain(why);
+        if (report(out, result) != 0)
+            status = complain("cannot write the report: out of memory");
+        result_free(result);
     }
     free(result);
-    return status;
-}
-
-/* A host that nobody knows is a run in which nothing was answered, not a wrong use. */
-static int prepare_and_load(const struct plan *plan, FILE *out)
-{
-    struct work work;
-    char why[WHY_TEXT];
-    int status;
-
-    if (work_prepare(&work, plan, why, sizeof(why)) != 0 ||
-        descriptors_reserve(plan->connections, plan->threads, why, sizeof(why)) != 0) {
-        status = complain(why);
-    } else if (work_resolve(&work, why, sizeof(why)) != 0) {
-        complain(why);
-        status = RESULT_NOTHING;
-    } else {
-        status = load(plan, &work, out);
-    }
-    work_free(&work);
     return status;
 }
 
@@ -156,8 +137,8 @@ int main(int argc, char **argv)
     out = open_output(&plan);
     if (out == NULL)
         return RESULT_WRONG_USE;
-    status = close_output(
-        &plan, out, plan.compare != NULL ? compare(&plan, out) : prepare_and_load(&plan, out));
+    status =
+        close_output(&plan, out, plan.compare != NULL ? compare(&plan, out) : load(&plan, out));
     curl_global_cleanup();
     return status;
 }

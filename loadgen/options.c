@@ -2,12 +2,11 @@
 
 #include "common/nearest.h"
 
-#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_CONNECTIONS = 50, DEFAULT_DURATION_MS = 10000 };
+enum { DEFAULT_DURATION_MS = 10000 };
 
 enum option_id {
 #define GROUP(title)
@@ -242,12 +241,7 @@ static void complete(struct plan *plan)
         plan->duration_ms = DEFAULT_DURATION_MS;
     if (plan->format == PLAN_FORMAT_COUNT)
         plan->format = format_of_output(plan->output);
-    plan->connections_asked = most_connections(plan);
-    plan->connections = plan->connections_asked;
-    if (plan->requests != 0 && plan->requests < plan->connections && !plan_is_open(plan))
-        plan->connections = (uint32_t)plan->requests;
-    if (plan->threads > plan->connections)
-        plan->threads = plan->connections;
+    plan_set_connections(plan, most_connections(plan));
 }
 
 /* Options that say no to each other. */
@@ -289,18 +283,7 @@ enum options_result options_parse(int argc, char *const *argv, uint32_t cores, s
 {
     struct reading reading = {argc, 1, argv, plan, OPTIONS_RUN, why, size};
 
-    *plan = (struct plan){
-        .replay_speed = 1,
-        .keepalive = true,
-        .family = AF_UNSPEC,
-        .connections_asked = DEFAULT_CONNECTIONS,
-        .threads = cores,
-        .timeout_ms = 30000,
-        .connect_timeout_ms = 5000,
-        .grace_ms = 1000,
-        .control_fd = -1,
-        .format = PLAN_FORMAT_COUNT,
-    };
+    plan_begin(plan, cores);
     if (read_words(&reading) && check(&reading))
         complete(plan);
     return reading.result;

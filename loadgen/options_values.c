@@ -66,7 +66,7 @@ bool take_threads(struct reading *reading, struct typed typed)
             "%s %s: takes the number of client threads, not a time; say -d %s for the "
             "length of the run, or --timeout %s for the longest time of one request",
             typed.spelling, typed.value, typed.value, typed.value);
-    return take_number(reading, typed, PLAN_THREADS_MAX, &reading->plan->threads);
+    return take_number(reading, typed, PLAN_THREADS_MAX, &reading->plan->threads_asked);
 }
 
 bool take_timeout(struct reading *reading, struct typed typed)

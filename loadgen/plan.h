@@ -1,6 +1,6 @@
 /*
- * What a run is to do, as the command line said it. Made once, read by all threads, changed by
- * none. Texts belong to the command line.
+ * What a run is to do, as the command line said it. Made before the run, read by all threads,
+ * changed by none. Texts belong to the command line.
  */
 #ifndef LOADGEN_PLAN_H
 #define LOADGEN_PLAN_H
@@ -88,7 +88,8 @@ struct plan {
     /* How much, and for how long. */
     uint32_t connections_asked;
     uint32_t connections; /* used: never more than there are requests */
-    uint32_t threads;     /* never more than connections */
+    uint32_t threads_asked;
+    uint32_t threads;     /* used: never more than connections */
     uint64_t requests;    /* counted ones; 0: no limit */
     uint64_t duration_ms; /* of the counted part; 0: no limit */
     uint64_t warmup_ms;   /* before it, not counted */
@@ -114,9 +115,16 @@ struct plan {
     double percentiles[PLAN_PERCENTILES_MAX]; /* that reports give, in percent */
     size_t percentile_count;                  /* 0: the usual ones */
     const char *compare; /* a report that is held against the one of urls[0]; NULL: a run */
+    const char *label;   /* what the live line begins with; NULL: nothing */
     bool progress_lines; /* JSON lines on standard error instead of the live line */
     bool quiet;
 };
+
+/* What holds when nothing is said: a run from this process with CORES client threads. */
+void plan_begin(struct plan *plan, uint32_t cores);
+
+/* Makes it CONNECTIONS that are asked for, and what depends on that; requests and rate hold already. */
+void plan_set_connections(struct plan *plan, uint32_t connections);
 
 /* Whether requests are sent when they are due, not when an answer has come. */
 static inline bool plan_is_open(const struct plan *plan)

@@ -90,6 +90,8 @@ void progress_format(char *line, size_t size, size_t width, const struct plan *p
     snprintf(fields[5], sizeof(fields[5]), "up %" PRIu64 "/%" PRIu32,
              tally_get(tally, TALLY_clients_up), setting->connections);
     line[0] = '\0';
+    if (plan->label != NULL)
+        append(line, size, width, plan->label);
     for (size_t i = 0; i < ARRAY_LENGTH(fields); i++)
         if (!append(line, size, width, fields[i]))
             return;

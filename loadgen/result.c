@@ -1,5 +1,15 @@
 #include "loadgen/result.h"
 
+#include <stdlib.h>
+
+void result_free(struct result *result)
+{
+    series_free(result->series);
+    free((void *)(uintptr_t)result->url);
+    result->series = NULL;
+    result->url = NULL;
+}
+
 double result_rate(const struct result *result)
 {
     if (result->elapsed_ns == 0)

@@ -27,7 +27,7 @@ struct server_check_result {
 
 struct result {
     const struct plan *plan;
-    const char *url;  /* the first, as it was requested */
+    const char *url;  /* the first, as it was requested; owned */
     size_t requests;  /* different ones */
     uint64_t skipped; /* lines of a log that could not be sent again */
     const char *engine;
@@ -46,6 +46,9 @@ struct result {
     struct server_check_result server;
     char other_error[RESULT_ERROR_TEXT]; /* what was said about an error of kind OTHER; or "" */
 };
+
+/* Frees what *result owns. */
+void result_free(struct result *result);
 
 /* Answers a second; 0 when no time passed. */
 double result_rate(const struct result *result);

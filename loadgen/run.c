@@ -1,25 +1,22 @@
 #include "loadgen/run.h"
 
 #include "common/clock.h"
-#include "common/macros.h"
 
 #include "loadgen/change_source.h"
 #include "loadgen/fleet.h"
+#include "loadgen/interrupts.h"
 #include "loadgen/load_profile.h"
 #include "loadgen/progress.h"
 #include "loadgen/server_check.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
-
-enum { STOP_SIGNALS = ARRAY_LENGTH(stop_signals), WHY_TEXT = 256 };
+enum { WHY_TEXT = 256 };
 
 struct run {
     const struct plan *plan;
@@ -30,11 +27,12 @@ struct run {
     struct fleet_orders orders;
     struct profile connections; /* as planned */
     struct event_base *base;
-    struct event *tick, *deadline, *grace, *done, *on_signal[STOP_SIGNALS];
+    struct event *tick, *deadline, *grace, *done, *interrupts;
     struct change_source *changes_from;
     int done_fd;
     bool stopping, interrupted, connections_changed;
     uint64_t changes;
+    char *url; /* of the first request */
     const struct condition *aborted_by;
     struct progress progress;
     struct series *series;
@@ -99,11 +97,12 @@ static void interrupt(struct run *run)
     run->interrupted = true;
 }
 
-static void on_signal(evutil_socket_t number, short events, void *context)
+static void on_interrupts(evutil_socket_t fd, short events, void *context)
 {
-    (void)number;
+    (void)fd;
     (void)events;
-    interrupt(context);
+    for (uint64_t count = interrupts_take(); count > 0; count--)
+        interrupt(context);
 }
 
 /* Those that wait for what others took must look again. */
@@ -294,8 +293,6 @@ static struct event *make_event(struct run *run, int fd, short events, event_cal
 
 static bool make_events(struct run *run)
 {
-    bool good = true;
-
     run->base = event_base_new();
     run->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     run->series = series_create();
@@ -305,12 +302,10 @@ static bool make_events(struct run *run)
     run->deadline = make_event(run, -1, 0, on_deadline);
     run->grace = make_event(run, -1, 0, on_grace_over);
     run->done = make_event(run, run->done_fd, EV_READ | EV_PERSIST, on_thread_done);
-    for (size_t i = 0; i < STOP_SIGNALS; i++) {
-        run->on_signal[i] = make_event(run, stop_signals[i], EV_SIGNAL | EV_PERSIST, on_signal);
-        good = good && run->on_signal[i] != NULL && event_add(run->on_signal[i], NULL) == 0;
-    }
-    return good && run->tick != NULL && run->deadline != NULL && run->grace != NULL &&
-           run->done != NULL && event_add(run->done, NULL) == 0;
+    run->interrupts = make_event(run, interrupts_fd(), EV_READ | EV_PERSIST, on_interrupts);
+    return run->tick != NULL && run->deadline != NULL && run->grace != NULL && run->done != NULL &&
+           run->interrupts != NULL && event_add(run->done, NULL) == 0 &&
+           event_add(run->interrupts, NULL) == 0;
 }
 
 static void listen_to_changes(struct run *run)
@@ -373,7 +368,7 @@ static void fill_result(struct run *run, struct result *result)
 
     *result = (struct result){
         .plan = run->plan,
-        .url = run->work->requests[run->work->entries[0].request].target.text,
+        .url = run->url,
         .requests = run->work->count,
         .skipped = run->work->skipped,
         .engine = run->engine->name,
@@ -390,6 +385,7 @@ static void fill_result(struct run *run, struct result *result)
         .aborted_by = run->aborted_by,
     };
     run->series = NULL;
+    run->url = NULL;
     snprintf(result->other_error, sizeof(result->other_error), "%s", account.other_error);
 }
 
@@ -419,13 +415,13 @@ static void tear_down(struct run *run)
     free_event(run->grace);
     free_event(run->done);
     change_source_destroy(run->changes_from);
-    for (size_t i = 0; i < STOP_SIGNALS; i++)
-        free_event(run->on_signal[i]);
+    free_event(run->interrupts);
     if (run->base != NULL)
         event_base_free(run->base);
     if (run->done_fd >= 0)
         close(run->done_fd);
     series_free(run->series);
+    free(run->url);
     free(run);
 }
 
@@ -458,28 +454,25 @@ int run(const struct plan *plan, struct work *work, struct result *result, char 
     struct run *run = calloc(1, sizeof(*run));
     int error = 0;
 
-    if (run == NULL) {
-        snprintf(why, size, "out of memory");
+    if (run == NULL || interrupts_begin() != 0) {
+        free(run);
+        snprintf(why, size, "out of memory or descriptors");
         return -1;
     }
     run->plan = plan;
     run->work = work;
     run->engine = plan->engine == PLAN_ENGINE_RAW ? &engine_raw : &engine_curl;
     run->connections = load_profile_connections(plan);
+    run->url = strdup(work->requests[work->entries[0].request].target.text);
     run->done_fd = -1;
-    if (!make_events(run) || !make_fleet(run))
+    if (run->url == NULL || !make_events(run) || !make_fleet(run))
         error = errno != 0 ? errno : ENOMEM;
     else
         error = carry_out(run, result);
     tear_down(run);
+    interrupts_end();
     if (error != 0)
         snprintf(why, size, "cannot start %u client threads with %u connections: %s", plan->threads,
                  plan->connections, strerror(error));
     return error != 0 ? -1 : 0;
-}
-
-void run_free(struct result *result)
-{
-    series_free(result->series);
-    result->series = NULL;
 }
