@@ -23,6 +23,7 @@ struct server_check_result {
     char name[64];    /* of the instance */
     uint64_t counted; /* requests that it answered during the run */
     uint64_t sent;    /* that it should have: answered here, warm-up included */
+    double cores;     /* processor seconds a second that all its processes used; NAN: not known */
 };
 
 struct result {
@@ -44,6 +45,7 @@ struct result {
     bool interrupted;
     const struct condition *aborted_by; /* NULL: none */
     struct server_check_result server;
+    double machine_busy; /* part of all cores of this machine, by anyone, 0 to 1; NAN: not known */
     char other_error[RESULT_ERROR_TEXT]; /* what was said about an error of kind OTHER; or "" */
 };
 

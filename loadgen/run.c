@@ -6,6 +6,7 @@
 #include "loadgen/fleet.h"
 #include "loadgen/interrupts.h"
 #include "loadgen/load_profile.h"
+#include "loadgen/processor_time.h"
 #include "loadgen/progress.h"
 #include "loadgen/server_check.h"
 
@@ -37,6 +38,7 @@ struct run {
     struct progress progress;
     struct series *series;
     struct server_check *check;
+    struct processor_time machine;  /* before it began */
     struct tally sum, warmup, both; /* of all threads, as of the last tick */
 };
 
@@ -391,10 +393,13 @@ static void fill_result(struct run *run, struct result *result)
 
 static void account(struct run *run, struct result *result)
 {
+    double machine_busy = processor_time_busy(run->machine);
+
     add_up(run);
     if (elapsed_ns(run) > run->series->before_ns)
         end_second(run, elapsed_ns(run));
     fill_result(run, result);
+    result->machine_busy = machine_busy;
     tally_add(&result->tally, &run->sum);
     tally_add(&result->warmup, &run->warmup);
     server_check_end(run->check, tally_get(&run->both, TALLY_answered), &result->server);
@@ -433,6 +438,7 @@ static int carry_out(struct run *run, struct result *result)
     progress_begin(&run->progress, run->plan, stderr);
     listen_to_changes(run);
     run->check = server_check_begin(run->work);
+    run->machine = processor_time_of_machine();
     begin_clocks(run);
     error = fleet_start(run->fleet);
     if (error != 0) {

@@ -3,7 +3,10 @@
 #include "common/clock.h"
 #include "common/segment_reader.h"
 
+#include "loadgen/processor_time.h"
+
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +21,7 @@ struct server_check {
     struct segment_reader reader;
     char name[64];
     uint64_t before;
+    uint64_t begun_ns, cpu_ns; /* when, and what its processes had used by then */
 };
 
 /* Whether ADDRESS, as the server names what it listens on, is where TARGET leads. */
@@ -82,6 +86,28 @@ static bool can_be_checked(const struct work *work)
     return work->plan->redirection_count == 0;
 }
 
+/* Processor time of its processes so far. One that ends takes its part along. */
+static uint64_t cpu_of(const struct server_check *check)
+{
+    const struct segment *map = &check->reader.map;
+    uint64_t ns = processor_time_of(map->directory->master_pid) +
+                  processor_time_of(atomic_load(&segment_logger(map)->pid));
+
+    for (uint32_t i = 0; i < segment_count(map, SEGMENT_WORKERS); i++)
+        if (segment_slot_reserved(segment_worker_slot(map, i)))
+            ns += processor_time_of(atomic_load(&segment_worker(map, i)->pid));
+    return ns;
+}
+
+static double cores_of(const struct server_check *check)
+{
+    uint64_t cpu_ns = cpu_of(check), now_ns = clock_monotonic_ns();
+
+    if (cpu_ns <= check->cpu_ns || now_ns <= check->begun_ns)
+        return NAN;
+    return (double)(cpu_ns - check->cpu_ns) / (double)(now_ns - check->begun_ns);
+}
+
 struct server_check *server_check_begin(const struct work *work)
 {
     struct server_check *check = can_be_checked(work) ? calloc(1, sizeof(*check)) : NULL;
@@ -96,6 +122,8 @@ struct server_check *server_check_begin(const struct work *work)
         closedir(folder);
     if (found) {
         check->before = segment_reader_sum(&check->reader, METRIC_requests);
+        check->cpu_ns = cpu_of(check);
+        check->begun_ns = clock_monotonic_ns();
         return check;
     }
     free(check);
@@ -107,9 +135,11 @@ void server_check_end(struct server_check *check, uint64_t answered,
 {
     const struct timespec step = {0, STEP_MS * (long)NS_PER_MS};
 
-    *result = (struct server_check_result){.outcome = SERVER_CHECK_NONE, .sent = answered};
+    *result =
+        (struct server_check_result){.outcome = SERVER_CHECK_NONE, .sent = answered, .cores = NAN};
     if (check == NULL)
         return;
+    result->cores = cores_of(check);
     for (int waited = 0; waited <= PATIENCE_MS; waited += STEP_MS) {
         result->counted = segment_reader_sum(&check->reader, METRIC_requests) - check->before;
         if (result->counted >= answered)

@@ -190,7 +190,7 @@ static void test_reports(void **state)
     (void)state;
     fill_good();
     result.series = &series;
-    result.server = (struct server_check_result){SERVER_CHECK_SAME, "one", 5, 5};
+    result.server = (struct server_check_result){SERVER_CHECK_SAME, "one", 5, 5, 1.5};
     plan.percentiles[0] = 99.9999;
     plan.percentile_count = 1;
     check_report();
