@@ -7,6 +7,7 @@
 #include "console/screen.h"
 #include "console/scroll.h"
 
+#include <curses.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -91,6 +92,30 @@ static void act(struct chooser *chooser, enum request request)
     }
 }
 
+static void click(struct chooser *chooser, int y)
+{
+    size_t place = chooser->top + (size_t)(y - HEAD_LINES);
+
+    if (y < HEAD_LINES || y >= chooser->screen.all.height - 1 || place >= chooser->count)
+        return;
+    if (place == chooser->selected)
+        act(chooser, REQUEST_OPEN);
+    chooser->selected = place;
+}
+
+/* A click selects, a second one takes. */
+static void handle_pointer(struct chooser *chooser)
+{
+    struct pointer_event events[SCREEN_POINTER_MOST];
+    size_t count = screen_pointer(events);
+
+    for (size_t i = 0; i < count && !chooser->ended; i++)
+        if (events[i].what == POINTER_CLICK)
+            click(chooser, events[i].y);
+        else
+            act(chooser, events[i].what == POINTER_WHEEL_UP ? REQUEST_UP : REQUEST_DOWN);
+}
+
 static void handle_signals(struct chooser *chooser, int signals)
 {
     struct signalfd_siginfo info;
@@ -108,7 +133,10 @@ static void handle_keys(struct chooser *chooser, short events)
     int code, keys = 0;
 
     for (; !chooser->ended && (code = screen_key()) != -1; keys++)
-        act(chooser, key_request(code));
+        if (code == KEY_MOUSE)
+            handle_pointer(chooser);
+        else
+            act(chooser, key_request(code));
     if (keys == 0 && (events & (POLLHUP | POLLERR | POLLNVAL)) != 0)
         chooser->ended = chooser->cut_off = true;
 }
@@ -135,8 +163,8 @@ static enum chooser_result ask(struct chooser *chooser, struct options *options,
 {
     int signals = screen_signals();
 
-    if (signals < 0 ||
-        screen_start(&chooser->screen, options->theme, options->ascii, false, why, size) != 0)
+    if (signals < 0 || screen_start(&chooser->screen, options->theme, options->ascii,
+                                    options->mouse, why, size) != 0)
         return CHOOSER_FAILED;
     loop(chooser, signals);
     screen_stop();

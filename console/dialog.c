@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The answers to a question, at the right end of its line. */
+static const char yes_text[] = "y yes", no_text[] = "n no";
+
+enum { ANSWERS_WIDTH = sizeof(yes_text) + sizeof(no_text) + 2 };
+
 enum { ENTER = '\r', NEWLINE = '\n', ESCAPE = 27, TAB = '\t', CANCEL = 7 /* Ctrl-G */ };
 
 bool dialog_open(const struct dialog *dialog)
@@ -72,6 +77,18 @@ void dialog_key(struct dialog *dialog, int code)
         prompt_key(dialog, code);
 }
 
+void dialog_click(struct dialog *dialog, const struct canvas *foot, int y, int x)
+{
+    int from = foot->x + foot->width - ANSWERS_WIDTH + 2;
+
+    if (dialog->kind != DIALOG_CONFIRM || y != foot->y)
+        return;
+    if (x >= from && x < from + (int)strlen(yes_text))
+        confirm_key(dialog, 'y');
+    else if (x > from + (int)strlen(yes_text))
+        confirm_key(dialog, 'n');
+}
+
 /* Columns that the first BYTES of TEXT take. */
 static int columns_of(const char *text, size_t bytes)
 {
@@ -107,11 +124,11 @@ void dialog_draw(const struct dialog *dialog, const struct canvas *foot, const s
 
     canvas_repeat(foot, 0, 0, foot->width, TONE_BAR, L' ');
     if (dialog->kind == DIALOG_CONFIRM) {
-        const char *choice = "  y yes  n no";
-        int room = foot->width - 1 - (int)strlen(choice);
+        int room = foot->width - 1 - ANSWERS_WIDTH, end = foot->width;
 
         canvas_print(foot, 0, 1, TONE_BAR_KEY, "%.*s", room > 0 ? room : 0, dialog->label);
-        canvas_right(foot, 0, foot->width, TONE_BAR_KEY, choice);
+        end = canvas_right(foot, 0, end, TONE_BAR_KEY, no_text) - 2;
+        canvas_right(foot, 0, end, TONE_BAR_KEY, yes_text);
         return;
     }
     draw_prompt(dialog, foot);

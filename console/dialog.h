@@ -35,6 +35,9 @@ bool dialog_open(const struct dialog *dialog);
 /* Takes a key's curses code. */
 void dialog_key(struct dialog *dialog, int code);
 
+/* A click on the screen's line Y and column X while it is drawn on FOOT: on an answer, it is given. */
+void dialog_click(struct dialog *dialog, const struct canvas *foot, int y, int x);
+
 /* Draws the question into FOOT, a hint into the last line of BODY. */
 void dialog_draw(const struct dialog *dialog, const struct canvas *foot, const struct canvas *body);
 

@@ -1,10 +1,8 @@
-/* The mouse: tabs, column titles, rows, the wheel. Hold Shift to select text as without it. */
+/* The mouse: tabs, column titles, rows, answers, the wheel. Hold Shift to select text as without it. */
 
 #include "console/program_parts.h"
 
 #include "console/picture.h"
-
-#include <curses.h>
 
 static void click(struct program *program, int y, int x)
 {
@@ -44,16 +42,25 @@ static void wheel(struct program *program, enum request request)
     }
 }
 
+static void act(struct program *program, const struct pointer_event *event)
+{
+    struct dialog *dialog = desk_dialog(program->desk);
+
+    if (dialog_open(dialog)) {
+        if (event->what == POINTER_CLICK)
+            dialog_click(dialog, &program->screen.foot, event->y, event->x);
+    } else if (event->what == POINTER_CLICK) {
+        click(program, event->y, event->x);
+    } else {
+        wheel(program, event->what == POINTER_WHEEL_UP ? REQUEST_UP : REQUEST_DOWN);
+    }
+}
+
 void pointer_act(struct program *program)
 {
-    MEVENT event;
+    struct pointer_event events[SCREEN_POINTER_MOST];
+    size_t count = screen_pointer(events);
 
-    if (getmouse(&event) != OK || dialog_open(desk_dialog(program->desk)))
-        return;
-    if ((event.bstate & BUTTON4_PRESSED) != 0)
-        wheel(program, REQUEST_UP);
-    else if ((event.bstate & BUTTON5_PRESSED) != 0)
-        wheel(program, REQUEST_DOWN);
-    else if ((event.bstate & BUTTON1_PRESSED) != 0)
-        click(program, event.y, event.x);
+    for (size_t i = 0; i < count && !program->ending; i++)
+        act(program, &events[i]);
 }

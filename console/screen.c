@@ -105,6 +105,30 @@ int screen_key(void)
     return key == ERR ? -1 : key;
 }
 
+static bool pointer_of(const MEVENT *mouse, struct pointer_event *event)
+{
+    event->y = mouse->y;
+    event->x = mouse->x;
+    event->what = (mouse->bstate & BUTTON4_PRESSED) != 0   ? POINTER_WHEEL_UP
+                  : (mouse->bstate & BUTTON5_PRESSED) != 0 ? POINTER_WHEEL_DOWN
+                                                           : POINTER_CLICK;
+    return (mouse->bstate & (BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED)) != 0;
+}
+
+/* Curses makes one KEY_MOUSE of all that has come, and hands the events out newest first. */
+size_t screen_pointer(struct pointer_event *events)
+{
+    struct pointer_event newest_first[SCREEN_POINTER_MOST];
+    size_t count = 0;
+    MEVENT mouse;
+
+    while (count < SCREEN_POINTER_MOST && getmouse(&mouse) == OK)
+        count += pointer_of(&mouse, &newest_first[count]);
+    for (size_t i = 0; i < count; i++)
+        events[i] = newest_first[count - 1 - i];
+    return count;
+}
+
 void screen_begin(void)
 {
     erase();

@@ -46,6 +46,21 @@ int screen_signals(void);
 /* A key's curses code if one is waiting, or -1. */
 int screen_key(void);
 
+/* What the mouse does, and where on the screen. */
+enum pointer { POINTER_CLICK, POINTER_WHEEL_UP, POINTER_WHEEL_DOWN };
+
+struct pointer_event {
+    enum pointer what;
+    int y, x;
+};
+
+/*
+ * After KEY_MOUSE: what the mouse did, oldest first; more than one event where several came at
+ * once. EVENTS has room for SCREEN_POINTER_MOST. Returns how many there are.
+ */
+enum { SCREEN_POINTER_MOST = 16 };
+size_t screen_pointer(struct pointer_event *events);
+
 /* Empties the picture; shows what was drawn since. Everything anew after screen_spoilt(). */
 void screen_begin(void);
 void screen_show(void);

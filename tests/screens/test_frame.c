@@ -21,14 +21,21 @@
 static const char *const log_view[] = {"log", NULL};
 static const char *const readonly[] = {"--readonly", NULL};
 
-/* A click with the left button, as terminals with SGR coordinates tell of it. */
+/* COUNT clicks with the left button in one go, as terminals with SGR coordinates tell of them. */
+static void clicks(int count, int row, int column)
+{
+    char text[256];
+    size_t used = 0;
+
+    for (int i = 0; i < count; i++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "\x1b[<0;%d;%dM\x1b[<0;%d;%dm",
+                                 column + 1, row + 1, column + 1, row + 1);
+    terminal_type(terminal, text);
+}
+
 static void click(int row, int column)
 {
-    char text[64];
-
-    snprintf(text, sizeof(text), "\x1b[<0;%d;%dM\x1b[<0;%d;%dm", column + 1, row + 1, column + 1,
-             row + 1);
-    terminal_type(terminal, text);
+    clicks(1, row, column);
 }
 
 static void past_is_gone_through_second_by_second(void **state)
@@ -194,6 +201,12 @@ static void mouse_does_what_keys_do(void **state)
     ASSERT_SHOWS("Esc leaves");
     click(15, 5);
     assert_true(terminal_shows_no_more(terminal, "Esc leaves"));
+    clicks(2, 12, 5); /* the first selects, the second opens */
+    ASSERT_SHOWS("Esc leaves");
+    clicks(3, 15, 5); /* closes, selects, opens */
+    ASSERT_SHOWS("Esc leaves");
+    terminal_type(terminal, "\x1b");
+    assert_true(terminal_shows_no_more(terminal, "Esc leaves"));
     for (int i = 0; i < 30; i++)
         terminal_type(terminal, "\x1b[<64;20;10M"); /* the wheel, up */
     ASSERT_SHOWS("/page-0 ");
@@ -203,6 +216,25 @@ static void mouse_does_what_keys_do(void **state)
     click(0, 28);
     terminal_type(terminal, "5");
     ASSERT_SHOWS("[5 log]");
+}
+
+static void a_question_is_answered_by_the_mouse(void **state)
+{
+    (void)state;
+    stage_fixture();
+    stage_console(24, 80, NULL, NULL);
+    ASSERT_SHOWS("10.0k in all");
+    terminal_type(terminal, ":stop\r");
+    ASSERT_SHOWS("Stop the server?");
+    click(10, 20); /* elsewhere: it stays */
+    click(23, 77); /* no */
+    assert_true(terminal_shows_no_more(terminal, "Stop the server?"));
+    assert_int_equal(fixture_commands(fixture), 0);
+    terminal_type(terminal, ":stop\r");
+    ASSERT_SHOWS("Stop the server?");
+    click(23, 70); /* yes */
+    ASSERT_SHOWS("the fixture knows only threads N");
+    assert_int_equal(fixture_commands(fixture), 1);
 }
 
 static void recorded_sessions_can_be_replayed(void **state)
@@ -254,6 +286,18 @@ static void go_down_to(const char *name)
     }
 }
 
+/* The line of the screen that has NAME as a word. */
+static int line_of(const char *name)
+{
+    char word[64];
+    int row = 0;
+
+    snprintf(word, sizeof(word), " %s ", name);
+    while (row < 23 && strstr(terminal_line(terminal, row), word) == NULL)
+        row++;
+    return row;
+}
+
 static void one_of_several_servers_is_chosen(void **state)
 {
     static const char *const none[] = {"TERM=xterm-256color", NULL};
@@ -270,7 +314,7 @@ static void one_of_several_servers_is_chosen(void **state)
     assert_true(terminal_shows(terminal, stage_name()));
     assert_true(terminal_shows(terminal, other));
     go_down_to(other);
-    terminal_type(terminal, "\r");
+    clicks(2, line_of(other), 5);
     ASSERT_SHOWS("10.0k in all");
     assert_true(terminal_shows(terminal, other));
     terminal_type(terminal, "2I");
@@ -461,6 +505,7 @@ int main(void)
         cmocka_unit_test_teardown(the_load_form_obeys_the_mouse, stage_teardown),
         cmocka_unit_test_teardown(readonly_covers_typed_commands, stage_teardown),
         cmocka_unit_test_teardown(mouse_does_what_keys_do, stage_teardown),
+        cmocka_unit_test_teardown(a_question_is_answered_by_the_mouse, stage_teardown),
         cmocka_unit_test_teardown(recorded_sessions_can_be_replayed, stage_teardown),
         cmocka_unit_test_teardown(one_of_several_servers_is_chosen, stage_teardown),
         cmocka_unit_test_teardown(settings_come_from_the_file, stage_teardown),
