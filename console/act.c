@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SPANS = 3, MINUTE = 60, REPLAY_STEP = 5 };
+enum { MINUTE = 60, REPLAY_STEP = 5 };
 
 void program_show_view(struct program *program, size_t view)
 {
@@ -78,6 +78,15 @@ void act_travel(struct program *program, long seconds)
     program->back = watch_look_back(program->watch, back > 0 ? (size_t)back : 0);
 }
 
+static int next_span(int span_s)
+{
+    size_t i = 0;
+
+    while (i < OPTIONS_SPANS && options_spans_s[i] != span_s)
+        i++;
+    return options_spans_s[(i + 1) % OPTIONS_SPANS];
+}
+
 static bool act_on_time(struct program *program, enum request request)
 {
     long step = watch_replays(program->watch) ? REPLAY_STEP : 1;
@@ -99,7 +108,7 @@ static bool act_on_time(struct program *program, enum request request)
         act_travel(program, MINUTE);
         return true;
     case REQUEST_SPAN:
-        program->span = (program->span + 1) % SPANS;
+        program->options->span_s = next_span(program->options->span_s);
         return true;
     default:
         return false;

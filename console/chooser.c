@@ -164,7 +164,7 @@ static enum chooser_result ask(struct chooser *chooser, struct options *options,
     int signals = screen_signals();
 
     if (signals < 0 || screen_start(&chooser->screen, options->theme, options->ascii,
-                                    options->mouse, why, size) != 0)
+                                    !options->no_mouse, why, size) != 0)
         return CHOOSER_FAILED;
     loop(chooser, signals);
     screen_stop();

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GROUP_WIDTH = 9, KEY_WIDTH = 11, LINES_MOST = 200 };
+enum { GROUP_WIDTH = 9, KEY_WIDTH = 11, LINES_MOST = 200, NARROW = 50 };
 
 /* A key with its sentence, or a letter with its meaning; the first of a group names it. */
 struct line {
@@ -89,9 +89,19 @@ static void add_view(struct lines *lines, const struct view *view)
         add(lines, i == 0 ? view->name : NULL, TONE_VALUE, "", view->help[i]);
 }
 
+/* Commands of the console's own are found nowhere else. */
+static void add_commands(struct lines *lines)
+{
+    add(lines, "Commands", TONE_VALUE, ":help", "Lists the server's commands; Tab completes them");
+    add(lines, NULL, TONE_VALUE, ":set",
+        "Changes a setting of this console: theme, fps, ascii ...");
+    add(lines, NULL, TONE_VALUE, ":save", "Writes the settings into console.ini");
+}
+
 static void add_mouse(struct lines *lines)
 {
-    add(lines, "Mouse", TONE_VALUE, "click", "Shows a view, selects a row, sorts by a title");
+    add(lines, "Mouse", TONE_VALUE, "click",
+        "Shows a view, selects a row, opens it, sorts by a title");
     add(lines, NULL, TONE_VALUE, "wheel", "Moves; hold Shift to mark text as without a mouse");
 }
 
@@ -105,6 +115,7 @@ void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct 
     lines.width = canvas->width;
     add_view(&lines, view);
     add_keys(&lines);
+    add_commands(&lines);
     add_mouse(&lines);
     add_letters(&lines, now);
     scroll_fit(scroll, lines.count, page);
@@ -115,9 +126,10 @@ void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct 
         canvas_text(canvas, i, GROUP_WIDTH, line->tone, line->left);
         canvas_text(canvas, i, line->at, TONE_NORMAL, line->right);
     }
-    canvas_print(canvas, page, 0, TONE_DIM,
-                 "Help, lines %d to %d of %d. Up and Down move, ? leaves.", scroll->top + 1,
-                 scroll->top + page < lines.count ? scroll->top + page : lines.count, lines.count);
+    canvas_print(canvas, page, 0, TONE_DIM, "Help, lines %d to %d of %d. %s? leaves.",
+                 scroll->top + 1,
+                 scroll->top + page < lines.count ? scroll->top + page : lines.count, lines.count,
+                 canvas->width < NARROW ? "" : "Up and Down move, ");
 }
 
 void help_draw_brief(const struct canvas *canvas, int x, int end)

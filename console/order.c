@@ -8,6 +8,7 @@
 #include "common/macros.h"
 #include "common/tables.h"
 #include "console/instances.h"
+#include "console/settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +67,82 @@ static void order_instance(struct program *program, const char *rest)
     desk_say(program->desk, true, "no webserverd named '%.40s' is running", rest);
 }
 
+/* Puts in force what has been set. */
+static void take_over(struct program *program, const struct options *options)
+{
+    *program->options = *options;
+    screen_adjust(&program->screen, options->theme, options->ascii, !options->no_mouse);
+    program->next_sample_ns = 0;
+}
+
+static bool may_be_set(struct program *program, const char *name, const struct options *options)
+{
+    const char *why = NULL;
+
+    if (strcmp(name, "name") == 0)
+        why = "the server is chosen by :instance NAME";
+    else if (program->options->readonly && !options->readonly)
+        why = "read-only is left by starting anew without --readonly";
+    if (why != NULL)
+        desk_say(program->desk, true, "%s", why);
+    return why == NULL;
+}
+
+/* What a setting is, when no value is given. */
+static void say_setting(struct program *program, const char *name)
+{
+    struct options copy = *program->options;
+    const char *names[SETTINGS_MOST];
+    char value[DESK_TEXT / 2];
+    size_t count = settings_names(names);
+
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0) {
+            settings_value(&copy, name, value, sizeof(value));
+            desk_say(program->desk, false, "%s = %s", name, value[0] != '\0' ? value : "(default)");
+            return;
+        }
+    settings_set(&copy, name, ""); /* says why there is none */
+    desk_say(program->desk, true, "%s",
+             name[0] != '\0' ? copy.why : "which one? set NAME VALUE, Tab lists the names");
+}
+
+static void order_set(struct program *program, const char *rest)
+{
+    struct options copy = *program->options;
+    char name[DESK_TEXT / 4];
+    size_t length = strcspn(rest, " =");
+    const char *value = rest + length + strspn(rest + length, " =");
+
+    snprintf(name, sizeof(name), "%.*s", (int)length, rest);
+    if (*value == '\0') {
+        say_setting(program, name);
+        return;
+    }
+    if (settings_set(&copy, name, value) != OPTIONS_RUN) {
+        desk_say(program->desk, true, "%s", copy.why);
+        return;
+    }
+    if (!may_be_set(program, name, &copy))
+        return;
+    take_over(program, &copy);
+    desk_say(program->desk, false, "%s = %s; :save keeps it", name, value);
+}
+
+static void order_save(struct program *program, const char *rest)
+{
+    char said[DESK_TEXT];
+
+    if (rest[0] != '\0')
+        desk_say(program->desk, true, "save takes no argument; it writes console.ini");
+    else if (program->options->readonly)
+        desk_say(program->desk, true, "this console was started with --readonly");
+    else if (settings_save(program->options, said, sizeof(said)) != 0)
+        desk_say(program->desk, true, "%s", said);
+    else
+        desk_say(program->desk, false, "%s", said);
+}
+
 static const struct {
     const char *name, *arguments, *help;
     void (*act)(struct program *program, const char *rest);
@@ -74,6 +151,8 @@ static const struct {
     {"filter", "[WORDS]", "Filter all lists, or no more", order_filter},
     {"instance", "[NAME]", "Watch another server of this machine", order_instance},
     {"sort", "COLUMN", "Sort the list that is shown", order_sort},
+    {"set", "NAME VALUE", "Change a setting of this console", order_set},
+    {"save", "", "Write the settings into console.ini", order_save},
     {"quit", "", "Leave the console; the server runs on", order_quit},
 };
 
@@ -116,6 +195,25 @@ static const char *arguments_of(const char *line)
     return "";
 }
 
+/* What the setting that is named in "set NAME " may be set to. */
+static size_t add_values(const char *line, const char **words)
+{
+    static const char *const on_off[] = {"on", "off"};
+    size_t count = 0;
+
+    if (strncmp(line, "set theme ", 10) == 0)
+        for (; count < THEME_COUNT; count++)
+            words[count] = theme_names[count];
+    else if (strncmp(line, "set view ", 9) == 0)
+        for (; count < VIEW_COUNT; count++)
+            words[count] = view_table[count]->name;
+    else if (strncmp(line, "set ascii ", 10) == 0 || strncmp(line, "set no-mouse ", 13) == 0 ||
+             strncmp(line, "set readonly ", 13) == 0)
+        for (; count < ARRAY_LENGTH(on_off); count++)
+            words[count] = on_off[count];
+    return count;
+}
+
 static size_t complete(struct edit *edit)
 {
     static struct instance list[INSTANCES_MAX]; /* not for the stack */
@@ -133,6 +231,10 @@ static size_t complete(struct edit *edit)
             words[count] = list[count].name;
     else if (strncmp(edit->text, "help ", 5) == 0)
         count = add_command_names(words);
+    else if (strncmp(edit->text, "set ", 4) == 0)
+        count = memchr(edit->text + 4, ' ', edit->cursor > 4 ? edit->cursor - 4 : 0) == NULL
+                    ? settings_names(words)
+                    : add_values(edit->text, words);
     else
         count =
             add_choices(arguments_of(edit->text), copy, sizeof(copy), words, ARRAY_LENGTH(words));
@@ -178,11 +280,16 @@ static void hint(const char *text, char *buffer, size_t size)
     hint_beginning(text, buffer, size);
 }
 
-static void entered(void *context, const char *line)
+static void entered(void *context, const char *text)
 {
     struct program *program = context;
-    size_t length;
+    char copy[EDIT_BYTES];
+    const char *line = copy;
+    size_t length = strlen(text);
 
+    while (length > 0 && text[length - 1] == ' ')
+        length--; /* completion leaves one */
+    snprintf(copy, sizeof(copy), "%.*s", (int)length, text);
     line += strspn(line, " ");
     length = strcspn(line, " ");
     if (length == 0)

@@ -15,8 +15,6 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_NO_DAEMON = 3 };
 
-static const int spans_s[] = {60, 300, 900};
-
 /* Drawing */
 
 struct scene program_scene(struct program *program)
@@ -28,7 +26,7 @@ struct scene program_scene(struct program *program)
     scene.filter = &program->filter;
     scene.grid = program_grid(program);
     scene.desk = program->desk;
-    scene.span_s = spans_s[program->span];
+    scene.span_s = program->options->span_s;
     scene.style = program->screen.style;
     scene.ascii = program->screen.ascii;
     return scene;
@@ -305,8 +303,8 @@ static const char *run(struct program *program, char *why, size_t size)
     const struct options *options = program->options;
 
     if (prepare(program, why, size) != 0 ||
-        screen_start(&program->screen, options->theme, options->ascii, options->mouse, why, size) !=
-            0)
+        screen_start(&program->screen, options->theme, options->ascii, !options->no_mouse, why,
+                     size) != 0)
         return why;
     loop(program);
     screen_stop();
@@ -315,7 +313,7 @@ static const char *run(struct program *program, char *why, size_t size)
     return program->failure;
 }
 
-int program_run(const struct options *options, struct program_next *next)
+int program_run(struct options *options, struct program_next *next)
 {
     struct program program = {.options = options,
                               .next = next,

@@ -16,8 +16,9 @@ struct program_next {
 
 /*
  * Runs until the user, a signal or the loss of the terminal ends it, or the user wants to see
- * another instance: NEXT says so. Returns the exit status.
+ * another instance: NEXT says so. What the user sets meanwhile is set in OPTIONS. Returns the exit
+ * status.
  */
-int program_run(const struct options *options, struct program_next *next);
+int program_run(struct options *options, struct program_next *next);
 
 #endif

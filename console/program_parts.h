@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 struct program {
-    const struct options *options;
+    struct options *options;
     struct program_next *next;
     struct watch *watch;
     struct desk *desk;
@@ -34,7 +34,6 @@ struct program {
     struct scroll help_scroll;
     bool detail; /* the selected row is shown whole */
     struct scroll detail_scroll;
-    size_t span;                             /* which of the spans of graphs */
     bool frozen;                             /* no sample is taken */
     size_t back;                             /* seconds before the frozen moment that are shown */
     double replay_at_ns;                     /* the moment of a recording that is shown */

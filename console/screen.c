@@ -59,7 +59,6 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse
                  type != NULL ? type : "");
         return -1;
     }
-    terminal_guard_start(mouse);
     set_escdelay(ESCAPE_DELAY_MS);
     cbreak();
     noecho();
@@ -68,14 +67,19 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse
     nodelay(stdscr, TRUE);
     leaveok(stdscr, TRUE);
     curs_set(0);
-    if (mouse) {
-        mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
-        mouseinterval(0);
-    }
-    theme_start(theme);
-    choose_characters(screen, ascii);
+    mouseinterval(0);
+    screen_adjust(screen, theme, ascii, mouse);
     lay_out(screen);
     return 0;
+}
+
+void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mouse)
+{
+    terminal_guard_start(mouse);
+    mousemask(mouse ? BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, NULL);
+    theme_start(theme);
+    choose_characters(screen, ascii);
+    screen_spoilt();
 }
 
 void screen_resize(struct screen *screen)

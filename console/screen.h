@@ -34,6 +34,9 @@ struct screen {
 int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse, char *why,
                  size_t size);
 
+/* The same of these three, while it is started. */
+void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mouse);
+
 /* Takes the terminal's present size over. */
 void screen_resize(struct screen *screen);
 

@@ -9,7 +9,7 @@ struct look {
     short front_256, back_256; /* where there are 256 colours; 0: as above */
 };
 
-static const char *const names[THEME_COUNT] = {"dark", "light", "mono"};
+const char *const theme_names[THEME_COUNT] = {"dark", "light", "mono"};
 
 static const struct look looks[THEME_COUNT][TONE_COUNT] =
     {
@@ -75,7 +75,7 @@ enum theme theme_named(const char *name)
 {
     int theme = 0;
 
-    while (theme < THEME_COUNT && strcmp(name, names[theme]) != 0)
+    while (theme < THEME_COUNT && strcmp(name, theme_names[theme]) != 0)
         theme++;
     return (enum theme)theme;
 }

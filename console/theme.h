@@ -27,6 +27,8 @@ enum tone {
 
 enum theme { THEME_DARK, THEME_LIGHT, THEME_MONO, THEME_COUNT };
 
+extern const char *const theme_names[THEME_COUNT];
+
 /* The theme called NAME, or THEME_COUNT when there is none. */
 enum theme theme_named(const char *name);
 

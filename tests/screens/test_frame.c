@@ -121,7 +121,7 @@ static void commands_are_completed_and_sent(void **state)
     ASSERT_SHOWS(":threads 3");
     terminal_type(terminal, "\x15nonsense\r");
     ASSERT_SHOWS("not done: unknown command 'nonsense'");
-    terminal_type(terminal, ":view log\r");
+    terminal_type(terminal, ":view log\t\r");
     ASSERT_SHOWS("[5 log]");
     terminal_type(terminal, ":quit\r");
     stage_ended_well();
@@ -372,6 +372,77 @@ static void settings_come_from_the_file(void **state)
     rmdir(folder);
 }
 
+/* The text of FILE; "" when it can't be read. */
+static const char *content_of(const char *file)
+{
+    static char text[1024];
+    FILE *in = fopen(file, "r");
+    size_t length = in != NULL ? fread(text, 1, sizeof(text) - 1, in) : 0;
+
+    text[length] = '\0';
+    if (in != NULL)
+        fclose(in);
+    return text;
+}
+
+static void settings_are_saved_when_asked(void **state)
+{
+    char folder[64], file[128], command[96];
+    const char *environment[] = {command, NULL};
+    const char *readonly_too[] = {"--readonly", NULL};
+    FILE *out;
+
+    (void)state;
+    snprintf(folder, sizeof(folder), "/tmp/%s-saved", stage_name());
+    snprintf(command, sizeof(command), "XDG_CONFIG_HOME=%s", folder);
+    snprintf(file, sizeof(file), "%s/webserverd/console.ini", folder);
+    unlink(file);
+    stage_fixture();
+    stage_console(24, 100, NULL, environment);
+    ASSERT_SHOWS("10.0k in all");
+    terminal_type(terminal, ":set theme mo\t\r");
+    ASSERT_SHOWS("theme = mono; :save keeps it");
+    assert_false(terminal_has_colour(terminal));
+    terminal_type(terminal, ":set ascii on\r");
+    ASSERT_SHOWS("ascii = on");
+    assert_false(terminal_has_non_ascii(terminal));
+    terminal_type(terminal, ":set them\r");
+    ASSERT_SHOWS("there is no setting 'them'; did you mean 'theme'?");
+    terminal_type(terminal, ":set fps many\r");
+    ASSERT_SHOWS("'many' is no rate: 1 to 60");
+    terminal_type(terminal, ":set fps\r");
+    ASSERT_SHOWS("fps = (default)");
+    terminal_type(terminal, "g:save\r");
+    ASSERT_SHOWS("saved in /tmp/", "theme, ascii, span");
+    /* The fixture's name is not the default: it is the server that this console is for. */
+    assert_non_null(strstr(content_of(file), "theme = mono\nascii = on\nspan = 5m\n"));
+    stage_end_console();
+    out = fopen(file, "w");
+    fputs("# mine\nfps=5\n\n; no colours\ntheme   = light\nascii = off", out);
+    fclose(out);
+    stage_console(24, 100, NULL, environment);
+    ASSERT_SHOWS("10.0k in all");
+    terminal_type(terminal, ":set theme mono\r:save\r");
+    ASSERT_SHOWS("saved in ");
+    assert_non_null(strstr(content_of(file), "# mine\nfps = 5\n\n; no colours\ntheme = mono\n"));
+    assert_null(strstr(content_of(file), "ascii"));
+    stage_end_console();
+    stage_console(24, 100, readonly_too, environment);
+    ASSERT_SHOWS("10.0k in all");
+    terminal_type(terminal, ":set theme dark\r:save\r");
+    ASSERT_SHOWS("not done: this console was started with --readonly");
+    terminal_type(terminal, ":set readonly off\r");
+    ASSERT_SHOWS("not done: read-only is left by starting anew");
+    assert_non_null(strstr(content_of(file), "theme = mono\n"));
+    stage_end_console();
+    unlink(file);
+    snprintf(command, sizeof(command), "XDG_CONFIG_HOME=/proc/nowhere");
+    stage_console(24, 100, NULL, environment);
+    ASSERT_SHOWS("10.0k in all");
+    terminal_type(terminal, ":save\r");
+    ASSERT_SHOWS("cannot write /proc/nowhere/webserverd/console.ini: No such file");
+}
+
 static void every_kind_of_terminal_is_good_enough(void **state)
 {
     static const char *const types[] = {"TERM=xterm-256color", "TERM=screen", "TERM=vt100",
@@ -509,6 +580,7 @@ int main(void)
         cmocka_unit_test_teardown(recorded_sessions_can_be_replayed, stage_teardown),
         cmocka_unit_test_teardown(one_of_several_servers_is_chosen, stage_teardown),
         cmocka_unit_test_teardown(settings_come_from_the_file, stage_teardown),
+        cmocka_unit_test_teardown(settings_are_saved_when_asked, stage_teardown),
         cmocka_unit_test_teardown(every_kind_of_terminal_is_good_enough, stage_teardown),
         cmocka_unit_test_teardown(a_hundred_resizes_in_whatever_is_open, stage_teardown),
         cmocka_unit_test_teardown(ten_thousand_keys_and_clicks_do_no_harm, stage_teardown),
