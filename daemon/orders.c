@@ -9,7 +9,7 @@
 static struct message_order *message_new(uint64_t number, enum order what, uint64_t value,
                                          const char *path, size_t length)
 {
-    struct message_order *message = malloc(sizeof(*message) + length + 1);
+    struct message_order *message = calloc(1, sizeof(*message) + length + 1); /* it travels whole */
 
     if (message == NULL)
         return NULL;
