@@ -1,0 +1,279 @@
+"""A server of one's own, run by a tool that watches it, under load of every kind and changed meanwhile.
+
+It needs no root, listens on a free port of the loopback, and is ended whatever happens.
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+
+PATIENCE_S = 180
+MISSES = 400
+LARGE = 3 * 1024 * 1024
+
+# What a run must have reached, or it has proved nothing: metrics as `status` names them.
+REACHED = ("cache_hits", "cache_misses", "cache_evicted", "cache_purged", "offloaded", "requests_limited",
+           "responses_2xx", "responses_3xx", "responses_4xx", "responses_5xx", "connections_reset",
+           "requests_kept_alive", "log_lines")
+
+
+def write(path, content):
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def make_site(folder):
+    """Small pages, more of them than the cache holds, texts worth compressing, a large file, a listing."""
+    os.makedirs(folder + "/listing")
+    os.chmod(folder, 0o755)
+    write(folder + "/index.html", b"<p>a page</p>\n" * 40)
+    write(folder + "/text.html", b"<p>the same words again and again</p>\n" * 3000)
+    write(folder + "/large.bin", random.Random(1).randbytes(LARGE))
+    write(folder + "/unreadable.html", b"not for everyone\n")
+    os.chmod(folder + "/unreadable.html", 0)
+    for i in range(MISSES):
+        write(f"{folder}/f{i}.bin", bytes([i % 251]) * (500 + 37 * i))
+    for i in range(50):
+        write(f"{folder}/listing/entry {i} <&>.txt", b"x" * i)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """TOOL: words that come before the program's; ENVIRONMENT: what it needs besides."""
+
+    def __init__(self, programs, tool, environment, dispatch):
+        self.programs = programs
+        self.name = f"checked-{os.getpid()}"
+        self.folder = tempfile.mkdtemp(prefix="webserverd-check-")
+        os.chmod(self.folder, 0o755)
+        self.port = free_port()
+        make_site(self.folder + "/www")
+        self.write_config(dispatch, "index.html")
+        self.dispatch = dispatch
+        tool = [word.replace("@FOLDER@", self.folder) for word in tool]
+        environment = {name: text.replace("@FOLDER@", self.folder)
+                       for name, text in environment.items()}
+        with open(self.folder + "/output", "wb") as output:
+            self.process = subprocess.Popen(
+                tool + [f"{programs}/webserverd", "-f", self.folder + "/webserver.ini"],
+                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                env=dict(os.environ, **environment))
+
+    def write_config(self, dispatch, index):
+        write(self.folder + "/webserver.ini", f"""[server]
+name = {self.name}
+listen = 127.0.0.1:{self.port}
+root = www
+run_dir = run
+index = {index}
+[workers]
+processes = 2
+threads = 2
+offload_threads = 1-4
+offload_queue = 8
+dispatch = {dispatch}
+drain_timeout = 30s
+[connections]
+header_timeout = 2s
+send_timeout = 2s
+[cache]
+size = 512K
+max_object = 200K
+revalidate = 0
+compress = on
+[files]
+autoindex = on
+[arithmetic]
+enabled = on
+[log]
+access = access.log
+error = error.log
+""".encode())
+
+    def control(self, line):
+        with socket.socket(socket.AF_UNIX) as control:
+            control.settimeout(PATIENCE_S)
+            control.connect(f"{self.folder}/run/{self.name}.sock")
+            control.sendall(line.encode() + b"\n")
+            return json.loads(control.makefile("rb").readline())
+
+    def wait_until_ready(self):
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                if self.control("status")["workers"]["actual"] == 2:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.1)
+        with open(self.folder + "/output", encoding="utf-8", errors="replace") as output:
+            raise SystemExit("the server did not start:\n" + output.read())
+
+    def stop(self):
+        """Tells it to stop; returns its exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE_S)
+
+    def end(self):
+        """The end after a failure: nothing that was started stays."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def forget(self):
+        shutil.rmtree(self.folder)
+
+
+def load_runs(server):
+    """What wsload is started with: hits, misses and failures, ranges, new connections, other methods."""
+    base = f"http://127.0.0.1:{server.port}"
+    mix = server.folder + "/mix.txt"
+    targets = [f"/f{i}.bin" for i in range(MISSES)]
+    targets += ["/listing/", "/listing", "/listing/?format=json", "/text.html", "/absent", "/%zz",
+                "/unreadable.html", "/arithmetic/fibonacci?n=50", "/arithmetic/square?n=x",
+                "/arithmetic/cube?n=3&work=2ms"] * 10
+    write(mix, "".join(f"{base}{target}\n" for target in targets).encode())
+    always = ["-d", "1h", "-t", "1", "--json", "--quiet", "--max-errors", "100%"]
+    return [always + words for words in (
+        ["-c", "6", base + "/"],
+        ["-c", "6", "--order", "random", "-f", mix],
+        ["-c", "3", "--gzip", "--order", "random", "-f", mix],
+        ["-c", "2", "--range", "1000-700000", base + "/large.bin"],
+        ["-c", "2", base + "/large.bin"],
+        ["-c", "3", "--no-keepalive", base + "/"],
+        ["-c", "30", base + "/arithmetic/cube?n=3&work=20ms"],
+        ["-c", "1", "-m", "HEAD", base + "/text.html"],
+        ["-c", "1", "-m", "OPTIONS", base + "/"],
+        ["-c", "1", "-m", "POST", "-b", "words", base + "/"],
+    )]
+
+
+class Nuisance(threading.Thread):
+    """A client that pipelines, stalls, asks for many ranges, writes nonsense, and leaves by a reset."""
+
+    WORDS = (b"GET /f1.bin HTTP/1.1\r\nHost: c\r\n\r\n" * 8,
+             b"GET /large.bin HTTP/1.1\r\nHost: c\r\nRange: bytes=0-9,50-99,-5\r\n\r\n",
+             b"GET /large.bin HTTP/1.1\r\nHost: c\r\n\r\n",
+             b"GET / HTTP/1.1\r\nHost: c\r\nIf-None-Match: *\r\n\r\n",
+             b"GET / HTTP/1.1\r\nHo",
+             b"GET /../../etc/passwd HTTP/1.1\r\nHost: c\r\n\r\n",
+             b"BREW / HTTP/1.1\r\nHost: c\r\n\r\n",
+             b"POST / HTTP/1.1\r\nHost: c\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nwords\r\n0\r\n\r\n",
+             b"\x00\xff nonsense\r\n\r\n")
+
+    def __init__(self, number, port, end):
+        super().__init__(daemon=True)
+        self.port, self.end = port, end
+        self.numbers = random.Random(number)
+
+    def once(self):
+        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            connection.sendall(self.numbers.choice(self.WORDS))
+            for _ in range(self.numbers.randrange(4)):
+                connection.recv(self.numbers.choice([1, 1000, 100000]))
+            if self.numbers.random() < 0.5:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def run(self):
+        while not self.end.is_set():
+            try:
+                self.once()
+            except OSError:
+                pass
+
+
+def reload(server, index):
+    server.write_config(server.dispatch, index)
+    return server.control("reload")
+
+
+def to_one(server, command):
+    """To the first worker that serves."""
+    serving = [worker["slot"] for worker in server.control("status")["workers"]["list"]
+               if worker["state"] == "serving"]
+    return server.control(f"{command} {serving[0]}")
+
+
+def wait_for(server, metric):
+    """Until METRIC is not 0 any more."""
+    deadline = time.monotonic() + PATIENCE_S
+    while server.control("status")["metrics"][metric] == 0 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return {"ok": True}
+
+
+def rotate(server):
+    os.rename(server.folder + "/access.log", server.folder + "/access.log.1")
+    return server.control("reopen-logs")
+
+
+def changes(server):
+    """Each live change once; a run does as many rounds of them as it has time for."""
+    lines = ("threads 4", "cache-flush", "workers 3", "offload-threads 2-6", "threads 1",
+             "cache-purge /f*", "cache-policy lru", "restart", "cache-size 256K", "offload-threads 1",
+             "workers 1", "ratelimit 1 1", "limited", "status", "config", "post-mortem", "ratelimit off", "log-level debug",
+             "workers 2", "cache-policy sieve", "drain", "workers 2", "threads 3",
+             "cache-size 512K", "restart all", "log-level warn", "offload-threads 1-4", "threads 2", "help")
+    own = {"restart": lambda: to_one(server, "restart"), "drain": lambda: to_one(server, "drain"),
+           "limited": lambda: wait_for(server, "requests_limited")}
+    todo = [(line, own.get(line, lambda line=line: server.control(line))) for line in lines]
+    todo.insert(4, ("reload", lambda: reload(server, "index.html index.htm")))
+    todo.insert(15, ("rotate", lambda: rotate(server)))
+    todo.append(("reload back", lambda: reload(server, "index.html")))
+    return todo
+
+
+def load_and_change(server, seconds):
+    """Returns what went wrong, as sentences. Every change is made once at least, however slow."""
+    end = threading.Event()
+    nuisances = [Nuisance(i, server.port, end) for i in range(3)]
+    runs = [subprocess.Popen([server.programs + "/wsload", *words], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE) for words in load_runs(server)]
+    finish, refused = time.monotonic() + seconds, []
+    try:
+        for nuisance in nuisances:
+            nuisance.start()
+        first = True
+        while first or time.monotonic() < finish:
+            for name, change in changes(server):
+                answer = change()
+                if not answer["ok"]:
+                    refused.append(f"'{name}' was refused: {answer['error']}")
+                if not first and time.monotonic() > finish:
+                    break
+            first = False
+        for metric in REACHED:
+            wait_for(server, metric)
+    finally:
+        end.set()
+        for run in runs:
+            run.send_signal(signal.SIGINT)
+        said = [run.communicate(timeout=PATIENCE_S)[1].decode() for run in runs]
+    for nuisance in nuisances:
+        nuisance.join(PATIENCE_S)
+    wrong = [f"wsload {' '.join(run.args[1:])}: exit status {run.returncode}: {words}"
+             for run, words in zip(runs, said) if run.returncode == 2]
+    return refused + wrong
+
+
+def not_reached(metrics):
+    """What the load should have brought about and has not."""
+    return [f"the load brought no {name}" for name in REACHED if metrics.get(name, 0) == 0] + \
+        [f"{metrics['workers_died']} workers died" for _ in range(metrics["workers_died"] > 0)]
