@@ -1,6 +1,7 @@
 /* wsload: loads a web server and says how it did. The steps of a run; each lives in its own file.
  */
 #include "loadgen/compare.h"
+#include "loadgen/live_terminal.h"
 #include "loadgen/options.h"
 #include "loadgen/report.h"
 #include "loadgen/trial.h"
@@ -32,15 +33,6 @@ static uint32_t count_cores(void)
     return 1;
 }
 
-/* Colour is for people: on a terminal, unless they said no (https://no-color.org). */
-static bool want_colour(void)
-{
-    const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
-
-    return isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0') && terminal != NULL &&
-           strcmp(terminal, "dumb") != 0;
-}
-
 static int cannot_write(const struct plan *plan, int error)
 {
     fprintf(stderr, "wsload: cannot write the report%s%s: %s\n", plan->output != NULL ? " to " : "",
@@ -70,7 +62,9 @@ static int close_output(const struct plan *plan, FILE *out, int status)
 
 static int report(FILE *out, const struct result *result)
 {
-    return report_write(out, result, out == stdout && want_colour());
+    bool colour = out == stdout && !result->plan->no_color && live_terminal_wants_colour(out);
+
+    return report_write(out, result, colour);
 }
 
 static int load(const struct plan *plan, FILE *out)
@@ -132,6 +126,7 @@ int main(int argc, char **argv)
         break;
     }
     signal(SIGPIPE, SIG_IGN);
+    plan.unicode = live_terminal_has_unicode();
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return complain("libcurl cannot be set up");
     out = open_output(&plan);

@@ -55,6 +55,31 @@ bool take_quiet(struct reading *reading, struct typed typed)
     return true;
 }
 
+bool take_no_tui(struct reading *reading, struct typed typed)
+{
+    (void)typed;
+    reading->plan->no_tui = true;
+    return true;
+}
+
+bool take_no_color(struct reading *reading, struct typed typed)
+{
+    (void)typed;
+    reading->plan->no_color = true;
+    return true;
+}
+
+bool take_fps(struct reading *reading, struct typed typed)
+{
+    uint64_t number;
+
+    if (units_parse_number(typed.value, &number) != 0 || number < 1 || number > 60)
+        return options_refuse(reading, "%s %s: needs a number from 1 to 60", typed.spelling,
+                              typed.value);
+    reading->plan->frames_per_second = (uint32_t)number;
+    return true;
+}
+
 bool take_output(struct reading *reading, struct typed typed)
 {
     if (typed.value[0] == '\0')

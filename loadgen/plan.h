@@ -115,9 +115,14 @@ struct plan {
     double percentiles[PLAN_PERCENTILES_MAX]; /* that reports give, in percent */
     size_t percentile_count;                  /* 0: the usual ones */
     const char *compare; /* a report that is held against the one of urls[0]; NULL: a run */
-    const char *label;   /* what the live line begins with; NULL: nothing */
-    bool progress_lines; /* JSON lines on standard error instead of the live line */
+    const char *label;   /* what the live view begins with; NULL: nothing */
+    bool progress_lines; /* JSON lines on standard error instead of the live view */
     bool quiet;
+    bool no_tui;   /* one line instead of the live view */
+    bool no_color; /* none, wherever it would be */
+    bool unicode;  /* the terminal's characters are those of UTF-8; for main() to find out */
+    bool verbose;  /* how the first request went */
+    uint32_t frames_per_second;
 };
 
 /* What holds when nothing is said: a run from this process with CORES client threads. */

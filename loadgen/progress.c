@@ -5,128 +5,126 @@
 #include "common/units.h"
 
 #include "loadgen/control.h"
+#include "loadgen/terminal_keys.h"
 
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdlib.h>
+#include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { DEFAULT_WIDTH = 80, TICKS_FOR_A_LINE = 2, TICKS_TO_READ = 30 };
+enum { TICKS_FOR_A_LINE = 2, TICKS_TO_READ = 30 };
 
-static bool is_capable_terminal(FILE *out)
+void progress_begin(struct progress *progress, const struct plan *plan,
+                    const struct progress_goal *goal, FILE *out)
 {
-    const char *terminal = getenv("TERM");
-
-    return isatty(fileno(out)) && terminal != NULL && strcmp(terminal, "dumb") != 0;
-}
-
-void progress_begin(struct progress *progress, const struct plan *plan, FILE *out)
-{
-    *progress = (struct progress){.kind = PROGRESS_NONE, .plan = plan, .out = out};
+    *progress = (struct progress){
+        .kind = PROGRESS_NONE,
+        .plan = plan,
+        .goal = *goal,
+        .out = out,
+        .terminal = {.out = out},
+    };
     if (plan->progress_lines)
         progress->kind = PROGRESS_LINES;
-    else if (!plan->quiet && is_capable_terminal(out))
+    else if (!plan->quiet && live_terminal_is_capable(out))
         progress->kind = PROGRESS_LIVE;
 }
 
-/* Answers a second over the last ticks: about one second once the run is that old. */
-static double recent_rate(struct progress *progress, uint64_t answered, uint64_t elapsed_ns)
+/* Of the last ticks: about one second once the run is that old; and of the last tick alone. */
+static void take_sample(struct progress *progress, uint64_t answered, uint64_t elapsed_ns)
 {
     size_t slots = ARRAY_LENGTH(progress->past_ns), slot = progress->ticks % slots;
+    size_t last = (progress->ticks + slots - 1) % slots;
     uint64_t then_ns = progress->past_ns[slot], then = progress->past_answered[slot];
+    uint64_t last_ns = progress->past_ns[last], at_last = progress->past_answered[last];
 
     progress->past_ns[slot] = elapsed_ns;
     progress->past_answered[slot] = answered;
     progress->ticks++;
-    return elapsed_ns > then_ns ? (double)(answered - then) * 1e9 / (double)(elapsed_ns - then_ns)
-                                : 0;
+    progress->rate =
+        elapsed_ns > then_ns ? (double)(answered - then) * 1e9 / (double)(elapsed_ns - then_ns) : 0;
+    if (elapsed_ns > last_ns)
+        rate_trace_add(&progress->trace,
+                       (double)(answered - at_last) * 1e9 / (double)(elapsed_ns - last_ns));
 }
 
-/* How much of the run is over, in percent: of its requests or of its time, whichever is further. */
-static double percent_done(const struct plan *plan, const struct tally *tally, uint64_t elapsed_ns)
-{
-    double by_count = 0, by_time = 0;
-
-    if (plan->requests != 0)
-        by_count = (double)(tally_get(tally, TALLY_answered) + tally_errors(tally)) /
-                   (double)plan->requests;
-    if (plan->duration_ms != 0)
-        by_time = (double)elapsed_ns / (double)((plan->duration_ms + plan->warmup_ms) * NS_PER_MS);
-    by_time = by_count > by_time ? by_count : by_time;
-    return by_time < 1 ? by_time * 100 : 100;
-}
-
-/* Appends FIELD and a gap to LINE unless it would grow past WIDTH. */
-static bool append(char *line, size_t size, size_t width, const char *field)
-{
-    size_t length = strlen(line), gap = length > 0 ? 2 : 0;
-
-    if (length + gap + strlen(field) > width || length + gap + strlen(field) >= size)
-        return false;
-    memset(line + length, ' ', gap);
-    strcpy(line + length + gap, field);
-    return true;
-}
-
-void progress_format(char *line, size_t size, size_t width, const struct plan *plan,
-                     const struct tally *tally, uint64_t elapsed_ns, double rate,
-                     const struct progress_setting *setting)
-{
-    uint64_t bad = tally_bad(tally);
-    char fields[6][UNITS_TEXT * 2], number[UNITS_TEXT];
-
-    snprintf(fields[0], sizeof(fields[0]), "%5.1f s  %3.0f%%", (double)elapsed_ns / 1e9,
-             percent_done(plan, tally, elapsed_ns));
-    snprintf(fields[1], sizeof(fields[1]), "%5s req/s",
-             units_format_count(number, sizeof(number), rate));
-    units_format_ns(number, sizeof(number), (double)histogram_percentile(&tally->latency, 50));
-    snprintf(fields[2], sizeof(fields[2]), "p50 %7s", number);
-    units_format_ns(number, sizeof(number), (double)histogram_percentile(&tally->latency, 99));
-    snprintf(fields[3], sizeof(fields[3]), "p99 %7s", number);
-    snprintf(fields[4], sizeof(fields[4]), "errors %s",
-             units_format_count(number, sizeof(number), (double)bad));
-    snprintf(fields[5], sizeof(fields[5]), "up %" PRIu64 "/%" PRIu32,
-             tally_get(tally, TALLY_clients_up), setting->connections);
-    line[0] = '\0';
-    if (plan->label != NULL)
-        append(line, size, width, plan->label);
-    for (size_t i = 0; i < ARRAY_LENGTH(fields); i++)
-        if (!append(line, size, width, fields[i]))
-            return;
-}
-
-static size_t terminal_width(FILE *out)
-{
-    struct winsize window;
-
-    if (ioctl(fileno(out), TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
-        return window.ws_col;
-    return DEFAULT_WIDTH;
-}
+/* ---- On a terminal ---- */
 
 /* Behind the numbers: what came of a change, or which keys there are. */
-static void append_said(const struct progress *progress, char *line, size_t size, size_t width)
+static const char *last_line(const struct progress *progress)
 {
-    const char *said = progress->ticks < progress->said_until ? progress->said : CONTROL_KEYS_HELP;
-
-    if (progress->said_until > 0 || progress->keys)
-        append(line, size, width, said);
+    if (progress->ticks < progress->said_until)
+        return progress->said;
+    return progress->keys ? CONTROL_KEYS_HELP : NULL;
 }
 
-/* A full last column makes some terminals wrap, so it stays free. */
-static void show_live(struct progress *progress, const struct tally *tally, uint64_t elapsed_ns,
-                      double rate, const struct progress_setting *setting)
+/* A full last column makes some terminals wrap, and a full screen scroll: both stay free. */
+static void show_live(struct progress *progress, const struct progress_now *now, bool over)
 {
-    size_t width = terminal_width(progress->out) - 1;
-    char line[256];
+    const struct live_scene scene = {
+        .goal = &progress->goal,
+        .tally = now->tally,
+        .setting = &now->setting,
+        .trace = &progress->trace,
+        .label = progress->plan->label,
+        .said = over ? NULL : last_line(progress),
+        .elapsed_ns = now->elapsed_ns,
+        .rate = progress->rate,
+        .over = over,
+        .unicode = progress->plan->unicode,
+        .colour = !progress->plan->no_color && live_terminal_wants_colour(progress->out),
+    };
+    struct live_frame frame;
+    size_t width, height;
 
-    progress_format(line, sizeof(line), width, progress->plan, tally, elapsed_ns, rate, setting);
-    append_said(progress, line, sizeof(line), width);
-    fprintf(progress->out, "\r%s\x1b[K", line);
-    fflush(progress->out);
+    live_terminal_size(&progress->terminal, &width, &height);
+    if (progress->plan->no_tui || width < LIVE_LEAST_WIDTH || height < LIVE_LEAST_HEIGHT)
+        live_view_line(&frame, &scene, width - 1);
+    else
+        live_view_draw(&frame, &scene, width - 1, height - 1);
+    live_terminal_show(&progress->terminal, &frame);
 }
+
+void progress_draw(struct progress *progress, const struct progress_now *now)
+{
+    if (progress->kind == PROGRESS_LIVE)
+        show_live(progress, now, false);
+}
+
+void progress_suspend(struct progress *progress)
+{
+    const struct sigaction usual = {.sa_handler = SIG_DFL};
+    struct sigaction ours;
+
+    live_terminal_end(&progress->terminal, true);
+    terminal_keys_end();
+    sigaction(SIGTSTP, &usual, &ours);
+    raise(SIGTSTP);
+    sigaction(SIGTSTP, &ours, NULL);
+    if (progress->keys)
+        terminal_keys_begin();
+}
+
+/* A report as text on the same terminal says all that the view does; so do those of a series. */
+static bool is_followed_by_report(const struct plan *plan)
+{
+    return plan->label != NULL ||
+           (plan->output == NULL && plan->format == PLAN_FORMAT_TEXT && isatty(STDOUT_FILENO));
+}
+
+void progress_end(struct progress *progress, const struct progress_now *now)
+{
+    bool stays = !progress->plan->no_tui && !is_followed_by_report(progress->plan);
+
+    if (progress->kind != PROGRESS_LIVE)
+        return;
+    if (stays)
+        show_live(progress, now, true);
+    live_terminal_end(&progress->terminal, stays);
+}
+
+/* ---- For programs ---- */
 
 static void put_json(struct progress *progress, json_t *object)
 {
@@ -159,18 +157,19 @@ static void put_recent(struct progress *progress, json_t *object, const struct h
     histogram_add(&progress->shown, latency);
 }
 
-static void show_json(struct progress *progress, const struct tally *tally, uint64_t elapsed_ns,
-                      double rate, const struct progress_setting *setting)
+static void show_json(struct progress *progress, const struct progress_now *now)
 {
+    const struct tally *tally = now->tally;
     const struct histogram *latency = &tally->latency;
     json_t *object = json_pack(
         "{s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:f}", "elapsed_s",
-        (double)elapsed_ns / 1e9, "done_percent", percent_done(progress->plan, tally, elapsed_ns),
-        "begun", (json_int_t)tally_get(tally, TALLY_begun), "answered",
+        (double)now->elapsed_ns / 1e9, "done_percent",
+        live_view_percent(&progress->goal, tally, now->elapsed_ns), "begun",
+        (json_int_t)tally_get(tally, TALLY_begun), "answered",
         (json_int_t)tally_get(tally, TALLY_answered), "failed", (json_int_t)tally_errors(tally),
         "bad_statuses", (json_int_t)tally_get(tally, TALLY_bad_statuses), "requests_per_second",
-        rate, "rate", setting->rate, "threads", (json_int_t)setting->threads, "connections",
-        (json_int_t)setting->connections, "connections_up",
+        progress->rate, "rate", now->setting.rate, "threads", (json_int_t)now->setting.threads,
+        "connections", (json_int_t)now->setting.connections, "connections_up",
         (json_int_t)tally_get(tally, TALLY_clients_up), "latency_p50_us",
         (double)histogram_percentile(latency, 50) / 1e3, "latency_p99_us",
         (double)histogram_percentile(latency, 99) / 1e3, "latency_max_us",
@@ -181,24 +180,30 @@ static void show_json(struct progress *progress, const struct tally *tally, uint
     put_json(progress, object);
 }
 
-void progress_tick(struct progress *progress, const struct tally *tally, uint64_t elapsed_ns,
-                   const struct progress_setting *setting)
+void progress_tick(struct progress *progress, const struct progress_now *now)
 {
-    double rate;
+    take_sample(progress, tally_get(now->tally, TALLY_answered), now->elapsed_ns);
+    if (progress->kind == PROGRESS_LINES && progress->ticks % TICKS_FOR_A_LINE == 0)
+        show_json(progress, now);
+}
 
-    if (progress->kind == PROGRESS_NONE)
-        return;
-    rate = recent_rate(progress, tally_get(tally, TALLY_answered), elapsed_ns);
-    if (progress->kind == PROGRESS_LIVE)
-        show_live(progress, tally, elapsed_ns, rate, setting);
-    else if (progress->ticks % TICKS_FOR_A_LINE == 0)
-        show_json(progress, tally, elapsed_ns, rate, setting);
+/* ---- What came of a change ---- */
+
+static void describe(char *text, size_t size, double rate, uint32_t connections, uint32_t threads)
+{
+    char number[UNITS_TEXT], open[UNITS_TEXT * 2] = "";
+
+    if (rate > 0)
+        snprintf(open, sizeof(open), "%s req/s, ",
+                 units_format_count(number, sizeof(number), rate));
+    snprintf(text, size, "now %s%" PRIu32 " connections, %" PRIu32 " threads", open, connections,
+             threads);
 }
 
 void progress_say(struct progress *progress, bool good, const char *why, double rate,
                   uint32_t connections, uint32_t threads)
 {
-    char text[80], number[UNITS_TEXT];
+    char text[sizeof(progress->said)];
 
     if (progress->kind == PROGRESS_LINES) {
         put_json(progress, good ? json_pack("{s:s, s:f, s:I, s:I}", "event", "changed", "rate",
@@ -207,26 +212,14 @@ void progress_say(struct progress *progress, bool good, const char *why, double 
                                 : json_pack("{s:s, s:s}", "event", "refused", "why", why));
         return;
     }
-    if (!good)
-        snprintf(text, sizeof(text), "%s", why);
-    else if (rate > 0)
-        snprintf(text, sizeof(text), "now %s req/s, %" PRIu32 " connections, %" PRIu32 " threads",
-                 units_format_count(number, sizeof(number), rate), connections, threads);
+    if (good)
+        describe(text, sizeof(text), rate, connections, threads);
     else
-        snprintf(text, sizeof(text), "now %" PRIu32 " connections, %" PRIu32 " threads",
-                 connections, threads);
+        snprintf(text, sizeof(text), "%s", why);
     if (progress->kind == PROGRESS_LIVE) {
         strcpy(progress->said, text);
         progress->said_until = progress->ticks + TICKS_TO_READ;
     } else if (!good) {
         fprintf(progress->out, "wsload: %s\n", text);
     }
-}
-
-void progress_end(struct progress *progress)
-{
-    if (progress->kind != PROGRESS_LIVE || progress->ticks == 0)
-        return;
-    fputs("\r\x1b[K", progress->out);
-    fflush(progress->out);
 }

@@ -2,6 +2,7 @@
 
 #include "common/units.h"
 
+#include "loadgen/latency_bars.h"
 #include "loadgen/report_facts.h"
 
 #include <inttypes.h>
@@ -12,11 +13,14 @@ enum {
     LABEL = 13,             /* columns of a label, without its indent of 2 */
     ERROR_TEXT_COLUMN = 33, /* what was said about an error stands below its name */
     TIME = 8,               /* columns of a time, the blank before it included */
+    DISTRIBUTION_ROWS = 12,
+    DISTRIBUTION_WIDTH = 42, /* columns of the longest bar: its row has 80 with two percentiles */
 };
 
 #define BOLD   "\x1b[1m"
 #define RED    "\x1b[31m"
 #define YELLOW "\x1b[33m"
+#define CYAN   "\x1b[36m"
 #define PLAIN  "\x1b[0m"
 
 struct page {
@@ -99,6 +103,20 @@ static void put_latencies(const struct page *page, const struct result *result)
     fprintf(page->out, "%*s\n", TIME, "max");
     for (size_t i = 0; i < row_count; i++)
         put_times(page, result->plan, &rows[i]);
+}
+
+/* Where the latencies lie, as on the live view. */
+static void put_distribution(const struct page *page, const struct result *result)
+{
+    struct latency_bar bars[LATENCY_BARS_MAX];
+    size_t count = latency_bars(&result->tally.latency, DISTRIBUTION_ROWS, DISTRIBUTION_WIDTH,
+                                result->plan->unicode, bars);
+
+    if (count > 0)
+        fputc('\n', page->out);
+    for (size_t i = 0; i < count; i++)
+        fprintf(page->out, "  %*s  %s%s%s%s\n", LATENCY_BAR_LABEL_COLUMNS, bars[i].label,
+                style(page, CYAN), bars[i].bar, style(page, PLAIN), bars[i].behind);
 }
 
 static void put_statuses(const struct page *page, const struct result *result)
@@ -186,6 +204,7 @@ int report_text(FILE *out, const struct result *result, bool colour)
     put_head(&page, result);
     put_facts(&page, result);
     put_latencies(&page, result);
+    put_distribution(&page, result);
     put_statuses(&page, result);
     put_errors(&page, result);
     put_notes(&page, result);

@@ -11,6 +11,7 @@
 #include "loadgen/server_check.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ struct run {
     struct fleet_orders orders;
     struct profile connections; /* as planned */
     struct event_base *base;
-    struct event *tick, *deadline, *grace, *done, *interrupts;
+    struct event *tick, *frame, *suspend, *deadline, *grace, *done, *interrupts;
     struct change_source *changes_from;
     int done_fd;
     bool stopping, interrupted, connections_changed;
@@ -269,21 +270,52 @@ static void look_for_abort(struct run *run)
         }
 }
 
+static struct progress_now now_of(const struct run *run)
+{
+    return (struct progress_now){
+        .tally = &run->sum,
+        .elapsed_ns = elapsed_ns(run),
+        .setting = {planned_rate(run), run->orders.connections, run->orders.threads},
+    };
+}
+
 static void on_tick(evutil_socket_t fd, short events, void *context)
 {
     struct run *run = context;
     uint64_t now_ns = elapsed_ns(run);
+    struct progress_now now;
 
     (void)fd;
     (void)events;
     add_up(run);
+    now = now_of(run);
     if (now_ns / NS_PER_S > run->series->before_ns / NS_PER_S)
         end_second(run, now_ns);
     follow_profile(run, now_ns);
     look_for_abort(run);
-    progress_tick(&run->progress, &run->sum, now_ns,
-                  &(struct progress_setting){planned_rate(run), run->orders.connections,
-                                             run->orders.threads});
+    progress_tick(&run->progress, &now);
+}
+
+/* As often as people want to see it. */
+static void on_frame(evutil_socket_t fd, short events, void *context)
+{
+    struct run *run = context;
+    struct progress_now now;
+
+    (void)fd;
+    (void)events;
+    add_up(run);
+    now = now_of(run);
+    progress_draw(&run->progress, &now);
+}
+
+static void on_suspend(evutil_socket_t number, short events, void *context)
+{
+    struct run *run = context;
+
+    (void)number;
+    (void)events;
+    progress_suspend(&run->progress);
 }
 
 /* ---- Setting up ---- */
@@ -301,11 +333,14 @@ static bool make_events(struct run *run)
     if (run->base == NULL || run->done_fd < 0 || run->series == NULL)
         return false;
     run->tick = make_event(run, -1, EV_PERSIST, on_tick);
+    run->frame = make_event(run, -1, EV_PERSIST, on_frame);
+    run->suspend = make_event(run, SIGTSTP, EV_SIGNAL | EV_PERSIST, on_suspend);
     run->deadline = make_event(run, -1, 0, on_deadline);
     run->grace = make_event(run, -1, 0, on_grace_over);
     run->done = make_event(run, run->done_fd, EV_READ | EV_PERSIST, on_thread_done);
     run->interrupts = make_event(run, interrupts_fd(), EV_READ | EV_PERSIST, on_interrupts);
-    return run->tick != NULL && run->deadline != NULL && run->grace != NULL && run->done != NULL &&
+    return run->tick != NULL && run->frame != NULL && run->suspend != NULL &&
+           run->deadline != NULL && run->grace != NULL && run->done != NULL &&
            run->interrupts != NULL && event_add(run->done, NULL) == 0 &&
            event_add(run->interrupts, NULL) == 0;
 }
@@ -347,12 +382,17 @@ static bool make_fleet(struct run *run)
 static void begin_clocks(struct run *run)
 {
     const struct timeval tick = timeval_of_ms(PROGRESS_TICK_MS);
+    const struct timeval frame = timeval_of_ms(1000 / run->plan->frames_per_second);
     uint64_t whole_ms = run->plan->warmup_ms + run->plan->duration_ms;
     struct timeval duration = timeval_of_ms(whole_ms);
 
     run->supply.begun_ns = clock_monotonic_ns();
     run->supply.counted_from_ns = run->supply.begun_ns + run->plan->warmup_ms * NS_PER_MS;
     event_add(run->tick, &tick);
+    if (run->progress.kind == PROGRESS_LIVE) {
+        event_add(run->frame, &frame);
+        event_add(run->suspend, NULL);
+    }
     if (run->plan->duration_ms == 0)
         return;
     run->supply.deadline_ns = run->supply.begun_ns + whole_ms * NS_PER_MS;
@@ -416,6 +456,8 @@ static void tear_down(struct run *run)
     if (run->fleet != NULL)
         fleet_destroy(run->fleet);
     free_event(run->tick);
+    free_event(run->frame);
+    free_event(run->suspend);
     free_event(run->deadline);
     free_event(run->grace);
     free_event(run->done);
@@ -433,9 +475,17 @@ static void tear_down(struct run *run)
 /* From the first thread's start to the last one's end. Returns 0 or an errno. */
 static int carry_out(struct run *run, struct result *result)
 {
+    const struct progress_goal goal = {
+        .requests = run->plan->requests != 0 ? run->plan->requests : work_limit(run->work),
+        .duration_ns = run->plan->duration_ms == 0
+                           ? 0
+                           : (run->plan->warmup_ms + run->plan->duration_ms) * NS_PER_MS,
+        .warmup_ns = run->plan->warmup_ms * NS_PER_MS,
+    };
+    struct progress_now now;
     int error;
 
-    progress_begin(&run->progress, run->plan, stderr);
+    progress_begin(&run->progress, run->plan, &goal, stderr);
     listen_to_changes(run);
     run->check = server_check_begin(run->work);
     run->machine = processor_time_of_machine();
@@ -450,8 +500,9 @@ static int carry_out(struct run *run, struct result *result)
     fleet_join(run->fleet);
     change_source_destroy(run->changes_from);
     run->changes_from = NULL;
-    progress_end(&run->progress);
     account(run, result);
+    now = now_of(run);
+    progress_end(&run->progress, &now);
     return error;
 }
 

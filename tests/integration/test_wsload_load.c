@@ -219,7 +219,7 @@ static bool read_until(int terminal, const char *words)
     return true;
 }
 
-/* On a terminal: a live line, keys that change the load, and a report that stays. */
+/* On a terminal: a live view, keys that change the load, and a report that stays. */
 static void test_keys(void **state)
 {
     char url[64], engine[32];
@@ -239,7 +239,7 @@ static void test_keys(void **state)
         execv(WSLOAD_PROGRAM, arguments);
         _exit(127);
     }
-    assert_true(read_until(terminal, "up 20/20"));
+    assert_true(read_until(terminal, "20 of 20 up"));
     assert_true(read_until(terminal, "q end"));
     assert_int_equal(write(terminal, "C", 1), 1);
     assert_true(read_until(terminal, "now 22 connections, 1 threads"));

@@ -1,4 +1,4 @@
-/* The live line and the progress lines. */
+/* The progress lines, and when there are none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
-#include "common/macros.h"
 #include "loadgen/progress.h"
 
 #include <jansson.h>
@@ -16,7 +15,8 @@
 
 static struct plan plan;
 static struct tally tally;
-static struct progress_setting setting;
+static const struct progress_goal goal = {.requests = 1000};
+static struct progress_now now = {.tally = &tally};
 
 static void fill(uint64_t answered)
 {
@@ -25,69 +25,13 @@ static void fill(uint64_t answered)
     const struct exchange bad = {.error = ERROR_KIND_CLOSED};
 
     plan = (struct plan){.connections = 100, .requests = 1000};
-    setting = (struct progress_setting){0, 100, 1};
+    now.setting = (struct progress_setting){0, 100, 1};
     tally_reset(&tally);
     tally_count(&tally, TALLY_begun, answered + 2);
     tally_count(&tally, TALLY_clients_up, 99);
     for (uint64_t i = 0; i < answered; i++)
         tally_record(&tally, &good);
     tally_record(&tally, &bad);
-}
-
-#define WHOLE_LINE "  1.5 s   50%  75.2k req/s  p50  100 us  p99  100 us  errors 1  up 99/100"
-
-static void test_widths(void **state)
-{
-    static const struct {
-        size_t width;
-        const char *line;
-    } cases[] = {
-        {79, WHOLE_LINE},
-        {sizeof(WHOLE_LINE) - 1, WHOLE_LINE},
-        {sizeof(WHOLE_LINE) - 2, "  1.5 s   50%  75.2k req/s  p50  100 us  p99  100 us  errors 1"},
-        {40, "  1.5 s   50%  75.2k req/s  p50  100 us"},
-        {39, "  1.5 s   50%  75.2k req/s  p50  100 us"},
-        {38, "  1.5 s   50%  75.2k req/s"},
-        {13, "  1.5 s   50%"},
-        {12, ""},
-    };
-
-    (void)state;
-    fill(499);
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        char line[256];
-
-        progress_format(line, sizeof(line), cases[i].width, &plan, &tally, 1500 * NS_PER_MS, 75200,
-                        &setting);
-        assert_string_equal(line, cases[i].line);
-    }
-}
-
-/* A full line of large numbers still fits a terminal of 80 columns. */
-static void test_large_numbers(void **state)
-{
-    char line[256];
-
-    (void)state;
-    fill(1);
-    setting.connections = 1000;
-    tally_count(&tally, TALLY_clients_up, 901);
-    progress_format(line, sizeof(line), 79, &plan, &tally, 3600 * NS_PER_S, 123456, &setting);
-    assert_string_equal(
-        line, "3600.0 s    0%   123k req/s  p50  100 us  p99  100 us  errors 1  up 1000/1000");
-}
-
-static void test_percent(void **state)
-{
-    char line[256];
-
-    (void)state;
-    fill(499);
-    plan.duration_ms = 2000; /* three quarters are over, and half of the requests */
-    progress_format(line, sizeof(line), 13, &plan, &tally, 1500 * NS_PER_MS, 0, &setting);
-    assert_string_equal(line, "  1.5 s   75%");
-    progress_format(line, sizeof(line), 13, &plan, &tally, 2500 * NS_PER_MS, 0, &setting);
-    assert_string_equal(line, "  2.5 s  100%");
 }
 
 /* What came of two changes: one was refused. */
@@ -114,15 +58,15 @@ static void test_lines(void **state)
     (void)state;
     fill(499);
     plan.progress_lines = true;
-    progress_begin(&progress, &plan, out);
+    progress_begin(&progress, &plan, &goal, out);
     for (uint64_t tick = 1; tick <= 20; tick++) {
         tally_count(&tally, TALLY_answered, tick <= 10 ? 1 : 10);
-        progress_tick(&progress, &tally, tick * 100 * NS_PER_MS, &setting);
+        now.elapsed_ns = tick * 100 * NS_PER_MS;
+        progress_tick(&progress, &now);
     }
-    setting.rate = 250;
     progress_say(&progress, false, "too much", 0, 0, 0);
     progress_say(&progress, true, "", 250, 7, 2);
-    progress_end(&progress);
+    progress_end(&progress, &now);
     fclose(out);
     for (char *rest, *line = strtok_r(text, "\n", &rest); line;
          line = strtok_r(NULL, "\n", &rest)) {
@@ -158,9 +102,11 @@ static void test_not_a_terminal(void **state)
     (void)state;
     assert_non_null(out);
     fill(499);
-    progress_begin(&progress, &plan, out);
-    progress_tick(&progress, &tally, NS_PER_S, &setting);
-    progress_end(&progress);
+    progress_begin(&progress, &plan, &goal, out);
+    now.elapsed_ns = NS_PER_S;
+    progress_tick(&progress, &now);
+    progress_draw(&progress, &now);
+    progress_end(&progress, &now);
     assert_int_equal(ftell(out), 0);
     fclose(out);
 }
@@ -168,8 +114,7 @@ static void test_not_a_terminal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_widths),         cmocka_unit_test(test_large_numbers),
-        cmocka_unit_test(test_percent),        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_lines),
         cmocka_unit_test(test_not_a_terminal),
     };
 

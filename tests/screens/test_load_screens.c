@@ -1,0 +1,209 @@
+/* What wsload shows on a terminal while it runs, and what is left of it when it is done. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "terminal.h"
+#include "wsload_fixture.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WORDS_MAX = 16 };
+
+static const char *const no_environment[] = {NULL};
+
+/* wsload with the words of OPTIONS, which end in its address, in a window of ROWS x COLUMNS. */
+static struct terminal *start(int rows, int columns, const char *options,
+                              const char *const *environment)
+{
+    static char url[64], words[512];
+    const char *arguments[WORDS_MAX] = {WSLOAD_PROGRAM};
+    size_t count = 1;
+
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u/ok", wsload_server_port());
+    snprintf(words, sizeof(words), "%s", options);
+    for (char *rest, *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        arguments[count++] = word;
+    arguments[count] = url;
+    return terminal_start(rows, columns, arguments, environment);
+}
+
+static void expect(struct terminal *terminal, const char *words)
+{
+    if (!terminal_shows(terminal, words))
+        fail_msg("no '%s' in\n%s", words, terminal_text(terminal));
+}
+
+static void expect_end(struct terminal *terminal, int status)
+{
+    int ended = terminal_wait_end(terminal);
+
+    assert_true(WIFEXITED(ended));
+    assert_int_equal(WEXITSTATUS(ended), status);
+    terminal_take(terminal);
+}
+
+static unsigned count(struct terminal *terminal, const char *words)
+{
+    unsigned found = 0;
+
+    for (const char *at = terminal_text(terminal); (at = strstr(at, words)) != NULL; at++)
+        found++;
+    return found;
+}
+
+static void test_view_gives_place_to_report(void **state)
+{
+    struct terminal *terminal = start(24, 80, "-c 20 -t 2 -d 1h", no_environment);
+
+    (void)state;
+    expect(terminal, "20 of 20 up, 2 threads");
+    expect(terminal, "% p50"); /* in the distribution */
+    expect(terminal, "59m 5");
+    expect(terminal, "█");
+    assert_true(terminal_has_colour(terminal));
+    assert_false(terminal_echoes(terminal));
+    terminal_save(terminal, "load-live");
+    terminal_type(terminal, "C");
+    expect(terminal, "now 22 connections, 2 threads");
+    expect(terminal, "22 of 22 up");
+    terminal_type(terminal, "q");
+    expect_end(terminal, 0);
+    assert_int_equal(count(terminal, "requests/s  "), 0);
+    assert_int_equal(count(terminal, "  Statuses     200"), 1);
+    assert_int_equal(count(terminal, "% p50"), 1);
+    assert_true(terminal_echoes(terminal));
+    terminal_save(terminal, "load-report");
+    terminal_stop(terminal);
+}
+
+/* Where the report goes elsewhere, the last frame is what is left. */
+static void test_last_frame_stays(void **state)
+{
+    struct terminal *terminal = start(24, 80, "-c 3 -n 300 -o /dev/null", no_environment);
+
+    (void)state;
+    expect(terminal, "100%");
+    expect_end(terminal, 0);
+    assert_int_equal(count(terminal, "done\n"), 1);
+    assert_int_equal(count(terminal, "answered     300\n"), 1);
+    assert_int_equal(count(terminal, "latency "), 1);
+    assert_int_equal(count(terminal, "q end"), 0);
+    terminal_stop(terminal);
+}
+
+/* Another size, and the frame is there once, as large as it may be. */
+static void test_resize(void **state)
+{
+    static const struct {
+        int rows, columns;
+        const char *words;
+    } sizes[] = {
+        {50, 200, "─────────────────────────────────────────────────────────────"},
+        {16, 40, "─── "},
+        {24, 80, "p99.9"},
+        {8, 80, "req/s"},
+        {30, 30, "req/s"},
+        {12, 60, "connections"},
+    };
+    struct terminal *terminal = start(24, 80, "-c 5 -d 1h", no_environment);
+
+    (void)state;
+    expect(terminal, "5 of 5 up");
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        terminal_resize(terminal, sizes[i].rows, sizes[i].columns);
+        expect(terminal, sizes[i].words);
+        expect(terminal, "req");
+        if (count(terminal, "req") != 1)
+            assert_true(terminal_shows_no_more(terminal, "requests/s"));
+    }
+    terminal_type(terminal, "q");
+    expect_end(terminal, 0);
+    terminal_stop(terminal);
+}
+
+static void test_plain_terminals(void **state)
+{
+    static const char *const no_color[] = {"NO_COLOR=1", NULL}, *const ascii[] = {"LC_ALL=C", NULL};
+    static const struct {
+        const char *options;
+        const char *const *environment;
+        bool colour, other_than_ascii;
+    } cases[] = {
+        {"-c 5 -d 1h", no_environment, true, true},
+        {"-c 5 -d 1h --no-color", no_environment, false, true},
+        {"-c 5 -d 1h", no_color, false, true},
+        {"-c 5 -d 1h --fps 30", ascii, true, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct terminal *terminal = start(24, 80, cases[i].options, cases[i].environment);
+
+        expect(terminal, "5 of 5 up");
+        expect(terminal, "% p50");
+        assert_int_equal(terminal_has_colour(terminal), cases[i].colour);
+        assert_int_equal(terminal_has_non_ascii(terminal), cases[i].other_than_ascii);
+        terminal_type(terminal, "q");
+        expect_end(terminal, 0);
+        expect(terminal, "  Statuses     200");
+        assert_int_equal(terminal_has_non_ascii(terminal), cases[i].other_than_ascii);
+        terminal_stop(terminal);
+    }
+}
+
+static void test_one_line(void **state)
+{
+    struct terminal *terminal = start(24, 130, "-c 5 -d 1h --no-tui", no_environment);
+
+    (void)state;
+    expect(terminal, "up 5/5  + - load");
+    assert_int_equal(count(terminal, "requests/s"), 0);
+    kill(terminal_pid(terminal), SIGINT);
+    expect_end(terminal, 130);
+    assert_int_equal(count(terminal, "up 5/5"), 0);
+    expect(terminal, "Interrupted");
+    terminal_stop(terminal);
+}
+
+/* Neither a dumb terminal nor --quiet has anything but the report. */
+static void test_nothing_live(void **state)
+{
+    static const char *const dumb[] = {"TERM=dumb", NULL};
+    static const struct {
+        const char *options;
+        const char *const *environment;
+    } cases[] = {{"-c 5 -n 5000", dumb}, {"-c 5 -n 5000 --quiet", no_environment}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct terminal *terminal = start(40, 80, cases[i].options, cases[i].environment);
+
+        expect(terminal, "  Statuses     200         5,000");
+        expect_end(terminal, 0);
+        assert_memory_equal(terminal_line(terminal, 0), "GET http://", 11);
+        terminal_stop(terminal);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_view_gives_place_to_report),
+        cmocka_unit_test(test_last_frame_stays),
+        cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_plain_terminals),
+        cmocka_unit_test(test_one_line),
+        cmocka_unit_test(test_nothing_live),
+    };
+
+    return cmocka_run_group_tests(tests, wsload_server_start, wsload_server_stop);
+}
