@@ -293,6 +293,8 @@ static void on_tick(evutil_socket_t fd, short events, void *context)
         end_second(run, now_ns);
     follow_profile(run, now_ns);
     look_for_abort(run);
+    if (run->plan->watcher.look != NULL)
+        run->plan->watcher.look(run->plan->watcher.context, &run->both, now_ns);
     progress_tick(&run->progress, &now);
 }
 
