@@ -1,6 +1,7 @@
 /* wsload: loads a web server and says how it did. The steps of a run; each lives in its own file.
  */
 #include "loadgen/compare.h"
+#include "loadgen/lab/command.h"
 #include "loadgen/live_terminal.h"
 #include "loadgen/options.h"
 #include "loadgen/report.h"
@@ -106,6 +107,18 @@ static int compare(const struct plan *plan, FILE *out)
     return status;
 }
 
+static int run_lab(int argc, char **argv)
+{
+    int status;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return complain("libcurl cannot be set up");
+    status = lab_main(argc, argv);
+    curl_global_cleanup();
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     struct plan plan;
@@ -113,6 +126,8 @@ int main(int argc, char **argv)
     FILE *out;
     int status;
 
+    if (argc > 1 && strcmp(argv[1], "lab") == 0)
+        return run_lab(argc - 1, argv + 1);
     switch (options_parse(argc, argv, count_cores(), &plan, why, sizeof(why))) {
     case OPTIONS_HELP:
         options_help(stdout);

@@ -1,0 +1,77 @@
+/* What one request takes when nothing else happens, and where its time goes. */
+#include "loadgen/lab/experiments.h"
+#include "loadgen/lab/points.h"
+
+#include "common/units.h"
+
+#include "loadgen/plot_axes.h"
+
+static void describe(struct findings *findings, const struct point *point)
+{
+    static const char *const heads[] = {"connections", "requests/s", "mean",   "p50",
+                                        "p99",         "server CPU", "client", NULL};
+
+    findings_table(findings, "1 KiB from the cache, kept alive", heads);
+    findings_row(findings);
+    findings_cell(findings, "1");
+    point_cell_rate(findings, point);
+    point_cell(findings, point, MEASURE_MEAN);
+    point_cell(findings, point, MEASURE_P50);
+    point_cell(findings, point, MEASURE_P99);
+    point_cell_cpu(findings, point);
+    point_cell(findings, point, MEASURE_CLIENT_SHARE);
+}
+
+static void explain(struct findings *findings, const struct point *point)
+{
+    double mean = point_median(point, MEASURE_MEAN), cpu = point_own_median(point, POINT_CPU);
+    double rate = point_median(point, MEASURE_RATE);
+    char one[UNITS_TEXT], other[UNITS_TEXT], number[UNITS_TEXT];
+
+    findings_say(
+        findings, FINDINGS_LESSON,
+        "A request took %s, and the server computed for %s of it (%.0f%%): the rest is the "
+        "client, the loopback, and two processes that wake each other in turns.",
+        lab_time(one, sizeof(one), mean), lab_time(other, sizeof(other), cpu), cpu / mean * 100);
+    findings_say(
+        findings, FINDINGS_LESSON,
+        "One connection waits for each answer, so its rate is one by its latency: %s "
+        "requests/s. The server was busy %.0f%% of one core meanwhile; what is left is what "
+        "more connections can use.",
+        lab_number(number, sizeof(number), rate), rate * cpu / 1e6 * 100);
+}
+
+static void plot_measure(struct findings *findings, const struct point *point, const char *name,
+                         enum measure measure)
+{
+    findings_line(findings, name);
+    for (uint32_t i = 0; i < trials_done(point->trials, point->index); i++)
+        findings_dot(findings, i + 1,
+                     trials_get(point->trials, point->index, i)->value[measure] * 1e3);
+}
+
+static void plot_rounds(struct findings *findings, const struct point *point)
+{
+    findings_plot(findings, "Latency, round by round", (struct plot_axis){false, axis_count},
+                  (struct plot_axis){true, axis_time});
+    plot_measure(findings, point, "p50", MEASURE_P50);
+    plot_measure(findings, point, "p99", MEASURE_P99);
+}
+
+int experiment_baseline(struct lab *lab, struct findings *findings)
+{
+    static const char *const options[] = {"workers.processes=1", "workers.threads=1", NULL};
+    struct private_server *server = lab_server(lab, options);
+    struct point *point = points_create(lab, 1);
+
+    if (server == NULL || point == NULL)
+        return -1;
+    point_begin(lab, point, server, LAB_SMALL, 1, "one connection");
+    if (points_measure(lab, point, 1) != 0)
+        return -1;
+    describe(findings, point);
+    plot_rounds(findings, point);
+    explain(findings, point);
+    points_caution(findings, point, 1);
+    return 0;
+}

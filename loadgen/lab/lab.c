@@ -1,0 +1,141 @@
+#include "loadgen/lab/lab.h"
+
+#include "common/clock.h"
+
+#include "loadgen/interrupts.h"
+#include "loadgen/lab/experiments.h"
+#include "loadgen/trials.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct experiment lab_experiments[] = {
+#define EXPERIMENT(name, title, question) {#name, title, question, experiment_##name},
+#include "loadgen/lab/experiments.def"
+#undef EXPERIMENT
+};
+
+const size_t lab_experiment_count = ARRAY_LENGTH(lab_experiments);
+
+const struct experiment *lab_find(const char *name)
+{
+    for (size_t i = 0; i < lab_experiment_count; i++)
+        if (strcmp(lab_experiments[i].name, name) == 0)
+            return &lab_experiments[i];
+    return NULL;
+}
+
+static void clear(struct lab *lab)
+{
+    while (lab->servers > 0)
+        private_server_destroy(lab->server[--lab->servers]);
+    while (lab->series > 0)
+        trials_free(lab->trials[--lab->series]);
+    while (lab->rooms > 0)
+        free(lab->room[--lab->rooms]);
+    if (lab->shows_progress)
+        fputs("\r\033[K", stderr);
+}
+
+int lab_conduct(struct lab *lab, const struct experiment *experiment, struct findings *findings)
+{
+    uint64_t begun_ns = clock_monotonic_ns();
+    int result;
+
+    lab->name = experiment->name;
+    result = experiment->conduct(lab, findings);
+    findings->seconds = (double)(clock_monotonic_ns() - begun_ns) / 1e9;
+    clear(lab);
+    return result;
+}
+
+int lab_fail(struct lab *lab, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(lab->why, sizeof(lab->why), format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+bool lab_is_interrupted(struct lab *lab)
+{
+    if (interrupts_take() > 0)
+        lab->interrupted = true;
+    return lab->interrupted;
+}
+
+void *lab_room(struct lab *lab, size_t count, size_t bytes)
+{
+    void *room = lab->rooms < LAB_ROOMS ? calloc(count, bytes) : NULL;
+
+    if (room == NULL) {
+        lab_fail(lab, "out of memory");
+        return NULL;
+    }
+    lab->room[lab->rooms++] = room;
+    return room;
+}
+
+/* ---- Servers ---- */
+
+static int put_small(struct lab *lab, const struct private_server *server)
+{
+    char page[LAB_SMALL_BYTES];
+
+    memset(page, '.', sizeof(page));
+    return private_server_put(server, LAB_SMALL, page, sizeof(page), lab->why, sizeof(lab->why));
+}
+
+struct private_server *lab_create_server(struct lab *lab)
+{
+    struct private_server *server;
+
+    if (lab->servers == LAB_SERVERS) {
+        lab_fail(lab, "more than %d servers", LAB_SERVERS);
+        return NULL;
+    }
+    server = private_server_create(lab->program, lab->why, sizeof(lab->why));
+    if (server == NULL)
+        return NULL;
+    lab->server[lab->servers++] = server;
+    return put_small(lab, server) == 0 ? server : NULL;
+}
+
+int lab_start(struct lab *lab, struct private_server *server, const char *const *options)
+{
+    if (lab_is_interrupted(lab))
+        return -1;
+    return private_server_start(server, options, lab->why, sizeof(lab->why));
+}
+
+struct private_server *lab_server(struct lab *lab, const char *const *options)
+{
+    struct private_server *server = lab_create_server(lab);
+
+    return server != NULL && lab_start(lab, server, options) == 0 ? server : NULL;
+}
+
+int lab_command(struct lab *lab, const struct private_server *server, const char *line)
+{
+    json_t *answer = private_server_command(server, line, lab->why, sizeof(lab->why));
+
+    json_decref(answer);
+    return answer != NULL ? 0 : -1;
+}
+
+void lab_progress(const struct lab *lab, const char *format, ...)
+{
+    va_list arguments;
+
+    if (!lab->shows_progress)
+        return;
+    fprintf(stderr, "\r\033[K%s: ", lab->name);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fflush(stderr);
+}

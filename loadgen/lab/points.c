@@ -1,0 +1,313 @@
+#include "loadgen/lab/points.h"
+
+#include "common/clock.h"
+#include "common/segment_reader.h"
+#include "common/units.h"
+
+#include "loadgen/lab/usage.h"
+#include "loadgen/report_facts.h"
+#include "loadgen/statistics.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* As in the notes of a run: from there on a client thread measures itself. */
+#define BUSY_CLIENT_PERCENT 85.0
+
+/* Rounds that differ by more, in percent, are worth a word. */
+#define WIDE_SPREAD 15
+
+enum { WARM_PART = 5, WARM_MOST_MS = 500 };
+
+struct point *points_create(struct lab *lab, size_t count)
+{
+    return lab_room(lab, count, sizeof(struct point));
+}
+
+void point_begin(struct lab *lab, struct point *point, struct private_server *server,
+                 const char *path, uint32_t connections, const char *label, ...)
+{
+    uint64_t warm_ms = lab->trial_ms / WARM_PART;
+    va_list arguments;
+
+    point->server = server;
+    va_start(arguments, label);
+    vsnprintf(point->label, sizeof(point->label), label, arguments);
+    va_end(arguments);
+    snprintf(point->url, sizeof(point->url), "http://127.0.0.1:%u%s", private_server_port(server),
+             path);
+    plan_begin(&point->plan, lab->cores);
+    point->plan.engine = PLAN_ENGINE_RAW;
+    point->plan.urls[point->plan.url_count++] = point->url;
+    point->plan.method = "GET";
+    point->plan.duration_ms = lab->trial_ms;
+    point->plan.warmup_ms = warm_ms < WARM_MOST_MS ? warm_ms : WARM_MOST_MS;
+    point->plan.format = PLAN_FORMAT_TEXT;
+    point->plan.quiet = true;
+    plan_set_connections(&point->plan, connections);
+}
+
+/* ---- The series ---- */
+
+/* What the server had done and used at a moment. */
+struct account {
+    uint64_t cpu_ns, hits, misses;
+};
+
+/* What a request costs is told by the time between two looks: connecting and closing cost, too. */
+struct look {
+    uint64_t cpu_ns, answered;
+};
+
+struct course {
+    struct lab *lab;
+    struct point *points;
+    struct point *point; /* of the trial that runs */
+    size_t all, done;    /* trials */
+    struct account before;
+    struct look first, last; /* behind the warm-up; both 0: there was none */
+};
+
+static struct account account_of(const struct point *point)
+{
+    struct account account = {usage_cpu_ns(private_server_pid(point->server)), 0, 0};
+    struct segment_reader reader;
+    char why[PRIVATE_SERVER_WHY];
+
+    if (segment_attach(&reader, private_server_name(point->server), why, sizeof(why)) !=
+        SEGMENT_ATTACHED)
+        return account;
+    account.hits = segment_reader_sum(&reader, METRIC_cache_hits);
+    account.misses = segment_reader_sum(&reader, METRIC_cache_misses);
+    segment_detach(&reader);
+    return account;
+}
+
+static void look(void *context, const struct tally *all, uint64_t elapsed_ns)
+{
+    struct course *course = context;
+
+    if (elapsed_ns < course->point->plan.warmup_ms * NS_PER_MS)
+        return;
+    course->last = (struct look){usage_cpu_ns(private_server_pid(course->point->server)),
+                                 tally_get(all, TALLY_answered)};
+    if (course->first.answered == 0)
+        course->first = course->last;
+}
+
+/* Of an answer, in us. Trials too short for two looks are taken as a whole. */
+static double server_cpu(const struct course *course, const struct result *result, uint64_t cpu_ns)
+{
+    uint64_t answered = course->last.answered - course->first.answered;
+    uint64_t spent_ns = course->last.cpu_ns - course->first.cpu_ns;
+
+    if (answered == 0) {
+        answered =
+            tally_get(&result->tally, TALLY_answered) + tally_get(&result->warmup, TALLY_answered);
+        spent_ns = cpu_ns - course->before.cpu_ns;
+    }
+    return answered > 0 ? (double)spent_ns / (double)NS_PER_US / (double)answered : NAN;
+}
+
+static int prepare(void *context, size_t index, char *why, size_t size)
+{
+    struct course *course = context;
+    struct lab *lab = course->lab;
+    struct point *point = &course->points[index];
+
+    lab_progress(lab, "%zu of %zu, %s", ++course->done, course->all, point->label);
+    if ((point->command[0] != '\0' && lab_command(lab, point->server, point->command) != 0) ||
+        (point->before != NULL && point->before(lab, point) != 0)) {
+        snprintf(why, size, "%.400s", lab->why);
+        return -1;
+    }
+    course->point = point;
+    course->first = course->last = (struct look){0, 0};
+    course->before = account_of(point);
+    return 0;
+}
+
+/* Logs of many trials would fill the disk; the server appends to what is there. */
+static void forget_log(const struct private_server *server)
+{
+    char path[PRIVATE_SERVER_PATH + 16];
+
+    snprintf(path, sizeof(path), "%s/access.log", private_server_folder(server));
+    if (truncate(path, 0) != 0)
+        return; /* there is none */
+}
+
+static void keep(void *context, size_t index, const struct result *result)
+{
+    struct course *course = context;
+    struct point *point = &course->points[index];
+    struct account after = account_of(point);
+    uint64_t hits = after.hits - course->before.hits;
+    uint64_t looked = hits + after.misses - course->before.misses;
+
+    forget_log(point->server);
+    if (result->interrupted || point->rounds == POINT_ROUNDS)
+        return;
+    point->value[POINT_CPU][point->rounds] = server_cpu(course, result, after.cpu_ns);
+    point->value[POINT_HITS][point->rounds] =
+        looked > 0 ? (double)hits * 100 / (double)looked : NAN;
+    point->rounds++;
+}
+
+static int check_answers(struct lab *lab, const struct point *points, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!(point_median(&points[i], MEASURE_RATE) > 0))
+            return lab_fail(lab, "%s: nothing was answered", points[i].label);
+    return 0;
+}
+
+/* The series of COUNT points, until the experiment's end; or NULL. */
+static struct trials *make_trials(struct lab *lab, struct point *points, size_t count,
+                                  struct trials_point *of_trials)
+{
+    struct trials *trials = trials_create(count, lab->rounds);
+
+    if (trials == NULL || lab->series == LAB_SERIES) {
+        trials_free(trials);
+        lab_fail(lab, "out of memory");
+        return NULL;
+    }
+    lab->trials[lab->series++] = trials;
+    for (size_t i = 0; i < count; i++) {
+        of_trials[i] = (struct trials_point){&points[i].plan, points[i].label};
+        points[i].trials = trials;
+        points[i].index = i;
+    }
+    return trials;
+}
+
+int points_measure(struct lab *lab, struct point *points, size_t count)
+{
+    struct trials_point *of_trials = lab_room(lab, count, sizeof(*of_trials));
+    struct trials *trials = of_trials != NULL ? make_trials(lab, points, count, of_trials) : NULL;
+    struct course course = {.lab = lab, .points = points, .all = count * lab->rounds};
+    const struct trials_setup setup = {.points = of_trials,
+                                       .point_count = count,
+                                       .rounds = lab->rounds,
+                                       .before = prepare,
+                                       .after = keep,
+                                       .context = &course};
+    enum trial_outcome outcome;
+
+    if (trials == NULL)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        points[i].plan.watcher = (struct plan_watcher){look, &course};
+    switch (trials_run(trials, &setup, &outcome, lab->why, sizeof(lab->why))) {
+    case TRIALS_COMPLETE:
+        return check_answers(lab, points, count);
+    case TRIALS_INTERRUPTED:
+        lab->interrupted = true;
+        break;
+    case TRIALS_ABORTED:
+    case TRIALS_FAILED:
+        break;
+    }
+    return -1;
+}
+
+/* ---- What they say ---- */
+
+double point_median(const struct point *point, enum measure measure)
+{
+    return trials_interval(point->trials, point->index, measure).median;
+}
+
+double point_own_median(const struct point *point, enum point_measure measure)
+{
+    double values[POINT_ROUNDS];
+
+    memcpy(values, point->value[measure], point->rounds * sizeof(*values));
+    return statistics_median(values, point->rounds);
+}
+
+double point_spread(const struct point *point)
+{
+    double least = INFINITY, most = 0;
+
+    for (uint32_t i = 0; i < trials_done(point->trials, point->index); i++) {
+        double rate = trials_get(point->trials, point->index, i)->value[MEASURE_RATE];
+
+        least = fmin(least, rate);
+        most = fmax(most, rate);
+    }
+    return most > 0 ? (most - least) / 2 / point_median(point, MEASURE_RATE) * 100 : 0;
+}
+
+bool point_is_client_bound(const struct point *point)
+{
+    return point_median(point, MEASURE_CLIENT_SHARE) >= BUSY_CLIENT_PERCENT;
+}
+
+void points_caution(struct findings *findings, const struct point *points, size_t count)
+{
+    double errors = 0, spread = 0;
+    bool bound = false;
+
+    for (size_t i = 0; i < count; i++) {
+        errors = fmax(errors, point_median(&points[i], MEASURE_ERRORS));
+        spread = fmax(spread, point_spread(&points[i]));
+        bound = bound || point_is_client_bound(&points[i]);
+    }
+    if (errors > 0)
+        findings_say(findings, FINDINGS_CAUTION,
+                     "Not all was answered well: up to %.3g%% of a point's requests were errors.",
+                     errors);
+    if (spread > WIDE_SPREAD)
+        findings_say(findings, FINDINGS_CAUTION,
+                     "The machine was not quiet: the rates of one point lay up to %.0f%% on either "
+                     "side of their median.",
+                     spread);
+    if (bound)
+        findings_say(findings, FINDINGS_CAUTION,
+                     "Where a rate is marked with *, the client was the limit: its threads used "
+                     "%.0f%% of a core or more each. The server may be faster.",
+                     BUSY_CLIENT_PERCENT);
+}
+
+char *lab_number(char *buffer, size_t size, double number)
+{
+    if (number < 100 && number > 0)
+        snprintf(buffer, size, "%.3g", number);
+    else
+        report_group_digits(buffer, size, (uint64_t)(number + 0.5));
+    return buffer;
+}
+
+char *lab_time(char *buffer, size_t size, double us)
+{
+    return units_format_ns(buffer, size, us * (double)NS_PER_US);
+}
+
+void point_cell_rate(struct findings *findings, const struct point *point)
+{
+    char text[REPORT_NUMBER];
+
+    findings_cell(findings, "%s%s",
+                  lab_number(text, sizeof(text), point_median(point, MEASURE_RATE)),
+                  point_is_client_bound(point) ? " *" : "");
+}
+
+void point_cell(struct findings *findings, const struct point *point, enum measure measure)
+{
+    char text[MEASURE_TEXT];
+
+    findings_cell(findings, "%s", measure_format(text, measure, point_median(point, measure)));
+}
+
+void point_cell_cpu(struct findings *findings, const struct point *point)
+{
+    char text[UNITS_TEXT];
+
+    findings_cell(findings, "%s", lab_time(text, sizeof(text), point_own_median(point, POINT_CPU)));
+}

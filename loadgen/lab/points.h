@@ -1,0 +1,68 @@
+/*
+ * Points of an experiment: settings that are measured one after the other, round by round, there and
+ * back (A B C, C B A), so that a machine whose speed drifts treats all of them alike. Main thread.
+ */
+#ifndef LOADGEN_LAB_POINTS_H
+#define LOADGEN_LAB_POINTS_H
+
+#include "loadgen/lab/lab.h"
+#include "loadgen/trials.h"
+
+enum { POINT_ROUNDS = 101, POINT_URL = 256, POINT_COMMAND = 64 };
+
+/* What the lab measures beside the measures of a run. */
+enum point_measure {
+    POINT_CPU,  /* of the server's processes, for an answer, us */
+    POINT_HITS, /* requests answered from the server's cache, percent; NAN: none asked for a file */
+    POINT_MEASURES,
+};
+
+struct point {
+    char label[FINDINGS_CELL]; /* for progress */
+    struct private_server *server;
+    char command[POINT_COMMAND]; /* told to the server before each trial; "": nothing */
+    /* Before each trial, behind the command; NULL: nothing. Returns 0, or -1 with the lab's WHY. */
+    int (*before)(struct lab *lab, struct point *point);
+    void *context; /* of who made it */
+    char url[POINT_URL];
+    struct plan plan;
+    const struct trials *trials; /* what was measured; number INDEX is this point's */
+    size_t index;
+    double value[POINT_MEASURES][POINT_ROUNDS];
+    uint32_t rounds; /* kept in value */
+};
+
+/* COUNT of them, until the experiment's end; NULL with WHY. */
+struct point *points_create(struct lab *lab, size_t count);
+
+/* What most trials are: GET of PATH from SERVER over CONNECTIONS by the cheap engine, for a while. */
+PRINTF_LIKE(6, 7)
+void point_begin(struct lab *lab, struct point *point, struct private_server *server,
+                 const char *path, uint32_t connections, const char *label, ...);
+
+/* Each point once in each round of the lab. Returns 0, or -1: interrupted or with WHY. */
+int points_measure(struct lab *lab, struct point *points, size_t count);
+
+/* Medians of the rounds. */
+double point_median(const struct point *point, enum measure measure);
+double point_own_median(const struct point *point, enum point_measure measure);
+
+/* How far the rounds' rates lie apart: half of the range, in percent of the median. */
+double point_spread(const struct point *point);
+
+/* Whether the client was the limit: its threads had no time left. */
+bool point_is_client_bound(const struct point *point);
+
+/* Says what of these points is to be read with care: errors, spread, and what a mark means. */
+void points_caution(struct findings *findings, const struct point *points, size_t count);
+
+/* Cells: a rate, with a mark where the client was the limit; any other measure; the server's CPU. */
+void point_cell_rate(struct findings *findings, const struct point *point);
+void point_cell(struct findings *findings, const struct point *point, enum measure measure);
+void point_cell_cpu(struct findings *findings, const struct point *point);
+
+/* The same for sentences: "12,345", "3.14", and a time in us as "1.23 ms". */
+char *lab_number(char *buffer, size_t size, double number);
+char *lab_time(char *buffer, size_t size, double us);
+
+#endif

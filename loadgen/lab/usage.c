@@ -1,0 +1,129 @@
+#include "loadgen/lab/usage.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { PROCESSES_MAX = 256, PATH = 80 };
+
+/* Calls FUNCTION for each thread id of PID. */
+static void for_each_thread(pid_t pid, void (*function)(void *context, pid_t pid, pid_t thread),
+                            void *context)
+{
+    char path[PATH];
+    DIR *folder;
+    const struct dirent *entry;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    folder = opendir(path);
+    while (folder != NULL && (entry = readdir(folder)) != NULL)
+        if (entry->d_name[0] != '.')
+            function(context, pid, (pid_t)atoi(entry->d_name));
+    if (folder != NULL)
+        closedir(folder);
+}
+
+struct family {
+    pid_t *pids;
+    size_t count, most;
+};
+
+static void add_children(void *context, pid_t pid, pid_t thread)
+{
+    struct family *family = context;
+    char path[PATH];
+    FILE *file;
+    int child;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)thread);
+    file = fopen(path, "re");
+    while (file != NULL && family->count < family->most && fscanf(file, "%d", &child) == 1)
+        family->pids[family->count++] = (pid_t)child;
+    if (file != NULL)
+        fclose(file);
+}
+
+size_t usage_processes(pid_t pid, pid_t *pids, size_t most)
+{
+    struct family family = {pids, 0, most};
+
+    if (most == 0)
+        return 0;
+    pids[family.count++] = pid;
+    for (size_t i = 0; i < family.count; i++)
+        for_each_thread(pids[i], add_children, &family);
+    return family.count;
+}
+
+static void add_cpu(void *context, pid_t pid, pid_t thread)
+{
+    uint64_t *sum = context, ns;
+    char path[PATH];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)thread);
+    file = fopen(path, "re");
+    if (file != NULL && fscanf(file, "%" SCNu64, &ns) == 1)
+        *sum += ns;
+    if (file != NULL)
+        fclose(file);
+}
+
+uint64_t usage_cpu_ns(pid_t pid)
+{
+    pid_t pids[PROCESSES_MAX];
+    size_t count = usage_processes(pid, pids, PROCESSES_MAX);
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < count; i++)
+        for_each_thread(pids[i], add_cpu, &sum);
+    return sum;
+}
+
+static uint64_t resident_of(pid_t pid)
+{
+    char path[PATH];
+    uint64_t pages = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+    file = fopen(path, "re");
+    if (file == NULL || fscanf(file, "%*u %" SCNu64, &pages) != 1)
+        pages = 0;
+    if (file != NULL)
+        fclose(file);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Returns false where this user may not look. */
+static bool add_descriptors(pid_t pid, uint64_t *sum)
+{
+    char path[PATH];
+    DIR *folder;
+    const struct dirent *entry;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    folder = opendir(path);
+    if (folder == NULL)
+        return false;
+    while ((entry = readdir(folder)) != NULL)
+        *sum += entry->d_name[0] != '.';
+    closedir(folder);
+    return true;
+}
+
+struct usage usage_of(pid_t pid)
+{
+    struct usage usage = {.cpu_ns = usage_cpu_ns(pid), .descriptors_seen = true};
+    pid_t pids[PROCESSES_MAX];
+
+    usage.processes = usage_processes(pid, pids, PROCESSES_MAX);
+    for (size_t i = 0; i < usage.processes; i++) {
+        usage.resident += resident_of(pids[i]);
+        usage.descriptors_seen =
+            add_descriptors(pids[i], &usage.descriptors) && usage.descriptors_seen;
+    }
+    return usage;
+}

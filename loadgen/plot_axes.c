@@ -1,0 +1,45 @@
+#include "loadgen/plot_axes.h"
+
+#include "common/units.h"
+
+#include "loadgen/plot.h"
+
+void axis_count(char *label, double value)
+{
+    units_format_count(label, PLOT_LABEL, value);
+}
+
+void axis_rate(char *label, double value)
+{
+    char text[UNITS_TEXT];
+
+    snprintf(label, PLOT_LABEL, "%.24s/s", units_format_count(text, sizeof(text), value));
+}
+
+void axis_seconds(char *label, double value)
+{
+    snprintf(label, PLOT_LABEL, "%.10g s", value);
+}
+
+void axis_time(char *label, double value)
+{
+    static const struct {
+        double ns;
+        const char *name;
+    } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}, {1, "ns"}};
+    size_t i = 0;
+
+    while (i < 3 && value < units[i].ns * (1 - 1e-9))
+        i++;
+    snprintf(label, PLOT_LABEL, "%.6g %s", value / units[i].ns, units[i].name);
+}
+
+void axis_bytes(char *label, double value)
+{
+    units_format_bytes(label, PLOT_LABEL, value);
+}
+
+void axis_percent(char *label, double value)
+{
+    snprintf(label, PLOT_LABEL, "%.10g%%", value);
+}

@@ -1,0 +1,283 @@
+/* wsload lab: conducts its experiments in a short form, and leaves nothing behind, however it ends. */
+#include "common/clock.h"
+#include "patience.h"
+#include "scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { WORDS = 16 };
+
+/* What a test has: a folder for the pages, and one that is $TMPDIR, where servers have theirs. */
+struct place {
+    char folder[SCRATCH_PATH_MAX], pages[SCRATCH_PATH_MAX], temporary[SCRATCH_PATH_MAX];
+    char out[SCRATCH_PATH_MAX], err[SCRATCH_PATH_MAX];
+};
+
+static void make_path(char *path, const struct place *place, const char *name)
+{
+    assert_in_range(snprintf(path, SCRATCH_PATH_MAX, "%s/%s", place->folder, name), 1,
+                    SCRATCH_PATH_MAX - 1);
+}
+
+static int set_up(void **state)
+{
+    struct place *place = calloc(1, sizeof(*place));
+
+    assert_non_null(place);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    scratch_make(place->folder);
+    chmod(place->folder, 0711); /* workers of root are someone else */
+    make_path(place->pages, place, "pages");
+    make_path(place->temporary, place, "t");
+    make_path(place->out, place, "out");
+    make_path(place->err, place, "err");
+    assert_int_equal(mkdir(place->temporary, 0711), 0);
+    *state = place;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *place = *state;
+
+    scratch_remove(place->folder);
+    free(place);
+    return 0;
+}
+
+static void become_wsload(const struct place *place, char *const *words)
+{
+    int out = open(place->out, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    int err = open(place->err, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+    setenv("TMPDIR", place->temporary, 1);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    execv(WSLOAD_PROGRAM, words);
+    _exit(127);
+}
+
+/* Starts `wsload lab -o pages --server ... OPTIONS`. */
+static pid_t start(const struct place *place, const char *options)
+{
+    char text[512], *words[WORDS + 1] = {(char *)"wsload", (char *)"lab", (char *)"-o"};
+    char pages[SCRATCH_PATH_MAX], *rest = NULL;
+    size_t count = 3;
+    pid_t pid;
+
+    snprintf(text, sizeof(text), "--server %s %s", WEBSERVERD_BINARY, options);
+    words[count++] = strcpy(pages, place->pages);
+    for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        assert_true(count < WORDS);
+        words[count++] = word;
+    }
+    pid = fork();
+    if (pid == 0)
+        become_wsload(place, words);
+    assert_true(pid > 0);
+    return pid;
+}
+
+static int wait_for(pid_t pid)
+{
+    int status = 0;
+
+    WAIT_UNTIL(waitpid(pid, &status, WNOHANG) == pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static char *read_text(const char *path)
+{
+    size_t length;
+
+    return scratch_read(path, &length);
+}
+
+static int run(const struct place *place, const char *options)
+{
+    int status;
+
+    print_message("wsload lab %s\n", options);
+    status = wait_for(start(place, options));
+    if (status != 0 && status != 130) {
+        char *err = read_text(place->err);
+
+        print_message("it said: %s\n", err);
+        free(err);
+    }
+    return status;
+}
+
+static void check_nothing_left(const struct place *place)
+{
+    assert_int_equal(scratch_count(place->temporary, ""), 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static void check_has(const char *text, const char *words)
+{
+    if (strstr(text, words) == NULL)
+        fail_msg("there is no '%s' in: %s", words, text);
+}
+
+static size_t count_of(const char *text, const char *words)
+{
+    size_t count = 0;
+
+    for (const char *at = strstr(text, words); at != NULL; at = strstr(at + 1, words))
+        count++;
+    return count;
+}
+
+/* All that is opened is closed, as far as HTML asks for it, and nothing is fetched from elsewhere. */
+static void check_page(const char *page)
+{
+    static const char *const pairs[][2] = {
+        {"<ul>", "</ul>"},  {"<dl>", "</dl>"},         {"<table", "</table>"},  {"<div", "</div>"},
+        {"<svg", "</svg>"}, {"<figure>", "</figure>"}, {"<style>", "</style>"}, {"<h1>", "</h1>"},
+        {"<h2>", "</h2>"},  {"<text", "</text>"},      {"<html", "</html>"}};
+
+    assert_memory_equal(page, "<!DOCTYPE html>", 15);
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+        if (count_of(page, pairs[i][0]) != count_of(page, pairs[i][1]))
+            fail_msg("%s and %s are no pairs", pairs[i][0], pairs[i][1]);
+    assert_null(strstr(page, "://"));
+    assert_null(strstr(page, "nan"));
+    assert_null(strstr(page, "inf\""));
+}
+
+static char *read_page(const struct place *place, const char *name)
+{
+    char path[SCRATCH_PATH_MAX];
+
+    assert_in_range(snprintf(path, sizeof(path), "%s/%s.html", place->pages, name), 1,
+                    sizeof(path) - 1);
+    return read_text(path);
+}
+
+static void experiments_are_told_and_leave_nothing(void **state)
+{
+    const struct place *place = *state;
+    char *text, *page;
+
+    assert_int_equal(run(place, "--duration 150ms --rounds 1 baseline concurrency"), 0);
+    text = read_text(place->out);
+    check_has(text, "Processor ");
+    check_has(text, "Kernel ");
+    check_has(text, "Baseline: one worker, one thread, one connection");
+    check_has(text, "5,200 requests/s, 0.19 ms");
+    check_has(text, "A connection for each request\nconnections ");
+    check_has(text, "\n1000 ");
+    assert_true(count_of(text, "Met: ") + count_of(text, "Not met: ") >= 3);
+    free(text);
+    page = read_page(place, "concurrency");
+    check_page(page);
+    check_has(page, "<svg class=\"plot\"");
+    check_has(page, "of processor time with 100 connections and ");
+    check_has(page, "21,531 requests/s");
+    check_has(page, "<dt>Processor");
+    free(page);
+    page = read_page(place, "index");
+    check_page(page);
+    check_has(page, "href=\"baseline.html\"");
+    free(page);
+    check_nothing_left(place);
+}
+
+/* The segment of a server that has its folder in $TMPDIR, by the names they share. */
+static bool find_segment(const struct place *place, char *segment, size_t size)
+{
+    static const char prefix[] = "webserverd-";
+    DIR *folder = opendir(place->temporary);
+    const struct dirent *entry;
+    bool found = false;
+
+    while (folder != NULL && !found && (entry = readdir(folder)) != NULL)
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0) {
+            snprintf(segment, size, "webserverd.private-%.32s", entry->d_name + strlen(prefix));
+            found = scratch_count("/dev/shm", segment) == 1;
+        }
+    if (folder != NULL)
+        closedir(folder);
+    return found;
+}
+
+/* In the middle of an experiment that would take minutes. */
+static void a_signal_ends_it_and_nothing_is_left(void **state)
+{
+    static const int signals[] = {SIGINT, SIGTERM};
+    const struct place *place = *state;
+
+    for (size_t i = 0; i < 2; i++) {
+        pid_t pid = start(place, "--duration 60s --rounds 5 baseline concurrency");
+        char segment[64] = "";
+
+        WAIT_UNTIL(find_segment(place, segment, sizeof(segment)));
+        kill(pid, signals[i]);
+        assert_int_equal(wait_for(pid), 130);
+        assert_int_equal(scratch_count("/dev/shm", segment), 0);
+        check_nothing_left(place);
+    }
+}
+
+static void what_cannot_be_is_said(void **state)
+{
+    static const struct {
+        const char *options, *words;
+    } cases[] = {{"concurency", "did you mean concurrency?"},
+                 {"--rond 3 baseline", "did you mean --rounds?"},
+                 {"--rounds 0 baseline", "needs a number from 1 to "},
+                 {"--duration soon baseline", "needs a time"},
+                 {"--server /nowhere/webserverd baseline", "/nowhere/webserverd"},
+                 {"-o /proc/nowhere baseline", "cannot make the folder /proc/nowhere"}};
+    const struct place *place = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *err;
+
+        assert_int_equal(wait_for(start(place, cases[i].options)), 1);
+        err = read_text(place->err);
+        check_has(err, cases[i].words);
+        free(err);
+        check_nothing_left(place);
+    }
+}
+
+static void it_lists_what_there_is(void **state)
+{
+    const struct place *place = *state;
+    char *text;
+
+    assert_int_equal(run(place, ""), 0);
+    text = read_text(place->out);
+    check_has(text, "  concurrency ");
+    check_has(text, "  baseline ");
+    check_has(text, "--quick");
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(experiments_are_told_and_leave_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_signal_ends_it_and_nothing_is_left, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_is_said, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_lists_what_there_is, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
