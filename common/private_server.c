@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,6 +38,7 @@ struct private_server {
     char name[INSTANCE_NAME_MAX + 1];
     pid_t pid; /* of the master, and of its process group; 0: none runs */
     uint16_t port;
+    int core; /* below 0: all */
 };
 
 /* ---- Its place ---- */
@@ -100,6 +102,7 @@ struct private_server *private_server_create(const char *program, char *why, siz
         snprintf(why, size, "out of memory");
         return NULL;
     }
+    server->core = -1;
     find_program(server, program);
     if (make_folder(server) == 0)
         return server;
@@ -146,12 +149,29 @@ static bool write_line(struct command_line *line, const struct private_server *s
     return options == NULL || options[count] == NULL;
 }
 
+void private_server_use_core(struct private_server *server, int core)
+{
+    server->core = core;
+}
+
+static void stay_on(int core)
+{
+    cpu_set_t cores;
+
+    CPU_ZERO(&cores);
+    CPU_SET((size_t)core, &cores);
+    if (sched_setaffinity(0, sizeof(cores), &cores) != 0)
+        dprintf(STDERR_FILENO, "cannot run on core %d: %s\n", core, strerror(errno));
+}
+
 /* In the child. */
-static void become(const struct command_line *line, int output, pid_t parent)
+static void become(const struct command_line *line, int core, int output, pid_t parent)
 {
     char **words = (char **)(uintptr_t)line->word;
 
     setpgid(0, 0);
+    if (core >= 0)
+        stay_on(core);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     unsetenv("NOTIFY_SOCKET");
     if (getppid() != parent)
@@ -171,7 +191,7 @@ static int launch(struct private_server *server, const struct command_line *line
 
     if (pid == 0) {
         dup2(in, STDIN_FILENO);
-        become(line, output, parent);
+        become(line, server->core, output, parent);
     }
     if (pid > 0) {
         setpgid(pid, pid); /* whichever of the two comes first */

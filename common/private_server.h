@@ -30,6 +30,9 @@ struct private_server *private_server_create(const char *program, char *why, siz
 int private_server_start(struct private_server *server, const char *const *options, char *why,
                          size_t size);
 
+/* From its next start on it runs on CORE only; below 0: on all that this process may use. */
+void private_server_use_core(struct private_server *server, int core);
+
 /* Ends it and waits for its end: in order, and after some seconds by force. */
 void private_server_stop(struct private_server *server);
 

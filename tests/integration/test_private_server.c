@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,6 +99,29 @@ static void two_do_not_meet(void **state)
     check_nothing_left(&of_other);
 }
 
+static void it_stays_on_its_core(void **state)
+{
+    struct private_server *server = create();
+    cpu_set_t ours, its;
+    int core = 0;
+
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof(ours), &ours), 0);
+    while (!CPU_ISSET((size_t)core, &ours))
+        core++;
+    private_server_use_core(server, core);
+    start(server, NULL);
+    assert_int_equal(sched_getaffinity(private_server_pid(server), sizeof(its), &its), 0);
+    assert_int_equal(CPU_COUNT(&its), 1);
+    assert_true(CPU_ISSET((size_t)core, &its));
+    private_server_stop(server);
+    private_server_use_core(server, -1);
+    start(server, NULL);
+    assert_int_equal(sched_getaffinity(private_server_pid(server), sizeof(its), &its), 0);
+    assert_true(CPU_EQUAL(&its, &ours));
+    private_server_destroy(server);
+}
+
 static void a_start_that_fails_says_why(void **state)
 {
     const char *const options[] = {"workers.processes=none", NULL};
@@ -179,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_serves_its_site_and_leaves_nothing),
         cmocka_unit_test(two_do_not_meet),
+        cmocka_unit_test(it_stays_on_its_core),
         cmocka_unit_test(a_start_that_fails_says_why),
         cmocka_unit_test(a_program_that_is_not_there_is_named),
         cmocka_unit_test(it_may_have_been_killed),
