@@ -1,0 +1,101 @@
+/* What the access log costs. */
+#include "loadgen/lab/experiments.h"
+#include "loadgen/lab/points.h"
+
+#include "common/units.h"
+
+#include "loadgen/plot_axes.h"
+
+#include <math.h>
+
+enum { CONNECTIONS = 100 };
+
+static const struct level {
+    const char *name;
+    const char *const options[4];
+} levels[] = {
+    {"off", {"log.access=off", "log.error=/dev/null", "log.level=error", NULL}},
+    {"errors only", {"log.access=off", "log.level=warn", NULL}},
+    {"full", {"log.level=info", NULL}},
+};
+
+enum { LEVELS = ARRAY_LENGTH(levels), OFF = 0, FULL = LEVELS - 1 };
+
+static void put_table(struct findings *findings, const struct point *points)
+{
+    static const char *const heads[] = {"log",        "requests/s", "mean", "p99",
+                                        "server CPU", "client",     NULL};
+
+    findings_table(findings, "1 KiB from the cache, 100 connections kept alive", heads);
+    for (size_t i = 0; i < LEVELS; i++) {
+        findings_row(findings);
+        findings_cell(findings, "%s", levels[i].name);
+        point_cell_rate(findings, &points[i]);
+        point_cell(findings, &points[i], MEASURE_MEAN);
+        point_cell(findings, &points[i], MEASURE_P99);
+        point_cell_cpu(findings, &points[i]);
+        point_cell(findings, &points[i], MEASURE_CLIENT_SHARE);
+    }
+}
+
+static void put_plot(struct findings *findings, const struct point *points)
+{
+    findings_plot(findings, "Server's processor time for a request, round by round",
+                  (struct plot_axis){false, axis_count}, (struct plot_axis){false, axis_time});
+    for (size_t i = 0; i < LEVELS; i++) {
+        findings_line(findings, levels[i].name);
+        for (uint32_t round = 0; round < points[i].rounds; round++)
+            findings_dot(findings, round + 1, points[i].value[POINT_CPU][round] * 1e3);
+    }
+}
+
+/* A difference is one only if most of the rounds agree. */
+static void explain(struct findings *findings, const struct point *off, const struct point *full)
+{
+    double without = point_own_median(off, POINT_CPU), with = point_own_median(full, POINT_CPU);
+    double rates = point_median(full, MEASURE_RATE) / point_median(off, MEASURE_RATE);
+    uint32_t dearer = 0;
+    char more[UNITS_TEXT];
+
+    for (uint32_t i = 0; i < off->rounds; i++)
+        dearer += full->value[POINT_CPU][i] > off->value[POINT_CPU][i];
+    if (dearer * 2 <= off->rounds || with <= without)
+        findings_say(findings, FINDINGS_LESSON,
+                     "A line for each request cost nothing that these rounds can tell from noise "
+                     "(dearer in %u of %u).",
+                     dearer, off->rounds);
+    else
+        findings_say(
+            findings, FINDINGS_LESSON,
+            "A line for each request costs %s of processor time, formatting and writing in "
+            "the logger included: %.1f%% of a request (dearer in %u of %u rounds).",
+            lab_time(more, sizeof(more), with - without), (with / without - 1) * 100, dearer,
+            off->rounds);
+    findings_say(
+        findings, FINDINGS_LESSON,
+        "With the full log the rate was %.0f%% of that without: threads put a record into a "
+        "ring and go on; a process of its own writes the file.",
+        rates * 100);
+}
+
+int experiment_logging(struct lab *lab, struct findings *findings)
+{
+    struct point *points = points_create(lab, LEVELS);
+
+    if (points == NULL)
+        return -1;
+    for (size_t i = 0; i < LEVELS; i++) {
+        struct private_server *server = lab_server(lab, levels[i].options);
+
+        if (server == NULL)
+            return -1;
+        point_begin(lab, &points[i], server, LAB_SMALL, CONNECTIONS, "log %s", levels[i].name);
+    }
+    if (points_measure(lab, points, LEVELS) != 0)
+        return -1;
+    put_table(findings, points);
+    put_plot(findings, points);
+    explain(findings, &points[OFF], &points[FULL]);
+    points_caution(findings, points, LEVELS);
+    return 0;
+}
