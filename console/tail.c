@@ -7,9 +7,9 @@
 #include <string.h>
 
 enum {
-    BUDGET_WORDS = 32768,   /* that one call reads at most, shared among the rings */
-    LEAST_RING_WORDS = 512, /* but at least so many of each */
-    MOST_RING_WORDS = 4096,
+    BUDGET_WORDS = 32768,      /* that one call reads at most, shared among the rings */
+    LEAST_RING_WORDS = 512,    /* but at least so many of each */
+    MOST_RING_WORDS = 4096,    /* and at most so many, but for the first call */
     GUESSED_RECORD_WORDS = 16, /* until one has been read */
 };
 
@@ -19,7 +19,9 @@ struct tail {
     uint64_t missed_words;
     uint64_t records_read, words_read;
     uint64_t *position; /* of each ring */
+    uint64_t *first;    /* where reading it began */
     bool *begun;        /* position is a record's beginning */
+    bool started;       /* a call has read */
     uint32_t rings;
     struct tail_line *batch;
     const struct tail_line **order; /* as long as the batch */
@@ -46,6 +48,7 @@ void tail_destroy(struct tail *tail)
         return;
     free(tail->lines);
     free(tail->position);
+    free(tail->first);
     free(tail->begun);
     free(tail->batch);
     free(tail->order);
@@ -55,11 +58,14 @@ void tail_destroy(struct tail *tail)
 int tail_attach(struct tail *tail, const struct segment_reader *reader)
 {
     free(tail->position);
+    free(tail->first);
     free(tail->begun);
+    tail->started = false;
     tail->rings = segment_count(&reader->map, SEGMENT_RINGS);
     tail->position = calloc(tail->rings, sizeof(*tail->position));
+    tail->first = calloc(tail->rings, sizeof(*tail->first));
     tail->begun = calloc(tail->rings, sizeof(*tail->begun));
-    if (tail->position != NULL && tail->begun != NULL)
+    if (tail->position != NULL && tail->first != NULL && tail->begun != NULL)
         return 0;
     tail->rings = 0;
     return -1;
@@ -87,6 +93,8 @@ static void keep_up(struct tail *tail, uint32_t i, const struct log_ring *ring, 
     tail->position[i] = head > least ? log_record_first(ring, head - least, head) : 0;
     if (tail->begun[i])
         tail->missed_words += tail->position[i] - before;
+    else
+        tail->first[i] = tail->position[i];
     tail->begun[i] = true;
 }
 
@@ -124,6 +132,21 @@ struct origin {
     uint16_t worker, number;
 };
 
+static void fill_line(struct tail_line *line, const struct origin *origin,
+                      const struct log_record *record)
+{
+    line->time_ns = record->time_ns;
+    line->duration_ns = record->duration_ns;
+    line->body_bytes = record->body_bytes;
+    line->thread = origin->slot;
+    line->worker = origin->worker;
+    line->number = origin->number;
+    line->status = record->status;
+    line->outcome = record->outcome;
+    memcpy(line->address, record->address, sizeof(line->address));
+    copy_texts(line, record);
+}
+
 static void keep_record(struct tail *tail, const struct origin *origin, const uint64_t *words)
 {
     struct log_record record;
@@ -131,16 +154,7 @@ static void keep_record(struct tail *tail, const struct origin *origin, const ui
 
     if (log_record_unpack(words, &record) != 0 || (line = next_in_batch(tail)) == NULL)
         return;
-    line->time_ns = record.time_ns;
-    line->duration_ns = record.duration_ns;
-    line->body_bytes = record.body_bytes;
-    line->thread = origin->slot;
-    line->worker = origin->worker;
-    line->number = origin->number;
-    line->status = record.status;
-    line->outcome = record.outcome;
-    memcpy(line->address, record.address, sizeof(line->address));
-    copy_texts(line, &record);
+    fill_line(line, origin, &record);
     tail->records_read++;
     tail->words_read += words[0] & UINT32_MAX;
 }
@@ -171,13 +185,13 @@ static void read_ring(struct tail *tail, const struct origin *origin, const stru
     }
 }
 
-static uint64_t words_for_each(uint32_t rings)
+static uint64_t words_for_each(uint32_t rings, bool first)
 {
     uint64_t words = BUDGET_WORDS / (rings > 0 ? rings : 1);
 
-    return words < LEAST_RING_WORDS  ? LEAST_RING_WORDS
-           : words > MOST_RING_WORDS ? MOST_RING_WORDS
-                                     : words;
+    return words < LEAST_RING_WORDS            ? LEAST_RING_WORDS
+           : words > MOST_RING_WORDS && !first ? MOST_RING_WORDS
+                                               : words;
 }
 
 static int earlier(const void *a, const void *b)
@@ -214,6 +228,24 @@ static struct origin origin_of(const struct segment_reader *reader, uint32_t slo
                            known ? (uint16_t)number : TAIL_NO_THREAD};
 }
 
+/* The ring of a slot that may be read, or NULL. */
+static const struct log_ring *readable_ring(const struct segment_reader *reader, uint32_t i)
+{
+    const struct log_ring *ring = segment_ring(&reader->map, i);
+
+    return segment_slot_reserved(segment_thread_slot(&reader->map, i)) && ring_sound(reader, ring)
+               ? ring
+               : NULL;
+}
+
+static uint64_t usual_words(const struct tail *tail)
+{
+    uint64_t usual =
+        tail->records_read > 0 ? tail->words_read / tail->records_read : GUESSED_RECORD_WORDS;
+
+    return usual > 0 ? usual : 1;
+}
+
 size_t tail_read(struct tail *tail, const struct segment_reader *reader)
 {
     uint32_t reserved = 0;
@@ -221,17 +253,95 @@ size_t tail_read(struct tail *tail, const struct segment_reader *reader)
 
     for (uint32_t i = 0; i < tail->rings; i++)
         reserved += segment_slot_reserved(segment_thread_slot(&reader->map, i));
-    words = words_for_each(reserved);
+    words = words_for_each(reserved, !tail->started);
+    tail->started = true;
     tail->batch_count = 0;
     for (uint32_t i = 0; i < tail->rings; i++) {
-        const struct log_ring *ring = segment_ring(&reader->map, i);
+        const struct log_ring *ring = readable_ring(reader, i);
         struct origin origin = origin_of(reader, i);
 
-        if (segment_slot_reserved(segment_thread_slot(&reader->map, i)) && ring_sound(reader, ring))
+        if (ring != NULL)
             read_ring(tail, &origin, ring, words);
     }
     merge_batch(tail);
-    return tail->batch_count;
+    if (tail->batch_count <= TAIL_LINES)
+        return tail->batch_count;
+    tail->missed_words += (tail->batch_count - TAIL_LINES) * usual_words(tail);
+    return TAIL_LINES;
+}
+
+/* The past */
+
+struct past {
+    tail_take *take;
+    void *context;
+    uint64_t since_ns; /* nothing is missing from there on */
+};
+
+/*
+ * The time of the oldest record of a ring that can be read, 0 when that is its first one. *FROM is
+ * where it lies. The eighth that is written next is left alone.
+ */
+static uint64_t oldest_in(const struct log_ring *ring, uint64_t *from)
+{
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+    uint64_t reach = ring->capacity - ring->capacity / 8, words[LOG_RECORD_WORDS_MAX], position;
+    struct log_record record;
+
+    *from = position = log_record_first(ring, head > reach ? head - reach : 0, head);
+    if (*from == 0)
+        return 0;
+    return log_ring_read(ring, &position, words, LOG_RECORD_WORDS_MAX) == LOG_RING_RECORD &&
+                   log_record_unpack(words, &record) == 0
+               ? record.time_ns
+               : UINT64_MAX;
+}
+
+static void past_since(struct past *past, uint64_t time_ns)
+{
+    past->since_ns = time_ns > past->since_ns ? time_ns : past->since_ns;
+}
+
+/* The records of a ring from FROM up to where the first call began. */
+static void read_past_of(struct past *past, const struct origin *origin,
+                         const struct log_ring *ring, uint64_t from, uint64_t end)
+{
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    struct log_record record;
+    struct tail_line line;
+    bool overtaken = false;
+
+    while (from < end && !overtaken) {
+        overtaken = log_ring_read(ring, &from, words, LOG_RECORD_WORDS_MAX) != LOG_RING_RECORD;
+        if (overtaken || log_record_unpack(words, &record) != 0 || record.time_ns < past->since_ns)
+            continue;
+        fill_line(&line, origin, &record);
+        past->take(past->context, &line);
+    }
+    if (overtaken)
+        past_since(past, UINT64_MAX);
+}
+
+uint64_t tail_read_past(struct tail *tail, const struct segment_reader *reader, tail_take *take,
+                        void *context)
+{
+    struct past past = {.take = take, .context = context};
+    uint64_t *from = calloc(tail->rings > 0 ? tail->rings : 1, sizeof(*from));
+    const struct log_ring *ring;
+
+    if (from == NULL)
+        return UINT64_MAX;
+    for (uint32_t i = 0; i < tail->rings; i++)
+        if ((ring = readable_ring(reader, i)) != NULL)
+            past_since(&past, oldest_in(ring, &from[i]));
+    for (uint32_t i = 0; i < tail->rings; i++) {
+        struct origin origin = origin_of(reader, i);
+
+        if ((ring = readable_ring(reader, i)) != NULL)
+            read_past_of(&past, &origin, ring, from[i], tail->first[i]);
+    }
+    free(from);
+    return past.since_ns;
 }
 
 size_t tail_count(const struct tail *tail)
@@ -269,8 +379,5 @@ uint64_t tail_total(const struct tail *tail)
 
 uint64_t tail_missed(const struct tail *tail)
 {
-    uint64_t usual =
-        tail->records_read > 0 ? tail->words_read / tail->records_read : GUESSED_RECORD_WORDS;
-
-    return tail->missed_words / (usual > 0 ? usual : 1);
+    return tail->missed_words / usual_words(tail);
 }

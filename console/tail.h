@@ -48,8 +48,18 @@ void tail_destroy(struct tail *tail);
  */
 int tail_attach(struct tail *tail, const struct segment_reader *reader);
 
-/* Takes what is new. READER is the one attached. Returns how many lines came. */
+/* Takes what is new. READER is the one attached. Returns how many lines came that are kept. */
 size_t tail_read(struct tail *tail, const struct segment_reader *reader);
+
+/*
+ * After the first tail_read(): hands what lies in the rings from before it, as far as they reach, to
+ * TAKE, which may not keep the line; ring by ring, the oldest first. Returns from when on no request
+ * is missing (wall clock, ns): 0 when the rings still hold all since the daemon's start, UINT64_MAX
+ * when they were overtaken meanwhile. What is older than that moment is not handed over.
+ */
+typedef void tail_take(void *context, const struct tail_line *line);
+uint64_t tail_read_past(struct tail *tail, const struct segment_reader *reader, tail_take *take,
+                        void *context);
 
 /* Lines that are kept; line 0 is the newest. */
 size_t tail_count(const struct tail *tail);

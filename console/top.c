@@ -18,6 +18,7 @@ struct pane {
 
 struct top {
     struct pane *pane[TOP_PANES]; /* made when first used */
+    uint64_t since_ns;            /* what is known begins here; 0: with the first pane */
 };
 
 struct top *top_create(void)
@@ -141,21 +142,41 @@ static void collect_pane(struct top_view *into, enum top_list list, const struct
     into->missed += pane->missed;
 }
 
+void top_know_since(struct top *top, uint64_t time_ns)
+{
+    top->since_ns = time_ns > top->since_ns ? time_ns : top->since_ns;
+}
+
+bool top_known(const struct top *top)
+{
+    return top->since_ns > 0;
+}
+
+/* Seconds of the window of so many PANES that ends at END_NS. */
+static uint64_t window_of(const struct top *top, uint64_t end_ns, uint64_t panes)
+{
+    uint64_t window = (panes - 1) * TOP_PANE_S + end_ns / NS_PER_S % TOP_PANE_S + 1;
+    uint64_t known = end_ns > top->since_ns ? (end_ns - top->since_ns) / NS_PER_S + 1 : 1;
+
+    return window < known ? window : known;
+}
+
 int top_collect(const struct top *top, enum top_list list, uint64_t end_ns, int seconds,
                 struct top_view *into)
 {
-    uint64_t last = pane_number(end_ns), panes = (uint64_t)(seconds + TOP_PANE_S - 1) / TOP_PANE_S;
+    uint64_t last = pane_number(end_ns), first = pane_number(top->since_ns);
+    uint64_t panes = (uint64_t)(seconds + TOP_PANE_S - 1) / TOP_PANE_S;
 
     memset(into, 0, sizeof(*into));
     panes = panes < 1 ? 1 : panes > TOP_PANES - 1 ? TOP_PANES - 1 : panes;
-    for (uint64_t i = 0; i < panes && i < last; i++) {
+    for (uint64_t i = 0; i < panes && i < last && last - i >= first; i++) {
         const struct pane *pane = top->pane[(last - i) % TOP_PANES];
 
         if (pane != NULL && pane->number == last - i)
             collect_pane(into, list, pane);
     }
     sketch_sort(&into->sketch, list == TOP_SLOWEST ? SKETCH_BY_LONGEST : SKETCH_BY_COUNT);
-    return (int)((panes - 1) * TOP_PANE_S + end_ns / NS_PER_S % TOP_PANE_S + 1);
+    return (int)window_of(top, end_ns, panes);
 }
 
 unsigned top_one_in(const struct top_view *view)

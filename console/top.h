@@ -9,6 +9,7 @@
 #include "console/sketch.h"
 #include "console/tail.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum top_list {
@@ -37,14 +38,20 @@ void top_add(struct top *top, const struct tail_line *line);
 /* So many requests passed unseen at TIME_NS (wall clock): counts of that time are scaled up. */
 void top_miss(struct top *top, uint64_t time_ns, uint64_t count);
 
+/* From TIME_NS (wall clock) on no request is missing; what was before is not told of. */
+void top_know_since(struct top *top, uint64_t time_ns);
+
+/* False until the first top_know_since(): all is then taken to be known. */
+bool top_known(const struct top *top);
+
 struct top_view {
     double seen, missed;  /* requests of the window */
     struct sketch sketch; /* sorted; counts are scaled by what was missed */
 };
 
 /*
- * Adds up LIST for the SECONDS before END_NS (wall clock), to whole panes, into INTO. Returns the
- * window's true length, s.
+ * Adds up LIST for the SECONDS before END_NS (wall clock), to whole panes, as far as it is known,
+ * into INTO. Returns the window's true length, s.
  */
 int top_collect(const struct top *top, enum top_list list, uint64_t end_ns, int seconds,
                 struct top_view *into);

@@ -40,11 +40,13 @@ static const char *const list_titles[TOP_LISTS] = {
 struct state {
     enum top_list shown;
     int window_s; /* of what was collected */
+    int span_s;   /* that was asked for */
     struct top_view view;
 };
 
 static void collect(struct state *state, const struct scene *scene, enum top_list list)
 {
+    state->span_s = scene->span_s;
     state->window_s = top_collect(scene->top, list, scene->wall_ns, scene->span_s, &state->view);
 }
 
@@ -122,6 +124,9 @@ static void draw_summary(const struct state *state, const struct canvas *canvas)
                          top_list_names[i]);
     x = canvas_print(canvas, 0, x + 2, TONE_NORMAL, "last %s",
                      text_since(text, (uint64_t)state->window_s * NS_PER_S));
+    if (state->window_s + TOP_PANE_S < state->span_s)
+        x = canvas_print(canvas, 0, x, TONE_NOTE, " of %s",
+                         text_since(text, (uint64_t)state->span_s * NS_PER_S));
     if (one_in > 1)
         canvas_print(canvas, 0, x + 2, TONE_NOTE, "1 in %u read, counts scaled", one_in);
 }
@@ -228,7 +233,8 @@ static json_t *json(void *state, const struct scene *scene)
 
 static const char *const help[] = {
     "What is asked for most, by whom, and what fails or takes long.",
-    "m goes to the next list; g makes the window 1, 5 or 15 minutes long.",
+    "m goes to the next list; g makes the window 1, 5 or 15 minutes long; it is",
+    "shorter where older requests are known no more: \"last 40s of 5m\".",
     "OVER is how much a count may be too high: rare keys share places.",
     "Past some 20,000 requests a second only a part is read: 1 in k, and",
     "counts are scaled up. A moment gone by has lists of its own.",

@@ -17,6 +17,7 @@ struct watch {
     struct source *source;
     struct replay *replay;     /* of a recording; NULL: it is a daemon that is watched */
     struct recorder *recorder; /* of a session that is recorded; NULL: none is */
+    bool past_unread;          /* the rings' past has not been looked at */
     bool newcomer;             /* another daemon has been attached; nothing of it was taken yet */
     bool record_newcomer;      /* nor recorded */
     bool record_ended;         /* its end has been recorded */
@@ -130,6 +131,7 @@ static int begin_daemon(struct watch *watch)
     outcomes_break(watch->outcomes);
     event_list_attach(watch->events);
     watch->slow_had = WANT_NOTHING;
+    watch->past_unread = true;
     watch->next_second = samples > SEGMENT_HISTORY_SAMPLES ? samples - SEGMENT_HISTORY_SAMPLES : 0;
     return 0;
 }
@@ -168,6 +170,24 @@ static void take_requests(struct watch *watch, const struct segment_reader *read
         return;
     top_miss(watch->top, wall_ns, missed - watch->missed);
     watch->missed = missed;
+}
+
+static void count_past(void *context, const struct tail_line *line)
+{
+    top_add(context, line);
+}
+
+/* What was asked for before this console looked; on the first daemon nothing is known of before it. */
+static void take_past_requests(struct watch *watch, const struct segment_reader *reader,
+                               uint64_t wall_ns)
+{
+    uint64_t since = tail_read_past(watch->tail, reader, count_past, watch->top);
+
+    if (since == 0 && !top_known(watch->top))
+        since = reader->map.directory->started_ns;
+    if (since > 0)
+        top_know_since(watch->top, since < wall_ns ? since : wall_ns);
+    watch->past_unread = false;
 }
 
 static void take_config(struct watch *watch, const struct segment_reader *reader)
@@ -217,6 +237,8 @@ static int take(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned
         outcomes_push(watch->outcomes, wall_ns, watch->snapshot.outcome_latency);
     take_history(watch, reader);
     take_requests(watch, reader, wall_ns);
+    if (watch->past_unread)
+        take_past_requests(watch, reader, wall_ns);
     return take_slow(watch, reader, wants);
 }
 

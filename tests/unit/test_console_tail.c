@@ -115,6 +115,54 @@ static void what_passes_unseen_is_counted(void **state)
     assert_true(read < 1000); /* one call's work is bounded */
 }
 
+struct seen {
+    uint64_t count, oldest, newest; /* numbers of lines */
+};
+
+static void see(void *context, const struct tail_line *line)
+{
+    struct seen *seen = context;
+    uint64_t number = line->time_ns / 1000;
+
+    seen->oldest = seen->count == 0 || number < seen->oldest ? number : seen->oldest;
+    seen->newest = number > seen->newest ? number : seen->newest;
+    seen->count++;
+}
+
+static void the_past_of_a_whole_ring_has_no_gap(void **state)
+{
+    struct seen seen = {0};
+    uint64_t read;
+
+    (void)state;
+    for (uint64_t i = 1; i <= 100; i++)
+        log_line(0, i);
+    read = tail_read(tail, &reader);
+    assert_true(read > 0);
+    assert_int_equal(tail_read_past(tail, &reader, see, &seen), 0); /* all since the start */
+    assert_int_equal(seen.count + read, 100);
+    log_line(0, 101);
+    assert_int_equal(tail_read(tail, &reader), 1); /* reading goes on where it was */
+}
+
+static void the_past_ends_where_the_busiest_ring_does(void **state)
+{
+    struct seen seen = {0};
+    uint64_t read, since;
+
+    (void)state;
+    log_line(2, 1); /* a quiet ring remembers more than can be told of all */
+    for (uint64_t i = 2; i <= 5000; i++)
+        log_line(0, i);
+    read = tail_read(tail, &reader);
+    since = tail_read_past(tail, &reader, see, &seen);
+    assert_true(since > 0 && seen.count > 0);
+    assert_int_equal(since, seen.oldest * 1000);
+    assert_int_equal(seen.newest - seen.oldest + 1, seen.count);
+    /* The quiet ring's line was among those read. */
+    assert_int_equal(seen.newest + read - 1, 5000);
+}
+
 static void every_slow_reading_ends_at_the_newest(void **state)
 {
     (void)state;
@@ -158,6 +206,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(rings_are_merged_by_time, begin, end),
         cmocka_unit_test_setup_teardown(ring_that_went_round_shows_its_newest, begin, end),
         cmocka_unit_test_setup_teardown(what_passes_unseen_is_counted, begin, end),
+        cmocka_unit_test_setup_teardown(the_past_of_a_whole_ring_has_no_gap, begin, end),
+        cmocka_unit_test_setup_teardown(the_past_ends_where_the_busiest_ring_does, begin, end),
         cmocka_unit_test_setup_teardown(every_slow_reading_ends_at_the_newest, begin, end),
         cmocka_unit_test_setup_teardown(foreign_bytes_are_escaped, begin, end),
         cmocka_unit_test_setup_teardown(rubbish_in_a_ring_does_no_harm, begin, end),

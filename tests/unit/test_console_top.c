@@ -84,6 +84,22 @@ static void windows_slide_and_end_at_any_moment(void **state)
     assert_null(first(TOP_PATHS, 3000, 60));
 }
 
+static void the_window_begins_no_earlier_than_what_is_known(void **state)
+{
+    (void)state;
+    answer(1000, "GET /before HTTP/1.1", 200, 1);
+    answer(1052, "GET /after HTTP/1.1", 200, 1);
+    assert_false(top_known(top));
+    top_know_since(top, 1050 * NS_PER_S);
+    assert_true(top_known(top));
+    assert_int_equal(top_collect(top, TOP_PATHS, 1055 * NS_PER_S, 300, &view), 6);
+    assert_int_equal(view.sketch.used, 1);
+    assert_string_equal(view.sketch.entry[0].key, "/after");
+    assert_int_equal(top_collect(top, TOP_PATHS, 1155 * NS_PER_S, 60, &view), 56);
+    top_know_since(top, 1010 * NS_PER_S); /* what was missing stays missing */
+    assert_int_equal(top_collect(top, TOP_PATHS, 1055 * NS_PER_S, 300, &view), 6);
+}
+
 static void what_is_older_than_all_panes_is_left_out(void **state)
 {
     (void)state;
@@ -160,6 +176,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_list_counts_its_own, begin, end),
         cmocka_unit_test_setup_teardown(windows_slide_and_end_at_any_moment, begin, end),
+        cmocka_unit_test_setup_teardown(the_window_begins_no_earlier_than_what_is_known, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(what_is_older_than_all_panes_is_left_out, begin, end),
         cmocka_unit_test_setup_teardown(what_passed_unseen_scales_the_counts, begin, end),
         cmocka_unit_test_setup_teardown(frequent_keys_survive_endless_rare_ones, begin, end),
