@@ -21,6 +21,14 @@ void grid_release(struct grid *grid)
     *grid = (struct grid){0};
 }
 
+void grid_turn_to(struct grid *grid, const struct list *list)
+{
+    grid->list = list;
+    grid->sorted_by = list->sorted_by;
+    grid->selecting = false;
+    grid->top = 0;
+}
+
 void grid_fill(const struct grid *grid, const struct scene *scene, size_t row, struct cell *cells)
 {
     for (size_t i = 0; i < grid->list->column_count; i++) {

@@ -34,6 +34,9 @@ struct grid {
 void grid_start(struct grid *grid, const struct list *list, void *state);
 void grid_release(struct grid *grid);
 
+/* Shows LIST from now on, of the same view, in its own order and with nothing selected. */
+void grid_turn_to(struct grid *grid, const struct list *list);
+
 /* Takes the rows as they are now. Called by grid_draw(); for printing, call it by hand. */
 void grid_update(struct grid *grid, const struct scene *scene);
 

@@ -229,6 +229,9 @@ static void take_workers(struct recorder *recorder, const struct segment *segmen
         if (costly)
             take_range(recorder, segment, offset_of(segment, SEGMENT_CACHE, i),
                        segment->section[SEGMENT_CACHE].entry_size);
+        if (costly && i < segment_count(segment, SEGMENT_PEERS))
+            take_range(recorder, segment, offset_of(segment, SEGMENT_PEERS, i),
+                       segment->section[SEGMENT_PEERS].entry_size);
     }
 }
 

@@ -16,5 +16,6 @@ struct scene scene_of(const struct watch *watch)
                           .events = watch_events(watch),
                           .processes = watch_processes(watch),
                           .cache = watch_cache(watch),
+                          .clients = watch_clients(watch),
                           .config = watch_config(watch)};
 }

@@ -7,6 +7,7 @@
 #define CONSOLE_SCENE_H
 
 #include "console/cache_list.h"
+#include "console/client_list.h"
 #include "console/desk.h"
 #include "console/event_list.h"
 #include "console/filter.h"
@@ -41,6 +42,7 @@ struct scene {
     const struct event_list *events;
     const struct process_table *processes; /* of the last sample, not of a second gone by */
     const struct cache_list *cache;        /* the same; read when WANT_CACHE */
+    const struct client_list *clients;     /* the same; read when WANT_CLIENTS */
     const char *config;                    /* in force, as a file */
     const struct filter *filter;           /* of all lists; grids obey it by themselves */
     struct grid *grid;                     /* of the view's list, if it has one */

@@ -18,7 +18,7 @@
 
 /* What costs something to read, and is read only while a view that wants it is shown, while a
  * session is recorded, and at the moment of freezing. Bits. */
-enum wants { WANT_NOTHING = 0, WANT_CACHE = 1, WANT_ALL = 0xff };
+enum wants { WANT_NOTHING = 0, WANT_CACHE = 1, WANT_CLIENTS = 2, WANT_ALL = 0xff };
 
 struct view {
     const char *name;        /* on the tab, and after --once, --json and --csv */

@@ -3,19 +3,39 @@
  * sliding window. One list has the rows; where there is room the others stand beside it.
  */
 
+#include "common/address_key.h"
 #include "common/clock.h"
 #include "common/macros.h"
+#include "common/units.h"
 #include "console/cells.h"
+#include "console/config_text.h"
 #include "console/heat.h"
 #include "console/layout.h"
 #include "console/rows.h"
+#include "console/summary.h"
 #include "console/text.h"
 #include "console/view.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-enum column_number { REQUESTS, RATE, SHARE, KEY, MEAN, LONGEST, SENT, OVER, COLUMNS };
+/* The list of clients has what the server keeps by address besides. */
+enum column_number {
+    REQUESTS,
+    RATE,
+    SHARE,
+    KEY,
+    MEAN,
+    LONGEST,
+    SENT,
+    OVER,
+    COLUMNS,
+    CONNECTIONS = COLUMNS,
+    LEFT,
+    LIMITED,
+    CLIENT_COLUMNS
+};
 
 static const struct column columns[COLUMNS] = {
     [REQUESTS] = {.title = "REQUESTS", .width = 8, .importance = 9, .right = true},
@@ -28,6 +48,20 @@ static const struct column columns[COLUMNS] = {
     [OVER] = {.title = "OVER", .width = 6, .importance = 1, .right = true},
 };
 
+static const struct column client_columns[CLIENT_COLUMNS] = {
+    [REQUESTS] = {.title = "REQUESTS", .width = 8, .importance = 10, .right = true},
+    [RATE] = {.title = "REQ/S", .width = 6, .importance = 6, .right = true},
+    [SHARE] = {.title = "SHARE", .width = 6, .importance = 4, .right = true},
+    [KEY] = {.title = "ADDRESS", .width = 16, .importance = 10, .stretch = true, .key = true},
+    [MEAN] = {.title = "MEAN", .width = 7, .importance = 3, .right = true},
+    [LONGEST] = {.title = "LONGEST", .width = 7, .importance = 3, .right = true},
+    [SENT] = {.title = "SENT", .width = 8, .importance = 5, .right = true},
+    [OVER] = {.title = "OVER", .width = 6, .importance = 1, .right = true},
+    [CONNECTIONS] = {.title = "CONNS", .width = 5, .importance = 9, .right = true},
+    [LEFT] = {.title = "LEFT", .width = 6, .importance = 7, .right = true},
+    [LIMITED] = {.title = "LIMITED", .width = 7, .importance = 8, .right = true},
+};
+
 static const char *const list_titles[TOP_LISTS] = {
     [TOP_PATHS] = "most requested paths",
     [TOP_CLIENTS] = "clients",
@@ -37,11 +71,14 @@ static const char *const list_titles[TOP_LISTS] = {
     [TOP_SLOWEST] = "slowest paths",
 };
 
+enum { NAMES_WIDTH = 58 }; /* of all lists */
+
 struct state {
     enum top_list shown;
     int window_s; /* of what was collected */
     int span_s;   /* that was asked for */
     struct top_view view;
+    struct clients clients; /* joined of the view, while that is of clients */
 };
 
 static void collect(struct state *state, const struct scene *scene, enum top_list list)
@@ -65,12 +102,9 @@ static double share_of(const struct top_view *view, const struct sketch_entry *e
     return all > 0 ? entry->count / all : NAN;
 }
 
-static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+static void fill_entry(const struct state *own, const struct sketch_entry *entry,
+                       struct cell *cells)
 {
-    const struct state *own = state;
-    const struct sketch_entry *entry = &own->view.sketch.entry[row];
-
-    (void)scene;
     cell_count(&cells[REQUESTS], TONE_VALUE, round(entry->count));
     cell_rate(&cells[RATE], TONE_NORMAL, entry->count / own->window_s);
     cell_percent(&cells[SHARE], TONE_NORMAL, share_of(&own->view, entry));
@@ -87,14 +121,27 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
         cell_count(&cells[OVER], TONE_DIM, round(entry->error));
 }
 
-static uint64_t id(void *state, const struct scene *scene, size_t row)
+static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+{
+    const struct state *own = state;
+
+    (void)scene;
+    fill_entry(own, &own->view.sketch.entry[row], cells);
+}
+
+static uint64_t hash_of(const char *text)
 {
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
 
-    (void)scene;
-    for (const char *c = ((struct state *)state)->view.sketch.entry[row].key; *c != '\0'; c++)
-        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
     return hash;
+}
+
+static uint64_t id(void *state, const struct scene *scene, size_t row)
+{
+    (void)scene;
+    return hash_of(((struct state *)state)->view.sketch.entry[row].key);
 }
 
 static const struct list list = {
@@ -105,30 +152,185 @@ static const struct list list = {
     .id = id,
 };
 
+/* The list of clients: who asked, and who else has connections open or used of the limit. */
+
+static size_t client_count(void *state, const struct scene *scene)
+{
+    struct state *own = state;
+
+    collect(own, scene, TOP_CLIENTS);
+    return clients_join(&own->clients, &own->view.sketch,
+                        scene->moment == MOMENT_PAST ? NULL : scene->clients) == 0
+               ? own->clients.count
+               : 0;
+}
+
+static const char *client_address(const struct client *client, char *buffer)
+{
+    return client->asked != NULL ? client->asked->key : address_key_text(client->row->key, buffer);
+}
+
+/* The most connections that an address may have; 0: they are not counted. */
+static uint64_t most_connections(const struct scene *scene)
+{
+    char value[32];
+    uint64_t most = 0;
+
+    config_text_value(scene->config, "connections.max_per_ip", value, sizeof(value));
+    return units_parse_number(value, &most) == 0 ? most : 0;
+}
+
+/* Whole requests that it may still make at once; NAN where nothing is limited. */
+static double left_of(const struct scene *scene, const struct client *client)
+{
+    double used = client->row != NULL ? client->row->used : 0;
+
+    if (scene->moment == MOMENT_PAST || !scene->clients->limits)
+        return NAN;
+    return used < scene->clients->burst ? floor(scene->clients->burst - used) : 0;
+}
+
+static void client_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+{
+    const struct state *own = state;
+    const struct client *client = &own->clients.client[row];
+    double left = left_of(scene, client);
+    char buffer[ADDRESS_KEY_TEXT];
+
+    if (client->asked != NULL)
+        fill_entry(own, client->asked, cells);
+    else
+        cell_exact(&cells[REQUESTS], TONE_DIM, 0);
+    cell_text(&cells[KEY], TONE_NORMAL, client_address(client, buffer));
+    if (scene->moment == MOMENT_PAST)
+        return;
+    cell_count(&cells[CONNECTIONS], TONE_VALUE,
+               most_connections(scene) == 0 ? NAN
+               : client->row != NULL        ? (double)client->row->connections
+                                            : 0);
+    cell_count(&cells[LEFT], left < 1 ? TONE_WARN : TONE_NORMAL, left);
+    if (scene->clients->limits)
+        cell_count(&cells[LIMITED],
+                   client->row != NULL && client->row->limited > 0 ? TONE_WARN : TONE_DIM,
+                   client->row != NULL ? (double)client->row->limited : 0);
+}
+
+static uint64_t client_id(void *state, const struct scene *scene, size_t row)
+{
+    char buffer[ADDRESS_KEY_TEXT];
+
+    (void)scene;
+    return hash_of(client_address(&((struct state *)state)->clients.client[row], buffer));
+}
+
+static void client_detail(void *state, const struct scene *scene, size_t row, FILE *out)
+{
+    const struct state *own = state;
+    const struct client *client = &own->clients.client[row];
+    const struct client_list *tables = scene->clients;
+    struct cell cells[CLIENT_COLUMNS] = {0};
+    uint64_t most = most_connections(scene);
+
+    client_fill(state, scene, row, cells);
+    fprintf(out, "address\t%s\n", cells[KEY].text);
+    fprintf(out, "requests\t%s in the last %d s, %s/s\n", cells[REQUESTS].text, own->window_s,
+            client->asked != NULL ? cells[RATE].text : "0");
+    if (client->asked != NULL)
+        fprintf(out, "latency\tmean %s, longest %s\nsent\t%s\n", cells[MEAN].text,
+                cells[LONGEST].text, cells[SENT].text);
+    if (scene->moment == MOMENT_PAST)
+        fprintf(out, "What else was known of it at that moment is not kept.\n");
+    else if (most == 0)
+        fprintf(out, "connections\tnot counted: connections.max_per_ip is 0\n");
+    else
+        fprintf(out, "connections\t%s open, of %" PRIu64 " at most\n", cells[CONNECTIONS].text,
+                most);
+    if (scene->moment != MOMENT_PAST && tables->limits)
+        fprintf(out,
+                "rate limit\t%s of %" PRIu32 " requests left at once, %" PRIu32
+                " more each second\n"
+                "limited\t%s answered 429\n",
+                cells[LEFT].text, tables->burst, tables->requests_per_second, cells[LIMITED].text);
+    else if (scene->moment != MOMENT_PAST)
+        fprintf(out, "rate limit\toff\n");
+}
+
+static const struct list client_list = {
+    .columns = client_columns,
+    .column_count = CLIENT_COLUMNS,
+    .count = client_count,
+    .fill = client_fill,
+    .id = client_id,
+    .detail = client_detail,
+};
+
+static void turn_to(struct state *state, struct grid *grid, enum top_list which)
+{
+    state->shown = which;
+    grid_turn_to(grid, which == TOP_CLIENTS ? &client_list : &list);
+}
+
+/* "max_per_ip 100  rate limit 50/s, 100 at once" */
+static void limits_text(const struct scene *scene, char *line, size_t size, int width)
+{
+    uint64_t most = most_connections(scene);
+
+    line[0] = '\0';
+    if (scene->moment == MOMENT_PAST)
+        return;
+    if (most > 0)
+        summary_append(line, size, width, "max_per_ip %" PRIu64, most);
+    else
+        summary_append(line, size, width, "max_per_ip off");
+    if (scene->clients->limits)
+        summary_append(line, size, width, "rate limit %" PRIu32 "/s, %" PRIu32 " at once",
+                       scene->clients->requests_per_second, scene->clients->burst);
+    else
+        summary_append(line, size, width, "rate limit off");
+}
+
 static bool ready(const struct scene *scene)
 {
     static struct top_view view; /* 10 KiB: not for the stack */
 
     top_collect(scene->top, TOP_PATHS, scene->wall_ns, scene->span_s, &view);
-    return view.seen > 0;
+    return view.seen > 0 || scene->clients->count > 0;
 }
 
-static void draw_summary(const struct state *state, const struct canvas *canvas)
+/* The names of the lists, or where there is no room that of the one shown. Returns the column
+ * behind. */
+static int draw_names(const struct state *state, const struct canvas *canvas)
 {
-    unsigned one_in = top_one_in(&state->view);
-    char text[TEXT_SHORT];
     int x = 0;
 
+    if (canvas->width < NAMES_WIDTH)
+        return canvas_print(canvas, 0, 0, TONE_TAB, "[%s]", top_list_names[state->shown]);
     for (int i = 0; i < TOP_LISTS; i++)
-        x = canvas_print(canvas, 0, x, i == (int)state->shown ? TONE_TAB : TONE_DIM, " %s ",
-                         top_list_names[i]);
+        x = canvas_print(canvas, 0, x, i == (int)state->shown ? TONE_TAB : TONE_DIM,
+                         i == (int)state->shown ? "[%s]" : " %s ", top_list_names[i]);
+    return x;
+}
+
+static void draw_summary(const struct state *state, const struct scene *scene,
+                         const struct canvas *canvas)
+{
+    unsigned one_in = top_one_in(&state->view);
+    char text[TEXT_SHORT], line[160];
+    int x = draw_names(state, canvas);
+
     x = canvas_print(canvas, 0, x + 2, TONE_NORMAL, "last %s",
                      text_since(text, (uint64_t)state->window_s * NS_PER_S));
     if (state->window_s + TOP_PANE_S < state->span_s)
         x = canvas_print(canvas, 0, x, TONE_NOTE, " of %s",
-                         text_since(text, (uint64_t)state->span_s * NS_PER_S));
+                         units_format_time_ms(text, sizeof(text), (uint64_t)state->span_s * 1000));
     if (one_in > 1)
-        canvas_print(canvas, 0, x + 2, TONE_NOTE, "1 in %u read, counts scaled", one_in);
+        x = canvas_print(canvas, 0, x + 2, TONE_NOTE, "1 in %u read, counts scaled", one_in);
+    if (canvas->width < NAMES_WIDTH)
+        canvas_text(canvas, 0, x + 2, TONE_DIM, "m: next");
+    if (state->shown != TOP_CLIENTS || canvas->width < NAMES_WIDTH)
+        return;
+    limits_text(scene, line, sizeof(line), canvas->width - x - 2);
+    canvas_text(canvas, 0, x + 2, TONE_DIM, line);
 }
 
 /* Another list in short: counts, bars, keys. */
@@ -187,7 +389,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
     layout_stack(canvas, parts, canvas->width >= 100 ? 3 : 2, places);
     grid_draw(scene->grid, scene, &places[1]);
     if (places[0].height > 0)
-        draw_summary(state, &places[0]);
+        draw_summary(state, scene, &places[0]);
     if (canvas->width >= 100 && places[2].height > 0)
         draw_others(state, scene, &places[2]);
 }
@@ -198,8 +400,7 @@ static bool key(void *state, const struct scene *scene, enum request request)
 
     if (request != REQUEST_MODE)
         return false;
-    own->shown = (enum top_list)((own->shown + 1) % TOP_LISTS);
-    grid_deselect(scene->grid);
+    turn_to(own, scene->grid, (enum top_list)((own->shown + 1) % TOP_LISTS));
     return true;
 }
 
@@ -208,7 +409,7 @@ static void once(void *state, const struct scene *scene, FILE *out)
     struct state *own = state;
 
     for (int i = 0; i < TOP_LISTS; i++) {
-        own->shown = (enum top_list)i;
+        turn_to(own, scene->grid, (enum top_list)i);
         grid_update(scene->grid, scene);
         fprintf(out, "%s%s\n", i > 0 ? "\n" : "", list_titles[i]);
         rows_print(scene->grid, scene, out);
@@ -221,7 +422,7 @@ static json_t *json(void *state, const struct scene *scene)
     json_t *lists = json_object();
 
     for (int i = 0; i < TOP_LISTS; i++) {
-        own->shown = (enum top_list)i;
+        turn_to(own, scene->grid, (enum top_list)i);
         grid_update(scene->grid, scene);
         json_object_set_new(lists, top_list_names[i], rows_json(scene->grid, scene));
     }
@@ -231,8 +432,15 @@ static json_t *json(void *state, const struct scene *scene)
     return lists;
 }
 
+static void release(void *state)
+{
+    clients_release(&((struct state *)state)->clients);
+}
+
 static const char *const help[] = {
     "What is asked for most, by whom, and what fails or takes long.",
+    "clients has, by address, the connections open, how many requests are LEFT",
+    "of the burst, and how many were LIMITED (answered 429); - is not counted.",
     "m goes to the next list; g makes the window 1, 5 or 15 minutes long; it is",
     "shorter where older requests are known no more: \"last 40s of 5m\".",
     "OVER is how much a count may be too high: rare keys share places.",
@@ -245,6 +453,7 @@ const struct view view_top = {
     .request = REQUEST_VIEW_TOP,
     .empty = "No request in this time. g makes it longer; keys 7 and r make load.",
     .help = help,
+    .wants = WANT_CLIENTS,
     .state_size = sizeof(struct state),
     .list = &list,
     .ready = ready,
@@ -252,4 +461,5 @@ const struct view view_top = {
     .key = key,
     .once = once,
     .json = json,
+    .release = release,
 };

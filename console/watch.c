@@ -31,6 +31,7 @@ struct watch {
     struct event_list *events;
     struct process_table processes;
     struct cache_list cache;
+    struct client_list clients;
     char config[SEGMENT_CONFIG_BYTES];
     uint64_t missed;      /* requests that had passed unseen when the top lists were last fed */
     uint64_t slow_ns;     /* when what is read once a second was last read */
@@ -112,6 +113,7 @@ void watch_close(struct watch *watch)
     recorder_close(watch->recorder, why, sizeof(why));
     close_rooms(watch);
     cache_list_release(&watch->cache);
+    client_list_release(&watch->clients);
     snapshot_release(&watch->snapshot);
     source_close(watch->source);
     replay_close(watch->replay);
@@ -212,6 +214,8 @@ static int take_slow(struct watch *watch, const struct segment_reader *reader, u
     if (watch->replay == NULL && now->time_ns >= watch->processes.time_ns + NS_PER_S / 2)
         processes_take(&watch->processes, now);
     take_config(watch, reader);
+    if ((wants & WANT_CLIENTS) != 0 && client_list_take(&watch->clients, reader, now->time_ns) != 0)
+        return -1;
     return (wants & WANT_CACHE) != 0 ? cache_list_take(&watch->cache, reader, now->wall_ns) : 0;
 }
 
@@ -448,6 +452,11 @@ const struct process_table *watch_processes(const struct watch *watch)
 const struct cache_list *watch_cache(const struct watch *watch)
 {
     return &watch->cache;
+}
+
+const struct client_list *watch_clients(const struct watch *watch)
+{
+    return &watch->clients;
 }
 
 const char *watch_config(const struct watch *watch)

@@ -7,6 +7,7 @@
 #define CONSOLE_WATCH_H
 
 #include "console/cache_list.h"
+#include "console/client_list.h"
 #include "console/event_list.h"
 #include "console/history.h"
 #include "console/knobs.h"
@@ -81,9 +82,10 @@ const struct top *watch_top(const struct watch *watch);
 const struct outcomes *watch_outcomes(const struct watch *watch);
 const struct event_list *watch_events(const struct watch *watch);
 
-/* Taken about twice a second; the cache only while it is wanted. */
+/* Taken about twice a second; cache and clients only while they are wanted. */
 const struct process_table *watch_processes(const struct watch *watch);
 const struct cache_list *watch_cache(const struct watch *watch);
+const struct client_list *watch_clients(const struct watch *watch);
 const char *watch_config(const struct watch *watch); /* "": not read yet */
 
 #endif

@@ -1,9 +1,9 @@
 #include "daemon/admission.h"
 
+#include "common/address_key.h"
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/address.h"
 #include "daemon/rate_limit.h"
 #include "daemon/thread.h"
 

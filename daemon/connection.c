@@ -1,7 +1,7 @@
 #include "daemon/connection.h"
 
+#include "common/address_key.h"
 #include "common/segment_writer.h"
-#include "daemon/address.h"
 #include "daemon/admission.h"
 #include "daemon/input.h"
 #include "daemon/loading.h"

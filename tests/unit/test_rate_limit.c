@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
+#include "common/address_key.h"
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/address.h"
 #include "daemon/rate_limit.h"
 
 #include <arpa/inet.h>

@@ -2,8 +2,8 @@
  * A client's address as one word, the key of tables by address: all of an IPv4 address, the /64
  * network of an IPv6 address, for a client has all of that. Pure.
  */
-#ifndef DAEMON_ADDRESS_H
-#define DAEMON_ADDRESS_H
+#ifndef COMMON_ADDRESS_KEY_H
+#define COMMON_ADDRESS_KEY_H
 
 #include "common/log_record.h"
 
@@ -26,5 +26,13 @@ static inline uint64_t address_key(const uint8_t address[LOG_ADDRESS_BYTES])
     /* ::1 has the same /64 as no address at all. */
     return key != 0 || address[15] == 0 ? key : 1;
 }
+
+/* The key as text: "192.0.2.7", "2001:db8:0:1::/64", "unix:" for 0. BUFFER has ADDRESS_KEY_TEXT bytes
+ * and is returned. */
+enum { ADDRESS_KEY_TEXT = 48 };
+char *address_key_text(uint64_t key, char *buffer);
+
+/* The key of an address as the log writes it; 0 for what is none. */
+uint64_t address_key_of_text(const char *text);
 
 #endif

@@ -1,0 +1,37 @@
+/* Addresses as keys of tables, and as text again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/address_key.h"
+
+static void a_key_is_text_and_text_a_key(void **state)
+{
+    static const struct {
+        const char *address, *text;
+    } cases[] = {{"192.0.2.7", "192.0.2.7"},
+                 {"0.0.0.0", "0.0.0.0"},
+                 {"255.255.255.255", "255.255.255.255"},
+                 {"::ffff:10.1.2.3", "10.1.2.3"},
+                 {"2001:db8:0:1:2:3:4:5", "2001:db8:0:1::/64"},
+                 {"fe80::1", "fe80::/64"},
+                 {"::1", "::1"},
+                 {"unix:", "unix:"},
+                 {"no address", "unix:"}};
+    char text[ADDRESS_KEY_TEXT];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_string_equal(address_key_text(address_key_of_text(cases[i].address), text),
+                            cases[i].text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_key_is_text_and_text_a_key)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
