@@ -218,7 +218,7 @@ struct client_thread_account client_thread_account(const struct client_thread *t
         .ended_ns = thread->ended_ns,
         .last_end_ns = last_end_ns != 0 ? last_end_ns : thread->begun_ns,
         .cpu_ns = thread->cpu_ns,
-        .other_error = driver_other_error(thread->driver),
+        .error_texts = driver_error_texts(thread->driver),
     };
 }
 

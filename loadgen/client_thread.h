@@ -55,9 +55,9 @@ bool client_thread_fell_short(const struct client_thread *thread);
 struct client_thread_account {
     uint64_t begun_ns; /* monotonic */
     uint64_t ended_ns;
-    uint64_t last_end_ns;    /* of the last request; begun_ns when there was none */
-    uint64_t cpu_ns;         /* user and system */
-    const char *other_error; /* the thread's; "" if there was none */
+    uint64_t last_end_ns;                  /* of the last request; begun_ns when there was none */
+    uint64_t cpu_ns;                       /* user and system */
+    const struct error_texts *error_texts; /* the thread's */
 };
 struct client_thread_account client_thread_account(const struct client_thread *thread);
 

@@ -258,9 +258,9 @@ uint64_t driver_last_end_ns(const struct driver *driver)
     return driver->last_end_ns;
 }
 
-const char *driver_other_error(const struct driver *driver)
+const struct error_texts *driver_error_texts(const struct driver *driver)
 {
-    return driver->place.engine->other_error(driver->engine);
+    return driver->place.engine->error_texts(driver->engine);
 }
 
 struct driver *driver_create(const struct driver_place *place, const struct driver_orders *orders)

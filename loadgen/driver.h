@@ -56,7 +56,7 @@ void driver_finish(struct driver *driver);
 /* When the last request ended, monotonic ns; 0 before. */
 uint64_t driver_last_end_ns(const struct driver *driver);
 
-const char *driver_other_error(const struct driver *driver);
+const struct error_texts *driver_error_texts(const struct driver *driver);
 
 void driver_destroy(struct driver *driver);
 

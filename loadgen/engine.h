@@ -6,13 +6,14 @@
  * A connection is a slot, numbered from 0. A slot carries one request at a time, opens its connection
  * when it needs one, and keeps it where the plan and the server allow.
  *
- * An engine belongs to its thread: create, destroy and other_error are called while the thread does
+ * An engine belongs to its thread: create, destroy and error_texts are called while the thread does
  * not run, all else by the thread. An engine calls the driver (driver_up, driver_ended) from the event
  * loop only, never from within a function below.
  */
 #ifndef LOADGEN_ENGINE_H
 #define LOADGEN_ENGINE_H
 
+#include "loadgen/error_texts.h"
 #include "loadgen/plan.h"
 #include "loadgen/tally.h"
 #include "loadgen/work.h"
@@ -52,8 +53,8 @@ struct engine_ops {
     /* Closes the connection of a slot that is free and will not be used for a while. */
     void (*close)(struct engine *engine, uint32_t slot);
 
-    /* What was said about the first error of kind OTHER; "" if there was none. */
-    const char *(*other_error)(const struct engine *engine);
+    /* What was said about the first errors. */
+    const struct error_texts *(*error_texts)(const struct engine *engine);
 
     void (*destroy)(struct engine *engine);
 };

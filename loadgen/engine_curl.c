@@ -56,7 +56,7 @@ struct engine {
     uint32_t group_count, slots;
     uint32_t slots_in_group; /* as many connections in a multi handle */
     struct group *dirty;
-    char other_error[CURL_ERROR_SIZE];
+    struct error_texts error_texts;
 };
 
 static struct client *client_of(const struct engine *engine, uint32_t slot)
@@ -188,8 +188,8 @@ static struct exchange read_result(struct client *client, CURLcode code)
     }
     if (exchange.error != ERROR_KIND_NONE)
         client->requests = 0;
-    if (exchange.error == ERROR_KIND_OTHER && engine->other_error[0] == '\0')
-        snprintf(engine->other_error, sizeof(engine->other_error), "%s", curl_result_text(&ending));
+    if (exchange.error != ERROR_KIND_NONE)
+        error_texts_note(&engine->error_texts, exchange.error, curl_result_text(&ending));
     return exchange;
 }
 
@@ -320,9 +320,9 @@ static struct engine *engine_curl_create(const struct engine_place *place)
     return NULL;
 }
 
-static const char *engine_curl_other_error(const struct engine *engine)
+static const struct error_texts *engine_curl_error_texts(const struct engine *engine)
 {
-    return engine->other_error;
+    return &engine->error_texts;
 }
 
 const struct engine_ops engine_curl = {
@@ -333,6 +333,6 @@ const struct engine_ops engine_curl = {
     .flush = engine_curl_flush,
     .cancel = engine_curl_cancel,
     .close = engine_curl_close,
-    .other_error = engine_curl_other_error,
+    .error_texts = engine_curl_error_texts,
     .destroy = engine_curl_destroy,
 };

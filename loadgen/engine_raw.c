@@ -176,9 +176,9 @@ static struct engine *engine_raw_create(const struct engine_place *place)
     return NULL;
 }
 
-static const char *engine_raw_other_error(const struct engine *engine)
+static const struct error_texts *engine_raw_error_texts(const struct engine *engine)
 {
-    return engine->room.other_error;
+    return &engine->room.error_texts;
 }
 
 const struct engine_ops engine_raw = {
@@ -189,6 +189,6 @@ const struct engine_ops engine_raw = {
     .flush = engine_raw_flush,
     .cancel = engine_raw_take_down,
     .close = engine_raw_take_down,
-    .other_error = engine_raw_other_error,
+    .error_texts = engine_raw_error_texts,
     .destroy = engine_raw_destroy,
 };

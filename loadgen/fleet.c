@@ -179,7 +179,7 @@ void fleet_add_up(const struct fleet *fleet, struct tally *sum, struct tally *wa
 
 struct fleet_account fleet_account(const struct fleet *fleet)
 {
-    struct fleet_account all = {.first_begun_ns = UINT64_MAX, .other_error = ""};
+    struct fleet_account all = {.first_begun_ns = UINT64_MAX};
 
     for (uint32_t i = 0; i < fleet->started; i++) {
         struct client_thread_account one = client_thread_account(fleet->thread[i]);
@@ -190,8 +190,7 @@ struct fleet_account fleet_account(const struct fleet *fleet)
             all.last_end_ns = one.last_end_ns;
         all.cpu_ns += one.cpu_ns;
         all.thread_ns += one.ended_ns - one.begun_ns;
-        if (all.other_error[0] == '\0')
-            all.other_error = one.other_error;
+        error_texts_add(&all.error_texts, one.error_texts);
     }
     return all;
 }

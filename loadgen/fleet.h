@@ -50,7 +50,7 @@ struct fleet_account {
     uint64_t first_begun_ns, last_end_ns;
     uint64_t cpu_ns;
     uint64_t thread_ns; /* how long they were there, added up */
-    const char *other_error;
+    struct error_texts error_texts;
 };
 struct fleet_account fleet_account(const struct fleet *fleet);
 

@@ -193,6 +193,16 @@ static json_t *notes_array(const struct result *result)
     return array;
 }
 
+static json_t *error_texts_object(const struct error_texts *texts)
+{
+    json_t *object = json_object();
+
+    for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++)
+        if (texts->first[kind][0] != '\0')
+            json_object_set_new(object, error_kind_names[kind], json_string(texts->first[kind]));
+    return object;
+}
+
 int report_json(FILE *out, const struct result *result, bool colour)
 {
     const struct tally *tally = &result->tally;
@@ -209,8 +219,7 @@ int report_json(FILE *out, const struct result *result, bool colour)
     json_object_set_new(object, "bytes", bytes_object(result));
     json_object_set_new(object, "statuses", statuses_object(tally));
     json_object_set_new(object, "errors", errors_object(result));
-    if (result->other_error[0] != '\0')
-        json_object_set_new(object, "other_error", json_string(result->other_error));
+    json_object_set_new(object, "error_texts", error_texts_object(&result->error_texts));
     json_object_set_new(object, "latency_us", times_object(result->plan, &tally->latency));
     json_object_set_new(object, "service_us", times_object(result->plan, &tally->service));
     json_object_set_new(object, "first_byte_us", times_object(result->plan, &tally->first_byte));

@@ -177,9 +177,9 @@ static void put_errors(const struct page *page, const struct result *result)
         fprintf(page->out, "%s%17s%s  %s\n", style(page, RED),
                 report_group_digits(text, sizeof(text), count), style(page, PLAIN),
                 error_kind_labels[kind]);
-        if (kind == ERROR_KIND_OTHER && result->other_error[0] != '\0') {
+        if (result->error_texts.first[kind][0] != '\0') {
             fprintf(page->out, "%*s", ERROR_TEXT_COLUMN, "");
-            put_wrapped(page, ERROR_TEXT_COLUMN, result->other_error);
+            put_wrapped(page, ERROR_TEXT_COLUMN, result->error_texts.first[kind]);
         }
         label = "";
     }

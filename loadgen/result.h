@@ -5,11 +5,10 @@
 #ifndef LOADGEN_RESULT_H
 #define LOADGEN_RESULT_H
 
+#include "loadgen/error_texts.h"
 #include "loadgen/plan.h"
 #include "loadgen/series.h"
 #include "loadgen/tally.h"
-
-enum { RESULT_ERROR_TEXT = 256 };
 
 /* How our own server's counters compare, where one listens at the target. */
 enum server_check_outcome {
@@ -46,7 +45,7 @@ struct result {
     const struct condition *aborted_by; /* NULL: none */
     struct server_check_result server;
     double machine_busy; /* part of all cores of this machine, by anyone, 0 to 1; NAN: not known */
-    char other_error[RESULT_ERROR_TEXT]; /* what was said about an error of kind OTHER; or "" */
+    struct error_texts error_texts;
 };
 
 /* Frees what *result owns. */

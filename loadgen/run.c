@@ -430,7 +430,7 @@ static void fill_result(struct run *run, struct result *result)
     };
     run->series = NULL;
     run->url = NULL;
-    snprintf(result->other_error, sizeof(result->other_error), "%s", account.other_error);
+    result->error_texts = account.error_texts;
 }
 
 static void account(struct run *run, struct result *result)

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { BUFFER_BYTES = 256 * 1024 };
@@ -75,8 +76,7 @@ static void fail(struct wire *wire, enum error_kind error)
     struct exchange exchange = {.error = error};
     struct wire_room *room = wire->room;
 
-    if (error == ERROR_KIND_OTHER && room->other_error[0] == '\0')
-        snprintf(room->other_error, sizeof(room->other_error), "%s", wire->said);
+    error_texts_note(&room->error_texts, error, wire->said);
     wire_take_down(wire);
     finish(wire, &exchange, clock_monotonic_ns());
 }
@@ -265,9 +265,11 @@ void wire_connected(struct wire *wire)
     wire->state = WIRE_RECEIVING;
     wire->connect_ns = clock_monotonic_ns() - wire->begun_ns;
     driver_up(wire->room->place.driver, wire->slot);
-    if (!take_over(wire) || !watch_readable(wire))
+    wire->said[0] = '\0';
+    if (!take_over(wire) || !watch_readable(wire)) {
+        snprintf(wire->said, sizeof(wire->said), "%s", strerror(errno));
         fail(wire, ERROR_KIND_LOCAL);
-    else if (!send_request(wire))
+    } else if (!send_request(wire))
         fail(wire, ERROR_KIND_CLOSED);
 }
 
@@ -276,8 +278,7 @@ void wire_not_connected(struct wire *wire, CURLcode code)
     const struct curl_ending ending = {.easy = wire->stream.easy, .code = code, .said = wire->said};
     struct exchange exchange = curl_result_read(&ending);
 
-    if (exchange.error == ERROR_KIND_OTHER && wire->said[0] == '\0')
-        snprintf(wire->said, sizeof(wire->said), "%s", curl_result_text(&ending));
+    error_texts_note(&wire->room->error_texts, exchange.error, curl_result_text(&ending));
     fail(wire, exchange.error);
 }
 

@@ -29,7 +29,7 @@ struct wire_room {
     char *buffer;        /* for what is read next */
     struct wire *broken; /* a list of those that failed when the driver could not be told */
     struct event *tell;  /* of them, in a turn of the loop of its own */
-    char other_error[CURL_ERROR_SIZE];
+    struct error_texts error_texts;
 };
 
 /* Returns false when there is no memory; wire_room_end() releases either way. */

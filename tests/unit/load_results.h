@@ -77,7 +77,7 @@ static void fill_bad(void)
     record(9, ERROR_KIND_OTHER, 0, 0);
     tally_count(&result.tally, TALLY_begun, 2);
     tally_count(&result.tally, TALLY_unanswered, 2);
-    snprintf(result.other_error, sizeof(result.other_error), "No route to host");
+    error_texts_note(&result.error_texts, ERROR_KIND_OTHER, "No route to host");
     result.cpu_ns = 19 * NS_PER_S / 10;
     result.interrupted = true;
 }

@@ -171,7 +171,7 @@ static void test_json_good(void **state)
     assert_true(json_real_value(at(json, "latency_us", "max")) == 2000000);
     assert_int_equal(integer(json, "connect_us", "count"), 0);
     assert_true(json_is_null(at(json, "connect_us", "p50")));
-    assert_null(json_object_get(json, "other_error"));
+    assert_int_equal(json_object_size(json_object_get(json, "error_texts")), 0);
     assert_int_equal(json_array_size(json_object_get(json, "notes")), 0);
     assert_int_equal(json_integer_value(json_object_get(json, "exit_status")), 0);
     json_decref(json);
@@ -195,8 +195,7 @@ static void test_json_bad(void **state)
     assert_int_equal(integer(json, "connections", "used"), 101);
     assert_int_equal(integer(json, "connections", "up"), 100);
     assert_true(json_is_null(at(json, "latency_us", "p99")));
-    assert_string_equal(json_string_value(json_object_get(json, "other_error")),
-                        "No route to host");
+    assert_string_equal(json_string_value(at(json, "error_texts", "other")), "No route to host");
     notes = json_object_get(json, "notes");
     assert_int_equal(json_array_size(notes), 6);
     assert_string_equal(json_string_value(json_object_get(json_array_get(notes, 0), "name")),
