@@ -63,6 +63,19 @@ static void on_lines(evutil_socket_t fd, short events, void *context)
     }
 }
 
+/* A file, or nothing, cannot be waited for: all that it says holds from the begin. */
+static bool read_at_once(struct change_source *source, int fd)
+{
+    ssize_t n;
+
+    while ((n = read(fd, source->line + source->length,
+                     sizeof(source->line) - 1 - source->length)) > 0) {
+        source->length += (size_t)n;
+        take_lines(source);
+    }
+    return n == 0;
+}
+
 static void on_key(evutil_socket_t fd, short events, void *context)
 {
     struct change_source *source = context;
@@ -100,7 +113,7 @@ struct change_source *change_source_create(struct event_base *base, int fd, bool
     if (fd >= 0) {
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
         source->lines = watch(source, base, fd, on_lines);
-        if (source->lines == NULL) {
+        if (source->lines == NULL && !read_at_once(source, fd)) {
             free(source);
             return NULL;
         }

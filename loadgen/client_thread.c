@@ -87,9 +87,11 @@ static void on_woken(evutil_socket_t fd, short events, void *context)
 static bool set_up(struct client_thread *thread, const struct driver_orders *orders)
 {
     const struct client_thread_setup *setup = &thread->setup;
-    struct driver_place place = {setup->engine,  setup->plan,    setup->work,     NULL,
-                                 &thread->share, &thread->tally, &thread->warmup, setup->index,
-                                 setup->late};
+    struct driver_place place = {setup->engine,   setup->plan,
+                                 setup->work,     NULL,
+                                 &thread->share,  &thread->tally,
+                                 &thread->warmup, setup->index,
+                                 setup->late,     setup->index == 0 ? setup->conversation : NULL};
 
     thread->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     thread->base = make_base(setup->plan);

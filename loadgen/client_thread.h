@@ -17,6 +17,7 @@ struct client_thread_setup {
     const struct plan *plan;
     struct work *work;
     struct supply *supply;
+    struct conversation *conversation; /* of the first thread; NULL: nobody wants to know */
     uint32_t index;
     bool late;   /* made while the run goes on */
     int done_fd; /* an eventfd: 1 is added when the thread has ended */

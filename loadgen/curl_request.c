@@ -93,6 +93,25 @@ static long version_of(const struct plan *plan, const struct work *work)
     return CURL_HTTP_VERSION_1_1;
 }
 
+/* Whatever the environment says. The raw engine has no other request for proxies: it wants a tunnel. */
+static bool set_proxy(const struct plan *plan, CURL *easy)
+{
+    return curl_easy_setopt(easy, CURLOPT_PROXY, plan->proxy != NULL ? plan->proxy : "") ==
+               CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_NOPROXY, "") == CURLE_OK &&
+           (plan->engine != PLAN_ENGINE_RAW ||
+            curl_easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, 1L) == CURLE_OK);
+}
+
+/* Between here and there. */
+static bool set_way(const struct plan *plan, CURL *easy)
+{
+    return set_proxy(plan, easy) && set_text(easy, CURLOPT_INTERFACE, plan->interface) &&
+           (plan->local_port == 0 ||
+            (curl_easy_setopt(easy, CURLOPT_LOCALPORT, (long)plan->local_port) == CURLE_OK &&
+             curl_easy_setopt(easy, CURLOPT_LOCALPORTRANGE, (long)plan->local_ports) == CURLE_OK));
+}
+
 bool curl_request_set_connection(const struct plan *plan, const struct work *work, CURL *easy)
 {
     return curl_easy_setopt(easy, CURLOPT_CONNECT_TO, work->redirections) == CURLE_OK &&
@@ -103,8 +122,7 @@ bool curl_request_set_connection(const struct plan *plan, const struct work *wor
            curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)plan->connect_timeout_ms) ==
                CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, buffer_bytes(plan)) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK;
+           set_way(plan, easy) && curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK;
 }
 
 bool curl_request_set_common(const struct work *work, const struct curl_slist *headers, CURL *easy)

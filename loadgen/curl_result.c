@@ -44,6 +44,8 @@ static enum error_kind kind_of_connect_failure(CURL *easy)
 /* libcurl has one code for a connection that broke and for chunks that make no sense. */
 static enum error_kind kind_of_receive_failure(const char *said)
 {
+    if (strstr(said, "proxy") != NULL)
+        return ERROR_KIND_OTHER;
     return strstr(said, "chunk") != NULL ? ERROR_KIND_MALFORMED : ERROR_KIND_CLOSED;
 }
 
@@ -54,6 +56,9 @@ static enum error_kind kind_of(const struct curl_ending *ending)
         return ERROR_KIND_NONE;
     case CURLE_COULDNT_CONNECT:
         return kind_of_connect_failure(ending->easy);
+    case CURLE_INTERFACE_FAILED: /* all of --local-port are taken, or no such --interface */
+        return info_long(ending->easy, CURLINFO_OS_ERRNO) == EADDRINUSE ? ERROR_KIND_LOCAL
+                                                                        : ERROR_KIND_OTHER;
     case CURLE_RECV_ERROR:
         return kind_of_receive_failure(ending->said);
     case CURLE_ABORTED_BY_CALLBACK: /* a second sending was refused */
@@ -69,6 +74,7 @@ static enum error_kind kind_of(const struct curl_ending *ending)
     case CURLE_FILESIZE_EXCEEDED:
         return ERROR_KIND_MALFORMED;
     case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
         return ERROR_KIND_RESOLVE;
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PEER_FAILED_VERIFICATION:

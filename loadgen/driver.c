@@ -266,7 +266,8 @@ const struct error_texts *driver_error_texts(const struct driver *driver)
 struct driver *driver_create(const struct driver_place *place, const struct driver_orders *orders)
 {
     struct driver *driver = calloc(1, sizeof(*driver));
-    const struct engine_place engine_place = {place->plan, place->work, place->base, driver};
+    const struct engine_place engine_place = {place->plan, place->work, place->base, driver,
+                                              place->conversation};
 
     if (driver == NULL)
         return NULL;

@@ -26,6 +26,7 @@ struct driver_place {
     struct tally *warmup; /* of requests that were begun before counting */
     uint32_t index;       /* of the thread */
     bool late;            /* the run goes on already: requests that were due before are others' */
+    struct conversation *conversation; /* for the first slot; or NULL */
 };
 
 /* What a thread is to do; may change while it runs. */

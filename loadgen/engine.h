@@ -13,6 +13,7 @@
 #ifndef LOADGEN_ENGINE_H
 #define LOADGEN_ENGINE_H
 
+#include "loadgen/conversation.h"
 #include "loadgen/error_texts.h"
 #include "loadgen/plan.h"
 #include "loadgen/tally.h"
@@ -29,6 +30,7 @@ struct engine_place {
     const struct work *work;
     struct event_base *base;
     struct driver *driver;
+    struct conversation *conversation; /* for the first request of slot 0; or NULL */
 };
 
 struct engine_ops {

@@ -188,6 +188,8 @@ static struct exchange read_result(struct client *client, CURLcode code)
     }
     if (exchange.error != ERROR_KIND_NONE)
         client->requests = 0;
+    if (client->slot == 0 && engine->place.conversation != NULL)
+        conversation_end(engine->place.conversation, client->easy);
     if (exchange.error != ERROR_KIND_NONE)
         error_texts_note(&engine->error_texts, exchange.error, curl_result_text(&ending));
     return exchange;
@@ -231,6 +233,7 @@ static void engine_curl_close(struct engine *engine, uint32_t slot)
 static bool set_handling(struct client *client)
 {
     const struct engine *engine = client->group->engine;
+    struct conversation *conversation = client->slot == 0 ? engine->place.conversation : NULL;
     CURL *easy = client->easy;
 
     return curl_easy_setopt(easy, CURLOPT_PRIVATE, client) == CURLE_OK &&
@@ -241,7 +244,8 @@ static bool set_handling(struct client *client)
            curl_easy_setopt(easy, CURLOPT_PREREQDATA, client) == CURLE_OK &&
            curl_request_set_connection(engine->place.plan, engine->place.work, easy) &&
            curl_request_set_common(engine->place.work, engine->headers, easy) &&
-           curl_sockets_adopt(engine->sockets, easy);
+           curl_sockets_adopt(engine->sockets, easy) &&
+           (conversation == NULL || conversation_listen(conversation, easy));
 }
 
 static bool add_client(struct engine *engine, struct group *group)

@@ -9,6 +9,8 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -119,6 +121,28 @@ static int run_lab(int argc, char **argv)
     return status;
 }
 
+/* Of libevent: what fails is said by whoever asked for it. */
+static void ignore_warning(int severity, const char *text)
+{
+    (void)severity;
+    (void)text;
+}
+
+/* What was printed must have come through. */
+static int printed(void)
+{
+    return fflush(stdout) == 0 && ferror(stdout) == 0 ? RESULT_GOOD : RESULT_WRONG_USE;
+}
+
+/* One that is closed would be some connection's number; so it stays closed for what it is for. */
+static void hold_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            exit(RESULT_WRONG_USE);
+}
+
 int main(int argc, char **argv)
 {
     struct plan plan;
@@ -126,21 +150,28 @@ int main(int argc, char **argv)
     FILE *out;
     int status;
 
+    hold_standard_descriptors();
     if (argc > 1 && strcmp(argv[1], "lab") == 0)
         return run_lab(argc - 1, argv + 1);
     switch (options_parse(argc, argv, count_cores(), &plan, why, sizeof(why))) {
     case OPTIONS_HELP:
         options_help(stdout);
-        return RESULT_GOOD;
+        return printed();
     case OPTIONS_VERSION:
         printf("wsload %s (%s)\n", WEBSERVERD_VERSION, curl_version());
-        return RESULT_GOOD;
+        return printed();
     case OPTIONS_WRONG:
         return complain(why);
     case OPTIONS_RUN:
         break;
     }
+    if (plan.control_fd >= 0 && fcntl(plan.control_fd, F_GETFD) < 0) {
+        snprintf(why, sizeof(why), "--control-fd %d: no open descriptor has that number",
+                 plan.control_fd);
+        return complain(why);
+    }
     signal(SIGPIPE, SIG_IGN);
+    event_set_log_callback(ignore_warning);
     plan.unicode = live_terminal_has_unicode();
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return complain("libcurl cannot be set up");

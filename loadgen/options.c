@@ -64,14 +64,21 @@ static const struct {
 };
 
 /* What other load generators have, and what to say instead. */
-#define KEPT_ALIVE_ANYWAY "connections are kept alive anyway; --no-keepalive turns that off"
-
 static const struct {
     const char *spelling, *advice;
 } strange_options[] = {
-    {"--keepalive", KEPT_ALIVE_ANYWAY},
-    {"--keep-alive", KEPT_ALIVE_ANYWAY},
+#define STRANGE(spelling, advice) {spelling, advice},
+#include "loadgen/strange_options.def"
+#undef STRANGE
 };
+
+static const char *find_advice(const char *spelling)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(strange_options); i++)
+        if (strcmp(strange_options[i].spelling, spelling) == 0)
+            return strange_options[i].advice;
+    return NULL;
+}
 
 /* The known spelling that is nearest to SPELLING, which begins with two dashes; or NULL. */
 static const char *nearest_spelling(const char *spelling)
@@ -88,11 +95,10 @@ static const char *nearest_spelling(const char *spelling)
 static bool refuse_unknown(struct reading *reading, const char *spelling)
 {
     const char *nearest = spelling[1] == '-' ? nearest_spelling(spelling) : NULL;
+    const char *advice = find_advice(spelling);
 
-    for (size_t i = 0; i < ARRAY_LENGTH(strange_options); i++)
-        if (strcmp(strange_options[i].spelling, spelling) == 0)
-            return options_refuse(reading, "%s is not an option here: %s", spelling,
-                                  strange_options[i].advice);
+    if (advice != NULL)
+        return options_refuse(reading, "%s is not an option here: %s", spelling, advice);
     if (nearest != NULL)
         return options_refuse(reading, "unknown option %s; did you mean --%s?", spelling, nearest);
     return options_refuse(reading, "unknown option %s; wsload -h lists the options", spelling);
@@ -147,9 +153,22 @@ static bool read_long(struct reading *reading, const char *word)
     return take_option(reading, option, spelling, rest);
 }
 
+/* "-duration=30s": some load generators have one dash before a long name. */
+static bool has_one_dash_too_few(const char *word)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 1, "="), word + 1);
+    return strlen(name) > 1 && find_spelling(name) != NULL;
+}
+
 /* "-c 5", "-c5", and switches in a row: "-jV". */
 static bool read_letters(struct reading *reading, const char *word)
 {
+    if (find_advice(word) != NULL)
+        return refuse_unknown(reading, word);
+    if (has_one_dash_too_few(word))
+        return options_refuse(reading, "%s: a long name has two dashes before it: -%s", word, word);
     for (const char *at = word + 1; *at != '\0'; at++) {
         const struct option_info *option = find_letter(*at);
         char spelling[3] = {'-', *at, '\0'};

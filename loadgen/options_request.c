@@ -12,7 +12,8 @@ bool take_method(struct reading *reading, struct typed typed)
 {
     size_t length = strlen(typed.value);
 
-    if (length == 0 || strspn(typed.value, TOKEN_CHARACTERS) != length)
+    if (length == 0 || strspn(typed.value, TOKEN_CHARACTERS) != length ||
+        strspn(typed.value, "0123456789") == length)
         return options_refuse(reading,
                               "%s '%s': is not a request method; say for example GET or HEAD",
                               typed.spelling, typed.value);
@@ -186,6 +187,56 @@ bool take_connect_to(struct reading *reading, struct typed typed)
     if (plan->redirection_count == PLAN_REDIRECTIONS_MAX)
         return options_refuse(reading, "%s: more than %d", typed.spelling, PLAN_REDIRECTIONS_MAX);
     plan->redirections[plan->redirection_count++] = typed.value;
+    return true;
+}
+
+bool take_proxy(struct reading *reading, struct typed typed)
+{
+    static const char *const schemes[] = {"http",    "https",  "socks4",
+                                          "socks4a", "socks5", "socks5h"};
+    const char *end = strstr(typed.value, "://");
+    bool good = end == NULL;
+
+    for (size_t i = 0; end != NULL && i < ARRAY_LENGTH(schemes); i++)
+        good = good || (strlen(schemes[i]) == (size_t)(end - typed.value) &&
+                        strncasecmp(schemes[i], typed.value, strlen(schemes[i])) == 0);
+    if (!good || typed.value[strcspn(typed.value, " \t\r\n")] != '\0' ||
+        (end != NULL ? end[3] : typed.value[0]) == '\0')
+        return options_refuse(reading,
+                              "%s '%s': needs a proxy, such as http://127.0.0.1:3128 or "
+                              "socks5://127.0.0.1:1080",
+                              typed.spelling, typed.value);
+    reading->plan->proxy = typed.value;
+    return true;
+}
+
+bool take_interface(struct reading *reading, struct typed typed)
+{
+    if (typed.value[0] == '\0')
+        return options_refuse(reading, "%s: needs an address or an interface of this machine",
+                              typed.spelling);
+    reading->plan->interface = typed.value;
+    return true;
+}
+
+/* "20000" or "20000-29999" */
+bool take_local_port(struct reading *reading, struct typed typed)
+{
+    char text[64], *dash;
+    uint64_t from = 0, to = 0;
+    bool good;
+
+    snprintf(text, sizeof(text), "%s", typed.value);
+    dash = strchr(text, '-');
+    if (dash != NULL)
+        *dash = '\0';
+    good = units_parse_number(text, &from) == 0 &&
+           units_parse_number(dash != NULL ? dash + 1 : text, &to) == 0;
+    if (!good || from < 1 || to > UINT16_MAX || to < from)
+        return options_refuse(reading, "%s %s: needs a port or a range of them: 20000-29999",
+                              typed.spelling, typed.value);
+    reading->plan->local_port = (uint16_t)from;
+    reading->plan->local_ports = (uint16_t)(to - from + 1);
     return true;
 }
 

@@ -69,6 +69,13 @@ bool take_no_color(struct reading *reading, struct typed typed)
     return true;
 }
 
+bool take_verbose(struct reading *reading, struct typed typed)
+{
+    (void)typed;
+    reading->plan->verbose = true;
+    return true;
+}
+
 bool take_fps(struct reading *reading, struct typed typed)
 {
     uint64_t number;
@@ -84,6 +91,13 @@ bool take_output(struct reading *reading, struct typed typed)
 {
     if (typed.value[0] == '\0')
         return options_refuse(reading, "%s: needs the name of a file", typed.spelling);
+    for (size_t i = 0; i < PLAN_FORMAT_COUNT; i++)
+        if (strcmp(typed.value, format_names[i]) == 0)
+            return options_refuse(reading,
+                                  "%s %s: needs the name of a file; say --format %s for the "
+                                  "format, or %s ./%s",
+                                  typed.spelling, typed.value, typed.value, typed.spelling,
+                                  typed.value);
     reading->plan->output = strcmp(typed.value, "-") == 0 ? NULL : typed.value;
     return true;
 }
@@ -113,7 +127,7 @@ bool take_percentiles(struct reading *reading, struct typed typed)
     if (!good || plan->percentile_count == 0)
         return options_refuse(reading,
                               "%s %s: needs up to %d numbers between 0 and 100, such as "
-                              "50,95,99.9",
+                              "50,95,99.9; a body from a file is sent with --body-file",
                               typed.spelling, typed.value, PLAN_PERCENTILES_MAX);
     return true;
 }

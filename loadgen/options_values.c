@@ -50,8 +50,15 @@ bool take_requests(struct reading *reading, struct typed typed)
     return true;
 }
 
+/* Some load generators, and curl, take a body after -d. */
 bool take_duration(struct reading *reading, struct typed typed)
 {
+    if (strpbrk(typed.value, "{}[]=&@\"<") != NULL)
+        return options_refuse(
+            reading,
+            "%s %s: takes the length of the run, such as 30s; a body is sent with "
+            "-b TEXT or --body-file FILE",
+            typed.spelling, typed.value);
     return take_time(reading, typed, 1, &reading->plan->duration_ms);
 }
 
@@ -140,7 +147,7 @@ bool take_rate(struct reading *reading, struct typed typed)
     if (strstr(typed.value, "://") != NULL)
         return options_refuse(reading,
                               "%s %s: takes the rate of all requests, not a URL; say --quiet for "
-                              "no live line",
+                              "no live view",
                               typed.spelling, typed.value);
     if (!read_positive(typed.value, &reading->plan->rate, &end) ||
         (*end != '\0' && strcmp(end, "/s") != 0))

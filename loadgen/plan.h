@@ -92,8 +92,11 @@ struct plan {
     const char *unix_socket;                         /* NULL: TCP */
     const char *redirections[PLAN_REDIRECTIONS_MAX]; /* HOST1:PORT1:HOST2:PORT2 */
     size_t redirection_count;
-    int family;    /* AF_INET, AF_INET6 or AF_UNSPEC */
-    bool insecure; /* certificates are not checked */
+    const char *proxy;                /* [SCHEME://][NAME:PASS@]HOST[:PORT]; NULL: none */
+    const char *interface;            /* or an address or name of this host; NULL: any */
+    uint16_t local_port, local_ports; /* the first port of connections and how many; 0: any */
+    int family;                       /* AF_INET, AF_INET6 or AF_UNSPEC */
+    bool insecure;                    /* certificates are not checked */
     const char *ca_file, *certificate, *key;
 
     /* How much, and for how long. */

@@ -37,6 +37,7 @@ struct run {
     char *url; /* of the first request */
     const struct condition *aborted_by;
     struct progress progress;
+    struct conversation conversation;
     struct series *series;
     struct server_check *check;
     struct processor_time machine;  /* before it began */
@@ -366,6 +367,7 @@ static bool make_fleet(struct run *run)
         .plan = run->plan,
         .work = run->work,
         .supply = &run->supply,
+        .conversation = run->plan->verbose ? &run->conversation : NULL,
         .done_fd = run->done_fd,
     };
     double connections = profile_at(&run->connections, 0);
@@ -505,6 +507,7 @@ static int carry_out(struct run *run, struct result *result)
     account(run, result);
     now = now_of(run);
     progress_end(&run->progress, &now);
+    conversation_write(&run->conversation, stderr);
     return error;
 }
 

@@ -83,7 +83,7 @@ static bool can_be_checked(const struct work *work)
     for (size_t i = 0; i < work->count; i++)
         if (work->requests[i].origin != 0)
             return false;
-    return work->plan->redirection_count == 0;
+    return work->plan->redirection_count == 0 && work->plan->proxy == NULL;
 }
 
 /* Processor time of its processes so far. One that ends takes its part along. */

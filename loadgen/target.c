@@ -35,6 +35,17 @@ static bool has_web_scheme(struct target *target)
     return good;
 }
 
+/* They would stand in every report. */
+static bool has_name_or_password(const struct target *target)
+{
+    char *name = part(target, CURLUPART_USER, 0), *password = part(target, CURLUPART_PASSWORD, 0);
+    bool has = name != NULL || password != NULL;
+
+    curl_free(name);
+    curl_free(password);
+    return has;
+}
+
 /* libcurl keeps the brackets around an IPv6 address; getaddrinfo() wants none. */
 static char *host_without_brackets(const struct target *target)
 {
@@ -57,11 +68,15 @@ int target_parse(struct target *target, const struct target *base, const char *u
     *target = (struct target){.url = base != NULL ? curl_url_dup(base->url) : curl_url()};
     if (target->url == NULL)
         return refuse(url, "out of memory", why, size);
+    if (url[0] != '\0' && strspn(url, "0123456789") == strlen(url)) /* would be an IPv4 address */
+        return refuse(url, "a port needs a host before it: http://127.0.0.1:PORT/", why, size);
     code = curl_url_set(target->url, CURLUPART_URL, url, CURLU_GUESS_SCHEME);
     if (code == CURLUE_UNSUPPORTED_SCHEME || (code == CURLUE_OK && !has_web_scheme(target)))
         return refuse(url, "only http:// and https:// are spoken here", why, size);
     if (code != CURLUE_OK)
         return refuse(url, curl_url_strerror(code), why, size);
+    if (has_name_or_password(target))
+        return refuse(url, "a name and password are given by -u NAME:PASS", why, size);
     curl_url_set(target->url, CURLUPART_FRAGMENT, NULL, 0);
     target->text = part(target, CURLUPART_URL, 0);
     target->host = host_without_brackets(target);
@@ -81,11 +96,12 @@ bool target_same_origin(const struct target *one, const struct target *other)
            strcasecmp(one->host, other->host) == 0;
 }
 
-static bool is_address(const char *host)
+static bool is_address(const char *host, int family)
 {
     struct in6_addr address;
 
-    return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1;
+    return (family != AF_INET6 && inet_pton(AF_INET, host, &address) == 1) ||
+           (family != AF_INET && inet_pton(AF_INET6, host, &address) == 1);
 }
 
 /* "HOST:PORT:ADDRESS,[ADDRESS]…", as CURLOPT_RESOLVE takes it. */
@@ -116,7 +132,7 @@ int target_resolve(struct target *target, int family, char *why, size_t size)
     char *list;
     int error;
 
-    if (is_address(target->host))
+    if (is_address(target->host, family))
         return 0;
     error = getaddrinfo(target->host, NULL, &hints, &found);
     if (error != 0) {

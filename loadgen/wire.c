@@ -59,8 +59,15 @@ static void connect_wire(struct wire *wire)
 
 /* ---- The end of a request ---- */
 
+static struct conversation *conversation_of(const struct wire *wire)
+{
+    return wire->slot == 0 ? wire->room->place.conversation : NULL;
+}
+
 static void finish(struct wire *wire, struct exchange *exchange, uint64_t now_ns)
 {
+    if (conversation_of(wire) != NULL)
+        conversation_end(conversation_of(wire), wire->stream.easy);
     exchange->connected = wire->fresh && wire->connect_ns > 0;
     exchange->connect_ns = wire->connect_ns;
     exchange->first_byte_ns =
@@ -168,6 +175,9 @@ static bool send_some(struct wire *wire)
 
 static bool send_request(struct wire *wire)
 {
+    if (conversation_of(wire) != NULL)
+        conversation_add_head(conversation_of(wire), '>', wire->request->message,
+                              wire->request->message_length);
     wire->sent = 0;
     wire->requests++;
     return send_some(wire);
@@ -194,6 +204,13 @@ static void end_of_stream(struct wire *wire, ssize_t n, uint64_t now_ns)
         fail(wire, ERROR_KIND_CLOSED);
 }
 
+static void begin_answer(struct wire *wire, size_t length, uint64_t now_ns)
+{
+    wire->first_byte_ns = now_ns;
+    if (conversation_of(wire) != NULL)
+        conversation_add_head(conversation_of(wire), '<', wire->room->buffer, length);
+}
+
 /* Reads and parses once. Returns whether there may be more to read. */
 static bool receive_some(struct wire *wire)
 {
@@ -209,7 +226,7 @@ static bool receive_some(struct wire *wire)
         return false;
     }
     if (wire->first_byte_ns == 0)
-        wire->first_byte_ns = now_ns;
+        begin_answer(wire, (size_t)n, now_ns);
     switch (response_feed(&wire->response, buffer, (size_t)n, &used)) {
     case RESPONSE_MORE:
         return n == BUFFER_BYTES || wire->stream.tls;
@@ -338,7 +355,8 @@ bool wire_set_up(struct wire *wire, struct wire_room *room, struct curl_group *g
            curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, wire->said) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L) == CURLE_OK &&
            curl_request_set_connection(place->plan, place->work, easy) &&
-           curl_sockets_adopt(sockets, easy);
+           curl_sockets_adopt(sockets, easy) &&
+           (conversation_of(wire) == NULL || conversation_listen(conversation_of(wire), easy));
 }
 
 void wire_release(struct wire *wire)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int refuse(char *why, size_t size, const char *text)
 {
@@ -222,18 +223,29 @@ static int make_redirections(struct work *work, char *why, size_t size)
     return 0;
 }
 
+/* libcurl would say so for each connection. */
+static int check_readable(const char *option, const char *file, char *why, size_t size)
+{
+    if (file == NULL || access(file, R_OK) == 0)
+        return 0;
+    snprintf(why, size, "%s %s: cannot be read: %s", option, file, strerror(errno));
+    return -1;
+}
+
 int work_prepare(struct work *work, const struct plan *plan, char *why, size_t size)
 {
     *work = (struct work){.plan = plan};
-    if (read_body(work, why, size) != 0 || add_urls(work, why, size) != 0 ||
-        make_messages(work, why, size) != 0)
+    if (check_readable("--cacert", plan->ca_file, why, size) != 0 ||
+        check_readable("--cert", plan->certificate, why, size) != 0 ||
+        check_readable("--key", plan->key, why, size) != 0 || read_body(work, why, size) != 0 ||
+        add_urls(work, why, size) != 0 || make_messages(work, why, size) != 0)
         return -1;
     return make_redirections(work, why, size);
 }
 
 int work_resolve(struct work *work, char *why, size_t size)
 {
-    if (work->plan->unix_socket != NULL)
+    if (work->plan->unix_socket != NULL || work->plan->proxy != NULL) /* names are its affair */
         return 0;
     for (uint32_t i = 0; i < work->count; i++) {
         struct request *request = &work->requests[i];

@@ -321,6 +321,10 @@ int work_read_file(struct work *work, const char *file, bool times, char *why, s
         reader.line++;
         result = read_line(&reader, text);
     }
+    if (result == 0 && ferror(in) != 0) {
+        snprintf(why, size, "cannot read '%s': %s", file, strerror(errno));
+        result = -1;
+    }
     free(text);
     fclose(in);
     if (result == 0 && times)

@@ -192,6 +192,14 @@ static void test_request(void **state)
     assert_int_equal(plan.duration_ms, 0); /* the log ends */
     assert_int_equal(plan.requests_per_connection, 3);
     assert_int_equal(plan.redirection_count, 1);
+    plan = good_plan("-x socks5://me:pw@h:1080 --interface lo --local-port 20000-20009 -v");
+    assert_string_equal(plan.proxy, "socks5://me:pw@h:1080");
+    assert_string_equal(plan.interface, "lo");
+    assert_true(plan.local_port == 20000 && plan.local_ports == 10 && plan.verbose);
+    plan = good_plan("--proxy 127.0.0.1:3128 --local-port 5 --fps 60 --no-tui --no-color");
+    assert_string_equal(plan.proxy, "127.0.0.1:3128");
+    assert_true(plan.local_port == 5 && plan.local_ports == 1 && plan.frames_per_second == 60);
+    assert_true(plan.no_tui && plan.no_color);
 }
 
 static const struct {
@@ -227,7 +235,28 @@ static const struct {
     {"--max-errors 101%", "--max-errors 101%: needs a percentage from 0% to 100%, such as 0.1%"},
     {"--max-errors %", "--max-errors %: needs a percentage from 0% to 100%, such as 0.1%"},
     {"-q http://a/", "-q http://a/: takes the rate of all requests, not a URL; say --quiet for no "
-                     "live line"},
+                     "live view"},
+    {"-d {\"a\":1}", "-d {\"a\":1}: takes the length of the run, such as 30s; a body is sent with "
+                     "-b TEXT or --body-file FILE"},
+    {"-m 100", "-m '100': is not a request method; say for example GET or HEAD"},
+    {"-x ftp://a", "-x 'ftp://a': needs a proxy, such as http://127.0.0.1:3128 or "
+                   "socks5://127.0.0.1:1080"},
+    {"--proxy http://", "--proxy 'http://': needs a proxy, such as http://127.0.0.1:3128 or "
+                        "socks5://127.0.0.1:1080"},
+    {"--local-port 0", "--local-port 0: needs a port or a range of them: 20000-29999"},
+    {"--local-port 9-8", "--local-port 9-8: needs a port or a range of them: 20000-29999"},
+    {"--local-port 1-65536", "--local-port 1-65536: needs a port or a range of them: 20000-29999"},
+    {"--fps 0", "--fps 0: needs a number from 1 to 60"},
+    {"--fps 61", "--fps 61: needs a number from 1 to 60"},
+    {"-o json",
+     "-o json: needs the name of a file; say --format json for the format, or -o ./json"},
+    {"-duration=30s", "-duration=30s: a long name has two dashes before it: --duration=30s"},
+    {"-h2", "-h2 is not an option here: say --http2"},
+    {"--latency", "--latency is not an option here: the report gives percentiles and maximum "
+                  "anyway; -p chooses which"},
+    {"-T text/plain", "-T is not an option here: say it as a header field: -H 'Content-Type: "
+                      "application/json'"},
+    {"--qps=5", "--qps is not an option here: say -r N: requests a second in all"},
     {"-r 0", "-r 0: needs requests a second, such as 100, 0.5 or 20k"},
     {"-R 10/m", "-R 10/m: needs requests a second, such as 100, 0.5 or 20k"},
     {"-r 5 --arrivals odd", "--arrivals odd: is either constant or poisson"},
@@ -261,8 +290,10 @@ static const struct {
     {"--abort-on p99>20", "--abort-on: 'p99>20' needs a time with its unit on the right; write for "
                           "example 'p99>20ms', 'rate<1000' or 'errors>0.1%'"},
     {"--format xml", "--format xml: needs one of text, json, csv, hdr, html, md"},
-    {"-p 50,100", "-p 50,100: needs up to 16 numbers between 0 and 100, such as 50,95,99.9"},
-    {"-p p99", "-p p99: needs up to 16 numbers between 0 and 100, such as 50,95,99.9"},
+    {"-p 50,100", "-p 50,100: needs up to 16 numbers between 0 and 100, such as 50,95,99.9; a body "
+                  "from a file is sent with --body-file"},
+    {"-p p99", "-p p99: needs up to 16 numbers between 0 and 100, such as 50,95,99.9; a body from "
+               "a file is sent with --body-file"},
     {"--compare a.json b.json -j", "--compare writes text only: leave the format out"},
     {"--compare a.json", "--compare needs two reports: --compare A.json B.json"},
     {"--control-fd 1", "--control-fd 1: needs the number of an open descriptor; 0 is standard "

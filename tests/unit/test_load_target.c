@@ -40,6 +40,11 @@ static const struct {
     {"http://a:99999/", "the URL 'http://a:99999/' cannot be used: "},
     {"", "the URL '' cannot be used: "},
     {"http://", "the URL 'http://' cannot be used: "},
+    {"8080",
+     "the URL '8080' cannot be used: a port needs a host before it: http://127.0.0.1:PORT/"},
+    {"http://me:pw@a/",
+     "the URL 'http://me:pw@a/' cannot be used: a name and password are given by "
+     "-u NAME:PASS"},
 };
 
 static void test_good(void **state)
