@@ -43,18 +43,28 @@ struct stand {
     struct grid grid;
 };
 
-/* Lets the view ask the daemon, and waits for what it answers; at a desk that goes before the view
- * does, so that an answer that comes too late finds nobody. */
-static void ask_daemon(const struct stand *stand, struct scene *scene,
-                       const struct desk_setting *setting)
+static void take_origins(void *context, bool ok, const char *answer)
 {
-    uint64_t now_ns = clock_monotonic_ns(), until_ns = now_ns + ANSWER_IN_NS;
-    struct desk *desk = desk_create(setting);
-    const struct desk_entry *entry;
+    if (ok)
+        watch_tell_origins(context, answer);
+    else
+        fprintf(stderr, "wsconsole: where values came from is not known: %s\n", answer);
+}
 
-    scene->desk = desk;
+/* Asks the daemon for what is not in shared memory, if that is wanted, and waits for the answer; at a
+ * desk of its own, so that an answer that comes too late finds nobody. */
+static void ask_origins(const struct options *options, struct watch *watch)
+{
+    const struct desk_setting setting = {
+        .name = options->name, .socket = options->socket, .readonly = true, .watch = watch};
+    uint64_t now_ns = clock_monotonic_ns(), until_ns = now_ns + ANSWER_IN_NS;
+    struct desk *desk;
+
+    if (!watch_wants_origins(watch, options->view != NULL ? options->view->wants : WANT_ALL))
+        return;
+    desk = desk_create(&setting);
     if (desk != NULL)
-        stand->view->ask(stand->state, scene);
+        desk_call(desk, "config", take_origins, watch);
     for (; desk != NULL && desk_waiting(desk) > 0 && now_ns < until_ns;
          now_ns = clock_monotonic_ns()) {
         struct pollfd wait = {.fd = desk_descriptor(desk), .events = POLLIN};
@@ -62,17 +72,13 @@ static void ask_daemon(const struct stand *stand, struct scene *scene,
         poll(&wait, 1, (int)(LOOK_EVERY_NS / NS_PER_MS));
         desk_update(desk, clock_monotonic_ns());
     }
-    entry = desk != NULL && desk_log_count(desk) > 0 ? desk_log(desk, 0) : NULL;
-    if (entry != NULL && !entry->ok)
-        fprintf(stderr, "wsconsole: %s is not whole: %s\n", stand->view->name,
-                entry->answered ? entry->answer : "the daemon does not answer");
-    scene->desk = NULL;
+    if (desk != NULL && desk_waiting(desk) > 0)
+        fprintf(stderr,
+                "wsconsole: where values came from is not known: the daemon does not answer\n");
     desk_destroy(desk);
 }
 
-/* With a SETTING there is a daemon that can be asked. */
-static int set_up(struct stand *stand, const struct view *view, struct scene *scene,
-                  const struct desk_setting *setting)
+static int set_up(struct stand *stand, const struct view *view, struct scene *scene)
 {
     stand->view = view;
     stand->state = calloc(1, view->state_size + 1);
@@ -80,8 +86,6 @@ static int set_up(struct stand *stand, const struct view *view, struct scene *sc
     scene->grid = &stand->grid;
     if (stand->state == NULL)
         return -1;
-    if (view->ask != NULL && setting != NULL)
-        ask_daemon(stand, scene, setting);
     if (view->list != NULL)
         grid_update(&stand->grid, scene);
     return 0;
@@ -96,24 +100,22 @@ static void take_down(struct stand *stand, struct scene *scene)
     free(stand->state);
 }
 
-static json_t *json_of_view(const struct view *view, struct scene *scene,
-                            const struct desk_setting *setting)
+static json_t *json_of_view(const struct view *view, struct scene *scene)
 {
     struct stand stand;
     json_t *json = NULL;
 
-    if (set_up(&stand, view, scene, setting) == 0)
+    if (set_up(&stand, view, scene) == 0)
         json = view->json != NULL ? view->json(stand.state, scene) : rows_json(&stand.grid, scene);
     take_down(&stand, scene);
     return json;
 }
 
-static int print_text(const struct options *options, struct scene *scene,
-                      const struct desk_setting *setting)
+static int print_text(const struct options *options, struct scene *scene)
 {
     const struct view *view = options->view;
     struct stand stand;
-    int failed = set_up(&stand, view, scene, setting);
+    int failed = set_up(&stand, view, scene);
 
     if (!failed && options->csv)
         rows_print_csv(&stand.grid, scene, stdout);
@@ -125,16 +127,15 @@ static int print_text(const struct options *options, struct scene *scene,
     return failed ? EXIT_FAILED : EXIT_DONE;
 }
 
-static int print_json(const struct options *options, struct scene *scene,
-                      const struct desk_setting *setting)
+static int print_json(const struct options *options, struct scene *scene)
 {
     json_t *all = json_object();
     int failed = json_object_set_new(all, "server", json_server(model_now(scene->model)));
 
     for (size_t i = 0; i < VIEW_COUNT; i++)
         if (options->view == NULL || options->view == view_table[i])
-            failed |= json_object_set_new(all, view_table[i]->name,
-                                          json_of_view(view_table[i], scene, setting));
+            failed |=
+                json_object_set_new(all, view_table[i]->name, json_of_view(view_table[i], scene));
     if (!failed && json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0)
         putchar('\n');
     else
@@ -151,9 +152,6 @@ static int say_no_daemon(const struct source *source)
 
 static int print_scene(const struct options *options, struct watch *watch)
 {
-    const struct desk_setting setting = {
-        .name = options->name, .socket = options->socket, .readonly = true, .watch = watch};
-    const struct desk_setting *asking = options->replay == NULL ? &setting : NULL;
     struct filter filter = {0};
     struct scene scene = scene_of(watch);
 
@@ -164,8 +162,8 @@ static int print_scene(const struct options *options, struct watch *watch)
     if (options->filter != NULL)
         filter = *options->filter;
     if (options->json)
-        return print_json(options, &scene, asking);
-    return print_text(options, &scene, asking);
+        return print_json(options, &scene);
+    return print_text(options, &scene);
 }
 
 static int take_live(struct watch *watch)
@@ -211,6 +209,7 @@ static int print_live(const struct options *options, struct watch *watch)
     for (uint64_t i = 0; status == EXIT_DONE && (options->count == 0 || i < options->count); i++) {
         uint64_t left_ns = i == 0 ? APART_NS : every_ns;
 
+        ask_origins(options, watch);
         /* Several samples on the way, so that no log record passes unseen. */
         for (; left_ns > 0 && status == EXIT_DONE;
              left_ns -= left_ns < APART_NS ? left_ns : APART_NS) {

@@ -79,7 +79,7 @@ static void draw_title(const struct panel *panel, const struct scene *scene,
     char value[TEXT_SHORT], number[TEXT_SHORT], text[TEXT_SHORT + 8];
     int x;
 
-    panel->value(scene, value);
+    panel_number(panel, panel->value(scene), value);
     x = canvas_text(canvas, 0, 0, TONE_TITLE, panel->title) + 2;
     x = canvas_text(canvas, 0, x, TONE_VALUE, value);
     snprintf(text, sizeof(text), "peak %s", panel_number(panel, peak, number));
@@ -93,7 +93,7 @@ static void draw_small(const struct panel *panel, const struct scene *scene,
     char value[TEXT_SHORT], detail[PANEL_TEXT];
     struct canvas rest = canvas_part(canvas, 0, TITLE_WIDTH + 12, 1, canvas->width);
 
-    panel->value(scene, value);
+    panel_number(panel, panel->value(scene), value);
     canvas_text(canvas, 0, 0, TONE_TITLE, panel->title);
     canvas_right(canvas, 0, TITLE_WIDTH + 10, TONE_VALUE, value);
     if (rest.width >= LEAST_GRAPH_WIDTH)
@@ -120,6 +120,17 @@ static void draw_large(const struct panel *panel, const struct scene *scene,
     draw_graph(scene, &inside, values, count, top);
 }
 
+/* The second that is not over yet may be the peak already: it then stands for the newest one. */
+static size_t peak_with_now(double *values, size_t count, double now)
+{
+    size_t peak = graph_peak(values, count);
+
+    if (count == 0 || !(now > 0) || (peak < count && now <= values[peak]))
+        return peak;
+    values[count - 1] = now;
+    return count - 1;
+}
+
 void panel_draw(const struct panel *panel, const struct scene *scene, const struct canvas *canvas)
 {
     size_t count = (size_t)scene->span_s, peak;
@@ -128,7 +139,7 @@ void panel_draw(const struct panel *panel, const struct scene *scene, const stru
 
     count = count < SEGMENT_HISTORY_SAMPLES ? count : SEGMENT_HISTORY_SAMPLES;
     history_series(scene->history, panel->series, values, count);
-    peak = graph_peak(values, count);
+    peak = peak_with_now(values, count, panel->value(scene));
     top = graph_top(panel->unit, peak < count ? values[peak] : 0);
     if (panel->unit == GRAPH_RATIO)
         peak = count; /* the best ratio is no event that one would look for */

@@ -14,7 +14,7 @@ struct panel {
     const char *title;
     enum series series;
     enum graph_unit unit;
-    void (*value)(const struct scene *scene, char *buffer);               /* TEXT_SHORT bytes */
+    double (*value)(const struct scene *scene);                           /* now; NAN: none */
     void (*detail)(const struct scene *scene, char *buffer, size_t size); /* one line */
 };
 

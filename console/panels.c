@@ -14,9 +14,9 @@ static double rate(const struct scene *scene, enum metric metric)
     return model_rate(scene->model, metric);
 }
 
-static void requests_value(const struct scene *scene, char *buffer)
+static double requests_value(const struct scene *scene)
 {
-    text_count(buffer, rate(scene, METRIC_requests));
+    return rate(scene, METRIC_requests);
 }
 
 static void requests_detail(const struct scene *scene, char *buffer, size_t size)
@@ -30,9 +30,9 @@ static void requests_detail(const struct scene *scene, char *buffer, size_t size
                           requests > 0 ? rate(scene, METRIC_requests_kept_alive) / requests : NAN));
 }
 
-static void sent_value(const struct scene *scene, char *buffer)
+static double sent_value(const struct scene *scene)
 {
-    text_bytes(buffer, rate(scene, METRIC_bytes_sent));
+    return rate(scene, METRIC_bytes_sent);
 }
 
 static void sent_detail(const struct scene *scene, char *buffer, size_t size)
@@ -44,9 +44,9 @@ static void sent_detail(const struct scene *scene, char *buffer, size_t size)
              text_bytes(received, rate(scene, METRIC_bytes_received)));
 }
 
-static void latency_value(const struct scene *scene, char *buffer)
+static double latency_value(const struct scene *scene)
 {
-    text_latency(buffer, model_percentile(scene->model, 99));
+    return model_percentile(scene->model, 99);
 }
 
 static void latency_detail(const struct scene *scene, char *buffer, size_t size)
@@ -59,9 +59,9 @@ static void latency_detail(const struct scene *scene, char *buffer, size_t size)
              text_latency(max, model_percentile(scene->model, 100)));
 }
 
-static void connections_value(const struct scene *scene, char *buffer)
+static double connections_value(const struct scene *scene)
 {
-    text_count(buffer, (double)sum(scene, METRIC_connections_open));
+    return (double)sum(scene, METRIC_connections_open);
 }
 
 static void connections_detail(const struct scene *scene, char *buffer, size_t size)
@@ -76,9 +76,9 @@ static void connections_detail(const struct scene *scene, char *buffer, size_t s
              text_count(accepted, rate(scene, METRIC_connections_accepted)));
 }
 
-static void errors_value(const struct scene *scene, char *buffer)
+static double errors_value(const struct scene *scene)
 {
-    text_count(buffer, rate(scene, METRIC_responses_4xx) + rate(scene, METRIC_responses_5xx));
+    return rate(scene, METRIC_responses_4xx) + rate(scene, METRIC_responses_5xx);
 }
 
 static void errors_detail(const struct scene *scene, char *buffer, size_t size)
@@ -92,9 +92,9 @@ static void errors_detail(const struct scene *scene, char *buffer, size_t size)
              text_count(server, rate(scene, METRIC_responses_5xx)));
 }
 
-static void cache_value(const struct scene *scene, char *buffer)
+static double cache_value(const struct scene *scene)
 {
-    text_percent(buffer, model_hit_ratio(scene->model));
+    return model_hit_ratio(scene->model);
 }
 
 static void cache_detail(const struct scene *scene, char *buffer, size_t size)

@@ -109,6 +109,12 @@ static void record(struct program *program, uint64_t now_ns)
         desk_say(program->desk, true, "%s", why);
 }
 
+static void take_origins(void *context, bool ok, const char *answer)
+{
+    if (ok)
+        watch_tell_origins(context, answer);
+}
+
 /* No daemon came in the time that was given. */
 static void give_up_waiting(struct program *program, uint64_t now_ns)
 {
@@ -136,6 +142,8 @@ static void sample_if_due(struct program *program)
     if (watch_replays(program->watch) ? play(program, now_ns) != 0
                                       : !program->frozen && sample(program, now_ns) != 0)
         program->failure = "out of memory";
+    if (watch_wants_origins(program->watch, view_table[program->view]->wants))
+        desk_call(program->desk, "config", take_origins, program->watch);
     record(program, now_ns);
     give_up_waiting(program, now_ns);
     update_views(program);

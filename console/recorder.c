@@ -31,6 +31,8 @@ struct recorder {
     size_t run_end; /* where the run before ended */
     uint64_t whole_at_ns, costly_at_ns, processes_at_ns;
     uint64_t next_sample;
+    char *origins; /* NULL: never told */
+    bool origins_new;
 };
 
 /* A buffer that grows, and remembers that it could not. */
@@ -340,6 +342,28 @@ static int begin_whole(struct recorder *recorder, const struct segment *segment)
     return 0;
 }
 
+void recorder_note_origins(struct recorder *recorder, const char *origins)
+{
+    char *copy;
+
+    if (recorder->origins != NULL && strcmp(recorder->origins, origins) == 0)
+        return;
+    copy = strdup(origins);
+    if (copy == NULL)
+        return; /* asked again with the next moment */
+    free(recorder->origins);
+    recorder->origins = copy;
+    recorder->origins_new = true;
+}
+
+static void put_origins(struct recorder *recorder, bool whole)
+{
+    if (recorder->origins == NULL || !(whole || recorder->origins_new))
+        return;
+    put_block(&recorder->raw, PART_ORIGINS, recorder->origins, strlen(recorder->origins));
+    recorder->origins_new = false;
+}
+
 int recorder_add(struct recorder *recorder, const struct segment_reader *reader, bool newcomer,
                  const struct process_table *processes, uint64_t now_ns, uint64_t wall_ns,
                  char *why, size_t size)
@@ -361,6 +385,7 @@ int recorder_add(struct recorder *recorder, const struct segment_reader *reader,
         put_block(&recorder->raw, PART_PROCESSES, processes, sizeof(*processes));
         recorder->processes_at_ns = processes->time_ns;
     }
+    put_origins(recorder, whole);
     return write_chunk(recorder, whole ? RECORDING_WHOLE : RECORDING_CHANGES, now_ns, wall_ns) == 0
                ? 0
                : fail(recorder, why, size);
@@ -392,6 +417,7 @@ int recorder_close(struct recorder *recorder, char *why, size_t size)
         munmap(recorder->shadow, recorder->shadow_size);
     free(recorder->raw.bytes);
     free(recorder->packed.bytes);
+    free(recorder->origins);
     free(recorder);
     return result;
 }

@@ -18,6 +18,9 @@ struct recorder;
 /* Creates the file PATH, which must not exist. NULL after a sentence in WHY. */
 struct recorder *recorder_create(const char *path, char *why, size_t size);
 
+/* What the daemon's `config` command told last (copied), or "": the next moment has it. */
+void recorder_note_origins(struct recorder *recorder, const char *origins);
+
 /*
  * Adds the present. NEWCOMER: another daemon than before. PROCESSES may be NULL. Returns 0, or -1
  * with a sentence in WHY: nothing more is then written.

@@ -16,6 +16,7 @@
  *     part RUN        2, gap to the end of the run before (varint), length (varint), bytes
  *     part PROCESSES  3, length (varint), struct process_table as it was
  *     part WORDS      4, length (varint), text
+ *     part ORIGINS    5, length (varint), the daemon's answer to `config`; length 0: not known
  *
  * Times are ns: the monotonic clock of the server's machine, and the wall clock. Varints are seven
  * bits a byte, the lowest first. A reader takes nothing for granted: every length is checked, and a
@@ -39,7 +40,7 @@ enum {
 #define RECORDING_CHUNK_MARK UINT32_C(0x4b4e4843) /* "CHNK" */
 
 enum recording_kind { RECORDING_WHOLE = 1, RECORDING_CHANGES, RECORDING_ENDED };
-enum recording_part { PART_SIZE = 1, PART_RUN, PART_PROCESSES, PART_WORDS };
+enum recording_part { PART_SIZE = 1, PART_RUN, PART_PROCESSES, PART_WORDS, PART_ORIGINS };
 
 struct recording_head {
     char magic[8];

@@ -35,6 +35,7 @@ struct replay {
     char ended[FLAW_TEXT];
     struct process_table *processes;
     bool has_processes;
+    char *origins; /* NULL: not known */
 };
 
 /* Opening: where the chunks are */
@@ -172,6 +173,7 @@ void replay_close(struct replay *replay)
     if (replay->file != NULL)
         fclose(replay->file);
     free(replay->processes);
+    free(replay->origins);
     free(replay->places);
     free(replay);
 }
@@ -196,6 +198,12 @@ static bool get_number(struct input *input, uint64_t *number)
     return false;
 }
 
+static void take_origins(struct replay *replay, const unsigned char *bytes, uint64_t length)
+{
+    free(replay->origins);
+    replay->origins = bytes != NULL ? strndup((const char *)bytes, length) : NULL;
+}
+
 static const char *take_size(struct replay *replay, struct input *input)
 {
     uint64_t size;
@@ -204,6 +212,7 @@ static const char *take_size(struct replay *replay, struct input *input)
     if (!get_number(input, &size) || size < sizeof(struct segment_directory) || size > IMAGE_MAX)
         return "a segment of impossible size";
     drop_image(replay);
+    take_origins(replay, NULL, 0);
     image = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                  -1, 0);
     if (image == MAP_FAILED)
@@ -269,6 +278,8 @@ static const char *take_part(struct replay *replay, struct input *input)
         return problem;
     if (part == PART_PROCESSES)
         take_processes(replay, bytes, length);
+    if (part == PART_ORIGINS)
+        take_origins(replay, bytes, length);
     if (part == PART_WORDS)
         snprintf(replay->ended, sizeof(replay->ended), "%.*s",
                  (int)(length < FLAW_TEXT ? length : FLAW_TEXT - 1), (const char *)bytes);
@@ -411,6 +422,11 @@ bool replay_newcomer(const struct replay *replay)
 const char *replay_ended(const struct replay *replay)
 {
     return replay->ended[0] != '\0' ? replay->ended : NULL;
+}
+
+const char *replay_origins(const struct replay *replay)
+{
+    return replay->origins != NULL ? replay->origins : "";
 }
 
 const struct process_table *replay_processes(const struct replay *replay)

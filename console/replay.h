@@ -56,6 +56,9 @@ bool replay_newcomer(const struct replay *replay);
 /* How the daemon had ended then; NULL while it ran. */
 const char *replay_ended(const struct replay *replay);
 
+/* What the daemon's `config` command told of the configuration of then; "" when it is not known. */
+const char *replay_origins(const struct replay *replay);
+
 /* The processes of then; NULL when nothing is known. */
 const struct process_table *replay_processes(const struct replay *replay);
 

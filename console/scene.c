@@ -17,5 +17,6 @@ struct scene scene_of(const struct watch *watch)
                           .processes = watch_processes(watch),
                           .cache = watch_cache(watch),
                           .clients = watch_clients(watch),
-                          .config = watch_config(watch)};
+                          .config = watch_config(watch),
+                          .origins = watch_origins(watch)};
 }

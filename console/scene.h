@@ -44,6 +44,7 @@ struct scene {
     const struct cache_list *cache;        /* the same; read when WANT_CACHE */
     const struct client_list *clients;     /* the same; read when WANT_CLIENTS */
     const char *config;                    /* in force, as a file */
+    const char *origins;                   /* see watch_origins() */
     const struct filter *filter;           /* of all lists; grids obey it by themselves */
     struct grid *grid;                     /* of the view's list, if it has one */
     struct desk *desk;                     /* to change something, to ask, to say */

@@ -18,7 +18,13 @@
 
 /* What costs something to read, and is read only while a view that wants it is shown, while a
  * session is recorded, and at the moment of freezing. Bits. */
-enum wants { WANT_NOTHING = 0, WANT_CACHE = 1, WANT_CLIENTS = 2, WANT_ALL = 0xff };
+enum wants {
+    WANT_NOTHING = 0,
+    WANT_CACHE = 1,
+    WANT_CLIENTS = 2,
+    WANT_ORIGINS = 4,
+    WANT_ALL = 0xff
+};
 
 struct view {
     const char *name;        /* on the tab, and after --once, --json and --csv */
@@ -32,9 +38,6 @@ struct view {
 
     /* True when there is something to draw; NULL: always. */
     bool (*ready)(const struct scene *scene);
-    /* Asks the daemon, through scene->desk, for what it has to be asked; called by draw itself, and
-     * with time to wait for the answer before something is printed. NULL: all is in the scene. */
-    void (*ask)(void *state, const struct scene *scene);
     /* Draws all of it, whatever the canvas's size; the list by grid_draw(scene->grid, ...). May set
      * its state right (a scroll too far). */
     void (*draw)(void *state, const struct scene *scene, const struct canvas *canvas);

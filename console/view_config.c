@@ -32,6 +32,7 @@ enum {
     REPORT_LINES = 40,
     REPORT_WIDTH = 200,
     PATH_BYTES = 1024,
+    TOLD_BYTES = 4 * SEGMENT_CONFIG_BYTES,
     NARROW = 50,
     WIDE = 66,
 };
@@ -46,7 +47,7 @@ struct state {
     struct origin *origins;    /* of each line */
     size_t count;
     char *text; /* that the lines were made from; SEGMENT_CONFIG_BYTES */
-    bool asked; /* for the origins of this text */
+    char *told; /* that the origins were made from; TOLD_BYTES */
     struct child check;
     bool reload_next; /* after a check that finds nothing wrong */
     struct desk *desk;
@@ -63,7 +64,11 @@ static int make_room(struct state *state)
     state->lines = calloc(LINES_MOST, sizeof(*state->lines));
     state->origins = calloc(LINES_MOST, sizeof(*state->origins));
     state->text = calloc(1, SEGMENT_CONFIG_BYTES);
-    return state->lines == NULL || state->origins == NULL || state->text == NULL ? -1 : 0;
+    state->told = calloc(1, TOLD_BYTES);
+    return state->lines == NULL || state->origins == NULL || state->text == NULL ||
+                   state->told == NULL
+               ? -1
+               : 0;
 }
 
 /* Makes the lines anew when the text has changed. */
@@ -79,7 +84,7 @@ static void read_text(struct state *state, const char *config)
     for (state->count = 0; state->count < LINES_MOST; state->count++)
         if (!config_text_next(&at, section, &state->lines[state->count]))
             break;
-    state->asked = false;
+    state->told[0] = '\0';
 }
 
 /* The origins */
@@ -106,25 +111,27 @@ static void take_origin(struct state *state, const json_t *object)
         }
 }
 
-static void take_origins(void *context, bool ok, const char *answer)
+/* Takes over what the scene tells of the keys, once. */
+static void read_origins(struct state *state, const char *answer)
 {
-    json_t *object = ok ? json_loads(answer, 0, NULL) : NULL;
-    const json_t *keys = json_object_get(object, "keys");
+    json_t *object;
+    const json_t *keys;
 
+    if (state->lines == NULL || strcmp(state->told, answer) == 0)
+        return;
+    snprintf(state->told, TOLD_BYTES, "%s", answer);
+    memset(state->origins, 0, LINES_MOST * sizeof(*state->origins));
+    object = json_loads(answer, 0, NULL);
+    keys = json_object_get(object, "keys");
     for (size_t i = 0; i < json_array_size(keys); i++)
-        take_origin(context, json_array_get(keys, i));
+        take_origin(state, json_array_get(keys, i));
     json_decref(object);
 }
 
-static void ask_origins(void *state, const struct scene *scene)
+static void read_scene(struct state *state, const struct scene *scene)
 {
-    struct state *own = state;
-
-    read_text(own, scene->config);
-    if (own->asked || own->count == 0 || scene->desk == NULL || scene->moment != MOMENT_LIVE)
-        return;
-    own->asked = true;
-    desk_call(scene->desk, "config", take_origins, own);
+    read_text(state, scene->config);
+    read_origins(state, scene->origins);
 }
 
 /* The list */
@@ -133,7 +140,7 @@ static size_t count(void *state, const struct scene *scene)
 {
     struct state *own = state;
 
-    read_text(own, scene->config);
+    read_scene(own, scene);
     return own->count;
 }
 
@@ -332,6 +339,7 @@ static void release(void *state)
     free(own->lines);
     free(own->origins);
     free(own->text);
+    free(own->told);
 }
 
 /* Editing */
@@ -427,7 +435,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         {.least = 2, .most = own->report_lines + 1, .weight = 2, .importance = 2, .gap = 1}};
     struct canvas places[ARRAY_LENGTH(parts)];
 
-    ask_origins(own, scene);
+    read_scene(own, scene);
     layout_stack(canvas, parts, own->report_lines > 0 ? 3 : 2, places);
     if (places[0].height > 0)
         draw_summary(own, scene, &places[0]);
@@ -454,10 +462,10 @@ const struct view view_config = {
     .request = REQUEST_VIEW_CONFIG,
     .empty = "The server has not told its configuration yet.",
     .help = help,
+    .wants = WANT_ORIGINS,
     .state_size = sizeof(struct state),
     .list = &list,
     .ready = ready,
-    .ask = ask_origins,
     .draw = draw,
     .key = key,
     .descriptor = descriptor,

@@ -203,7 +203,7 @@ static void once(void *state, const struct scene *scene, FILE *out)
     summary_processes(model_now(scene->model), line, sizeof(line), (int)sizeof(line) - 1);
     fprintf(out, "%s\n\n", line);
     for (size_t i = 0; i < ARRAY_LENGTH(panels); i++) {
-        panels[i]->value(scene, value);
+        panel_number(panels[i], panels[i]->value(scene), value);
         panels[i]->detail(scene, detail, sizeof(detail));
         fprintf(out, "%-20s %10s  %s\n", panels[i]->title, value, detail);
     }

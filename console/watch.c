@@ -33,6 +33,8 @@ struct watch {
     struct cache_list cache;
     struct client_list clients;
     char config[SEGMENT_CONFIG_BYTES];
+    char *origins; /* of it; NULL: not known */
+    bool origins_asked;
     uint64_t missed;      /* requests that had passed unseen when the top lists were last fed */
     uint64_t slow_ns;     /* when what is read once a second was last read */
     unsigned slow_had;    /* what was wanted then */
@@ -117,7 +119,15 @@ void watch_close(struct watch *watch)
     snapshot_release(&watch->snapshot);
     source_close(watch->source);
     replay_close(watch->replay);
+    free(watch->origins);
     free(watch);
+}
+
+static void forget_origins(struct watch *watch)
+{
+    free(watch->origins);
+    watch->origins = NULL;
+    watch->origins_asked = false;
 }
 
 /* Another daemon: its counters begin anew, its past follows the one we know after a break. */
@@ -134,6 +144,7 @@ static int begin_daemon(struct watch *watch)
     event_list_attach(watch->events);
     watch->slow_had = WANT_NOTHING;
     watch->past_unread = true;
+    forget_origins(watch);
     watch->next_second = samples > SEGMENT_HISTORY_SAMPLES ? samples - SEGMENT_HISTORY_SAMPLES : 0;
     return 0;
 }
@@ -197,8 +208,11 @@ static void take_config(struct watch *watch, const struct segment_reader *reader
     const char *text = segment_at(&reader->map, SEGMENT_CONFIG, 0);
     size_t length = strnlen(text, sizeof(watch->config) - 1);
 
+    if (strncmp(watch->config, text, length) == 0 && watch->config[length] == '\0')
+        return;
     memcpy(watch->config, text, length);
     watch->config[length] = '\0';
+    forget_origins(watch);
 }
 
 /* What changes slowly, or costs: twice a second, and at once when more is wanted than was. */
@@ -308,6 +322,7 @@ static int record_moment(struct watch *watch, uint64_t now_ns, uint64_t wall_ns,
     if (state != SOURCE_LIVE && state != SOURCE_SILENT)
         return 0;
     watch->record_ended = watch->record_newcomer = false;
+    recorder_note_origins(watch->recorder, watch_origins(watch));
     return recorder_add(watch->recorder, source_reader(watch->source), newcomer, &watch->processes,
                         now_ns, wall_ns, why, size);
 }
@@ -462,4 +477,29 @@ const struct client_list *watch_clients(const struct watch *watch)
 const char *watch_config(const struct watch *watch)
 {
     return watch->config;
+}
+
+const char *watch_origins(const struct watch *watch)
+{
+    if (watch->replay != NULL)
+        return replay_origins(watch->replay);
+    return watch->origins != NULL ? watch->origins : "";
+}
+
+bool watch_wants_origins(struct watch *watch, unsigned wants)
+{
+    enum source_state state = source_state(watch->source);
+    bool live = watch->replay == NULL && (state == SOURCE_LIVE || state == SOURCE_SILENT);
+
+    if (!live || watch->origins_asked || watch->config[0] == '\0' ||
+        ((wants & WANT_ORIGINS) == 0 && watch->recorder == NULL))
+        return false;
+    watch->origins_asked = true;
+    return true;
+}
+
+void watch_tell_origins(struct watch *watch, const char *answer)
+{
+    free(watch->origins);
+    watch->origins = strdup(answer);
 }

@@ -88,4 +88,14 @@ const struct cache_list *watch_cache(const struct watch *watch);
 const struct client_list *watch_clients(const struct watch *watch);
 const char *watch_config(const struct watch *watch); /* "": not read yet */
 
+/*
+ * Where the values of the configuration came from: the daemon's answer to `config`, a line of JSON; ""
+ * while it is not known. It is not in shared memory: whoever drives the watch asks for it when
+ * watch_wants_origins() says so (once for each configuration, when WANTS has WANT_ORIGINS or a session
+ * is recorded), and tells the answer (copied).
+ */
+const char *watch_origins(const struct watch *watch);
+bool watch_wants_origins(struct watch *watch, unsigned wants);
+void watch_tell_origins(struct watch *watch, const char *answer);
+
 #endif

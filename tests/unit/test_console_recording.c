@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILE_MOST = 1000 * 1000, MOMENTS = 12 };
+enum { FILE_MOST = 1000 * 1000, MOMENTS = 12, ORIGINS_FROM = 4 };
 
 #define SECOND UINT64_C(1000000000)
 
@@ -80,6 +80,7 @@ static void record(void)
     for (unsigned n = 0; n < MOMENTS; n++) {
         for (unsigned i = 0; n > 0 && i < 2 * n - 1; i++)
             answer_one(200);
+        recorder_note_origins(recorder, n < ORIGINS_FROM ? "" : "{\"ok\":true}");
         assert_int_equal(recorder_add(recorder, &reader, n == 0, NULL, (n + 1) * SECOND * 10,
                                       wall_ns + n * SECOND, why, sizeof(why)),
                          0);
@@ -116,6 +117,7 @@ static void a_replay_has_every_moment(void **state)
         assert_false(replay_newcomer(replay));
         assert_true(requests(replay) - first == (uint64_t)n * n);
         assert_null(replay_ended(replay));
+        assert_string_equal(replay_origins(replay), n < ORIGINS_FROM ? "" : "{\"ok\":true}");
     }
     assert_int_equal(replay_next(replay, UINT64_MAX), REPLAY_STEPPED);
     assert_string_equal(replay_ended(replay), "has stopped");
@@ -126,6 +128,10 @@ static void a_replay_has_every_moment(void **state)
         ;
     assert_true(replay_at_ns(replay) == 50 * SECOND);
     assert_true(requests(replay) - first == 25);
+    assert_string_equal(replay_origins(replay), "{\"ok\":true}");
+    replay_seek(replay, 0);
+    assert_int_equal(replay_next(replay, 0), REPLAY_STEPPED);
+    assert_string_equal(replay_origins(replay), ""); /* not known yet, then */
     replay_close(replay);
 }
 
