@@ -3,6 +3,7 @@
 #include "daemon/target.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,13 +14,16 @@ static struct file_identity identity_of(const struct file *file)
                                   .inode = file->inode,
                                   .size = file->size,
                                   .mtime_s = file->mtime_s,
-                                  .mtime_ns = file->mtime_ns};
+                                  .mtime_ns = file->mtime_ns,
+                                  .ctime_s = file->ctime_s,
+                                  .ctime_ns = file->ctime_ns};
 }
 
 static bool same_identity(const struct file_identity *one, const struct file_identity *other)
 {
     return one->device == other->device && one->inode == other->inode && one->size == other->size &&
-           one->mtime_s == other->mtime_s && one->mtime_ns == other->mtime_ns;
+           one->mtime_s == other->mtime_s && one->mtime_ns == other->mtime_ns &&
+           one->ctime_s == other->ctime_s && one->ctime_ns == other->ctime_ns;
 }
 
 bool family_same(const struct family *one, const struct family *other)
@@ -62,18 +66,23 @@ static int open_form(const struct resource_source *source, const char *path, enu
     return failed;
 }
 
-/* EAGAIN when it takes a disk to tell; else 0, and *MEMBER stays empty where there is none. */
+/* EAGAIN when it takes a disk to tell; else 0, and its member stays empty where there is none. */
 static int probe_form(const struct resource_source *source, const char *path, enum coding coding,
-                      enum files_effort effort, const struct file *original,
-                      struct file_identity *member)
+                      enum files_effort effort, struct family *family)
 {
     struct file file;
     int failed = open_form(source, path, coding, effort, &file);
 
-    if (failed != 0)
-        return failed == EAGAIN ? EAGAIN : 0;
-    if (file.mtime_s >= original->mtime_s)
-        *member = identity_of(&file);
+    if (failed == EAGAIN)
+        return EAGAIN;
+    if (failed != 0) {
+        family->passed_over |= failed != ENOENT;
+        return 0;
+    }
+    if (file.mtime_s >= family->member[CODING_IDENTITY].mtime_s)
+        family->member[coding] = identity_of(&file);
+    else
+        family->passed_over = true;
     close(file.fd);
     return 0;
 }
@@ -91,10 +100,33 @@ int family_open(const struct resource_source *source, const char *path, enum fil
     family->member[CODING_IDENTITY] = identity_of(file);
     if (source->precompressed && !is_form(path))
         for (int i = CODING_IDENTITY + 1; i < CODING_COUNT && failed == 0; i++)
-            failed = probe_form(source, path, (enum coding)i, effort, file, &family->member[i]);
+            failed = probe_form(source, path, (enum coding)i, effort, family);
     if (failed != 0)
         close(file->fd);
     return failed;
+}
+
+static bool is_there(int folder, const char *name, enum coding coding,
+                     const struct file_identity *member)
+{
+    struct file_identity found;
+    char form[NAME_MAX + 8];
+    struct file file;
+
+    snprintf(form, sizeof(form), "%s%s", name, coding_endings[coding].start);
+    if (files_look(folder, form, &file) != 0 || file.folder)
+        return false;
+    found = identity_of(&file);
+    return same_identity(&found, member);
+}
+
+bool family_is_there(int folder, const char *name, const struct family *family)
+{
+    for (int i = 0; i < CODING_COUNT; i++)
+        if (family->member[i].inode != 0 &&
+            !is_there(folder, name, (enum coding)i, &family->member[i]))
+            return false;
+    return true;
 }
 
 int family_open_form(const struct resource_source *source, const char *path, enum coding coding,

@@ -21,6 +21,12 @@ int family_open(const struct resource_source *source, const char *path, enum fil
 int family_open_form(const struct resource_source *source, const char *path, enum coding coding,
                      const struct family *family, enum files_effort effort, struct file *file);
 
+/*
+ * Are those members that there are still in the open folder FOLDER under NAME and its forms' names,
+ * and look as they did? What was not there is not looked for. A few short system calls.
+ */
+bool family_is_there(int folder, const char *name, const struct family *family);
+
 bool family_same(const struct family *one, const struct family *other);
 
 #endif

@@ -157,6 +157,8 @@ static void fill_file(struct file *file, int fd, const struct stat *status)
     file->size = (uint64_t)status->st_size;
     file->mtime_s = status->st_mtim.tv_sec;
     file->mtime_ns = (uint32_t)status->st_mtim.tv_nsec;
+    file->ctime_s = status->st_ctim.tv_sec;
+    file->ctime_ns = (uint32_t)status->st_ctim.tv_nsec;
     file->device = status->st_dev;
     file->inode = status->st_ino;
 }
@@ -194,6 +196,18 @@ int files_open(const struct files_root *root, const char *path, enum files_effor
         return error;
     }
     fill_file(file, fd, &status);
+    return 0;
+}
+
+int files_look(int folder, const char *name, struct file *file)
+{
+    struct stat status;
+
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno;
+    if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+        return EACCES;
+    fill_file(file, -1, &status);
     return 0;
 }
 

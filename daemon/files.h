@@ -36,6 +36,8 @@ struct file {
     uint64_t size;     /* bytes */
     int64_t mtime_s;   /* since 1970 */
     uint32_t mtime_ns; /* within that second */
+    int64_t ctime_s;   /* the same of its last change of any kind, such as of its mode */
+    uint32_t ctime_ns;
     uint64_t device, inode;
 };
 
@@ -48,6 +50,13 @@ struct file {
  */
 int files_open(const struct files_root *root, const char *path, enum files_effort effort,
                struct file *file);
+
+/*
+ * Looks at NAME, one component, in the folder FOLDER without opening it: at the link itself where it
+ * is one. Returns 0 with *FILE filled but for its descriptor, or an errno; what is neither a regular
+ * file nor a folder is refused with EACCES.
+ */
+int files_look(int folder, const char *name, struct file *file);
 
 /* A component of PATH begins with a dot, but for the well-known folder of RFC 8615. */
 bool files_is_hidden(const char *path);

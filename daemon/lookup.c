@@ -58,12 +58,14 @@ static int still_true(struct exchange *exchange, struct resource *resource)
     if (!cache_claim_check(&resource->entry, thread->turn_ns, max_age_ns))
         return true;
     segment_activity_state(thread->activity, THREAD_STATE_FILE, thread->turn_ns);
-    changed = resource_check(&thread->site->source, resource, FILES_CACHED_ONLY);
+    changed = resource_check(&thread->site->source, resource, FILES_CACHED_ONLY, &thread->folder,
+                             thread->turn_ns);
     if (changed == EAGAIN && exchange->may_wait &&
         loading_submit(exchange, resource->file_path, NULL, CODING_IDENTITY))
         return LOOKUP_MUST_WAIT;
     if (changed == EAGAIN)
-        changed = resource_check(&thread->site->source, resource, FILES_MAY_BLOCK);
+        changed = resource_check(&thread->site->source, resource, FILES_MAY_BLOCK, &thread->folder,
+                                 thread->turn_ns);
     if (changed == 0)
         return true;
     cache_invalidate(thread->site->cache, &resource->entry);

@@ -1,5 +1,6 @@
 #include "daemon/resource.h"
 
+#include "common/clock.h"
 #include "common/macros.h"
 #include "daemon/family.h"
 #include "daemon/gzip.h"
@@ -14,6 +15,7 @@
 enum {
     COMPRESS_LEAST = 512, /* bytes: below, a gzip frame and a packet's end eat up what is saved */
     ENTRY_PATH_MORE = 2 + 2 + 8, /* two NULs, the mark and a coding's name */
+    NAMES_WARM_S = 10,           /* the kernel still knows a name that was looked at so long ago */
 };
 
 /* The whole file; fewer bytes when it has shrunk. Returns 0 or an errno. */
@@ -121,6 +123,8 @@ static void fill(struct resource *resource, const struct making *making,
     resource->family = making->family;
     resource->can_be_made = can_be_made(making, body_length);
     atomic_init(&resource->not_worth_it, false);
+    atomic_init(&resource->folder_state, 0);
+    atomic_init(&resource->folder_ns, 0);
     resource->head_length = head->length;
     resource->body_length = body_length;
     resource->fd = -1;
@@ -318,8 +322,28 @@ static bool is_shortage(int error)
     return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
-int resource_check(const struct resource_source *source, const struct resource *resource,
-                   enum files_effort effort)
+static const char *name_of(const struct resource *resource)
+{
+    return strrchr(resource->file_path.start, '/') + 1;
+}
+
+/*
+ * No name has come or gone in the folder since the family was looked for, and its members look as
+ * they did. A name that was not looked at for long may have to be read from a disk.
+ */
+static bool is_unchanged(const struct resource *resource, const struct folder_look *look,
+                         uint64_t folder_state, uint64_t now_ns)
+{
+    uint64_t seen_ns = atomic_load_explicit(&resource->folder_ns, memory_order_relaxed);
+
+    return folder_state != 0 &&
+           folder_state == atomic_load_explicit(&resource->folder_state, memory_order_relaxed) &&
+           now_ns - seen_ns < NAMES_WARM_S * NS_PER_S &&
+           family_is_there(look->fd, name_of(resource), &resource->family);
+}
+
+static int check_all(const struct resource_source *source, struct resource *resource,
+                     enum files_effort effort, uint64_t folder_state)
 {
     struct family family;
     struct file file;
@@ -330,5 +354,24 @@ int resource_check(const struct resource_source *source, const struct resource *
     if (failed != 0)
         return is_shortage(failed) ? 0 : ESTALE;
     close(file.fd);
+    atomic_store_explicit(&resource->folder_state, family.passed_over ? 0 : folder_state,
+                          memory_order_relaxed);
     return family_same(&family, &resource->family) ? 0 : ESTALE;
+}
+
+int resource_check(const struct resource_source *source, struct resource *resource,
+                   enum files_effort effort, struct folder_look *look, uint64_t now_ns)
+{
+    /* The folder first: what changes in it from now on is seen the next time. */
+    uint64_t folder_state = folder_look_at(look, source->root, resource->file_path, effort, now_ns,
+                                           (int64_t)(clock_wall_ns() / NS_PER_S));
+
+    if (!is_unchanged(resource, look, folder_state, now_ns)) {
+        int failed = check_all(source, resource, effort, folder_state);
+
+        if (failed != 0)
+            return failed;
+    }
+    atomic_store_explicit(&resource->folder_ns, now_ns, memory_order_relaxed);
+    return 0;
 }

@@ -9,6 +9,7 @@
 #include "daemon/cache.h"
 #include "daemon/coding.h"
 #include "daemon/files.h"
+#include "daemon/folder_look.h"
 #include "daemon/header_rules.h"
 #include "daemon/mime.h"
 
@@ -19,11 +20,14 @@ struct file_identity {
     uint64_t device, inode, size;
     int64_t mtime_s;
     uint32_t mtime_ns;
+    int64_t ctime_s; /* who may read it is part of it, too */
+    uint32_t ctime_ns;
 };
 
 /* A file [CODING_IDENTITY] and the precompressed forms that lie beside it (daemon/family.h). */
 struct family {
     struct file_identity member[CODING_COUNT];
+    bool passed_over; /* beside the file lies a form that is no member: too old, or not readable */
 };
 
 /* A form's path in the cache: its file's, this, and the coding's name. No file has such a path. */
@@ -35,6 +39,9 @@ struct resource {
     struct family family;      /* that it was made from */
     bool can_be_made;          /* its gzip form can be made from it */
     _Atomic bool not_worth_it; /* that has been tried, and was no smaller */
+    /* The folder's state when all of the family was looked for in it (0: not known), and when that
+     * was last found to be so, monotonic clock. */
+    _Atomic uint64_t folder_state, folder_ns;
     /*
      * answer = head fields, the empty line, and the body where it is in memory:
      * answer[0 .. head_length) is what HEAD gets, answer[0 .. answer_length) what GET gets.
@@ -91,9 +98,11 @@ void resource_destroy(struct cache_entry *entry);
 
 /*
  * Do the file and its forms still look as they did? Returns 0 for yes, ESTALE for no (or
- * gone), EAGAIN when EFFORT forbids to find out. Out of descriptors or memory it is yes. Any thread.
+ * gone), EAGAIN when EFFORT forbids to find out. Out of descriptors or memory it is yes. While names
+ * in the folder, which LOOK keeps open, are the same as when the family was looked for, only those
+ * that are there are looked at. Any thread, with its own LOOK.
  */
-int resource_check(const struct resource_source *source, const struct resource *resource,
-                   enum files_effort effort);
+int resource_check(const struct resource_source *source, struct resource *resource,
+                   enum files_effort effort, struct folder_look *look, uint64_t now_ns);
 
 #endif

@@ -21,6 +21,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A folder that is kept open for this part of the time that a file is believed hardly adds to it. */
+enum { FOLDER_LOOKS_A_CHECK = 64 };
+
 uint64_t thread_load(const struct serving_thread *thread)
 {
     return metric_get(thread->metrics, METRIC_connections_open) + mailbox_waiting(&thread->mailbox);
@@ -123,6 +126,7 @@ static void on_tick(evutil_socket_t fd, short what, void *argument)
     atomic_store_explicit(&thread->beat_ns, thread->turn_ns, memory_order_relaxed);
     crowding_look(thread);
     expiry_sweep(thread);
+    folder_look_expire(&thread->folder, thread->turn_ns);
     if (thread->front != NULL)
         cache_front_sweep(thread->front);
     if (thread->mode == THREAD_SERVING)
@@ -257,6 +261,8 @@ struct serving_thread *thread_new(const struct site *site, uint32_t index, uint3
     thread->prefixes.server = header_rules_server(site->source.headers);
     thread->wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
     thread->mailbox.eventfd = -1;
+    folder_look_init(&thread->folder,
+                     site->config->cache_revalidate * NS_PER_MS / FOLDER_LOOKS_A_CHECK);
     atomic_init(&thread->beat_ns, clock_monotonic_ns());
     for (int i = 0; i < DEADLINE_COUNT; i++)
         TAILQ_INIT(&thread->connections[i]);
@@ -308,6 +314,7 @@ void thread_free(struct serving_thread *thread, bool started)
     }
     cache_front_free(thread->front);
     missing_free(thread->missing);
+    folder_look_forget(&thread->folder);
     loop_free_event(thread->mail);
     loop_free_event(thread->tick);
     loop_free_event(thread->log_retry);

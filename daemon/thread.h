@@ -12,6 +12,7 @@
 #include "common/segment.h"
 #include "daemon/cache_front.h"
 #include "daemon/coding.h"
+#include "daemon/folder_look.h"
 #include "daemon/output.h"
 #include "daemon/response.h"
 #include "daemon/site.h"
@@ -116,8 +117,9 @@ struct serving_thread {
     LIST_HEAD(, lane) lanes;
     struct cache_front *front; /* NULL: cache off */
     struct accepted accepted;
-    uint64_t swept;          /* see cache_wants_sweep() */
-    struct missing *missing; /* NULL: cache off, or files are looked at each time */
+    uint64_t swept;            /* see cache_wants_sweep() */
+    struct folder_look folder; /* that files were last checked in */
+    struct missing *missing;   /* NULL: cache off, or files are looked at each time */
 
     /* Published: its own block in the segment. */
     struct segment_activity *activity;

@@ -256,6 +256,44 @@ static void forms_come_and_go(void **state)
     server_stop(server);
 }
 
+/* Over what is there, so that the folder has no part in it. */
+static void write_in_place(const struct server *server, const char *path, const char *text)
+{
+    char full[SCRATCH_PATH_MAX];
+    int fd;
+
+    in_site(server, path, full);
+    fd = open(full, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+/* Names in such a folder are not looked for again and again. */
+static void in_a_folder_at_rest_changes_are_seen(void **state)
+{
+    enum { AT_REST_S = 5 };
+    struct server *server = *state;
+
+    server_put_text(server, "/a.txt", "plain");
+    server_start(server, "cache.revalidate=0", NULL);
+    sleep(AT_REST_S);
+    for (int i = 0; i < 3; i++)
+        expect_form(server, "plain", NULL);
+    write_in_place(server, "/a.txt", "plain, anew");
+    for (int i = 0; i < 3; i++)
+        expect_form(server, "plain, anew", NULL);
+    server_put_text(server, "/a.txt.gz", "in gz");
+    for (int i = 0; i < 3; i++)
+        expect_form(server, "in gz", "gzip");
+    sleep(AT_REST_S);
+    for (int i = 0; i < 3; i++)
+        expect_form(server, "in gz", "gzip");
+    write_in_place(server, "/a.txt.gz", "in gz, anew");
+    expect_form(server, "in gz, anew", "gzip");
+    server_stop(server);
+}
+
 static void a_form_older_than_its_file_is_passed_over(void **state)
 {
     struct server *server = *state;
@@ -445,6 +483,7 @@ int main(void)
         TEST(many_that_ask_at_once_get_the_same),
         TEST(switched_off_nothing_is_coded),
         TEST(forms_come_and_go),
+        TEST(in_a_folder_at_rest_changes_are_seen),
         TEST(a_form_older_than_its_file_is_passed_over),
         TEST(a_form_dates_from_the_younger_of_both),
         TEST(a_date_to_come_is_told_as_now),
