@@ -68,25 +68,42 @@ struct look {
 struct course {
     struct lab *lab;
     struct point *points;
-    struct point *point; /* of the trial that runs */
-    size_t all, done;    /* trials */
+    struct point *point;          /* of the trial that runs */
+    size_t all, done;             /* trials */
+    struct segment_reader reader; /* of its server */
+    bool attached;
     struct account before;
     struct look first, last; /* behind the warm-up; both 0: there was none */
+    uint64_t least, most;    /* connections of a serving thread */
 };
 
-static struct account account_of(const struct point *point)
+static struct account account_of(const struct course *course)
 {
-    struct account account = {usage_cpu_ns(private_server_pid(point->server)), 0, 0};
-    struct segment_reader reader;
-    char why[PRIVATE_SERVER_WHY];
+    return (struct account){
+        .cpu_ns = usage_cpu_ns(private_server_pid(course->point->server)),
+        .hits = segment_reader_sum(&course->reader, METRIC_cache_hits),
+        .misses = segment_reader_sum(&course->reader, METRIC_cache_misses),
+    };
+}
 
-    if (segment_attach(&reader, private_server_name(point->server), why, sizeof(why)) !=
-        SEGMENT_ATTACHED)
-        return account;
-    account.hits = segment_reader_sum(&reader, METRIC_cache_hits);
-    account.misses = segment_reader_sum(&reader, METRIC_cache_misses);
-    segment_detach(&reader);
-    return account;
+static void look_at_threads(struct course *course)
+{
+    const struct segment *segment = &course->reader.map;
+
+    course->least = UINT64_MAX;
+    course->most = 0;
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
+        const struct segment_slot *slot = segment_thread_slot(segment, i);
+        uint64_t open;
+
+        if (!segment_slot_reserved(slot) ||
+            atomic_load_explicit(&slot->worker, memory_order_relaxed) == SEGMENT_NO_WORKER)
+            continue;
+        open = segment_reader_metric(&course->reader, segment_thread(segment, i)->metrics,
+                                     METRIC_connections_open);
+        course->least = open < course->least ? open : course->least;
+        course->most = open > course->most ? open : course->most;
+    }
 }
 
 static void look(void *context, const struct tally *all, uint64_t elapsed_ns)
@@ -95,6 +112,7 @@ static void look(void *context, const struct tally *all, uint64_t elapsed_ns)
 
     if (elapsed_ns < course->point->plan.warmup_ms * NS_PER_MS)
         return;
+    look_at_threads(course);
     course->last = (struct look){usage_cpu_ns(private_server_pid(course->point->server)),
                                  tally_get(all, TALLY_answered)};
     if (course->first.answered == 0)
@@ -115,21 +133,49 @@ static double server_cpu(const struct course *course, const struct result *resul
     return answered > 0 ? (double)spent_ns / (double)NS_PER_US / (double)answered : NAN;
 }
 
+static int attach(struct course *course)
+{
+    struct lab *lab = course->lab;
+    const char *name = private_server_name(course->point->server);
+
+    if (segment_attach(&course->reader, name, lab->why, sizeof(lab->why)) != SEGMENT_ATTACHED)
+        return -1;
+    course->attached = true;
+    return 0;
+}
+
+static void detach(struct course *course)
+{
+    if (course->attached)
+        segment_detach(&course->reader);
+    course->attached = false;
+}
+
+static int make_ready(struct course *course)
+{
+    struct lab *lab = course->lab;
+    struct point *point = course->point;
+
+    if (point->command[0] != '\0' && lab_command(lab, point->server, point->command) != 0)
+        return -1;
+    if (point->before != NULL && point->before(lab, point) != 0)
+        return -1;
+    return attach(course);
+}
+
 static int prepare(void *context, size_t index, char *why, size_t size)
 {
     struct course *course = context;
-    struct lab *lab = course->lab;
-    struct point *point = &course->points[index];
 
-    lab_progress(lab, "%zu of %zu, %s", ++course->done, course->all, point->label);
-    if ((point->command[0] != '\0' && lab_command(lab, point->server, point->command) != 0) ||
-        (point->before != NULL && point->before(lab, point) != 0)) {
-        snprintf(why, size, "%.400s", lab->why);
+    course->point = &course->points[index];
+    lab_progress(course->lab, "%zu of %zu, %s", ++course->done, course->all, course->point->label);
+    if (make_ready(course) != 0) {
+        snprintf(why, size, "%.400s", course->lab->why);
         return -1;
     }
-    course->point = point;
     course->first = course->last = (struct look){0, 0};
-    course->before = account_of(point);
+    course->least = course->most = 0;
+    course->before = account_of(course);
     return 0;
 }
 
@@ -147,16 +193,19 @@ static void keep(void *context, size_t index, const struct result *result)
 {
     struct course *course = context;
     struct point *point = &course->points[index];
-    struct account after = account_of(point);
+    struct account after = account_of(course);
     uint64_t hits = after.hits - course->before.hits;
     uint64_t looked = hits + after.misses - course->before.misses;
+    uint32_t round = point->rounds;
 
+    detach(course);
     forget_log(point->server);
-    if (result->interrupted || point->rounds == POINT_ROUNDS)
+    if (result->interrupted || round == POINT_ROUNDS)
         return;
-    point->value[POINT_CPU][point->rounds] = server_cpu(course, result, after.cpu_ns);
-    point->value[POINT_HITS][point->rounds] =
-        looked > 0 ? (double)hits * 100 / (double)looked : NAN;
+    point->value[POINT_CPU][round] = server_cpu(course, result, after.cpu_ns);
+    point->value[POINT_HITS][round] = looked > 0 ? (double)hits * 100 / (double)looked : NAN;
+    point->value[POINT_LEAST][round] = (double)course->least;
+    point->value[POINT_MOST][round] = (double)course->most;
     point->rounds++;
 }
 
@@ -200,22 +249,16 @@ int points_measure(struct lab *lab, struct point *points, size_t count)
                                        .after = keep,
                                        .context = &course};
     enum trial_outcome outcome;
+    enum trials_end end;
 
     if (trials == NULL)
         return -1;
     for (size_t i = 0; i < count; i++)
         points[i].plan.watcher = (struct plan_watcher){look, &course};
-    switch (trials_run(trials, &setup, &outcome, lab->why, sizeof(lab->why))) {
-    case TRIALS_COMPLETE:
-        return check_answers(lab, points, count);
-    case TRIALS_INTERRUPTED:
-        lab->interrupted = true;
-        break;
-    case TRIALS_ABORTED:
-    case TRIALS_FAILED:
-        break;
-    }
-    return -1;
+    end = trials_run(trials, &setup, &outcome, lab->why, sizeof(lab->why));
+    detach(&course);
+    lab->interrupted = lab->interrupted || end == TRIALS_INTERRUPTED;
+    return end == TRIALS_COMPLETE ? check_answers(lab, points, count) : -1;
 }
 
 /* ---- What they say ---- */

@@ -14,6 +14,8 @@ enum { POINT_ROUNDS = 101, POINT_URL = 256, POINT_COMMAND = 64 };
 enum point_measure {
     POINT_CPU,  /* of the server's processes, for an answer, us */
     POINT_HITS, /* requests answered from the server's cache, percent; NAN: none asked for a file */
+    POINT_LEAST, /* connections of the serving thread that had the fewest at the last look */
+    POINT_MOST,  /* the same of the one that had the most */
     POINT_MEASURES,
 };
 

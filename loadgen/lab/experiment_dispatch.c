@@ -1,0 +1,124 @@
+/* Who hands out connections: what it costs, and how evenly it does. */
+#include "loadgen/lab/experiments.h"
+#include "loadgen/lab/points.h"
+
+#include "common/units.h"
+
+#include "loadgen/plot_axes.h"
+
+#include <math.h>
+
+enum { CONNECTIONS = 100 };
+
+static const struct way {
+    const char *name;
+    const char *const options[5];
+} ways[] = {
+    {"kernel", {"workers.processes=2", "workers.threads=2", "workers.dispatch=kernel", NULL}},
+    {"master, round robin",
+     {"workers.processes=2", "workers.threads=2", "workers.dispatch=master",
+      "workers.balance=round-robin", NULL}},
+    {"master, least connections",
+     {"workers.processes=2", "workers.threads=2", "workers.dispatch=master",
+      "workers.balance=least-connections", NULL}},
+};
+
+enum { WAYS = ARRAY_LENGTH(ways), KERNEL = 0, ROUND_ROBIN = 1 };
+
+static void put_row(struct findings *findings, const struct point *point)
+{
+    point_cell_rate(findings, point);
+    point_cell(findings, point, MEASURE_P50);
+    point_cell(findings, point, MEASURE_P99);
+    point_cell_cpu(findings, point);
+}
+
+static void put_kept(struct findings *findings, const struct point *points)
+{
+    static const char *const heads[] = {"dispatch",   "requests/s",  "p50", "p99",
+                                        "server CPU", "in a thread", NULL};
+
+    findings_table(findings, "Kept alive: 100 connections on 4 threads", heads);
+    for (size_t i = 0; i < WAYS; i++) {
+        findings_row(findings);
+        findings_cell(findings, "%s", ways[i].name);
+        put_row(findings, &points[i]);
+        findings_cell(findings, "%.0f to %.0f", point_own_median(&points[i], POINT_LEAST),
+                      point_own_median(&points[i], POINT_MOST));
+    }
+}
+
+static void put_closed(struct findings *findings, const struct point *points)
+{
+    static const char *const heads[] = {"dispatch", "requests/s", "p50", "p99", "server CPU", NULL};
+
+    findings_table(findings, "A connection for each request", heads);
+    for (size_t i = 0; i < WAYS; i++) {
+        findings_row(findings);
+        findings_cell(findings, "%s", ways[i].name);
+        put_row(findings, &points[i]);
+    }
+}
+
+static void put_plot(struct findings *findings, const struct point *closed)
+{
+    findings_plot(findings, "A connection for each request: server's processor time, by rounds",
+                  (struct plot_axis){false, axis_count}, (struct plot_axis){false, axis_time});
+    for (size_t i = 0; i < WAYS; i++) {
+        findings_line(findings, ways[i].name);
+        for (uint32_t round = 0; round < closed[i].rounds; round++)
+            findings_dot(findings, round + 1, closed[i].value[POINT_CPU][round] * 1e3);
+    }
+}
+
+static void explain(struct findings *findings, const struct point *kept, const struct point *closed)
+{
+    double kernel = point_own_median(&closed[KERNEL], POINT_CPU);
+    double master = point_own_median(&closed[ROUND_ROBIN], POINT_CPU);
+    char one[UNITS_TEXT], other[UNITS_TEXT];
+
+    findings_say(
+        findings, FINDINGS_LESSON,
+        "A new connection with one request cost %s where the kernel chose the thread and %s "
+        "where the master accepted it and passed it on: %+.0f%%.",
+        lab_time(one, sizeof(one), kernel), lab_time(other, sizeof(other), master),
+        (master / kernel - 1) * 100);
+    for (size_t i = 0; i < WAYS; i++) {
+        double least = point_own_median(&kept[i], POINT_LEAST);
+        double most = point_own_median(&kept[i], POINT_MOST);
+
+        findings_say(findings, FINDINGS_LESSON,
+                     "%s: the fullest thread had %.0f of 100 connections, the emptiest %.0f%s",
+                     ways[i].name, most, least,
+                     most - least > CONNECTIONS / 8
+                         ? "; clients of the fullest wait longest, while others have time to spare."
+                         : ": evenly.");
+    }
+}
+
+int experiment_dispatch(struct lab *lab, struct findings *findings)
+{
+    struct point *points = points_create(lab, 2 * WAYS);
+
+    if (points == NULL)
+        return -1;
+    for (size_t i = 0; i < WAYS; i++) {
+        struct private_server *server = lab_server(lab, ways[i].options);
+
+        if (server == NULL)
+            return -1;
+        point_begin(lab, &points[i], server, LAB_SMALL, CONNECTIONS, "%s, kept alive",
+                    ways[i].name);
+        point_begin(lab, &points[WAYS + i], server, LAB_SMALL, CONNECTIONS, "%s, closed each time",
+                    ways[i].name);
+        points[WAYS + i].plan.keepalive = false;
+    }
+    if (points_measure(lab, points, (size_t)2 * WAYS) != 0)
+        return -1;
+    put_kept(findings, points);
+    put_closed(findings, points + WAYS);
+    put_plot(findings, points + WAYS);
+    explain(findings, points, points + WAYS);
+    points_caution(findings, points, (size_t)2 * WAYS);
+    return 0;
+}

@@ -1,0 +1,207 @@
+/* How many threads a core is worth, for what is quick and for what takes processor time. */
+#include "loadgen/lab/experiments.h"
+#include "loadgen/lab/points.h"
+
+#include "common/units.h"
+
+#include "loadgen/plot_axes.h"
+
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+
+static const char *const functions[][2] = {{"Fibonacci", "/arithmetic/fibonacci?n=50"},
+                                           {"Square", "/arithmetic/square?n=7"},
+                                           {"Cube", "/arithmetic/cube?n=-3"}};
+static const uint32_t threads[] = {1, 6, 12};
+static const uint32_t connections[] = {10, 20, 40, 80};
+static const uint32_t offload[] = {1, 2, 4, 8};
+
+enum {
+    FUNCTIONS = ARRAY_LENGTH(functions),
+    THREADS = ARRAY_LENGTH(threads),
+    STEPS = ARRAY_LENGTH(connections),
+    GRID = FUNCTIONS * THREADS * STEPS,
+    OFFLOAD = ARRAY_LENGTH(offload),
+    OFFLOAD_CONNECTIONS = 20,
+    WORK_US = 2000,
+};
+
+/* A twentieth more is worth speaking of. */
+#define WORTH 1.05
+
+/* ---- Serving threads ---- */
+
+static struct point *at(struct point *grid, size_t function, size_t thread, size_t step)
+{
+    return &grid[(function * THREADS + thread) * STEPS + step];
+}
+
+static int begin_grid(struct lab *lab, struct point *grid, struct private_server *server)
+{
+    for (size_t f = 0; f < FUNCTIONS; f++)
+        for (size_t t = 0; t < THREADS; t++)
+            for (size_t s = 0; s < STEPS; s++) {
+                struct point *point = at(grid, f, t, s);
+
+                point_begin(lab, point, server, functions[f][1], connections[s],
+                            "%s, %u threads, %u connections", functions[f][0], threads[t],
+                            connections[s]);
+                snprintf(point->command, sizeof(point->command), "threads %u", threads[t]);
+                point->plan.duration_ms = (lab->trial_ms + 1) / 2;
+            }
+    return points_measure(lab, grid, GRID);
+}
+
+static void put_grid(struct findings *findings, struct point *grid, size_t function)
+{
+    static const char *const heads[] = {"threads",        "10 connections", "20 connections",
+                                        "40 connections", "80 connections", NULL};
+    char title[FINDINGS_TITLE];
+
+    snprintf(title, sizeof(title), "%s: requests/s on one core", functions[function][0]);
+    findings_table(findings, title, heads);
+    for (size_t t = 0; t < THREADS; t++) {
+        findings_row(findings);
+        findings_cell(findings, "%u", threads[t]);
+        for (size_t s = 0; s < STEPS; s++)
+            point_cell_rate(findings, at(grid, function, t, s));
+    }
+    findings_plot(findings, title, (struct plot_axis){true, axis_count},
+                  (struct plot_axis){false, axis_rate});
+    for (size_t t = 0; t < THREADS; t++) {
+        char name[FINDINGS_CELL];
+
+        snprintf(name, sizeof(name), "%u thread%s", threads[t], threads[t] == 1 ? "" : "s");
+        findings_line(findings, name);
+        for (size_t s = 0; s < STEPS; s++)
+            findings_dot(findings, connections[s],
+                         point_median(at(grid, function, t, s), MEASURE_RATE));
+    }
+}
+
+/* The mean over all functions and connections, of one number of threads. */
+static double mean_rate(struct point *grid, size_t thread)
+{
+    double sum = 0;
+
+    for (size_t f = 0; f < FUNCTIONS; f++)
+        for (size_t s = 0; s < STEPS; s++)
+            sum += point_median(at(grid, f, thread, s), MEASURE_RATE);
+    return sum / (FUNCTIONS * STEPS);
+}
+
+static void explain_grid(struct findings *findings, struct point *grid)
+{
+    size_t best = 0, worst = 0;
+    double gain;
+    char one[UNITS_TEXT], other[UNITS_TEXT];
+
+    for (size_t t = 1; t < THREADS; t++) {
+        best = mean_rate(grid, t) > mean_rate(grid, best) ? t : best;
+        worst = mean_rate(grid, t) < mean_rate(grid, worst) ? t : worst;
+    }
+    gain = mean_rate(grid, best) / mean_rate(grid, worst);
+    findings_say(findings, FINDINGS_LESSON,
+                 "On one core %u serving thread%s did best, with %s requests/s on the average, and "
+                 "%u did worst, with %s: %s",
+                 threads[best], threads[best] == 1 ? "" : "s",
+                 lab_number(one, sizeof(one), mean_rate(grid, best)), threads[worst],
+                 lab_number(other, sizeof(other), mean_rate(grid, worst)),
+                 gain < WORTH ? "their number hardly matters."
+                 : best == 0 ? "one event loop keeps a core busy, and more threads only take turns."
+                             : "more threads than cores got more of a core that others use, too.");
+}
+
+/* ---- Offload threads ---- */
+
+static int begin_offload(struct lab *lab, struct point *points, struct private_server *server)
+{
+    for (size_t i = 0; i < OFFLOAD; i++) {
+        point_begin(lab, &points[i], server, "/arithmetic/square?n=7&work=2ms", OFFLOAD_CONNECTIONS,
+                    "2 ms of work, %u offload threads", offload[i]);
+        snprintf(points[i].command, sizeof(points[i].command), "offload-threads %u", offload[i]);
+    }
+    return points_measure(lab, points, OFFLOAD);
+}
+
+static void put_offload(struct findings *findings, const struct point *points)
+{
+    static const char *const heads[] = {"offload threads", "requests/s", "p50", "p99",
+                                        "server CPU",      NULL};
+
+    findings_table(findings, "2 ms of work for each request, 20 connections, all cores", heads);
+    findings_plot(findings, "2 ms of work: requests a second, by offload threads",
+                  (struct plot_axis){true, axis_count}, (struct plot_axis){false, axis_rate});
+    findings_line(findings, "answered");
+    for (size_t i = 0; i < OFFLOAD; i++) {
+        findings_row(findings);
+        findings_cell(findings, "%u", offload[i]);
+        point_cell_rate(findings, &points[i]);
+        point_cell(findings, &points[i], MEASURE_P50);
+        point_cell(findings, &points[i], MEASURE_P99);
+        point_cell_cpu(findings, &points[i]);
+        findings_dot(findings, offload[i], point_median(&points[i], MEASURE_RATE));
+    }
+}
+
+static void explain_offload(struct findings *findings, const struct lab *lab,
+                            const struct point *points)
+{
+    double most = lab->cores * 1e6 / WORK_US, one = point_median(&points[0], MEASURE_RATE);
+    size_t enough = 0;
+
+    for (size_t i = 1; i < OFFLOAD; i++)
+        if (point_median(&points[i], MEASURE_RATE) >
+            point_median(&points[enough], MEASURE_RATE) * WORTH)
+            enough = i;
+    findings_say(
+        findings, FINDINGS_LESSON,
+        "With 2 ms of processor time for each request, %u core%s could give %.0f requests/s "
+        "at the most: one offload thread gave %.0f, %u gave %.0f, and more than that added "
+        "nothing worth a twentieth.",
+        lab->cores, lab->cores == 1 ? "" : "s", most, one, offload[enough],
+        point_median(&points[enough], MEASURE_RATE));
+    findings_say(findings, FINDINGS_LESSON, "%s",
+                 enough > 0 && offload[enough] <= lab->cores
+                     ? "Threads help with computing as long as there are cores for them."
+                 : enough == 0
+                     ? "More offload threads did not help: the cores were busy otherwise."
+                     : "More threads than cores still brought more, which they should not on a "
+                       "machine that does nothing else.");
+}
+
+/* ---- The experiment ---- */
+
+static int first_core(void)
+{
+    cpu_set_t cores;
+    int core = 0;
+
+    if (sched_getaffinity(0, sizeof(cores), &cores) != 0)
+        return 0;
+    while (core < CPU_SETSIZE - 1 && !CPU_ISSET((size_t)core, &cores))
+        core++;
+    return core;
+}
+
+int experiment_threads(struct lab *lab, struct findings *findings)
+{
+    static const char *const options[] = {"workers.processes=1", "arithmetic.enabled=on", NULL};
+    struct private_server *one_core = lab_create_server(lab), *all_cores = lab_server(lab, options);
+    struct point *grid = points_create(lab, GRID + OFFLOAD);
+
+    if (one_core == NULL || all_cores == NULL || grid == NULL)
+        return -1;
+    private_server_use_core(one_core, first_core());
+    if (lab_start(lab, one_core, options) != 0 || begin_grid(lab, grid, one_core) != 0 ||
+        begin_offload(lab, grid + GRID, all_cores) != 0)
+        return -1;
+    for (size_t f = 0; f < FUNCTIONS; f++)
+        put_grid(findings, grid, f);
+    put_offload(findings, grid + GRID);
+    explain_grid(findings, grid);
+    explain_offload(findings, lab, grid + GRID);
+    points_caution(findings, grid, GRID + OFFLOAD);
+    return 0;
+}
