@@ -14,6 +14,7 @@
 struct cache {
     pthread_mutex_t lock;
     uint32_t most_entries, most_descriptors;
+    uint32_t slots;              /* of live entries and stale ones */
     _Atomic uint64_t most_bytes; /* changed under lock */
     void (*destroy)(struct cache_entry *entry);
     const struct segment *segment;
@@ -35,6 +36,7 @@ struct cache {
 
     _Atomic uint64_t stale_bytes;       /* of entries out of the table that something refers to */
     _Atomic uint64_t stale_descriptors; /* the same */
+    _Atomic uint64_t stale_entries;     /* the same */
     _Atomic uint64_t taken_out;         /* entries so far */
 };
 
@@ -98,6 +100,11 @@ static void publish_gauges(const struct cache *cache)
     metric_set(metrics_of(cache), METRIC_cache_limit, most_bytes(cache));
 }
 
+uint32_t cache_slots(uint32_t entries)
+{
+    return entries + entries / 16 + 16;
+}
+
 struct cache *cache_new(const struct cache_limits *limits, const struct cache_policy *policy,
                         void (*destroy)(struct cache_entry *entry), const struct segment *segment,
                         uint32_t worker_slot)
@@ -116,7 +123,8 @@ struct cache *cache_new(const struct cache_limits *limits, const struct cache_po
     cache->worker_slot = worker_slot;
     cache->bucket_mask = buckets - 1;
     cache->bucket = calloc(buckets, sizeof(struct cache_entry *));
-    cache->free_slots = calloc(limits->entries, sizeof(uint32_t));
+    cache->slots = segment->directory->cache_entries;
+    cache->free_slots = calloc(cache->slots, sizeof(uint32_t));
     cache->readers = calloc(segment_count(segment, SEGMENT_THREADS), sizeof(uint32_t));
     pthread_mutex_init(&cache->lock, NULL);
     if (cache->bucket == NULL || cache->free_slots == NULL || cache->readers == NULL ||
@@ -124,8 +132,8 @@ struct cache *cache_new(const struct cache_limits *limits, const struct cache_po
         cache_free(cache);
         return NULL;
     }
-    while (cache->free_count < limits->entries) {
-        cache->free_slots[cache->free_count] = limits->entries - 1 - cache->free_count;
+    while (cache->free_count < cache->slots) {
+        cache->free_slots[cache->free_count] = cache->slots - 1 - cache->free_count;
         cache->free_count++;
     }
     publish_gauges(cache);
@@ -174,6 +182,7 @@ static struct cache_entry **place_of(struct cache *cache, const char *path, size
 /* The last reference of an entry that had a slot is gone. Under the lock. */
 static void reclaim(struct cache *cache, struct cache_entry *entry)
 {
+    atomic_fetch_sub_explicit(&cache->stale_entries, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&cache->stale_bytes, entry->bytes, memory_order_relaxed);
     atomic_fetch_sub_explicit(&cache->stale_descriptors, entry->holds_descriptor,
                               memory_order_relaxed);
@@ -217,6 +226,7 @@ static void take_out(struct cache *cache, struct cache_entry *entry, struct cach
     *place = entry->chain;
     policy_remove(list_of(cache, entry), &entry->policy);
     cache->live_bytes -= entry->bytes;
+    atomic_fetch_add_explicit(&cache->stale_entries, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&cache->stale_bytes, entry->bytes, memory_order_relaxed);
     atomic_fetch_add_explicit(&cache->stale_descriptors, entry->holds_descriptor,
                               memory_order_relaxed);
@@ -466,13 +476,18 @@ bool cache_claim_check(struct cache_entry *entry, uint64_t now_ns, uint64_t max_
                                                    memory_order_relaxed, memory_order_relaxed);
 }
 
+static uint64_t stale(const _Atomic uint64_t *count)
+{
+    return atomic_load_explicit(count, memory_order_relaxed);
+}
+
 bool cache_wants_sweep(const struct cache *cache, uint64_t *seen)
 {
     uint64_t taken_out;
 
-    if (LIKELY(atomic_load_explicit(&cache->stale_bytes, memory_order_relaxed) <=
-                   stale_share(cache) &&
-               atomic_load_explicit(&cache->stale_descriptors, memory_order_relaxed) == 0))
+    if (LIKELY(stale(&cache->stale_bytes) <= stale_share(cache) &&
+               stale(&cache->stale_entries) <= (cache->slots - cache->most_entries) / 2 &&
+               stale(&cache->stale_descriptors) == 0))
         return false;
     taken_out = atomic_load_explicit(&cache->taken_out, memory_order_relaxed);
     if (taken_out == *seen)

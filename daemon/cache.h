@@ -46,6 +46,12 @@ struct cache_entry {
 
 struct cache;
 
+/*
+ * Slots that a cache of at most ENTRIES live entries needs in its table of the segment: one that was
+ * taken out keeps its slot until the last thread has dropped it.
+ */
+uint32_t cache_slots(uint32_t entries);
+
 struct cache_limits {
     uint64_t bytes;
     uint32_t entries;

@@ -95,12 +95,12 @@ static uint64_t hash_of(const struct cache_front *front, struct span target,
     return hash_bytes(target.start, target.length, front->seed ^ accepts) | 1;
 }
 
-static void count_hit(struct cache_front *front, uint32_t slot, uint64_t now_ns)
+static void count_hits(struct cache_front *front, uint32_t slot, uint64_t more, uint64_t now_ns)
 {
     struct segment_hits *hits = &front->hits[slot];
     uint64_t count = atomic_load_explicit(&hits->hits, memory_order_relaxed);
 
-    atomic_store_explicit(&hits->hits, count + 1, memory_order_relaxed);
+    atomic_store_explicit(&hits->hits, count + more, memory_order_relaxed);
     atomic_store_explicit(&hits->last_hit_ns, now_ns, memory_order_relaxed);
 }
 
@@ -132,7 +132,7 @@ struct cache_entry *cache_front_find(struct cache_front *front, struct span targ
             drop(front, set, way);
             return NULL;
         }
-        count_hit(front, item->entry->slot, now_ns);
+        count_hits(front, item->entry->slot, 1, now_ns);
         return item->entry;
     }
     return NULL;
@@ -147,7 +147,7 @@ static size_t free_way(struct cache_front *front, const struct set *set)
 }
 
 void cache_front_store(struct cache_front *front, struct span target, coding_preference accepts,
-                       struct cache_entry *entry, uint64_t now_ns)
+                       struct cache_entry *entry, bool hit, uint64_t now_ns)
 {
     uint64_t hash = hash_of(front, target, accepts);
     struct set *set = &front->sets[(hash >> 1) & front->mask];
@@ -166,5 +166,5 @@ void cache_front_store(struct cache_front *front, struct span target, coding_pre
     set->hash[way] = hash;
     set->item[way] = item;
     claim_hits(front, entry);
-    count_hit(front, entry->slot, now_ns);
+    count_hits(front, entry->slot, hit, now_ns);
 }

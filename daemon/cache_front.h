@@ -24,9 +24,13 @@ void cache_front_free(struct cache_front *front);
 struct cache_entry *cache_front_find(struct cache_front *front, struct span target,
                                      coding_preference accepts, uint64_t now_ns);
 
-/* Remembers ENTRY (stored in the cache) for both, with a reference of its own. */
+/*
+ * Remembers ENTRY (stored in the cache) for both, with a reference of its own. HIT: it was found there,
+ * and that counts; what has just been put in was not hit yet, or no policy could tell what is asked for
+ * once from what is asked for again.
+ */
 void cache_front_store(struct cache_front *front, struct span target, coding_preference accepts,
-                       struct cache_entry *entry, uint64_t now_ns);
+                       struct cache_entry *entry, bool hit, uint64_t now_ns);
 
 /* Drops all stale entries. */
 void cache_front_sweep(struct cache_front *front);

@@ -190,7 +190,7 @@ void lookup_store_front(const struct exchange *exchange, struct resource *resour
 
     if (thread->front != NULL && resource->entry.stored)
         cache_front_store(thread->front, exchange->request->target, exchange->accepts,
-                          &resource->entry, thread->turn_ns);
+                          &resource->entry, exchange->outcome == OUTCOME_HIT, thread->turn_ns);
 }
 
 int lookup_status(int failed)

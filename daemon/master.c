@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/cache.h"
 #include "daemon/capacity.h"
 #include "daemon/control.h"
 #include "daemon/dispatch.h"
@@ -221,7 +222,7 @@ static int make_segment(struct master *master)
                                       .listening = listening,
                                       .max_workers = config->workers_max_processes,
                                       .max_threads = config->workers_max_threads,
-                                      .cache_entries = config->cache_max_entries,
+                                      .cache_entries = cache_slots(config->cache_max_entries),
                                       .ring_bytes = config->log_ring,
                                       .beside = master->inheritance.link >= 0};
     struct segment_master *block;

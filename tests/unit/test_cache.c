@@ -83,7 +83,7 @@ static void open_fixture(struct fixture *fixture, uint64_t bytes, const struct c
                                       .listening = "",
                                       .max_workers = 1,
                                       .max_threads = THREADS,
-                                      .cache_entries = ENTRIES,
+                                      .cache_entries = cache_slots(ENTRIES),
                                       .ring_bytes = 64 * KIB};
     const struct cache_limits limits = {bytes, ENTRIES, DESCRIPTORS};
 
@@ -240,7 +240,7 @@ static void hits_in_front_tables_protect_from_eviction(void **state)
         front = new_front(&fixture, 1);
         put(fixture.cache, "/hot", KIB);
         hot = cache_find(fixture.cache, "/hot", 4);
-        cache_front_store(front, SPAN("/hot?"), PREFER_IDENTITY, hot, 1);
+        cache_front_store(front, SPAN("/hot?"), PREFER_IDENTITY, hot, true, 1);
         cache_release(fixture.cache, hot);
         for (int i = 0; i < 10 * ENTRIES; i++) {
             snprintf(path, sizeof(path), "/%d", i);
@@ -254,6 +254,75 @@ static void hits_in_front_tables_protect_from_eviction(void **state)
         cache_front_free(front);
         close_fixture(&fixture);
     }
+}
+
+/* Asks for PATH as a thread does whose front table does not know it. */
+static void ask(const struct fixture *fixture, struct cache_front *front, const char *path)
+{
+    struct cache_entry *entry = cache_find(fixture->cache, path, strlen(path));
+    bool hit = entry != NULL;
+
+    if (!hit) {
+        put(fixture->cache, path, 100);
+        entry = cache_find(fixture->cache, path, strlen(path));
+        assert_non_null(entry);
+    }
+    cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, hit, 1);
+    cache_release(fixture->cache, entry);
+}
+
+/* What was asked for once leaves before what was asked for again. */
+static void being_put_in_is_no_hit(void **state)
+{
+    const struct cache_policy *const policies[] = {&cache_policy_sieve, &cache_policy_lru};
+
+    (void)state;
+    for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
+        struct fixture fixture;
+        struct cache_front *front;
+        char path[16];
+
+        open_fixture(&fixture, 1024 * KIB, policies[p]);
+        front = new_front(&fixture, 1);
+        ask(&fixture, front, "/0");
+        assert_non_null(cache_front_find(front, SPAN("/0"), PREFER_IDENTITY, 2));
+        for (int i = 1; i <= ENTRIES; i++) {
+            snprintf(path, sizeof(path), "/%d", i);
+            ask(&fixture, front, path);
+        }
+        assert_true(has(fixture.cache, "/0"));
+        assert_false(has(fixture.cache, "/1"));
+        cache_remove_reader(fixture.cache, 1);
+        cache_front_free(front);
+        close_fixture(&fixture);
+    }
+}
+
+/* A front table keeps what was evicted until it is swept: there is room for the next ones meanwhile. */
+static void evicted_entries_do_not_keep_others_out(void **state)
+{
+    struct fixture fixture;
+    struct cache_front *front;
+    uint64_t seen = 0;
+    char path[16];
+    int sweeps = 0;
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
+    front = new_front(&fixture, 1);
+    for (int i = 0; i < 10 * ENTRIES; i++) {
+        snprintf(path, sizeof(path), "/%d", i);
+        ask(&fixture, front, path);
+        if (cache_wants_sweep(fixture.cache, &seen)) {
+            cache_front_sweep(front);
+            sweeps++;
+        }
+    }
+    assert_int_equal(metric_of(&fixture, METRIC_cache_entries), ENTRIES);
+    assert_in_range(sweeps, 1, 2 * ENTRIES); /* not at each turn */
+    cache_remove_reader(fixture.cache, 1);
+    cache_front_free(front);
+    close_fixture(&fixture);
 }
 
 static void put_open(struct cache *cache, const char *path)
@@ -302,7 +371,7 @@ static void unused_descriptors_are_closed(void **state)
     put_open(fixture.cache, "/unused");
     put_open(fixture.cache, "/used");
     used = cache_find(fixture.cache, "/used", 5);
-    cache_front_store(front, SPAN("/used"), PREFER_IDENTITY, used, 1);
+    cache_front_store(front, SPAN("/used"), PREFER_IDENTITY, used, true, 1);
     cache_release(fixture.cache, used);
     cache_close_unused(fixture.cache);
     assert_true(has(fixture.cache, "/memory"));
@@ -349,9 +418,9 @@ static void a_front_table_tells_codings_apart(void **state)
     put(fixture.cache, "/a//gzip", KIB);
     plain = cache_find(fixture.cache, "/a", 2);
     packed = cache_find(fixture.cache, "/a//gzip", 8);
-    cache_front_store(front, SPAN("/a"), PREFER_IDENTITY, plain, 1);
+    cache_front_store(front, SPAN("/a"), PREFER_IDENTITY, plain, true, 1);
     assert_null(cache_front_find(front, SPAN("/a"), gzip, 2));
-    cache_front_store(front, SPAN("/a"), gzip, packed, 1);
+    cache_front_store(front, SPAN("/a"), gzip, packed, true, 1);
     assert_ptr_equal(cache_front_find(front, SPAN("/a"), gzip, 2), packed);
     assert_ptr_equal(cache_front_find(front, SPAN("/a"), PREFER_IDENTITY, 2), plain);
     cache_release(fixture.cache, plain);
@@ -374,7 +443,7 @@ static void a_front_table_drops_what_is_stale(void **state)
     put(fixture.cache, "/b", KIB);
     for (const char *path = "/a"; path != NULL; path = path[1] == 'a' ? "/b" : NULL) {
         entry = cache_find(fixture.cache, path, 2);
-        cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, 1);
+        cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, true, 1);
         cache_invalidate(fixture.cache, entry);
         cache_release(fixture.cache, entry);
     }
@@ -404,7 +473,7 @@ static void a_front_table_tells_targets_apart(void **state)
         snprintf(path, sizeof(path), "/%d", i);
         put(fixture.cache, path, 100);
         entry = cache_find(fixture.cache, path, strlen(path));
-        cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, 1);
+        cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, true, 1);
         cache_release(fixture.cache, entry);
     }
     for (int i = 0; i < ENTRIES; i++) {
@@ -463,7 +532,7 @@ static void race_once(struct racer *racer, struct cache_front *front, unsigned *
         cache_invalidate(cache, entry);
     }
     if (entry->stored)
-        cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, 5);
+        cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, true, 5);
     cache_release(cache, entry);
     if (cache_wants_sweep(cache, swept))
         cache_front_sweep(front);
@@ -588,6 +657,8 @@ int main(void)
         cmocka_unit_test(entries_are_bounded),
         cmocka_unit_test(held_entries_count_until_they_are_released),
         cmocka_unit_test(hits_in_front_tables_protect_from_eviction),
+        cmocka_unit_test(being_put_in_is_no_hit),
+        cmocka_unit_test(evicted_entries_do_not_keep_others_out),
         cmocka_unit_test(descriptors_are_bounded_for_themselves),
         cmocka_unit_test(unused_descriptors_are_closed),
         cmocka_unit_test(forms_of_a_path_go_with_it),
