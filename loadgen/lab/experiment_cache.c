@@ -140,7 +140,8 @@ int experiment_cache(struct lab *lab, struct findings *findings)
     if (coldness.files.server == NULL || points == NULL)
         return -1;
     lab_progress(lab, "writing %u files", coldness.files.count);
-    if (files_write(lab, &coldness.files) != 0 || begin(lab, points, &coldness) != 0)
+    if (files_write(lab, &coldness.files) != 0 || files_settle(lab, &coldness.files) != 0 ||
+        begin(lab, points, &coldness) != 0)
         return -1;
     if (points_measure(lab, points, KINDS) != 0)
         return -1;

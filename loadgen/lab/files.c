@@ -19,21 +19,6 @@ static int open_one(const struct files *files, uint32_t number)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* What is not on the disk yet cannot be forgotten. */
-static int settle(struct lab *lab, const struct files *files)
-{
-    for (uint32_t i = 0; i < files->count; i++) {
-        int fd = open_one(files, i);
-        bool good = fd >= 0 && fdatasync(fd) == 0;
-
-        if (fd >= 0)
-            close(fd);
-        if (!good)
-            return lab_fail(lab, "cannot write %s/%u.bin: %s", files->name, i, strerror(errno));
-    }
-    return 0;
-}
-
 int files_write(struct lab *lab, const struct files *files)
 {
     char *bytes = lab_room(lab, 1, files->bytes), path[64];
@@ -49,7 +34,21 @@ int files_write(struct lab *lab, const struct files *files)
                                sizeof(lab->why)) != 0)
             return -1;
     }
-    return settle(lab, files);
+    return 0;
+}
+
+int files_settle(struct lab *lab, const struct files *files)
+{
+    for (uint32_t i = 0; i < files->count; i++) {
+        int fd = open_one(files, i);
+        bool good = fd >= 0 && fdatasync(fd) == 0;
+
+        if (fd >= 0)
+            close(fd);
+        if (!good)
+            return lab_fail(lab, "cannot write %s/%u.bin: %s", files->name, i, strerror(errno));
+    }
+    return 0;
 }
 
 int files_ask(struct lab *lab, const struct files *files, struct point *point, const char *name,

@@ -14,8 +14,11 @@ struct files {
     size_t bytes; /* of each */
 };
 
-/* Writes the files, and waits until the disk has them. Returns 0, or -1 with WHY. */
+/* Writes the files. Returns 0, or -1 with WHY. */
 int files_write(struct lab *lab, const struct files *files);
+
+/* Waits until the disk has them: what it has not cannot be forgotten. Returns 0, or -1 with WHY. */
+int files_settle(struct lab *lab, const struct files *files);
 
 /*
  * Writes a list of COUNT numbers of them, in that order, and makes POINT ask for them, each once.

@@ -198,6 +198,20 @@ static void experiments_are_told_and_leave_nothing(void **state)
     check_nothing_left(place);
 }
 
+/* The order of requests decides what hits: no machine is too slow for the two to be the same. */
+static void the_server_evicts_as_the_simulation_says(void **state)
+{
+    const struct place *place = *state;
+    char *page;
+
+    assert_int_equal(run(place, "--quick policy"), 0);
+    page = read_page(place, "policy");
+    check_page(page);
+    check_has(page, "were 0.0 percentage points apart at the most");
+    free(page);
+    check_nothing_left(place);
+}
+
 /* The segment of a server that has its folder in $TMPDIR, by the names they share. */
 static bool find_segment(const struct place *place, char *segment, size_t size)
 {
@@ -274,6 +288,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(experiments_are_told_and_leave_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_server_evicts_as_the_simulation_says, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_signal_ends_it_and_nothing_is_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_is_said, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_lists_what_there_is, set_up, tear_down),

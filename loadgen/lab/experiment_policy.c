@@ -1,0 +1,258 @@
+/* Which file should make room for another: LRU against SIEVE, simulated and in the real server. */
+#include "loadgen/lab/cache_simulation.h"
+#include "loadgen/lab/experiments.h"
+#include "loadgen/lab/files.h"
+#include "loadgen/lab/trace.h"
+
+#include "loadgen/plot_axes.h"
+
+#include <math.h>
+
+/*
+ * Half of the files are popular by Zipf's law; the other half is what a scan walks through, such as a
+ * crawler: it asks for each once, and never soon again.
+ */
+enum {
+    FILES = 2000,
+    POPULAR = FILES / 2,
+    FILE_BYTES = 512,
+    REQUESTS = 50000,
+    REQUESTS_QUICK = 10000,
+    SCAN_GAP = 700,
+    SCAN_LENGTH = 300,
+    SEED = 2024,
+};
+
+#define EXPONENT 0.9
+
+static const char *const traces[] = {"Zipf", "Zipf with scans"};
+static const struct cache_policy *const policies[] = {&cache_policy_lru, &cache_policy_sieve};
+static const char *const policy_names[] = {"LRU", "SIEVE"};
+
+/* Room for so many files: where it is simulated, and where the real server is asked, too. */
+static const uint32_t simulated[] = {16, 25, 40, 64, 100, 160, 250, 400, 640, 1000};
+static const uint32_t real[] = {25, 100, 400};
+
+enum {
+    LRU,
+    SIEVE,
+    POLICIES,
+    TRACES = 2,
+    SIZES = ARRAY_LENGTH(simulated),
+    REAL = ARRAY_LENGTH(real)
+};
+
+struct study {
+    struct lab *lab;
+    uint32_t *numbers[TRACES];
+    size_t requests;
+    struct private_server *server[REAL];
+    struct point *points; /* [trace][size][policy] */
+};
+
+static struct point *point_of(const struct study *study, size_t trace, size_t size, size_t policy)
+{
+    return &study->points[(trace * REAL + size) * POLICIES + policy];
+}
+
+static double simulate(const struct study *study, size_t trace, uint32_t room, size_t policy)
+{
+    return cache_simulate(policies[policy], study->numbers[trace], study->requests, FILES, room);
+}
+
+/* ---- Traces and servers ---- */
+
+static int make_traces(struct study *study)
+{
+    for (size_t i = 0; i < TRACES; i++) {
+        study->numbers[i] = lab_room(study->lab, study->requests, sizeof(uint32_t));
+        if (study->numbers[i] == NULL)
+            return -1;
+        if (trace_zipf(study->numbers[i], study->requests, POPULAR, EXPONENT, SEED) != 0)
+            return lab_fail(study->lab, "out of memory");
+    }
+    trace_add_scans(study->numbers[1], study->requests, SCAN_GAP, SCAN_LENGTH, POPULAR, FILES);
+    return 0;
+}
+
+/* One worker with one thread has one cache, which sees the trace in its order. */
+static int make_server(struct study *study, size_t size)
+{
+    struct private_server *server = lab_create_server(study->lab);
+    const struct files files = {server, "files", FILES, FILE_BYTES};
+    char entries[FINDINGS_CELL];
+    const char *const options[] = {"workers.processes=1", "workers.threads=1",
+                                   "cache.revalidate=1h", entries, NULL};
+
+    snprintf(entries, sizeof(entries), "cache.max_entries=%u", real[size]);
+    study->server[size] = server;
+    return server == NULL || files_write(study->lab, &files) != 0
+               ? -1
+               : lab_start(study->lab, server, options);
+}
+
+/* From an empty cache, as the simulation begins. */
+static int empty_cache(struct lab *lab, struct point *point)
+{
+    return lab_command(lab, point->server, "cache-flush");
+}
+
+static int begin_point(struct study *study, size_t trace, size_t size, size_t policy)
+{
+    const struct files files = {study->server[size], "files", FILES, FILE_BYTES};
+    struct point *point = point_of(study, trace, size, policy);
+
+    point_begin(study->lab, point, files.server, LAB_SMALL, 1, "%s, %u files, %s", traces[trace],
+                real[size], policy_names[policy]);
+    snprintf(point->command, sizeof(point->command), "cache-policy %s", policies[policy]->name);
+    point->before = empty_cache;
+    return files_ask(study->lab, &files, point, trace == 0 ? "zipf" : "scans",
+                     study->numbers[trace], study->requests);
+}
+
+/* The order decides all, so one round says as much as many. */
+static int measure(struct study *study)
+{
+    struct lab *lab = study->lab;
+    uint32_t rounds = lab->rounds;
+    int result;
+
+    for (size_t size = 0; size < REAL; size++)
+        if (make_server(study, size) != 0)
+            return -1;
+    for (size_t trace = 0; trace < TRACES; trace++)
+        for (size_t size = 0; size < REAL; size++)
+            for (size_t policy = 0; policy < POLICIES; policy++)
+                if (begin_point(study, trace, size, policy) != 0)
+                    return -1;
+    lab->rounds = 1;
+    result = points_measure(lab, study->points, (size_t)TRACES * REAL * POLICIES);
+    lab->rounds = rounds;
+    return result;
+}
+
+/* ---- What came of it ---- */
+
+static void put_plot(struct findings *findings, const struct study *study, size_t trace)
+{
+    char title[FINDINGS_TITLE];
+
+    snprintf(title, sizeof(title), "%s: hits by room for files", traces[trace]);
+    findings_plot(findings, title, (struct plot_axis){true, axis_count},
+                  (struct plot_axis){false, axis_percent});
+    for (size_t policy = 0; policy < POLICIES; policy++) {
+        char name[FINDINGS_CELL];
+
+        snprintf(name, sizeof(name), "%s, simulated", policy_names[policy]);
+        findings_line(findings, name);
+        for (size_t i = 0; i < SIZES; i++)
+            findings_dot(findings, simulated[i], simulate(study, trace, simulated[i], policy));
+    }
+    for (size_t policy = 0; policy < POLICIES; policy++) {
+        char name[FINDINGS_CELL];
+
+        snprintf(name, sizeof(name), "%s, server", policy_names[policy]);
+        findings_line(findings, name);
+        for (size_t i = 0; i < REAL; i++)
+            findings_dot(findings, real[i],
+                         point_own_median(point_of(study, trace, i, policy), POINT_HITS));
+    }
+}
+
+static void put_table(struct findings *findings, const struct study *study, size_t trace)
+{
+    static const char *const heads[] = {"room for",        "LRU simulated", "LRU server",
+                                        "SIEVE simulated", "SIEVE server",  NULL};
+
+    findings_table(findings, traces[trace], heads);
+    for (size_t i = 0; i < REAL; i++) {
+        findings_row(findings);
+        findings_cell(findings, "%u files", real[i]);
+        for (size_t policy = 0; policy < POLICIES; policy++) {
+            findings_cell(findings, "%.1f%%", simulate(study, trace, real[i], policy));
+            findings_cell(findings, "%.1f%%",
+                          point_own_median(point_of(study, trace, i, policy), POINT_HITS));
+        }
+    }
+}
+
+/* Where SIEVE is ahead the most and the least, in percentage points, over all simulated sizes. */
+static void explain(struct findings *findings, const struct study *study, size_t trace)
+{
+    double least = INFINITY, most = -INFINITY;
+    uint32_t most_at = 0, least_at = 0;
+
+    for (size_t i = 0; i < SIZES; i++) {
+        double lead =
+            simulate(study, trace, simulated[i], SIEVE) - simulate(study, trace, simulated[i], LRU);
+
+        if (lead > most)
+            most_at = simulated[i];
+        if (lead < least)
+            least_at = simulated[i];
+        most = fmax(most, lead);
+        least = fmin(least, lead);
+    }
+    findings_say(findings, FINDINGS_LESSON,
+                 "%s: SIEVE was %.1f percentage points %s LRU where they differ the most in its "
+                 "favour (room for %u files), and %.1f %s where the least (%u).",
+                 traces[trace], fabs(most), most >= 0 ? "ahead of" : "behind", most_at, fabs(least),
+                 least >= 0 ? "ahead" : "behind", least_at);
+}
+
+static void compare(struct findings *findings, const struct study *study)
+{
+    double most = 0;
+
+    for (size_t trace = 0; trace < TRACES; trace++)
+        for (size_t i = 0; i < REAL; i++)
+            for (size_t policy = 0; policy < POLICIES; policy++)
+                most = fmax(most,
+                            fabs(point_own_median(point_of(study, trace, i, policy), POINT_HITS) -
+                                 simulate(study, trace, real[i], policy)));
+    findings_say(
+        findings, FINDINGS_LESSON,
+        "The server's own counts and the simulation, which runs the same policy code, were "
+        "%.1f percentage points apart at the most.",
+        most);
+}
+
+/* Hits among the requests that are not a scan's, which hits next to nothing in a small cache. */
+static void explain_scans(struct findings *findings, const struct study *study)
+{
+    const double rest = (double)SCAN_GAP / (SCAN_GAP + SCAN_LENGTH);
+    const uint32_t room = real[1];
+    double before[POLICIES], after[POLICIES];
+
+    for (size_t policy = 0; policy < POLICIES; policy++) {
+        before[policy] = simulate(study, 0, room, policy);
+        after[policy] = simulate(study, 1, room, policy) / rest;
+    }
+    findings_say(findings, FINDINGS_LESSON,
+                 "Of the requests that are not a scan's, with room for %u files, LRU hit %.1f%% "
+                 "without and %.1f%% between scans, SIEVE %.1f%% and %.1f%%: %s",
+                 room, before[LRU], after[LRU], before[SIEVE], after[SIEVE],
+                 before[SIEVE] - after[SIEVE] < before[LRU] - after[LRU]
+                     ? "what is asked for once leaves SIEVE soon, but pushes everything else "
+                       "through LRU."
+                     : "here SIEVE did not protect what is asked for again any better.");
+}
+
+int experiment_policy(struct lab *lab, struct findings *findings)
+{
+    struct study study = {.lab = lab,
+                          .requests = lab->quick ? REQUESTS_QUICK : REQUESTS,
+                          .points = points_create(lab, (size_t)TRACES * REAL * POLICIES)};
+
+    lab_progress(lab, "writing files");
+    if (study.points == NULL || make_traces(&study) != 0 || measure(&study) != 0)
+        return -1;
+    for (size_t trace = 0; trace < TRACES; trace++) {
+        put_table(findings, &study, trace);
+        put_plot(findings, &study, trace);
+        explain(findings, &study, trace);
+    }
+    explain_scans(findings, &study);
+    compare(findings, &study);
+    return 0;
+}

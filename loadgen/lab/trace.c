@@ -1,0 +1,63 @@
+#include "loadgen/lab/trace.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Steele et al., "Fast Splittable Pseudorandom Number Generators" (OOPSLA 2014): SplitMix64. */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+/* From 0 to below 1. */
+static double next_part(uint64_t *state)
+{
+    return (double)(next_random(state) >> 11) * 0x1p-53;
+}
+
+/* The first of COUNT rising sums that is above VALUE. */
+static uint32_t find_above(const double *sums, uint32_t count, double value)
+{
+    uint32_t low = 0, high = count - 1;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (sums[middle] > value)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+int trace_zipf(uint32_t *numbers, size_t count, uint32_t files, double exponent, uint64_t seed)
+{
+    double *sums = calloc(files, sizeof(*sums)), sum = 0;
+
+    if (sums == NULL)
+        return -1;
+    for (uint32_t i = 0; i < files; i++)
+        sums[i] = sum += pow(i + 1.0, -exponent);
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = find_above(sums, files, next_part(&seed) * sum);
+    free(sums);
+    return 0;
+}
+
+void trace_add_scans(uint32_t *numbers, size_t count, size_t gap, size_t length, uint32_t first,
+                     uint32_t files)
+{
+    uint32_t next = first;
+
+    for (size_t begin = gap; begin < count; begin += gap + length)
+        for (size_t i = begin; i < begin + length && i < count; i++) {
+            numbers[i] = next++;
+            if (next == files)
+                next = first;
+        }
+}

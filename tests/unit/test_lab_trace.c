@@ -1,0 +1,134 @@
+#include "loadgen/lab/cache_simulation.h"
+#include "loadgen/lab/trace.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { COUNT = 200000, FILES = 100 };
+
+static uint32_t numbers[COUNT], again[COUNT];
+
+static void zipf_asks_in_proportion(void **state)
+{
+    uint32_t seen[FILES] = {0};
+    double all = 0;
+
+    (void)state;
+    assert_int_equal(trace_zipf(numbers, COUNT, FILES, 0.8, 7), 0);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_in_range(numbers[i], 0, FILES - 1);
+        seen[numbers[i]]++;
+    }
+    for (uint32_t i = 0; i < FILES; i++)
+        all += pow(i + 1.0, -0.8);
+    for (uint32_t i = 0; i < FILES; i++) { /* within six standard deviations */
+        double expected = COUNT * pow(i + 1.0, -0.8) / all;
+
+        if (fabs(seen[i] - expected) > 6 * sqrt(expected))
+            fail_msg("file %u was asked for %u times, not %.0f", i, seen[i], expected);
+    }
+}
+
+static void a_seed_makes_the_same_trace(void **state)
+{
+    (void)state;
+    trace_zipf(numbers, 1000, FILES, 0.8, 7);
+    trace_zipf(again, 1000, FILES, 0.8, 7);
+    assert_memory_equal(numbers, again, 1000 * sizeof(*numbers));
+    trace_zipf(again, 1000, FILES, 0.8, 8);
+    assert_memory_not_equal(numbers, again, 1000 * sizeof(*numbers));
+}
+
+static void scans_walk_through_their_files(void **state)
+{
+    static const uint32_t expected[] = {0, 0, 0, 10, 11, 0, 0, 0, 12, 10, 0, 0, 0, 11};
+    uint32_t trace[ARRAY_LENGTH(expected)] = {0};
+
+    (void)state;
+    trace_add_scans(trace, ARRAY_LENGTH(trace), 3, 2, 10, 13);
+    assert_memory_equal(trace, expected, sizeof(expected));
+}
+
+/* LRU by its definition: a row of files, the one asked for last in front. */
+static double lru_by_hand(const uint32_t *trace, size_t count, size_t room)
+{
+    uint32_t row[FILES];
+    size_t used = 0, hits = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 0;
+
+        while (at < used && row[at] != trace[i])
+            at++;
+        hits += at < used;
+        if (at == used)
+            at = used < room ? used++ : room - 1;
+        memmove(row + 1, row, at * sizeof(*row));
+        row[0] = trace[i];
+    }
+    return 100.0 * (double)hits / (double)count;
+}
+
+/* The lazy one promotes later, and may keep another file now and then. */
+static void the_lazy_lru_hits_as_lru_does(void **state)
+{
+    static const size_t rooms[] = {5, 20, 50, 90};
+
+    (void)state;
+    trace_zipf(numbers, 20000, FILES, 0.8, 7);
+    for (size_t i = 0; i < ARRAY_LENGTH(rooms); i++) {
+        double simulated = cache_simulate(&cache_policy_lru, numbers, 20000, FILES, rooms[i]);
+        double by_hand = lru_by_hand(numbers, 20000, rooms[i]);
+
+        if (fabs(simulated - by_hand) > 4)
+            fail_msg("room for %zu: %.2f%%, by the definition %.2f%%", rooms[i], simulated,
+                     by_hand);
+    }
+}
+
+static void hits_are_counted(void **state)
+{
+    static const uint32_t once[] = {0, 1, 2, 3}, same[] = {0, 0, 0, 0}, loop[] = {0, 1, 2, 0, 1, 2};
+
+    (void)state;
+    assert_true(cache_simulate(&cache_policy_lru, once, 4, 4, 4) == 0);
+    assert_true(cache_simulate(&cache_policy_lru, same, 4, 4, 1) == 75);
+    assert_true(cache_simulate(&cache_policy_lru, loop, 6, 3, 3) == 50);
+    assert_true(cache_simulate(&cache_policy_lru, loop, 6, 3, 2) == 0);
+    assert_true(cache_simulate(&cache_policy_lru, same, 4, 4, 0) == 0);
+}
+
+/* Zhang et al. (NSDI 2024): what is asked for once leaves soon. */
+static void sieve_survives_scans_that_lru_does_not(void **state)
+{
+    enum { REQUESTS = 50000, POPULAR = 50, ROOM = 20 };
+
+    (void)state;
+    trace_zipf(numbers, REQUESTS, POPULAR, 0.9, 1);
+    trace_add_scans(numbers, REQUESTS, 100, 50, POPULAR, FILES);
+    assert_true(cache_simulate(&cache_policy_sieve, numbers, REQUESTS, FILES, ROOM) >
+                cache_simulate(&cache_policy_lru, numbers, REQUESTS, FILES, ROOM) + 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(zipf_asks_in_proportion),
+        cmocka_unit_test(a_seed_makes_the_same_trace),
+        cmocka_unit_test(scans_walk_through_their_files),
+        cmocka_unit_test(the_lazy_lru_hits_as_lru_does),
+        cmocka_unit_test(hits_are_counted),
+        cmocka_unit_test(sieve_survives_scans_that_lru_does_not),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
