@@ -150,6 +150,22 @@ static void put_y_ticks(FILE *out, const struct span *y)
     }
 }
 
+static void put_bars(FILE *out, const struct plot *plot, size_t number, const struct span *x,
+                     const struct span *y)
+{
+    const struct plot_line *line = &plot->line[number];
+
+    for (size_t i = 0; line->bars != NULL && i < line->count; i++) {
+        const struct plot_bar *bar = &line->bars[i];
+
+        if (is_shown(plot, &line->points[i]) && bar->low <= bar->high &&
+            (bar->low > 0 || !plot->y.logarithmic))
+            fprintf(out, "<path class=\"bar line%zu\" d=\"M%.1f %.1fV%.1f\"/>\n", number,
+                    column(x, line->points[i].x), row(y, fmax(bar->low, y->least)),
+                    row(y, fmin(bar->high, y->most)));
+    }
+}
+
 static void put_line(FILE *out, const struct plot *plot, size_t number, const struct span *x,
                      const struct span *y)
 {
@@ -166,7 +182,7 @@ static void put_line(FILE *out, const struct plot *plot, size_t number, const st
         begun = shown;
     }
     fputs("\"/>\n", out);
-    if (plot->x.logarithmic || line->count > DOTS_MAX)
+    if (line->smooth || line->count > DOTS_MAX)
         return;
     for (size_t i = 0; i < line->count; i++)
         if (is_shown(plot, &line->points[i]))
@@ -202,6 +218,8 @@ void plot_write(FILE *out, const struct plot *plot)
                 TOP, column(&x, fmin(plot->shaded_to, x.most)), HEIGHT - BOTTOM);
     put_x_ticks(out, &x);
     put_y_ticks(out, &y);
+    for (size_t i = 0; i < plot->line_count; i++)
+        put_bars(out, plot, i, &x, &y);
     for (size_t i = 0; i < plot->line_count; i++)
         put_line(out, plot, i, &x, &y);
     fputs("</svg>\n</figure>\n", out);

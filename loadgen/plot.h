@@ -1,6 +1,6 @@
 /*
  * A plot of lines as SVG inside an HTML page, whose style sheet gives the colours: classes "line
- * line0", "line line1" ..., "grid", "shade" and "axis". Pure, but for the FILE.
+ * line0", "line line1" ..., "bar line0" ..., "grid", "shade" and "axis". Pure, but for the FILE.
  */
 #ifndef LOADGEN_PLOT_H
 #define LOADGEN_PLOT_H
@@ -9,16 +9,23 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { PLOT_LINES_MAX = 4, PLOT_LABEL = 32 };
+enum { PLOT_LINES_MAX = 6, PLOT_LABEL = 32 };
 
 struct plot_point {
     double x, y;
+};
+
+/* From LOW to HIGH: how sure a point is. */
+struct plot_bar {
+    double low, high; /* NAN: not known */
 };
 
 struct plot_line {
     const char *name;
     const struct plot_point *points; /* in the order of x; borrowed */
     size_t count;
+    const struct plot_bar *bars; /* one for each point, or NULL; borrowed */
+    bool smooth;                 /* the points are a curve's: they get no dots */
 };
 
 /* A linear axis begins at 0. A logarithmic one leaves out what is not above 0. */
@@ -34,6 +41,9 @@ struct plot {
     struct plot_line line[PLOT_LINES_MAX];
     size_t line_count;
 };
+
+/* Takes a plot, which is only there while it does. */
+typedef void plot_taker(void *context, const struct plot *plot);
 
 /* A <figure> with title, legend and picture. Nothing where no line has a point. */
 void plot_write(FILE *out, const struct plot *plot);

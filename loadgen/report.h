@@ -20,6 +20,9 @@ int report_write(FILE *out, const struct result *result, bool colour);
 /* The percentiles to give, in percent, and in *COUNT how many: the plan's, or the usual ones. */
 const double *report_percentiles(const struct plan *plan, size_t *count);
 
+/* TEXT in Markdown: what would be markup, or end a cell, stands behind a backslash. */
+void report_md_text(FILE *out, const char *text);
+
 /* "p99.9" */
 enum { REPORT_PERCENTILE_NAME = 24 };
 char *report_percentile_name(char *buffer, size_t size, double percent);

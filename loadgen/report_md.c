@@ -8,8 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Text as it is: what would be markup or end a cell stands behind a backslash. */
-static void put_text(FILE *out, const char *text)
+void report_md_text(FILE *out, const char *text)
 {
     for (; *text != '\0'; text++) {
         if (strchr("\\`*_[]<>|", *text) != NULL)
@@ -23,9 +22,9 @@ static void put_head(FILE *out, const struct result *result)
     char setting[REPORT_FACT_TEXT];
 
     fputs("### ", out);
-    put_text(out, result->plan->method);
+    report_md_text(out, result->plan->method);
     fputc(' ', out);
-    put_text(out, result->url);
+    report_md_text(out, result->url);
     if (result->requests > 1)
         fprintf(out, " and %zu more", result->requests - 1);
     fprintf(out, "\n\n%s (wsload %s)\n\n", report_setting(setting, sizeof(setting), result),
@@ -42,7 +41,7 @@ static void put_facts(FILE *out, const struct result *result)
         const char *strong = facts[i].main ? "**" : "";
 
         fprintf(out, "| %s | %s", facts[i].label, strong);
-        put_text(out, facts[i].text);
+        report_md_text(out, facts[i].text);
         fprintf(out, "%s |\n", strong);
     }
 }
@@ -114,7 +113,7 @@ static void put_notes(FILE *out, const struct result *result)
 
     for (size_t i = 0; i < count; i++) {
         fputs(i == 0 ? "\n- " : "- ", out);
-        put_text(out, notes[i].text);
+        report_md_text(out, notes[i].text);
         fputc('\n', out);
     }
 }

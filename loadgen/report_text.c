@@ -4,34 +4,18 @@
 
 #include "loadgen/latency_bars.h"
 #include "loadgen/report_facts.h"
+#include "loadgen/report_page.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum {
-    WIDTH = 80,
     LABEL = 13,             /* columns of a label, without its indent of 2 */
     ERROR_TEXT_COLUMN = 33, /* what was said about an error stands below its name */
     TIME = 8,               /* columns of a time, the blank before it included */
     DISTRIBUTION_ROWS = 12,
     DISTRIBUTION_WIDTH = 42, /* columns of the longest bar: its row has 80 with two percentiles */
 };
-
-#define BOLD   "\x1b[1m"
-#define RED    "\x1b[31m"
-#define YELLOW "\x1b[33m"
-#define CYAN   "\x1b[36m"
-#define PLAIN  "\x1b[0m"
-
-struct page {
-    FILE *out;
-    bool colour;
-};
-
-static const char *style(const struct page *page, const char *sequence)
-{
-    return page->colour ? sequence : "";
-}
 
 static void put_label(const struct page *page, const char *label)
 {
@@ -42,8 +26,8 @@ static void put_head(const struct page *page, const struct result *result)
 {
     char setting[REPORT_FACT_TEXT];
 
-    fprintf(page->out, "%s%s %s%s", style(page, BOLD), result->plan->method, result->url,
-            style(page, PLAIN));
+    fprintf(page->out, "%s%s %s%s", page_style(page, PAGE_BOLD), result->plan->method, result->url,
+            page_style(page, PAGE_PLAIN));
     if (result->requests > 1)
         fprintf(page->out, " and %zu more", result->requests - 1);
     fprintf(page->out, "\n%s\n\n", report_setting(setting, sizeof(setting), result));
@@ -56,8 +40,8 @@ static void put_facts(const struct page *page, const struct result *result)
 
     for (size_t i = 0; i < count; i++) {
         put_label(page, facts[i].label);
-        fprintf(page->out, "%s%s%s\n", facts[i].main ? style(page, BOLD) : "", facts[i].text,
-                facts[i].main ? style(page, PLAIN) : "");
+        fprintf(page->out, "%s%s%s\n", facts[i].main ? page_style(page, PAGE_BOLD) : "",
+                facts[i].text, facts[i].main ? page_style(page, PAGE_PLAIN) : "");
     }
 }
 
@@ -116,7 +100,8 @@ static void put_distribution(const struct page *page, const struct result *resul
         fputc('\n', page->out);
     for (size_t i = 0; i < count; i++)
         fprintf(page->out, "  %*s  %s%s%s%s\n", LATENCY_BAR_LABEL_COLUMNS, bars[i].label,
-                style(page, CYAN), bars[i].bar, style(page, PLAIN), bars[i].behind);
+                page_style(page, PAGE_CYAN), bars[i].bar, page_style(page, PAGE_PLAIN),
+                bars[i].behind);
 }
 
 static void put_statuses(const struct page *page, const struct result *result)
@@ -134,30 +119,11 @@ static void put_statuses(const struct page *page, const struct result *result)
         if (tally_status(tally, status) == 0)
             continue;
         put_label(page, label);
-        fprintf(page->out, "%s%03" PRIu32 " %13s%s\n", bad ? style(page, RED) : "", status,
-                report_group_digits(count, sizeof(count), tally_status(tally, status)),
-                bad ? style(page, PLAIN) : "");
+        fprintf(page->out, "%s%03" PRIu32 " %13s%s\n", bad ? page_style(page, PAGE_RED) : "",
+                status, report_group_digits(count, sizeof(count), tally_status(tally, status)),
+                bad ? page_style(page, PAGE_PLAIN) : "");
         label = "";
     }
-}
-
-/* TEXT behind what stands in the first COLUMN columns, in lines of at most WIDTH, set in alike. */
-static void put_wrapped(const struct page *page, size_t column, const char *text)
-{
-    const size_t indent = column;
-
-    while (*text != '\0') {
-        size_t length = strcspn(text, " ");
-
-        if (column + 1 + length > WIDTH) {
-            fprintf(page->out, "\n%*s", (int)indent, "");
-            column = indent;
-        }
-        fprintf(page->out, " %.*s", (int)length, text);
-        column += 1 + length;
-        text += length + strspn(text + length, " ");
-    }
-    fputc('\n', page->out);
 }
 
 static void put_errors(const struct page *page, const struct result *result)
@@ -174,12 +140,12 @@ static void put_errors(const struct page *page, const struct result *result)
         if (count == 0)
             continue;
         put_label(page, label);
-        fprintf(page->out, "%s%17s%s  %s\n", style(page, RED),
-                report_group_digits(text, sizeof(text), count), style(page, PLAIN),
+        fprintf(page->out, "%s%17s%s  %s\n", page_style(page, PAGE_RED),
+                report_group_digits(text, sizeof(text), count), page_style(page, PAGE_PLAIN),
                 error_kind_labels[kind]);
         if (result->error_texts.first[kind][0] != '\0') {
             fprintf(page->out, "%*s", ERROR_TEXT_COLUMN, "");
-            put_wrapped(page, ERROR_TEXT_COLUMN, result->error_texts.first[kind]);
+            page_wrap(page, ERROR_TEXT_COLUMN, result->error_texts.first[kind]);
         }
         label = "";
     }
@@ -191,9 +157,9 @@ static void put_notes(const struct page *page, const struct result *result)
     size_t count = result_notes(result, notes);
 
     for (size_t i = 0; i < count; i++) {
-        fprintf(page->out, "%s  %s!%s", i == 0 ? "\n" : "", style(page, YELLOW),
-                style(page, PLAIN));
-        put_wrapped(page, 3, notes[i].text);
+        fprintf(page->out, "%s  %s!%s", i == 0 ? "\n" : "", page_style(page, PAGE_YELLOW),
+                page_style(page, PAGE_PLAIN));
+        page_wrap(page, 3, notes[i].text);
     }
 }
 

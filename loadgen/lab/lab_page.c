@@ -57,7 +57,8 @@ static void put_plot(FILE *out, const struct findings_plot *of)
     struct plot plot = {.title = of->title, .x = of->x, .y = of->y, .line_count = of->lines};
 
     for (size_t i = 0; i < of->lines; i++)
-        plot.line[i] = (struct plot_line){of->name[i], of->point[i], of->count[i]};
+        plot.line[i] =
+            (struct plot_line){.name = of->name[i], .points = of->point[i], .count = of->count[i]};
     plot_write(out, &plot);
 }
 
