@@ -5,6 +5,7 @@
 #include "loadgen/live_terminal.h"
 #include "loadgen/options.h"
 #include "loadgen/report.h"
+#include "loadgen/sweep_report.h"
 #include "loadgen/trial.h"
 
 #include <curl/curl.h>
@@ -92,6 +93,24 @@ static int load(const struct plan *plan, FILE *out)
     return status;
 }
 
+static int sweep(const struct plan *plan, FILE *out)
+{
+    char why[WHY_TEXT];
+    enum result_status status;
+    struct sweep *sweep = sweep_run(plan, &status, why, sizeof(why));
+    bool colour = out == stdout && !plan->no_color && live_terminal_wants_colour(out);
+
+    if (sweep == NULL) {
+        complain(why);
+        return (int)status;
+    }
+    status = sweep->status;
+    if (sweep_report(out, sweep, colour) != 0)
+        status = (enum result_status)complain("cannot write the report: out of memory");
+    sweep_free(sweep);
+    return (int)status;
+}
+
 static int compare(const struct plan *plan, FILE *out)
 {
     char why[WHY_TEXT];
@@ -107,6 +126,13 @@ static int compare(const struct plan *plan, FILE *out)
     json_decref(a);
     json_decref(b);
     return status;
+}
+
+static int conduct(const struct plan *plan, FILE *out)
+{
+    if (plan->compare != NULL)
+        return compare(plan, out);
+    return plan->command == PLAN_SWEEP ? sweep(plan, out) : load(plan, out);
 }
 
 static int run_lab(int argc, char **argv)
@@ -178,8 +204,7 @@ int main(int argc, char **argv)
     out = open_output(&plan);
     if (out == NULL)
         return RESULT_WRONG_USE;
-    status =
-        close_output(&plan, out, plan.compare != NULL ? compare(&plan, out) : load(&plan, out));
+    status = close_output(&plan, out, conduct(&plan, out));
     curl_global_cleanup();
     return status;
 }

@@ -9,9 +9,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* From this part of a core on, a client thread measures itself as much as the server. */
-#define BUSY_CLIENT_SHARE 0.85
-
 /* More late requests than this, in percent, and the client was too slow for the rate. */
 #define LATE_PERCENT 1.0
 
@@ -116,7 +113,7 @@ static void note_client(const struct result *result, struct note_list *list)
     double share = result_cpu_share(result);
     uint64_t late = count_of(result, TALLY_late), begun = count_of(result, TALLY_begun);
 
-    if (share >= BUSY_CLIENT_SHARE && result->elapsed_ns >= SHORTEST_CPU_SAMPLE_NS)
+    if (share >= RESULT_BUSY_CLIENT_SHARE && result->elapsed_ns >= SHORTEST_CPU_SAMPLE_NS)
         note(list, "client_busy",
              "The client was the bottleneck: its threads used %.0f%% of a core each. The server "
              "may be faster than this, and the latencies contain waiting in the client.%s",

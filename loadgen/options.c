@@ -249,6 +249,10 @@ static enum plan_format format_of_output(const char *output)
 /* What the command line left open, and what cannot be more than something else. */
 static void complete(struct plan *plan)
 {
+    if (plan->command == PLAN_SWEEP)
+        options_complete_sweep(plan);
+    if (plan->rounds == 0)
+        plan->rounds = 1;
     if (plan->url_count == 0)
         plan->urls[plan->url_count++] = OPTIONS_DEFAULT_URL;
     if (plan->method == NULL)
@@ -258,8 +262,6 @@ static void complete(struct plan *plan)
             plan->duration_ms += plan->stages[i].duration_ms;
     if (plan->requests == 0 && plan->duration_ms == 0 && plan->replay_file == NULL)
         plan->duration_ms = DEFAULT_DURATION_MS;
-    if (plan->format == PLAN_FORMAT_COUNT)
-        plan->format = format_of_output(plan->output);
     plan_set_connections(plan, most_connections(plan));
 }
 
@@ -271,8 +273,7 @@ static bool check(struct reading *reading)
 
     if (plan->compare != NULL && plan->url_count != 1)
         return options_refuse(reading, "--compare needs two reports: --compare A.json B.json");
-    if (plan->compare != NULL && plan->format != PLAN_FORMAT_TEXT &&
-        plan->format != PLAN_FORMAT_COUNT)
+    if (plan->compare != NULL && plan->format != PLAN_FORMAT_TEXT)
         return options_refuse(reading, "--compare writes text only: leave the format out");
     if (plan->stage_count > 0 && (plan->rate > 0 || plan->ramp_ms > 0))
         return options_refuse(reading, "--stages says the load; --rate and --ramp say it too");
@@ -294,7 +295,12 @@ static bool check(struct reading *reading)
         return options_refuse(reading, "--engine raw speaks HTTP/1 only; leave it out for --http2");
     if ((plan->certificate == NULL) != (plan->key == NULL))
         return options_refuse(reading, "--cert and --key belong together");
-    return true;
+    if (plan->rounds > 1 && plan->command != PLAN_SWEEP)
+        return options_refuse(reading, "--repeat is for sweeps: wsload sweep --repeat %u",
+                              plan->rounds);
+    if (plan->rounds > 1 && plan->control_fd >= 0)
+        return options_refuse(reading, "--control-fd changes one run; --repeat makes several");
+    return plan->command != PLAN_SWEEP || options_check_sweep(reading);
 }
 
 enum options_result options_parse(int argc, char *const *argv, uint32_t cores, struct plan *plan,
@@ -303,8 +309,16 @@ enum options_result options_parse(int argc, char *const *argv, uint32_t cores, s
     struct reading reading = {argc, 1, argv, plan, OPTIONS_RUN, why, size};
 
     plan_begin(plan, cores);
-    if (read_words(&reading) && check(&reading))
-        complete(plan);
+    if (argc > 1 && strcmp(argv[1], "sweep") == 0) {
+        plan->command = PLAN_SWEEP;
+        reading.next++;
+    }
+    if (read_words(&reading)) {
+        if (plan->format == PLAN_FORMAT_COUNT)
+            plan->format = format_of_output(plan->output);
+        if (check(&reading))
+            complete(plan);
+    }
     return reading.result;
 }
 
@@ -322,8 +336,10 @@ static void put_option(FILE *out, char letter, const char *spelling, const char 
 void options_help(FILE *out)
 {
     fprintf(out,
-            "usage: wsload [option ...] [URL ...]\n\n"
-            "Loads a web server (%s unless given) and says how it did.\n",
+            "usage: wsload [option ...] [URL ...]\n"
+            "       wsload sweep [option ...] [URL ...]\n\n"
+            "Loads a web server (%s unless given) and says how it did.\n"
+            "A sweep does so with few and with many connections, and says what limits it.\n",
             OPTIONS_DEFAULT_URL);
 #define GROUP(title) fprintf(out, "\n%s\n", title);
 #define OPTION(name, letter, spelling, argument, help)                                             \

@@ -32,6 +32,17 @@ struct typed {
 /* Describes a mistake. Returns false. */
 PRINTF_LIKE(2, 3) bool options_refuse(struct reading *reading, const char *format, ...);
 
+/* A whole number from 1 to MOST. */
+bool options_take_number(struct reading *reading, struct typed typed, uint64_t most, uint32_t *out);
+
+/* Several of them with commas between; stored in rising order, each once. */
+bool options_take_numbers(struct reading *reading, struct typed typed, uint64_t most,
+                          struct plan_numbers *out);
+
+/* What a sweep goes over, where the command line left that open, and what does not go with it. */
+bool options_check_sweep(struct reading *reading);
+void options_complete_sweep(struct plan *plan);
+
 /* Each takes one option's value into the plan; false when it was refused. */
 #define GROUP(title)
 #define OPTION(name, letter, spelling, argument, help)                                             \

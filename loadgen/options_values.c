@@ -8,18 +8,6 @@
 
 enum { LONGEST_TIME_MS = 15 * 24 * 3600 * 1000 }; /* 15 days: what libcurl takes as a 32-bit long */
 
-/* A whole number from 1 to MOST. */
-static bool take_number(struct reading *reading, struct typed typed, uint64_t most, uint32_t *out)
-{
-    uint64_t number;
-
-    if (units_parse_count(typed.value, &number) != 0 || number < 1 || number > most)
-        return options_refuse(reading, "%s %s: needs a whole number from 1 to %llu", typed.spelling,
-                              typed.value, (unsigned long long)most);
-    *out = (uint32_t)number;
-    return true;
-}
-
 static bool take_time(struct reading *reading, struct typed typed, uint64_t least_ms, uint64_t *out)
 {
     uint64_t ms;
@@ -36,7 +24,11 @@ static bool take_time(struct reading *reading, struct typed typed, uint64_t leas
 
 bool take_connections(struct reading *reading, struct typed typed)
 {
-    return take_number(reading, typed, PLAN_CONNECTIONS_MAX, &reading->plan->connections_asked);
+    struct plan *plan = reading->plan;
+
+    if (plan->command == PLAN_SWEEP)
+        return options_take_numbers(reading, typed, PLAN_CONNECTIONS_MAX, &plan->sweep.connections);
+    return options_take_number(reading, typed, PLAN_CONNECTIONS_MAX, &plan->connections_asked);
 }
 
 bool take_requests(struct reading *reading, struct typed typed)
@@ -73,7 +65,7 @@ bool take_threads(struct reading *reading, struct typed typed)
             "%s %s: takes the number of client threads, not a time; say -d %s for the "
             "length of the run, or --timeout %s for the longest time of one request",
             typed.spelling, typed.value, typed.value, typed.value);
-    return take_number(reading, typed, PLAN_THREADS_MAX, &reading->plan->threads_asked);
+    return options_take_number(reading, typed, PLAN_THREADS_MAX, &reading->plan->threads_asked);
 }
 
 bool take_timeout(struct reading *reading, struct typed typed)
@@ -167,6 +159,7 @@ bool take_arrivals(struct reading *reading, struct typed typed)
 
 bool take_warmup(struct reading *reading, struct typed typed)
 {
+    reading->plan->warmup_given = true;
     return take_time(reading, typed, 0, &reading->plan->warmup_ms);
 }
 

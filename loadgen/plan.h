@@ -22,6 +22,8 @@ enum {
     PLAN_THREADS_MAX = 1024,
     PLAN_DIGEST_BYTES = 32,
     PLAN_PERCENTILES_MAX = 16,
+    PLAN_NUMBERS_MAX = 32,
+    PLAN_ROUNDS_MAX = 1000,
 };
 
 enum plan_format {
@@ -46,6 +48,25 @@ struct plan_stage {
     double value;
 };
 
+enum plan_command {
+    PLAN_RUN,
+    PLAN_SWEEP, /* wsload sweep: one run after the other, over connections and more */
+};
+
+enum plan_keepalive { PLAN_KEEPALIVE_ON, PLAN_KEEPALIVE_OFF, PLAN_KEEPALIVE_BOTH };
+
+struct plan_numbers {
+    uint32_t value[PLAN_NUMBERS_MAX]; /* rising */
+    size_t count;
+};
+
+/* What a sweep goes over. */
+struct plan_sweep {
+    struct plan_numbers connections;
+    enum plan_keepalive keepalive;
+    struct plan_numbers server_threads, server_workers; /* none: as they are */
+};
+
 /* What an answer has to be. */
 struct plan_checks {
     uint16_t statuses[PLAN_STATUSES_MAX];
@@ -67,6 +88,7 @@ struct plan_watcher {
 };
 
 struct plan {
+    enum plan_command command;
     enum plan_engine engine;
 
     /* What is sent. */
@@ -107,7 +129,8 @@ struct plan {
     uint64_t requests;    /* counted ones; 0: no limit */
     uint64_t duration_ms; /* of the counted part; 0: no limit */
     uint64_t warmup_ms;   /* before it, not counted */
-    double rate;          /* requests a second in all; 0: closed loop */
+    bool warmup_given;
+    double rate; /* requests a second in all; 0: closed loop */
     bool poisson;
     uint64_t ramp_ms; /* rate or connections rise evenly for that long */
     struct plan_stage stages[PLAN_STAGES_MAX];
@@ -117,6 +140,10 @@ struct plan {
     uint64_t timeout_ms; /* for a whole request, connecting included */
     uint64_t connect_timeout_ms;
     uint64_t grace_ms; /* how long a stopped run waits for the answers under way */
+
+    /* How often. */
+    uint32_t rounds; /* 1: once */
+    struct plan_sweep sweep;
 
     /* What is said of it. */
     struct plan_checks checks;

@@ -54,7 +54,11 @@ void result_free(struct result *result);
 /* Answers a second; 0 when no time passed. */
 double result_rate(const struct result *result);
 
-/* Part of one core that each client thread used, 0 to 1. */
+/*
+ * Part of one core that each client thread used, 0 to 1. From RESULT_BUSY_CLIENT_SHARE on, the client
+ * measures itself as much as the server.
+ */
+#define RESULT_BUSY_CLIENT_SHARE 0.85
 double result_cpu_share(const struct result *result);
 
 /* Requests that count as errors, in percent of all; 0 when there was none. */

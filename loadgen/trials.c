@@ -70,6 +70,7 @@ struct interval trials_interval(const struct trials *trials, size_t point, enum 
     for (uint32_t i = 0; i < trials->done[point]; i++)
         values[i] = trials_get(trials, point, i)->value[measure];
     interval = statistics_interval(values, trials->done[point]);
+    interval.low = interval.low < 0 ? 0 : interval.low; /* no measure can be */
     free(values);
     return interval;
 }

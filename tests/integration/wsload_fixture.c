@@ -295,11 +295,17 @@ static void become_wsload(int in, int out, int err, char *const *arguments)
 struct program wsload_start_url(const char *options, const char *url)
 {
     char words[1024], engine_words[32];
-    char *arguments[ARGUMENTS_MAX] = {(char *)"wsload", (char *)"--json", engine_words};
-    int in[2], out[2], err[2], count = 3;
+    char *arguments[ARGUMENTS_MAX] = {(char *)"wsload"};
+    int in[2], out[2], err[2], count = 1;
     struct program program;
 
+    if (strncmp(options, "sweep ", 6) == 0) {
+        arguments[count++] = (char *)"sweep";
+        options += 6;
+    }
     snprintf(engine_words, sizeof(engine_words), "--engine=%s", wsload_engine);
+    arguments[count++] = (char *)"--json";
+    arguments[count++] = engine_words;
     snprintf(words, sizeof(words), "%s", options);
     for (char *rest, *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         arguments[count++] = word;

@@ -58,7 +58,7 @@ struct program {
 extern const char *wsload_engine;      /* that it uses: "curl" unless set */
 extern rlim_t wsload_descriptor_limit; /* of wsload, where it is lower than ours */
 
-/* Starts wsload --json with the words of OPTIONS and a URL of the server. */
+/* Starts wsload --json with the words of OPTIONS (a sweep if they begin so) and a URL of the server. */
 struct program wsload_start(const char *options, uint16_t port, const char *path);
 
 /* The same with the whole URL, which may be NULL. */

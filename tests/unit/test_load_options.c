@@ -129,6 +129,34 @@ static void test_shown(void **state)
     assert_string_equal(plan.urls[0], "b.json");
 }
 
+static void test_sweep(void **state)
+{
+    struct plan plan = good_plan("sweep");
+
+    (void)state;
+    assert_int_equal(plan.command, PLAN_SWEEP);
+    assert_int_equal(plan.sweep.connections.count, 8);
+    assert_int_equal(plan.sweep.connections.value[7], 200);
+    assert_int_equal(plan.rounds, 5);
+    assert_int_equal(plan.duration_ms, 2000);
+    assert_int_equal(plan.warmup_ms, 300);
+    assert_int_equal(plan.sweep.keepalive, PLAN_KEEPALIVE_ON);
+    plan = good_plan("sweep -c 100,10,1k,10 --keepalive both --server-threads 6,1 "
+                     "--server-workers=2 --rounds 3 -w 0 -o a.html http://a/");
+    assert_int_equal(plan.sweep.connections.count, 3);
+    assert_int_equal(plan.sweep.connections.value[0], 10);
+    assert_int_equal(plan.sweep.connections.value[2], 1000);
+    assert_int_equal(plan.sweep.keepalive, PLAN_KEEPALIVE_BOTH);
+    assert_int_equal(plan.sweep.server_threads.value[0], 1);
+    assert_int_equal(plan.sweep.server_workers.value[0], 2);
+    assert_int_equal(plan.rounds, 3);
+    assert_int_equal(plan.warmup_ms, 0);
+    assert_int_equal(plan.format, PLAN_FORMAT_HTML);
+    assert_int_equal(good_plan("sweep -n 500").duration_ms, 0);
+    assert_int_equal(good_plan("sweep --no-keepalive").sweep.keepalive, PLAN_KEEPALIVE_OFF);
+    assert_int_equal(good_plan("-- sweep").command, PLAN_RUN);
+}
+
 /* What one number makes of another. */
 static void test_completion(void **state)
 {
@@ -302,6 +330,20 @@ static const struct {
     {"--conections 5", "unknown option --conections; did you mean --connections?"},
     {"--keep-alive", "--keep-alive is not an option here: connections are kept alive anyway; "
                      "--no-keepalive turns that off"},
+    {"-c 1,2", "-c 1,2: takes one number; several are for a sweep: wsload sweep -c 1,2"},
+    {"sweep -c 1,x", "-c 1,x: needs up to 32 whole numbers from 1 to 1000000 with commas between, "
+                     "such as 1,2,5"},
+    {"--keepalive both",
+     "--keepalive is for sweeps (wsload sweep --keepalive both): connections are "
+     "kept alive anyway; --no-keepalive turns that off"},
+    {"sweep --keepalive x", "--keepalive x: needs on, off or both"},
+    {"--server-threads 2", "--server-threads is for sweeps: wsload sweep --server-threads 2"},
+    {"sweep -r 5", "a sweep is a closed loop over connections: --rate, --ramp, --stages and "
+                   "--replay do not go with it"},
+    {"sweep -o a.hgrm", "--format hdr is the distribution of one run; a sweep has text, json, csv, "
+                        "html and md"},
+    {"--repeat 0", "--repeat 0: needs a whole number from 1 to 1000"},
+    {"--repeat 2", "--repeat is for sweeps: wsload sweep --repeat 2"},
     {"--zzz=1", "unknown option --zzz; wsload -h lists the options"},
 };
 
@@ -363,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_all_options),
         cmocka_unit_test(test_shown),
+        cmocka_unit_test(test_sweep),
         cmocka_unit_test(test_completion),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_too_many_headers),

@@ -11,6 +11,7 @@
 
 #include "common/macros.h"
 #include "load_results.h"
+#include "sweep_results.h"
 
 #include <jansson.h>
 #include <regex.h>
@@ -113,6 +114,7 @@ static void check_words(const json_t *rule)
     static const char *const known[] = {"$schema",
                                         "title",
                                         "$defs",
+                                        "oneOf",
                                         "description",
                                         "type",
                                         "properties",
@@ -136,6 +138,15 @@ static void check_words(const json_t *rule)
     }
 }
 
+static bool fits_one(const json_t *rules, const json_t *value)
+{
+    const json_t *rule;
+    size_t i, fitting = 0;
+
+    json_array_foreach(rules, i, rule) fitting += fits(rule, value);
+    return fitting == 1;
+}
+
 static bool fits(const json_t *rule, const json_t *value)
 {
     const char *reference = json_string_value(json_object_get(rule, "$ref"));
@@ -146,6 +157,8 @@ static bool fits(const json_t *rule, const json_t *value)
         return fits(json_object_get(json_object_get(schema, "$defs"), strrchr(reference, '/') + 1),
                     value);
     check_words(rule);
+    if (json_object_get(rule, "oneOf") != NULL)
+        return fits_one(json_object_get(rule, "oneOf"), value);
     if (!fits_type(json_object_get(rule, "type"), value) ||
         !is_one_of(json_object_get(rule, "enum"), value) ||
         (minimum != NULL && json_number_value(value) < json_number_value(minimum)))
@@ -203,6 +216,53 @@ static void test_reports(void **state)
     check_report();
 }
 
+static json_t *make_sweep(const char *line, double ripple, uint32_t rounds)
+{
+    const struct invented invented = {.law = {.lambda = 1000, .sigma = 0.05},
+                                      .ripple = ripple,
+                                      .server_cores = 1,
+                                      .machine_percent = NAN,
+                                      .cores = 4,
+                                      .rounds_done = rounds};
+    struct sweep *sweep = invent_sweep(&invented, line);
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    json_t *report;
+
+    assert_non_null(out);
+    assert_int_equal(sweep_json(out, sweep, false), 0);
+    fclose(out);
+    report = json_loadb(text, size, 0, NULL);
+    assert_non_null(report);
+    free(text);
+    sweep_free(sweep);
+    return report;
+}
+
+/* With and without a law, with noise that lets nothing be said, and with nothing measured. */
+static void test_sweeps(void **state)
+{
+    static const struct {
+        const char *line;
+        double ripple;
+        uint32_t rounds;
+    } sweeps[] = {{"-c 1,2,5,10,20,50 --keepalive both", 0.01, 5},
+                  {"-c 1,2 --server-threads 1,2 -n 5", 0.01, 2},
+                  {"-c 1,2,5,10,20,50", 0.9, 5},
+                  {"-c 1,2", 0, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(sweeps); i++) {
+        json_t *report = make_sweep(sweeps[i].line, sweeps[i].ripple, sweeps[i].rounds);
+
+        assert_true(fits(schema, report));
+        json_object_set_new(report, "surprise", json_true());
+        assert_false(fits(schema, report));
+        json_decref(report);
+    }
+}
+
 /* Whatever is taken away, added or of another type is found. */
 static void test_differences(void **state)
 {
@@ -214,7 +274,8 @@ static void test_differences(void **state)
     (void)state;
     fill_good();
     report = make_report();
-    required = json_object_get(schema, "required");
+    required =
+        json_object_get(json_object_get(json_object_get(schema, "$defs"), "run"), "required");
     json_array_foreach(required, i, name)
     {
         json_t *without = json_deep_copy(report), *other = json_deep_copy(report);
@@ -254,6 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_sweeps),
         cmocka_unit_test(test_differences),
     };
 

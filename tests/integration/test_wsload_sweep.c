@@ -1,0 +1,221 @@
+/*
+ * Sweeps over a real webserverd: every point is measured in every round, with the server's threads and
+ * workers as they should be; and however a sweep ends, the server is as it was before.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "patience.h"
+#include "server.h"
+#include "wsload_fixture.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static void begin(struct server *server)
+{
+    server_put_text(server, "/index.html", "hello");
+    server_start(server, "workers.processes=1", "workers.threads=2", "workers.max_processes=3",
+                 NULL);
+}
+
+static json_int_t ask(const struct server *server, const char *what, const char *member)
+{
+    json_t *answer = server_control(server, "%s", what);
+    json_int_t number = json_integer_value(json_object_get(answer, member));
+
+    json_decref(answer);
+    return number;
+}
+
+static void check_sizes(const struct server *server, json_int_t workers, json_int_t threads)
+{
+    assert_int_equal(ask(server, "workers", "wanted"), workers);
+    assert_int_equal(ask(server, "workers", "actual"), workers);
+    assert_int_equal(ask(server, "threads", "wanted"), threads);
+    assert_int_equal(ask(server, "threads", "actual"), threads);
+}
+
+static void wait_for(const struct server *server, const char *what, json_int_t number)
+{
+    const struct timespec step = {0, 10 * 1000 * 1000};
+
+    while (ask(server, what, "actual") != number)
+        nanosleep(&step, NULL);
+}
+
+static void check_point(const json_t *point, json_int_t connections, size_t rounds)
+{
+    const json_t *rate = json_object_get(point, "requests_per_second");
+    const json_t *list = json_object_get(point, "rounds");
+    double median = json_number_value(json_object_get(rate, "median"));
+
+    assert_int_equal(json_integer_value(json_object_get(point, "connections")), connections);
+    assert_int_equal(json_array_size(list), rounds);
+    assert_true(median > 0);
+    if (rounds >= 3) { /* fewer are not sure of anything */
+        assert_true(json_number_value(json_object_get(rate, "low")) <= median);
+        assert_true(json_number_value(json_object_get(rate, "high")) >= median);
+    }
+    for (size_t i = 0; i < rounds; i++) {
+        const json_t *round = json_array_get(list, i);
+
+        assert_true(json_number_value(json_object_get(round, "requests_per_second")) > 0);
+        assert_true(json_number_value(json_object_get(round, "error_percent")) == 0);
+        assert_true(json_number_value(json_object_get(round, "server_cpu_cores")) > 0);
+    }
+}
+
+static void test_whole_sweep(void **state)
+{
+    struct server *server = *state;
+    json_t *report, *curve;
+    size_t i;
+
+    begin(server);
+    assert_int_equal(
+        wsload_finish(wsload_start("sweep -c 3,1 --keepalive both --server-threads 1,3 "
+                                   "--server-workers 1,2 -n 100 --rounds 3",
+                                   server_port(server), "/"),
+                      &report),
+        0);
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(report, "sweep"), "server")),
+        server_name(server));
+    assert_int_equal(json_array_size(json_object_get(report, "curves")), 8);
+    json_array_foreach(json_object_get(report, "curves"), i, curve)
+    {
+        const json_t *points = json_object_get(curve, "points");
+
+        assert_int_equal(json_is_true(json_object_get(curve, "keepalive")), i < 4);
+        assert_int_equal(json_integer_value(json_object_get(curve, "server_workers")),
+                         i / 2 % 2 + 1);
+        assert_int_equal(json_integer_value(json_object_get(curve, "server_threads")),
+                         i % 2 == 0 ? 1 : 3);
+        assert_int_equal(json_array_size(points), 2);
+        check_point(json_array_get(points, 0), 1, 3);
+        check_point(json_array_get(points, 1), 3, 3);
+    }
+    json_decref(report);
+    check_sizes(server, 1, 2);
+    server_expect_metric(server, "requests", 8 * 2 * 3 * 100);
+    server_stop(server);
+}
+
+/* A signal while the server is not as it was. What was measured is reported. */
+static void check_interrupted(struct server *server, int number)
+{
+    struct program program = wsload_start("sweep -c 1 --server-threads 1,4 --server-workers 2 "
+                                          "-d 500ms -w 0 --rounds 1000",
+                                          server_port(server), "/");
+    json_t *report;
+
+    wait_for(server, "threads", 4);
+    kill(program.pid, number);
+    assert_int_equal(wsload_finish(program, &report), 130);
+    assert_true(json_is_true(json_object_get(report, "interrupted")));
+    assert_int_equal(json_array_size(json_object_get(report, "curves")), 2);
+    check_point(
+        json_array_get(
+            json_object_get(json_array_get(json_object_get(report, "curves"), 0), "points"), 0),
+        1, 1);
+    json_decref(report);
+    check_sizes(server, 1, 2);
+}
+
+static void test_signals(void **state)
+{
+    struct server *server = *state;
+
+    begin(server);
+    check_interrupted(server, SIGINT);
+    check_interrupted(server, SIGTERM);
+    check_interrupted(server, SIGHUP);
+    server_stop(server);
+}
+
+/* The second setting is refused: the first is put back. */
+static void test_refused_setting(void **state)
+{
+    struct server *server = *state;
+    json_t *report;
+
+    begin(server);
+    assert_int_equal(wsload_finish(wsload_start("sweep -c 1 --server-workers 2,99 -n 10 --rounds 3",
+                                                server_port(server), "/"),
+                                   &report),
+                     1);
+    assert_null(report);
+    check_sizes(server, 1, 2);
+    server_stop(server);
+}
+
+/* Conditions and missing pages end with the statuses of single runs, and with the server as it was. */
+static void test_statuses(void **state)
+{
+    static const struct {
+        const char *options, *path;
+        int status;
+    } cases[] = {
+        {"sweep -c 1,2 --server-threads 3 -n 10 --rounds 2", "/missing", 3},
+        {"sweep -c 1,2 --server-threads 3 -n 10 --rounds 2 --max-errors 100%", "/missing", 0},
+        {"sweep -c 1,2 --server-threads 3 -n 10 --rounds 2 --fail-if p50>0ms", "/", 99},
+        {"sweep -c 1,2 --server-threads 3 -d 1h --rounds 2 --abort-on p50>0ms", "/", 99},
+    };
+    struct server *server = *state;
+
+    begin(server);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        json_t *report;
+
+        assert_int_equal(
+            wsload_finish(wsload_start(cases[i].options, server_port(server), cases[i].path),
+                          &report),
+            cases[i].status);
+        assert_int_equal(json_integer_value(json_object_get(report, "exit_status")),
+                         cases[i].status);
+        json_decref(report);
+        check_sizes(server, 1, 2);
+    }
+    server_stop(server);
+}
+
+/* Where nobody listens nothing can be set; a sweep that sets nothing measures that nothing comes. */
+static void test_nobody(void **state)
+{
+    uint16_t port;
+    int fd = wsload_bind_anywhere(&port);
+    json_t *report;
+
+    (void)state;
+    assert_int_equal(
+        wsload_finish(wsload_start("sweep -c 1 --server-threads 3 -n 10", port, "/"), &report), 1);
+    assert_null(report);
+    assert_int_equal(wsload_finish(wsload_start("sweep -c 1,5 -n 10", port, "/"), &report), 2);
+    assert_int_equal(json_array_size(json_object_get(report, "curves")), 1);
+    json_decref(report);
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_whole_sweep, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(test_signals, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(test_refused_setting, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(test_statuses, server_set_up, server_tear_down),
+        cmocka_unit_test(test_nobody),
+    };
+
+    wsload_engine = "raw";
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
