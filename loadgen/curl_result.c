@@ -41,10 +41,10 @@ static enum error_kind kind_of_connect_failure(CURL *easy)
     }
 }
 
-/* libcurl has one code for a connection that broke and for chunks that make no sense. */
+/* libcurl has one code for a connection that broke, a proxy that said no, and chunks without sense. */
 static enum error_kind kind_of_receive_failure(const char *said)
 {
-    if (strstr(said, "proxy") != NULL)
+    if (strstr(said, "proxy") != NULL || strstr(said, "tunnel") != NULL)
         return ERROR_KIND_OTHER;
     return strstr(said, "chunk") != NULL ? ERROR_KIND_MALFORMED : ERROR_KIND_CLOSED;
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { BODY_STEP = 64 * 1024 };
+
 static int refuse(char *why, size_t size, const char *text)
 {
     snprintf(why, size, "%s", text);
@@ -132,33 +134,45 @@ int work_add(struct work *work, const char *method, const char *url, struct work
 
 /* ---- From the plan ---- */
 
+/* All of FILE, whatever bytes; false with errno. */
+static bool read_whole(FILE *file, char **text, size_t *length)
+{
+    size_t room = 0;
+
+    do {
+        char *grown = realloc(*text, room + BODY_STEP);
+
+        if (grown == NULL)
+            return false;
+        *text = grown;
+        room += BODY_STEP;
+        *length += fread(*text + *length, 1, room - *length, file);
+    } while (*length == room);
+    return ferror(file) == 0;
+}
+
+static int read_body_file(struct work *work, const char *name, char *why, size_t size)
+{
+    FILE *file = fopen(name, "re");
+    bool good = file != NULL && read_whole(file, &work->body, &work->body_length);
+
+    if (!good)
+        snprintf(why, size, "cannot read the body from '%s': %s", name, strerror(errno));
+    if (file != NULL)
+        fclose(file);
+    return good ? 0 : -1;
+}
+
 static int read_body(struct work *work, char *why, size_t size)
 {
     const struct plan *plan = work->plan;
-    FILE *file;
-    char *text = NULL;
-    size_t room = 0;
-    ssize_t n;
 
-    if (plan->body != NULL) {
-        work->body = strdup(plan->body);
-        work->body_length = strlen(plan->body);
-        return work->body != NULL ? 0 : refuse(why, size, "out of memory");
-    }
-    if (plan->body_file == NULL)
+    if (plan->body_file != NULL)
+        return read_body_file(work, plan->body_file, why, size);
+    if (plan->body == NULL)
         return 0;
-    file = fopen(plan->body_file, "re");
-    n = file != NULL ? getdelim(&text, &room, EOF, file) : -1;
-    if (file == NULL || ferror(file) != 0) {
-        snprintf(why, size, "cannot read the body from '%s': %s", plan->body_file, strerror(errno));
-        free(text);
-        if (file != NULL)
-            fclose(file);
-        return -1;
-    }
-    fclose(file);
-    work->body = text != NULL ? text : strdup("");
-    work->body_length = n > 0 ? (size_t)n : 0;
+    work->body = strdup(plan->body);
+    work->body_length = strlen(plan->body);
     return work->body != NULL ? 0 : refuse(why, size, "out of memory");
 }
 
@@ -232,13 +246,33 @@ static int check_readable(const char *option, const char *file, char *why, size_
     return -1;
 }
 
+/*
+ * libcurl 7.88 sets HTTP/2 up once more on a connection without TLS that it uses again, which ends it
+ * (https://github.com/curl/curl/pull/10643).
+ */
+static int check_http2(const struct work *work, char *why, size_t size)
+{
+    const curl_version_info_data *libcurl = curl_version_info(CURLVERSION_NOW);
+    bool broken = libcurl->version_num >= 0x075800 && libcurl->version_num < 0x080000;
+
+    if (!broken || work->plan->http != PLAN_HTTP_2 || !work->plan->keepalive ||
+        work->requests[0].target.tls)
+        return 0;
+    snprintf(why, size,
+             "--http2 without TLS: libcurl %s breaks connections that are used again; send to "
+             "https://, or say --no-keepalive",
+             libcurl->version);
+    return -1;
+}
+
 int work_prepare(struct work *work, const struct plan *plan, char *why, size_t size)
 {
     *work = (struct work){.plan = plan};
     if (check_readable("--cacert", plan->ca_file, why, size) != 0 ||
         check_readable("--cert", plan->certificate, why, size) != 0 ||
         check_readable("--key", plan->key, why, size) != 0 || read_body(work, why, size) != 0 ||
-        add_urls(work, why, size) != 0 || make_messages(work, why, size) != 0)
+        add_urls(work, why, size) != 0 || check_http2(work, why, size) != 0 ||
+        make_messages(work, why, size) != 0)
         return -1;
     return make_redirections(work, why, size);
 }

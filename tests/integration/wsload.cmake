@@ -16,3 +16,11 @@ add_wsload_test(wsload_load 1)
 add_wsload_test(wsload_truth 2)
 add_wsload_test(wsload_lab 2)
 add_wsload_test(wsload_sweep 2)
+
+# Over TLS, HTTP/2 and proxies, with bodies and logs.
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND)
+    add_test(NAME integration.wsload_way
+             COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/wsload/run.py $<TARGET_FILE:wsload>)
+    set_tests_properties(integration.wsload_way PROPERTIES LABELS integration TIMEOUT 300 PROCESSORS 1)
+endif()

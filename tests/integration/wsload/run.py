@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+"""wsload over TLS, HTTP/2 and proxies, with bodies and logs: what arrived at the other end is what counts.
+
+    run.py WSLOAD [unittest's words]
+
+Needs nginx and openssl for the tests of TLS, HTTP/2, compression and ranges; without them those are
+skipped.
+"""
+import hashlib
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import servers
+
+WSLOAD = None
+ENGINES = ("curl", "raw")
+
+
+def run(words, engine="curl", status=0, environment=()):
+    """The report of wsload, as JSON, which must end with STATUS."""
+    command = [WSLOAD, "--json", "--quiet", "--engine", engine, *map(str, words)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False,
+                           timeout=servers.PATIENCE_S * 4, env={**os.environ, **dict(environment)})
+    if ended.returncode != status:
+        raise AssertionError(f"{command} ended with {ended.returncode}\n{ended.stderr}{ended.stdout}")
+    return json.loads(ended.stdout) if ended.stdout else ended.stderr
+
+
+def run_text(words):
+    return subprocess.run([WSLOAD, *words], capture_output=True, text=True, check=True).stdout
+
+
+class WithFolder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="wsload-test.")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+
+@unittest.skipUnless(servers.NGINX and servers.OPENSSL, "nginx or openssl is missing")
+class BeforeNginx(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.kept = tempfile.TemporaryDirectory(prefix="wsload-test.")
+        cls.folder = pathlib.Path(cls.kept.name)
+        cls.nginx = servers.Nginx(cls.folder)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.nginx.stop()
+        cls.kept.cleanup()
+
+    def url(self, port, path="/hello", host="127.0.0.1"):
+        scheme = "http" if port in ("plain", "h2c") else "https"
+        return f"{scheme}://{host}:{self.nginx.port[port]}{path}"
+
+    def test_tls(self):
+        """Whatever makes the certificate good, every request goes through TLS, each once."""
+        for engine in ENGINES:
+            for words in (["-k"], ["--cacert", self.folder / "server.pem"]):
+                with self.subTest(engine=engine, words=words):
+                    report = run(["-c", 3, "-n", 200, *words, self.url("tls")], engine)
+                    arrived = self.nginx.arrived("tls", 200)
+                    self.assertEqual(len(arrived), 200)
+                    self.assertTrue(all(row["tls"].startswith("TLSv1.") for row in arrived))
+                    self.assertEqual(len({row["connection"] for row in arrived}), 3)
+                    self.assertEqual(report["connections"]["opened"], 3)
+                    self.assertEqual(report["requests"]["answered"], 200)
+
+    def test_connection_for_each_request(self):
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                run(["-c", 3, "-n", 30, "-k", "--no-keepalive", self.url("tls")], engine)
+                arrived = self.nginx.arrived("tls", 30)
+                self.assertEqual(len({row["connection"] for row in arrived}), 30)
+
+    def test_refused_certificate(self):
+        """Nobody vouches for it, or it is another host's: no request leaves, and the report says why."""
+        cases = ((["--cacert", "/etc/ssl/certs/ca-certificates.crt"], "127.0.0.1", "certificate"),
+                 (["--cacert", self.folder / "client.pem"], "127.0.0.1", "certificate"),
+                 (["--cacert", self.folder / "server.pem", "--connect-to",
+                   f"elsewhere.test:{self.nginx.port['tls']}:127.0.0.1:{self.nginx.port['tls']}"],
+                  "elsewhere.test", "elsewhere.test"))
+        for engine in ENGINES:
+            for words, host, why in cases:
+                if not pathlib.Path(words[1]).exists():
+                    continue
+                with self.subTest(engine=engine, words=words):
+                    report = run(["-c", 2, "-n", 6, *words, self.url("tls", host=host)], engine, 2)
+                    self.assertEqual(report["errors"]["tls"], 6)
+                    self.assertIn(why, report["error_texts"]["tls"])
+                    self.assertEqual(self.nginx.arrived("tls"), [])
+
+    def test_certificate_of_the_client(self):
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                run(["-c", 2, "-n", 10, "-k", "--cert", self.folder / "client.pem",
+                     "--key", self.folder / "client.key", self.url("client")], engine)
+                arrived = self.nginx.arrived("client", 10)
+                self.assertEqual([row["client"] for row in arrived], ["SUCCESS"] * 10)
+                report = run(["-c", 1, "-n", 2, "-k", self.url("client")], engine, 3)
+                self.assertEqual(report["statuses"], {"400": 2})
+                self.assertEqual({row["client"] for row in self.nginx.arrived("client", 2)}, {"NONE"})
+
+    def test_files_that_cannot_be_read(self):
+        missing = self.folder / "missing"
+        for words in (["--cacert", missing], ["--cert", missing, "--key", missing]):
+            said = run(["-n", 1, *words, self.url("tls")], status=1)
+            self.assertIn(f"{missing}: cannot be read", said)
+
+    def test_http2(self):
+        for port, words, connections in (("h2", ["-k"], 3), ("h2c", ["--no-keepalive"], 200)):
+            with self.subTest(port=port):
+                report = run(["-c", 3, "-n", 200, "--http2", *words, self.url(port)])
+                arrived = self.nginx.arrived(port, 200)
+                self.assertEqual([row["version"] for row in arrived], ["HTTP/2.0"] * 200)
+                self.assertEqual(len({row["connection"] for row in arrived}), connections)
+                self.assertNotIn("not_http2", [note["name"] for note in report["notes"]])
+
+    def test_http2_without_tls_kept_alive(self):
+        """A libcurl that cannot do it is found out before the run."""
+        version = run_text(["-V"])
+        words = ["-c", 3, "-n", 200, "--http2", self.url("h2c")]
+        if "libcurl/7.88" in version:
+            self.assertIn("breaks connections that are used again", run(words, status=1))
+        else:
+            run(words)
+            arrived = self.nginx.arrived("h2c", 200)
+            self.assertEqual({row["version"] for row in arrived}, {"HTTP/2.0"})
+            self.assertEqual(len({row["connection"] for row in arrived}), 3)
+
+    def test_http2_that_is_not_agreed_to(self):
+        report = run(["-c", 2, "-n", 10, "-k", "--http2", self.url("tls")])
+        self.assertIn("not_http2", [note["name"] for note in report["notes"]])
+        self.assertEqual({row["version"] for row in self.nginx.arrived("tls", 10)}, {"HTTP/1.1"})
+
+    def test_versions(self):
+        for engine in ENGINES:
+            for word, version in (("--http1.0", "HTTP/1.0"), ("--http1.1", "HTTP/1.1")):
+                with self.subTest(engine=engine, version=version):
+                    run(["-c", 2, "-n", 10, word, self.url("plain")], engine)
+                    arrived = self.nginx.arrived("plain", 10)
+                    self.assertEqual({row["version"] for row in arrived}, {version})
+
+    def test_gzip(self):
+        """Compressed answers are asked for, and counted as they come."""
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                plain = run(["-c", 2, "-n", 10, self.url("plain", "/long")], engine)
+                self.assertEqual({row["encoding"] for row in self.nginx.arrived("plain", 10)}, {"-"})
+                packed = run(["-c", 2, "-n", 10, "--gzip", self.url("plain", "/long")], engine)
+                arrived = self.nginx.arrived("plain", 10)
+                self.assertEqual({row["encoding"] for row in arrived}, {"gzip"})
+                self.assertEqual(plain["bytes"]["body"], 10 * 22000)
+                self.assertLess(packed["bytes"]["body"], 10 * 1000)
+
+    def test_range(self):
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                report = run(["-c", 2, "-n", 10, "--range", "5-14", "--expect-status", 206,
+                              "--expect-size", 10, self.url("plain", "/long")], engine)
+                self.assertEqual(report["bytes"]["body"], 100)
+                arrived = self.nginx.arrived("plain", 10)
+                self.assertEqual({row["range"] for row in arrived}, {"bytes=5-14"})
+
+
+class Proxies(unittest.TestCase):
+    def setUp(self):
+        self.origin = servers.Recorder()
+        self.addCleanup(self.origin.stop)
+
+    def proxy(self, kind):
+        proxy = kind()
+        self.addCleanup(proxy.stop)
+        return proxy
+
+    def test_http(self):
+        """curl asks the proxy for each request, raw for tunnels; the origin has each once."""
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                proxy = self.proxy(servers.HttpProxy)
+                self.origin.seen.clear()
+                report = run(["-c", 3, "-n", 60, "-x", f"http://me:pw@{proxy.address}",
+                              f"{self.origin.url}/a?b"], engine)
+                self.assertEqual(report["requests"]["answered"], 60)
+                self.assertEqual([row[:2] for row in self.origin.seen], [("GET", "/a?b")] * 60)
+                expected = ("GET", f"{self.origin.url}/a?b"), 60
+                if engine == "raw":
+                    expected = ("CONNECT", self.origin.url.removeprefix("http://")), 3
+                self.assertEqual({row[:2] for row in proxy.seen}, {expected[0]})
+                self.assertEqual(len(proxy.seen), expected[1])
+                self.assertTrue(all(f"Proxy-Authorization: {servers.basic('me:pw')}\r\n" in row[2]
+                                    for row in proxy.seen))
+
+    def test_names_are_the_proxys_affair(self):
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                proxy = self.proxy(servers.HttpProxy)
+                status = 2 if engine == "raw" else 3
+                report = run(["-c", 1, "-n", 2, "-x", proxy.address, "http://forbidden.test/"], engine,
+                             status)
+                self.assertEqual(len(proxy.seen), 2)
+                if engine == "raw":
+                    self.assertIn("403", report["error_texts"]["other"])
+                else:
+                    self.assertEqual(report["statuses"], {"403": 2})
+
+    def test_socks(self):
+        for engine in ENGINES:
+            for scheme in ("socks5", "socks5h"):
+                with self.subTest(engine=engine, scheme=scheme):
+                    proxy = self.proxy(servers.SocksProxy)
+                    self.origin.seen.clear()
+                    run(["-c", 3, "-n", 60, "--proxy", f"{scheme}://{proxy.address}",
+                         f"{self.origin.url}/x"], engine)
+                    self.assertEqual(len(self.origin.seen), 60)
+                    self.assertEqual(proxy.seen, [self.origin.url.removeprefix("http://")] * 3)
+
+    def test_environment_means_nothing(self):
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                self.origin.seen.clear()
+                run(["-c", 1, "-n", 3, self.origin.url], engine,
+                    environment={"http_proxy": "http://127.0.0.1:1", "no_proxy": ""}.items())
+                self.assertEqual(len(self.origin.seen), 3)
+                proxy = self.proxy(servers.HttpProxy)
+                run(["-c", 1, "-n", 3, "-x", proxy.address, self.origin.url], engine,
+                    environment={"no_proxy": "*"}.items())
+                self.assertEqual(len(proxy.seen), 1 if engine == "raw" else 3)
+
+    def test_a_proxy_that_is_not_there(self):
+        port, = servers.free_ports(1)
+        for engine in ENGINES:
+            report = run(["-c", 1, "-n", 3, "-x", f"127.0.0.1:{port}", self.origin.url], engine, 2)
+            self.assertEqual(report["errors"]["refused"], 3)
+        self.assertEqual(self.origin.seen, [])
+
+
+class Requests(WithFolder):
+    def setUp(self):
+        super().setUp()
+        self.origin = servers.Recorder()
+        self.addCleanup(self.origin.stop)
+
+    def test_body_from_a_file(self):
+        """Any bytes of any length arrive as they are."""
+        source = random.Random(1)
+        bodies = (b"", b"one line\n", bytes(range(256)), b"\xff" * 1000, b"\0\r\n\r\n\0",
+                  source.randbytes(3_000_000))
+        for engine in ENGINES:
+            for body in bodies:
+                with self.subTest(engine=engine, length=len(body)):
+                    (self.folder / "body").write_bytes(body)
+                    self.origin.seen.clear()
+                    run(["-c", 2, "-n", 6, "-m", "PUT", "--body-file", self.folder / "body",
+                         f"{self.origin.url}/put"], engine)
+                    expected = ("PUT", "/put", len(body), hashlib.sha256(body).hexdigest())
+                    self.assertEqual([row[:4] for row in self.origin.seen], [expected] * 6)
+
+    def test_random_order(self):
+        """By weight, within five standard deviations; and not in a fixed order."""
+        (self.folder / "list").write_text("/a 6\n/b 3\n# a comment\n\nHEAD /c 1\n")
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                self.origin.seen.clear()
+                run(["-c", 4, "-n", 2000, "-t", 2, "--order", "random", "-f", self.folder / "list",
+                     self.origin.url], engine)
+                self.assertEqual(len(self.origin.seen), 2000)
+                for method, path, part in (("GET", "/a", .6), ("GET", "/b", .3), ("HEAD", "/c", .1)):
+                    count = sum(row[:2] == (method, path) for row in self.origin.seen)
+                    spread = 5 * (2000 * part * (1 - part)) ** .5
+                    self.assertAlmostEqual(count, 2000 * part, delta=spread)
+
+    def replay(self, lines, engine, *words):
+        """What arrived of a log, as (seconds since before wsload began, method, path)."""
+        (self.folder / "access.log").write_text(lines)
+        self.origin.seen.clear()
+        begun = time.monotonic()
+        report = run(["-c", 4, "-t", 1, "--replay", self.folder / "access.log", *words,
+                      self.origin.url], engine)
+        return report, [(row[4] - begun, *row[:2]) for row in self.origin.seen]
+
+    def test_replay(self):
+        """No request comes before its time; however busy the machine, it can only come later."""
+        lines = "".join(f'h - - [21/Nov/2026:13:00:{second:02} +0000] "GET /{second} HTTP/1.1" 200 5 '
+                        f'"-" "x"\n' for second in (0, 1, 3))
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                _, arrived = self.replay(lines, engine)
+                self.assertEqual([row[1:] for row in arrived],
+                                 [("GET", "/0"), ("GET", "/1"), ("GET", "/3")])
+                self.assertGreaterEqual(arrived[1][0], 1)
+                self.assertGreaterEqual(arrived[2][0], 3)
+
+    def test_scaled_replay(self):
+        """A minute of log in JSON in half a second; each request once, in order, none too early."""
+        lines = "".join(json.dumps({"time": f"2026-11-21T13:00:{second:02}Z", "method": "GET",
+                                    "target": f"/{second}", "status": 200}) + "\n"
+                        for second in range(60))
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                report, arrived = self.replay(lines, engine, "--speed", 120, "-c", 1)
+                self.assertEqual([row[1:] for row in arrived],
+                                 [("GET", f"/{second}") for second in range(60)])
+                for second, row in enumerate(arrived):
+                    self.assertGreaterEqual(row[0], second / 120)
+                self.assertLess(report["elapsed_s"], 30)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    WSLOAD = sys.argv.pop(1)
+    unittest.main(verbosity=2)

@@ -1,0 +1,250 @@
+"""Servers and proxies that wsload is sent to, each of which remembers what arrived."""
+import base64
+import hashlib
+import http.server
+import os
+import shutil
+import socket
+import socketserver
+import subprocess
+import threading
+import time
+
+PATIENCE_S = 60
+NGINX = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
+OPENSSL = shutil.which("openssl")
+
+
+def wait_for(condition, what):
+    """Waits until CONDITION() is true; generously."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited for {what} in vain")
+        time.sleep(0.01)
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def make_certificate(folder, name, alternatives):
+    """A self-signed certificate and its key, as files."""
+    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
+    subprocess.run([OPENSSL, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                    "-subj", f"/CN={name}", "-addext", f"subjectAltName={alternatives}",
+                    "-keyout", key, "-out", certificate],
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return certificate, key
+
+
+# --- nginx: TLS, HTTP/2, compression, ranges ---
+
+FIELDS = ("port", "method", "uri", "version", "tls", "client", "range", "encoding", "status", "bytes",
+          "connection")
+
+CONFIGURATION = """
+daemon off; master_process off; pid nginx.pid; error_log error.log; worker_rlimit_nofile 4096;
+events {{ worker_connections 1024; }}
+http {{
+  log_format fields '$server_port|$request_method|$request_uri|$server_protocol|$ssl_protocol|'
+                    '$ssl_client_verify|$http_range|$http_accept_encoding|$status|$body_bytes_sent|'
+                    '$connection';
+  access_log access.log fields;
+  client_body_temp_path temp; proxy_temp_path temp; fastcgi_temp_path temp; uwsgi_temp_path temp;
+  scgi_temp_path temp;
+  keepalive_requests 1000000; root site; default_type text/plain;
+  gzip on; gzip_types text/plain; gzip_min_length 100;
+  ssl_certificate server.pem; ssl_certificate_key server.key;
+  server {{ listen 127.0.0.1:{plain}; }}
+  server {{ listen 127.0.0.1:{h2c} http2; }}
+  server {{ listen 127.0.0.1:{tls} ssl; }}
+  server {{ listen 127.0.0.1:{h2} ssl http2; }}
+  server {{ listen 127.0.0.1:{client} ssl; ssl_verify_client on; ssl_client_certificate client.pem; }}
+}}
+"""
+
+
+class Nginx:
+    """One nginx with ports for each way to it: self.port["tls"] and so on."""
+
+    def __init__(self, folder):
+        names = ("plain", "h2c", "tls", "h2", "client")
+        self.folder = folder
+        self.port = dict(zip(names, free_ports(len(names))))
+        (folder / "site").mkdir()
+        (folder / "temp").mkdir()
+        (folder / "site" / "hello").write_text("hello")
+        (folder / "site" / "long").write_text("many words " * 2000)
+        make_certificate(folder, "server", "IP:127.0.0.1,DNS:localhost")
+        make_certificate(folder, "client", "DNS:client")
+        (folder / "nginx.conf").write_text(CONFIGURATION.format(**self.port))
+        self.process = subprocess.Popen([NGINX, "-p", folder, "-c", "nginx.conf"],
+                                        stderr=subprocess.DEVNULL)
+        wait_for(self.answers, "nginx")
+
+    def answers(self):
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port["client"])) == 0
+
+    def arrived(self, port, count=0):
+        """What came to the port of that name since the last call: at least COUNT requests."""
+        log = self.folder / "access.log"
+
+        def lines():
+            rows = [dict(zip(FIELDS, line.split("|"))) for line in log.read_text().splitlines()]
+            return [row for row in rows if row["port"] == str(self.port[port])]
+
+        wait_for(lambda: len(lines()) >= count, f"{count} lines in the log")
+        found = lines()
+        with log.open("r+") as file:
+            file.truncate(0)
+        return found
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class InThread:
+    """A server that works in a thread of its own, from begin() to stop()."""
+
+    def begin(self):
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def stop(self):
+        self.shutdown()
+        self.server_close()
+
+
+# --- A server of our own: bodies ---
+
+class Recorder(InThread, http.server.ThreadingHTTPServer):
+    """Answers everything by "hello"; .seen has (method, path, length and SHA-256 of the body, time)."""
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def answer(self):
+            now = time.monotonic()
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.server.seen.append((self.command, self.path, len(body),
+                                     hashlib.sha256(body).hexdigest(), now))
+            self.send_response(200)
+            self.send_header("Content-Length", "5")
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(b"hello")
+
+        do_GET = do_HEAD = do_POST = do_PUT = answer
+
+        def log_message(self, *_):
+            pass
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.seen = []
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.begin()
+
+
+# --- Proxies ---
+
+def pump(source, sink):
+    try:
+        while data := source.recv(65536):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
+def join(one, other):
+    back = threading.Thread(target=pump, args=(other, one), daemon=True)
+    back.start()
+    pump(one, other)
+    back.join()
+    other.close()
+
+
+class Proxy(InThread, socketserver.ThreadingTCPServer):
+    """The base of proxies: .seen has what was asked of it, a line a request."""
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+    request_queue_size = 128
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.seen = []
+        self.address = f"127.0.0.1:{self.server_address[1]}"
+        self.begin()
+
+
+class HttpProxy(Proxy):
+    """Forwards requests in absolute form, and makes tunnels; refuses the host "forbidden"."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self):
+            while line := self.rfile.readline().decode():
+                fields = []
+                while (field := self.rfile.readline().decode()) not in ("\r\n", ""):
+                    fields.append(field)
+                self.server.seen.append((line.split()[0], line.split()[1], fields))
+                if not self.answer(line.split(), fields):
+                    return
+
+        def answer(self, words, fields):
+            if "forbidden" in words[1]:
+                self.wfile.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n"
+                                 b"Connection: close\r\n\r\n")
+                return False
+            if words[0] == "CONNECT":
+                host, port = words[1].rsplit(":", 1)
+                upstream = socket.create_connection((host, int(port)))
+                self.wfile.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+                join(self.connection, upstream)
+                return False
+            host, path = words[1].removeprefix("http://").split("/", 1)
+            kept = [field for field in fields if not field.lower().startswith("proxy-")]
+            answer = b""
+            with socket.create_connection(host.split(":")) as upstream:
+                upstream.sendall(f"{words[0]} /{path} HTTP/1.0\r\n{''.join(kept)}\r\n".encode())
+                while data := upstream.recv(65536):
+                    answer += data
+            body = answer.split(b"\r\n\r\n", 1)[1]
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            return True
+
+
+class SocksProxy(Proxy):
+    """SOCKS version 5 (RFC 1928) without authentication, to hosts by address or name."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self):
+            self.rfile.read(self.rfile.read(2)[1])
+            self.wfile.write(b"\x05\x00")
+            kind = self.rfile.read(4)[3]
+            if kind == 1:
+                host = socket.inet_ntoa(self.rfile.read(4))
+            else:
+                host = self.rfile.read(self.rfile.read(1)[0]).decode()
+            port = int.from_bytes(self.rfile.read(2), "big")
+            self.server.seen.append(f"{host}:{port}")
+            upstream = socket.create_connection((host, port))
+            self.wfile.write(b"\x05\x00\x00\x01" + bytes(6))
+            join(self.connection, upstream)
+
+
+def basic(name_and_password):
+    return "Basic " + base64.b64encode(name_and_password.encode()).decode()
