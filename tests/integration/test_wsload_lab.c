@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { WORDS = 16 };
+enum { WORDS = 24 };
 
 /* What a test has: a folder for the pages, and one that is $TMPDIR, where servers have theirs. */
 struct place {
@@ -198,6 +198,49 @@ static void experiments_are_told_and_leave_nothing(void **state)
     check_nothing_left(place);
 }
 
+/* In the middle of whose runs the lab looks at its server, and does something to it. */
+static void long_runs_are_told_step_by_step(void **state)
+{
+    const struct place *place = *state;
+    char *page;
+
+    assert_int_equal(run(place, "--quick --duration 100ms --rounds 1 endurance noise"), 0);
+    page = read_page(place, "endurance");
+    check_page(page);
+    check_has(page, "<b>Met: </b>0 errors in ");
+    check_has(page, "<tr><td>last<td>");
+    check_has(page, "aria-label=\"Resident memory\"");
+    check_has(page, "10 minutes, 10 million requests");
+    free(page);
+    page = read_page(place, "noise");
+    check_page(page);
+    check_has(page, "<tr><td>a worker killed<td>");
+    check_has(page, "<b>Met: </b>0 requests were lost by reloads and log rotations");
+    free(page);
+    check_nothing_left(place);
+}
+
+static void the_rest_is_told_too(void **state)
+{
+    static const char *const names[] = {"scaling", "cache",   "percentiles", "connections",
+                                        "threads", "logging", "dispatch"};
+    const struct place *place = *state;
+
+    assert_int_equal(run(place, "--quick --duration 20ms --rounds 1 scaling cache percentiles "
+                                "connections threads logging dispatch"),
+                     0);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char *page = read_page(place, names[i]);
+
+        print_message("%s\n", names[i]);
+        check_page(page);
+        check_has(page, "<svg class=\"plot\"");
+        check_has(page, "<tr><td>");
+        free(page);
+    }
+    check_nothing_left(place);
+}
+
 /* The order of requests decides what hits: no machine is too slow for the two to be the same. */
 static void the_server_evicts_as_the_simulation_says(void **state)
 {
@@ -288,6 +331,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(experiments_are_told_and_leave_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_runs_are_told_step_by_step, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_rest_is_told_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_server_evicts_as_the_simulation_says, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_signal_ends_it_and_nothing_is_left, set_up, tear_down),

@@ -1,0 +1,137 @@
+#include "loadgen/lab/observed.h"
+
+#include "common/clock.h"
+
+#include "loadgen/trial.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { LEAST_STEP_MS = 100, GRACE_MS = 10000 };
+
+double observed_half_rate(struct lab *lab, struct private_server *server)
+{
+    struct point *point = points_create(lab, 1);
+    uint32_t rounds = lab->rounds;
+    int result;
+
+    if (point == NULL)
+        return 0;
+    point_begin(lab, point, server, LAB_SMALL, OBSERVED_CONNECTIONS, "how much it can do");
+    lab->rounds = 1;
+    result = points_measure(lab, point, 1);
+    lab->rounds = rounds;
+    return result == 0 ? point_median(point, MEASURE_RATE) / 2 : 0;
+}
+
+double observed_rate(const struct series_entry *step)
+{
+    uint64_t ns = step->end_ns - step->begin_ns;
+
+    return ns > 0 ? (double)step->answered * 1e9 / (double)ns : 0;
+}
+
+/* The log of a long run would fill the disk. */
+static void forget_log(const struct observed *observed)
+{
+    char path[PRIVATE_SERVER_PATH + 16];
+
+    snprintf(path, sizeof(path), "%s/access.log", private_server_folder(observed->server));
+    if (truncate(path, 0) != 0)
+        return; /* it is just being renamed */
+}
+
+static void end_step(struct observed *observed, const struct tally *all, uint64_t elapsed_ns)
+{
+    const struct series_entry setting = {.rate = observed->rate};
+    size_t number = observed->series->count;
+
+    series_add(observed->series, all, elapsed_ns, &setting);
+    if (!observed->uses_usage || number == OBSERVED_STEPS || observed->series->count == number)
+        return;
+    observed->usage[number] = usage_of(private_server_pid(observed->server));
+    forget_log(observed);
+}
+
+static void look(void *context, const struct tally *all, uint64_t elapsed_ns)
+{
+    struct observed *observed = context;
+
+    if (elapsed_ns + LEAST_STEP_MS / 2 * NS_PER_MS >=
+        observed->series->before_ns + observed->step_ms * NS_PER_MS)
+        end_step(observed, all, elapsed_ns);
+    if (observed->act != NULL && !observed->acted && elapsed_ns >= observed->act_ms * NS_PER_MS) {
+        observed->act(observed->context);
+        observed->acted = true;
+    }
+}
+
+static void begin_plan(struct observed *observed, struct point *point)
+{
+    struct plan *plan = &point->plan;
+
+    point_begin(observed->lab, point, observed->server, LAB_SMALL, OBSERVED_CONNECTIONS,
+                "%.0f requests/s", observed->rate);
+    plan->rate = observed->rate;
+    plan->duration_ms = observed->duration_ms;
+    plan->warmup_ms = 0;
+    plan->grace_ms = GRACE_MS; /* what is only late is no error */
+    plan->watcher = (struct plan_watcher){look, observed};
+}
+
+static void keep(struct observed *observed, const struct result *result)
+{
+    uint64_t begun = tally_get(&result->tally, TALLY_begun);
+
+    observed->answered = tally_get(&result->tally, TALLY_answered);
+    observed->bad = tally_bad(&result->tally);
+    observed->client_share = result_cpu_share(result);
+    observed->late_percent =
+        begun > 0 ? 100.0 * (double)tally_get(&result->tally, TALLY_late) / (double)begun : 0;
+}
+
+static int run(struct observed *observed, struct point *point, struct result *result)
+{
+    struct lab *lab = observed->lab;
+
+    begin_plan(observed, point);
+    if (trial(&point->plan, result, lab->why, sizeof(lab->why)) != TRIAL_DONE)
+        return -1;
+    lab->interrupted = lab->interrupted || result->interrupted;
+    keep(observed, result);
+    result_free(result);
+    if (!lab->interrupted && observed->answered == 0)
+        return lab_fail(lab, "nothing was answered");
+    return lab->interrupted ? -1 : 0;
+}
+
+int observed_run(struct observed *observed)
+{
+    struct lab *lab = observed->lab;
+    struct point *point = calloc(1, sizeof(*point));
+    struct result *result = malloc(sizeof(*result));
+    int status = -1;
+
+    if (observed->step_ms < observed->duration_ms / OBSERVED_STEPS)
+        observed->step_ms = observed->duration_ms / OBSERVED_STEPS;
+    observed->series = series_create();
+    observed->usage = calloc(OBSERVED_STEPS, sizeof(*observed->usage));
+    if (point == NULL || result == NULL || observed->series == NULL || observed->usage == NULL)
+        lab_fail(lab, "out of memory");
+    else if (!lab_is_interrupted(lab))
+        status = run(observed, point, result);
+    free(point);
+    free(result);
+    if (status != 0)
+        observed_free(observed);
+    return status;
+}
+
+void observed_free(struct observed *observed)
+{
+    series_free(observed->series);
+    free(observed->usage);
+    observed->series = NULL;
+    observed->usage = NULL;
+}
