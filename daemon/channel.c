@@ -102,16 +102,16 @@ void channel_close(struct channel *channel)
 }
 
 /* Returns 0 when the socket took it, else an errno. */
-static int transmit(struct channel *channel, const struct message *message)
+static int transmit(struct channel *channel, int64_t kind, const void *data, size_t length, int fd)
 {
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control = {0};
-    struct iovec body = {(void *)(uintptr_t)&message->body, sizeof(int64_t) + message->length};
-    struct msghdr header = {.msg_iov = &body, .msg_iovlen = 1};
+    struct iovec body[] = {{&kind, sizeof(kind)}, {(void *)(uintptr_t)data, length}};
+    struct msghdr header = {.msg_iov = body, .msg_iovlen = 2};
 
-    if (message->fd >= 0) {
+    if (fd >= 0) {
         struct cmsghdr *rights;
 
         header.msg_control = control.bytes;
@@ -120,7 +120,7 @@ static int transmit(struct channel *channel, const struct message *message)
         rights->cmsg_level = SOL_SOCKET;
         rights->cmsg_type = SCM_RIGHTS;
         rights->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(rights), &message->fd, sizeof(int));
+        memcpy(CMSG_DATA(rights), &fd, sizeof(int));
     }
     return sendmsg(channel->fd, &header, MSG_NOSIGNAL) >= 0 ? 0 : errno;
 }
@@ -164,34 +164,35 @@ static void wait_to_write(struct channel *channel, int error)
     pause_for(channel->write_again);
 }
 
+/* What the socket takes at once needs no memory: a word to go arrives when there is none. */
 int channel_send(struct channel *channel, int kind, const void *data, size_t length, int fd,
                  bool give)
 {
     struct message *message;
+    int failed = 0;
 
     if (channel->broken || length > CHANNEL_PAYLOAD_MAX) {
         errno = channel->broken ? EPIPE : EMSGSIZE;
         return -1;
     }
-    message = message_new(kind, data, length, fd, give && fd >= 0);
-    if (message == NULL)
-        return -1;
     if (channel->queued == 0) {
-        int failed = transmit(channel, message);
-
+        failed = transmit(channel, kind, data, length, fd);
         if (failed == 0) {
-            message_free(message);
+            if (give && fd >= 0)
+                close(fd);
             return 0;
         }
         if (!may_try_again(failed)) {
             channel->broken = true; /* its end is noticed by the read event */
-            message->give = false;
-            message_free(message);
             errno = EPIPE;
             return -1;
         }
-        wait_to_write(channel, failed);
     }
+    message = message_new(kind, data, length, fd, give && fd >= 0);
+    if (message == NULL)
+        return -1;
+    if (channel->queued == 0)
+        wait_to_write(channel, failed);
     STAILQ_INSERT_TAIL(&channel->queue, message, link);
     channel->queued++;
     return 0;
@@ -204,7 +205,8 @@ static void on_writable(evutil_socket_t fd, short what, void *argument)
 
     (void)fd, (void)what;
     while ((message = STAILQ_FIRST(&channel->queue)) != NULL) {
-        int failed = transmit(channel, message);
+        int failed =
+            transmit(channel, message->body.kind, message->body.data, message->length, message->fd);
 
         if (may_try_again(failed)) {
             wait_to_write(channel, failed);

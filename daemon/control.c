@@ -39,6 +39,7 @@ struct control_peer {
     int pid;
     struct command_result waiting; /* answer NULL and in_force set: it waits */
     bool ending;                   /* close when the output is out */
+    bool lost;                     /* an answer was: close now */
     bool said_all;                 /* the client has ended its side: close when all is answered */
     uint64_t active_ns;            /* when it last said something, monotonic clock */
 };
@@ -69,8 +70,8 @@ static void send_answer(struct control_peer *peer, json_t *answer)
 
     if (text == NULL)
         text = strdup("{\"ok\":false,\"error\":\"out of memory\"}");
-    if (text != NULL)
-        evbuffer_add_printf(bufferevent_get_output(peer->stream), "%s\n", text);
+    if (text == NULL || evbuffer_add_printf(bufferevent_get_output(peer->stream), "%s\n", text) < 0)
+        peer->lost = true; /* better no connection than one on which no answer comes */
     free(text);
     json_decref(answer);
 }
@@ -96,43 +97,68 @@ static void run_line(struct control_peer *peer, char *line)
     if (line[0] == '\0')
         return;
     result = command_run(peer->control->master, line, peer->uid, peer->pid);
-    if (result.answer != NULL)
+    if (result.answer != NULL || result.in_force == NULL) /* neither: out of memory */
         send_answer(peer, result.answer);
     else
         wait_for_change(peer, result);
 }
 
-static void end_with(struct control_peer *peer, json_t *answer)
+static bool takes_lines(const struct control_peer *peer)
 {
-    send_answer(peer, answer);
-    peer->ending = true;
-    bufferevent_disable(peer->stream, EV_READ);
+    return !is_waiting(peer) && !peer->ending && !peer->lost &&
+           evbuffer_get_length(bufferevent_get_output(peer->stream)) < OUTPUT_HIGH;
 }
 
 /* Lines one after the other, until one has to wait, or its answers do: on_output() goes on. */
 static void run_lines(struct control_peer *peer)
 {
     struct evbuffer *input = bufferevent_get_input(peer->stream);
-    struct evbuffer *output = bufferevent_get_output(peer->stream);
     enum control_line framed = CONTROL_LINE_WHOLE;
     char *line;
 
-    peer->active_ns = clock_monotonic_ns();
-    while (framed == CONTROL_LINE_WHOLE && !is_waiting(peer) && !peer->ending &&
-           evbuffer_get_length(output) < OUTPUT_HIGH) {
+    while (framed == CONTROL_LINE_WHOLE && takes_lines(peer)) {
         framed = control_line_take(input, &line);
         if (framed == CONTROL_LINE_WHOLE)
             run_line(peer, line);
         free(line);
     }
-    if (framed == CONTROL_LINE_TOO_LONG)
-        end_with(peer, command_refusal("the line is longer than %d bytes", CONTROL_LINE_MAX - 1));
+    if (framed == CONTROL_LINE_NO_MEMORY)
+        peer->lost = true;
+    if (framed != CONTROL_LINE_TOO_LONG)
+        return;
+    send_answer(peer, command_refusal("the line is longer than %d bytes", CONTROL_LINE_MAX - 1));
+    peer->ending = true;
+}
+
+/* Who sends more than is taken has to wait. Libevent's high watermark would do the same, but crashes
+ * when there is no memory for it. */
+static void mind_input(struct control_peer *peer)
+{
+    size_t length = evbuffer_get_length(bufferevent_get_input(peer->stream));
+
+    if (length > CONTROL_LINE_MAX || peer->ending || peer->said_all)
+        bufferevent_disable(peer->stream, EV_READ);
+    else
+        bufferevent_enable(peer->stream, EV_READ);
+}
+
+/* False: the peer is gone. */
+static bool go_on(struct control_peer *peer)
+{
+    peer->active_ns = clock_monotonic_ns();
+    run_lines(peer);
+    if (peer->lost) {
+        peer_close(peer);
+        return false;
+    }
+    mind_input(peer);
+    return true;
 }
 
 static void on_input(struct bufferevent *stream, void *argument)
 {
     (void)stream;
-    run_lines(argument);
+    go_on(argument);
 }
 
 static void on_output(struct bufferevent *stream, void *argument)
@@ -140,8 +166,8 @@ static void on_output(struct bufferevent *stream, void *argument)
     struct control_peer *peer = argument;
     bool done;
 
-    if (!peer->ending)
-        run_lines(peer);
+    if (!peer->ending && !go_on(peer))
+        return;
     done = peer->ending || (peer->said_all && !is_waiting(peer));
     if (done && evbuffer_get_length(bufferevent_get_output(stream)) == 0)
         peer_close(peer);
@@ -173,7 +199,7 @@ static void answer_waiting(struct control_peer *peer)
 
     peer->waiting = (struct command_result){0};
     send_answer(peer, answer);
-    run_lines(peer);
+    go_on(peer);
 }
 
 void control_changed(struct control *control)
@@ -185,7 +211,7 @@ void control_changed(struct control *control)
 
         if (is_waiting(peer) && peer->waiting.in_force(control->master, peer->waiting.token))
             answer_waiting(peer);
-        if (is_waiting(peer))
+        else if (is_waiting(peer))
             wait_for_change(peer, peer->waiting);
         peer = next;
     }
@@ -243,7 +269,6 @@ static void peer_open(struct control *control, int fd)
     LIST_INSERT_HEAD(&control->peers, peer, link);
     control->peer_count++;
     bufferevent_setcb(peer->stream, on_input, on_output, on_end, peer);
-    bufferevent_setwatermark(peer->stream, EV_READ, 0, CONTROL_LINE_MAX + 1);
     bufferevent_set_timeouts(peer->stream, &idle, &stuck);
     bufferevent_enable(peer->stream, EV_READ | EV_WRITE);
 }

@@ -3,14 +3,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+static enum control_line without_line(struct evbuffer *input)
+{
+    if (evbuffer_search_eol(input, NULL, NULL, EVBUFFER_EOL_CRLF).pos >= 0)
+        return CONTROL_LINE_NO_MEMORY;
+    return evbuffer_get_length(input) > CONTROL_LINE_MAX /* a CR may be the last of it */
+               ? CONTROL_LINE_TOO_LONG
+               : CONTROL_LINE_INCOMPLETE;
+}
+
 enum control_line control_line_take(struct evbuffer *input, char **line)
 {
-    *line = evbuffer_readln(input, NULL, EVBUFFER_EOL_CRLF);
+    size_t length;
+
+    *line = evbuffer_readln(input, &length, EVBUFFER_EOL_CRLF);
     if (*line == NULL)
-        return evbuffer_get_length(input) > CONTROL_LINE_MAX /* a CR may be the last of it */
-                   ? CONTROL_LINE_TOO_LONG
-                   : CONTROL_LINE_INCOMPLETE;
-    if (strlen(*line) < CONTROL_LINE_MAX)
+        return without_line(input);
+    if (length < CONTROL_LINE_MAX)
         return CONTROL_LINE_WHOLE;
     free(*line);
     *line = NULL;

@@ -13,11 +13,11 @@ enum control_line {
     CONTROL_LINE_INCOMPLETE, /* more bytes are needed */
     CONTROL_LINE_WHOLE,      /* *LINE is one, without its newline; the caller frees */
     CONTROL_LINE_TOO_LONG,   /* CONTROL_LINE_MAX bytes or more: nothing behind it can be trusted */
+    CONTROL_LINE_NO_MEMORY,  /* there is one, and no memory for it */
 };
 
 /*
- * Takes the next line out of INPUT, which ends with LF or CRLF. Bytes behind a NUL do not count. Out of
- * memory it is incomplete.
+ * Takes the next line out of INPUT, which ends with LF or CRLF. Bytes behind a NUL do not count.
  */
 enum control_line control_line_take(struct evbuffer *input, char **line);
 

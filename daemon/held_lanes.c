@@ -1,6 +1,7 @@
 #include "daemon/held_lanes.h"
 
 #include "daemon/events.h"
+#include "daemon/lane.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,23 +15,30 @@ struct held_lane {
     uint32_t id, row;
     int fd; /* the worker's own; the thread has a duplicate */
     uint32_t thread;
+    struct lane *lane; /* the thread's, while there is one */
 };
 
-static void deal(struct held_lane *lane, struct serving_thread **serving, uint32_t count,
+static void take_back(struct held_lane *held, struct serving_thread **serving, uint32_t count)
+{
+    if (held->thread < count)
+        lane_take_back(serving[held->thread], held->lane);
+    held->thread = NOBODY;
+}
+
+static void deal(struct held_lane *held, struct serving_thread **serving, uint32_t count,
                  uint32_t thread)
 {
     int copy;
 
-    if (lane->thread == thread)
+    if (held->thread == thread)
         return;
-    if (lane->thread < count)
-        thread_tell_lane(serving[lane->thread], LETTER_LANE_DROP, lane->id, -1);
-    lane->thread = NOBODY;
-    copy = fcntl(lane->fd, F_DUPFD_CLOEXEC, 0);
-    if (copy < 0 || thread_tell_lane(serving[thread], LETTER_LANE_ADD, lane->id, copy) != 0)
-        event_log(LEVEL_ERROR, "cannot give a listening socket to a thread: %s", strerror(errno));
+    take_back(held, serving, count);
+    copy = fcntl(held->fd, F_DUPFD_CLOEXEC, 0);
+    held->lane = copy >= 0 ? lane_give(serving[thread], copy) : NULL;
+    if (held->lane != NULL)
+        held->thread = thread;
     else
-        lane->thread = thread;
+        event_log(LEVEL_ERROR, "cannot give a listening socket to a thread: %s", strerror(errno));
 }
 
 void held_lanes_deal(struct held_lanes *held, struct serving_thread **serving, uint32_t count)
@@ -93,8 +101,7 @@ void held_lanes_drop(struct held_lanes *held, uint32_t id, struct serving_thread
 
         if (lane->id != id)
             continue;
-        if (lane->thread < count)
-            thread_tell_lane(serving[lane->thread], LETTER_LANE_DROP, id, -1);
+        take_back(lane, serving, count);
         close(lane->fd);
         held->count--;
         memmove(lane, lane + 1, (held->count - i) * sizeof(*lane));

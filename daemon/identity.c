@@ -41,16 +41,28 @@ refuse(struct identity_fault *fault, bool group, const char *format, ...)
     return -1;
 }
 
+/* Nothing was found: there is none, or looking failed. getpwnam(3) lists what errno may be for either. */
+static int refuse_unknown(struct identity_fault *fault, bool group, const char *name)
+{
+    const char *what = group ? "group" : "user";
+
+    if (errno == EIO || errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+        return refuse(fault, group, "cannot look up the %s '%s': %s", what, name, strerror(errno));
+    return refuse(fault, group, "there is no %s '%s' on this machine", what, name);
+}
+
 /* The user NAME, with its first group. */
 static int find_user(const char *name, struct identity *identity, struct identity_fault *fault)
 {
-    const struct passwd *entry = getpwnam(name);
+    const struct passwd *entry;
     unsigned long number;
 
+    errno = 0;
+    entry = getpwnam(name);
     if (entry == NULL && is_number(name, &number))
         entry = getpwuid((uid_t)number);
     if (entry == NULL)
-        return refuse(fault, false, "there is no user '%s' on this machine", name);
+        return refuse_unknown(fault, false, name);
     if ((size_t)snprintf(identity->user, sizeof(identity->user), "%s", entry->pw_name) >=
         sizeof(identity->user))
         return refuse(fault, false, "the name '%s' is too long", name);
@@ -61,13 +73,15 @@ static int find_user(const char *name, struct identity *identity, struct identit
 
 static int find_group(const char *name, struct identity *identity, struct identity_fault *fault)
 {
-    const struct group *entry = getgrnam(name);
+    const struct group *entry;
     unsigned long number;
 
+    errno = 0;
+    entry = getgrnam(name);
     if (entry == NULL && is_number(name, &number))
         entry = getgrgid((gid_t)number);
     if (entry == NULL)
-        return refuse(fault, true, "there is no group '%s' on this machine", name);
+        return refuse_unknown(fault, true, name);
     identity->gid = entry->gr_gid;
     return 0;
 }

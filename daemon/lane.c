@@ -17,10 +17,10 @@
 enum { ACCEPTS_A_TURN = 64 }; /* then connections that are open already get their turn */
 
 struct lane {
+    struct letter add, drop; /* from the main thread */
     LIST_ENTRY(lane) link;
     struct serving_thread *thread;
     struct event event;
-    uint32_t id;
     int fd;
     bool paused; /* out of descriptors or memory */
     bool held;   /* as many connections are open as may be */
@@ -97,21 +97,33 @@ static void on_readable(evutil_socket_t listener, short what, void *argument)
     }
 }
 
-int lane_add(struct serving_thread *thread, uint32_t id, int fd)
+struct lane *lane_give(struct serving_thread *thread, int fd)
 {
     struct lane *lane = calloc(1, sizeof(*lane));
 
     if (lane == NULL) {
         close(fd);
-        return -1;
+        return NULL;
     }
-    lane->thread = thread;
-    lane->id = id;
     lane->fd = fd;
+    mailbox_post(&thread->mailbox, &lane->add, LETTER_LANE_ADD);
+    return lane;
+}
+
+void lane_take_back(struct serving_thread *thread, struct lane *lane)
+{
+    mailbox_post(&thread->mailbox, &lane->drop, LETTER_LANE_DROP);
+}
+
+void lane_take(struct serving_thread *thread, struct letter *letter)
+{
+    struct lane *lane = CONTAINER_OF(letter, struct lane, add);
+
+    lane->thread = thread;
     LIST_INSERT_HEAD(&thread->lanes, lane, link);
-    event_assign(&lane->event, thread->base, fd, EV_READ | EV_PERSIST, on_readable, lane);
+    event_assign(&lane->event, thread->base, lane->fd, EV_READ | EV_PERSIST, on_readable, lane);
     metric_add(thread->metrics, METRIC_lanes, 1);
-    return event_add(&lane->event, NULL);
+    lane->paused = event_add(&lane->event, NULL) != 0;
 }
 
 /* event_del comes before close: the socket lives on in the master, and epoll would go on telling.
@@ -125,17 +137,9 @@ static void drop(struct lane *lane)
     free(lane);
 }
 
-void lane_drop(struct serving_thread *thread, uint32_t id)
+void lane_drop(struct letter *letter)
 {
-    struct lane *lane = LIST_FIRST(&thread->lanes);
-
-    while (lane != NULL) {
-        struct lane *next = LIST_NEXT(lane, link);
-
-        if (lane->id == id)
-            drop(lane);
-        lane = next;
-    }
+    drop(CONTAINER_OF(letter, struct lane, drop));
 }
 
 void lanes_drop_all(struct serving_thread *thread)

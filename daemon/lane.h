@@ -8,11 +8,19 @@
 
 #include "daemon/thread.h"
 
-/* Accepts from FD, which becomes the lane's. 0, or -1 when memory or descriptors are short. */
-int lane_add(struct serving_thread *thread, uint32_t id, int fd);
+/*
+ * Gives THREAD a lane that accepts from FD, which becomes the lane's. NULL with errno when memory is
+ * short: then FD is closed. The lane is the thread's and is gone when that has been told to leave; until
+ * then it can be taken back, which takes no memory. The worker's main thread.
+ */
+struct lane *lane_give(struct serving_thread *thread, int fd);
+void lane_take_back(struct serving_thread *thread, struct lane *lane);
 
-/* Lets go of one lane, or of all. */
-void lane_drop(struct serving_thread *thread, uint32_t id);
+/* What the thread does with the letters of the two. */
+void lane_take(struct serving_thread *thread, struct letter *letter);
+void lane_drop(struct letter *letter);
+
+/* Lets go of all. */
 void lanes_drop_all(struct serving_thread *thread);
 
 /* Takes up accepting again where descriptors or memory had run out. Once a second. */

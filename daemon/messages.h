@@ -34,6 +34,8 @@ enum message_kind {
     MESSAGE_CONNECTION, /* struct message_connection, its unread bytes, and the socket */
 };
 
+enum { THREADS_MOST = 1024 }; /* [workers] max_threads goes so far */
+
 struct message_threads {
     uint32_t count;
     uint32_t slot[]; /* thread slots in the segment, one for each */

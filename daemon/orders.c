@@ -1,42 +1,33 @@
 #include "daemon/orders.h"
 
+#include "common/control_client.h"
 #include "daemon/master.h"
 #include "daemon/supervisor.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-static struct message_order *message_new(uint64_t number, enum order what, uint64_t value,
-                                         const char *path, size_t length)
-{
-    struct message_order *message = calloc(1, sizeof(*message) + length + 1); /* it travels whole */
-
-    if (message == NULL)
-        return NULL;
-    message->number = number;
-    message->value = value;
-    message->what = what;
-    memcpy(message->path, path, length + 1);
-    return message;
-}
 
 uint64_t orders_give(struct master *master, enum order what, uint64_t value, const char *path)
 {
+    _Alignas(struct message_order) char buffer[sizeof(struct message_order) + CONTROL_LINE_MAX] = {
+        0}; /* it travels whole */
+    struct message_order *message = (struct message_order *)buffer;
     struct orders *orders = &master->orders;
-    size_t length = strlen(path);
+    size_t room = strlen(path) + 1;
     uint64_t number = ++orders->given;
-    struct message_order *message = message_new(number, what, value, path, length);
 
+    message->number = number;
+    message->value = value;
+    message->what = what;
+    memcpy(message->path, path, room);
     orders->tally[number % ORDERS_TALLIED].number = number;
     orders->tally[number % ORDERS_TALLIED].affected = 0;
     for (uint32_t i = 0; i < supervisor_slots(master->supervisor); i++) {
         struct worker_process *worker = supervisor_worker(master->supervisor, i);
 
-        if (message != NULL && worker->state != WORKER_NONE)
-            channel_send(worker->commands, MESSAGE_ORDER, message, sizeof(*message) + length + 1,
-                         -1, false);
+        if (worker->state != WORKER_NONE)
+            channel_send(worker->commands, MESSAGE_ORDER, message, sizeof(*message) + room, -1,
+                         false);
     }
-    free(message);
     return number;
 }
 

@@ -44,8 +44,8 @@ static void tell_leavers(struct supervisor *supervisor)
 
         if (worker->state != WORKER_LEAVING || worker->leave_told)
             continue;
-        worker->leave_told = true;
-        channel_send(worker->connections, MESSAGE_LEAVE, NULL, 0, -1, false);
+        worker->leave_told =
+            channel_send(worker->connections, MESSAGE_LEAVE, NULL, 0, -1, false) == 0;
     }
 }
 

@@ -68,18 +68,15 @@ static void read_letter(struct serving_thread *thread, struct letter *letter)
         mailbox_post(thread->site->main, letter, LETTER_SWEPT);
         return;
     case LETTER_LANE_ADD:
-        if (lane_add(thread, CONTAINER_OF(letter, struct lane_letter, letter)->id,
-                     CONTAINER_OF(letter, struct lane_letter, letter)->fd) != 0)
-            event_log(LEVEL_ERROR, "a thread cannot take a listening socket: out of memory");
-        break;
+        lane_take(thread, letter);
+        return;
     case LETTER_LANE_DROP:
-        lane_drop(thread, CONTAINER_OF(letter, struct lane_letter, letter)->id);
-        break;
-    case LETTER_MODE:
-        change_mode(thread, CONTAINER_OF(letter, struct mode_letter, letter)->mode);
-        break;
+        lane_drop(letter);
+        return;
+    case LETTER_LEAVE:
+        change_mode(thread, thread->leaving);
+        return;
     }
-    free(letter); /* lane and mode letters hold nothing else */
 }
 
 static void on_mail(evutil_socket_t fd, short what, void *argument)
@@ -326,28 +323,8 @@ void thread_free(struct serving_thread *thread, bool started)
     free(thread);
 }
 
-int thread_tell_mode(struct serving_thread *thread, enum thread_mode mode)
+void thread_tell_leave(struct serving_thread *thread, enum thread_mode mode)
 {
-    struct mode_letter *letter = calloc(1, sizeof(*letter));
-
-    if (letter == NULL)
-        return -1;
-    letter->mode = mode;
-    mailbox_post(&thread->mailbox, &letter->letter, LETTER_MODE);
-    return 0;
-}
-
-int thread_tell_lane(struct serving_thread *thread, enum thread_letter kind, uint32_t id, int fd)
-{
-    struct lane_letter *letter = calloc(1, sizeof(*letter));
-
-    if (letter == NULL) {
-        if (fd >= 0)
-            close(fd);
-        return -1;
-    }
-    letter->id = id;
-    letter->fd = fd;
-    mailbox_post(&thread->mailbox, &letter->letter, (int)kind);
-    return 0;
+    thread->leaving = mode;
+    mailbox_post(&thread->mailbox, &thread->leave, LETTER_LEAVE);
 }

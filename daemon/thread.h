@@ -29,9 +29,9 @@ TAILQ_HEAD(connection_list, connection);
 enum thread_letter {
     LETTER_CONNECTION, /* struct connection: adopt it */
     LETTER_ARRIVAL,    /* struct arrival: a connection that is not one yet */
-    LETTER_LANE_ADD,   /* struct lane_letter: accept from this socket, which is the thread's now */
-    LETTER_LANE_DROP,  /* struct lane_letter, fd unused */
-    LETTER_MODE,       /* struct mode_letter */
+    LETTER_LANE_ADD,   /* of a struct lane: accept from it */
+    LETTER_LANE_DROP,  /* of a struct lane: let go of it */
+    LETTER_LEAVE,      /* of struct serving_thread: go, in the mode that it names */
     LETTER_LOADED,     /* struct load_job: come back from an offload thread */
     LETTER_WARMED,     /* struct warm_job: come back from an offload thread */
     LETTER_SWEEP,      /* struct sweep_letter: sweep the front table and send it back */
@@ -55,12 +55,6 @@ struct arrival {
     char bytes[];
 };
 
-struct lane_letter {
-    struct letter letter;
-    uint32_t id;
-    int fd;
-};
-
 /* Goes to a thread and back; see daemon/worker_orders.h. */
 struct sweep_letter {
     struct letter letter;
@@ -73,11 +67,6 @@ enum thread_mode {
     THREAD_DRAINING, /* gives those between two requests, for another worker; finishes the others */
     THREAD_STOPPING, /* finishes the requests under way, closes the rest */
     THREAD_RETIRING, /* closes each connection behind its next answer */
-};
-
-struct mode_letter {
-    struct letter letter;
-    enum thread_mode mode;
 };
 
 enum deadline {
@@ -102,6 +91,8 @@ enum { THREAD_INPUT_BYTES = 64 * 1024 };
 struct lane;
 
 struct serving_thread {
+    struct letter leave;      /* from the main thread, with... */
+    enum thread_mode leaving; /* ...how to go; not to be read before it came */
     struct letter ended;      /* to the main thread, at the end */
     _Atomic uint64_t beat_ns; /* when its loop last turned, to a second or so; monotonic clock */
     pthread_t id;
@@ -156,11 +147,8 @@ int thread_start(struct serving_thread *thread);
 /* After LETTER_THREAD_ENDED (or when it was never started): joins and frees. The main thread. */
 void thread_free(struct serving_thread *thread, bool started);
 
-/* Tells the thread to change its mode. The main thread. Returns 0 or -1 (out of memory). */
-int thread_tell_mode(struct serving_thread *thread, enum thread_mode mode);
-
-/* Gives it a lane (FD becomes the thread's) or takes one away. The main thread. 0 or -1. */
-int thread_tell_lane(struct serving_thread *thread, enum thread_letter kind, uint32_t id, int fd);
+/* Tells the thread to go, in one of the modes other than THREAD_SERVING; once. The main thread. */
+void thread_tell_leave(struct serving_thread *thread, enum thread_mode mode);
 
 /* When its loop was last seen to turn, monotonic clock. Any thread. */
 uint64_t thread_beat_ns(const struct serving_thread *thread);

@@ -103,8 +103,7 @@ static void send_threads_away(struct worker *worker, uint32_t keep, enum thread_
     while (worker->count > keep) {
         struct serving_thread *thread = worker->serving[--worker->count];
 
-        if (thread_tell_mode(thread, mode) != 0)
-            event_log(LEVEL_ERROR, "cannot tell a thread to leave: out of memory");
+        thread_tell_leave(thread, mode);
         worker->ending++;
     }
 }
@@ -313,8 +312,7 @@ static void on_command(void *owner, int kind, const void *data, size_t length, i
         deal_lanes(worker);
         return;
     case MESSAGE_ORDER:
-        if (!order_begin(&worker->site, worker->serving, worker->count, data))
-            event_log(LEVEL_ERROR, "an order could not be carried out: out of memory");
+        order_begin(&worker->site, worker->serving, worker->count, data, worker->commands);
         return;
     case MESSAGE_LEAVE:
     case MESSAGE_STOP:

@@ -28,45 +28,49 @@ static uint64_t change_cache(struct cache *cache, const struct message_order *me
     return 0;
 }
 
-static bool send_letter(struct order_under_way *order, struct mailbox *to, int kind)
+static void send_letter(struct order_under_way *order, struct mailbox *to)
 {
     struct sweep_letter *letter = calloc(1, sizeof(*letter));
 
     if (letter == NULL)
-        return false;
+        return; /* it sweeps in its own time */
     letter->order = order;
     order->outstanding++;
-    mailbox_post(to, &letter->letter, kind);
-    return true;
+    mailbox_post(to, &letter->letter, LETTER_SWEEP);
 }
 
-/* The last letter goes to ourselves, so that there is one where there are no threads yet. */
-bool order_begin(const struct site *site, struct serving_thread **serving, uint32_t count,
-                 const struct message_order *message)
+static void report(struct channel *commands, uint64_t number, uint64_t affected)
 {
+    const struct message_order_done message = {number, affected};
+
+    channel_send(commands, MESSAGE_ORDER_DONE, &message, sizeof(message), -1, false);
+}
+
+void order_begin(const struct site *site, struct serving_thread **serving, uint32_t count,
+                 const struct message_order *message, struct channel *commands)
+{
+    uint64_t affected = site->cache != NULL ? change_cache(site->cache, message) : 0;
     struct order_under_way *order = calloc(1, sizeof(*order));
 
-    if (order == NULL)
-        return false;
-    order->number = message->number;
-    if (site->cache != NULL)
-        order->affected = change_cache(site->cache, message);
-    for (uint32_t i = 0; i < count; i++)
-        send_letter(order, &serving[i]->mailbox, LETTER_SWEEP); /* else it sweeps in its own time */
-    if (order->outstanding > 0 || send_letter(order, site->main, LETTER_SWEPT))
-        return true;
+    if (order != NULL) {
+        order->number = message->number;
+        order->affected = affected;
+        for (uint32_t i = 0; i < count; i++)
+            send_letter(order, &serving[i]->mailbox);
+    }
+    if (order != NULL && order->outstanding > 0)
+        return; /* the last letter that comes back reports */
     free(order);
-    return false;
+    report(commands, message->number, affected);
 }
 
 void order_swept(struct sweep_letter *letter, struct channel *commands)
 {
     struct order_under_way *order = letter->order;
-    const struct message_order_done message = {order->number, order->affected};
 
     free(letter);
     if (--order->outstanding > 0)
         return;
-    channel_send(commands, MESSAGE_ORDER_DONE, &message, sizeof(message), -1, false);
+    report(commands, order->number, order->affected);
     free(order);
 }

@@ -129,29 +129,26 @@ void worker_process_take_unread(struct worker_process *worker, channel_taker *ta
  */
 void worker_process_tell_threads(struct worker_process *worker, struct master *master)
 {
+    _Alignas(struct message_threads) char
+        buffer[sizeof(struct message_threads) + THREADS_MOST * sizeof(uint32_t)];
+    struct message_threads *message = (struct message_threads *)buffer;
     struct segment_worker *block = segment_worker(&master->segment, worker->slot);
-    uint32_t room = segment_count(&master->segment, SEGMENT_THREADS);
     uint32_t wanted = master->config->workers_threads;
-    struct message_threads *message;
     int failed;
 
     if (worker->resizing || worker->threads_sent == wanted)
-        return;
-    message = malloc(sizeof(*message) + room * sizeof(uint32_t));
-    if (message == NULL)
         return;
     message->count = slots_let(&master->segment, worker->slot, worker->threads_actual, wanted,
                                message->slot, &failed);
     if (failed != 0 && failed != ENOBUFS)
         event_log(LEVEL_ERROR, "no shared memory for another serving thread: %s", strerror(failed));
-    if (message->count != worker->threads_sent) {
-        worker->threads_sent = message->count;
-        worker->resizing = true;
-        atomic_store_explicit(&block->threads_wanted, wanted, memory_order_relaxed);
-        channel_send(worker->commands, MESSAGE_THREADS, message,
-                     sizeof(*message) + message->count * sizeof(uint32_t), -1, false);
-    }
-    free(message);
+    if (message->count == worker->threads_sent)
+        return;
+    worker->threads_sent = message->count;
+    worker->resizing = true;
+    atomic_store_explicit(&block->threads_wanted, wanted, memory_order_relaxed);
+    channel_send(worker->commands, MESSAGE_THREADS, message,
+                 sizeof(*message) + message->count * sizeof(uint32_t), -1, false);
 }
 
 void worker_process_tell_offload(struct worker_process *worker, struct master *master)

@@ -1,17 +1,29 @@
 /*
- * Preloaded into a server: now and then an allocation fails, anywhere. FAILING_ONE_IN says how seldom,
- * FAILING_SEED which ones, and the first FAILING_AFTER of each process succeed, so that it can start.
+ * Preloaded into a server: allocations fail. Either now and then, anywhere: FAILING_ONE_IN says how
+ * seldom, FAILING_SEED which ones. Or once at each place: FAILING_PLACES is the file that says when, see
+ * failing_memory.h. The first FAILING_AFTER of each process succeed, so that it can start.
  */
+#include "failing_memory.h"
+
 #include <errno.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <execinfo.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *memory, size_t size);
+
+static uint64_t mixed(uint64_t value)
+{
+    value = (value ^ (value >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    value = (value ^ (value >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return value ^ (value >> 31);
+}
+
+/* Now and then */
 
 static _Atomic uint64_t calls;
 static uint64_t one_in, after, seed;
@@ -35,19 +47,79 @@ static void begin(void)
 }
 
 /* splitmix64: which call fails depends on its number and the seed alone. */
+static bool has_its_turn(uint64_t number)
+{
+    return one_in != 0 && mixed((number + seed) * UINT64_C(0x9E3779B97F4A7C15)) % one_in == 0;
+}
+
+/* Once at each place */
+
+enum { DEPTH = 12 };
+
+static struct failing_places *places; /* NULL: there is no file; children inherit the mapping */
+static _Thread_local bool looking;    /* an allocation within the look at the stack succeeds */
+
+/* backtrace(3) loads a library at its first call: here, and not in a process that may not. */
+__attribute__((constructor)) static void map_places(void)
+{
+    const char *path = getenv("FAILING_PLACES");
+    void *stack[1], *mapping = MAP_FAILED;
+    int fd = path != NULL ? open(path, O_RDWR | O_CLOEXEC) : -1;
+
+    if (fd < 0)
+        return;
+    backtrace(stack, 1);
+    mapping = mmap(NULL, sizeof(*places), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (mapping != MAP_FAILED)
+        places = mapping;
+}
+
+static uint64_t place(void)
+{
+    void *stack[DEPTH];
+    uint64_t hash = 0;
+    int depth;
+
+    looking = true;
+    depth = backtrace(stack, DEPTH);
+    looking = false;
+    for (int i = 0; i < depth; i++)
+        hash = mixed(hash + (uint64_t)(uintptr_t)stack[i]);
+    return hash | 1;
+}
+
+static bool is_new(uint64_t hash)
+{
+    for (uint64_t at = hash;; at++) {
+        _Atomic uint64_t *slot = &places->places[at % FAILING_PLACES_MOST];
+        uint64_t there = 0;
+
+        if (atomic_compare_exchange_strong(slot, &there, hash))
+            return true;
+        if (there == hash)
+            return false;
+    }
+}
+
+static bool is_a_new_place(void)
+{
+    if (looking || atomic_load(&places->more) <= 0 ||
+        atomic_load(&places->failed) >= FAILING_PLACES_MOST / 2 || !is_new(place()))
+        return false;
+    atomic_fetch_sub(&places->more, 1);
+    atomic_fetch_add(&places->failed, 1);
+    return true;
+}
+
 static bool fails(void)
 {
-    uint64_t number, mixed;
+    uint64_t number;
 
     if (owner != getpid())
         begin();
     number = atomic_fetch_add(&calls, 1);
-    if (one_in == 0 || number < after)
-        return false;
-    mixed = (number + seed) * UINT64_C(0x9E3779B97F4A7C15);
-    mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94D049BB133111EB);
-    if ((mixed ^ (mixed >> 31)) % one_in != 0)
+    if (number < after || !(places != NULL ? is_a_new_place() : has_its_turn(number)))
         return false;
     errno = ENOMEM;
     return true;

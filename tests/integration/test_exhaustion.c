@@ -2,10 +2,12 @@
  * Running out of what a server lives on: clients may wait, or be told to come again; nobody crashes,
  * nobody spins, and when there is some again all goes on.
  */
+#include "failing_memory.h"
 #include "http_client.h"
 #include "patience.h"
 #include "server.h"
 
+#include "common/control_client.h"
 #include "common/macros.h"
 
 #include <setjmp.h>
@@ -13,9 +15,11 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -121,6 +125,8 @@ static void ask_for_everything(const struct server *server, unsigned round)
         {"GET /folder/?", "Accept: application/json\r\n"},
         {"OPTIONS /file-", ""},
         {"DELETE /file-", "Content-Length: 0\r\n"},
+        {"GET /large?", "Range: bytes=5-\r\n"},
+        {"GET /arithmetic/square?work=1ms&n=", ""},
     };
 
     for (unsigned i = 0; i < REQUESTS; i++) {
@@ -139,6 +145,7 @@ static void ask_for_everything(const struct server *server, unsigned round)
 
 static void put_files(const struct server *server)
 {
+    static const char large[4 * 1024 * 1024]; /* more than the cache takes */
     char path[32], text[4096];
 
     memset(text, 'x', sizeof(text));
@@ -147,6 +154,7 @@ static void put_files(const struct server *server)
         server_put(server, path, text, sizeof(text));
     }
     server_put_text(server, "/folder/inside", "x");
+    server_put(server, "/large", large, sizeof(large));
 }
 
 static void memory_that_fails_ends_no_process(void **state)
@@ -154,7 +162,8 @@ static void memory_that_fails_ends_no_process(void **state)
     static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
     static const char *const wrapper[] = {
         "env", preload, "FAILING_ONE_IN=20", "FAILING_AFTER=3000", "FAILING_SEED=1", NULL};
-    static const char *const options[] = {"files.autoindex=on", "workers.processes=2", NULL};
+    static const char *const options[] = {"files.autoindex=on", "arithmetic.enabled=on",
+                                          "workers.processes=2", NULL};
     struct server *server = *state;
 
     put_files(server);
@@ -163,6 +172,92 @@ static void memory_that_fails_ends_no_process(void **state)
         ask_for_everything(server, round);
     assert_int_equal(server_metric(server, "workers_died"), 0);
     server_stop(server);
+}
+
+/* At each place once. */
+
+enum { PASSES_MOST = 100, PLACES_LEAST = 100, FAILURES_A_ROUND = 1000 };
+
+static struct failing_places *map_places(const struct server *server, char *path, size_t size)
+{
+    void *mapping;
+    int fd;
+
+    snprintf(path, size, "%s/places", server_folder(server));
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, sizeof(struct failing_places)), 0);
+    mapping = mmap(NULL, sizeof(struct failing_places), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(mapping != MAP_FAILED);
+    close(fd);
+    return mapping;
+}
+
+/* Sends a control line, whatever becomes of it. */
+static void command(const struct server *server, const char *line)
+{
+    struct control_client client;
+    const char *answer;
+    char why[256];
+
+    if (control_connect(&client, server_socket(server), why, sizeof(why)) != CONTROL_WAITING)
+        return;
+    if (control_send(&client, line, why, sizeof(why)) == CONTROL_WAITING)
+        control_receive(&client, PATIENCE_S * 1000, &answer, why, sizeof(why));
+    control_close(&client);
+}
+
+/* A process that can't start is tried again after a pause, which grows: those have their memory. */
+static void command_everything(const struct server *server, struct failing_places *places)
+{
+    static const struct {
+        const char *line;
+        bool starts;
+    } commands[] = {
+        {"status", false},          {"threads 3", false},     {"threads 2", false},
+        {"workers 2", true},        {"workers 1", false},     {"offload-threads 2", false},
+        {"cache-flush", false},     {"cache-size 1M", false}, {"cache-policy lru", false},
+        {"cache-purge /f*", false}, {"reopen-logs", false},   {"config", false},
+        {"reload", true},           {"restart all", true},    {"log-level debug", false},
+        {"log-level info", false},  {"ratelimit on", false},  {"ratelimit off", false},
+        {"nonsense", false},        {"post-mortem", false},   {"cache-policy sieve", false},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
+        atomic_store(&places->more, commands[i].starts ? 0 : FAILURES_A_ROUND);
+        command(server, commands[i].line);
+    }
+}
+
+static void each_allocation_may_fail(void **state)
+{
+    char path[512], setting[600];
+    struct server *server = *state;
+    struct failing_places *places = map_places(server, path, sizeof(path));
+    const char *const wrapper[] = {"env", "LD_PRELOAD=" FAILING_MEMORY, setting, "FAILING_AFTER=0",
+                                   NULL};
+    static const char *const options[] = {"files.autoindex=on", "arithmetic.enabled=on", NULL};
+    uint32_t before, pass = 0;
+    char *said;
+
+    snprintf(setting, sizeof(setting), "FAILING_PLACES=%s", path);
+    put_files(server);
+    server_start_under(server, wrapper, options);
+    do {
+        before = atomic_load(&places->failed);
+        atomic_store(&places->more, FAILURES_A_ROUND);
+        ask_for_everything(server, pass % ROUNDS);
+        command_everything(server, places);
+        atomic_store(&places->more, 0);
+        http_expect(server_port(server), "/file-0", 200);
+    } while (atomic_load(&places->failed) > before && ++pass < PASSES_MOST);
+    assert_true(atomic_load(&places->failed) > PLACES_LEAST);
+    said = server_output(server);
+    if (strstr(said, "signal") != NULL)
+        fail_msg("a process crashed:\n%s", said);
+    free(said);
+    server_stop(server);
+    munmap(places, sizeof(*places));
 }
 
 #endif
@@ -175,6 +270,7 @@ int main(void)
         TEST(connections_wait_for_descriptors_without_a_spin),
 #ifndef TEST_SANITIZER
         TEST(memory_that_fails_ends_no_process),
+        TEST(each_allocation_may_fail),
 #endif
     };
 
