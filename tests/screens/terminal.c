@@ -167,6 +167,16 @@ void terminal_type(struct terminal *terminal, const char *keys)
         fail("type");
 }
 
+/* With fewer rows libvterm 0.1 scrolls, and may leave the cursor above the screen: there it writes. */
+static void mend_cursor(struct terminal *terminal)
+{
+    VTermPos cursor;
+
+    vterm_state_get_cursorpos(vterm_obtain_state(terminal->machine), &cursor);
+    if (cursor.row < 0)
+        vterm_input_write(terminal->machine, "\x1b[H", 3);
+}
+
 void terminal_resize(struct terminal *terminal, int rows, int columns)
 {
     struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
@@ -174,6 +184,7 @@ void terminal_resize(struct terminal *terminal, int rows, int columns)
     terminal->rows = rows;
     terminal->columns = columns;
     vterm_set_size(terminal->machine, rows, columns);
+    mend_cursor(terminal);
     if (ioctl(terminal->fd, TIOCSWINSZ, &size) != 0)
         fail("resize");
 }
