@@ -4,6 +4,7 @@
 #include "loadgen/lab/command.h"
 #include "loadgen/live_terminal.h"
 #include "loadgen/options.h"
+#include "loadgen/repeat.h"
 #include "loadgen/report.h"
 #include "loadgen/sweep_report.h"
 #include "loadgen/trial.h"
@@ -80,7 +81,8 @@ static int load(const struct plan *plan, FILE *out)
 
     if (result == NULL)
         return complain("out of memory");
-    outcome = trial(plan, result, why, sizeof(why));
+    outcome = plan->rounds > 1 ? repeat_run(plan, result, why, sizeof(why))
+                               : trial(plan, result, why, sizeof(why));
     status = (int)trial_status(outcome, result);
     if (outcome != TRIAL_DONE) {
         complain(why);

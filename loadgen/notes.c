@@ -1,5 +1,5 @@
 /* The sentences of result_notes(). */
-#include "loadgen/result.h"
+#include "loadgen/repeat.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
@@ -193,6 +193,30 @@ static void note_server(const struct result *result, struct note_list *list)
              result->server.name, result->server.counted, result->server.sent);
 }
 
+/* Rounds that differ this much, in percent to either side of the median, say little of a change. */
+enum { NOISE_PERCENT = 10 };
+
+static void note_rounds(const struct result *result, struct note_list *list)
+{
+    const struct repeat *repeat = result->repeat;
+    struct interval rate;
+
+    if (repeat == NULL)
+        return;
+    rate = repeat_interval(repeat, MEASURE_RATE);
+    if (repeat->done < repeat->asked)
+        note(list, "rounds_missing", "Only %" PRIu32 " of %" PRIu32 " rounds were done.",
+             repeat->done, repeat->asked);
+    if (repeat->done < STATISTICS_INTERVAL_LEAST)
+        note(list, "few_rounds", "Fewer than %d rounds: how certain the medians are is not known.",
+             STATISTICS_INTERVAL_LEAST);
+    else if (interval_percent(&rate) > NOISE_PERCENT)
+        note(list, "noisy_rounds",
+             "The rounds differ: the rate is known to +-%.0f%% only. More or longer rounds, on a "
+             "machine that rests otherwise, tell more.",
+             interval_percent(&rate));
+}
+
 size_t result_notes(const struct result *result, struct result_note *notes)
 {
     struct note_list list = {notes, 0};
@@ -206,6 +230,7 @@ size_t result_notes(const struct result *result, struct result_note *notes)
     note_two_times(result, &list);
     note_times(result, &list);
     note_short_run(result, &list);
+    note_rounds(result, &list);
     note_server(result, &list);
     return list.count;
 }

@@ -295,9 +295,6 @@ static bool check(struct reading *reading)
         return options_refuse(reading, "--engine raw speaks HTTP/1 only; leave it out for --http2");
     if ((plan->certificate == NULL) != (plan->key == NULL))
         return options_refuse(reading, "--cert and --key belong together");
-    if (plan->rounds > 1 && plan->command != PLAN_SWEEP)
-        return options_refuse(reading, "--repeat is for sweeps: wsload sweep --repeat %u",
-                              plan->rounds);
     if (plan->rounds > 1 && plan->control_fd >= 0)
         return options_refuse(reading, "--control-fd changes one run; --repeat makes several");
     return plan->command != PLAN_SWEEP || options_check_sweep(reading);

@@ -1,13 +1,18 @@
 /*
  * Comma-separated values (RFC 4180, lines ended by LF): a line of names, a row for each second with
- * the warm-up's first, and the totals. Every row has the same columns; the percentiles that are not
+ * the warm-up's first, and the totals. Of a repeated run there are also rows for each round, and for
+ * the medians over them and the ends of their 95 % confidence intervals. Every row has the same columns; the percentiles that are not
  * kept by second stand behind the others and are empty but in the totals.
  */
 #include "loadgen/report.h"
 
 #include "common/clock.h"
+#include "common/macros.h"
+
+#include "loadgen/repeat.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 /* What the series has of every second. */
 static bool is_kept(double percent)
@@ -82,33 +87,9 @@ static void put_seconds(FILE *out, const struct result *result)
     }
 }
 
-static struct series_entry total_entry(const struct result *result)
-{
-    const struct tally *tally = &result->tally;
-    uint64_t begin_ns = result->plan->warmup_ms * NS_PER_MS;
-
-    return (struct series_entry){
-        .begin_ns = begin_ns,
-        .end_ns = begin_ns + result->elapsed_ns,
-        .begun = tally_get(tally, TALLY_begun),
-        .answered = tally_get(tally, TALLY_answered),
-        .bad = tally_bad(tally),
-        .bytes = tally_get(tally, TALLY_head_bytes) + tally_get(tally, TALLY_body_bytes),
-        .mean_ns = (uint64_t)histogram_mean(&tally->latency),
-        .p50_ns = histogram_percentile(&tally->latency, 50),
-        .p90_ns = histogram_percentile(&tally->latency, 90),
-        .p99_ns = histogram_percentile(&tally->latency, 99),
-        .max_ns = histogram_max(&tally->latency),
-        .service_p99_ns = histogram_percentile(&tally->service, 99),
-        .rate = result->rate,
-        .connections = result->connections,
-        .threads = result->threads,
-    };
-}
-
 static void put_total(FILE *out, const struct result *result)
 {
-    const struct series_entry entry = total_entry(result);
+    const struct series_entry entry = result_total(result);
     const struct histogram *times = &result->tally.latency;
     size_t count;
     const double *percents = report_percentiles(result->plan, &count);
@@ -121,11 +102,72 @@ static void put_total(FILE *out, const struct result *result)
     fputc('\n', out);
 }
 
+/* What a round has in the columns of times: nothing where it is not kept. */
+static void put_statistic(FILE *out, const char *row, const struct result *result,
+                          double (*end)(const struct interval *))
+{
+    static const enum measure columns[] = {MEASURE_RATE, MEASURE_MEAN, MEASURE_P50,
+                                           MEASURE_P90,  MEASURE_P99,  MEASURE_MAX};
+    size_t count;
+    const double *percents = report_percentiles(result->plan, &count);
+
+    fprintf(out, "%s,,,,,,", row);
+    for (size_t i = 0; i < ARRAY_LENGTH(columns); i++) {
+        const struct interval interval = repeat_interval(result->repeat, columns[i]);
+
+        fputc(',', out);
+        if (!isnan(end(&interval)))
+            fprintf(out, "%.3f", end(&interval));
+    }
+    fputs(",,,,", out);
+    for (size_t i = 0; i < count; i++)
+        if (!is_kept(percents[i]))
+            fputc(',', out);
+    fputc('\n', out);
+}
+
+static double median_of(const struct interval *interval)
+{
+    return interval->median;
+}
+
+static double low_of(const struct interval *interval)
+{
+    return interval->low;
+}
+
+static double high_of(const struct interval *interval)
+{
+    return interval->high;
+}
+
+static void put_rounds(FILE *out, const struct result *result)
+{
+    size_t count;
+    const double *percents = report_percentiles(result->plan, &count);
+
+    if (result->repeat == NULL)
+        return;
+    for (uint32_t k = 0; k < result->repeat->done; k++) {
+        const struct series_entry *total = &result->repeat->total[k];
+
+        put_entry(out, "round", total, entry_rate(total));
+        for (size_t i = 0; i < count; i++)
+            if (!is_kept(percents[i]))
+                fputc(',', out);
+        fputc('\n', out);
+    }
+    put_statistic(out, "median", result, median_of);
+    put_statistic(out, "low", result, low_of);
+    put_statistic(out, "high", result, high_of);
+}
+
 int report_csv(FILE *out, const struct result *result, bool colour)
 {
     (void)colour;
     put_names(out, result->plan);
     put_seconds(out, result);
+    put_rounds(out, result);
     put_total(out, result);
     return 0;
 }

@@ -2,9 +2,11 @@
 
 #include "common/units.h"
 
+#include "loadgen/repeat.h"
 #include "loadgen/report.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 char *report_group_digits(char *buffer, size_t size, uint64_t number)
@@ -23,13 +25,17 @@ char *report_group_digits(char *buffer, size_t size, uint64_t number)
 
 char *report_setting(char *buffer, size_t size, const struct result *result)
 {
-    char elapsed[UNITS_TEXT];
+    char elapsed[UNITS_TEXT], rounds[48] = "";
 
-    snprintf(buffer, size, "%" PRIu32 " connection%s%s, %" PRIu32 " thread%s, engine %s, %s",
+    if (result->repeat != NULL)
+        snprintf(rounds, sizeof(rounds), " in %" PRIu32 " round%s", result->repeat->asked,
+                 result->repeat->asked == 1 ? "" : "s");
+
+    snprintf(buffer, size, "%" PRIu32 " connection%s%s, %" PRIu32 " thread%s, engine %s, %s%s",
              result->connections, result->connections == 1 ? "" : "s",
              result->plan->keepalive ? " kept alive" : ", closed after each request",
              result->threads, result->threads == 1 ? "" : "s", result->engine,
-             units_format_ns(elapsed, sizeof(elapsed), (double)result->elapsed_ns));
+             units_format_ns(elapsed, sizeof(elapsed), (double)result->elapsed_ns), rounds);
     return buffer;
 }
 
@@ -56,6 +62,23 @@ static struct report_fact warmup_fact(const struct result *result)
 
     snprintf(fact.text, sizeof(fact.text), "%s requests before, not counted",
              report_group_digits(begun, sizeof(begun), tally_get(&result->warmup, TALLY_begun)));
+    return fact;
+}
+
+/* What the rounds say together stands for what is uncertain: their sum is not. */
+static struct report_fact median_fact(const struct repeat *repeat)
+{
+    struct report_fact fact = {"Rate", "", true};
+    struct interval rate = repeat_interval(repeat, MEASURE_RATE);
+    char median[MEASURE_TEXT], low[MEASURE_TEXT], high[MEASURE_TEXT];
+    size_t used;
+
+    used = (size_t)snprintf(fact.text, sizeof(fact.text), "%s requests/s, median of %" PRIu32,
+                            measure_format(median, MEASURE_RATE, rate.median), repeat->done);
+    if (!isnan(rate.low))
+        snprintf(fact.text + used, sizeof(fact.text) - used, " (95 %%: %s to %s)",
+                 measure_format(low, MEASURE_RATE, rate.low),
+                 measure_format(high, MEASURE_RATE, rate.high));
     return fact;
 }
 
@@ -138,7 +161,9 @@ size_t report_facts(const struct result *result, struct report_fact *facts)
     facts[count++] = requests_fact(result);
     if (tally_get(&result->warmup, TALLY_begun) > 0)
         facts[count++] = warmup_fact(result);
-    facts[count++] = rate_fact(result);
+    facts[count++] = result->repeat != NULL && result->repeat->done > 0
+                         ? median_fact(result->repeat)
+                         : rate_fact(result);
     facts[count++] = received_fact(result);
     facts[count++] = connections_fact(result);
     facts[count++] = client_fact(result);
@@ -182,4 +207,29 @@ char *report_percentile(char *buffer, size_t size, const struct histogram *times
         return units_format_ns(buffer, size, (double)histogram_percentile(times, percent));
     snprintf(buffer, size, "%s", dash);
     return buffer;
+}
+
+const char *const report_round_heads[REPORT_ROUND_COLUMNS] = {"Rounds", "median", "low", "high",
+                                                              "+-"};
+
+size_t report_rounds(const struct result *result, struct report_round *rows)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; result->repeat != NULL && result->repeat->done > 0 && i < REPEAT_ROWS; i++) {
+        enum measure measure = repeat_rows[i];
+        struct interval of = repeat_interval(result->repeat, measure);
+        struct report_round *row = &rows[count];
+        double sure = interval_percent(&of);
+
+        if (isnan(of.median))
+            continue;
+        count++;
+        row->label = measure_table[measure].label;
+        measure_format(row->cell[0], measure, of.median);
+        measure_format(row->cell[1], measure, of.low);
+        measure_format(row->cell[2], measure, of.high);
+        snprintf(row->cell[3], MEASURE_TEXT, isnan(sure) ? "-" : "%.1f%%", sure);
+    }
+    return count;
 }

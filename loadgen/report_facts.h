@@ -5,7 +5,7 @@
 #ifndef LOADGEN_REPORT_FACTS_H
 #define LOADGEN_REPORT_FACTS_H
 
-#include "loadgen/result.h"
+#include "loadgen/repeat.h"
 
 enum { REPORT_FACTS_MAX = 8, REPORT_FACT_TEXT = 256, REPORT_TIMES_MAX = 4, REPORT_NUMBER = 32 };
 
@@ -38,5 +38,17 @@ bool report_is_good_status(const struct plan_checks *checks, uint32_t status);
 /* The percentile as "1.23 ms", or DASH where no value lies beyond it. */
 char *report_percentile(char *buffer, size_t size, const struct histogram *times, double percent,
                         const char *dash);
+
+/* A measure over the rounds of a repeated run: median, ends of its interval, half the interval. */
+enum { REPORT_ROUND_COLUMNS = 5 };
+extern const char *const report_round_heads[REPORT_ROUND_COLUMNS];
+
+struct report_round {
+    const char *label;
+    char cell[REPORT_ROUND_COLUMNS - 1][MEASURE_TEXT];
+};
+
+/* Returns how many of ROWS were filled, at most REPEAT_ROWS; 0: it was not repeated. */
+size_t report_rounds(const struct result *result, struct report_round *rows);
 
 #endif

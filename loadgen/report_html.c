@@ -104,6 +104,23 @@ static void put_latencies(FILE *out, const struct result *result)
     fputs("</table></div>\n", out);
 }
 
+static void put_rounds(FILE *out, const struct result *result)
+{
+    struct report_round rows[REPEAT_ROWS];
+    size_t count = report_rounds(result, rows);
+
+    if (count == 0)
+        return;
+    fputs("<div class=\"wide\"><table>\n<tr><th>Rounds<th>median<th>low<th>high<th>±\n", out);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(out, "<tr><td>%s", rows[i].label);
+        for (size_t k = 0; k + 1 < REPORT_ROUND_COLUMNS; k++)
+            fprintf(out, "<td>%s", rows[i].cell[k]);
+        fputc('\n', out);
+    }
+    fputs("</table></div>\n<p class=\"soft\">low and high: 95 % confidence</p>\n", out);
+}
+
 static void put_outcome(FILE *out, const char *name, uint64_t count, bool good)
 {
     char text[REPORT_NUMBER];
@@ -155,6 +172,7 @@ int report_html(FILE *out, const struct result *result, bool colour)
     put_head(out, result);
     put_facts(out, result);
     put_notes(out, result);
+    put_rounds(out, result);
     put_latencies(out, result);
     if (put_plots(out, result) != 0)
         return -1;

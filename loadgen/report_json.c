@@ -2,7 +2,8 @@
 
 #include "common/clock.h"
 
-#include <jansson.h>
+#include "loadgen/measures_json.h"
+#include "loadgen/repeat.h"
 
 static json_t *integer(uint64_t number)
 {
@@ -33,6 +34,7 @@ static json_t *plan_object(const struct result *result)
     json_object_set_new(object, "loop", json_string(plan_is_open(plan) ? "open" : "closed"));
     json_object_set_new(object, "rate", plan->rate > 0 ? json_real(plan->rate) : json_null());
     json_object_set_new(object, "keepalive", json_boolean(plan->keepalive));
+    json_object_set_new(object, "rounds", integer(plan->rounds));
     json_object_set_new(object, "max_errors_percent", json_real(plan->max_errors));
     return object;
 }
@@ -136,6 +138,7 @@ static json_t *client_object(const struct result *result)
 
     json_object_set_new(object, "cpu_s", json_real((double)result->cpu_ns / 1e9));
     json_object_set_new(object, "cpu_share_of_thread", json_real(result_cpu_share(result)));
+    json_object_set_new(object, "machine_busy_percent", number_json(100 * result->machine_busy));
     return object;
 }
 
@@ -144,9 +147,9 @@ static json_t *server_object(const struct server_check_result *server)
 {
     if (server->outcome == SERVER_CHECK_NONE)
         return json_null();
-    return json_pack("{s:s, s:I, s:I, s:b}", "name", server->name, "counted",
+    return json_pack("{s:s, s:I, s:I, s:b, s:o}", "name", server->name, "counted",
                      (json_int_t)server->counted, "answered_here", (json_int_t)server->sent, "same",
-                     server->outcome == SERVER_CHECK_SAME);
+                     server->outcome == SERVER_CHECK_SAME, "cpu_cores", number_json(server->cores));
 }
 
 static json_t *second_object(const struct series_entry *entry)
@@ -169,6 +172,7 @@ static json_t *second_object(const struct series_entry *entry)
     json_object_set_new(object, "connections", integer(entry->connections));
     json_object_set_new(object, "threads", integer(entry->threads));
     json_object_set_new(object, "warmup", json_boolean(entry->warmup));
+    json_object_set_new(object, "round", integer(entry->round > 0 ? entry->round : 1));
     return object;
 }
 
@@ -179,6 +183,34 @@ static json_t *seconds_array(const struct series *series)
     for (size_t i = 0; series != NULL && i < series->count; i++)
         json_array_append_new(array, second_object(&series->entry[i]));
     return array;
+}
+
+/* Null where the run was done once. */
+static json_t *rounds_array(const struct repeat *repeat)
+{
+    json_t *array;
+
+    if (repeat == NULL)
+        return json_null();
+    array = json_array();
+    for (uint32_t i = 0; i < repeat->done; i++)
+        json_array_append_new(array, measures_json(trials_get(repeat->trials, 0, i)));
+    return array;
+}
+
+static json_t *medians_object(const struct repeat *repeat)
+{
+    json_t *object;
+
+    if (repeat == NULL)
+        return json_null();
+    object = json_object();
+    for (size_t i = 0; i < MEASURE_COUNT; i++) {
+        const struct interval interval = repeat_interval(repeat, (enum measure)i);
+
+        json_object_set_new(object, measure_table[i].name, interval_json(&interval));
+    }
+    return object;
 }
 
 static json_t *notes_array(const struct result *result)
@@ -226,6 +258,8 @@ int report_json(FILE *out, const struct result *result, bool colour)
     json_object_set_new(object, "connect_us", times_object(result->plan, &tally->connect));
     json_object_set_new(object, "client", client_object(result));
     json_object_set_new(object, "server", server_object(&result->server));
+    json_object_set_new(object, "medians", medians_object(result->repeat));
+    json_object_set_new(object, "rounds", rounds_array(result->repeat));
     json_object_set_new(object, "seconds", seconds_array(result->series));
     json_object_set_new(object, "notes", notes_array(result));
     json_object_set_new(object, "interrupted", json_boolean(result->interrupted));

@@ -80,6 +80,22 @@ static void put_latencies(FILE *out, const struct result *result)
         put_times(out, result, &rows[i]);
 }
 
+static void put_rounds(FILE *out, const struct result *result)
+{
+    struct report_round rows[REPEAT_ROWS];
+    size_t count = report_rounds(result, rows);
+
+    if (count == 0)
+        return;
+    fputs("\n| Rounds | median | low | high | ± |\n|:--|--:|--:|--:|--:|\n", out);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(out, "| %s ", rows[i].label);
+        for (size_t k = 0; k + 1 < REPORT_ROUND_COLUMNS; k++)
+            fprintf(out, "| %s ", rows[i].cell[k]);
+        fputs("|\n", out);
+    }
+}
+
 static void put_outcome(FILE *out, const char *name, uint64_t count)
 {
     char text[REPORT_NUMBER];
@@ -123,6 +139,7 @@ int report_md(FILE *out, const struct result *result, bool colour)
     (void)colour;
     put_head(out, result);
     put_facts(out, result);
+    put_rounds(out, result);
     put_latencies(out, result);
     put_outcomes(out, result);
     put_notes(out, result);

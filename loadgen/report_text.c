@@ -12,7 +12,8 @@
 enum {
     LABEL = 13,             /* columns of a label, without its indent of 2 */
     ERROR_TEXT_COLUMN = 33, /* what was said about an error stands below its name */
-    TIME = 8,               /* columns of a time, the blank before it included */
+    ROUND_CELL = 13,
+    TIME = 8, /* columns of a time, the blank before it included */
     DISTRIBUTION_ROWS = 12,
     DISTRIBUTION_WIDTH = 42, /* columns of the longest bar: its row has 80 with two percentiles */
 };
@@ -104,6 +105,25 @@ static void put_distribution(const struct page *page, const struct result *resul
                 bars[i].behind);
 }
 
+static void put_rounds(const struct page *page, const struct result *result)
+{
+    struct report_round rows[REPEAT_ROWS];
+    size_t count = report_rounds(result, rows);
+
+    if (count == 0)
+        return;
+    fprintf(page->out, "\n  %-*s", LABEL, report_round_heads[0]);
+    for (size_t i = 1; i < REPORT_ROUND_COLUMNS; i++)
+        fprintf(page->out, "%*s", ROUND_CELL, report_round_heads[i]);
+    fputc('\n', page->out);
+    for (size_t i = 0; i < count; i++) {
+        put_label(page, rows[i].label);
+        for (size_t k = 0; k + 1 < REPORT_ROUND_COLUMNS; k++)
+            fprintf(page->out, "%*s", ROUND_CELL, rows[i].cell[k]);
+        fputc('\n', page->out);
+    }
+}
+
 static void put_statuses(const struct page *page, const struct result *result)
 {
     const struct tally *tally = &result->tally;
@@ -169,6 +189,7 @@ int report_text(FILE *out, const struct result *result, bool colour)
 
     put_head(&page, result);
     put_facts(&page, result);
+    put_rounds(&page, result);
     put_latencies(&page, result);
     put_distribution(&page, result);
     put_statuses(&page, result);

@@ -1,13 +1,43 @@
 #include "loadgen/result.h"
 
+#include "common/clock.h"
+
+#include "loadgen/repeat.h"
+
 #include <stdlib.h>
 
 void result_free(struct result *result)
 {
     series_free(result->series);
+    repeat_free(result->repeat);
     free((void *)(uintptr_t)result->url);
     result->series = NULL;
+    result->repeat = NULL;
     result->url = NULL;
+}
+
+struct series_entry result_total(const struct result *result)
+{
+    const struct tally *tally = &result->tally;
+    uint64_t begin_ns = result->repeat == NULL ? result->plan->warmup_ms * NS_PER_MS : 0;
+
+    return (struct series_entry){
+        .begin_ns = begin_ns,
+        .end_ns = begin_ns + result->elapsed_ns,
+        .begun = tally_get(tally, TALLY_begun),
+        .answered = tally_get(tally, TALLY_answered),
+        .bad = tally_bad(tally),
+        .bytes = tally_get(tally, TALLY_head_bytes) + tally_get(tally, TALLY_body_bytes),
+        .mean_ns = (uint64_t)histogram_mean(&tally->latency),
+        .p50_ns = histogram_percentile(&tally->latency, 50),
+        .p90_ns = histogram_percentile(&tally->latency, 90),
+        .p99_ns = histogram_percentile(&tally->latency, 99),
+        .max_ns = histogram_max(&tally->latency),
+        .service_p99_ns = histogram_percentile(&tally->service, 99),
+        .rate = result->rate,
+        .connections = result->connections,
+        .threads = result->threads,
+    };
 }
 
 double result_rate(const struct result *result)

@@ -25,6 +25,8 @@ struct server_check_result {
     double cores;     /* processor seconds a second that all its processes used; NAN: not known */
 };
 
+struct repeat; /* repeat.h */
+
 struct result {
     const struct plan *plan;
     const char *url;  /* the first, as it was requested; owned */
@@ -46,10 +48,14 @@ struct result {
     struct server_check_result server;
     double machine_busy; /* part of all cores of this machine, by anyone, 0 to 1; NAN: not known */
     struct error_texts error_texts;
+    struct repeat *repeat; /* the rounds of which this is the sum; NULL: there was one. Owned */
 };
 
 /* Frees what *result owns. */
 void result_free(struct result *result);
+
+/* All that counts as if it were one second of the series. */
+struct series_entry result_total(const struct result *result);
 
 /* Answers a second; 0 when no time passed. */
 double result_rate(const struct result *result);

@@ -350,7 +350,8 @@ static bool make_events(struct run *run)
 
 static void listen_to_changes(struct run *run)
 {
-    bool keys = run->progress.kind == PROGRESS_LIVE && run->plan->control_fd != STDIN_FILENO;
+    bool keys = run->progress.kind == PROGRESS_LIVE && run->plan->control_fd != STDIN_FILENO &&
+                run->plan->label == NULL; /* runs of a series are to be alike */
 
     run->changes_from =
         change_source_create(run->base, run->plan->control_fd, keys, on_change, run);

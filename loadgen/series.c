@@ -77,3 +77,29 @@ void series_add(struct series *series, const struct tally *tally, uint64_t now_n
     tally_add(&series->before, tally);
     series->before_ns = now_ns;
 }
+
+bool series_append(struct series *into, const struct series *from)
+{
+    uint32_t round = into->count > 0 ? into->entry[into->count - 1].round + 1 : 1;
+    uint64_t skipped_ns = 0;
+
+    for (size_t i = 0; i < from->count; i++) {
+        const struct series_entry *one = &from->entry[i];
+        struct series_entry *entry;
+
+        if (one->warmup) {
+            skipped_ns = one->end_ns;
+            continue;
+        }
+        entry = add_entry(into);
+        if (entry == NULL)
+            return false;
+        *entry = *one;
+        entry->begin_ns = into->before_ns + (one->begin_ns - skipped_ns);
+        entry->end_ns = into->before_ns + (one->end_ns - skipped_ns);
+        entry->round = round;
+    }
+    if (into->count > 0)
+        into->before_ns = into->entry[into->count - 1].end_ns;
+    return true;
+}

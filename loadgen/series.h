@@ -18,7 +18,8 @@ struct series_entry {
     double rate;          /* that was asked for then; 0: closed loop */
     uint32_t connections; /* that were asked for then */
     uint32_t threads;
-    bool warmup; /* not counted in the totals */
+    bool warmup;    /* not counted in the totals */
+    uint32_t round; /* of a repeated run, from 1; 0: it is the only one */
 };
 
 struct series {
@@ -32,6 +33,12 @@ struct series {
 /* Returns NULL when there is no memory. */
 struct series *series_create(void);
 void series_free(struct series *series);
+
+/*
+ * Adds the seconds of another round behind those of INTO, without its warm-up: time goes on from where
+ * INTO ended. Returns false when there is no memory for all.
+ */
+bool series_append(struct series *into, const struct series *from);
 
 /*
  * Adds what came since the last entry: TALLY is everything up to NOW_NS (since the run's begin). Of

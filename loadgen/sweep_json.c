@@ -1,18 +1,10 @@
 /* A sweep as JSON: wsload.schema.json describes it. */
+#include "loadgen/measures_json.h"
 #include "loadgen/sweep_report.h"
-
-#include <jansson.h>
-#include <math.h>
 
 static json_t *integer(uint64_t number)
 {
     return json_integer((json_int_t)number);
-}
-
-/* JSON has neither NAN nor INFINITY. */
-static json_t *number(double value)
-{
-    return isnan(value) || isinf(value) ? json_null() : json_real(value);
 }
 
 static json_t *numbers_array(const struct plan_numbers *numbers)
@@ -54,21 +46,6 @@ static json_t *sweep_object(const struct sweep *sweep)
     return object;
 }
 
-static json_t *round_object(const struct measures *measures)
-{
-    json_t *object = json_object();
-
-    for (size_t i = 0; i < MEASURE_COUNT; i++)
-        json_object_set_new(object, measure_table[i].name, number(measures->value[i]));
-    return object;
-}
-
-static json_t *interval_object(const struct interval *interval)
-{
-    return json_pack("{s:o, s:o, s:o}", "median", number(interval->median), "low",
-                     number(interval->low), "high", number(interval->high));
-}
-
 static json_t *point_object(const struct sweep *sweep, const struct sweep_point *point)
 {
     json_t *object = json_object(), *rounds = json_array();
@@ -76,13 +53,13 @@ static json_t *point_object(const struct sweep *sweep, const struct sweep_point 
 
     json_object_set_new(object, "connections", integer(point->plan.connections_asked));
     for (size_t i = 0; i < MEASURE_COUNT; i++)
-        json_object_set_new(object, measure_table[i].name, interval_object(&point->of[i]));
+        json_object_set_new(object, measure_table[i].name, interval_json(&point->of[i]));
     json_object_set_new(object, "zone",
                         point->zone != ZONE_UNKNOWN ? json_string(zone_names[point->zone])
                                                     : json_null());
     json_object_set_new(object, "client_bound", json_boolean(point->client_bound));
     for (uint32_t i = 0; i < trials_done(sweep->trials, at); i++)
-        json_array_append_new(rounds, round_object(trials_get(sweep->trials, at, i)));
+        json_array_append_new(rounds, measures_json(trials_get(sweep->trials, at, i)));
     json_object_set_new(object, "rounds", rounds);
     return object;
 }
@@ -103,11 +80,11 @@ static json_t *usl_object(const struct sweep_curve *curve)
 
     if (!curve->has_usl)
         return json_null();
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "lambda", number(usl->lambda),
-                     "sigma", number(usl->sigma), "kappa", number(usl->kappa), "n_max",
-                     number(usl_best(usl)), "x_max", number(usl_most(usl)), "error_percent",
-                     number(100 * usl->error), "r2", number(usl->r2), "points",
-                     integer(usl->points));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "lambda", number_json(usl->lambda),
+                     "sigma", number_json(usl->sigma), "kappa", number_json(usl->kappa), "n_max",
+                     number_json(usl_best(usl)), "x_max", number_json(usl_most(usl)),
+                     "error_percent", number_json(100 * usl->error), "r2", number_json(usl->r2),
+                     "points", integer(usl->points));
 }
 
 static json_t *curve_object(const struct sweep *sweep, const struct sweep_curve *curve)
@@ -129,7 +106,7 @@ static json_t *curve_object(const struct sweep *sweep, const struct sweep_curve 
                             ? integer(curve->points[curve->zones.best].plan.connections_asked)
                             : json_null());
     json_object_set_new(object, "knee_connections",
-                        curve->measured > 0 ? number(curve->zones.knee) : json_null());
+                        curve->measured > 0 ? number_json(curve->zones.knee) : json_null());
     json_object_set_new(object, "usl", usl_object(curve));
     json_object_set_new(object, "limit", json_string(sweep_limit_names[curve->limit]));
     json_object_set_new(object, "findings", findings_array(curve->finding, curve->finding_count));

@@ -1,5 +1,5 @@
 /*
- * Sweeps over a real webserverd: every point is measured in every round, with the server's threads and
+ * Series of runs over a real webserverd. Of a sweep, every point is measured in every round, with the server's threads and
  * workers as they should be; and however a sweep ends, the server is as it was before.
  */
 #include <setjmp.h>
@@ -189,6 +189,47 @@ static void test_statuses(void **state)
     server_stop(server);
 }
 
+/* A run that is done several times: each request is in the sum, each round in the table. */
+static void test_repeat(void **state)
+{
+    struct server *server = *state;
+    json_t *report;
+
+    begin(server);
+    assert_int_equal(
+        wsload_finish(wsload_start("--repeat 3 -c 4 -n 100", server_port(server), "/"), &report),
+        0);
+    assert_int_equal(number_at(report, "requests", "answered"), 300);
+    assert_int_equal(number_at(report, "connections", "up"), 4);
+    assert_int_equal(json_array_size(json_object_get(report, "rounds")), 3);
+    assert_int_equal(number_at(report, "server", "counted"), 300);
+    assert_true(json_is_number(json_object_get(
+        json_object_get(json_object_get(report, "medians"), "requests_per_second"), "low")));
+    json_decref(report);
+    server_expect_metric(server, "requests", 300);
+    server_stop(server);
+}
+
+/* A signal ends all rounds; the one that it met is in the sum only. */
+static void test_repeat_interrupted(void **state)
+{
+    struct server *server = *state;
+    struct program program;
+    json_t *report;
+
+    begin(server);
+    program = wsload_start("--repeat 100 -c 1 -d 200ms", server_port(server), "/");
+    while (server_metric(server, "connections_accepted") < 2)
+        nanosleep(&(struct timespec){0, 10 * 1000 * 1000}, NULL);
+    kill(program.pid, SIGINT);
+    assert_int_equal(wsload_finish(program, &report), 130);
+    assert_true(json_is_true(json_object_get(report, "interrupted")));
+    assert_in_range(json_array_size(json_object_get(report, "rounds")), 1, 99);
+    assert_true(has_note(report, "rounds_missing"));
+    json_decref(report);
+    server_stop(server);
+}
+
 /* Where nobody listens nothing can be set; a sweep that sets nothing measures that nothing comes. */
 static void test_nobody(void **state)
 {
@@ -213,6 +254,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_signals, server_set_up, server_tear_down),
         cmocka_unit_test_setup_teardown(test_refused_setting, server_set_up, server_tear_down),
         cmocka_unit_test_setup_teardown(test_statuses, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(test_repeat, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(test_repeat_interrupted, server_set_up, server_tear_down),
         cmocka_unit_test(test_nobody),
     };
 

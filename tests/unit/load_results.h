@@ -3,7 +3,11 @@
 #define TESTS_LOAD_RESULTS_H
 
 #include "common/clock.h"
+#include "loadgen/repeat.h"
 #include "loadgen/report.h"
+
+#include <math.h>
+#include <stdlib.h>
 
 #include <string.h>
 
@@ -35,6 +39,7 @@ static void begin(void)
                          .connections = 100,
                          .threads = 2,
                          .requests = 20000,
+                         .rounds = 1,
                          .keepalive = true};
     memset(&result, 0, sizeof(result));
     result.plan = &plan;
@@ -60,7 +65,7 @@ static void fill_good(void)
 }
 
 /* Something of everything that can go wrong. */
-static void fill_bad(void)
+static inline void fill_bad(void)
 {
     begin();
     plan.keepalive = false;
@@ -80,6 +85,35 @@ static void fill_bad(void)
     error_texts_note(&result.error_texts, ERROR_KIND_OTHER, "No route to host");
     result.cpu_ns = 19 * NS_PER_S / 10;
     result.interrupted = true;
+}
+
+/* Makes the result one of so many rounds, of which none is done yet. */
+static inline void begin_repeat(uint32_t rounds)
+{
+    result.repeat = calloc(1, sizeof(*result.repeat));
+    result.repeat->trials = trials_create(1, rounds);
+    result.repeat->total = calloc(rounds, sizeof(*result.repeat->total));
+    result.repeat->asked = rounds;
+}
+
+/* A round with that rate, in which an answer took a thousandth of a second for each 1000 of it. */
+static inline void add_round(double rate)
+{
+    struct measures measures;
+
+    for (size_t i = 0; i < MEASURE_COUNT; i++)
+        measures.value[i] = rate;
+    measures.value[MEASURE_RATE] = rate;
+    measures.value[MEASURE_P99_9] = NAN;
+    trials_add(result.repeat->trials, 0, &measures);
+    result.repeat->total[result.repeat->done++] =
+        (struct series_entry){.end_ns = NS_PER_S, .answered = (uint64_t)rate};
+}
+
+static inline void end_repeat(void)
+{
+    repeat_free(result.repeat);
+    result.repeat = NULL;
 }
 
 #endif

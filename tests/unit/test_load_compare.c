@@ -131,6 +131,89 @@ static void test_verdicts(void **state)
     free(text);
 }
 
+/* Rounds tell more than seconds: those of the same rate in each second differ from round to round. */
+static json_t *with_rounds(json_t *report, const double *rates, size_t count)
+{
+    json_t *rounds = json_array();
+
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(rounds, json_pack("{s:f, s:f, s:f, s:o}", "requests_per_second",
+                                                rates[i], "p50_us", 100.0, "p90_us",
+                                                200.0 + rates[i], "p99_us", json_null()));
+    json_object_set_new(report, "rounds", rounds);
+    return report;
+}
+
+static void test_rounds(void **state)
+{
+    static const double some[] = {1000, 1010, 990, 1005, 995},
+                        more[] = {1200, 1210, 1190, 1205, 1195},
+                        wide[] = {900, 1100, 1300, 1000, 950};
+    bool worse;
+    char *text = compare(with_rounds(make_report(1000, 500), some, 5),
+                         with_rounds(make_report(1000, 500), more, 5), &worse);
+
+    (void)state;
+    assert_non_null(strstr(text, "  By round"));
+    assert_non_null(strstr(text, "       1,000       1,200    +20.0%    <0.001  B is better\n"));
+    assert_non_null(strstr(text, "  p90              1.20 ms     1.40 ms    +16.7%    <0.001  B is "
+                                 "worse\n"));
+    assert_non_null(strstr(text, "         -  too few to tell\n"));
+    assert_null(strstr(text, "  ! Only"));
+    assert_true(worse);
+    free(text);
+    text = compare(with_rounds(make_report(1000, 500), some, 4),
+                   with_rounds(make_report(1100, 500), wide, 5), &worse);
+    assert_non_null(strstr(text, "no difference found"));
+    assert_non_null(strstr(text, "  ! Only 4 rounds are compared"));
+    assert_false(worse);
+    free(text);
+    text = compare(with_rounds(make_report(1000, 500), some, 2),
+                   with_rounds(make_report(1200, 500), more, 5), &worse);
+    assert_non_null(strstr(text, "  By second"));
+    free(text);
+}
+
+static void write_report(const char *file, int answered, double rate)
+{
+    json_t *report = make_report(answered, 500);
+
+    json_object_set_new(report, "requests_per_second", json_real(rate));
+    json_object_set_new(report, "latency_us",
+                        json_pack("{s:f, s:f, s:f}", "p50", 100.0, "p90", 200.0, "p99", 300.0));
+    assert_int_equal(json_dump_file(report, file, 0), 0);
+    json_decref(report);
+}
+
+/* Runs that were made in turns, each into a file of its own. */
+static void test_several_files(void **state)
+{
+    char folder[] = "/tmp/wsload-compare-XXXXXX", files[256], why[256], name[64];
+    json_t *report, *rounds;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof(name), "%s/%d.json", folder, i);
+        write_report(name, 1000, 1000 + i);
+    }
+    snprintf(files, sizeof(files), "%s/0.json,%s/1.json,%s/2.json", folder, folder, folder);
+    report = compare_read(files, why, sizeof(why));
+    rounds = json_object_get(report, "rounds");
+    assert_int_equal(json_array_size(rounds), 3);
+    assert_true(json_number_value(
+                    json_object_get(json_array_get(rounds, 2), "requests_per_second")) == 1002);
+    assert_true(json_number_value(json_object_get(json_array_get(rounds, 0), "p99_us")) == 300);
+    json_decref(report);
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof(name), "%s/%d.json", folder, i);
+        unlink(name);
+    }
+    assert_null(compare_read(files, why, sizeof(why)));
+    assert_non_null(strstr(why, "/0.json"));
+    rmdir(folder);
+}
+
 /* What little is known of a short run is said. */
 static void test_short_runs(void **state)
 {
@@ -142,7 +225,7 @@ static void test_short_runs(void **state)
     text = compare(make_report(1000, 500), make_report(1200, 900), &worse);
     seconds_long = 30;
     assert_false(worse);
-    assert_non_null(strstr(text, "         -  too few seconds\n"));
+    assert_non_null(strstr(text, "         -  too few to tell\n"));
     assert_non_null(strstr(text, "  ! Only 4 seconds are compared"));
     free(text);
 }
@@ -157,7 +240,7 @@ static void test_reading(void **state)
     assert_int_equal(write(fd, "{\"seconds\":1}", 13), 13);
     close(fd);
     assert_null(compare_read(file, why, sizeof(why)));
-    assert_non_null(strstr(why, "is no report of wsload"));
+    assert_non_null(strstr(why, "is no report of a run"));
     unlink(file);
     assert_null(compare_read(file, why, sizeof(why)));
     assert_non_null(strstr(why, "No such file"));
@@ -166,9 +249,10 @@ static void test_reading(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_median),       cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_false_alarms), cmocka_unit_test(test_verdicts),
-        cmocka_unit_test(test_reading),      cmocka_unit_test(test_short_runs),
+        cmocka_unit_test(test_median),        cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_false_alarms),  cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_reading),       cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_several_files), cmocka_unit_test(test_short_runs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

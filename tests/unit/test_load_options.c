@@ -154,6 +154,9 @@ static void test_sweep(void **state)
     assert_int_equal(plan.format, PLAN_FORMAT_HTML);
     assert_int_equal(good_plan("sweep -n 500").duration_ms, 0);
     assert_int_equal(good_plan("sweep --no-keepalive").sweep.keepalive, PLAN_KEEPALIVE_OFF);
+    plan = good_plan("--repeat 7");
+    assert_int_equal(plan.command, PLAN_RUN);
+    assert_int_equal(plan.rounds, 7);
     assert_int_equal(good_plan("-- sweep").command, PLAN_RUN);
 }
 
@@ -343,7 +346,7 @@ static const struct {
     {"sweep -o a.hgrm", "--format hdr is the distribution of one run; a sweep has text, json, csv, "
                         "html and md"},
     {"--repeat 0", "--repeat 0: needs a whole number from 1 to 1000"},
-    {"--repeat 2", "--repeat is for sweeps: wsload sweep --repeat 2"},
+    {"--repeat 2 --control-fd 0", "--control-fd changes one run; --repeat makes several"},
     {"--zzz=1", "unknown option --zzz; wsload -h lists the options"},
 };
 
