@@ -4,9 +4,13 @@
 
 #include "loadgen/plot.h"
 
+/* Below 100 as it is: a short axis has ticks between whole numbers. */
 void axis_count(char *label, double value)
 {
-    units_format_count(label, PLOT_LABEL, value);
+    if (value < 100)
+        snprintf(label, PLOT_LABEL, "%.6g", value);
+    else
+        units_format_count(label, PLOT_LABEL, value);
 }
 
 void axis_rate(char *label, double value)
@@ -34,9 +38,9 @@ void axis_time(char *label, double value)
     snprintf(label, PLOT_LABEL, "%.6g %s", value / units[i].ns, units[i].name);
 }
 
-void axis_bytes(char *label, double value)
+void axis_mebibytes(char *label, double value)
 {
-    units_format_bytes(label, PLOT_LABEL, value);
+    snprintf(label, PLOT_LABEL, "%.6g MiB", value);
 }
 
 void axis_percent(char *label, double value)

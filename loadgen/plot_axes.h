@@ -3,10 +3,10 @@
 #define LOADGEN_PLOT_AXES_H
 
 void axis_count(char *label, double value);
-void axis_rate(char *label, double value);    /* a second */
-void axis_seconds(char *label, double value); /* VALUE in seconds */
-void axis_time(char *label, double value);    /* VALUE in ns, with the unit that fits */
-void axis_bytes(char *label, double value);
+void axis_rate(char *label, double value);      /* a second */
+void axis_seconds(char *label, double value);   /* VALUE in seconds */
+void axis_time(char *label, double value);      /* VALUE in ns, with the unit that fits */
+void axis_mebibytes(char *label, double value); /* VALUE in MiB */
 void axis_percent(char *label, double value);
 
 #endif

@@ -99,17 +99,19 @@ void curve_judge_cpu(struct findings *findings, const struct curve *curve, uint3
                      uint32_t many)
 {
     const struct point *one = curve_at(curve, few), *other = curve_at(curve, many);
-    double before, after, change;
+    struct point_ratio ratio;
+    double change;
     char a[UNITS_TEXT], b[UNITS_TEXT];
 
     if (one == NULL || other == NULL)
         return;
-    before = point_own_median(one, POINT_CPU);
-    after = point_own_median(other, POINT_CPU);
-    change = (after / before - 1) * 100;
+    ratio = point_cpu_ratio(other, one);
+    change = (ratio.median - 1) * 100;
     findings_say(findings, change <= CPU_TOLERANCE ? FINDINGS_MET : FINDINGS_NOT_MET,
                  "%s: a request cost the server %s of processor time with %u connections and %s "
-                 "with %u (%+.1f%%; up to %+.0f%% is allowed).",
-                 curve->name, lab_time(a, sizeof(a), before), few, lab_time(b, sizeof(b), after),
-                 many, change, CPU_TOLERANCE);
+                 "with %u: %+.1f%% in rounds side by side (%+.1f%% to %+.1f%%); up to %+.0f%% is "
+                 "allowed.",
+                 curve->name, lab_time(a, sizeof(a), point_own_median(one, POINT_CPU)), few,
+                 lab_time(b, sizeof(b), point_own_median(other, POINT_CPU)), many, change,
+                 (ratio.least - 1) * 100, (ratio.most - 1) * 100, CPU_TOLERANCE);
 }

@@ -15,6 +15,8 @@ enum {
     STEPS_LEAST = 8,
 };
 
+#define MEBIBYTE (1024.0 * 1024.0)
+
 /* Memory may grow so much from the first quarter to the last, in percent. */
 #define GROWTH_ALLOWED 1.0
 
@@ -105,7 +107,7 @@ static void put_plot(struct findings *findings, const struct observed *run, cons
 
 static double resident_at(const struct observed *run, size_t step)
 {
-    return (double)run->usage[step].resident;
+    return (double)run->usage[step].resident / MEBIBYTE;
 }
 
 static double descriptors_at(const struct observed *run, size_t step)
@@ -186,7 +188,7 @@ int experiment_endurance(struct lab *lab, struct findings *findings)
         return lab_fail(lab, "too short to say anything: --duration 50ms or more");
     }
     put_table(findings, &run);
-    put_plot(findings, &run, "Resident memory", axis_bytes, resident_at);
+    put_plot(findings, &run, "Resident memory", axis_mebibytes, resident_at);
     if (descriptors_are_known(&run))
         put_plot(findings, &run, "Open descriptors", axis_count, descriptors_at);
     put_plot(findings, &run, "Errors in a step", axis_count, errors_at);

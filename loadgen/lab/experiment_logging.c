@@ -49,33 +49,32 @@ static void put_plot(struct findings *findings, const struct point *points)
     }
 }
 
-/* A difference is one only if most of the rounds agree. */
+/* A difference is one only if the rounds agree on its sign. */
 static void explain(struct findings *findings, const struct point *off, const struct point *full)
 {
-    double without = point_own_median(off, POINT_CPU), with = point_own_median(full, POINT_CPU);
-    double rates = point_median(full, MEASURE_RATE) / point_median(off, MEASURE_RATE);
-    uint32_t dearer = 0;
+    double without = point_own_median(off, POINT_CPU);
+    struct point_ratio cpu = point_cpu_ratio(full, off), rate = point_rate_ratio(full, off);
     char more[UNITS_TEXT];
 
-    for (uint32_t i = 0; i < off->rounds; i++)
-        dearer += full->value[POINT_CPU][i] > off->value[POINT_CPU][i];
-    if (dearer * 2 <= off->rounds || with <= without)
-        findings_say(findings, FINDINGS_LESSON,
-                     "A line for each request cost nothing that these rounds can tell from noise "
-                     "(dearer in %u of %u).",
-                     dearer, off->rounds);
-    else
+    if (cpu.least > 1)
         findings_say(
             findings, FINDINGS_LESSON,
             "A line for each request costs %s of processor time, formatting and writing in "
-            "the logger included: %.1f%% of a request (dearer in %u of %u rounds).",
-            lab_time(more, sizeof(more), with - without), (with / without - 1) * 100, dearer,
-            off->rounds);
+            "the logger included: %.1f%% of a request (%.1f%% to %.1f%% in rounds side by "
+            "side).",
+            lab_time(more, sizeof(more), (cpu.median - 1) * without), (cpu.median - 1) * 100,
+            (cpu.least - 1) * 100, (cpu.most - 1) * 100);
+    else
+        findings_say(findings, FINDINGS_LESSON,
+                     "What a line for each request costs, these rounds cannot tell from noise: "
+                     "%+.1f%% of a request's processor time, and %+.1f%% to %+.1f%% in rounds side "
+                     "by side.",
+                     (cpu.median - 1) * 100, (cpu.least - 1) * 100, (cpu.most - 1) * 100);
     findings_say(
         findings, FINDINGS_LESSON,
-        "With the full log the rate was %.0f%% of that without: threads put a record into a "
-        "ring and go on; a process of its own writes the file.",
-        rates * 100);
+        "With the full log the rate was %.0f%% of that without (%.0f%% to %.0f%%): threads "
+        "put a record into a ring and go on; a process of its own writes the file.",
+        rate.median * 100, rate.least * 100, rate.most * 100);
 }
 
 int experiment_logging(struct lab *lab, struct findings *findings)

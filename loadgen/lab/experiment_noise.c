@@ -64,10 +64,10 @@ static const struct event {
     const char *name;
     void (*act)(void *context);
 } events[] = {
-    {"nothing", nothing},
-    {"a worker killed", kill_worker},
-    {"a reload", reload},
-    {"a log rotation", rotate},
+    {"Nothing", nothing},
+    {"A worker killed", kill_worker},
+    {"A reload", reload},
+    {"A log rotation", rotate},
 };
 
 enum { EVENTS = ARRAY_LENGTH(events), NOTHING = 0 };
@@ -81,6 +81,7 @@ struct dent {
     double value[TRACES][ROUNDS_MOST];
     uint32_t rounds;
     size_t points;
+    double acted_s;
     double seconds[POINTS_MOST], rate[POINTS_MOST], p99[POINTS_MOST];
 };
 
@@ -139,6 +140,7 @@ static void keep_course(const struct observed *run, struct dent *dent)
         dent->rate[dent->points] = observed_rate(entry);
         dent->p99[dent->points++] = (double)entry->p99_ns;
     }
+    dent->acted_s = (double)run->act_ms / 1e3;
 }
 
 static int keep(struct lab *lab, const struct observed *run, struct dent *dent)
@@ -256,6 +258,7 @@ static void put_plot(struct findings *findings, const struct dent *dents, const 
 {
     findings_plot(findings, title, (struct plot_axis){false, axis_seconds},
                   (struct plot_axis){!rate, rate ? axis_rate : axis_time});
+    findings_shade(findings, dents[NOTHING].acted_s);
     for (size_t i = 0; i < EVENTS; i++) {
         findings_line(findings, events[i].name);
         for (size_t k = 0; k < dents[i].points; k++)
@@ -276,7 +279,7 @@ static void explain(struct findings *findings, const struct dent *dents, size_t 
     findings_say(
         findings, FINDINGS_LESSON,
         "%s: the worst tenth of a second had a p99 of %s, against %s when nothing happened; "
-        "the rate went down to %.0f%% (nothing: %.0f%%); %.0f requests failed.",
+        "the rate went down to %.0f%% (without: %.0f%%); failed requests: %.0f.",
         events[event].name, units_format_ns(one, sizeof(one), worst),
         units_format_ns(other, sizeof(other), usual), lowest * 100, quiet * 100,
         median_of(&dents[event], ERRORS));

@@ -110,7 +110,8 @@ static void explain_grid(struct findings *findings, struct point *grid)
                  lab_number(other, sizeof(other), mean_rate(grid, worst)),
                  gain < WORTH ? "their number hardly matters."
                  : best == 0 ? "one event loop keeps a core busy, and more threads only take turns."
-                             : "more threads than cores got more of a core that others use, too.");
+                             : "more threads than cores did better, which an event loop does not "
+                               "explain; more rounds tell whether it lasts.");
 }
 
 /* ---- Offload threads ---- */

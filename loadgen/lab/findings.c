@@ -65,6 +65,11 @@ void findings_plot(struct findings *findings, const char *title, struct plot_axi
     plot->y = y;
 }
 
+void findings_shade(struct findings *findings, double to)
+{
+    findings->plot[findings->plots - 1].shaded_to = to;
+}
+
 void findings_line(struct findings *findings, const char *name)
 {
     struct findings_plot *plot = &findings->plot[findings->plots - 1];

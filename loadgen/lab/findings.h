@@ -35,6 +35,7 @@ struct findings_table {
 struct findings_plot {
     char title[FINDINGS_TITLE];
     struct plot_axis x, y;
+    double shaded_to; /* up to this x it is before what the plot is about; 0: nothing is */
     size_t lines;
     char name[PLOT_LINES_MAX][FINDINGS_CELL];
     size_t count[PLOT_LINES_MAX];
@@ -75,6 +76,7 @@ void findings_cell(struct findings *findings, const char *format, ...);
 /* Begins a plot. Lines and dots then go to it; dots in the order of X. */
 void findings_plot(struct findings *findings, const char *title, struct plot_axis x,
                    struct plot_axis y);
+void findings_shade(struct findings *findings, double to);
 void findings_line(struct findings *findings, const char *name);
 void findings_dot(struct findings *findings, double x, double y);
 

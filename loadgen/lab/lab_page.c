@@ -19,7 +19,7 @@ static void put_head(FILE *out, const char *title)
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
              title, "</title>\n<style>\n" REPORT_STYLE);
     put_text(out,
-             "ul{padding-left:1.2rem}li{margin:.3rem 0}"
+             "a{color:var(--c0)}ul{padding-left:1.2rem}li{margin:.3rem 0}"
              ".theirs td{white-space:normal}.theirs td:last-child{text-align:left}\n"
              "</style>\n<h1>",
              title, "</h1>\n");
@@ -54,7 +54,11 @@ static void put_table(FILE *out, const struct findings_table *table)
 
 static void put_plot(FILE *out, const struct findings_plot *of)
 {
-    struct plot plot = {.title = of->title, .x = of->x, .y = of->y, .line_count = of->lines};
+    struct plot plot = {.title = of->title,
+                        .x = of->x,
+                        .y = of->y,
+                        .line_count = of->lines,
+                        .shaded_to = of->shaded_to};
 
     for (size_t i = 0; i < of->lines; i++)
         plot.line[i] =

@@ -276,15 +276,47 @@ double point_own_median(const struct point *point, enum point_measure measure)
     return statistics_median(values, point->rounds);
 }
 
+static struct point_ratio ratio_of(double *ratios, uint32_t count)
+{
+    struct point_ratio ratio = {.median = statistics_median(ratios, count)}; /* puts in order */
+
+    if (count > 0) {
+        ratio.least = ratios[0];
+        ratio.most = ratios[count - 1];
+    }
+    return ratio;
+}
+
+struct point_ratio point_cpu_ratio(const struct point *over, const struct point *under)
+{
+    double ratios[POINT_ROUNDS];
+
+    for (uint32_t i = 0; i < over->rounds; i++)
+        ratios[i] = over->value[POINT_CPU][i] / under->value[POINT_CPU][i];
+    return ratio_of(ratios, over->rounds);
+}
+
+static double rate_of(const struct point *point, uint32_t round)
+{
+    return trials_get(point->trials, point->index, round)->value[MEASURE_RATE];
+}
+
+struct point_ratio point_rate_ratio(const struct point *over, const struct point *under)
+{
+    double ratios[POINT_ROUNDS];
+
+    for (uint32_t i = 0; i < over->rounds; i++)
+        ratios[i] = rate_of(over, i) / rate_of(under, i);
+    return ratio_of(ratios, over->rounds);
+}
+
 double point_spread(const struct point *point)
 {
     double least = INFINITY, most = 0;
 
     for (uint32_t i = 0; i < trials_done(point->trials, point->index); i++) {
-        double rate = trials_get(point->trials, point->index, i)->value[MEASURE_RATE];
-
-        least = fmin(least, rate);
-        most = fmax(most, rate);
+        least = fmin(least, rate_of(point, i));
+        most = fmax(most, rate_of(point, i));
     }
     return most > 0 ? (most - least) / 2 / point_median(point, MEASURE_RATE) * 100 : 0;
 }

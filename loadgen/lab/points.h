@@ -49,6 +49,16 @@ int points_measure(struct lab *lab, struct point *points, size_t count);
 double point_median(const struct point *point, enum measure measure);
 double point_own_median(const struct point *point, enum point_measure measure);
 
+/*
+ * The measure of OVER by that of UNDER, of rounds that ran side by side: a machine that was slow in one
+ * was slow for both. Both were measured in one series.
+ */
+struct point_ratio {
+    double median, least, most;
+};
+struct point_ratio point_cpu_ratio(const struct point *over, const struct point *under);
+struct point_ratio point_rate_ratio(const struct point *over, const struct point *under);
+
 /* How far the rounds' rates lie apart: half of the range, in percent of the median. */
 double point_spread(const struct point *point);
 

@@ -214,7 +214,7 @@ static void long_runs_are_told_step_by_step(void **state)
     free(page);
     page = read_page(place, "noise");
     check_page(page);
-    check_has(page, "<tr><td>a worker killed<td>");
+    check_has(page, "<tr><td>A worker killed<td>");
     check_has(page, "<b>Met: </b>0 requests were lost by reloads and log rotations");
     free(page);
     check_nothing_left(place);
