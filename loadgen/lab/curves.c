@@ -1,5 +1,6 @@
 #include "loadgen/lab/curves.h"
 
+#include "common/clock.h"
 #include "common/units.h"
 
 #include "loadgen/plot_axes.h"
@@ -41,14 +42,19 @@ void curves_plot(struct findings *findings, const char *title, const struct curv
                  size_t count, enum measure measure)
 {
     bool rate = measure == MEASURE_RATE;
+    double scale = rate ? 1 : (double)NS_PER_US;
 
     findings_plot(findings, title, (struct plot_axis){true, axis_count},
                   (struct plot_axis){!rate, rate ? axis_rate : axis_time});
     for (size_t i = 0; i < count; i++) {
         findings_line(findings, curves[i].name);
-        for (size_t k = 0; k < curves[i].count; k++)
-            findings_dot(findings, curves[i].points[k].plan.connections,
-                         point_median(&curves[i].points[k], measure) * (rate ? 1 : 1e3));
+        for (size_t k = 0; k < curves[i].count; k++) {
+            const struct point *point = &curves[i].points[k];
+            struct interval interval = point_interval(point, measure);
+
+            findings_dot(findings, point->plan.connections, interval.median * scale);
+            findings_bar(findings, interval.low * scale, interval.high * scale);
+        }
     }
 }
 

@@ -1,81 +1,105 @@
 /* Where the server is idle, full and overloaded, and what closing connections early does to that. */
 #include "loadgen/lab/curves.h"
 #include "loadgen/lab/experiments.h"
-
-#include <string.h>
+#include "loadgen/zones.h"
 
 static const uint32_t steps[] = {1, 2, 4, 8, 10, 15, 20, 25, 30};
 
 enum { STEPS = ARRAY_LENGTH(steps), LIMIT = 10 };
 
-/* Parts of the highest rate. */
-#define FULL_FROM      0.9
-#define COLLAPSE_BELOW 0.5
+/* Less than this part of the highest rate is a collapse. */
+#define COLLAPSE 0.5
 
-static const char *zone_of(const struct curve *curve, size_t i)
+struct zoned {
+    const struct curve *curve;
+    struct zones zones;
+    enum zone zone[STEPS];
+};
+
+static struct zoned find_zones(const struct curve *curve)
 {
-    const struct point *peak = curve_peak(curve);
-    double part = point_median(&curve->points[i], MEASURE_RATE) / point_median(peak, MEASURE_RATE);
+    struct zoned zoned = {.curve = curve};
+    struct zone_point points[STEPS];
 
-    if (part >= FULL_FROM)
-        return "full";
-    if (&curve->points[i] < peak)
-        return "rising";
-    return part >= COLLAPSE_BELOW ? "falling" : "collapse";
+    for (size_t i = 0; i < STEPS; i++) {
+        struct interval rate = point_interval(&curve->points[i], MEASURE_RATE);
+
+        points[i] = (struct zone_point){steps[i], rate.median,
+                                        point_median(&curve->points[i], MEASURE_ERRORS), rate.high};
+    }
+    zoned.zones = zones_find(points, STEPS, zoned.zone);
+    return zoned;
 }
 
-static void put_table(struct findings *findings, const struct curve *curve)
+static void put_table(struct findings *findings, const struct zoned *zoned)
 {
     static const char *const heads[] = {"connections", "requests/s", "p50",  "p90",
                                         "p99",         "server CPU", "zone", NULL};
 
-    findings_table(findings, curve->name, heads);
-    for (size_t i = 0; i < curve->count; i++) {
-        const struct point *point = &curve->points[i];
+    findings_table(findings, zoned->curve->name, heads);
+    for (size_t i = 0; i < STEPS; i++) {
+        const struct point *point = &zoned->curve->points[i];
 
         findings_row(findings);
-        findings_cell(findings, "%u", point->plan.connections);
+        findings_cell(findings, "%u", steps[i]);
         point_cell_rate(findings, point);
         point_cell(findings, point, MEASURE_P50);
         point_cell(findings, point, MEASURE_P90);
         point_cell(findings, point, MEASURE_P99);
         point_cell_cpu(findings, point);
-        findings_cell(findings, "%s", zone_of(curve, i));
+        findings_cell(findings, "%s", zone_names[zoned->zone[i]]);
     }
 }
 
-/* The first point of a zone, or NULL. */
-static const struct point *first_in(const struct curve *curve, const char *zone)
+static double part_of_best(const struct zoned *zoned, size_t i)
 {
-    for (size_t i = 0; i < curve->count; i++)
-        if (strcmp(zone_of(curve, i), zone) == 0)
-            return &curve->points[i];
-    return NULL;
+    const struct point *points = zoned->curve->points;
+
+    return point_median(&points[i], MEASURE_RATE) /
+           point_median(&points[zoned->zones.best], MEASURE_RATE);
 }
 
-static void explain_zones(struct findings *findings, const struct curve *curve)
+static void explain_overload(struct findings *findings, const struct zoned *zoned)
 {
-    const struct point *full = first_in(curve, "full"), *collapse = first_in(curve, "collapse");
-    const struct point *falling = first_in(curve, "falling"), *last = &curve->points[STEPS - 1];
+    size_t first = STEPS, lowest = zoned->zones.best;
 
-    findings_say(findings, FINDINGS_LESSON,
-                 "%s: full (nine tenths of its highest rate) from %u connections on; more only "
-                 "wait: p99 was %.1f times as long with %u.",
-                 curve->name, full->plan.connections,
-                 point_median(last, MEASURE_P99) / point_median(full, MEASURE_P99),
-                 last->plan.connections);
-    if (collapse != NULL)
-        findings_say(findings, FINDINGS_LESSON,
-                     "%s: it collapsed to less than half of its highest rate at %u connections.",
-                     curve->name, collapse->plan.connections);
-    else if (falling != NULL)
-        findings_say(findings, FINDINGS_LESSON,
-                     "%s: its rate fell below nine tenths of the highest at %u connections; it did "
-                     "not collapse.",
-                     curve->name, falling->plan.connections);
+    for (size_t i = zoned->zones.best + 1; i < STEPS; i++) {
+        if (zoned->zone[i] == ZONE_OVERLOAD && first == STEPS)
+            first = i;
+        if (part_of_best(zoned, i) < part_of_best(zoned, lowest))
+            lowest = i;
+    }
+    if (first == STEPS)
+        findings_say(findings, FINDINGS_LESSON, "%s: no overload up to %u connections.",
+                     zoned->curve->name, steps[STEPS - 1]);
     else
-        findings_say(findings, FINDINGS_LESSON, "%s: there was no collapse up to %u connections.",
-                     curve->name, last->plan.connections);
+        findings_say(findings, FINDINGS_LESSON,
+                     "%s: overload from %u connections on; the least there was %.0f%% of the "
+                     "highest rate, with %u%s",
+                     zoned->curve->name, steps[first], part_of_best(zoned, lowest) * 100,
+                     steps[lowest], part_of_best(zoned, lowest) < COLLAPSE ? ": a collapse." : ".");
+}
+
+static void explain_zones(struct findings *findings, const struct zoned *zoned)
+{
+    const struct point *points = zoned->curve->points;
+    size_t first = 0;
+
+    while (first < STEPS && zoned->zone[first] == ZONE_LINEAR)
+        first++;
+    if (first == STEPS) {
+        findings_say(findings, FINDINGS_LESSON,
+                     "%s: the rate grew up to %u connections; more would do more.",
+                     zoned->curve->name, steps[STEPS - 1]);
+        return;
+    }
+    findings_say(findings, FINDINGS_LESSON,
+                 "%s: the plateau begins with %u connections; with %u the p99 was %.1f times as "
+                 "long: who comes on top waits.",
+                 zoned->curve->name, steps[first], steps[STEPS - 1],
+                 point_median(&points[STEPS - 1], MEASURE_P99) /
+                     point_median(&points[first], MEASURE_P99));
+    explain_overload(findings, zoned);
 }
 
 /* What it costs to send clients away who would have come again. */
@@ -106,6 +130,7 @@ int experiment_percentiles(struct lab *lab, struct findings *findings)
     struct point *points = points_create(lab, 2 * STEPS);
     const struct curve curves[] = {{"Always kept alive", points, STEPS},
                                    {"Kept alive below 10", points + STEPS, STEPS}};
+    struct zoned zoned[2];
 
     if (always != NULL)
         below = lab_server(lab, limited);
@@ -115,13 +140,15 @@ int experiment_percentiles(struct lab *lab, struct findings *findings)
     curve_begin(lab, points + STEPS, below, LAB_SMALL, steps, STEPS, "keepalive_below = 10");
     if (points_measure(lab, points, (size_t)2 * STEPS) != 0)
         return -1;
-    for (size_t i = 0; i < 2; i++)
-        put_table(findings, &curves[i]);
+    for (size_t i = 0; i < 2; i++) {
+        zoned[i] = find_zones(&curves[i]);
+        put_table(findings, &zoned[i]);
+    }
     curves_plot(findings, "Requests a second, by connections", curves, 2, MEASURE_RATE);
     curves_plot(findings, "50th percentile, by connections", curves, 2, MEASURE_P50);
     curves_plot(findings, "99th percentile, by connections", curves, 2, MEASURE_P99);
     for (size_t i = 0; i < 2; i++)
-        explain_zones(findings, &curves[i]);
+        explain_zones(findings, &zoned[i]);
     explain_limit(findings, &curves[0], &curves[1]);
     points_caution(findings, points, (size_t)2 * STEPS);
     return 0;

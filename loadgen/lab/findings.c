@@ -87,6 +87,17 @@ void findings_dot(struct findings *findings, double x, double y)
         plot->point[line][plot->count[line]++] = (struct plot_point){x, y};
 }
 
+void findings_bar(struct findings *findings, double low, double high)
+{
+    struct findings_plot *plot = &findings->plot[findings->plots - 1];
+    size_t line = plot->lines - 1, dots = plot->count[line];
+
+    if (dots == 0)
+        return;
+    plot->bar[line][dots - 1] = (struct plot_bar){low, high};
+    plot->barred[line] = true;
+}
+
 void findings_say(struct findings *findings, enum findings_kind kind, const char *format, ...)
 {
     struct findings_sentence *sentence = &findings->sentence[findings->sentences];

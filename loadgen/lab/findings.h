@@ -40,6 +40,8 @@ struct findings_plot {
     char name[PLOT_LINES_MAX][FINDINGS_CELL];
     size_t count[PLOT_LINES_MAX];
     struct plot_point point[PLOT_LINES_MAX][FINDINGS_POINTS];
+    bool barred[PLOT_LINES_MAX]; /* the line's points have bars */
+    struct plot_bar bar[PLOT_LINES_MAX][FINDINGS_POINTS];
 };
 
 enum findings_kind {
@@ -79,6 +81,9 @@ void findings_plot(struct findings *findings, const char *title, struct plot_axi
 void findings_shade(struct findings *findings, double to);
 void findings_line(struct findings *findings, const char *name);
 void findings_dot(struct findings *findings, double x, double y);
+
+/* How sure the last dot is; each of its line then needs one. NAN: not known. */
+void findings_bar(struct findings *findings, double low, double high);
 
 PRINTF_LIKE(3, 4)
 void findings_say(struct findings *findings, enum findings_kind kind, const char *format, ...);

@@ -61,8 +61,10 @@ static void put_plot(FILE *out, const struct findings_plot *of)
                         .shaded_to = of->shaded_to};
 
     for (size_t i = 0; i < of->lines; i++)
-        plot.line[i] =
-            (struct plot_line){.name = of->name[i], .points = of->point[i], .count = of->count[i]};
+        plot.line[i] = (struct plot_line){.name = of->name[i],
+                                          .points = of->point[i],
+                                          .count = of->count[i],
+                                          .bars = of->barred[i] ? of->bar[i] : NULL};
     plot_write(out, &plot);
 }
 

@@ -1,10 +1,11 @@
 #include "loadgen/lab/lab_report.h"
 
 #include "loadgen/lab/published.h"
+#include "loadgen/report_page.h"
 
 #include <string.h>
 
-enum { WIDTH = 80, LABEL = 12, GAP = 2 };
+enum { LABEL = 11, GAP = 2 };
 
 const char *lab_report_mark(enum findings_kind kind)
 {
@@ -28,42 +29,14 @@ static size_t width_of(const char *text)
     return width;
 }
 
-/* Words of TEXT in lines that begin with INDENT blanks; the first is begun already, at column AT. */
-static void put_wrapped(FILE *out, const char *text, size_t at, size_t indent)
-{
-    bool first = true;
-
-    while (*text != '\0') {
-        size_t length = strcspn(text, " ");
-        char word[FINDINGS_SENTENCE];
-        size_t width;
-
-        snprintf(word, sizeof(word), "%.*s", (int)length, text);
-        width = width_of(word);
-        if (!first && at + 1 + width > WIDTH) {
-            fprintf(out, "\n%*s", (int)indent, "");
-            at = indent;
-            first = true;
-        }
-        fprintf(out, "%s%s", first ? "" : " ", word);
-        at += width + (first ? 0 : 1);
-        first = false;
-        text += length;
-        text += strspn(text, " ");
-    }
-    fputc('\n', out);
-}
-
-static void put_labelled(FILE *out, const char *label, const char *text)
-{
-    fprintf(out, "%-*s", LABEL, label);
-    put_wrapped(out, text, LABEL, LABEL);
-}
-
 void lab_text_machine(FILE *out, const struct machine *machine)
 {
-    for (size_t i = 0; i < machine->count; i++)
-        put_labelled(out, machine->fact[i].label, machine->fact[i].text);
+    const struct page page = {out, false};
+
+    for (size_t i = 0; i < machine->count; i++) {
+        fprintf(out, "%-*s", LABEL, machine->fact[i].label);
+        page_wrap(&page, LABEL, machine->fact[i].text);
+    }
 }
 
 /* ---- Tables ---- */
@@ -119,13 +92,16 @@ static void put_published(FILE *out, const char *experiment)
 
 static void put_sentences(FILE *out, const struct findings *findings)
 {
+    const struct page page = {out, false};
+
     fputc('\n', out);
     for (size_t i = 0; i < findings->sentences; i++) {
         const struct findings_sentence *sentence = &findings->sentence[i];
-        const char *mark = lab_report_mark(sentence->kind);
+        char text[FINDINGS_SENTENCE + 16];
 
-        fprintf(out, "- %s", mark);
-        put_wrapped(out, sentence->text, 2 + width_of(mark), 2);
+        snprintf(text, sizeof(text), "%s%s", lab_report_mark(sentence->kind), sentence->text);
+        fputc('-', out);
+        page_wrap(&page, 1, text);
     }
 }
 

@@ -263,9 +263,14 @@ int points_measure(struct lab *lab, struct point *points, size_t count)
 
 /* ---- What they say ---- */
 
+struct interval point_interval(const struct point *point, enum measure measure)
+{
+    return trials_interval(point->trials, point->index, measure);
+}
+
 double point_median(const struct point *point, enum measure measure)
 {
-    return trials_interval(point->trials, point->index, measure).median;
+    return point_interval(point, measure).median;
 }
 
 double point_own_median(const struct point *point, enum point_measure measure)

@@ -45,6 +45,9 @@ void point_begin(struct lab *lab, struct point *point, struct private_server *se
 /* Each point once in each round of the lab. Returns 0, or -1: interrupted or with WHY. */
 int points_measure(struct lab *lab, struct point *points, size_t count);
 
+/* The rounds' median with its confidence interval. */
+struct interval point_interval(const struct point *point, enum measure measure);
+
 /* Medians of the rounds. */
 double point_median(const struct point *point, enum measure measure);
 double point_own_median(const struct point *point, enum point_measure measure);
