@@ -62,8 +62,11 @@ void load_form_draw_deeds(struct load_form *form, enum load_deeds offered,
 
     form->deeds = *canvas;
     form->offered = offered;
-    for (const struct deed *deed = deeds[offered]; deed->text != NULL; deed++)
+    for (const struct deed *deed = deeds[offered]; deed->text != NULL; deed++) {
+        if (x + (int)strlen(deed->text) > canvas->width)
+            return; /* the help has all of them */
         x = canvas_text(canvas, 0, x, TONE_DIM, deed->text) + BETWEEN;
+    }
 }
 
 int load_form_field_at(const struct load_form *form, int y, int x)
@@ -82,6 +85,8 @@ enum request load_form_deed_at(const struct load_form *form, int y, int x)
     for (const struct deed *deed = deeds[form->offered]; deed->text != NULL; deed++) {
         int end = from + (int)strlen(deed->text);
 
+        if (end > form->deeds.x + form->deeds.width)
+            break;
         if (x >= from && x < end)
             return deed->request;
         from = end + BETWEEN;

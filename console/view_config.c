@@ -422,7 +422,7 @@ static void draw_summary(const struct state *state, const struct scene *scene,
     else
         canvas_text(canvas, 0, 0, TONE_DIM,
                     canvas->width < WIDE
-                        ? "c check  r reload  e edit"
+                        ? "Down value  c check  r reload  e edit"
                         : "c checks the file, r reloads it, e changes what may change live");
 }
 

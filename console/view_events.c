@@ -22,10 +22,12 @@ static const struct column columns[COLUMNS] = {
     [LAST] = {.title = "LAST", .width = 12, .importance = 7, .right = true},
     [LEVEL] = {.title = "LEVEL", .width = 5, .importance = 9, .key = true},
     [COUNT] = {.title = "COUNT", .width = 6, .importance = 8, .right = true},
-    [FROM] = {.title = "FROM", .width = 14, .importance = 5},
-    [TEXT] = {.title = "EVENT", .width = 36, .importance = 10, .stretch = true},
+    [FROM] = {.title = "FROM", .width = 21, .importance = 5},
+    [TEXT] = {.title = "EVENT", .width = 29, .importance = 10, .stretch = true},
     [FIRST] = {.title = "FIRST", .width = 12, .importance = 1, .right = true},
 };
+
+enum { NARROW = 60 };
 
 struct state {
     bool single; /* each event by itself */
@@ -136,8 +138,11 @@ static void draw_summary(const struct state *state, const struct scene *scene,
                          level_names[level], text_count(text, (double)total)) +
             2;
     }
-    x = canvas_print(canvas, 0, x, TONE_DIM, "shown: %s, %s and above",
-                     state->single ? "each by itself" : "by kind", level_names[state->least]);
+    if (canvas->width < NARROW)
+        x = canvas_text(canvas, 0, x, TONE_DIM, state->single ? "each" : "by kind");
+    else
+        x = canvas_print(canvas, 0, x, TONE_DIM, "shown: %s, %s and above",
+                         state->single ? "each by itself" : "by kind", level_names[state->least]);
     if (event_list_missed(scene->events) > 0)
         canvas_print(canvas, 0, x + 2, TONE_NOTE, "%s passed unseen",
                      text_count(text, (double)event_list_missed(scene->events)));

@@ -31,7 +31,7 @@ static const struct column columns[COLUMNS] = {
     [URL] = {.title = "URL", .width = 24, .importance = 1},
 };
 
-enum { KEPT_LINES = 7 };
+enum { KEPT_LINES = 7, ADVICE_WIDTH = 78 };
 
 struct state {
     bool ready; /* what follows was set up */
@@ -349,6 +349,16 @@ static bool click(void *state, const struct scene *scene, int y, int x)
     return field >= 0 || deed != REQUEST_NONE;
 }
 
+static const char *const help[] = {
+    "Makes load with wsload and shows it from both ends on one time axis:",
+    "dots are what the client saw, circles what the server counted.",
+    "Numbers on the axis mark when a thread count or another knob changed.",
+    "At the end both counts are compared; a tick means that none was lost.",
+    "r runs, x stops, e changes rate and connections meanwhile, n takes a preset.",
+    "A click does what the line above says; a second one on a field edits it.",
+    "m lists past runs (kept in $XDG_STATE_HOME/webserverd/runs), c compares two.",
+    NULL};
+
 /* Drawing */
 
 /* Lines of the totals that say something now. */
@@ -359,20 +369,32 @@ static int totals_lines(const struct state *state)
     return 3 + run->finished + (run->note[0] != '\0' || run->failure[0] != '\0');
 }
 
+/* Before the first run: what will be seen here. */
+static void draw_advice(const struct canvas *canvas)
+{
+    for (int y = 0; y < canvas->height && help[y] != NULL; y++)
+        canvas_text(canvas, y, 1, TONE_DIM, help[y]);
+}
+
 static void draw_main(struct state *state, const struct scene *scene, const struct canvas *canvas)
 {
     bool any = state->session.phase != LOAD_NOT_RUN,
          form = !load_session_under_way(&state->session) || canvas->height >= 30;
+    bool advice = !any && canvas->width >= ADVICE_WIDTH && canvas->height > LOAD_FIELDS + 6;
     int totals = any ? totals_lines(state) : 0;
     const struct layout_part parts[] = {
         {.least = 1, .importance = 3},
         {.least = 3, .most = LOAD_FIELDS, .weight = 8, .importance = form ? 6 : 0},
         {.least = 3, .most = totals, .weight = 8, .importance = 5, .gap = 1},
         {.least = form ? 5 : canvas->height - totals - 3, .weight = 8, .importance = 4, .gap = 1}};
+    const struct layout_part parts_before[] = {parts[0], parts[1], parts[3]};
     struct canvas places[ARRAY_LENGTH(parts)];
 
     scene->grid->titles = scene->grid->rows = (struct canvas){0};
-    layout_stack(canvas, parts, any ? 4 : 2, places);
+    if (any)
+        layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
+    else
+        layout_stack(canvas, parts_before, advice ? 3 : 2, places);
     if (places[0].height > 0)
         load_form_draw_deeds(&state->form,
                              state->session.phase == LOAD_RUNNING ? LOAD_DEEDS_RUNNING
@@ -380,6 +402,8 @@ static void draw_main(struct state *state, const struct scene *scene, const stru
                              &places[0]);
     if (places[1].height > 0)
         load_form_draw(&state->form, &state->settings, state->field, scene, &places[1]);
+    if (advice)
+        draw_advice(&places[2]);
     if (any && places[2].height > 0)
         load_draw_totals(state->session.run, scene, &places[2]);
     if (any && places[3].height > 0)
@@ -428,16 +452,6 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
     else
         draw_main(own, scene, canvas);
 }
-
-static const char *const help[] = {
-    "Makes load with wsload and shows it from both ends on one time axis:",
-    "dots are what the client saw, circles what the server counted.",
-    "Numbers on the axis mark when a thread count or another knob changed.",
-    "At the end both counts are compared; a tick means that none was lost.",
-    "r runs, x stops, e changes rate and connections meanwhile, n takes a preset.",
-    "A click does what the line above says; a second one on a field edits it.",
-    "m lists past runs (kept in $XDG_STATE_HOME/webserverd/runs), c compares two.",
-    NULL};
 
 const struct view view_load = {
     .name = "load",

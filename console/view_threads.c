@@ -213,7 +213,7 @@ static void worker_line(const struct scene *scene, const struct worker_sample *w
     line[0] = '\0';
     if (scene->moment == MOMENT_PAST)
         return;
-    summary_append(line, size, width, "threads %" PRIu32 " of %" PRIu32, worker->threads_actual,
+    summary_append(line, size, width, "threads %" PRIu32 "/%" PRIu32, worker->threads_actual,
                    worker->threads_wanted);
     summary_append(line, size, width, "pid %" PRId32, worker->pid);
     summary_append(
@@ -260,7 +260,7 @@ static void fill_queue(struct cell *cells, const struct scene *scene,
     }
     cell_print(&cells[STATE], waiting > 0 ? TONE_WARN : TONE_DIM, "%s waiting",
                text_count(depth, waiting));
-    cell_print(&cells[WORK], TONE_DIM, "wait %s, %s jobs/s, %" PRIu32 " threads",
+    cell_print(&cells[WORK], TONE_DIM, "wait %s, %s/s, %" PRIu32 " threads",
                text_latency(text, jobs > 0 ? wait / jobs : NAN), text_count(rate, jobs),
                worker->offload_actual);
 }
