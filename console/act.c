@@ -15,6 +15,7 @@ void program_show_view(struct program *program, size_t view)
     program->view = view;
     program->help = false;
     program->detail = false;
+    desk_close_page(program->desk);
     scene = program_scene(program);
     if (scene.grid->list != NULL && model_now(scene.model) != NULL)
         grid_update(scene.grid, &scene); /* the next key may come before it is drawn */
@@ -208,6 +209,8 @@ static void close_something(struct program *program)
 {
     if (program->help)
         program->help = false;
+    else if (desk_page(program->desk) != NULL)
+        desk_close_page(program->desk);
     else if (program->detail)
         program->detail = false;
     else if (filter_active(&program->filter))
@@ -262,8 +265,10 @@ static void act(struct program *program, enum request request)
         screen_spoilt();
         break;
     case REQUEST_QUIT:
-        program->ending = !program->help && !program->detail;
-        program->help = program->detail = false;
+        if (program->help || program->detail || desk_page(program->desk) != NULL)
+            close_something(program);
+        else
+            program->ending = true;
         break;
     default:
         break;
@@ -283,6 +288,12 @@ static bool act_in_view(struct program *program, enum request request)
 
     if (program->help)
         return scroll_key(&program->help_scroll, request);
+    if (desk_page(program->desk) != NULL && request == REQUEST_OPEN) {
+        desk_close_page(program->desk);
+        return true;
+    }
+    if (desk_page(program->desk) != NULL && scroll_key(&program->page_scroll, request))
+        return true;
     if (model_now(scene.model) == NULL)
         return false;
     if (program->detail && is_page(request))

@@ -18,6 +18,8 @@
 
 #define MESSAGE_FOR_NS (5 * NS_PER_S)
 
+enum { PAGE_BYTES = 16384 };
+
 struct turn {
     struct desk *desk;
     uint32_t wanted; /* 0: nothing is asked */
@@ -45,6 +47,7 @@ struct desk {
     char message[DESK_TEXT];
     bool message_bad;
     uint64_t message_until_ns;
+    char page[PAGE_BYTES]; /* "": none */
 };
 
 static const int knob_command[KNOB_COUNT] = {
@@ -136,6 +139,35 @@ const struct desk_entry *desk_log(const struct desk *desk, size_t back)
     return &desk->log[(desk->logged - 1 - back) % DESK_LOG];
 }
 
+const char *desk_page(const struct desk *desk)
+{
+    return desk->page[0] != '\0' ? desk->page : NULL;
+}
+
+void desk_close_page(struct desk *desk)
+{
+    desk->page[0] = '\0';
+}
+
+/* Keeps a good answer of several lines as a page; false for one that fits the foot. */
+static bool make_page(struct desk *desk, const char *command, const char *answer)
+{
+    FILE *out = fmemopen(desk->page, sizeof(desk->page) - 1, "w");
+    const char *first_end;
+    enum answer result;
+
+    if (out == NULL)
+        return false;
+    result = answer_print(command, answer, out);
+    fclose(out);
+    desk->page[sizeof(desk->page) - 1] = '\0';
+    first_end = strchr(desk->page, '\n');
+    if (result == ANSWER_DONE && first_end != NULL && first_end[1] != '\0')
+        return true;
+    desk->page[0] = '\0';
+    return false;
+}
+
 static void take_answer(void *context, bool ok, const char *answer)
 {
     struct errand *errand = context;
@@ -153,7 +185,7 @@ static void take_answer(void *context, bool ok, const char *answer)
     entry->answered = true;
     if (then != NULL)
         then(errand->context, ok, answer);
-    else
+    else if (!ok || !make_page(errand->desk, command, answer))
         desk_say(errand->desk, !entry->ok, "%s", entry->answer);
 }
 

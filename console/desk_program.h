@@ -31,6 +31,10 @@ void desk_update(struct desk *desk, uint64_t now_ns);
 /* What is to be said now, or NULL. */
 const char *desk_message(const struct desk *desk, bool *bad);
 
+/* An answer of several lines, until it is closed; NULL: none. */
+const char *desk_page(const struct desk *desk);
+void desk_close_page(struct desk *desk);
+
 /* "threads 5 asked, 2 in force" while a turned knob waits for the daemon; false else. */
 bool desk_asked(const struct desk *desk, char *text, size_t size);
 

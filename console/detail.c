@@ -1,5 +1,7 @@
 #include "console/detail.h"
 
+#include "console/text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,57 +93,80 @@ static void draw_frame(const struct canvas *box, bool ascii)
     }
 }
 
-/* One line, wrapped as often as needed; lines before FIRST are passed over. Returns the next. */
+/* The column at which the second of two columns of a text begins, where a wrapped line goes on. */
+static int hang_of(const char *text, int width)
+{
+    const char *gap = strstr(text, "  ");
+    int hang = gap != NULL ? (int)(gap - text) + (int)strspn(gap, " ") : 0;
+
+    return hang < width * 2 / 3 ? hang : 0;
+}
+
+/* One line, wrapped as often as needed. Returns the next. */
 static int draw_line(const struct canvas *inside, int y, const struct lines *lines, char *line)
 {
     char *tab = strchr(line, '\t'), piece[WIDEST + 1];
     const char *value = tab != NULL ? tab + 1 : line;
-    int from = tab != NULL ? lines->label + 2 : 0, width = inside->width - from;
+    int from = tab != NULL ? lines->label + 2 : 0, hang = hang_of(value, inside->width - from);
 
     if (tab != NULL)
         canvas_print(inside, y, 0, TONE_TITLE, "%.*s", (int)(tab - line), line);
     do {
-        snprintf(piece, sizeof(piece), "%.*s", width, value);
+        snprintf(piece, sizeof(piece), "%.*s", (int)text_piece(value, inside->width - from), value);
         canvas_text(inside, y++, from, TONE_NORMAL, piece);
         value += strlen(piece);
-    } while (*value != '\0' && width > 0);
+        value += strspn(value, " ");
+        from += hang;
+        hang = 0;
+    } while (*value != '\0');
     return y;
 }
 
 static int height_of(const struct canvas *inside, const struct lines *lines)
 {
+    struct canvas nowhere = {.width = inside->width};
     int height = 0;
 
-    for (int i = 0; i < lines->count; i++) {
-        const char *tab = strchr(lines->line[i], '\t');
-        int width = inside->width - (tab != NULL ? lines->label + 2 : 0);
-        int length = (int)strlen(tab != NULL ? tab + 1 : lines->line[i]);
-
-        height += width > 0 && length > width ? (length + width - 1) / width : 1;
-    }
+    for (int i = 0; i < lines->count; i++)
+        height = draw_line(&nowhere, height, lines, lines->line[i]);
     return height;
 }
 
-void detail_draw(struct scroll *scroll, const struct scene *scene, const struct canvas *body)
+static void draw_box(struct scroll *scroll, struct lines *lines, bool ascii,
+                     const struct canvas *body)
 {
-    static struct lines lines; /* not for the stack */
     int most = (body->width < WIDEST ? body->width : WIDEST) - 2 * FRAME, height, y;
     struct canvas box, inside;
 
-    memset(&lines, 0, sizeof(lines));
-    write_row(&lines, scene);
-    split_lines(&lines);
-    inside.width = width_of(&lines, most);
-    height = height_of(&inside, &lines);
+    split_lines(lines);
+    inside.width = width_of(lines, most);
+    height = height_of(&inside, lines);
     box.height = height + FRAME < body->height ? height + FRAME : body->height;
     box = canvas_part(body, body->height - box.height, (body->width - inside.width) / 2 - FRAME,
                       box.height, inside.width + 2 * FRAME);
-    draw_frame(&box, scene->ascii);
+    draw_frame(&box, ascii);
     inside = canvas_part(&box, 1, FRAME, box.height - FRAME, inside.width);
     scroll_fit(scroll, height, inside.height);
     y = -scroll->top;
-    for (int i = 0; i < lines.count; i++)
-        y = draw_line(&inside, y, &lines, lines.line[i]);
+    for (int i = 0; i < lines->count; i++)
+        y = draw_line(&inside, y, lines, lines->line[i]);
     canvas_text(&box, box.height - 1, FRAME, TONE_DIM,
                 height > inside.height ? " PgUp PgDn, Esc leaves " : " Esc leaves ");
+}
+
+static struct lines lines; /* of the box that is drawn; not for the stack */
+
+void detail_draw(struct scroll *scroll, const struct scene *scene, const struct canvas *body)
+{
+    memset(&lines, 0, sizeof(lines));
+    write_row(&lines, scene);
+    draw_box(scroll, &lines, scene->ascii, body);
+}
+
+void detail_draw_text(struct scroll *scroll, const char *text, bool ascii,
+                      const struct canvas *body)
+{
+    memset(&lines, 0, sizeof(lines));
+    snprintf(lines.text, sizeof(lines.text), "%s", text);
+    draw_box(scroll, &lines, ascii, body);
 }

@@ -1,6 +1,7 @@
 #include "console/help.h"
 
 #include "console/strip.h"
+#include "console/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,19 +22,6 @@ struct lines {
     int count, width;
 };
 
-/* The first characters of TEXT that fit WIDTH, up to a blank if there is one. */
-static size_t piece_of(const char *text, int width)
-{
-    size_t length = strlen(text), piece = width > 0 ? (size_t)width : 1;
-
-    if (length <= piece)
-        return length;
-    for (size_t i = piece; i > 0; i--)
-        if (text[i] == ' ')
-            return i;
-    return piece;
-}
-
 /* A sentence that is wider than the screen goes on in lines of its own. */
 static void add(struct lines *lines, const char *group, enum tone tone, const char *left,
                 const char *right)
@@ -42,7 +30,7 @@ static void add(struct lines *lines, const char *group, enum tone tone, const ch
 
     do {
         struct line *line = &lines->line[lines->count];
-        size_t piece = piece_of(right, lines->width - at);
+        size_t piece = text_piece(right, lines->width - at);
 
         if (lines->count == LINES_MOST)
             return;
@@ -92,7 +80,7 @@ static void add_view(struct lines *lines, const struct view *view)
 /* Commands of the console's own are found nowhere else. */
 static void add_commands(struct lines *lines)
 {
-    add(lines, "Commands", TONE_VALUE, ":help", "Lists the server's commands; Tab completes them");
+    add(lines, "Commands", TONE_VALUE, ":help", "Lists the server's commands, or explains one");
     add(lines, NULL, TONE_VALUE, ":set",
         "Changes a setting of this console: theme, fps, ascii ...");
     add(lines, NULL, TONE_VALUE, ":save", "Writes the settings into console.ini");

@@ -6,6 +6,7 @@
 #include "console/program_parts.h"
 
 #include "common/macros.h"
+#include "common/nearest.h"
 #include "common/tables.h"
 #include "console/instances.h"
 #include "console/settings.h"
@@ -22,12 +23,27 @@ static void order_quit(struct program *program, const char *rest)
     program->ending = true;
 }
 
+static void say_no_view(struct program *program, const char *word)
+{
+    const char *names[VIEW_COUNT], *nearest;
+
+    for (size_t i = 0; i < VIEW_COUNT; i++)
+        names[i] = view_table[i]->name;
+    nearest = nearest_word(word, names, VIEW_COUNT);
+    if (nearest != NULL)
+        desk_say(program->desk, true, "there is no view '%.40s'; did you mean '%s'?", word,
+                 nearest);
+    else
+        desk_say(program->desk, true, "there is no view '%.40s'; Tab lists them, or keys 1 to 9",
+                 word);
+}
+
 static void order_view(struct program *program, const char *rest)
 {
     const struct view *view = view_named(rest);
 
     if (view == NULL)
-        desk_say(program->desk, true, "there is no view '%.40s'", rest);
+        say_no_view(program, rest);
     for (size_t i = 0; i < VIEW_COUNT; i++)
         if (view_table[i] == view)
             program_show_view(program, i);
@@ -41,6 +57,19 @@ static void order_filter(struct program *program, const char *rest)
         desk_say(program->desk, true, "%s", why);
 }
 
+static void say_no_column(struct program *program, const struct grid *grid, const char *word)
+{
+    char names[DESK_TEXT / 2] = "", name[TABLE_NAME_BYTES];
+
+    for (size_t i = 0; grid->list != NULL && i < grid->list->column_count; i++)
+        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i > 0 ? " " : "",
+                 column_name(&grid->list->columns[i], name));
+    if (names[0] == '\0')
+        desk_say(program->desk, true, "there is no list in this view to sort");
+    else
+        desk_say(program->desk, true, "there is no column '%.20s'; there are %s", word, names);
+}
+
 static void order_sort(struct program *program, const char *rest)
 {
     struct grid *grid = program_grid(program);
@@ -51,7 +80,7 @@ static void order_sort(struct program *program, const char *rest)
             grid->sorted_by = grid->list->columns[i].right ? -((int)i + 1) : (int)i + 1;
             return;
         }
-    desk_say(program->desk, true, "there is no column '%.40s' here", rest);
+    say_no_column(program, grid, rest);
 }
 
 static void order_instance(struct program *program, const char *rest)
@@ -299,6 +328,9 @@ static void entered(void *context, const char *text)
             own[i].act(program, line + length + strspn(line + length, " "));
             return;
         }
+    program->help = false; /* it would hide the answer */
+    program->page_scroll = (struct scroll){0};
+    desk_close_page(program->desk);
     desk_command(program->desk, line);
 }
 

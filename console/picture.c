@@ -14,6 +14,7 @@
 enum {
     LINE_COLUMNS = 512,
     LEAST_TIMELINE = 8,
+    MESSAGE_LINES = 4,
     COUNTS_WIDTH = 34, /* that the numbers of threads and workers may take at least */
 };
 
@@ -247,11 +248,30 @@ static int draw_recorded(const struct picture *picture, const struct canvas *foo
     return canvas_right(foot, 0, end, TONE_BAR_KEY, text);
 }
 
+/* A message that is wider than the foot begins in the lines above it. */
 static void draw_message(const struct picture *picture, const struct canvas *foot)
 {
-    canvas_repeat(foot, 0, 0, foot->width, TONE_BAR, L' ');
-    canvas_print(foot, 0, 1, picture->message_bad ? TONE_BAD : TONE_BAR_KEY, "%s%s",
-                 picture->message_bad ? "not done: " : "", picture->message);
+    char text[LINE_COLUMNS];
+    const char *pieces[MESSAGE_LINES], *rest = text;
+    size_t lengths[MESSAGE_LINES];
+    int count = 0;
+
+    snprintf(text, sizeof(text), "%s%s", picture->message_bad ? "not done: " : "",
+             picture->message);
+    for (; *rest != '\0' && count < MESSAGE_LINES; count++) {
+        pieces[count] = rest;
+        lengths[count] = text_piece(rest, foot->width - 2);
+        rest += lengths[count];
+        rest += strspn(rest, " ");
+    }
+    for (int i = 0; i < count; i++) {
+        struct canvas line = {
+            .y = foot->y - (count - 1 - i), .x = foot->x, .height = 1, .width = foot->width};
+
+        canvas_repeat(&line, 0, 0, line.width, TONE_BAR, L' ');
+        canvas_print(&line, 0, 1, picture->message_bad ? TONE_BAD : TONE_BAR_KEY, "%.*s",
+                     (int)lengths[i], pieces[i]);
+    }
 }
 
 static void draw_foot(const struct picture *picture, const struct canvas *foot)
@@ -334,6 +354,8 @@ static void draw_body(const struct picture *picture, const struct canvas *body)
     line = canvas_part(body, body->height - 1, 0, 1, body->width);
     if (timed)
         draw_time(picture, &line);
+    if (picture->page != NULL)
+        detail_draw_text(picture->page_scroll, picture->page, picture->scene->ascii, &upper);
 }
 
 /* All that fits on a very small terminal. */

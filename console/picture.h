@@ -23,6 +23,8 @@ struct picture {
     void *view_state;
     struct scroll *help;   /* NULL: help is not shown */
     struct scroll *detail; /* of the selected row; NULL: not shown */
+    const char *page;      /* of an answer; NULL: none */
+    struct scroll *page_scroll;
     const struct dialog *dialog;
     bool readonly;
     size_t back; /* seconds before the frozen moment */

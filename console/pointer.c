@@ -15,6 +15,8 @@ static void click(struct program *program, int y, int x)
         program_show_view(program, (size_t)view);
     else if (program->help || model_now(scene.model) == NULL)
         program->help = false;
+    else if (desk_page(program->desk) != NULL)
+        desk_close_page(program->desk);
     else if (program->detail)
         program->detail = false;
     else if (shown->click != NULL && shown->click(program->view_state[program->view], &scene, y, x))
@@ -28,9 +30,10 @@ static void wheel(struct program *program, enum request request)
 {
     struct scene scene = program_scene(program);
     const struct view *view = view_table[program->view];
-    struct scroll *open = program->help     ? &program->help_scroll
-                          : program->detail ? &program->detail_scroll
-                                            : NULL;
+    struct scroll *open = program->help                      ? &program->help_scroll
+                          : desk_page(program->desk) != NULL ? &program->page_scroll
+                          : program->detail                  ? &program->detail_scroll
+                                                             : NULL;
 
     for (int i = 0; i < 3; i++) {
         if (open != NULL)

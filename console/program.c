@@ -49,6 +49,8 @@ static void draw(struct program *program)
         .view_state = program->view_state[program->view],
         .help = program->help ? &program->help_scroll : NULL,
         .detail = program->detail ? &program->detail_scroll : NULL,
+        .page = desk_page(program->desk),
+        .page_scroll = &program->page_scroll,
         .dialog = desk_dialog(program->desk),
         .readonly = program->options->readonly,
         .back = program->back,

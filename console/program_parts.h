@@ -33,7 +33,7 @@ struct program {
     bool help;
     struct scroll help_scroll;
     bool detail; /* the selected row is shown whole */
-    struct scroll detail_scroll;
+    struct scroll detail_scroll, page_scroll;
     bool frozen;                             /* no sample is taken */
     size_t back;                             /* seconds before the frozen moment that are shown */
     double replay_at_ns;                     /* the moment of a recording that is shown */

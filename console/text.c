@@ -102,3 +102,15 @@ char *text_clock(char *buffer, uint64_t wall_ns)
              (unsigned)(wall_ns % NS_PER_S / NS_PER_MS));
     return buffer;
 }
+
+size_t text_piece(const char *text, int width)
+{
+    size_t length = strlen(text), piece = width > 0 ? (size_t)width : 1;
+
+    if (length <= piece)
+        return length;
+    for (size_t i = piece; i > 0; i--)
+        if (text[i] == ' ')
+            return i;
+    return piece;
+}

@@ -21,4 +21,8 @@ char *text_percent(char *buffer, double ratio);   /* "98.2%" of 0.982 */
 char *text_since(char *buffer, uint64_t ns);      /* "120 ms", "4s", "3m 12s" */
 char *text_clock(char *buffer, uint64_t wall_ns); /* "15:04:05.123", local time */
 
+/* How many of the first bytes of TEXT fit WIDTH columns, up to a blank if there is one; at least 1.
+ * ASCII. */
+size_t text_piece(const char *text, int width);
+
 #endif

@@ -218,17 +218,18 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
     draw_list(state, scene, &places[4]);
 }
 
-/* Notes a change of size or policy, whoever made it. */
+/* Notes a change of size or policy, whoever made it; in a recording only what they are, for one may
+ * go back in it. */
 static void update(void *state, const struct scene *scene)
 {
     struct state *own = state;
     char size[32], policy[16];
 
-    if (scene->moment != MOMENT_LIVE || scene->config[0] == '\0')
+    if (scene->moment == MOMENT_PAST || scene->config[0] == '\0')
         return;
     config_text_value(scene->config, "cache.size", size, sizeof(size));
     config_text_value(scene->config, "cache.policy", policy, sizeof(policy));
-    if (own->size[0] != '\0' &&
+    if (own->size[0] != '\0' && scene->moment != MOMENT_REPLAY &&
         (strcmp(size, own->size) != 0 || strcmp(policy, own->policy) != 0)) {
         own->change = (struct change){.wall_ns = scene->wall_ns, .ratio = mean_ratio(scene, 30)};
         memcpy(own->change.size, own->size, sizeof(size));

@@ -126,6 +126,26 @@ static void a_run_that_cannot_be_says_why(void **state)
     end(server);
 }
 
+static void long_answers_are_shown_whole(void **state)
+{
+    struct server *server = *state;
+
+    start_console(server, "overview", 24, 80);
+    assert_shows("in all");
+    terminal_type(terminal, ":status\r");
+    assert_shows("wanted  actual");
+    assert_shows("Esc leaves");
+    terminal_resize(terminal, 12, 60);
+    assert_shows("PgUp PgDn");
+    terminal_type(terminal, "q"); /* leaves the answer, not the console */
+    assert_true(terminal_shows_no_more(terminal, "Esc leaves"));
+    terminal_type(terminal, ":help threads\r"); /* one line: at the bottom */
+    assert_shows("threads [N]");
+    terminal_type(terminal, ":view threds\r");
+    assert_shows("there is no view 'threds'; did you mean"); /* and goes on in another line */
+    end(server);
+}
+
 static void scripts_are_told_where_values_came_from(void **state)
 {
     struct server *server = *state;
@@ -158,7 +178,7 @@ static void the_file_is_checked_before_a_reload(void **state)
     server_write_config(server, "[workers]\nprocesses = 2\nthreeds = 1\n");
     terminal_type(terminal, "r");
     assert_shows("has no key 'threeds'");
-    assert_shows("did you mean 'threads'?");
+    assert_shows("there is no view 'threds'; did you mean"); /* and goes on in another line */
     assert_shows("the server goes on as it is");
     server_write_config(server, "[workers]\nprocesses = 2\nthreads = 2\n");
     terminal_type(terminal, "r");
@@ -213,6 +233,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_run_is_marked_changed_and_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_run_that_cannot_be_says_why, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_answers_are_shown_whole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(scripts_are_told_where_values_came_from, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_file_is_checked_before_a_reload, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_cache_is_turned_and_emptied, set_up, tear_down),

@@ -78,9 +78,9 @@ static void threads_shows_every_thread(void **state)
         stage_console(sizes[i].rows, sizes[i].columns, view, NULL);
         ASSERT_SHOWS("[2 threads]", "threads  0 WK  1 R_", "W write", "K keep-alive", "G leaving",
                      "THREAD     STATE", "SINCE", "REQ/S", "CONN", "P99", "WORKS ON",
-                     "worker 0   serving", "worker 1   serving", "threads 2 of 2",
-                     "GET /index.html", "/downloads/disk.iso", "  0.0 ", "  0.1 ", "  1.0 ",
-                     "  1.1 ", "  1.q1 ", "  1.queue  1 waiting");
+                     "worker 0   serving", "worker 1   serving", "threads 2/2", "GET /index.html",
+                     "/downloads/disk.iso", "  0.0 ", "  0.1 ", "  1.0 ", "  1.1 ", "  1.q1 ",
+                     "  1.queue  1 waiting");
         save("threads", sizes[i]);
         stage_end_console();
     }
