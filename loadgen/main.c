@@ -1,6 +1,7 @@
 /* wsload: loads a web server and says how it did. The steps of a run; each lives in its own file.
  */
 #include "loadgen/compare.h"
+#include "loadgen/gnuplot.h"
 #include "loadgen/lab/command.h"
 #include "loadgen/live_terminal.h"
 #include "loadgen/options.h"
@@ -43,6 +44,21 @@ static int cannot_write(const struct plan *plan, int error)
     fprintf(stderr, "wsload: cannot write the report%s%s: %s\n", plan->output != NULL ? " to " : "",
             plan->output != NULL ? plan->output : "", strerror(error));
     return RESULT_WRONG_USE;
+}
+
+/* A picture is nothing for a terminal, and is drawn by a program that may not be there. */
+static bool can_draw(const struct plan *plan)
+{
+    if (plan->format != PLAN_FORMAT_PNG)
+        return true;
+    if (plan->output == NULL && isatty(STDOUT_FILENO))
+        complain("a picture is not for a terminal: give it a file, such as -o plots.png");
+    else if (!gnuplot_is_there())
+        complain("pictures are drawn by gnuplot, which is not on the path: install it, or say "
+                 "-o FILE.html for the same plots in a page");
+    else
+        return true;
+    return false;
 }
 
 /* Before the run: one that takes an hour must not end in a report that cannot be written. */
@@ -88,7 +104,7 @@ static int load(const struct plan *plan, FILE *out)
         complain(why);
     } else {
         if (report(out, result) != 0)
-            status = complain("cannot write the report: out of memory");
+            status = cannot_write(plan, errno);
         result_free(result);
     }
     free(result);
@@ -108,7 +124,7 @@ static int sweep(const struct plan *plan, FILE *out)
     }
     status = sweep->status;
     if (sweep_report(out, sweep, colour) != 0)
-        status = (enum result_status)complain("cannot write the report: out of memory");
+        status = (enum result_status)cannot_write(plan, errno);
     sweep_free(sweep);
     return (int)status;
 }
@@ -203,7 +219,7 @@ int main(int argc, char **argv)
     plan.unicode = live_terminal_has_unicode();
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return complain("libcurl cannot be set up");
-    out = open_output(&plan);
+    out = can_draw(&plan) ? open_output(&plan) : NULL;
     if (out == NULL)
         return RESULT_WRONG_USE;
     status = close_output(&plan, out, conduct(&plan, out));

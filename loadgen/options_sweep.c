@@ -127,7 +127,7 @@ bool options_check_sweep(struct reading *reading)
         return options_refuse(reading, "--control-fd changes one run; it does not go with sweep");
     if (plan->format == PLAN_FORMAT_HDR)
         return options_refuse(reading, "--format hdr is the distribution of one run; a sweep has "
-                                       "text, json, csv, html and md");
+                                       "text, json, csv, html, md and png");
     return true;
 }
 

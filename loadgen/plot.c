@@ -10,7 +10,6 @@ enum {
     TOP = 12,
     BOTTOM = 34,
     DOTS_MAX = 40,
-    TICKS_MAX = 24,
     EDGE = 20
 };
 
@@ -104,13 +103,13 @@ static double next_tick(const struct span *span, double value)
     return round_up(value * 1.5);
 }
 
-/* Returns how many TICKS were filled, at most TICKS_MAX. */
+/* Returns how many TICKS were filled, at most PLOT_TICKS_MAX. */
 static size_t fill_ticks(const struct span *span, double *ticks)
 {
     double at = span->least;
     size_t count = 0;
 
-    while (count < TICKS_MAX && at <= span->most * (1 + 1e-9)) {
+    while (count < PLOT_TICKS_MAX && at <= span->most * (1 + 1e-9)) {
         ticks[count++] = at;
         at = next_tick(span, at);
     }
@@ -120,7 +119,7 @@ static size_t fill_ticks(const struct span *span, double *ticks)
 /* A label near the right edge stands before its tick, so that it is not cut off. */
 static void put_x_ticks(FILE *out, const struct span *x)
 {
-    double ticks[TICKS_MAX];
+    double ticks[PLOT_TICKS_MAX];
     size_t count = fill_ticks(x, ticks);
     char label[PLOT_LABEL];
 
@@ -137,7 +136,7 @@ static void put_x_ticks(FILE *out, const struct span *x)
 
 static void put_y_ticks(FILE *out, const struct span *y)
 {
-    double ticks[TICKS_MAX];
+    double ticks[PLOT_TICKS_MAX];
     size_t count = fill_ticks(y, ticks);
     char label[PLOT_LABEL];
 
@@ -201,15 +200,46 @@ static void put_legend(FILE *out, const struct plot *plot)
     fputs("</span></figcaption>\n", out);
 }
 
-void plot_write(FILE *out, const struct plot *plot)
+bool plot_has_points(const struct plot *plot)
 {
     struct plot_point least, most;
+
+    return find_limits(plot, &least, &most);
+}
+
+/* The horizontal axis ends with the last point, the vertical one with a tick. */
+static struct span find_span(const struct plot *plot, bool of_x)
+{
+    struct plot_point least, most;
+
+    find_limits(plot, &least, &most);
+    return of_x ? span_of(&plot->x, least.x, most.x, false)
+                : span_of(&plot->y, least.y, most.y, true);
+}
+
+struct plot_scale plot_scale_of(const struct plot *plot, bool of_x)
+{
+    struct span span = find_span(plot, of_x);
+    struct plot_scale scale = {
+        .logarithmic = span.axis->logarithmic, .least = span.least, .most = span.most};
+    double ticks[PLOT_TICKS_MAX];
+
+    scale.tick_count = fill_ticks(&span, ticks);
+    for (size_t i = 0; i < scale.tick_count; i++) {
+        scale.tick[i].at = ticks[i];
+        span.axis->format(scale.tick[i].label, ticks[i]);
+    }
+    return scale;
+}
+
+void plot_write(FILE *out, const struct plot *plot)
+{
     struct span x, y;
 
-    if (!find_limits(plot, &least, &most))
+    if (!plot_has_points(plot))
         return;
-    x = span_of(&plot->x, least.x, most.x, false);
-    y = span_of(&plot->y, least.y, most.y, true);
+    x = find_span(plot, true);
+    y = find_span(plot, false);
     put_legend(out, plot);
     fprintf(out, "<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n",
             WIDTH, HEIGHT, plot->title);

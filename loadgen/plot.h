@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { PLOT_LINES_MAX = 6, PLOT_LABEL = 32 };
+enum { PLOT_LINES_MAX = 6, PLOT_LABEL = 32, PLOT_TICKS_MAX = 24 };
 
 struct plot_point {
     double x, y;
@@ -41,6 +41,23 @@ struct plot {
     struct plot_line line[PLOT_LINES_MAX];
     size_t line_count;
 };
+
+/* An axis as it is drawn: where it begins and ends, and its ticks. */
+struct plot_scale {
+    bool logarithmic;
+    double least, most;
+    size_t tick_count;
+    struct {
+        double at;
+        char label[PLOT_LABEL];
+    } tick[PLOT_TICKS_MAX];
+};
+
+/* Whether there is anything to draw. */
+bool plot_has_points(const struct plot *plot);
+
+/* The axis of x, or else of y, of a plot that has points. */
+struct plot_scale plot_scale_of(const struct plot *plot, bool of_x);
 
 /* Takes a plot, which is only there while it does. */
 typedef void plot_taker(void *context, const struct plot *plot);

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /* What formats.def names: at most 80 columns where it is for people (with the usual percentiles);
- * COLOUR allows emphasis by escape sequences. Each returns 0, or -1 when memory is short; whether all
- * was written, OUT knows. */
+ * COLOUR allows emphasis by escape sequences. Each returns 0, or -1 with errno; whether all was
+ * written, OUT knows. */
 #define FORMAT(id, name, ending, write)                                                            \
     int write(FILE *out, const struct result *result, bool colour);
 #include "loadgen/formats.def"

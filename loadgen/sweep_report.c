@@ -8,7 +8,7 @@
 static int (*const writers[PLAN_FORMAT_COUNT])(FILE *out, const struct sweep *sweep,
                                                bool colour) = {
     [PLAN_FORMAT_TEXT] = sweep_text, [PLAN_FORMAT_JSON] = sweep_json, [PLAN_FORMAT_CSV] = sweep_csv,
-    [PLAN_FORMAT_HTML] = sweep_html, [PLAN_FORMAT_MD] = sweep_md,
+    [PLAN_FORMAT_HTML] = sweep_html, [PLAN_FORMAT_MD] = sweep_md,     [PLAN_FORMAT_PNG] = sweep_png,
 };
 
 int sweep_report(FILE *out, const struct sweep *sweep, bool colour)

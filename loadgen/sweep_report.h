@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /*
- * In the format of the plan; COLOUR allows emphasis by escape sequences. Returns 0, or -1 when memory is
- * short; whether all was written, OUT knows.
+ * In the format of the plan; COLOUR allows emphasis by escape sequences. Returns 0, or -1 with errno;
+ * whether all was written, OUT knows.
  */
 int sweep_report(FILE *out, const struct sweep *sweep, bool colour);
 
@@ -16,6 +16,7 @@ int sweep_text(FILE *out, const struct sweep *sweep, bool colour);
 int sweep_json(FILE *out, const struct sweep *sweep, bool colour);
 int sweep_csv(FILE *out, const struct sweep *sweep, bool colour);
 int sweep_md(FILE *out, const struct sweep *sweep, bool colour);
+int sweep_png(FILE *out, const struct sweep *sweep, bool colour);
 int sweep_html(FILE *out, const struct sweep *sweep, bool colour);
 
 /* ---- What the reports for people have in common ---- */

@@ -207,6 +207,8 @@ static void test_empty(void **state)
     for (int format = 0; format < PLAN_FORMAT_COUNT; format++) {
         char *text;
 
+        if (format == PLAN_FORMAT_PNG) /* no text, and drawn by a program that may be missing */
+            continue;
         begin();
         result.elapsed_ns = 0;
         result.thread_ns = 0;

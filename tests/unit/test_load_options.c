@@ -320,7 +320,7 @@ static const struct {
                       "'p99>20ms', 'rate<1000' or 'errors>0.1%'"},
     {"--abort-on p99>20", "--abort-on: 'p99>20' needs a time with its unit on the right; write for "
                           "example 'p99>20ms', 'rate<1000' or 'errors>0.1%'"},
-    {"--format xml", "--format xml: needs one of text, json, csv, hdr, html, md"},
+    {"--format xml", "--format xml: needs one of text, json, csv, hdr, html, md, png"},
     {"-p 50,100", "-p 50,100: needs up to 16 numbers between 0 and 100, such as 50,95,99.9; a body "
                   "from a file is sent with --body-file"},
     {"-p p99", "-p p99: needs up to 16 numbers between 0 and 100, such as 50,95,99.9; a body from "
@@ -344,7 +344,7 @@ static const struct {
     {"sweep -r 5", "a sweep is a closed loop over connections: --rate, --ramp, --stages and "
                    "--replay do not go with it"},
     {"sweep -o a.hgrm", "--format hdr is the distribution of one run; a sweep has text, json, csv, "
-                        "html and md"},
+                        "html, md and png"},
     {"--repeat 0", "--repeat 0: needs a whole number from 1 to 1000"},
     {"--repeat 2 --control-fd 0", "--control-fd changes one run; --repeat makes several"},
     {"--zzz=1", "unknown option --zzz; wsload -h lists the options"},
