@@ -15,10 +15,13 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static bool serves(const struct server *server, pid_t pid)
@@ -62,6 +65,55 @@ static void a_worker_that_hangs_is_killed_and_replaced(void **state)
     WAIT_UNTIL(!serves(server, pids[0]) && worker_count(server) == 2);
     assert_true(serves(server, pids[1]));
     WAIT_UNTIL(has_said(server, "has had no heartbeat for"));
+    http_expect(server_port(server), "/a", 200);
+    server_stop(server);
+}
+
+/* The id of one serving thread of a process. */
+static pid_t serving_thread(pid_t pid)
+{
+    char path[64], name[32] = "";
+    struct dirent *entry;
+    pid_t found = 0;
+    DIR *tasks;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", pid);
+    tasks = opendir(path);
+    assert_non_null(tasks);
+    while (found == 0 && (entry = readdir(tasks)) != NULL) {
+        FILE *comm;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%.16s/comm", pid, entry->d_name);
+        comm = fopen(path, "r");
+        if (comm == NULL)
+            continue;
+        if (fgets(name, sizeof(name), comm) != NULL && strcmp(name, "serving\n") == 0)
+            found = atoi(entry->d_name);
+        fclose(comm);
+    }
+    closedir(tasks);
+    assert_true(found > 0);
+    return found;
+}
+
+/* The others of its threads, and the worker's main thread, go on. */
+static void a_worker_with_one_hung_thread_is_killed_and_replaced(void **state)
+{
+    struct server *server = *state;
+    pid_t pids[16], thread;
+
+    server_put_text(server, "/a", "a");
+    server_start(server, "workers.heartbeat_timeout=3s", "workers.threads=4", NULL);
+    assert_int_equal(server_workers(server, pids, 16), 2);
+    thread = serving_thread(pids[0]);
+    if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) != 0)
+        skip(); /* where the test itself is locked in */
+    assert_int_equal(ptrace(PTRACE_INTERRUPT, thread, NULL, NULL), 0);
+    WAIT_UNTIL(has_said(server, "has had no heartbeat for"));
+    assert_int_equal(waitpid(thread, NULL, __WALL), thread);
+    waitpid(thread, NULL, __WALL); /* its end, which its tracer has to see before it is gone */
+    WAIT_UNTIL(!serves(server, pids[0]) && worker_count(server) == 2);
+    assert_true(serves(server, pids[1]));
     http_expect(server_port(server), "/a", 200);
     server_stop(server);
 }
@@ -192,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_worker_that_hangs_is_killed_and_replaced),
+        TEST(a_worker_with_one_hung_thread_is_killed_and_replaced),
         TEST(a_worker_that_does_not_leave_is_killed),
         TEST(a_logger_that_hangs_is_replaced_and_no_line_is_lost),
         TEST(a_crash_loop_is_slowed_down_and_told),
