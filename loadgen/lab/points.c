@@ -21,6 +21,9 @@
 /* Rounds that differ by more, in percent, are worth a word. */
 #define WIDE_SPREAD 15
 
+/* How often a series is done whose trials say too little, each time longer. */
+enum { ATTEMPTS = 4 };
+
 /* Connecting takes a part of a millisecond each, which is not to be in what counts. */
 enum { WARM_PART = 5, WARM_MOST_MS = 500, WARM_CONNECTIONS_A_MS = 10 };
 
@@ -209,38 +212,46 @@ static void keep(void *context, size_t index, const struct result *result)
     point->rounds++;
 }
 
-static int check_answers(struct lab *lab, const struct point *points, size_t count)
+/* A trial of some time with fewer answers than a 99th percentile takes says too little. */
+static bool says_enough(const struct point *point, uint32_t round)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!(point_median(&points[i], MEASURE_RATE) > 0))
-            return lab_fail(lab, "%s: nothing was answered", points[i].label);
-    return 0;
+    const double *value = trials_get(point->trials, point->index, round)->value;
+
+    return value[MEASURE_RATE] > 0 && (point->plan.duration_ms == 0 || !isnan(value[MEASURE_P99]));
 }
 
-/* The series of COUNT points, until the experiment's end; or NULL. */
-static struct trials *make_trials(struct lab *lab, struct point *points, size_t count,
-                                  struct trials_point *of_trials)
+/* The first point with a trial that does not; or NULL. */
+static const struct point *find_silent(const struct point *points, size_t count)
 {
-    struct trials *trials = trials_create(count, lab->rounds);
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t round = 0; round < points[i].rounds; round++)
+            if (!says_enough(&points[i], round))
+                return &points[i];
+    return NULL;
+}
 
-    if (trials == NULL || lab->series == LAB_SERIES) {
-        trials_free(trials);
+/* A series of COUNT points, until the experiment's end; or NULL with WHY. */
+static struct trials *make_trials(struct lab *lab, struct point *points, size_t count)
+{
+    struct trials *trials = lab->series < LAB_SERIES ? trials_create(count, lab->rounds) : NULL;
+
+    if (trials == NULL) {
         lab_fail(lab, "out of memory");
         return NULL;
     }
     lab->trials[lab->series++] = trials;
     for (size_t i = 0; i < count; i++) {
-        of_trials[i] = (struct trials_point){&points[i].plan, points[i].label};
         points[i].trials = trials;
         points[i].index = i;
+        points[i].rounds = 0;
     }
     return trials;
 }
 
-int points_measure(struct lab *lab, struct point *points, size_t count)
+static int run_series(struct lab *lab, struct point *points, size_t count,
+                      const struct trials_point *of_trials)
 {
-    struct trials_point *of_trials = lab_room(lab, count, sizeof(*of_trials));
-    struct trials *trials = of_trials != NULL ? make_trials(lab, points, count, of_trials) : NULL;
+    struct trials *trials = make_trials(lab, points, count);
     struct course course = {.lab = lab, .points = points, .all = count * lab->rounds};
     const struct trials_setup setup = {.points = of_trials,
                                        .point_count = count,
@@ -258,7 +269,37 @@ int points_measure(struct lab *lab, struct point *points, size_t count)
     end = trials_run(trials, &setup, &outcome, lab->why, sizeof(lab->why));
     detach(&course);
     lab->interrupted = lab->interrupted || end == TRIALS_INTERRUPTED;
-    return end == TRIALS_COMPLETE ? check_answers(lab, points, count) : -1;
+    return end == TRIALS_COMPLETE ? 0 : -1;
+}
+
+/* What was measured of a series that says too little goes; the next has more time. */
+static void lengthen(struct lab *lab, struct point *points, size_t count)
+{
+    trials_free(lab->trials[--lab->series]);
+    for (size_t i = 0; i < count; i++)
+        points[i].plan.duration_ms *= 3;
+}
+
+int points_measure(struct lab *lab, struct point *points, size_t count)
+{
+    struct trials_point *of_trials = lab_room(lab, count, sizeof(*of_trials));
+    const struct point *silent;
+
+    if (of_trials == NULL)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        of_trials[i] = (struct trials_point){&points[i].plan, points[i].label};
+    for (int attempt = 1;; attempt++) {
+        if (run_series(lab, points, count, of_trials) != 0)
+            return -1;
+        silent = find_silent(points, count);
+        if (silent == NULL)
+            return 0;
+        if (attempt == ATTEMPTS)
+            return lab_fail(lab, "%s: too few answers to say anything; try a longer --duration",
+                            silent->label);
+        lengthen(lab, points, count);
+    }
 }
 
 /* ---- What they say ---- */

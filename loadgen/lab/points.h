@@ -42,7 +42,10 @@ PRINTF_LIKE(6, 7)
 void point_begin(struct lab *lab, struct point *point, struct private_server *server,
                  const char *path, uint32_t connections, const char *label, ...);
 
-/* Each point once in each round of the lab. Returns 0, or -1: interrupted or with WHY. */
+/*
+ * Each point once in each round of the lab; where a trial brought too few answers to say anything, all
+ * again with more time. Returns 0, or -1: interrupted or with WHY.
+ */
 int points_measure(struct lab *lab, struct point *points, size_t count);
 
 /* The rounds' median with its confidence interval. */
