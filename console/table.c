@@ -61,11 +61,16 @@ static void draw_cell(const struct canvas *canvas, int y, int x, const struct co
                       int width, enum tone tone, const char *text)
 {
     struct canvas place = canvas_part(canvas, y, x, 1, width);
+    int over = (int)strlen(text) - width;
 
-    if (column->right && (int)strlen(text) <= width)
+    if (column->tail && over > 0 && width > 2) {
+        canvas_text(&place, 0, 0, TONE_DIM, "..");
+        canvas_text(&place, 0, 2, tone, text + over + 2);
+    } else if (column->right && over <= 0) {
         canvas_right(&place, 0, width, tone, text);
-    else
+    } else {
         canvas_text(&place, 0, 0, tone, text);
+    }
 }
 
 void table_draw_titles(const struct canvas *canvas, int y, const struct column *columns,

@@ -19,6 +19,7 @@ struct column {
     int width;      /* at least; titles fit */
     int importance; /* the least important goes first; columns of equal importance from the right */
     bool right;     /* numbers stand at the right of their column */
+    bool tail;      /* of what is too long the end is shown: paths with a line number */
     bool stretch;   /* takes what is left over: one in a table */
     const char *name; /* in filters, CSV and JSON; NULL: the title in small letters */
     bool key;         /* what a row is recognised by: the filter key of a row takes this column */
