@@ -16,6 +16,7 @@ struct change_source {
     struct event *lines, *keys;
     char line[LINE_BYTES]; /* so far */
     size_t length;
+    int file; /* where lines come from that cannot be waited for */
 };
 
 static void take_line(struct change_source *source, const char *line)
@@ -64,16 +65,26 @@ static void on_lines(evutil_socket_t fd, short events, void *context)
 }
 
 /* A file, or nothing, cannot be waited for: all that it says holds from the begin. */
-static bool read_at_once(struct change_source *source, int fd)
+static void on_file(evutil_socket_t fd, short events, void *context)
 {
+    struct change_source *source = context;
     ssize_t n;
 
-    while ((n = read(fd, source->line + source->length,
+    (void)fd;
+    (void)events;
+    while ((n = read(source->file, source->line + source->length,
                      sizeof(source->line) - 1 - source->length)) > 0) {
         source->length += (size_t)n;
         take_lines(source);
     }
-    return n == 0;
+}
+
+static bool read_at_once(struct change_source *source, struct event_base *base, int fd)
+{
+    const struct timeval now = {0, 0};
+
+    source->file = fd;
+    return event_base_once(base, -1, EV_TIMEOUT, on_file, source, &now) == 0;
 }
 
 static void on_key(evutil_socket_t fd, short events, void *context)
@@ -113,7 +124,7 @@ struct change_source *change_source_create(struct event_base *base, int fd, bool
     if (fd >= 0) {
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
         source->lines = watch(source, base, fd, on_lines);
-        if (source->lines == NULL && !read_at_once(source, fd)) {
+        if (source->lines == NULL && !read_at_once(source, base, fd)) {
             free(source);
             return NULL;
         }

@@ -95,10 +95,15 @@ static uint64_t connect_ns(CURL *easy)
     return NS_PER_US * (tls_us > 0 ? tls_us : info_offset(easy, CURLINFO_CONNECT_TIME_T));
 }
 
+bool curl_result_connected(CURL *easy)
+{
+    return info_long(easy, CURLINFO_NUM_CONNECTS) > 0;
+}
+
 struct exchange curl_result_read(const struct curl_ending *ending)
 {
     CURL *easy = ending->easy;
-    bool connected = ending->sendings > 0 && info_long(easy, CURLINFO_NUM_CONNECTS) > 0;
+    bool connected = ending->sendings > 0 && curl_result_connected(easy);
 
     return (struct exchange){
         .error = kind_of(ending),

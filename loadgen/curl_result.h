@@ -17,6 +17,9 @@ struct curl_ending {
 /* All but the times that its user knows better. */
 struct exchange curl_result_read(const struct curl_ending *ending);
 
+/* Whether a connection was established for the request. */
+bool curl_result_connected(CURL *easy);
+
 /* Whether an answer came in HTTP/2. */
 bool curl_result_is_http2(CURL *easy);
 

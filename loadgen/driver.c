@@ -217,7 +217,7 @@ bool driver_order(struct driver *driver, const struct driver_orders *orders)
     start_wanted(driver, now_ns);
     if (driver->open) {
         arrivals_change(&driver->due.arrivals, &orders->rate, orders->threads,
-                        (double)(now_ns - driver->origin_ns));
+                        driver_age_ns(driver, now_ns));
         open_loop_send_due(driver, now_ns);
     }
     driver->place.engine->flush(driver->engine);
@@ -245,7 +245,8 @@ void driver_abandon(struct driver *driver)
 
         if (slot->state != SLOT_BUSY)
             continue;
-        driver->place.engine->cancel(driver->engine, i);
+        if (driver->place.engine->cancel(driver->engine, i))
+            tally_count(driver->place.tally, TALLY_connections_opened, 1);
         tally_count(tally_of(driver, slot), TALLY_unanswered, 1);
         slot->state = SLOT_DONE;
     }

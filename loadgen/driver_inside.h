@@ -47,6 +47,12 @@ struct driver {
     struct event *timer; /* open loop: the next request; closed loop: the next wave */
 };
 
+/* How old the run is; 0 before its origin, which an open loop awaits. */
+static inline double driver_age_ns(const struct driver *driver, uint64_t now_ns)
+{
+    return now_ns > driver->origin_ns ? (double)(now_ns - driver->origin_ns) : 0;
+}
+
 /* ---- driver.c ---- */
 
 /* Whether a request that is due at TIME_NS counts, or is part of the warm-up. */

@@ -49,8 +49,11 @@ struct engine_ops {
     /* Sends what was begun since the last flush, unless the engine is about to do so by itself. */
     void (*flush)(struct engine *engine);
 
-    /* Gives up the request under way on a slot, without a word to the driver. */
-    void (*cancel)(struct engine *engine, uint32_t slot);
+    /*
+     * Gives up the request under way on a slot, without a word to the driver. Returns whether a
+     * connection had been established for it.
+     */
+    bool (*cancel)(struct engine *engine, uint32_t slot);
 
     /* Closes the connection of a slot that is free and will not be used for a while. */
     void (*close)(struct engine *engine, uint32_t slot);

@@ -218,9 +218,13 @@ static void on_ended(struct curl_group *curl)
         curl_group_call_again(curl);
 }
 
-static void engine_curl_cancel(struct engine *engine, uint32_t slot)
+static bool engine_curl_cancel(struct engine *engine, uint32_t slot)
 {
-    leave_multi(client_of(engine, slot));
+    struct client *client = client_of(engine, slot);
+    bool connected = client->sendings > 0 && curl_result_connected(client->easy);
+
+    leave_multi(client);
+    return connected;
 }
 
 static void engine_curl_close(struct engine *engine, uint32_t slot)

@@ -93,7 +93,15 @@ static void engine_raw_flush(struct engine *engine)
     (void)engine; /* everything has been sent */
 }
 
-static void engine_raw_take_down(struct engine *engine, uint32_t slot)
+static bool engine_raw_cancel(struct engine *engine, uint32_t slot)
+{
+    struct wire *wire = wire_of(engine, slot);
+
+    wire_take_down(wire);
+    return wire->fresh && wire->connect_ns > 0;
+}
+
+static void engine_raw_close(struct engine *engine, uint32_t slot)
 {
     wire_take_down(wire_of(engine, slot));
 }
@@ -187,8 +195,8 @@ const struct engine_ops engine_raw = {
     .reserve = engine_raw_reserve,
     .begin = engine_raw_begin,
     .flush = engine_raw_flush,
-    .cancel = engine_raw_take_down,
-    .close = engine_raw_take_down,
+    .cancel = engine_raw_cancel,
+    .close = engine_raw_close,
     .error_texts = engine_raw_error_texts,
     .destroy = engine_raw_destroy,
 };

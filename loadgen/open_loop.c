@@ -65,10 +65,10 @@ void open_loop_start(struct driver *driver)
     arrivals_begin(&driver->due.arrivals, &driver->orders.rate, place->index,
                    driver->orders.threads, place->plan->poisson);
     if (place->late)
-        arrivals_skip(&driver->due.arrivals, (double)(now_ns - driver->origin_ns));
+        arrivals_skip(&driver->due.arrivals, driver_age_ns(driver, now_ns));
     for (; driver->started < driver->orders.connections; driver->started++)
         if (driver->slots[driver->started]->state == SLOT_OFF)
-            open_loop_push_free(driver, driver->started, now_ns);
+            open_loop_push_free(driver, driver->started, driver->origin_ns);
     open_loop_send_due(driver, now_ns);
 }
 

@@ -18,7 +18,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { WHY_TEXT = 256 };
+enum {
+    WHY_TEXT = 256,
+    TO_START_NS = 10 * 1000 * 1000, /* the threads are there before the first request is due */
+};
 
 struct run {
     const struct plan *plan;
@@ -51,7 +54,9 @@ static struct timeval timeval_of_ms(uint64_t ms)
 
 static uint64_t elapsed_ns(const struct run *run)
 {
-    return clock_monotonic_ns() - run->supply.begun_ns;
+    uint64_t now_ns = clock_monotonic_ns();
+
+    return now_ns > run->supply.begun_ns ? now_ns - run->supply.begun_ns : 0;
 }
 
 /* ---- What ends a run ---- */
@@ -391,7 +396,7 @@ static void begin_clocks(struct run *run)
     uint64_t whole_ms = run->plan->warmup_ms + run->plan->duration_ms;
     struct timeval duration = timeval_of_ms(whole_ms);
 
-    run->supply.begun_ns = clock_monotonic_ns();
+    run->supply.begun_ns = clock_monotonic_ns() + (plan_is_open(run->plan) ? TO_START_NS : 0);
     run->supply.counted_from_ns = run->supply.begun_ns + run->plan->warmup_ms * NS_PER_MS;
     event_add(run->tick, &tick);
     if (run->progress.kind == PROGRESS_LIVE) {

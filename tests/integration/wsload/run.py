@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import random
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,12 +24,13 @@ WSLOAD = None
 ENGINES = ("curl", "raw")
 
 
-def run(words, engine="curl", status=0, environment=()):
-    """The report of wsload, as JSON, which must end with STATUS."""
+def run(words, engine="curl", status=0, environment=(), stdin=None):
+    """The report of wsload, as JSON, which must end with STATUS, unless that is None."""
     command = [WSLOAD, "--json", "--quiet", "--engine", engine, *map(str, words)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False,
-                           timeout=servers.PATIENCE_S * 4, env={**os.environ, **dict(environment)})
-    if ended.returncode != status:
+                           timeout=servers.PATIENCE_S * 4, env={**os.environ, **dict(environment)},
+                           stdin=stdin)
+    if status is not None and ended.returncode != status:
         raise AssertionError(f"{command} ended with {ended.returncode}\n{ended.stderr}{ended.stdout}")
     return json.loads(ended.stdout) if ended.stdout else ended.stderr
 
@@ -312,6 +314,90 @@ class Requests(WithFolder):
                 for second, row in enumerate(arrived):
                     self.assertGreaterEqual(row[0], second / 120)
                 self.assertLess(report["elapsed_s"], 30)
+
+
+class Limits(WithFolder):
+    """What is short on this machine, or closed, or never answers."""
+
+    def setUp(self):
+        super().setUp()
+        self.origin = servers.Recorder()
+        self.addCleanup(self.origin.stop)
+
+    def test_changes_from_a_file(self):
+        """A file cannot be waited for: what it says holds from the begin."""
+        (self.folder / "changes").write_text("connections 7\nthreads 2\n")
+        for engine in ENGINES:
+            for words in (["-d", "500ms"], ["-r", 200, "-n", 100]):
+                with self.subTest(engine=engine, words=words), \
+                        (self.folder / "changes").open() as changes:
+                    report = run(["-c", 3, "-t", 1, "--control-fd", 0, *words, self.origin.url],
+                                 engine, stdin=changes)
+                    self.assertEqual(report["plan"]["connections"], 3)
+                    self.assertEqual(report["connections"]["at_the_end"], 7)
+
+    def test_no_answer(self):
+        """Connections that came up are counted, also if nothing ever came over them."""
+        with socket.create_server(("127.0.0.1", 0), backlog=128) as silent:
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+            for engine in ENGINES:
+                with self.subTest(engine=engine):
+                    report = run(["-c", 5, "-d", "300ms", "--grace", 0, url], engine, 2)
+                    self.assertEqual(report["requests"]["unanswered"], 5)
+                    self.assertEqual(report["connections"]["up"], 5)
+                    self.assertEqual(report["connections"]["opened"], 5)
+
+    def test_ports_run_out(self):
+        first = servers.free_ports(1)[0]
+        last = min(first + 9, 65535)
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                report = run(["-c", 20, "-n", 100, "--local-port", f"{first}-{last}",
+                              self.origin.url], engine, None)
+                self.assertLessEqual(report["connections"]["opened"], 10)
+                self.assertEqual(report["errors"]["local"], 100 - report["requests"]["answered"])
+                self.assertIn("in use", report["error_texts"]["local"])
+                self.assertIn("local_limits", [note["name"] for note in report["notes"]])
+                self.assertIn("connections_missing", [note["name"] for note in report["notes"]])
+
+    def test_descriptors_run_out(self):
+        """Before the run, with advice."""
+        ended = subprocess.run(f"ulimit -n 64; exec '{WSLOAD}' -c 500 {self.origin.url}", shell=True,
+                               capture_output=True, text=True, check=False)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("500 connections do not fit", ended.stderr)
+        self.assertEqual(self.origin.seen, [])
+
+    def test_closed_descriptors(self):
+        """A closed standard descriptor does not become a connection that is written to."""
+        for closed, status in ((">&-", 1), ("2>&-", 0), ("<&-", 0), ("<&- 2>&-", 0)):
+            for engine in ENGINES:
+                with self.subTest(engine=engine, closed=closed):
+                    self.origin.seen.clear()
+                    ended = subprocess.run(
+                        f"exec '{WSLOAD}' -v --engine {engine} -c 2 -n 10 {self.origin.url} {closed}",
+                        shell=True, capture_output=True, text=True, check=False)
+                    self.assertEqual(ended.returncode, status)
+                    self.assertEqual([row[:3] for row in self.origin.seen], [("GET", "/", 0)] * 10)
+
+    def test_full_disk(self):
+        for words in (["-o", "/dev/full"], ["-o", "/dev/full", "--format", "html"]):
+            ended = subprocess.run([WSLOAD, "-n", "5", *words, self.origin.url],
+                                   capture_output=True, text=True, check=False)
+            self.assertEqual(ended.returncode, 1)
+            self.assertIn("No space left on device", ended.stderr)
+
+    def test_first_request_is_told(self):
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                ended = subprocess.run([WSLOAD, "-v", "--engine", engine, "-c", "2", "-n", "10",
+                                        f"{self.origin.url}/told"],
+                                       capture_output=True, text=True, check=True)
+                lines = ended.stderr.splitlines()
+                self.assertEqual(lines.count("> GET /told HTTP/1.1"), 1)
+                self.assertEqual(lines.count("< HTTP/1.1 200 OK"), 1)
+                self.assertTrue(any(line.startswith("* Connected to 127.0.0.1") for line in lines))
+                self.assertNotIn("told", ended.stdout.split("\n", 1)[1])
 
 
 if __name__ == "__main__":
