@@ -10,6 +10,9 @@
 
 enum { CONNECTIONS = 100 };
 
+/* Threads whose connections differ by more, as a part of all, are not served alike. */
+#define UNEVEN 0.125
+
 static const struct way {
     const char *name;
     const char *const options[5];
@@ -91,7 +94,7 @@ static void explain(struct findings *findings, const struct point *kept, const s
         findings_say(findings, FINDINGS_LESSON,
                      "%s: the fullest thread had %.0f of 100 connections, the emptiest %.0f%s",
                      ways[i].name, most, least,
-                     most - least > CONNECTIONS / 8
+                     most - least > CONNECTIONS * UNEVEN
                          ? "; clients of the fullest wait longest, while others have time to spare."
                          : ": evenly.");
     }

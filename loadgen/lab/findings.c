@@ -111,3 +111,19 @@ void findings_say(struct findings *findings, enum findings_kind kind, const char
     vsnprintf(sentence->text, sizeof(sentence->text), format, arguments);
     va_end(arguments);
 }
+
+struct plot findings_drawn(const struct findings_plot *of)
+{
+    struct plot plot = {.title = of->title,
+                        .x = of->x,
+                        .y = of->y,
+                        .line_count = of->lines,
+                        .shaded_to = of->shaded_to};
+
+    for (size_t i = 0; i < of->lines; i++)
+        plot.line[i] = (struct plot_line){.name = of->name[i],
+                                          .points = of->point[i],
+                                          .count = of->count[i],
+                                          .bars = of->barred[i] ? of->bar[i] : NULL};
+    return plot;
+}

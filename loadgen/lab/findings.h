@@ -85,6 +85,9 @@ void findings_dot(struct findings *findings, double x, double y);
 /* How sure the last dot is; each of its line then needs one. NAN: not known. */
 void findings_bar(struct findings *findings, double low, double high);
 
+/* The plot as it is drawn; valid as long as OF. */
+struct plot findings_drawn(const struct findings_plot *of);
+
 PRINTF_LIKE(3, 4)
 void findings_say(struct findings *findings, enum findings_kind kind, const char *format, ...);
 

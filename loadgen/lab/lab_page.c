@@ -52,27 +52,14 @@ static void put_table(FILE *out, const struct findings_table *table)
     fputs("</table></div>\n", out);
 }
 
-static void put_plot(FILE *out, const struct findings_plot *of)
-{
-    struct plot plot = {.title = of->title,
-                        .x = of->x,
-                        .y = of->y,
-                        .line_count = of->lines,
-                        .shaded_to = of->shaded_to};
-
-    for (size_t i = 0; i < of->lines; i++)
-        plot.line[i] = (struct plot_line){.name = of->name[i],
-                                          .points = of->point[i],
-                                          .count = of->count[i],
-                                          .bars = of->barred[i] ? of->bar[i] : NULL};
-    plot_write(out, &plot);
-}
-
 static void put_plots(FILE *out, const struct findings *findings)
 {
     fputs("<div class=\"plots\">\n", out);
-    for (size_t i = 0; i < findings->plots; i++)
-        put_plot(out, &findings->plot[i]);
+    for (size_t i = 0; i < findings->plots; i++) {
+        struct plot plot = findings_drawn(&findings->plot[i]);
+
+        plot_write(out, &plot);
+    }
     fputs("</div>\n", out);
 }
 

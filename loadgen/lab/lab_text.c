@@ -1,6 +1,7 @@
 #include "loadgen/lab/lab_report.h"
 
 #include "loadgen/lab/published.h"
+#include "loadgen/plot_text.h"
 #include "loadgen/report_page.h"
 
 #include <string.h>
@@ -77,6 +78,16 @@ static void put_table(FILE *out, const struct findings_table *table)
         put_row(out, table, widths, table->cell[row]);
 }
 
+static void put_plots(FILE *out, const struct findings *findings)
+{
+    for (size_t i = 0; i < findings->plots; i++) {
+        struct plot plot = findings_drawn(&findings->plot[i]);
+
+        fputc('\n', out);
+        plot_write_text(out, &plot);
+    }
+}
+
 static void put_published(FILE *out, const char *experiment)
 {
     const struct published *one = published_next(experiment, NULL);
@@ -113,6 +124,7 @@ void lab_text_findings(FILE *out, const struct findings *findings)
     fputc('\n', out);
     for (size_t i = 0; i < findings->tables; i++)
         put_table(out, &findings->table[i]);
+    put_plots(out, findings);
     put_published(out, findings->name);
     put_sentences(out, findings);
     fflush(out);

@@ -73,7 +73,7 @@ static void add_cpu(void *context, pid_t pid, pid_t thread)
 
 uint64_t usage_cpu_ns(pid_t pid)
 {
-    pid_t pids[PROCESSES_MAX];
+    pid_t pids[PROCESSES_MAX] = {0};
     size_t count = usage_processes(pid, pids, PROCESSES_MAX);
     uint64_t sum = 0;
 
@@ -117,7 +117,7 @@ static bool add_descriptors(pid_t pid, uint64_t *sum)
 struct usage usage_of(pid_t pid)
 {
     struct usage usage = {.cpu_ns = usage_cpu_ns(pid), .descriptors_seen = true};
-    pid_t pids[PROCESSES_MAX];
+    pid_t pids[PROCESSES_MAX] = {0};
 
     usage.processes = usage_processes(pid, pids, PROCESSES_MAX);
     for (size_t i = 0; i < usage.processes; i++) {
