@@ -33,7 +33,7 @@ enum {
 struct private_server {
     char program[PRIVATE_SERVER_PATH];
     char folder[PRIVATE_SERVER_PATH];
-    char site[PRIVATE_SERVER_PATH], output[PRIVATE_SERVER_PATH];
+    char site[PRIVATE_SERVER_PATH], output[PRIVATE_SERVER_PATH], config[PRIVATE_SERVER_PATH];
     char socket[INSTANCE_PATH_MAX];
     char name[INSTANCE_NAME_MAX + 1];
     pid_t pid; /* of the master, and of its process group; 0: none runs */
@@ -87,6 +87,8 @@ static int make_folder(struct private_server *server)
              server->folder);
     snprintf(server->output, sizeof(server->output), "%.*s/output", PRIVATE_SERVER_PATH - 8,
              server->folder);
+    snprintf(server->config, sizeof(server->config), "%.*s/webserver.ini", PRIVATE_SERVER_PATH - 16,
+             server->folder);
     if (length >= (int)sizeof(server->socket)) {
         errno = ENAMETOOLONG;
         return -1;
@@ -112,10 +114,27 @@ struct private_server *private_server_create(const char *program, char *why, siz
     return NULL;
 }
 
+int private_server_configure(const struct private_server *server, const char *text, char *why,
+                             size_t size)
+{
+    char fresh[PRIVATE_SERVER_PATH + 8];
+    FILE *file;
+    bool good;
+
+    snprintf(fresh, sizeof(fresh), "%s.new", server->config);
+    file = fopen(fresh, "we");
+    good = file != NULL && fputs(text, file) >= 0;
+    if (file != NULL)
+        good = fclose(file) == 0 && good;
+    if (good && rename(fresh, server->config) == 0)
+        return 0;
+    return snprintf(why, size, "cannot write %s: %s", server->config, strerror(errno)), -1;
+}
+
 /* ---- Starting ---- */
 
 struct command_line {
-    const char *word[2 * OPTIONS_MAX + 2];
+    const char *word[2 * OPTIONS_MAX + 4];
     char own[5][OPTION_TEXT];
     size_t count;
 };
@@ -134,6 +153,10 @@ static bool write_line(struct command_line *line, const struct private_server *s
 
     line->count = 0;
     line->word[line->count++] = server->program;
+    if (access(server->config, F_OK) == 0) {
+        line->word[line->count++] = "-f";
+        line->word[line->count++] = server->config;
+    }
     snprintf(line->own[0], OPTION_TEXT, "server.name=%s", server->name);
     snprintf(line->own[1], OPTION_TEXT, "server.run_dir=%s", server->folder);
     snprintf(line->own[2], OPTION_TEXT, "server.root=%s", server->site);
@@ -168,7 +191,10 @@ static void stay_on(int core)
 static void become(const struct command_line *line, int core, int output, pid_t parent)
 {
     char **words = (char **)(uintptr_t)line->word;
+    sigset_t none;
 
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     setpgid(0, 0);
     if (core >= 0)
         stay_on(core);
@@ -271,6 +297,11 @@ static bool has_ended(struct private_server *server)
     if (server->pid != 0 && waitpid(server->pid, NULL, WNOHANG) == 0)
         return false;
     return true;
+}
+
+bool private_server_runs(struct private_server *server)
+{
+    return server->pid != 0 && !has_ended(server);
 }
 
 int private_server_start(struct private_server *server, const char *const *options, char *why,

@@ -8,6 +8,7 @@
 #define COMMON_PRIVATE_SERVER_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,6 +24,13 @@ enum { PRIVATE_SERVER_PATH = 256, PRIVATE_SERVER_WHY = 512 };
 struct private_server *private_server_create(const char *program, char *why, size_t size);
 
 /*
+ * Writes its configuration file, whole, by a rename: for the next start, or for a `reload`. Its name,
+ * folders, address, and all OPTIONS of the start prevail over it. Returns 0, or -1 with WHY.
+ */
+int private_server_configure(const struct private_server *server, const char *text, char *why,
+                             size_t size);
+
+/*
  * Starts it with OPTIONS ("section.key=value", ended by NULL), which prevail over the ones above, and
  * waits until all threads serve. Returns 0, or -1 with WHY: nothing runs then. It may be started again
  * after private_server_stop().
@@ -32,6 +40,9 @@ int private_server_start(struct private_server *server, const char *const *optio
 
 /* From its next start on it runs on CORE only; below 0: on all that this process may use. */
 void private_server_use_core(struct private_server *server, int core);
+
+/* Whether it still runs: false when it was not started, or has ended by itself, and is then reaped. */
+bool private_server_runs(struct private_server *server);
 
 /* Ends it and waits for its end: in order, and after some seconds by force. */
 void private_server_stop(struct private_server *server);
