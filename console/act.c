@@ -35,6 +35,12 @@ void program_turn_to(struct program *program, const char *name)
     program->next->wanted = program->ending = true;
 }
 
+void program_turn_to_lab(struct program *program, const struct lab_scenario *scenario)
+{
+    program->next->lab = scenario;
+    program->next->lab_wanted = program->ending = true;
+}
+
 /* Time */
 
 static void freeze(struct program *program)
@@ -255,6 +261,15 @@ static void act(struct program *program, enum request request)
     case REQUEST_INSTANCES:
         program_turn_to(program, "");
         break;
+    case REQUEST_LAB:
+        if (program->lab == NULL || !lab_go_on(program->lab))
+            program_turn_to_lab(program, NULL);
+        program->next_sample_ns = 0;
+        break;
+    case REQUEST_LAB_PANEL:
+        program->lab_whole = program->lab != NULL && !program->lab_whole;
+        program->lab_scroll = (struct scroll){0};
+        break;
     case REQUEST_HELP:
         program->help = !program->help;
         break;
@@ -294,6 +309,8 @@ static bool act_in_view(struct program *program, enum request request)
     }
     if (desk_page(program->desk) != NULL && scroll_key(&program->page_scroll, request))
         return true;
+    if (program->lab_whole && is_page(request))
+        return scroll_key(&program->lab_scroll, request);
     if (model_now(scene.model) == NULL)
         return false;
     if (program->detail && is_page(request))

@@ -8,6 +8,7 @@
 #include "common/nearest.h"
 #include "common/units.h"
 #include "console/instances.h"
+#include "console/lab_scenario.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -225,6 +226,26 @@ static enum options_result read_replay(const char *word, struct options *options
 {
     options->replay = word;
     return OPTIONS_RUN;
+}
+
+static enum options_result read_lab(const char *word, struct options *options)
+{
+    const char *names[LAB_SCENARIO_COUNT], *nearest;
+
+    for (size_t i = 0; i < LAB_SCENARIO_COUNT; i++) {
+        names[i] = lab_scenario_table[i]->name;
+        if (strcmp(word, "list") == 0)
+            printf("%-14s %s\n", names[i], lab_scenario_table[i]->title);
+    }
+    if (strcmp(word, "list") == 0)
+        return OPTIONS_DONE;
+    options->lab = lab_scenario_named(word);
+    if (options->lab != NULL)
+        return OPTIONS_RUN;
+    nearest = nearest_word(word, names, LAB_SCENARIO_COUNT);
+    return option_wrong(options, "there is no scenario '%s'%s%s%s; --lab list shows them", word,
+                        nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
+                        nearest != NULL ? "'?" : "");
 }
 
 static enum options_result read_speed(const char *word, struct options *options)

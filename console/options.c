@@ -15,6 +15,7 @@ static const char usage[] =
     "usage: wsconsole [-n NAME] [option ...] [VIEW]\n"
     "       wsconsole --replay FILE [--speed X] [--at TIME] [VIEW]\n"
     "       wsconsole [-n NAME] --once VIEW | --json [VIEW] | --csv VIEW [--batch]\n"
+    "       wsconsole --lab NAME\n"
     "       wsconsole -l\n";
 
 void option_table_print(FILE *out)
@@ -87,6 +88,10 @@ static enum options_result check_together(struct options *options)
         return option_wrong(options, "--batch goes with --once, --json or --csv");
     if (options->record != NULL && options->replay != NULL)
         return option_wrong(options, "--record and --replay do not go together");
+    if (options->lab != NULL &&
+        (options->once || options->replay != NULL || options->record != NULL))
+        return option_wrong(options, "--lab goes with a screen of its own: without --once, --json, "
+                                     "--csv, --record and --replay");
     if (options->at_given && options->replay == NULL)
         return option_wrong(options, "--at goes with --replay");
     return OPTIONS_RUN;

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct lab_scenario;
+
 enum { OPTIONS_WHY = 256 };
 
 struct options {
@@ -36,6 +38,7 @@ struct options {
     const struct filter *filter;     /* of all lists at first; NULL: none */
     bool wait_given;                 /* how long to wait for a daemon: */
     uint64_t wait_s;                 /* 0: not at all */
+    const struct lab_scenario *lab;  /* this guided scenario is played; NULL: none */
     const char *record;              /* the session goes into this file; NULL: it does not */
     const char *replay;              /* this recording is watched; NULL: a daemon is */
     double speed;                    /* of a replay; 1 is as it was */

@@ -166,10 +166,22 @@ static void order_save(struct program *program, const char *rest)
         desk_say(program->desk, true, "save takes no argument; it writes console.ini");
     else if (program->options->readonly)
         desk_say(program->desk, true, "this console was started with --readonly");
+    else if (program->lab != NULL)
+        desk_say(program->desk, true, "the settings of a scenario are not kept");
     else if (settings_save(program->options, said, sizeof(said)) != 0)
         desk_say(program->desk, true, "%s", said);
     else
         desk_say(program->desk, false, "%s", said);
+}
+
+static void order_lab(struct program *program, const char *rest)
+{
+    const struct lab_scenario *scenario = lab_scenario_named(rest);
+
+    if (scenario != NULL || rest[0] == '\0')
+        program_turn_to_lab(program, scenario);
+    else
+        desk_say(program->desk, true, "there is no scenario '%.40s': lab alone lists them", rest);
 }
 
 static const struct {
@@ -180,6 +192,7 @@ static const struct {
     {"filter", "[WORDS]", "Filter all lists, or no more", order_filter},
     {"instance", "[NAME]", "Watch another server of this machine", order_instance},
     {"sort", "COLUMN", "Sort the list that is shown", order_sort},
+    {"lab", "[NAME]", "Play a guided scenario on a server of its own", order_lab},
     {"set", "NAME VALUE", "Change a setting of this console", order_set},
     {"save", "", "Write the settings into console.ini", order_save},
     {"quit", "", "Leave the console; the server runs on", order_quit},
@@ -258,6 +271,9 @@ static size_t complete(struct edit *edit)
     else if (strncmp(edit->text, "instance ", 9) == 0)
         for (size_t found = instances_find(list); count < found; count++)
             words[count] = list[count].name;
+    else if (strncmp(edit->text, "lab ", 4) == 0)
+        for (; count < LAB_SCENARIO_COUNT; count++)
+            words[count] = lab_scenario_table[count]->name;
     else if (strncmp(edit->text, "help ", 5) == 0)
         count = add_command_names(words);
     else if (strncmp(edit->text, "set ", 4) == 0)

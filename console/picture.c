@@ -4,6 +4,7 @@
 #include "common/instance.h"
 #include "console/detail.h"
 #include "console/help.h"
+#include "console/lab_draw.h"
 #include "console/strip.h"
 #include "console/summary.h"
 #include "console/text.h"
@@ -337,7 +338,7 @@ static void draw_body(const struct picture *picture, const struct canvas *body)
     bool timed = picture->scene->moment != MOMENT_LIVE;
     bool filtered = filter_active(picture->scene->filter);
     int below = timed + filtered, height = body->height - below;
-    struct canvas upper = canvas_part(body, 0, 0, height, body->width);
+    struct canvas upper = canvas_part(body, 0, 0, height, body->width), view = upper, panel;
     struct canvas line = canvas_part(body, height, 0, 1, body->width);
 
     if (picture->help != NULL) {
@@ -348,7 +349,12 @@ static void draw_body(const struct picture *picture, const struct canvas *body)
         draw_absent(picture, body);
         return;
     }
-    draw_view(picture, &upper);
+    if (picture->lab != NULL) {
+        lab_draw_places(&upper, picture->lab_whole != NULL, &view, &panel);
+        lab_draw(picture->lab, &panel, picture->lab_whole, picture->scene->ascii);
+    }
+    if (view.height > 0)
+        draw_view(picture, &view);
     if (filtered)
         draw_filter(picture, &line);
     line = canvas_part(body, body->height - 1, 0, 1, body->width);

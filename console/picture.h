@@ -6,6 +6,7 @@
 #define CONSOLE_PICTURE_H
 
 #include "console/dialog.h"
+#include "console/lab.h"
 #include "console/replay.h"
 #include "console/screen.h"
 #include "console/scroll.h"
@@ -26,6 +27,8 @@ struct picture {
     const char *page;      /* of an answer; NULL: none */
     struct scroll *page_scroll;
     const struct dialog *dialog;
+    const struct lab_state *lab; /* the scenario's; NULL: none is played */
+    struct scroll *lab_whole;    /* its panel takes the view's place; NULL: it does not */
     bool readonly;
     size_t back; /* seconds before the frozen moment */
     bool frozen;

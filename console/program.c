@@ -39,6 +39,7 @@ struct grid *program_grid(struct program *program)
 
 static void draw(struct program *program)
 {
+    struct lab_state lab;
     struct scene scene = program_scene(program);
     char asked[DESK_TEXT];
     bool bad;
@@ -64,6 +65,11 @@ static void draw(struct program *program)
     };
 
     picture.message_bad = bad;
+    if (program->lab != NULL) {
+        lab = lab_state(program->lab);
+        picture.lab = &lab;
+        picture.lab_whole = program->lab_whole ? &program->lab_scroll : NULL;
+    }
     picture_draw(&picture, &program->screen);
     program->dirty = false;
 }
@@ -80,6 +86,15 @@ static void update_views(struct program *program)
         if (view_table[i]->update != NULL)
             view_table[i]->update(program->view_state[i], &scene);
     }
+}
+
+static void update_lab(struct program *program)
+{
+    struct scene scene = program_scene(program);
+
+    if (program->lab != NULL)
+        lab_update(program->lab, &scene, view_table[program->view],
+                   source_state(watch_source(program->watch)) == SOURCE_ENDED);
 }
 
 static int sample(struct program *program, uint64_t now_ns)
@@ -149,6 +164,7 @@ static void sample_if_due(struct program *program)
     record(program, now_ns);
     give_up_waiting(program, now_ns);
     update_views(program);
+    update_lab(program);
 }
 
 /* Between two samples a view that wants it shows what threads do at this very moment. */
@@ -178,7 +194,7 @@ static void handle_signals(struct program *program)
             screen_resize(&program->screen);
             program->dirty = true;
         } else {
-            program->ending = true;
+            program->ending = program->next->cut_off = true;
         }
     }
 }
@@ -192,7 +208,7 @@ static void handle_keys(struct program *program, short events)
         keys++;
     }
     if (keys == 0 && (events & (POLLHUP | POLLERR | POLLNVAL)) != 0)
-        program->ending = true; /* the terminal is gone */
+        program->ending = program->next->cut_off = true; /* the terminal is gone */
 }
 
 enum { WAITS = 3 + VIEW_COUNT };
@@ -323,17 +339,18 @@ static const char *run(struct program *program, char *why, size_t size)
     return program->failure;
 }
 
-int program_run(struct options *options, struct program_next *next)
+int program_run(struct options *options, struct lab *lab, struct program_next *next)
 {
     struct program program = {.options = options,
                               .next = next,
+                              .lab = lab,
                               .signals = -1,
                               .status = EXIT_FAILED,
                               .started_ns = clock_monotonic_ns()};
     char why[256];
     const char *failure;
 
-    next->wanted = false;
+    *next = (struct program_next){.wanted = false};
     failure = run(&program, why, sizeof(why));
     next->view = view_table[program.view];
 

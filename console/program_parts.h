@@ -21,6 +21,9 @@
 struct program {
     struct options *options;
     struct program_next *next;
+    struct lab *lab; /* the scenario that is played, or NULL */
+    bool lab_whole;  /* its panel takes the whole place */
+    struct scroll lab_scroll;
     struct watch *watch;
     struct desk *desk;
     struct screen screen;
@@ -53,6 +56,9 @@ struct grid *program_grid(struct program *program);
 
 /* Ends the program in favour of the instance NAME; "": of one that is chosen then. Says why not. */
 void program_turn_to(struct program *program, const char *name);
+
+/* Ends the program in favour of SCENARIO; NULL: of one that is chosen then. */
+void program_turn_to_lab(struct program *program, const struct lab_scenario *scenario);
 
 void program_show_view(struct program *program, size_t view);
 

@@ -3,6 +3,7 @@
  * the model (what the numbers mean), the views (how they look); only the last knows of curses.
  */
 #include "console/chooser.h"
+#include "console/lab_visit.h"
 #include "console/once.h"
 #include "console/options.h"
 #include "console/program.h"
@@ -13,6 +14,19 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_WRONG_USE = 2 };
 
+/* The scenario of the command line; true when the user wants to see a server after it. */
+static bool play_first(struct options *options, int *status)
+{
+    struct program_next next;
+
+    *status = lab_visit(options, options->lab, &next);
+    if (*status != EXIT_DONE || !next.wanted)
+        return false;
+    snprintf(options->name, sizeof(options->name), "%s", next.name);
+    options->name_given = next.name[0] != '\0';
+    return true;
+}
+
 /* Shows one server after another, as the user goes from one to the next. */
 static int watch_servers(struct options *options)
 {
@@ -22,7 +36,12 @@ static int watch_servers(struct options *options)
     int status = EXIT_DONE;
 
     while (chosen == CHOOSER_CHOSEN) {
-        status = program_run(options, &next);
+        status = program_run(options, NULL, &next);
+        if (next.lab_wanted) {
+            status = lab_visit(options, next.lab, &next);
+            if (!next.wanted && !next.cut_off && status == EXIT_DONE)
+                continue; /* back to the server from before */
+        }
         if (!next.wanted)
             return status;
         snprintf(before, sizeof(before), "%s", options->name);
@@ -44,6 +63,7 @@ int main(int argc, char **argv)
 {
     struct options options;
     enum options_result result;
+    int status;
 
     setlocale(LC_ALL, "");
     setlocale(LC_NUMERIC, "C"); /* numbers look the same on every screen and in every script */
@@ -52,5 +72,7 @@ int main(int argc, char **argv)
         return result == OPTIONS_DONE ? EXIT_DONE : EXIT_WRONG_USE;
     if (options.once)
         return once_run(&options);
+    if (options.lab != NULL && !play_first(&options, &status))
+        return status;
     return watch_servers(&options);
 }

@@ -5,9 +5,12 @@
  *     @SETTINGS@     those of them that console.ini takes
  *     @KEYS@         the list of keys, from console/keys.def
  *     @DANGERS@      what is asked back before it is done, from console/dangers.def
+ *     @SCENARIOS@    the guided scenarios, from console/lab_scenarios.def
  *     @SCREEN name@  the picture SCREENS/name-72x22-ascii.txt, which a test compares with the real
  *                    screen: so the manual can't drift
  */
+#include "console/lab_scenario.h"
+
 #include <curses.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -122,6 +125,34 @@ static void put_dangers(FILE *out)
     fputs("\n", out);
 }
 
+/* Each sentence on a line of its own, as mandoc wants them. */
+static void put_sentences(FILE *out, const char *text)
+{
+    const char *end;
+    char sentence[LINE_BYTES];
+
+    while ((end = strstr(text, ". ")) != NULL) {
+        snprintf(sentence, sizeof(sentence), "%.*s", (int)(end + 1 - text), text);
+        put(out, sentence);
+        fputs("\n", out);
+        text = end + 2;
+    }
+    put(out, text);
+    fputs("\n", out);
+}
+
+static void put_scenarios(FILE *out)
+{
+    fputs(".Bl -tag -width Ds -compact\n", out);
+    for (size_t i = 0; i < LAB_SCENARIO_COUNT; i++) {
+        fprintf(out, ".It Cm %s\n", lab_scenario_table[i]->name);
+        put(out, lab_scenario_table[i]->title);
+        fputs(".\n", out);
+        put_sentences(out, lab_scenario_table[i]->about);
+    }
+    fputs(".El\n", out);
+}
+
 static int put_screen(FILE *out, const char *name)
 {
     char path[LINE_BYTES], line[LINE_BYTES];
@@ -157,6 +188,8 @@ static int put_line(FILE *out, const char *line)
         put_keys(out);
     else if (strcmp(line, "@DANGERS@\n") == 0)
         put_dangers(out);
+    else if (strcmp(line, "@SCENARIOS@\n") == 0)
+        put_scenarios(out);
     else if (sscanf(line, "@SCREEN %63[a-z-]@", name) == 1)
         return put_screen(out, name);
     else

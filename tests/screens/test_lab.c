@@ -1,0 +1,478 @@
+/*
+ * The guided scenarios, each played to its end by the keys that it names: every step notices that it
+ * is done, measures, explains; and nothing is left behind, however a scenario ends.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "console/lab_scenario.h"
+#include "patience.h"
+#include "scratch.h"
+#include "server.h"
+#include "terminal.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+enum {
+    ROWS = 40,
+    COLUMNS = 120,
+    PANEL_ROW = 2,
+    PANEL_COLUMN = 80,
+    PANEL_BYTES = 8192,
+    MOST_KEYS = 12,
+    NAME_BYTES = 64,
+};
+
+static struct terminal *terminal;
+static char folder[SCRATCH_PATH_MAX]; /* for all that the console and its server make */
+static char stage[NAME_BYTES];        /* the name of the scenario's instance */
+
+/* What is adopted and still runs is a process that was left behind. */
+static int set_up(void **state)
+{
+    (void)state;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    scratch_make(folder);
+    stage[0] = '\0';
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    if (terminal != NULL)
+        terminal_stop(terminal);
+    terminal = NULL;
+    scratch_remove(folder);
+    return 0;
+}
+
+static void assert_shows(const char *text)
+{
+    if (!terminal_shows(terminal, text))
+        fail_msg("'%s' is not on the screen:\n%s", text, terminal_text(terminal));
+}
+
+static void start(int rows, int columns, const char *const *arguments)
+{
+    static char temporary[SCRATCH_PATH_MAX + 16], home[SCRATCH_PATH_MAX + 16];
+    const char *const environment[] = {temporary, home, NULL};
+
+    snprintf(temporary, sizeof(temporary), "TMPDIR=%s", folder);
+    snprintf(home, sizeof(home), "XDG_STATE_HOME=%s", folder);
+    terminal = terminal_start(rows, columns, arguments, environment);
+}
+
+/* The instance is named by its folder. */
+static void note_stage(void)
+{
+    static const char prefix[] = "webserverd-";
+    DIR *list;
+    const struct dirent *entry;
+
+    assert_shows(": do");
+    list = opendir(folder);
+    assert_non_null(list);
+    while ((entry = readdir(list)) != NULL)
+        if (strncmp(entry->d_name, prefix, sizeof(prefix) - 1) == 0)
+            snprintf(stage, sizeof(stage), "webserverd.private-%.20s",
+                     entry->d_name + sizeof(prefix) - 1);
+    closedir(list);
+    assert_int_equal(scratch_count("/dev/shm", stage), 1);
+}
+
+static void play(const char *name, int rows, int columns)
+{
+    const char *const arguments[] = {WSCONSOLE, "--lab", name, NULL};
+
+    start(rows, columns, arguments);
+    note_stage();
+}
+
+/* The folder and the shared memory; then the processes. */
+static void check_no_stage(void)
+{
+    assert_int_equal(scratch_count("/dev/shm", stage), 0);
+    assert_int_equal(scratch_count(folder, "webserverd-"), 0);
+}
+
+static void check_nothing_left(void)
+{
+    check_no_stage();
+    WAIT_UNTIL(waitpid(-1, NULL, WNOHANG) == -1);
+}
+
+static void end(int status)
+{
+    assert_int_equal(terminal_wait_end(terminal), status);
+    check_nothing_left();
+}
+
+/* The panel, which stands at the right of a wide screen, one line below the other. */
+static void take_panel(char *text, size_t size)
+{
+    size_t used = 0;
+
+    terminal_take(terminal);
+    text[0] = '\0';
+    for (int row = PANEL_ROW; row < ROWS - 1; row++) {
+        const char *line = terminal_line(terminal, row);
+        size_t length;
+
+        for (int column = 0; column < PANEL_COLUMN && *line != '\0'; column++)
+            for (line++; ((unsigned char)*line & 0xc0) == 0x80;)
+                line++; /* a character of several bytes */
+        for (length = strlen(line); length > 0 && line[length - 1] == ' ';)
+            length--;
+        used += (size_t)snprintf(text + used, size - used, "%.*s\n", (int)length, line);
+        if (used >= size)
+            return;
+    }
+    while (used > 1 && text[used - 2] == '\n')
+        text[--used] = '\0';
+}
+
+/* What stays the same from run to run: words with one blank between them, '#' for each number. */
+static void plain(const char *text, char *result)
+{
+    static const char *const units[] = {"us", "ms", "s", "ns", "KiB", "MiB", "%"};
+    bool inside = false;
+
+    while (*text != '\0') {
+        bool number = !inside && strchr("0123456789", *text) != NULL;
+
+        if (number || (*text == '-' && (text[1] == ' ' || text[1] == '\n'))) {
+            text += strspn(text, "0123456789.-");
+            text += number && (*text == 'k' || *text == 'M') ? 1 : 0;
+            for (size_t i = 0; number && i < sizeof(units) / sizeof(units[0]); i++) {
+                size_t blank = *text == ' ' ? 1 : 0, length = strlen(units[i]);
+
+                if (strncmp(text + blank, units[i], length) == 0 &&
+                    strchr(" \n.,:", text[blank + length]) != NULL) {
+                    text += blank + length;
+                    break;
+                }
+            }
+            *result++ = '#';
+        } else if (*text == ' ' || *text == '\n') {
+            text += strspn(text, " \n");
+            *result++ = ' ';
+            inside = false;
+        } else {
+            inside = true;
+            *result++ = *text++;
+        }
+    }
+    *result = '\0';
+}
+
+static const char *kept_path(const char *name, int number)
+{
+    static char path[SCRATCH_PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/%s-%d.txt", PANELS, name, number);
+    return path;
+}
+
+/* What is kept for the site's page says the same, but for the numbers. */
+static bool panel_is_kept(const char *name, int number, const char *text)
+{
+    char words[PANEL_BYTES], kept_words[PANEL_BYTES];
+    size_t length;
+    char *kept = scratch_read(kept_path(name, number), &length);
+
+    plain(text, words);
+    plain(length < PANEL_BYTES ? kept : "", kept_words);
+    free(kept);
+    return strcmp(words, kept_words) == 0;
+}
+
+static bool panel_explains(const struct lab_step *step, const char *text)
+{
+    char words[PANEL_BYTES], why[PANEL_BYTES];
+
+    plain(text, words);
+    plain(step->why, why);
+    return strstr(words, why) != NULL;
+}
+
+/* The explanation is there, whole; with WSCONSOLE_GOLDEN=write it is kept, else compared. */
+static void check_panel(const struct lab_scenario *scenario, int number)
+{
+    const char *golden = getenv("WSCONSOLE_GOLDEN");
+    char text[PANEL_BYTES];
+
+    WAIT_UNTIL(
+        (take_panel(text, sizeof(text)), panel_explains(&scenario->steps[number - 1], text)));
+    if (golden != NULL && strcmp(golden, "write") == 0)
+        scratch_write(kept_path(scenario->name, number), text, strlen(text));
+    if (!panel_is_kept(scenario->name, number, text))
+        fail_msg("%s is not what is seen (./dev screens lab writes it anew):\n%s",
+                 kept_path(scenario->name, number), text);
+}
+
+/* One step: its keys, each with what has to be seen before the next one; then what was measured. */
+struct step {
+    const char *keys[MOST_KEYS]; /* keys, then a text or "", and so on */
+    const char *seen;            /* a text of the panel when it is explained; or NULL */
+};
+
+static void do_step(const struct step *step, int number, int count)
+{
+    char title[32];
+
+    snprintf(title, sizeof(title), "%d of %d: do", number, count);
+    assert_shows(title);
+    for (size_t i = 0; i + 1 < MOST_KEYS && step->keys[i] != NULL; i += 2) {
+        terminal_type(terminal, step->keys[i]);
+        if (step->keys[i + 1][0] != '\0')
+            assert_shows(step->keys[i + 1]);
+    }
+    snprintf(title, sizeof(title), "%d of %d: seen", number, count);
+    assert_shows(title);
+    if (step->seen != NULL)
+        assert_shows(step->seen);
+}
+
+/* All steps, then the list of scenarios, and the end. */
+static void play_whole(const char *name, const struct step *steps, int count)
+{
+    const struct lab_scenario *scenario = lab_scenario_named(name);
+    char save[NAME_BYTES];
+
+    play(name, ROWS, COLUMNS);
+    assert_int_equal(lab_scenario_steps(scenario), count);
+    for (int i = 0; i < count; i++) {
+        do_step(&steps[i], i + 1, count);
+        check_panel(scenario, i + 1);
+        snprintf(save, sizeof(save), "lab-%s-%d", name, i + 1);
+        terminal_save(terminal, save);
+        terminal_type(terminal, "L");
+    }
+    assert_shows("Which one?");
+    check_no_stage();
+    terminal_type(terminal, "q");
+    end(0);
+}
+
+static void starvation(void **state)
+{
+    static const struct step steps[] = {
+        {{"2", "offload"}, "jobs in the queue"},
+        {{"+++", "(4 in each)"}, "answered 2xx/s"},
+        {{"ooo", ""}, "mean wait in it"},
+        {{"O", "", "L", ""}, "Starvation"},
+    };
+
+    (void)state;
+    play_whole("starvation", steps, 4);
+}
+
+static void stalled(void **state)
+{
+    static const struct step steps[] = {
+        {{"2", ""}, "connections open"},    {{"L", ""}, "Nobody notices."},
+        {{"L", ""}, "Nothing is answered"}, {{"8", "-o 1", "r", ""}, "served again"},
+        {{"L", ""}, "cheap, not free"},
+    };
+
+    (void)state;
+    play_whole("stalled", steps, 5);
+}
+
+static void thrash(void **state)
+{
+    static const struct step steps[] = {
+        {{"4", ""}, "cache hits"},
+        {{"n", "lru -> "}, "Still none."},
+        {{"e", "cache size of each worker", "\x15" /* Ctrl-U */ "2M\r", "2M each worker"},
+         "-> 100%"},
+        {{"L", ""}, "crawler"},
+        {{"n", "lru -> "}, "More hits"},
+    };
+
+    (void)state;
+    play_whole("thrash", steps, 5);
+}
+
+static void backpressure(void **state)
+{
+    static const struct step steps[] = {
+        {{"2", ""}, "when_full = wait"},
+        {{"8", "-o 1", "r", ""}, "log lines dropped/s"},
+        {{":reopen-logs\r", ""}, "no third answer"},
+    };
+
+    (void)state;
+    play_whole("backpressure", steps, 3);
+}
+
+static void overload(void **state)
+{
+    static const struct step steps[] = {
+        {{"3", ""}, "latency p99"},
+        {{"L", ""}, "answered 503/s"},
+        {{":ratelimit on\r", ""}, "answered 429/s"},
+        {{":ratelimit off\r", "", "ooo", ""}, "cores"},
+    };
+
+    (void)state;
+    play_whole("overload", steps, 4);
+}
+
+static void crash(void **state)
+{
+    static const struct step steps[] = {
+        {{"2", ""}, "workers that died"},
+        {{"\x1bOB" /* Down */, "", "r", "Restart worker", "y", ""}, "No request failed"},
+        {{"L", ""}, "0 -> 1"},
+        {{"9", ""}, "walls"},
+    };
+
+    (void)state;
+    play_whole("crash", steps, 4);
+}
+
+/* Where there is no room for both, the panel comes whole. */
+static void a_small_screen_is_enough(void **state)
+{
+    (void)state;
+    play("thrash", 10, 40);
+    assert_shows("Press 4");
+    assert_shows("l shows all");
+    terminal_save(terminal, "lab-40x10");
+    terminal_type(terminal, "l");
+    assert_shows("does it answer: 47 of 56?");
+    terminal_save(terminal, "lab-40x10-whole");
+    terminal_type(terminal, "l4");
+    assert_shows("1 of 5: seen");
+    terminal_type(terminal, "l");
+    assert_shows("None. LRU makes room");
+    terminal_type(terminal, "\x1b[6~"); /* PgDn */
+    assert_shows("each one comes just too late.");
+    terminal_type(terminal, "q");
+    end(0);
+}
+
+static void a_signal_puts_everything_back(void **state)
+{
+    static const int signals[] = {SIGTERM, SIGHUP};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        play("stalled", 24, 80);
+        assert_shows("1 of 5: do");
+        kill(terminal_pid(terminal), signals[i]);
+        end(0);
+        terminal_stop(terminal);
+    }
+    play("overload", 24, 80);
+    terminal_type(terminal, "\x03"); /* Ctrl-C */
+    end(0);
+}
+
+static void an_instance_that_dies_is_cleared_away(void **state)
+{
+    const char *pid;
+
+    (void)state;
+    play("crash", 24, 80);
+    assert_shows("1 of 4: do");
+    pid = strstr(terminal_text(terminal), "pid ");
+    assert_non_null(pid);
+    kill((pid_t)strtol(pid + 4, NULL, 10), SIGKILL);
+    assert_shows("has ended. L leaves");
+    terminal_type(terminal, "L");
+    assert_shows("Which one?");
+    check_no_stage();
+    terminal_type(terminal, "q");
+    end(0);
+}
+
+static void scenarios_are_told_by_name(void **state)
+{
+    char command[512], said[1024] = "";
+    FILE *pipe;
+
+    (void)state;
+    snprintf(command, sizeof(command), "'%s' --lab trash 2>&1", WSCONSOLE);
+    pipe = popen(command, "r");
+    assert_non_null(fgets(said, sizeof(said), pipe));
+    assert_non_null(strstr(said, "did you mean 'thrash'?"));
+    assert_int_equal(WEXITSTATUS(pclose(pipe)), 2);
+    snprintf(command, sizeof(command), "'%s' --lab list", WSCONSOLE);
+    pipe = popen(command, "r");
+    assert_non_null(fgets(said, sizeof(said), pipe));
+    assert_non_null(strstr(said, "starvation"));
+    while (fgets(said, sizeof(said), pipe) != NULL)
+        continue;
+    assert_int_equal(WEXITSTATUS(pclose(pipe)), 0);
+}
+
+/* From a server to the list, into a scenario, and back to the server. */
+static void the_list_leads_there_and_back(void **state)
+{
+    struct server *server = *state;
+    const char *const arguments[] = {WSCONSOLE, "-n", server_name(server), NULL};
+
+    server_start(server, "workers.processes=1", NULL);
+    scratch_make(folder);
+    start(24, 80, arguments);
+    assert_shows(server_name(server));
+    terminal_type(terminal, "L");
+    assert_shows("Which one?");
+    terminal_type(terminal, "q");
+    assert_shows(server_name(server));
+    terminal_type(terminal, ":lab thrash\r");
+    note_stage();
+    assert_shows("1 of 5: do");
+    terminal_type(terminal, ":save\r");
+    assert_shows("not kept");
+    terminal_type(terminal, "q");
+    assert_shows(server_name(server));
+    terminal_type(terminal, "q");
+    assert_int_equal(terminal_wait_end(terminal), 0);
+    check_no_stage();
+    terminal_stop(terminal);
+    terminal = NULL;
+    scratch_remove(folder);
+    server_stop(server);
+}
+
+/* `test_lab scenarios` plays them all, `test_lab ends` looks at how they end. */
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest scenarios[] = {
+        cmocka_unit_test_setup_teardown(starvation, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stalled, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(thrash, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(backpressure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(overload, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(crash, set_up, tear_down),
+    };
+    static const struct CMUnitTest ends[] = {
+        cmocka_unit_test_setup_teardown(a_small_screen_is_enough, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_signal_puts_everything_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_instance_that_dies_is_cleared_away, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(scenarios_are_told_by_name, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_list_leads_there_and_back, server_set_up,
+                                        server_tear_down),
+    };
+
+    if (argc == 2 && strcmp(argv[1], "scenarios") == 0)
+        return cmocka_run_group_tests(scenarios, NULL, NULL);
+    if (argc == 2 && strcmp(argv[1], "ends") == 0)
+        return cmocka_run_group_tests(ends, NULL, NULL);
+    fprintf(stderr, "usage: test_lab scenarios | ends\n");
+    return 2;
+}
