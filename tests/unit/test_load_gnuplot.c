@@ -102,8 +102,8 @@ static void test_script(void **state)
         "set title 'It''s one'\nset logscale x\nset xrange [1:100]\nset xtics ('1' 1, ",
         "unset logscale y\nset yrange [0:2000]\nset ytics ('0%%' 0, '500%%' 500, ",
         "plot $d0_0 using 1:2:3:4 with yerrorbars",
-        "$d0_0 using 1:2 with linespoints pt 7 ps 0.6 lw 2 lc rgb '#0072b2' dt solid title "
-        "'measured'",
+        "$d0_0 using 1:2 with linespoints pt 7 ps 0.6 lw 2 lc rgb '#0072b2'",
+        " dt solid title 'measured'",
         ", $d0_1 using 1:2 with lines lw 2",
         "unset multiplot\n",
     };
