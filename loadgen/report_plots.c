@@ -95,6 +95,12 @@ static bool is_used(const struct series *series, second_value *value)
     return false;
 }
 
+/* The seconds of rounds are without their warm-ups. */
+static double shaded_to(const struct result *result)
+{
+    return result->repeat == NULL ? (double)result->plan->warmup_ms / 1e3 : 0;
+}
+
 static void make_rate_plot(const struct plots *plots, const struct result *result,
                            struct plot_point *room)
 {
@@ -102,7 +108,7 @@ static void make_rate_plot(const struct plots *plots, const struct result *resul
     struct plot plot = {.title = "Requests a second",
                         .x = {false, axis_seconds},
                         .y = {false, axis_rate},
-                        .shaded_to = (double)result->plan->warmup_ms / 1e3};
+                        .shaded_to = shaded_to(result)};
 
     add_seconds(&plot, "answered", series, answered_of, room);
     if (is_used(series, rate_of))
@@ -122,7 +128,7 @@ static void make_latency_plot(const struct plots *plots, const struct result *re
     struct plot plot = {.title = "Latency over time",
                         .x = {false, axis_seconds},
                         .y = {true, axis_time},
-                        .shaded_to = (double)result->plan->warmup_ms / 1e3};
+                        .shaded_to = shaded_to(result)};
 
     for (size_t i = 0; i < LATENCY_LINES; i++)
         add_seconds(&plot, lines[i].name, result->series, lines[i].value,
