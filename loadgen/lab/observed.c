@@ -1,6 +1,7 @@
 #include "loadgen/lab/observed.h"
 
 #include "common/clock.h"
+#include "common/segment_reader.h"
 
 #include "loadgen/trial.h"
 
@@ -42,6 +43,20 @@ static void forget_log(const struct observed *observed)
         return; /* it is just being renamed */
 }
 
+static uint64_t count_connections(const struct observed *observed)
+{
+    struct segment_reader reader;
+    char why[PRIVATE_SERVER_WHY];
+    uint64_t count;
+
+    if (segment_attach(&reader, private_server_name(observed->server), why, sizeof(why)) !=
+        SEGMENT_ATTACHED)
+        return 0;
+    count = segment_reader_sum(&reader, METRIC_connections_open);
+    segment_detach(&reader);
+    return count;
+}
+
 static void end_step(struct observed *observed, const struct tally *all, uint64_t elapsed_ns)
 {
     const struct series_entry setting = {.rate = observed->rate};
@@ -50,7 +65,8 @@ static void end_step(struct observed *observed, const struct tally *all, uint64_
     series_add(observed->series, all, elapsed_ns, &setting);
     if (!observed->uses_usage || number == OBSERVED_STEPS || observed->series->count == number)
         return;
-    observed->usage[number] = usage_of(private_server_pid(observed->server));
+    observed->looks[number].usage = usage_of(private_server_pid(observed->server));
+    observed->looks[number].connections = count_connections(observed);
     forget_log(observed);
 }
 
@@ -116,8 +132,8 @@ int observed_run(struct observed *observed)
     if (observed->step_ms < observed->duration_ms / OBSERVED_STEPS)
         observed->step_ms = observed->duration_ms / OBSERVED_STEPS;
     observed->series = series_create();
-    observed->usage = calloc(OBSERVED_STEPS, sizeof(*observed->usage));
-    if (point == NULL || result == NULL || observed->series == NULL || observed->usage == NULL)
+    observed->looks = calloc(OBSERVED_STEPS, sizeof(*observed->looks));
+    if (point == NULL || result == NULL || observed->series == NULL || observed->looks == NULL)
         lab_fail(lab, "out of memory");
     else if (!lab_is_interrupted(lab))
         status = run(observed, point, result);
@@ -131,7 +147,7 @@ int observed_run(struct observed *observed)
 void observed_free(struct observed *observed)
 {
     series_free(observed->series);
-    free(observed->usage);
+    free(observed->looks);
     observed->series = NULL;
-    observed->usage = NULL;
+    observed->looks = NULL;
 }

@@ -12,6 +12,12 @@
 
 enum { OBSERVED_STEPS = 2000, OBSERVED_CONNECTIONS = 100 };
 
+/* What the server had at the end of a step. */
+struct observed_look {
+    struct usage usage;
+    uint64_t connections; /* open ones, of clients */
+};
+
 struct observed {
     struct lab *lab;
     struct private_server *server;
@@ -26,7 +32,7 @@ struct observed {
 
     /* What came of it. */
     struct series *series;
-    struct usage *usage; /* of each entry of the series, as far as there is room */
+    struct observed_look *looks; /* of each entry of the series, as far as there is room */
     uint64_t answered, bad;
     double client_share, late_percent;
     bool acted;
