@@ -304,6 +304,30 @@ bool private_server_runs(struct private_server *server)
     return server->pid != 0 && !has_ended(server);
 }
 
+/* Those that a dead master leaves end by themselves; not those that are stuck. */
+static void end_group(pid_t group)
+{
+    for (int waited = 0; waited < BY_FORCE_MS; waited += LOOK_MS) {
+        if (kill(-group, 0) != 0)
+            return;
+        if (waited == BY_FORCE_MS / 2)
+            kill(-group, SIGKILL);
+        pause_ms(LOOK_MS);
+    }
+}
+
+/* Behind the master's end, however it came: its group, and a segment that it could not remove. */
+static void clean_up(struct private_server *server)
+{
+    char segment[sizeof(server->name) + 32];
+
+    end_group(server->pid);
+    server->pid = 0;
+    server->port = 0;
+    if (instance_segment_name(server->name, segment, sizeof(segment)) == 0)
+        shm_unlink(segment);
+}
+
 int private_server_start(struct private_server *server, const char *const *options, char *why,
                          size_t size)
 {
@@ -320,7 +344,7 @@ int private_server_start(struct private_server *server, const char *const *optio
         if (ended || clock_monotonic_ns() > give_up_ns) {
             tell_output(server, why, size);
             if (ended)
-                server->pid = 0;
+                clean_up(server);
             private_server_stop(server);
             return -1;
         }
@@ -341,22 +365,9 @@ static bool ends_within(struct private_server *server, int ms)
     return has_ended(server);
 }
 
-/* Those that a dead master leaves end by themselves; not those that are stuck. */
-static void end_group(pid_t group)
-{
-    for (int waited = 0; waited < BY_FORCE_MS; waited += LOOK_MS) {
-        if (kill(-group, 0) != 0)
-            return;
-        if (waited == BY_FORCE_MS / 2)
-            kill(-group, SIGKILL);
-        pause_ms(LOOK_MS);
-    }
-}
-
 void private_server_stop(struct private_server *server)
 {
     pid_t group = server->pid;
-    char segment[sizeof(server->name) + 32];
 
     if (group == 0)
         return;
@@ -365,11 +376,7 @@ void private_server_stop(struct private_server *server)
         kill(-group, SIGKILL);
         waitpid(group, NULL, 0);
     }
-    end_group(group);
-    server->pid = 0;
-    server->port = 0;
-    if (instance_segment_name(server->name, segment, sizeof(segment)) == 0)
-        shm_unlink(segment);
+    clean_up(server);
 }
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
