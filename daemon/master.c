@@ -295,6 +295,20 @@ static int take_lock(struct master *master, char *why, size_t size)
 }
 
 /* What is seen from outside: lock, lanes, segment, control socket. */
+/*
+ * From the first thing that others could find until somebody watches for signals: one that came in
+ * between would end the master with all that left behind. It is told of it right after.
+ */
+static void hold_signals(int how)
+{
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    for (size_t i = 0; i < ARRAY_LENGTH(handled_signals); i++)
+        sigaddset(&signals, handled_signals[i]);
+    sigprocmask(how, &signals, NULL);
+}
+
 static int take_place(struct master *master)
 {
     const struct config *config = master->config;
@@ -308,6 +322,7 @@ static int take_place(struct master *master)
         inheritance_take(&master->inheritance, why, sizeof(why)) != 0 ||
         take_lock(master, why, sizeof(why)) != 0)
         return fail(why);
+    hold_signals(SIG_BLOCK);
     master->listeners = listeners_open(config, lanes, &master->inheritance, why, sizeof(why));
     if (master->listeners == NULL)
         return fail(why);
@@ -389,6 +404,7 @@ static int start(struct watch *watch)
         return -1;
     if (make_events(watch) != 0)
         return fail("cannot watch for signals");
+    hold_signals(SIG_UNBLOCK);
     events_attach(&master->segment);
     segment_publish(&master->segment);
     warn_of_jail(master->config);

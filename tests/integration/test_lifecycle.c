@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 enum { LARGE = 24 * 1024 * 1024, CLIENTS = 12, WORKERS = 2, THREADS = 2 /* of each */ };
 
@@ -361,6 +363,40 @@ static void a_stop_signal_does_not_end_a_worker_or_the_logger(void **state)
     server_stop(server);
 }
 
+static void become_server(const struct server *server)
+{
+    char name[128], run_dir[SCRATCH_PATH_MAX + 32], root[SCRATCH_PATH_MAX + 32];
+
+    snprintf(name, sizeof(name), "server.name=%s", server_name(server));
+    snprintf(run_dir, sizeof(run_dir), "server.run_dir=%s/run", server_folder(server));
+    snprintf(root, sizeof(root), "server.root=%s/www", server_folder(server));
+    dup2(open("/dev/null", O_RDWR), STDOUT_FILENO);
+    dup2(STDOUT_FILENO, STDERR_FILENO);
+    execl(WEBSERVERD_BINARY, WEBSERVERD_BINARY, "-o", name, "-o", run_dir, "-o", root, "-o",
+          "server.listen=127.0.0.1:0", "-o", "log.access=off", NULL);
+    _exit(127);
+}
+
+/* Before it serves, too: it was asked to end, and what it had made by then goes with it. */
+static void a_stop_signal_during_the_start_leaves_nothing(void **state)
+{
+    enum { STARTS = 60, STEP_US = 250 };
+    const struct server *server = *state;
+
+    for (int i = 0; i < STARTS; i++) {
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid == 0)
+            become_server(server);
+        usleep((useconds_t)(i * STEP_US));
+        kill(pid, SIGTERM);
+        WAIT_UNTIL(waitpid(pid, NULL, WNOHANG) == pid);
+        WAIT_UNTIL(waitpid(-1, NULL, WNOHANG) < 0);
+        server_check_nothing_left(server);
+    }
+}
+
 static void a_stop_under_load_loses_no_answer(void **state)
 {
     struct server *server = *state;
@@ -514,6 +550,7 @@ int main(void)
         TEST(a_second_start_with_another_run_dir_leaves_the_first_its_segment),
         TEST(a_file_in_the_way_of_the_control_socket_is_not_removed),
         TEST(a_stop_signal_does_not_end_a_worker_or_the_logger),
+        TEST(a_stop_signal_during_the_start_leaves_nothing),
         TEST(a_stop_under_load_loses_no_answer),
         TEST(each_of_the_stop_signals_stops),
         TEST(a_download_under_way_is_finished_before_the_stop),
