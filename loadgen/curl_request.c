@@ -98,7 +98,7 @@ static bool set_proxy(const struct plan *plan, CURL *easy)
 {
     return curl_easy_setopt(easy, CURLOPT_PROXY, plan->proxy != NULL ? plan->proxy : "") ==
                CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_NOPROXY, "") == CURLE_OK &&
+           set_text(easy, CURLOPT_NOPROXY, plan->proxy != NULL ? "" : NULL) &&
            (plan->engine != PLAN_ENGINE_RAW ||
             curl_easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, 1L) == CURLE_OK);
 }

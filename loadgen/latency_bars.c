@@ -26,7 +26,9 @@ static const struct scale scales[] = {
 
 static double bound(const struct scale *scale, size_t number)
 {
-    return scale->step[number % scale->steps] * pow(10, (double)(number / scale->steps));
+    size_t decade = number / scale->steps;
+
+    return scale->step[number % scale->steps] * pow(10, (double)decade);
 }
 
 /* The row of VALUE on an endless scale that begins at 1 ns. */
