@@ -23,33 +23,34 @@ const char *const sweep_limit_names[] = {
     [SWEEP_LIMIT_CONTENTION] = "contention", [SWEEP_LIMIT_COHERENCY] = "coherency",
 };
 
+PRINTF_LIKE(5, 0)
+static void add_finding(struct sweep_finding *findings, size_t *count, size_t most,
+                        const char *name, const char *format, va_list arguments)
+{
+    if (*count == most)
+        return;
+    findings[*count].name = name;
+    vsnprintf(findings[*count].text, sizeof(findings->text), format, arguments);
+    ++*count;
+}
+
 PRINTF_LIKE(3, 4)
 static void find(struct sweep_curve *curve, const char *name, const char *format, ...)
 {
-    struct sweep_finding *finding = &curve->finding[curve->finding_count];
     va_list arguments;
 
-    if (curve->finding_count == SWEEP_FINDINGS_MAX)
-        return;
-    curve->finding_count++;
-    finding->name = name;
     va_start(arguments, format);
-    vsnprintf(finding->text, sizeof(finding->text), format, arguments);
+    add_finding(curve->finding, &curve->finding_count, SWEEP_FINDINGS_MAX, name, format, arguments);
     va_end(arguments);
 }
 
 PRINTF_LIKE(3, 4)
 static void note(struct sweep *sweep, const char *name, const char *format, ...)
 {
-    struct sweep_finding *finding = &sweep->note[sweep->note_count];
     va_list arguments;
 
-    if (sweep->note_count == SWEEP_NOTES_MAX)
-        return;
-    sweep->note_count++;
-    finding->name = name;
     va_start(arguments, format);
-    vsnprintf(finding->text, sizeof(finding->text), format, arguments);
+    add_finding(sweep->note, &sweep->note_count, SWEEP_NOTES_MAX, name, format, arguments);
     va_end(arguments);
 }
 
