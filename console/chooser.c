@@ -16,7 +16,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { HEAD_LINES = 2, LOOK_EVERY_MS = 1000 };
+enum { HEAD_LINES = 2, LOOK_EVERY_MS = 1000, NARROW = 60, WIDE = 72 };
 
 struct chooser {
     struct screen screen;
@@ -41,12 +41,14 @@ static void draw_line(const struct canvas *canvas, int y, const struct instance 
     char age[UNITS_TEXT];
 
     canvas_repeat(canvas, y, 0, canvas->width, tone, L' ');
-    canvas_print(
-        canvas, y, 0, tone, "%s %-20s pid %-8" PRId32 " up %-9s %s", selected ? ">" : " ",
-        instance->name, instance->pid,
-        units_format_age(age, sizeof(age),
-                         now_ns > instance->started_ns ? now_ns - instance->started_ns : 0),
-        instance->listening);
+    units_format_age(age, sizeof(age),
+                     now_ns > instance->started_ns ? now_ns - instance->started_ns : 0);
+    if (canvas->width < NARROW)
+        canvas_print(canvas, y, 0, tone, "%s %-20s up %s", selected ? ">" : " ", instance->name,
+                     age);
+    else
+        canvas_print(canvas, y, 0, tone, "%s %-20s pid %-8" PRId32 " up %-9s %s",
+                     selected ? ">" : " ", instance->name, instance->pid, age, instance->listening);
 }
 
 static void draw(struct chooser *chooser)
@@ -65,7 +67,8 @@ static void draw(struct chooser *chooser)
         draw_line(all, HEAD_LINES + (int)i, &chooser->list[chooser->top + i],
                   chooser->top + i == chooser->selected);
     canvas_text(all, all->height - 1, 0, TONE_DIM,
-                chooser->again
+                all->width < WIDE ? "Up, Down, Enter; q leaves"
+                : chooser->again
                     ? "Up and Down move, Enter takes, q goes back"
                     : "Up and Down move, Enter takes, q leaves; wsconsole -n NAME asks nothing");
     screen_show();

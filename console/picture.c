@@ -317,8 +317,8 @@ static void draw_absent(const struct picture *picture, const struct canvas *body
     if (usual)
         canvas_text(body, y + 4, x, TONE_DIM, "Is it called otherwise? wsconsole -n NAME");
     else
-        canvas_print(body, y + 4, x, TONE_DIM, "FILE has name = %s in its [server] section.", name);
-    canvas_text(body, y + 6, x, TONE_NORMAL, "This console attaches as soon as it runs.");
+        canvas_print(body, y + 4, x, TONE_DIM, "FILE has, below [server]: name = %s", name);
+    canvas_text(body, y + 6, x, TONE_NORMAL, "This console attaches when it runs.");
 }
 
 static void draw_view(const struct picture *picture, const struct canvas *body)

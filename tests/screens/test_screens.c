@@ -124,7 +124,7 @@ static void says_that_no_daemon_runs_and_attaches_when_it_comes(void **state)
     (void)state;
     stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("no webserverd named 'scr-", "is running", "webserverd -f FILE",
-                 "attaches as soon as it runs");
+                 "attaches when it runs");
     terminal_save(terminal, "absent-80x24");
     stage_fixture();
     ASSERT_SHOWS("10.0k in all");
