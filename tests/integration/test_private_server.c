@@ -198,12 +198,57 @@ static void it_ends_with_whoever_started_it(void **state)
     close(told[1]);
 }
 
+/* What VALUE the key has, by the server itself. */
+static void expect_key(const struct private_server *server, const char *key, const char *value)
+{
+    char line[128], why[PRIVATE_SERVER_WHY];
+    json_t *answer;
+
+    snprintf(line, sizeof(line), "config %s", key);
+    answer = private_server_command(server, line, why, sizeof(why));
+    assert_non_null(answer);
+    assert_string_equal(json_string_value(json_object_get(
+                            json_array_get(json_object_get(answer, "keys"), 0), "value")),
+                        value);
+    json_decref(answer);
+}
+
+static void a_configuration_is_read_again(void **state)
+{
+    const char *const options[] = {"workers.processes=1", NULL};
+    char why[PRIVATE_SERVER_WHY];
+    struct private_server *server = create();
+    json_t *answer;
+
+    (void)state;
+    assert_false(private_server_runs(server));
+    assert_int_equal(private_server_configure(server,
+                                              "[log]\nwhen_full = wait\n"
+                                              "[workers]\nprocesses = 2\n",
+                                              why, sizeof(why)),
+                     0);
+    start(server, options);
+    assert_true(private_server_runs(server));
+    expect_key(server, "log.when_full", "wait");
+    expect_key(server, "workers.processes", "1"); /* the option prevails */
+    assert_int_equal(
+        private_server_configure(server, "[log]\nwhen_full = drop\n", why, sizeof(why)), 0);
+    answer = private_server_command(server, "reload", why, sizeof(why));
+    assert_non_null(answer);
+    json_decref(answer);
+    expect_key(server, "log.when_full", "drop");
+    kill(private_server_pid(server), SIGKILL);
+    WAIT_UNTIL(!private_server_runs(server));
+    private_server_destroy(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_serves_its_site_and_leaves_nothing),
         cmocka_unit_test(two_do_not_meet),
         cmocka_unit_test(it_stays_on_its_core),
+        cmocka_unit_test(a_configuration_is_read_again),
         cmocka_unit_test(a_start_that_fails_says_why),
         cmocka_unit_test(a_program_that_is_not_there_is_named),
         cmocka_unit_test(it_may_have_been_killed),
