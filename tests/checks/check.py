@@ -92,7 +92,7 @@ def watch(options, dispatch, tool, environment, reports):
         server.end()
     if status != 0:
         found.append(f"the server ended with status {status}")
-    count, reported = reports(server.folder, server.process.pid)
+    count, reported = reports(server.reports, server.process.pid)
     if count is not None and count < 2 + metrics["workers_started"]:
         found.append(f"{count} processes reported; the master, the logger and {metrics['workers_started']} "
                      "workers ran")

@@ -59,12 +59,15 @@ class Server:
         self.name = f"checked-{os.getpid()}"
         self.folder = tempfile.mkdtemp(prefix="webserverd-check-")
         os.chmod(self.folder, 0o755)
+        self.reports = self.folder + "/reports"
+        os.mkdir(self.reports)
+        os.chmod(self.reports, 0o1777)  # of workers too, who are somebody else when we are root
         self.port = free_port()
         make_site(self.folder + "/www")
         self.write_config(dispatch, "index.html")
         self.dispatch = dispatch
-        tool = [word.replace("@FOLDER@", self.folder) for word in tool]
-        environment = {name: text.replace("@FOLDER@", self.folder)
+        tool = [word.replace("@FOLDER@", self.reports) for word in tool]
+        environment = {name: text.replace("@FOLDER@", self.reports)
                        for name, text in environment.items()}
         with open(self.folder + "/output", "wb") as output:
             self.process = subprocess.Popen(
