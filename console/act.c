@@ -37,6 +37,10 @@ void program_turn_to(struct program *program, const char *name)
 
 void program_turn_to_lab(struct program *program, const struct lab_scenario *scenario)
 {
+    if (program->options->record != NULL) {
+        desk_say(program->desk, true, "this server is being recorded: a scenario has another one");
+        return;
+    }
     program->next->lab = scenario;
     program->next->lab_wanted = program->ending = true;
 }

@@ -1,5 +1,7 @@
 #include "console/graph.h"
 
+#include "console/text.h"
+
 #include <math.h>
 
 enum { CELL_DOTS_HIGH = 4, BLOCK_LEVELS = 8, ASCII_LEVELS = 3 };
@@ -144,4 +146,19 @@ double graph_top(enum graph_unit unit, double peak)
         if (peak <= steps[i] * power * (1 + 1e-9))
             return steps[i] * power;
     return 10 * power;
+}
+
+char *graph_number(enum graph_unit unit, double value, char *buffer)
+{
+    switch (unit) {
+    case GRAPH_COUNT:
+        return text_count(buffer, value);
+    case GRAPH_BYTES:
+        return text_bytes(buffer, value);
+    case GRAPH_TIME:
+        return text_latency(buffer, value);
+    case GRAPH_RATIO:
+        return text_percent(buffer, value);
+    }
+    return buffer;
 }

@@ -37,4 +37,7 @@ size_t graph_peak(const double *values, size_t count);
  */
 double graph_top(enum graph_unit unit, double peak);
 
+/* A number of UNIT as text into BUFFER (TEXT_SHORT bytes), which is returned. */
+char *graph_number(enum graph_unit unit, double value, char *buffer);
+
 #endif

@@ -13,6 +13,7 @@ enum {
     MOST_HEIGHT = 11,
     LINES_MOST = 64,
     LINE_BYTES = 256,
+    WIDTH_MOST = 100, /* columns, to be read with ease */
     LABEL_WIDTH = 20,
     NUMBER_WIDTH = 8,
 };
@@ -50,15 +51,8 @@ static void add(struct lines *lines, enum tone tone, const char *text)
 {
     while (*text != '\0' && lines->count < LINES_MOST) {
         struct line *line = &lines->line[lines->count++];
-        size_t length = strlen(text), piece = lines->width > 0 ? (size_t)lines->width : 1;
+        size_t length = text_piece(text, lines->width);
 
-        if (length > piece) {
-            size_t blank = piece;
-
-            while (blank > 0 && text[blank] != ' ')
-                blank--;
-            length = blank > 0 ? blank : piece;
-        }
         line->tone = tone;
         snprintf(line->text, sizeof(line->text), "%.*s", (int)length, text);
         text += length;
@@ -145,7 +139,7 @@ void lab_draw(const struct lab_state *state, const struct canvas *panel, struct 
     int room = panel->height - 1, top = 0;
 
     lines.count = 0;
-    lines.width = panel->width - 1;
+    lines.width = panel->width - 1 < WIDTH_MOST ? panel->width - 1 : WIDTH_MOST;
     if (state->trouble != NULL)
         add(&lines, TONE_BAD, state->trouble);
     if (state->ended)

@@ -2,7 +2,6 @@
 
 #include "common/clock.h"
 #include "console/graph.h"
-#include "console/text.h"
 
 #include <math.h>
 
@@ -138,15 +137,5 @@ const char *lab_measure_label(enum lab_measure measure)
 
 char *lab_measure_text(enum lab_measure measure, double value, char *buffer)
 {
-    switch (measures[measure].unit) {
-    case GRAPH_BYTES:
-        return text_bytes(buffer, value);
-    case GRAPH_TIME:
-        return text_latency(buffer, value);
-    case GRAPH_RATIO:
-        return text_percent(buffer, value);
-    case GRAPH_COUNT:
-        break;
-    }
-    return text_count(buffer, value);
+    return graph_number(measures[measure].unit, value, buffer);
 }

@@ -17,17 +17,7 @@ enum {
 
 char *panel_number(const struct panel *panel, double value, char *buffer)
 {
-    switch (panel->unit) {
-    case GRAPH_COUNT:
-        return text_count(buffer, value);
-    case GRAPH_BYTES:
-        return text_bytes(buffer, value);
-    case GRAPH_TIME:
-        return text_latency(buffer, value);
-    case GRAPH_RATIO:
-        return text_percent(buffer, value);
-    }
-    return buffer;
+    return graph_number(panel->unit, value, buffer);
 }
 
 /* The graph alone, over the whole canvas. */

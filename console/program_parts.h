@@ -57,7 +57,7 @@ struct grid *program_grid(struct program *program);
 /* Ends the program in favour of the instance NAME; "": of one that is chosen then. Says why not. */
 void program_turn_to(struct program *program, const char *name);
 
-/* Ends the program in favour of SCENARIO; NULL: of one that is chosen then. */
+/* Ends the program in favour of SCENARIO; NULL: of one that is chosen then. Says why not. */
 void program_turn_to_lab(struct program *program, const struct lab_scenario *scenario);
 
 void program_show_view(struct program *program, size_t view);

@@ -38,6 +38,7 @@ static int watch_servers(struct options *options)
     while (chosen == CHOOSER_CHOSEN) {
         status = program_run(options, NULL, &next);
         if (next.lab_wanted) {
+            options->view = next.view;
             status = lab_visit(options, next.lab, &next);
             if (!next.wanted && !next.cut_off && status == EXIT_DONE)
                 continue; /* back to the server from before */
