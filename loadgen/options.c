@@ -334,9 +334,11 @@ void options_help(FILE *out)
 {
     fprintf(out,
             "usage: wsload [option ...] [URL ...]\n"
-            "       wsload sweep [option ...] [URL ...]\n\n"
+            "       wsload sweep [option ...] [URL ...]\n"
+            "       wsload lab [option ...] NAME ... | all\n\n"
             "Loads a web server (%s unless given) and says how it did.\n"
-            "A sweep does so with few and with many connections, and says what limits it.\n",
+            "A sweep does so with few and with many connections, and says what limits it.\n"
+            "The lab conducts experiments with a server of its own: wsload lab -h.\n",
             OPTIONS_DEFAULT_URL);
 #define GROUP(title) fprintf(out, "\n%s\n", title);
 #define OPTION(name, letter, spelling, argument, help)                                             \

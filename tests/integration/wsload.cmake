@@ -15,6 +15,7 @@ add_wsload_test(wsload_requests 1)
 add_wsload_test(wsload_load 1)
 add_wsload_test(wsload_truth 2)
 add_wsload_test(wsload_lab 2)
+set_tests_properties(integration.wsload_lab PROPERTIES TIMEOUT 600)
 add_wsload_test(wsload_sweep 2)
 
 # Over TLS, HTTP/2 and proxies, with bodies and logs.
