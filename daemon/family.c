@@ -73,16 +73,10 @@ static int probe_form(const struct resource_source *source, const char *path, en
     struct file file;
     int failed = open_form(source, path, coding, effort, &file);
 
-    if (failed == EAGAIN)
-        return EAGAIN;
-    if (failed != 0) {
-        family->passed_over |= failed != ENOENT;
-        return 0;
-    }
+    if (failed != 0)
+        return failed == EAGAIN ? EAGAIN : 0;
     if (file.mtime_s >= family->member[CODING_IDENTITY].mtime_s)
         family->member[coding] = identity_of(&file);
-    else
-        family->passed_over = true;
     close(file.fd);
     return 0;
 }
@@ -106,15 +100,22 @@ int family_open(const struct resource_source *source, const char *path, enum fil
     return failed;
 }
 
+/* What lies in FOLDER under the name of that form: 0 with *FILE filled, or an errno. */
+static int look_at(int folder, const char *name, enum coding coding, struct file *file)
+{
+    char form[NAME_MAX + 8];
+
+    snprintf(form, sizeof(form), "%s%s", name, coding_endings[coding].start);
+    return files_look(folder, form, file);
+}
+
 static bool is_there(int folder, const char *name, enum coding coding,
                      const struct file_identity *member)
 {
     struct file_identity found;
-    char form[NAME_MAX + 8];
     struct file file;
 
-    snprintf(form, sizeof(form), "%s%s", name, coding_endings[coding].start);
-    if (files_look(folder, form, &file) != 0 || file.folder)
+    if (look_at(folder, name, coding, &file) != 0 || file.folder)
         return false;
     found = identity_of(&file);
     return same_identity(&found, member);
@@ -125,6 +126,16 @@ bool family_is_there(int folder, const char *name, const struct family *family)
     for (int i = 0; i < CODING_COUNT; i++)
         if (family->member[i].inode != 0 &&
             !is_there(folder, name, (enum coding)i, &family->member[i]))
+            return false;
+    return true;
+}
+
+bool family_is_all(int folder, const char *name, const struct family *family)
+{
+    struct file file;
+
+    for (int i = CODING_IDENTITY + 1; i < CODING_COUNT; i++)
+        if (family->member[i].inode == 0 && look_at(folder, name, (enum coding)i, &file) != ENOENT)
             return false;
     return true;
 }

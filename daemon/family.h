@@ -27,6 +27,12 @@ int family_open_form(const struct resource_source *source, const char *path, enu
  */
 bool family_is_there(int folder, const char *name, const struct family *family);
 
+/*
+ * Does nothing lie in FOLDER under the name of a form that is no member? What does may become one
+ * without a change of the folder: it is too old, not readable, or a link that leads nowhere as yet.
+ */
+bool family_is_all(int folder, const char *name, const struct family *family);
+
 bool family_same(const struct family *one, const struct family *other);
 
 #endif

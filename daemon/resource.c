@@ -343,7 +343,8 @@ static bool is_unchanged(const struct resource *resource, const struct folder_lo
 }
 
 static int check_all(const struct resource_source *source, struct resource *resource,
-                     enum files_effort effort, uint64_t folder_state)
+                     enum files_effort effort, const struct folder_look *look,
+                     uint64_t folder_state)
 {
     struct family family;
     struct file file;
@@ -354,8 +355,9 @@ static int check_all(const struct resource_source *source, struct resource *reso
     if (failed != 0)
         return is_shortage(failed) ? 0 : ESTALE;
     close(file.fd);
-    atomic_store_explicit(&resource->folder_state, family.passed_over ? 0 : folder_state,
-                          memory_order_relaxed);
+    if (folder_state != 0 && !family_is_all(look->fd, name_of(resource), &family))
+        folder_state = 0;
+    atomic_store_explicit(&resource->folder_state, folder_state, memory_order_relaxed);
     return family_same(&family, &resource->family) ? 0 : ESTALE;
 }
 
@@ -367,7 +369,7 @@ int resource_check(const struct resource_source *source, struct resource *resour
                                            (int64_t)(clock_wall_ns() / NS_PER_S));
 
     if (!is_unchanged(resource, look, folder_state, now_ns)) {
-        int failed = check_all(source, resource, effort, folder_state);
+        int failed = check_all(source, resource, effort, look, folder_state);
 
         if (failed != 0)
             return failed;

@@ -27,7 +27,6 @@ struct file_identity {
 /* A file [CODING_IDENTITY] and the precompressed forms that lie beside it (daemon/family.h). */
 struct family {
     struct file_identity member[CODING_COUNT];
-    bool passed_over; /* beside the file lies a form that is no member: too old, or not readable */
 };
 
 /* A form's path in the cache: its file's, this, and the coding's name. No file has such a path. */

@@ -269,10 +269,11 @@ static void write_in_place(const struct server *server, const char *path, const 
     close(fd);
 }
 
+enum { AT_REST_S = 5 };
+
 /* Names in such a folder are not looked for again and again. */
 static void in_a_folder_at_rest_changes_are_seen(void **state)
 {
-    enum { AT_REST_S = 5 };
     struct server *server = *state;
 
     server_put_text(server, "/a.txt", "plain");
@@ -291,6 +292,25 @@ static void in_a_folder_at_rest_changes_are_seen(void **state)
         expect_form(server, "in gz", "gzip");
     write_in_place(server, "/a.txt.gz", "in gz, anew");
     expect_form(server, "in gz, anew", "gzip");
+    server_stop(server);
+}
+
+/* The folder of the link does not change when what it names comes. */
+static void a_form_may_be_a_link_that_led_nowhere(void **state)
+{
+    struct server *server = *state;
+    char link[SCRATCH_PATH_MAX];
+
+    server_put_text(server, "/a.txt", "plain");
+    server_put_text(server, "/forms/other", "");
+    in_site(server, "/a.txt.br", link);
+    assert_int_equal(symlink("forms/a", link), 0);
+    server_start(server, "cache.revalidate=0", "files.symlinks=inside", NULL);
+    sleep(AT_REST_S);
+    for (int i = 0; i < 3; i++)
+        expect_form(server, "plain", NULL);
+    server_put_text(server, "/forms/a", "in br");
+    expect_form(server, "in br", "br");
     server_stop(server);
 }
 
@@ -484,6 +504,7 @@ int main(void)
         TEST(switched_off_nothing_is_coded),
         TEST(forms_come_and_go),
         TEST(in_a_folder_at_rest_changes_are_seen),
+        TEST(a_form_may_be_a_link_that_led_nowhere),
         TEST(a_form_older_than_its_file_is_passed_over),
         TEST(a_form_dates_from_the_younger_of_both),
         TEST(a_date_to_come_is_told_as_now),
