@@ -292,14 +292,14 @@ class Requests(WithFolder):
     def test_replay(self):
         """No request comes before its time; however busy the machine, it can only come later."""
         lines = "".join(f'h - - [21/Nov/2026:13:00:{second:02} +0000] "GET /{second} HTTP/1.1" 200 5 '
-                        f'"-" "x"\n' for second in (0, 1, 3))
+                        f'"-" "x"\n' for second in (0, 1, 2))
         for engine in ENGINES:
             with self.subTest(engine=engine):
                 _, arrived = self.replay(lines, engine)
                 self.assertEqual([row[1:] for row in arrived],
-                                 [("GET", "/0"), ("GET", "/1"), ("GET", "/3")])
+                                 [("GET", "/0"), ("GET", "/1"), ("GET", "/2")])
                 self.assertGreaterEqual(arrived[1][0], 1)
-                self.assertGreaterEqual(arrived[2][0], 3)
+                self.assertGreaterEqual(arrived[2][0], 2)
 
     def test_scaled_replay(self):
         """A minute of log in JSON in half a second; each request once, in order, none too early."""

@@ -116,7 +116,7 @@ class InThread:
     """A server that works in a thread of its own, from begin() to stop()."""
 
     def begin(self):
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def stop(self):
         self.shutdown()
