@@ -62,7 +62,7 @@ static void put_row(FILE *out, const struct findings_table *table, const size_t 
 
 static void put_table(FILE *out, const struct findings_table *table)
 {
-    size_t widths[FINDINGS_COLUMNS];
+    size_t widths[FINDINGS_COLUMNS] = {0};
 
     for (size_t i = 0; i < table->columns; i++) {
         widths[i] = width_of(table->head[i]);
