@@ -138,8 +138,8 @@ static void mind_input(struct control_peer *peer)
 
     if (length > CONTROL_LINE_MAX || peer->ending || peer->said_all)
         bufferevent_disable(peer->stream, EV_READ);
-    else
-        bufferevent_enable(peer->stream, EV_READ);
+    else if (bufferevent_enable(peer->stream, EV_READ) != 0)
+        peer->lost = true; /* out of memory: it would not be heard */
 }
 
 /* False: the peer is gone. */
@@ -147,12 +147,11 @@ static bool go_on(struct control_peer *peer)
 {
     peer->active_ns = clock_monotonic_ns();
     run_lines(peer);
-    if (peer->lost) {
-        peer_close(peer);
-        return false;
-    }
     mind_input(peer);
-    return true;
+    if (!peer->lost)
+        return true;
+    peer_close(peer);
+    return false;
 }
 
 static void on_input(struct bufferevent *stream, void *argument)
@@ -270,7 +269,8 @@ static void peer_open(struct control *control, int fd)
     control->peer_count++;
     bufferevent_setcb(peer->stream, on_input, on_output, on_end, peer);
     bufferevent_set_timeouts(peer->stream, &idle, &stuck);
-    bufferevent_enable(peer->stream, EV_READ | EV_WRITE);
+    if (bufferevent_enable(peer->stream, EV_READ | EV_WRITE) != 0)
+        peer_close(peer);
 }
 
 static void pause_accepting(struct control *control, const struct timeval *time)

@@ -167,11 +167,21 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
+/* Under the lock. Returns 0 or an errno. */
+static int start_missing(struct offload *offload)
+{
+    int failed = 0;
+
+    while (failed == 0 && offload_actual(offload) < offload->least)
+        failed = start_one(offload);
+    return failed;
+}
+
 struct offload *offload_start(uint32_t queue_length, uint32_t least, uint32_t most,
                               struct segment_worker *block)
 {
     struct offload *offload = calloc(1, sizeof(*offload));
-    int failed = 0;
+    int failed;
 
     if (offload == NULL)
         return NULL;
@@ -188,8 +198,7 @@ struct offload *offload_start(uint32_t queue_length, uint32_t least, uint32_t mo
     offload->least = least;
     offload->most = most;
     pthread_mutex_lock(&offload->lock);
-    while (failed == 0 && offload_actual(offload) < least)
-        failed = start_one(offload);
+    failed = start_missing(offload);
     pthread_mutex_unlock(&offload->lock);
     if (failed != 0) {
         offload_stop(offload);
@@ -213,6 +222,13 @@ bool offload_submit(struct offload *offload, struct offload_job *job, uint64_t n
     return true;
 }
 
+void offload_refill(struct offload *offload)
+{
+    pthread_mutex_lock(&offload->lock);
+    start_missing(offload);
+    pthread_mutex_unlock(&offload->lock);
+}
+
 void offload_resize(struct offload *offload, uint32_t least, uint32_t most)
 {
     uint32_t actual;
@@ -220,8 +236,7 @@ void offload_resize(struct offload *offload, uint32_t least, uint32_t most)
     pthread_mutex_lock(&offload->lock);
     offload->least = least;
     offload->most = most;
-    while (offload_actual(offload) < least && start_one(offload) == 0)
-        continue;
+    start_missing(offload);
     actual = offload_actual(offload);
     pthread_mutex_unlock(&offload->lock);
     for (; actual > most; actual--)

@@ -48,6 +48,9 @@ bool offload_submit(struct offload *offload, struct offload_job *job, uint64_t n
 /* New bounds; in force when offload_actual() lies within them. The worker's main thread. */
 void offload_resize(struct offload *offload, uint32_t least, uint32_t most);
 
+/* Starts those that are missing, where starting one had failed. The worker's main thread, now and then. */
+void offload_refill(struct offload *offload);
+
 /* Threads there are now. Any thread. */
 uint32_t offload_actual(const struct offload *offload);
 

@@ -193,7 +193,7 @@ static struct failing_places *map_places(const struct server *server, char *path
     return mapping;
 }
 
-/* Sends a control line, whatever becomes of it. */
+/* Sends a control line; it is answered, or the connection ends. */
 static void command(const struct server *server, const char *line)
 {
     struct control_client client;
@@ -202,8 +202,9 @@ static void command(const struct server *server, const char *line)
 
     if (control_connect(&client, server_socket(server), why, sizeof(why)) != CONTROL_WAITING)
         return;
-    if (control_send(&client, line, why, sizeof(why)) == CONTROL_WAITING)
-        control_receive(&client, PATIENCE_S * 1000, &answer, why, sizeof(why));
+    if (control_send(&client, line, why, sizeof(why)) == CONTROL_WAITING &&
+        control_receive(&client, PATIENCE_S * 1000, &answer, why, sizeof(why)) == CONTROL_WAITING)
+        fail_msg("neither an answer to '%s' nor the end of the connection came", line);
     control_close(&client);
 }
 
@@ -234,8 +235,8 @@ static void each_allocation_may_fail(void **state)
     char path[512], setting[600];
     struct server *server = *state;
     struct failing_places *places = map_places(server, path, sizeof(path));
-    const char *const wrapper[] = {"env", "LD_PRELOAD=" FAILING_MEMORY, setting, "FAILING_AFTER=0",
-                                   NULL};
+    const char *const wrapper[] = {"env", "LD_PRELOAD=" FAILING_MEMORY, setting,
+                                   "FAILING_AFTER=1000", NULL};
     static const char *const options[] = {"files.autoindex=on", "arithmetic.enabled=on", NULL};
     uint32_t before, pass = 0;
     char *said;
