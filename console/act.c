@@ -1,6 +1,7 @@
 #include "console/program_parts.h"
 
 #include "common/clock.h"
+#include "common/macros.h"
 
 #include <curses.h>
 #include <stdio.h>
@@ -229,10 +230,35 @@ static void close_something(struct program *program)
         grid_deselect(program_grid(program));
 }
 
+/* True when it was one of the sizes of the server. */
+static bool act_on_sizes(struct program *program, enum request request)
+{
+    static const struct {
+        enum request request;
+        enum knob knob;
+        int step;
+    } turns[] = {
+        {REQUEST_THREADS_MORE, KNOB_THREADS, 1},
+        {REQUEST_THREADS_FEWER, KNOB_THREADS, -1},
+        {REQUEST_WORKERS_MORE, KNOB_WORKERS, 1},
+        {REQUEST_WORKERS_FEWER, KNOB_WORKERS, -1},
+        {REQUEST_OFFLOAD_MORE, KNOB_OFFLOAD_THREADS, 1},
+        {REQUEST_OFFLOAD_FEWER, KNOB_OFFLOAD_THREADS, -1},
+    };
+
+    for (size_t i = 0; i < ARRAY_LENGTH(turns); i++)
+        if (turns[i].request == request) {
+            desk_turn(program->desk, turns[i].knob, turns[i].step);
+            return true;
+        }
+    return false;
+}
+
 /* What means the same everywhere. */
 static void act(struct program *program, enum request request)
 {
-    if (act_on_time(program, request) || act_on_lists(program, request))
+    if (act_on_time(program, request) || act_on_lists(program, request) ||
+        act_on_sizes(program, request))
         return;
     switch (request) {
     case REQUEST_VIEW_NEXT:
@@ -240,24 +266,6 @@ static void act(struct program *program, enum request request)
         break;
     case REQUEST_VIEW_PREVIOUS:
         program_show_view(program, (program->view + VIEW_COUNT - 1) % VIEW_COUNT);
-        break;
-    case REQUEST_THREADS_MORE:
-        desk_turn(program->desk, KNOB_THREADS, 1);
-        break;
-    case REQUEST_THREADS_FEWER:
-        desk_turn(program->desk, KNOB_THREADS, -1);
-        break;
-    case REQUEST_WORKERS_MORE:
-        desk_turn(program->desk, KNOB_WORKERS, 1);
-        break;
-    case REQUEST_WORKERS_FEWER:
-        desk_turn(program->desk, KNOB_WORKERS, -1);
-        break;
-    case REQUEST_OFFLOAD_MORE:
-        desk_turn(program->desk, KNOB_OFFLOAD_THREADS, 1);
-        break;
-    case REQUEST_OFFLOAD_FEWER:
-        desk_turn(program->desk, KNOB_OFFLOAD_THREADS, -1);
         break;
     case REQUEST_COMMAND:
         order_open(program);

@@ -12,9 +12,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *memory, size_t size);
+/* The C library's own, under names that are not reserved. */
+void *library_malloc(size_t size) __asm__("__libc_malloc");
+void *library_calloc(size_t count, size_t size) __asm__("__libc_calloc");
+void *library_realloc(void *memory, size_t size) __asm__("__libc_realloc");
 
 static uint64_t mixed(uint64_t value)
 {
@@ -127,15 +128,15 @@ static bool fails(void)
 
 void *malloc(size_t size)
 {
-    return fails() ? NULL : __libc_malloc(size);
+    return fails() ? NULL : library_malloc(size);
 }
 
-void *calloc(size_t count, size_t size)
+void *calloc(size_t nmemb, size_t size)
 {
-    return fails() ? NULL : __libc_calloc(count, size);
+    return fails() ? NULL : library_calloc(nmemb, size);
 }
 
-void *realloc(void *memory, size_t size)
+void *realloc(void *ptr, size_t size)
 {
-    return fails() ? NULL : __libc_realloc(memory, size);
+    return fails() ? NULL : library_realloc(ptr, size);
 }

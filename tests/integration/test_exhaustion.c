@@ -51,7 +51,7 @@ static pid_t one_worker(const struct server *server)
 
 static void leave_descriptors(pid_t pid, int left)
 {
-    rlim_t most = (rlim_t)(open_descriptors(pid) + left);
+    rlim_t most = (rlim_t)open_descriptors(pid) + (rlim_t)left;
     const struct rlimit limit = {most, most};
 
     assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
@@ -235,8 +235,8 @@ static void each_allocation_may_fail(void **state)
     char path[512], setting[600];
     struct server *server = *state;
     struct failing_places *places = map_places(server, path, sizeof(path));
-    const char *const wrapper[] = {"env", "LD_PRELOAD=" FAILING_MEMORY, setting,
-                                   "FAILING_AFTER=1000", NULL};
+    static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
+    const char *const wrapper[] = {"env", preload, setting, "FAILING_AFTER=1000", NULL};
     static const char *const options[] = {"files.autoindex=on", "arithmetic.enabled=on", NULL};
     uint32_t before, pass = 0;
     char *said;
