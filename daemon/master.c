@@ -31,12 +31,10 @@
 
 enum { WHY = 512 };
 
-static const int handled_signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGCHLD, SIGHUP, SIGUSR1, SIGUSR2};
-
 /* The master's own events, beside its parts'. */
 struct watch {
     struct master master; /* first */
-    struct event *signal[ARRAY_LENGTH(handled_signals)];
+    struct event *signal[SIGNALS_HANDLED];
     struct event *second;
 };
 
@@ -192,7 +190,7 @@ static void free_parts(struct watch *watch, bool remove)
     history_free(master->history);
     summary_free(master->summary);
     post_mortem_free(&master->post_mortem);
-    for (size_t i = 0; i < ARRAY_LENGTH(handled_signals); i++)
+    for (size_t i = 0; i < SIGNALS_HANDLED; i++)
         loop_free_event(watch->signal[i]);
     loop_free_event(watch->second);
     if (master->base != NULL)
@@ -294,21 +292,7 @@ static int take_lock(struct master *master, char *why, size_t size)
     return 0;
 }
 
-/* What is seen from outside: lock, lanes, segment, control socket. */
-/*
- * From the first thing that others could find until somebody watches for signals: one that came in
- * between would end the master with all that left behind. It is told of it right after.
- */
-static void hold_signals(int how)
-{
-    sigset_t signals;
-
-    sigemptyset(&signals);
-    for (size_t i = 0; i < ARRAY_LENGTH(handled_signals); i++)
-        sigaddset(&signals, handled_signals[i]);
-    sigprocmask(how, &signals, NULL);
-}
-
+/* What is seen from outside: lock, lanes, segment, control socket. From the lock on, signals wait. */
 static int take_place(struct master *master)
 {
     const struct config *config = master->config;
@@ -322,7 +306,6 @@ static int take_place(struct master *master)
         inheritance_take(&master->inheritance, why, sizeof(why)) != 0 ||
         take_lock(master, why, sizeof(why)) != 0)
         return fail(why);
-    hold_signals(SIG_BLOCK);
     master->listeners = listeners_open(config, lanes, &master->inheritance, why, sizeof(why));
     if (master->listeners == NULL)
         return fail(why);
@@ -367,8 +350,8 @@ static int make_events(struct watch *watch)
     struct master *master = &watch->master;
     static const struct timeval second = {.tv_sec = 1};
 
-    for (size_t i = 0; i < ARRAY_LENGTH(handled_signals); i++) {
-        watch->signal[i] = evsignal_new(master->base, handled_signals[i], on_signal, master);
+    for (size_t i = 0; i < SIGNALS_HANDLED; i++) {
+        watch->signal[i] = evsignal_new(master->base, signals_handled[i], on_signal, master);
         if (watch->signal[i] == NULL || event_add(watch->signal[i], NULL) != 0)
             return -1;
     }
@@ -404,7 +387,7 @@ static int start(struct watch *watch)
         return -1;
     if (make_events(watch) != 0)
         return fail("cannot watch for signals");
-    hold_signals(SIG_UNBLOCK);
+    signals_let_in();
     events_attach(&master->segment);
     segment_publish(&master->segment);
     warn_of_jail(master->config);
@@ -412,11 +395,12 @@ static int start(struct watch *watch)
     return 0;
 }
 
-/* Ending: what others see goes, then the lock. */
+/* Ending: what others see goes, then the lock; no signal comes in between. */
 static void end(struct watch *watch)
 {
     struct master *master = &watch->master;
 
+    signals_hold();
     events_attach(NULL);
     if (master->inheritance.link < 0) /* else they still are of the master before */
         listeners_remove_names(master->listeners);

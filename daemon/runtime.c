@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/control_client.h"
 #include "common/segment_reader.h"
+#include "daemon/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,6 +84,18 @@ static enum lock_result try_lock(struct runtime *runtime)
     return BUSY;
 }
 
+/* A signal must not end us between the lock's file and the one who removes it. */
+static enum lock_result try_lock_undisturbed(struct runtime *runtime)
+{
+    enum lock_result result;
+
+    signals_hold();
+    result = try_lock(runtime);
+    if (result != LOCKED)
+        signals_let_in();
+    return result;
+}
+
 static long pid_of_owner(const struct runtime *runtime)
 {
     int fd = open(runtime->pid_path, O_RDONLY | O_CLOEXEC);
@@ -99,7 +112,7 @@ static int wait_for_lock(struct runtime *runtime, const struct config *config, c
     uint64_t deadline = clock_monotonic_ns() + WAIT_MS * NS_PER_MS;
     enum lock_result result;
 
-    while ((result = try_lock(runtime)) == BUSY) {
+    while ((result = try_lock_undisturbed(runtime)) == BUSY) {
         bool answers = master_answers(config->control_socket);
 
         if (answers || clock_monotonic_ns() > deadline) {
@@ -195,6 +208,7 @@ int runtime_inherit(struct runtime *runtime, const struct config *config, int lo
         return -1;
     }
     runtime->lock_fd = lock_fd;
+    signals_hold();
     return 0;
 }
 

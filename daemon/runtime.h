@@ -17,13 +17,14 @@ struct runtime {
 /*
  * Makes the run directory, takes the lock and removes what a dead predecessor left. Waits up to
  * five seconds for the processes of a dead master to go; a master that answers on its control
- * socket is refused at once. Returns 0, or -1 with WHY.
+ * socket is refused at once. From the lock on signals are held (signals.h): who has it lets them in
+ * once it watches for them. Returns 0, or -1 with WHY.
  */
 int runtime_take(struct runtime *runtime, const struct config *config, char *why, size_t size);
 
 /*
  * Instead of that, after a binary upgrade: takes over LOCK_FD from the master before, if it is that of
- * this CONFIG's pid file. Returns 0, or -1 with WHY.
+ * this CONFIG's pid file. Signals are held from then on. Returns 0, or -1 with WHY.
  */
 int runtime_inherit(struct runtime *runtime, const struct config *config, int lock_fd, char *why,
                     size_t size);

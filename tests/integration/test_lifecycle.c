@@ -377,10 +377,13 @@ static void become_server(const struct server *server)
     _exit(127);
 }
 
-/* Before it serves, too: it was asked to end, and what it had made by then goes with it. */
+/*
+ * Before it serves, too: it was asked to end, and what it had made by then goes with it. Asked
+ * again, it is perhaps at that already.
+ */
 static void a_stop_signal_during_the_start_leaves_nothing(void **state)
 {
-    enum { STARTS = 60, STEP_US = 250 };
+    enum { STARTS = 60, STEP_US = 250, AGAIN_US = 40 };
     const struct server *server = *state;
 
     for (int i = 0; i < STARTS; i++) {
@@ -390,6 +393,8 @@ static void a_stop_signal_during_the_start_leaves_nothing(void **state)
         if (pid == 0)
             become_server(server);
         usleep((useconds_t)(i * STEP_US));
+        kill(pid, SIGTERM);
+        usleep((useconds_t)(i * AGAIN_US));
         kill(pid, SIGTERM);
         WAIT_UNTIL(waitpid(pid, NULL, WNOHANG) == pid);
         WAIT_UNTIL(waitpid(-1, NULL, WNOHANG) < 0);
