@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <vterm.h>
 
-enum { ROWS_MAX = 100, COLUMNS_MAX = 400, CELL_BYTES = 4, LOOK_EVERY_MS = 20 };
+enum { ROWS_MAX = 100, COLUMNS_MAX = 400, CELL_BYTES = 4, LOOK_EVERY_MS = 20, TAKEN_BYTES = 16384 };
 
 #define DEADLINE_NS (30 * NS_PER_S)
 
@@ -29,6 +29,8 @@ struct terminal {
     VTerm *machine;
     VTermScreen *screen;
     bool full_screen, cursor_visible;
+    char taken[TAKEN_BYTES]; /* from the program; what libvterm has not been given yet */
+    size_t held;             /* bytes of it: the beginning of an escape sequence */
     char text[ROWS_MAX * (COLUMNS_MAX * CELL_BYTES + 1) + 1];
     char line[COLUMNS_MAX * CELL_BYTES + 1];
 };
@@ -133,20 +135,47 @@ static void pass_on_answers(struct terminal *terminal)
         return;
 }
 
+/* Bytes of TEXT up to an escape sequence that has begun and has not ended. */
+static size_t whole_sequences(const char *text, size_t length)
+{
+    const char *escape = memrchr(text, '\x1b', length);
+    const char *at = escape + 1, *end = text + length;
+
+    if (escape == NULL)
+        return length;
+    if (at < end && *at == '[')
+        at++;
+    while (at < end && *at >= ' ' && *at < '@')
+        at++;
+    return at < end ? length : (size_t)(escape - text);
+}
+
+/* Gives libvterm what was taken, sequence by sequence, so that nothing of ours ever falls into one. */
+static void feed(struct terminal *terminal, size_t got)
+{
+    size_t length = terminal->held + got;
+    size_t whole = whole_sequences(terminal->taken, length);
+
+    if (whole == 0 && length == TAKEN_BYTES)
+        whole = length;
+    vterm_input_write(terminal->machine, terminal->taken, whole);
+    terminal->held = length - whole;
+    memmove(terminal->taken, terminal->taken + whole, terminal->held);
+}
+
 /* Takes the program's output, waiting up to WAIT_MS for it. True when there was some. */
 static bool look(struct terminal *terminal, int wait_ms)
 {
     struct pollfd wait = {.fd = terminal->fd, .events = POLLIN};
-    char bytes[16384];
     ssize_t got;
 
     if (terminal->fd < 0 || poll(&wait, 1, wait_ms) <= 0) {
         usleep(terminal->fd < 0 ? LOOK_EVERY_MS * 1000 : 0);
         return false;
     }
-    got = read(terminal->fd, bytes, sizeof(bytes));
+    got = read(terminal->fd, terminal->taken + terminal->held, TAKEN_BYTES - terminal->held);
     if (got > 0) {
-        vterm_input_write(terminal->machine, bytes, (size_t)got);
+        feed(terminal, (size_t)got);
         pass_on_answers(terminal);
     } else if (got < 0 && errno == EIO) {
         usleep(LOOK_EVERY_MS * 1000); /* the program has closed its end */
@@ -159,19 +188,42 @@ void terminal_take(struct terminal *terminal)
     look(terminal, 1);
 }
 
+/* A program that is busy does not read for a while, and the line to it holds only so much. */
 void terminal_type(struct terminal *terminal, const char *keys)
 {
+    uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
     size_t length = strlen(keys);
 
-    if (write(terminal->fd, keys, length) != (ssize_t)length)
-        fail("type");
+    while (length > 0) {
+        ssize_t written = write(terminal->fd, keys, length);
+
+        if (written < 0 && (errno != EAGAIN || clock_monotonic_ns() > deadline_ns))
+            fail("type");
+        if (written < 0) {
+            look(terminal, LOOK_EVERY_MS);
+            continue;
+        }
+        keys += written;
+        length -= (size_t)written;
+    }
 }
 
-/* With fewer rows libvterm 0.1 scrolls, and may leave the cursor above the screen: there it writes. */
-static void mend_cursor(struct terminal *terminal)
+/*
+ * As terminals do at a resize: the scrolling region is the whole screen again. libvterm 0.1 keeps it, and
+ * scrolls memory that is not its own where it lies below the last row; and it may leave the cursor above
+ * the first.
+ */
+static void set_size(struct terminal *terminal, int rows, int columns)
 {
     VTermPos cursor;
+    char restored[32];
+    int length;
 
+    vterm_state_get_cursorpos(vterm_obtain_state(terminal->machine), &cursor);
+    vterm_input_write(terminal->machine, "\x1b[r", 3);
+    length = snprintf(restored, sizeof(restored), "\x1b[%d;%dH", cursor.row + 1, cursor.col + 1);
+    vterm_input_write(terminal->machine, restored, (size_t)length);
+    vterm_set_size(terminal->machine, rows, columns);
     vterm_state_get_cursorpos(vterm_obtain_state(terminal->machine), &cursor);
     if (cursor.row < 0)
         vterm_input_write(terminal->machine, "\x1b[H", 3);
@@ -183,8 +235,7 @@ void terminal_resize(struct terminal *terminal, int rows, int columns)
 
     terminal->rows = rows;
     terminal->columns = columns;
-    vterm_set_size(terminal->machine, rows, columns);
-    mend_cursor(terminal);
+    set_size(terminal, rows, columns);
     if (ioctl(terminal->fd, TIOCSWINSZ, &size) != 0)
         fail("resize");
 }
