@@ -46,15 +46,32 @@ static size_t shown(const int *widths, size_t count)
     return columns;
 }
 
+/* Those that stretch get LEFT in equal parts, the first also what can't be divided. */
+static void stretch(const struct column *columns, size_t count, int left, int *widths)
+{
+    int takers = 0, part;
+
+    for (size_t i = 0; i < count; i++)
+        takers += columns[i].stretch && widths[i] > 0;
+    if (takers == 0 || left <= 0)
+        return;
+    part = left / takers;
+    left -= part * takers;
+    for (size_t i = 0; i < count; i++) {
+        if (!columns[i].stretch || widths[i] == 0)
+            continue;
+        widths[i] += part + left;
+        left = 0;
+    }
+}
+
 void table_fit(const struct column *columns, size_t count, int width, int *widths)
 {
     for (size_t i = 0; i < count; i++)
         widths[i] = columns[i].hidden ? 0 : columns[i].width;
     while (total_width(widths, count) > width && shown(widths, count) > 1)
         leave_one_out(columns, count, widths);
-    for (size_t i = 0; i < count; i++)
-        if (columns[i].stretch && widths[i] > 0 && width > total_width(widths, count))
-            widths[i] += width - total_width(widths, count);
+    stretch(columns, count, width - total_width(widths, count), widths);
 }
 
 static void draw_cell(const struct canvas *canvas, int y, int x, const struct column *column,

@@ -1,6 +1,6 @@
 /*
  * Columns that fit: a table is declared once as an array of columns; when the line is too narrow
- * the least important ones are left out, and what is left over goes to the one that stretches. The
+ * the least important ones are left out, and what is left over goes to those that stretch. The
  * same table is drawn on a canvas or printed as text.
  */
 #ifndef CONSOLE_TABLE_H
@@ -20,7 +20,7 @@ struct column {
     int importance; /* the least important goes first; columns of equal importance from the right */
     bool right;     /* numbers stand at the right of their column */
     bool tail;      /* of what is too long the end is shown: paths with a line number */
-    bool stretch;   /* takes what is left over: one in a table */
+    bool stretch;   /* takes what is left over; several share it */
     const char *name; /* in filters, CSV and JSON; NULL: the title in small letters */
     bool key;         /* what a row is recognised by: the filter key of a row takes this column */
     bool hidden;      /* never drawn; only for filters, CSV and JSON */

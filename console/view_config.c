@@ -22,7 +22,7 @@ enum column_number { KEY, VALUE, FROM, CHANGE, DEFAULT, COLUMNS };
 static const struct column columns[COLUMNS] = {
     [KEY] = {.title = "KEY", .width = 31, .importance = 10, .key = true},
     [VALUE] = {.title = "VALUE", .width = 16, .importance = 9, .stretch = true},
-    [FROM] = {.title = "FROM", .width = 20, .importance = 7, .tail = true},
+    [FROM] = {.title = "FROM", .width = 20, .importance = 7, .tail = true, .stretch = true},
     [CHANGE] = {.title = "CHANGE", .width = 6, .importance = 8},
     [DEFAULT] = {.title = "DEFAULT", .width = 16, .importance = 2},
 };

@@ -42,6 +42,26 @@ static void columns_leave_by_importance(void **state)
     }
 }
 
+static void columns_that_stretch_share_what_is_left(void **state)
+{
+    static const struct column two[] = {
+        {.width = 6, .importance = 9},
+        {.width = 8, .importance = 8, .stretch = true},
+        {.width = 10, .importance = 7, .stretch = true},
+    };
+    static const struct {
+        int width, widths[3];
+    } cases[] = {{28, {6, 8, 10}}, {29, {6, 9, 10}}, {38, {6, 13, 15}}, {27, {6, 19, 0}}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        int widths[3];
+
+        table_fit(two, 3, cases[i].width, widths);
+        assert_memory_equal(widths, cases[i].widths, sizeof(widths));
+    }
+}
+
 static void table_prints_aligned(void **state)
 {
     struct cell cells[4] = {
@@ -132,6 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_leave_by_importance),
+        cmocka_unit_test(columns_that_stretch_share_what_is_left),
         cmocka_unit_test(table_prints_aligned),
         cmocka_unit_test(items_that_do_not_fit_stay_away),
         cmocka_unit_test(scrolling_stays_within_the_rows),
