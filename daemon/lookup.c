@@ -125,10 +125,12 @@ static struct resource *cached_form(struct exchange *exchange, struct span path,
     if (entry == NULL)
         return NULL;
     form = CONTAINER_OF(entry, struct resource, entry);
-    if (family_same(&form->family, &original->family))
-        return form;
-    cache_release(cache, entry);
-    return NULL;
+    if (!family_same(&form->family, &original->family)) {
+        cache_release(cache, entry);
+        return NULL;
+    }
+    resource_share_look(form, original);
+    return form;
 }
 
 /* A form that lies beside the file; what would wait for a disk goes to an offload thread. Making one

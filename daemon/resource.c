@@ -48,6 +48,7 @@ struct making {
     enum coding coding; /* not CODING_IDENTITY: a form of the file... */
     bool made;          /* ...that we make */
     struct family family;
+    uint64_t folder_state, folder_ns; /* as in struct resource */
     uint64_t now_ns;
 };
 
@@ -123,8 +124,8 @@ static void fill(struct resource *resource, const struct making *making,
     resource->family = making->family;
     resource->can_be_made = can_be_made(making, body_length);
     atomic_init(&resource->not_worth_it, false);
-    atomic_init(&resource->folder_state, 0);
-    atomic_init(&resource->folder_ns, 0);
+    atomic_init(&resource->folder_state, making->folder_state);
+    atomic_init(&resource->folder_ns, making->folder_ns);
     resource->head_length = head->length;
     resource->body_length = body_length;
     resource->fd = -1;
@@ -215,13 +216,50 @@ static int load(const struct making *making, const struct file *file, enum files
     return failed;
 }
 
+static int64_t wall_s(void)
+{
+    return (int64_t)(clock_wall_ns() / NS_PER_S);
+}
+
+static const char *name_in(struct span path)
+{
+    return (const char *)memrchr(path.start, '/', path.length) + 1;
+}
+
+/*
+ * Opens the family as family_open() does and notes the folder's state, as it was before. A file system
+ * that does not remember which names are missing (tmpfs) can't tell without waiting that a form is
+ * still missing; that the folder is the same, each can.
+ */
+static int open_in_folder(struct making *making, struct file *file)
+{
+    const struct resource_source *source = making->source;
+    struct folder_look look;
+    uint64_t state;
+    int failed;
+
+    folder_look_init(&look, 0);
+    state = folder_look_at(&look, source->root, making->path, FILES_MAY_BLOCK, making->now_ns,
+                           wall_s());
+    failed = family_open(source, making->path.start, FILES_MAY_BLOCK, file, &making->family);
+    if (failed == 0 && state != 0 &&
+        family_is_all(look.fd, name_in(making->path), &making->family)) {
+        making->folder_state = state;
+        making->folder_ns = making->now_ns;
+    }
+    folder_look_forget(&look);
+    return failed;
+}
+
 int resource_load(const struct resource_source *source, const char *path, size_t length,
                   enum files_effort opening, enum files_effort reading, uint64_t now_ns,
                   struct resource **resource)
 {
     struct making making = {.source = source, .path = {path, length}, .now_ns = now_ns};
     struct file file;
-    int failed = family_open(source, path, opening, &file, &making.family);
+    int failed = opening == FILES_MAY_BLOCK
+                     ? open_in_folder(&making, &file)
+                     : family_open(source, path, opening, &file, &making.family);
 
     return failed != 0 ? failed : load(&making, &file, reading, resource);
 }
@@ -288,6 +326,8 @@ int resource_load_form(const struct resource_source *source, const struct resour
         .coding = coding,
         .made = original->family.member[coding].inode == 0,
         .family = original->family,
+        .folder_state = atomic_load_explicit(&original->folder_state, memory_order_relaxed),
+        .folder_ns = atomic_load_explicit(&original->folder_ns, memory_order_relaxed),
         .now_ns = now_ns,
     };
     struct file file;
@@ -322,11 +362,6 @@ static bool is_shortage(int error)
     return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
-static const char *name_of(const struct resource *resource)
-{
-    return strrchr(resource->file_path.start, '/') + 1;
-}
-
 /*
  * No name has come or gone in the folder since the family was looked for, and its members look as
  * they did. A name that was not looked at for long may have to be read from a disk.
@@ -339,7 +374,7 @@ static bool is_unchanged(const struct resource *resource, const struct folder_lo
     return folder_state != 0 &&
            folder_state == atomic_load_explicit(&resource->folder_state, memory_order_relaxed) &&
            now_ns - seen_ns < NAMES_WARM_S * NS_PER_S &&
-           family_is_there(look->fd, name_of(resource), &resource->family);
+           family_is_there(look->fd, name_in(resource->file_path), &resource->family);
 }
 
 static int check_all(const struct resource_source *source, struct resource *resource,
@@ -355,7 +390,7 @@ static int check_all(const struct resource_source *source, struct resource *reso
     if (failed != 0)
         return is_shortage(failed) ? 0 : ESTALE;
     close(file.fd);
-    if (folder_state != 0 && !family_is_all(look->fd, name_of(resource), &family))
+    if (folder_state != 0 && !family_is_all(look->fd, name_in(resource->file_path), &family))
         folder_state = 0;
     atomic_store_explicit(&resource->folder_state, folder_state, memory_order_relaxed);
     return family_same(&family, &resource->family) ? 0 : ESTALE;
@@ -365,8 +400,8 @@ int resource_check(const struct resource_source *source, struct resource *resour
                    enum files_effort effort, struct folder_look *look, uint64_t now_ns)
 {
     /* The folder first: what changes in it from now on is seen the next time. */
-    uint64_t folder_state = folder_look_at(look, source->root, resource->file_path, effort, now_ns,
-                                           (int64_t)(clock_wall_ns() / NS_PER_S));
+    uint64_t folder_state =
+        folder_look_at(look, source->root, resource->file_path, effort, now_ns, wall_s());
 
     if (!is_unchanged(resource, look, folder_state, now_ns)) {
         int failed = check_all(source, resource, effort, look, folder_state);
@@ -376,4 +411,14 @@ int resource_check(const struct resource_source *source, struct resource *resour
     }
     atomic_store_explicit(&resource->folder_ns, now_ns, memory_order_relaxed);
     return 0;
+}
+
+void resource_share_look(struct resource *form, const struct resource *original)
+{
+    atomic_store_explicit(&form->folder_state,
+                          atomic_load_explicit(&original->folder_state, memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(&form->folder_ns,
+                          atomic_load_explicit(&original->folder_ns, memory_order_relaxed),
+                          memory_order_relaxed);
 }

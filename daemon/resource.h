@@ -104,4 +104,8 @@ void resource_destroy(struct cache_entry *entry);
 int resource_check(const struct resource_source *source, struct resource *resource,
                    enum files_effort effort, struct folder_look *look, uint64_t now_ns);
 
+/* FORM is of the same family as ORIGINAL, which was checked: what that learned of the folder holds for
+ * both. Any thread. */
+void resource_share_look(struct resource *form, const struct resource *original);
+
 #endif
