@@ -19,7 +19,6 @@ set_tests_properties(integration.wsload_lab PROPERTIES TIMEOUT 600)
 add_wsload_test(wsload_sweep 2)
 
 # Over TLS, HTTP/2 and proxies, with bodies and logs.
-find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
     add_test(NAME integration.wsload_way
              COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/wsload/run.py $<TARGET_FILE:wsload>)
