@@ -48,7 +48,7 @@ struct view {
      * view's own is there. NULL: nothing is. */
     bool (*click)(void *state, const struct scene *scene, int y, int x);
     /* What is drawn as text, or as an object of JSON (the caller owns the reference). NULL: the rows of
-     * the list. */
+     * the list; a view without a list has both. */
     void (*once)(void *state, const struct scene *scene, FILE *out);
     json_t *(*json)(void *state, const struct scene *scene);
 

@@ -48,7 +48,7 @@ static void print_help(void)
         char words[64];
 
         snprintf(words, sizeof(words), "%s %s", command_table[i].name, command_table[i].arguments);
-        printf("  %-38s %s\n", words, command_table[i].help);
+        printf("  %-39s %s\n", words, command_table[i].help);
     }
     printf("\nExit status: 0 done, 1 refused, 2 wrong use, 3 no daemon answers.\n");
 }
