@@ -48,6 +48,8 @@ static const struct ruleset rights_by_version[] = {
     {.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL},
 };
 
+static bool calls_filtered; /* since jail_prepare() */
+
 static int landlock_version(void)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -119,6 +121,12 @@ static int forbid_files(const int *folders, size_t count)
     return failed;
 }
 
+int jail_prepare(void)
+{
+    calls_filtered = JAIL_BUILT && jail_calls_possible();
+    return calls_filtered ? jail_calls_prepare() : 0;
+}
+
 int jail_enter(const int *folders, size_t count)
 {
     const struct rlimit no_core = {0, 0};
@@ -128,7 +136,7 @@ int jail_enter(const int *folders, size_t count)
     if (setrlimit(RLIMIT_CORE, &no_core) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         forbid_files(folders, count) != 0)
         return -1;
-    return jail_calls_possible() ? jail_calls_forbid() : 0;
+    return calls_filtered ? jail_calls_forbid() : 0;
 }
 
 static int by_number(const void *one, const void *other)

@@ -28,8 +28,11 @@ struct jail_abilities jail_abilities(void);
 /* The same as a line for people: "Landlock 7, seccomp". */
 void jail_describe(char *text, size_t size);
 
+/* What can be made before there is somebody to lock in, and memory is there. Returns 0, or -1 with errno. */
+int jail_prepare(void);
+
 /*
- * Locks the calling process in; it must have one thread, all descriptors it needs but those that it
+ * After jail_prepare(), in the same process or a child, once: locks the calling process in; it must have one thread, all descriptors it needs but those that it
  * will be given, and its last identity. FOLDERS (O_PATH descriptors, COUNT of them) may be read
  * below. What the kernel lacks is left out. Returns 0, or -1 with errno.
  */

@@ -4,12 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <linux/sockios.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <stdint.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /*
@@ -148,11 +152,14 @@ static int allow_sometimes(scmp_filter_ctx filter, const struct restricted *rule
     return call < 0 ? 0 : seccomp_rule_add_exact_array(filter, SCMP_ACT_ALLOW, call, 1, &when);
 }
 
+/* Stands in the program for the id of the process that it will be loaded by; larger than any id. */
+enum { OWN_PID = 0x5e1f5e1f };
+
 /* abort() and raise() signal the process itself; no other can be. */
 static int allow_own_signals(scmp_filter_ctx filter)
 {
     return seccomp_rule_add_exact(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-                                  SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
+                                  SCMP_A0(SCMP_CMP_EQ, OWN_PID, 0));
 }
 
 /* Its flags are in memory, where a filter can't look: glibc then makes threads by clone(). */
@@ -172,7 +179,40 @@ static int fill(scmp_filter_ctx filter)
     return failed == 0 ? refuse_clone3(filter) : failed;
 }
 
-int jail_calls_forbid(void)
+/* The filter as the kernel takes it. A child inherits it, and needs no memory to load it. */
+static struct sock_filter program[BPF_MAXINSNS];
+static unsigned short program_length; /* 0: not prepared */
+
+static int read_program(int fd)
+{
+    ssize_t got = pread(fd, program, sizeof(program), 0);
+    size_t found = 0;
+
+    if (got < 0)
+        return -errno;
+    for (size_t i = 0; i < (size_t)got / sizeof(program[0]); i++)
+        found += program[i].k == OWN_PID;
+    if (found != 1)
+        return -EPROTO; /* it could not be made to fit a process */
+    program_length = (unsigned short)((size_t)got / sizeof(program[0]));
+    return 0;
+}
+
+static int export_program(scmp_filter_ctx filter)
+{
+    int fd = memfd_create("filter", MFD_CLOEXEC);
+    int failed;
+
+    if (fd < 0)
+        return -errno;
+    failed = seccomp_export_bpf(filter, fd);
+    if (failed == 0)
+        failed = read_program(fd);
+    close(fd);
+    return failed;
+}
+
+int jail_calls_prepare(void)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
     int failed;
@@ -186,8 +226,18 @@ int jail_calls_forbid(void)
     if (failed == 0)
         failed = fill(filter);
     if (failed == 0)
-        failed = seccomp_load(filter);
+        failed = export_program(filter);
     seccomp_release(filter);
     errno = -failed;
     return failed == 0 ? 0 : -1;
+}
+
+int jail_calls_forbid(void)
+{
+    const struct sock_fprog filter = {program_length, program};
+
+    for (size_t i = 0; i < program_length; i++)
+        if (program[i].k == OWN_PID)
+            program[i].k = (uint32_t)getpid();
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter);
 }

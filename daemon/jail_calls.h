@@ -8,8 +8,14 @@
 bool jail_calls_possible(void);
 
 /*
- * From now on any other system call ends the process; no_new_privs is set before. Returns 0, or -1
- * with errno.
+ * Makes the filter, once, for all processes that are forked from then on: libseccomp allocates, and
+ * where memory is short may crash or leave rules out. Returns 0, or -1 with errno.
+ */
+int jail_calls_prepare(void);
+
+/*
+ * From now on any other system call ends the process; no_new_privs is set before. Allocates nothing.
+ * Returns 0, or -1 with errno (EINVAL: not prepared).
  */
 int jail_calls_forbid(void);
 

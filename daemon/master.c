@@ -374,12 +374,24 @@ static void warn_of_jail(const struct config *config)
         event_log(LEVEL_WARN, "this kernel cannot filter system calls: workers may make any");
 }
 
+static int prepare_jail(void)
+{
+    int failed = jail_prepare();
+
+    if (failed != 0)
+        event_log(LEVEL_ERROR, "cannot make the workers' filter of system calls: %s",
+                  strerror(errno));
+    return failed;
+}
+
 static int start(struct watch *watch)
 {
     struct master *master = &watch->master;
 
     signals_ignore_in_master();
     runtime_raise_descriptors();
+    if (prepare_jail() != 0)
+        return -1;
     master->base = event_base_new();
     if (master->base == NULL)
         return fail("cannot make an event loop");

@@ -20,6 +20,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,7 +51,7 @@ static int make_home(void **state)
         return -1;
     write_file(inside);
     write_file(outside);
-    return 0;
+    return jail_prepare();
 }
 
 static int remove_home(void **state)
@@ -187,6 +188,12 @@ static int end_its_parent(int folder)
     return result_of(kill(getppid(), 0));
 }
 
+static int signal_its_parent(int folder)
+{
+    (void)folder;
+    return result_of((int)syscall(SYS_tgkill, getppid(), getppid(), 0));
+}
+
 static int look_into_another(int folder)
 {
     (void)folder;
@@ -258,10 +265,10 @@ static void files_outside_are_refused(void **state)
 
 static void what_serving_does_not_need_ends_the_process(void **state)
 {
-    static attempt *const attempts[] = {write_inside,      make_a_file,     make_a_socket,
-                                        start_a_program,   make_a_process,  end_its_parent,
-                                        look_into_another, map_a_program,   become_root,
-                                        remove_a_file,     raise_its_limits};
+    static attempt *const attempts[] = {write_inside,      make_a_file,       make_a_socket,
+                                        start_a_program,   make_a_process,    end_its_parent,
+                                        signal_its_parent, look_into_another, map_a_program,
+                                        become_root,       remove_a_file,     raise_its_limits};
 
     (void)state;
     if (!can(false, true))
@@ -327,6 +334,59 @@ static void descriptors_that_are_not_kept_are_closed(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* Takes all that RLIMIT_AS leaves, in ever smaller pieces. */
+static void use_memory_up(void)
+{
+    const struct rlimit little = {64 << 20, 64 << 20};
+
+    setrlimit(RLIMIT_AS, &little);
+    for (size_t piece = 1 << 20; piece > 0; piece /= 2)
+        while (malloc(piece) != NULL)
+            continue;
+}
+
+/* A worker starts when another died of something, which may be a lack of memory. */
+static void locking_in_takes_no_memory(void **state)
+{
+    int status;
+    pid_t child;
+
+    (void)state;
+    if (!can(true, true))
+        skip();
+    child = fork();
+    if (child == 0) {
+        int folder = open(jail_folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        use_memory_up();
+        if (folder < 0 || jail_enter(&folder, 1) != 0)
+            _exit(255);
+        _exit(make_a_socket(folder));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGSYS);
+}
+
+static int abort_itself(int folder)
+{
+    (void)folder;
+    abort();
+}
+
+/* The filter was made by another process than the one that it locks in. */
+static void a_process_may_signal_itself(void **state)
+{
+    int status;
+
+    (void)state;
+    if (!can(false, true))
+        skip();
+    status = in_jail(abort_itself);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGABRT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +394,8 @@ int main(void)
         cmocka_unit_test(files_outside_are_refused),
         cmocka_unit_test(what_serving_does_not_need_ends_the_process),
         cmocka_unit_test(one_thread_takes_the_process_with_it),
+        cmocka_unit_test(locking_in_takes_no_memory),
+        cmocka_unit_test(a_process_may_signal_itself),
         cmocka_unit_test(descriptors_that_are_not_kept_are_closed),
     };
 
