@@ -4,14 +4,16 @@
 
 #include <sys/eventfd.h>
 
+bool account_has_room(const struct serving_thread *thread, uint64_t words)
+{
+    if (thread->ring == NULL || thread->site->config->log_when_full == WHEN_FULL_DROP)
+        return true;
+    return log_ring_has_room(thread->ring, thread->ring_reserved + words);
+}
+
 bool account_may_begin(const struct serving_thread *thread)
 {
-    const struct config *config = thread->site->config;
-
-    if (thread->ring == NULL || config->log_when_full == WHEN_FULL_DROP)
-        return true;
-    return log_ring_has_room(thread->ring, thread->ring_reserved + thread->output.record_words +
-                                               LOG_RECORD_WORDS_MAX);
+    return account_has_room(thread, thread->output.record_words + LOG_RECORD_WORDS_MAX);
 }
 
 /* The duration's place holds the start until the answer has been sent. */

@@ -9,9 +9,12 @@
 #include "daemon/connection.h"
 #include "daemon/request.h"
 
-/* True when a request may begin: with when_full = wait its record must have room in the log ring.
+/*
+ * With when_full = wait a record's room in the log ring is promised before: to a request that begins,
+ * by the first, and to WORDS of an answer that came from another thread, by the second.
  */
 bool account_may_begin(const struct serving_thread *thread);
+bool account_has_room(const struct serving_thread *thread, uint64_t words);
 
 /*
  * Packs the record of an answer into the thread's output. BODY_BYTES is what will be sent of a

@@ -81,6 +81,23 @@ bool admission_has_room(const struct serving_thread *thread)
     return LIKELY(most == 0) || segment_sum(thread->site->segment, METRIC_connections_open) < most;
 }
 
+static bool is_one_too_many(const struct connection *connection)
+{
+    const struct site *site = connection->thread->site;
+    uint64_t most = site->config->connections_max;
+
+    return (most != 0 && segment_sum(site->segment, METRIC_connections_open) > most) ||
+           (connection->counted_peer &&
+            peers_count(site->segment, address_key(connection->address)) >
+                site->config->connections_max_per_ip);
+}
+
+bool admission_outgrown(struct connection *connection)
+{
+    connection->came_over = connection->came_over && is_one_too_many(connection);
+    return connection->came_over;
+}
+
 bool admission_keeps_alive(struct serving_thread *thread)
 {
     uint32_t below = thread->site->config->connections_keepalive_below;

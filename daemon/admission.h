@@ -31,6 +31,13 @@ void admission_refuse(struct serving_thread *thread, int fd,
 /* True when no more than [connections] max can be open with one more. */
 bool admission_has_room(const struct serving_thread *thread);
 
+/*
+ * True when CONNECTION came over from another worker, and more are open than [connections] max or
+ * max_per_ip allow: they may have become less by a reload, or others came in while it was on its way.
+ * It has to end behind its next answer. Once there is room for it, it is like any other.
+ */
+bool admission_outgrown(struct connection *connection);
+
 /* True when fewer connections are open than [connections] keepalive_below, which is not 0. */
 bool admission_keeps_alive(struct serving_thread *thread);
 

@@ -182,6 +182,7 @@ void connection_adopt_arrival(struct serving_thread *thread, struct arrival *arr
     if (connection != NULL && input_keep(connection, arrival->bytes, arrival->length)) {
         connection->requests = arrival->requests;
         connection->counted_peer = verdict == PEERS_COUNTED;
+        connection->came_over = arrival->admitted;
         free(arrival);
         connection_adopt(thread, connection);
         return;

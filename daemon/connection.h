@@ -41,6 +41,7 @@ struct connection {
     bool log_blocked;   /* waits for room in the log ring */
     bool counted_busy;  /* in the connections_busy gauge */
     bool counted_peer;  /* among the connections of its address */
+    bool came_over; /* from another worker, with other limits perhaps; see admission_outgrown() */
     uint8_t address[LOG_ADDRESS_BYTES];
 };
 

@@ -1,5 +1,6 @@
 #include "daemon/reply.h"
 
+#include "common/macros.h"
 #include "daemon/account.h"
 #include "daemon/admission.h"
 #include "daemon/conditional.h"
@@ -8,13 +9,14 @@
 static bool connection_goes_on(const struct exchange *exchange)
 {
     const struct config *config = exchange->thread->site->config;
-    const struct connection *connection = exchange->connection;
+    struct connection *connection = exchange->connection;
 
     return exchange->request->keep_alive && config->connections_keepalive && !connection->closing &&
            exchange->thread->mode != THREAD_STOPPING && exchange->thread->mode != THREAD_RETIRING &&
            (config->connections_keepalive_below == 0 || admission_keeps_alive(exchange->thread)) &&
            (config->connections_keepalive_requests == 0 ||
-            connection->requests + 1 < config->connections_keepalive_requests);
+            connection->requests + 1 < config->connections_keepalive_requests) &&
+           (LIKELY(!connection->came_over) || !admission_outgrown(connection));
 }
 
 void reply_begin(const struct exchange *exchange, int status)

@@ -25,6 +25,7 @@ struct pending {
     uint64_t warm_from, warm_until; /* of a file: these bytes are known to be in the page cache */
     struct span text;               /* what goes before the body: the rest, then parts' texts */
     uint64_t *record;               /* behind the rest */
+    bool promised;                  /* its words are counted in the thread's ring_reserved */
     char rest[];
 };
 
@@ -78,6 +79,15 @@ static enum sending_result fail_output(struct serving_thread *thread)
     return SENDING_FAILED;
 }
 
+static void set_promised(struct serving_thread *thread, struct pending *pending, bool promised)
+{
+    uint64_t words = account_words(pending->record);
+
+    if (promised != pending->promised)
+        thread->ring_reserved += promised ? words : -words;
+    pending->promised = promised;
+}
+
 /* What is left of the output after SENT bytes becomes the connection's pending answer. */
 static bool make_pending(struct connection *connection, size_t sent)
 {
@@ -108,7 +118,7 @@ static bool make_pending(struct connection *connection, size_t sent)
         output->body = NULL; /* its reference has moved, and the parts */
         output->parts = NULL;
     }
-    thread->ring_reserved += record_words;
+    set_promised(thread, pending, true);
     finish_records(thread, output->last_record);
     drop_output(thread);
     connection->pending = pending;
@@ -316,7 +326,7 @@ static void finish_pending(struct connection *connection, struct cache *cache, b
     struct serving_thread *thread = connection->thread;
 
     if (log) {
-        thread->ring_reserved -= account_words(pending->record);
+        set_promised(thread, pending, false);
         set_busy(connection, false);
         account_finish(thread, pending->record, clock_monotonic_ns());
     }
@@ -325,6 +335,16 @@ static void finish_pending(struct connection *connection, struct cache *cache, b
     free(pending->parts);
     free(pending);
     connection->pending = NULL;
+}
+
+bool sending_may_go_on(struct connection *connection)
+{
+    struct serving_thread *thread = connection->thread;
+    struct pending *pending = connection->pending;
+
+    if (!pending->promised && account_has_room(thread, account_words(pending->record)))
+        set_promised(thread, pending, true);
+    return pending->promised;
 }
 
 enum sending_result sending_continue(struct connection *connection)
@@ -380,9 +400,7 @@ void sending_abandon(struct connection *connection, struct cache *cache, bool lo
 
 void sending_moved(struct connection *connection, bool leaving)
 {
-    struct serving_thread *thread = connection->thread;
-    uint64_t words = connection->pending != NULL ? account_words(connection->pending->record) : 0;
-
-    thread->ring_reserved += leaving ? -words : words;
+    if (leaving && connection->pending != NULL)
+        set_promised(connection->thread, connection->pending, false);
     set_busy(connection, !leaving && connection->pending != NULL);
 }

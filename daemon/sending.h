@@ -29,13 +29,19 @@ struct warm_job {
 /* Sends the thread's output on CONNECTION. */
 enum sending_result sending_flush(struct connection *connection);
 
+/*
+ * Promises room in the log ring to the pending answer's record, if that came from another thread and
+ * has no promise of this one. False: there is none now, so the answer has to wait.
+ */
+bool sending_may_go_on(struct connection *connection);
+
 /* Goes on with the pending answer. */
 enum sending_result sending_continue(struct connection *connection);
 
 /* The job is back: the window it fetched can be sent on the connection that is returned. */
 struct connection *sending_warmed(struct warm_job *job);
 
-/* The connection leaves its thread, or has come to a new one: its promises go with it. */
+/* The connection leaves its thread, whose promise ends, or has come to a new one. */
 void sending_moved(struct connection *connection, bool leaving);
 
 /* Gives the pending answer up: what was sent of it is logged. LOG false: only frees (any thread).

@@ -222,6 +222,10 @@ static void answer_sent(struct connection *connection)
 
 static void go_on_sending(struct connection *connection)
 {
+    if (!sending_may_go_on(connection)) {
+        wait_for_log(connection);
+        return;
+    }
     switch (sending_continue(connection)) {
     case SENDING_DONE:
         answer_sent(connection);

@@ -24,6 +24,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { LONG_LINE = 3000, LARGE = 8 * 1024 * 1024 };
+
 static const char page[] = "<p>a page of the test</p>\n";
 
 static struct load_plan plan_for(const struct server *server)
@@ -257,6 +259,90 @@ static void threads_wait_for_a_logger_that_stands_still_and_go_on_after_it(void 
     server_stop(server);
 }
 
+/* Asks for the large file by a long line, and takes only the first byte of the answer. */
+static void begin_download(const struct server *server, struct http_client *client)
+{
+    static const int small = 64 * 1024;
+    char request[LONG_LINE + 64];
+
+    http_open(client, server_port(server));
+    setsockopt(client->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    snprintf(request, sizeof(request), "GET /large?%0*d HTTP/1.1\r\nHost: h\r\n\r\n", LONG_LINE, 0);
+    http_say(client, request);
+    assert_int_equal(recv(client->fd, &(char){0}, 1, MSG_PEEK), 1);
+}
+
+/* Takes what has come of the answer, without waiting for more. */
+static void take_what_is_there(struct http_client *client)
+{
+    ssize_t got;
+
+    do {
+        if (client->room - client->length < LARGE / 8) {
+            client->room += LARGE / 4;
+            client->bytes = realloc(client->bytes, client->room);
+            assert_non_null(client->bytes);
+        }
+        got = recv(client->fd, client->bytes + client->length, LARGE / 8, MSG_DONTWAIT);
+        if (got > 0)
+            client->length += (size_t)got;
+    } while (got > 0);
+}
+
+/* So many requests that the ring of each thread is full. */
+static void fill_rings(const struct server *server, struct http_client *clients, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        http_open(&clients[i], server_port(server));
+        for (int n = 0; n < 500; n++)
+            http_say(&clients[i], "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
+    }
+}
+
+/*
+ * Downloads under way move to the thread that stays, whose ring is full: they must wait there until
+ * it has room for their lines, too.
+ */
+static void answers_that_change_their_thread_lose_no_line(void **state)
+{
+    enum { DOWNLOADS = 12, FILLERS = 24, FILLED = FILLERS * 500 };
+    struct http_client downloads[DOWNLOADS], fillers[FILLERS];
+    static char large[LARGE];
+    struct server *server = *state;
+    struct http_answer answer;
+    pid_t logger;
+
+    server_put_text(server, "/page.html", page);
+    server_put(server, "/large", large, sizeof(large));
+    server_start(server, "log.ring=64K", "log.when_full=wait", "workers.processes=1",
+                 "workers.threads=2", "workers.heartbeat_timeout=0", "connections.send_timeout=1h",
+                 NULL);
+    for (int i = 0; i < DOWNLOADS; i++)
+        begin_download(server, &downloads[i]);
+    logger = server_logger(server);
+    server_signal(logger, SIGSTOP);
+    fill_rings(server, fillers, FILLERS);
+    WAIT_UNTIL(server_metric(server, "log_waits") >= 2);
+    server_do(server, "threads 1");
+    for (int i = 0; i < 100 * DOWNLOADS; i++) { /* a server that does not wait ends them here */
+        take_what_is_there(&downloads[i % DOWNLOADS]);
+        usleep(1000);
+    }
+    server_expect_metric(server, "log_dropped", 0);
+    server_signal(logger, SIGCONT);
+    for (int i = 0; i < DOWNLOADS; i++) {
+        http_take(&downloads[i], HTTP_WITH_BODY, &answer);
+        assert_int_equal(answer.body_length, sizeof(large));
+        http_answer_free(&answer);
+        http_close(&downloads[i]);
+    }
+    server_expect_metric(server, "requests", DOWNLOADS + FILLED);
+    server_expect_metric(server, "log_lines", DOWNLOADS + FILLED);
+    for (int i = 0; i < FILLERS; i++)
+        http_close(&fillers[i]);
+    server_stop(server);
+}
+
 static void threads_drop_and_count_when_they_may_not_wait(void **state)
 {
     struct server *server = *state;
@@ -349,6 +435,7 @@ int main(void)
         TEST(a_log_that_cannot_be_opened_is_a_refused_start),
         TEST(a_logger_that_is_killed_loses_no_line_and_writes_none_twice),
         TEST(threads_wait_for_a_logger_that_stands_still_and_go_on_after_it),
+        TEST(answers_that_change_their_thread_lose_no_line),
         TEST(threads_drop_and_count_when_they_may_not_wait),
         TEST(a_full_disk_does_not_stop_a_server_that_may_drop),
         TEST(a_full_disk_halts_a_server_that_must_wait_and_it_still_stops),

@@ -243,6 +243,51 @@ static void the_count_travels_with_its_connections(void **state)
     server_stop(server);
 }
 
+/* Asks once more on a connection that is kept open; true when the answer says that it ends. */
+static bool is_its_last(struct http_client *client)
+{
+    struct http_answer answer;
+    bool last;
+
+    http_say(client, GET("/a"));
+    http_take(client, HTTP_WITH_BODY, &answer);
+    assert_int_equal(answer.status, 200);
+    last = http_field(&answer, "Connection") != NULL;
+    http_answer_free(&answer);
+    return last;
+}
+
+/* None is cut off by a reload, but those that are too many now end behind their next answer. */
+static void a_lower_limit_holds_for_connections_that_are_open(void **state)
+{
+    enum { OPEN = 6, MOST = 2 };
+    static const char *const limits[] = {"max", "max_per_ip"};
+    struct server *server = *state;
+
+    server_put_text(server, "/a", "a");
+    for (size_t n = 0; n < ARRAY_LENGTH(limits); n++) {
+        struct http_client clients[OPEN];
+
+        server_write_config(server, "[connections]\nmax = %d\n", 2 * OPEN);
+        server_start(server, NULL);
+        open_many(server, clients, OPEN);
+        server_write_config(server, "[connections]\n%s = %d\n", limits[n], MOST);
+        server_do(server, "reload");
+        server_expect_metric(server, "connections_open", OPEN);
+        for (int i = 0; i < OPEN - MOST; i++) {
+            assert_true(is_its_last(&clients[i]));
+            http_close(&clients[i]);
+            server_expect_metric(server, "connections_open", (uint64_t)(OPEN - 1 - i));
+        }
+        for (int round = 0; round < 2; round++)
+            for (int i = OPEN - MOST; i < OPEN; i++)
+                assert_false(is_its_last(&clients[i]));
+        for (int i = OPEN - MOST; i < OPEN; i++)
+            http_close(&clients[i]);
+        server_stop(server);
+    }
+}
+
 /* What a killed worker had counted is counted no more. */
 static void a_dead_worker_holds_no_places(void **state)
 {
@@ -311,6 +356,8 @@ int main(void)
                                         server_tear_down),
         cmocka_unit_test_setup_teardown(the_count_travels_with_its_connections, server_set_up,
                                         server_tear_down),
+        cmocka_unit_test_setup_teardown(a_lower_limit_holds_for_connections_that_are_open,
+                                        server_set_up, server_tear_down),
         cmocka_unit_test_setup_teardown(a_dead_worker_holds_no_places, server_set_up,
                                         server_tear_down),
         cmocka_unit_test_setup_teardown(connections_are_kept_while_there_are_few, server_set_up,
