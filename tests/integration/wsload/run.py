@@ -117,6 +117,15 @@ class BeforeNginx(unittest.TestCase):
             said = run(["-n", 1, *words, self.url("tls")], status=1)
             self.assertIn(f"{missing}: cannot be read", said)
 
+    def test_authorities_are_read_once(self):
+        """With a folder of authorities libcurl would read all of them anew for each connection."""
+        for engine in ENGINES:
+            with self.subTest(engine=engine):
+                ended = subprocess.run([WSLOAD, "-v", "--engine", engine, "-n", "1", self.url("tls")],
+                                       capture_output=True, text=True, check=False)
+                self.assertIn("CAfile: ", ended.stderr)
+                self.assertIn("CApath: none", ended.stderr)
+
     def test_http2(self):
         for port, words, connections in (("h2", ["-k"], 3), ("h2c", ["--no-keepalive"], 200)):
             with self.subTest(port=port):
