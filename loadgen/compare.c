@@ -7,6 +7,7 @@
 #include "loadgen/report_facts.h"
 #include "loadgen/statistics.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,10 +33,17 @@ static const struct row {
 static json_t *read_one(const char *file, char *why, size_t size)
 {
     json_error_t error;
-    json_t *report = json_load_file(file, 0, &error);
+    FILE *in = fopen(file, "re");
+    json_t *report;
 
+    if (in == NULL) {
+        snprintf(why, size, "cannot read the report %s: %s", file, strerror(errno));
+        return NULL;
+    }
+    report = json_loadf(in, 0, &error);
+    fclose(in);
     if (report == NULL) {
-        snprintf(why, size, "%s: line %d: %s", file, error.line, error.text);
+        snprintf(why, size, "%s is not JSON: line %d: %s", file, error.line, error.text);
         return NULL;
     }
     if (!json_is_array(json_object_get(report, "seconds")) ||
