@@ -298,6 +298,7 @@ static const struct {
                             "10s:100,30s:1000, or all with connections: 10s:5c,10s:50c"},
     {"--stages 1s:5 -r 5", "--stages says the load; --rate and --ramp say it too"},
     {"--think 2s-1s", "--think 2s-1s: needs a time, such as 1s, or a range: 500ms-2s"},
+    {"--speed 2", "--speed is that of a replay: --replay FILE"},
     {"--think 1s -r 5", "--think is for a closed loop: a rate says when requests are sent"},
     {"--order any", "--order any: is either seq or random"},
     {"--speed 0", "--speed 0: needs a factor above 0, such as 2 or 0.5"},
