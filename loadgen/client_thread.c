@@ -3,6 +3,8 @@
 #include "common/clock.h"
 #include "common/macros.h"
 
+#include "loadgen/processor_time.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdalign.h>
@@ -29,7 +31,7 @@ struct client_thread {
     struct mail mail;
     _Atomic bool fell_short;
     int wake_fd;
-    uint64_t begun_ns, ended_ns, cpu_ns;
+    uint64_t begun_ns, ended_ns, cpu_ns, waited_ns;
     pthread_t id;
 };
 
@@ -144,7 +146,7 @@ static void add_one(int fd)
 static void *run(void *context)
 {
     struct client_thread *thread = context;
-    uint64_t cpu_before = thread_cpu_ns();
+    uint64_t cpu_before = thread_cpu_ns(), waited_before = processor_wait_of_thread();
 
     thread->begun_ns = clock_monotonic_ns();
     driver_start(thread->driver);
@@ -152,6 +154,7 @@ static void *run(void *context)
     driver_finish(thread->driver);
     thread->ended_ns = clock_monotonic_ns();
     thread->cpu_ns = thread_cpu_ns() - cpu_before;
+    thread->waited_ns = processor_wait_of_thread() - waited_before;
     add_one(thread->setup.done_fd);
     return NULL;
 }
@@ -220,6 +223,7 @@ struct client_thread_account client_thread_account(const struct client_thread *t
         .ended_ns = thread->ended_ns,
         .last_end_ns = last_end_ns != 0 ? last_end_ns : thread->begun_ns,
         .cpu_ns = thread->cpu_ns,
+        .waited_ns = thread->waited_ns,
         .error_texts = driver_error_texts(thread->driver),
     };
 }

@@ -58,6 +58,7 @@ struct client_thread_account {
     uint64_t ended_ns;
     uint64_t last_end_ns;                  /* of the last request; begun_ns when there was none */
     uint64_t cpu_ns;                       /* user and system */
+    uint64_t waited_ns;                    /* for a core that others had */
     const struct error_texts *error_texts; /* the thread's */
 };
 struct client_thread_account client_thread_account(const struct client_thread *thread);

@@ -64,16 +64,6 @@ static void go_on(struct driver *driver, uint32_t number, uint64_t now_ns)
     }
 }
 
-static bool is_good_status(const struct plan_checks *checks, uint32_t status)
-{
-    if (checks->status_count == 0)
-        return status >= 200 && status <= 399;
-    for (size_t i = 0; i < checks->status_count; i++)
-        if (checks->statuses[i] == status)
-            return true;
-    return false;
-}
-
 void driver_up(struct driver *driver, uint32_t number)
 {
     if (driver->slots[number]->came_up)
@@ -89,7 +79,7 @@ void driver_ended(struct driver *driver, uint32_t number, struct exchange *excha
 
     exchange->service_ns = now_ns - slot->begun_ns;
     exchange->latency_ns = now_ns - slot->due_ns;
-    exchange->bad_status = !is_good_status(&driver->place.plan->checks, exchange->status);
+    exchange->bad_status = !plan_is_good_status(&driver->place.plan->checks, exchange->status);
     tally_record_connection(driver->place.tally, exchange);
     tally_record(tally_of(driver, slot), exchange);
     driver->under_way--;

@@ -189,6 +189,7 @@ struct fleet_account fleet_account(const struct fleet *fleet)
         if (one.last_end_ns > all.last_end_ns)
             all.last_end_ns = one.last_end_ns;
         all.cpu_ns += one.cpu_ns;
+        all.waited_ns += one.waited_ns;
         all.thread_ns += one.ended_ns - one.begun_ns;
         error_texts_add(&all.error_texts, one.error_texts);
     }

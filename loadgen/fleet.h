@@ -48,8 +48,8 @@ void fleet_add_up(const struct fleet *fleet, struct tally *sum, struct tally *wa
 /* Of all threads together, once they were joined. */
 struct fleet_account {
     uint64_t first_begun_ns, last_end_ns;
-    uint64_t cpu_ns;
-    uint64_t thread_ns; /* how long they were there, added up */
+    uint64_t cpu_ns, waited_ns; /* on a core; ready, while others had the cores */
+    uint64_t thread_ns;         /* how long they were there, added up */
     struct error_texts error_texts;
 };
 struct fleet_account fleet_account(const struct fleet *fleet);

@@ -42,14 +42,12 @@ static void take_times(double *value, const struct histogram *times)
 void measures_take(struct measures *measures, const struct result *result)
 {
     double *value = measures->value;
-    uint64_t begun = tally_get(&result->tally, TALLY_begun);
 
     take_times(value, &result->tally.latency);
     value[MEASURE_RATE] = result_rate(result);
     value[MEASURE_ERRORS] = result_bad_percent(result);
     value[MEASURE_CLIENT_SHARE] = 100 * result_cpu_share(result);
-    value[MEASURE_CLIENT_CPU] =
-        begun > 0 ? microseconds((double)result->cpu_ns / (double)begun) : NAN;
+    value[MEASURE_CLIENT_CPU] = microseconds(result_cpu_each_ns(result));
     value[MEASURE_SERVER_CORES] = result->server.cores;
     value[MEASURE_MACHINE_BUSY] = 100 * result->machine_busy;
 }
@@ -62,7 +60,7 @@ char *measure_format(char *buffer, enum measure measure, double value)
     }
     switch (measure_table[measure].unit) {
     case MEASURE_OF_COUNT:
-        return report_group_digits(buffer, MEASURE_TEXT, (uint64_t)(value + 0.5));
+        return report_count(buffer, MEASURE_TEXT, value);
     case MEASURE_OF_TIME:
         return units_format_ns(buffer, MEASURE_TEXT, value * (double)NS_PER_US);
     case MEASURE_OF_PERCENT:

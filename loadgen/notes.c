@@ -18,6 +18,9 @@
 /* Shorter runs say nothing about the client's processor time. */
 #define SHORTEST_CPU_SAMPLE_NS (200 * NS_PER_MS)
 
+/* A connection that carries fewer than this is opened again so often that the times show it. */
+enum { ANSWERS_OF_CONNECTION = 100 };
+
 struct note_list {
     struct result_note *notes;
     size_t count;
@@ -36,6 +39,17 @@ static void note(struct note_list *list, const char *name, const char *format, .
     va_start(arguments, format);
     vsnprintf(note->text, sizeof(note->text), format, arguments);
     va_end(arguments);
+}
+
+/* Behind a noun and in place of a verb. */
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static const char *were(uint64_t count)
+{
+    return count == 1 ? "was" : "were";
 }
 
 static uint64_t count_of(const struct result *result, enum tally_counter counter)
@@ -71,8 +85,8 @@ static void note_contents(const struct result *result, struct note_list *list)
 {
     if (count_of(result, TALLY_bad_contents) > 0)
         note(list, "unexpected_contents",
-             "%" PRIu64 " answers had another body than expected (%s).",
-             count_of(result, TALLY_bad_contents),
+             "%" PRIu64 " answer%s had another body than expected (%s).",
+             count_of(result, TALLY_bad_contents), plural(count_of(result, TALLY_bad_contents)),
              result->plan->checks.digest_known ? "--expect-sha256" : "--expect-size");
     if (count_of(result, TALLY_downgraded) > 0)
         note(list, "not_http2",
@@ -80,9 +94,9 @@ static void note_contents(const struct result *result, struct note_list *list)
              count_of(result, TALLY_downgraded), count_of(result, TALLY_answered));
     if (result->skipped > 0)
         note(list, "skipped_lines",
-             "%" PRIu64 " lines of the log were left out: only GET, HEAD and OPTIONS of a path can "
+             "%" PRIu64 " line%s of the log %s left out: only GET, HEAD and OPTIONS of a path can "
              "be sent again.",
-             result->skipped);
+             result->skipped, plural(result->skipped), were(result->skipped));
 }
 
 static void note_connections(const struct result *result, struct note_list *list)
@@ -108,6 +122,25 @@ static void note_connections(const struct result *result, struct note_list *list
              "addresses, or raise the limits (ulimit -n, net.ipv4.ip_local_port_range).");
 }
 
+/* A server may close kept connections after some requests, or at once. */
+static void note_reopened(const struct result *result, struct note_list *list)
+{
+    const struct tally *tally = &result->tally;
+    uint64_t answered = tally_get(tally, TALLY_answered);
+    uint64_t opened = tally_get(tally, TALLY_connections_opened);
+    uint64_t accounted = tally_get(tally, TALLY_clients_up) + tally_errors(tally) +
+                         tally_get(&result->warmup, TALLY_begun) / ANSWERS_OF_CONNECTION;
+
+    if (!result->plan->keepalive || result->plan->requests_per_connection > 0 ||
+        result->changes > 0 || answered == 0 || result->repeat != NULL ||
+        opened <= accounted + answered / ANSWERS_OF_CONNECTION)
+        return;
+    note(list, "reopened",
+         "The server did not keep connections alive for long: %" PRIu64 " were opened for %" PRIu64
+         " answers. Connecting again is part of the latencies.",
+         opened, answered);
+}
+
 static void note_client(const struct result *result, struct note_list *list)
 {
     double share = result_cpu_share(result);
@@ -121,6 +154,13 @@ static void note_client(const struct result *result, struct note_list *list)
              result->plan->engine == PLAN_ENGINE_CURL && result->plan->http != PLAN_HTTP_2
                  ? " --engine raw costs less."
                  : "");
+    if (result_wait_share(result) >= RESULT_STARVED_CLIENT_SHARE &&
+        result->elapsed_ns >= SHORTEST_CPU_SAMPLE_NS)
+        note(list, "client_starved",
+             "The client's threads were ready to run for %.0f%% of the time while others had the "
+             "cores: this machine was busy, with the server too if it runs here. The latencies "
+             "contain that.",
+             result_wait_share(result) * 100);
     if (begun > 0 && (double)late * 100 > (double)begun * LATE_PERCENT)
         note(list, "client_late",
              "The client was late: %.1f%% of the requests began more than 1 ms after they were due "
@@ -130,13 +170,19 @@ static void note_client(const struct result *result, struct note_list *list)
 
 static void note_unsent(const struct result *result, struct note_list *list)
 {
-    uint64_t unsent = count_of(result, TALLY_unsent);
+    uint64_t busy = count_of(result, TALLY_unsent_busy);
+    uint64_t late = count_of(result, TALLY_unsent_late);
 
-    if (unsent > 0)
+    if (busy > 0)
         note(list, "unsent",
-             "%" PRIu64 " requests were due and could not be sent before the end: all connections "
-             "were busy. Had they been, the latencies would be higher.",
-             unsent);
+             "%" PRIu64 " request%s %s due and could not be sent before the end: all connections "
+             "were busy. Their waiting is in no latency.",
+             busy, plural(busy), were(busy));
+    if (late > 0)
+        note(list, "unsent_late",
+             "%" PRIu64 " request%s %s due and not sent before the end although a connection was "
+             "free: the client was late.",
+             late, plural(late), were(late));
 }
 
 /* Why two latencies are reported. */
@@ -164,8 +210,8 @@ static void note_times(const struct result *result, struct note_list *list)
     if (without > 0 && count_of(result, TALLY_answered) > 0)
         note(list, "latency_of_answers_only",
              "The latencies are those of answers: %" PRIu64
-             " requests without one are not in them.",
-             without);
+             " request%s without one %s not in them.",
+             without, plural(without), without == 1 ? "is" : "are");
 }
 
 /* A gate on a percentile that nothing lies beyond is a gate on the maximum. */
@@ -225,6 +271,7 @@ size_t result_notes(const struct result *result, struct result_note *notes)
     note_gates(result, &list);
     note_contents(result, &list);
     note_connections(result, &list);
+    note_reopened(result, &list);
     note_client(result, &list);
     note_unsent(result, &list);
     note_two_times(result, &list);

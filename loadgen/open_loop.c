@@ -50,9 +50,10 @@ void open_loop_send_due(struct driver *driver, uint64_t now_ns)
         driver_begin(driver, number, due_take(&driver->due, &driver->random), due_ns, now_ns);
         due_ns = due_next_ns(&driver->due);
     }
-    if (due_ns == UINT64_MAX || !supply_goes_on(driver->place.share, due_ns))
+    if (due_ns == UINT64_MAX)
         driver->no_more = true;
-    if (!driver->no_more && driver->free.length > 0)
+    /* What is due behind the end keeps nobody from waiting for it: the run is as long as was said. */
+    if (!driver->no_more && driver->free.length > 0 && supply_goes_on(driver->place.share, due_ns))
         arm_timer(driver, due_ns);
 }
 
@@ -72,6 +73,16 @@ void open_loop_start(struct driver *driver)
     open_loop_send_due(driver, now_ns);
 }
 
+/* Whether a connection was free for long before END_NS, and what was due was not begun on it. */
+static bool was_late(const struct driver *driver, uint64_t end_ns)
+{
+    for (uint32_t i = 0; i < driver->slot_count; i++)
+        if (driver->slots[i]->state == SLOT_FREE &&
+            driver->slots[i]->free_since_ns + LATE_NS < end_ns)
+            return true;
+    return false;
+}
+
 void open_loop_finish(struct driver *driver)
 {
     struct supply_share *share = driver->place.share;
@@ -84,5 +95,6 @@ void open_loop_finish(struct driver *driver)
             unsent++;
         due_take(&driver->due, &driver->random);
     }
-    tally_count(driver->place.tally, TALLY_unsent, unsent);
+    tally_count(driver->place.tally,
+                was_late(driver, end_ns) ? TALLY_unsent_late : TALLY_unsent_busy, unsent);
 }

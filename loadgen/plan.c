@@ -30,3 +30,11 @@ void plan_set_connections(struct plan *plan, uint32_t connections)
     plan->threads =
         plan->threads_asked < plan->connections ? plan->threads_asked : plan->connections;
 }
+
+bool plan_is_good_status(const struct plan_checks *checks, uint32_t status)
+{
+    for (size_t i = 0; i < checks->status_count; i++)
+        if (checks->statuses[i] == status)
+            return true;
+    return checks->status_count == 0 && status >= 200 && status <= 399;
+}

@@ -173,6 +173,9 @@ void plan_begin(struct plan *plan, uint32_t cores);
 /* Makes it CONNECTIONS that are asked for, and what depends on that; requests and rate hold already. */
 void plan_set_connections(struct plan *plan, uint32_t connections);
 
+/* Whether an answer with STATUS was one that is called good. */
+bool plan_is_good_status(const struct plan_checks *checks, uint32_t status);
+
 /* Whether requests are sent when they are due, not when an answer has come. */
 static inline bool plan_is_open(const struct plan *plan)
 {

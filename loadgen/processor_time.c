@@ -20,6 +20,20 @@ uint64_t processor_time_of(pid_t pid)
     return (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
 }
 
+/* Its file has the time on a core, the time of waiting for one, and a count (proc(5)). */
+uint64_t processor_wait_of_thread(void)
+{
+    FILE *file = fopen("/proc/thread-self/schedstat", "re");
+    uint64_t waited_ns = 0;
+
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%*u %" SCNu64, &waited_ns) != 1)
+        waited_ns = 0;
+    fclose(file);
+    return waited_ns;
+}
+
 /* The first line of /proc/stat (proc(5)): user nice system idle iowait irq softirq steal. */
 struct processor_time processor_time_of_machine(void)
 {

@@ -8,6 +8,12 @@
 /* What PID has used so far, all its threads, user and system, in ns; 0 when it is gone. */
 uint64_t processor_time_of(pid_t pid);
 
+/*
+ * How long the calling thread was ready to run so far while others had the cores, in ns; 0 where the
+ * kernel does not tell.
+ */
+uint64_t processor_wait_of_thread(void);
+
 /* All cores of this machine since its start, in clock ticks; both 0 when that is not known. */
 struct processor_time {
     uint64_t busy, all;

@@ -58,7 +58,6 @@ static void take_state(struct result *into, const struct result *from)
 {
     into->connections = from->connections;
     into->threads = from->threads;
-    into->rate = from->rate;
     into->changes += from->changes;
     into->fell_short = into->fell_short || from->fell_short;
     into->interrupted = into->interrupted || from->interrupted;
@@ -77,7 +76,9 @@ bool repeat_add(struct result *into, const struct result *from)
     tally_add(&into->warmup, &from->warmup);
     keep_worst_connections(&into->tally, &from->tally, first);
     into->elapsed_ns += from->elapsed_ns;
+    into->due_ns += from->due_ns;
     into->cpu_ns += from->cpu_ns;
+    into->waited_ns += from->waited_ns;
     into->thread_ns += from->thread_ns;
     add_server(&into->server, &from->server);
     take_state(into, from);

@@ -23,6 +23,14 @@ char *report_group_digits(char *buffer, size_t size, uint64_t number)
     return buffer;
 }
 
+char *report_count(char *buffer, size_t size, double number)
+{
+    if (number >= 100)
+        return report_group_digits(buffer, size, (uint64_t)(number + 0.5));
+    snprintf(buffer, size, "%.3g", number);
+    return buffer;
+}
+
 char *report_setting(char *buffer, size_t size, const struct result *result)
 {
     char elapsed[UNITS_TEXT], rounds[48] = "";
@@ -86,12 +94,14 @@ static struct report_fact rate_fact(const struct result *result)
 {
     struct report_fact fact = {"Rate", "", true};
     char rate[REPORT_NUMBER], asked[REPORT_NUMBER];
-    bool open = result->rate > 0;
 
-    report_group_digits(rate, sizeof(rate), (uint64_t)(result_rate(result) + 0.5));
-    report_group_digits(asked, sizeof(asked), (uint64_t)(result->rate + 0.5));
-    snprintf(fact.text, sizeof(fact.text), "%s requests/s%s%s%s", rate, open ? " answered, " : "",
-             open ? asked : "", open ? " asked for" : "");
+    report_count(rate, sizeof(rate), result_rate(result));
+    report_count(asked, sizeof(asked), result_rate_due(result));
+    if (result_is_open(result))
+        snprintf(fact.text, sizeof(fact.text), "%s requests/s answered, %s asked for%s", rate,
+                 asked, result_rate_is_average(result) ? " on average" : "");
+    else
+        snprintf(fact.text, sizeof(fact.text), "%s requests/s", rate);
     return fact;
 }
 
@@ -133,14 +143,13 @@ static struct report_fact connections_fact(const struct result *result)
 static struct report_fact client_fact(const struct result *result)
 {
     struct report_fact fact = {"Client", "", false};
-    uint64_t begun = tally_get(&result->tally, TALLY_begun);
+    double each_ns = result_cpu_each_ns(result);
     char each[UNITS_TEXT];
 
     snprintf(fact.text, sizeof(fact.text),
              "%.0f%% of a core for each thread, %s of CPU time a request",
              result_cpu_share(result) * 100,
-             units_format_ns(each, sizeof(each),
-                             begun > 0 ? (double)result->cpu_ns / (double)begun : 0));
+             units_format_ns(each, sizeof(each), isnan(each_ns) ? 0 : each_ns));
     return fact;
 }
 
@@ -149,8 +158,9 @@ static struct report_fact server_fact(const struct result *result)
     struct report_fact fact = {"Server", "", false};
     char counted[REPORT_NUMBER];
 
-    snprintf(fact.text, sizeof(fact.text), "%s counted %s requests: the same", result->server.name,
-             report_group_digits(counted, sizeof(counted), result->server.counted));
+    snprintf(fact.text, sizeof(fact.text), "%s counted %s request%s: the same", result->server.name,
+             report_group_digits(counted, sizeof(counted), result->server.counted),
+             result->server.counted == 1 ? "" : "s");
     return fact;
 }
 
@@ -167,7 +177,7 @@ size_t report_facts(const struct result *result, struct report_fact *facts)
     facts[count++] = received_fact(result);
     facts[count++] = connections_fact(result);
     facts[count++] = client_fact(result);
-    if (result->server.outcome == SERVER_CHECK_SAME)
+    if (result->server.outcome == SERVER_CHECK_SAME && result->server.counted > 0)
         facts[count++] = server_fact(result);
     return count;
 }
@@ -189,14 +199,6 @@ size_t report_times(const struct result *result, struct report_times *rows)
         if (all[i].times != NULL && histogram_count(all[i].times) > 0)
             rows[count++] = all[i];
     return count;
-}
-
-bool report_is_good_status(const struct plan_checks *checks, uint32_t status)
-{
-    for (size_t i = 0; i < checks->status_count; i++)
-        if (checks->statuses[i] == status)
-            return true;
-    return checks->status_count == 0 && status >= 200 && status <= 399;
 }
 
 /* Beyond the last known percentile it would be the maximum under another name. */

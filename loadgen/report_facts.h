@@ -23,6 +23,9 @@ struct report_times {
 /* 1234567 as "1,234,567". */
 char *report_group_digits(char *buffer, size_t size, uint64_t number);
 
+/* The same for a number that need not be whole: "0.667", "45.2", "1,234". */
+char *report_count(char *buffer, size_t size, double number);
+
 /* "100 connections kept alive, 2 threads, engine curl, 2.00 s" */
 char *report_setting(char *buffer, size_t size, const struct result *result);
 
@@ -31,9 +34,6 @@ size_t report_facts(const struct result *result, struct report_fact *facts);
 
 /* The times that were measured. Returns how many of ROWS were filled, at most REPORT_TIMES_MAX. */
 size_t report_times(const struct result *result, struct report_times *rows);
-
-/* Whether an answer with STATUS was one that the plan calls good. */
-bool report_is_good_status(const struct plan_checks *checks, uint32_t status);
 
 /* The percentile as "1.23 ms", or DASH where no value lies beyond it. */
 char *report_percentile(char *buffer, size_t size, const struct histogram *times, double percent,

@@ -140,7 +140,7 @@ static void put_outcomes(FILE *out, const struct result *result)
         snprintf(name, sizeof(name), "%03" PRIu32, status);
         if (tally_status(tally, status) > 0)
             put_outcome(out, name, tally_status(tally, status),
-                        report_is_good_status(&result->plan->checks, status));
+                        plan_is_good_status(&result->plan->checks, status));
     }
     for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++)
         if (tally_error(tally, (enum error_kind)kind) > 0)

@@ -49,7 +49,8 @@ static json_t *requests_object(const struct result *result)
     json_object_set_new(object, "unanswered", of_counter(result, TALLY_unanswered));
     json_object_set_new(object, "bad_statuses", of_counter(result, TALLY_bad_statuses));
     json_object_set_new(object, "bad_contents", of_counter(result, TALLY_bad_contents));
-    json_object_set_new(object, "unsent", of_counter(result, TALLY_unsent));
+    json_object_set_new(object, "unsent", integer(tally_unsent(&result->tally)));
+    json_object_set_new(object, "unsent_late", of_counter(result, TALLY_unsent_late));
     json_object_set_new(object, "late", of_counter(result, TALLY_late));
     json_object_set_new(object, "warmup", integer(tally_get(&result->warmup, TALLY_begun)));
     json_object_set_new(object, "error_percent", json_real(result_bad_percent(result)));
@@ -138,6 +139,7 @@ static json_t *client_object(const struct result *result)
 
     json_object_set_new(object, "cpu_s", json_real((double)result->cpu_ns / 1e9));
     json_object_set_new(object, "cpu_share_of_thread", json_real(result_cpu_share(result)));
+    json_object_set_new(object, "wait_share_of_thread", json_real(result_wait_share(result)));
     json_object_set_new(object, "machine_busy_percent", number_json(100 * result->machine_busy));
     return object;
 }
@@ -152,6 +154,12 @@ static json_t *server_object(const struct server_check_result *server)
                      server->outcome == SERVER_CHECK_SAME, "cpu_cores", number_json(server->cores));
 }
 
+/* Null in a second without answers: nothing took no time. */
+static json_t *time_of(const struct series_entry *entry, uint64_t ns)
+{
+    return entry->answered > 0 ? microseconds((double)ns) : json_null();
+}
+
 static json_t *second_object(const struct series_entry *entry)
 {
     json_t *object = json_object();
@@ -162,12 +170,12 @@ static json_t *second_object(const struct series_entry *entry)
     json_object_set_new(object, "answered", integer(entry->answered));
     json_object_set_new(object, "bad", integer(entry->bad));
     json_object_set_new(object, "bytes", integer(entry->bytes));
-    json_object_set_new(object, "mean_us", microseconds((double)entry->mean_ns));
-    json_object_set_new(object, "p50_us", microseconds((double)entry->p50_ns));
-    json_object_set_new(object, "p90_us", microseconds((double)entry->p90_ns));
-    json_object_set_new(object, "p99_us", microseconds((double)entry->p99_ns));
-    json_object_set_new(object, "max_us", microseconds((double)entry->max_ns));
-    json_object_set_new(object, "service_p99_us", microseconds((double)entry->service_p99_ns));
+    json_object_set_new(object, "mean_us", time_of(entry, entry->mean_ns));
+    json_object_set_new(object, "p50_us", time_of(entry, entry->p50_ns));
+    json_object_set_new(object, "p90_us", time_of(entry, entry->p90_ns));
+    json_object_set_new(object, "p99_us", time_of(entry, entry->p99_ns));
+    json_object_set_new(object, "max_us", time_of(entry, entry->max_ns));
+    json_object_set_new(object, "service_p99_us", time_of(entry, entry->service_p99_ns));
     json_object_set_new(object, "rate", json_real(entry->rate));
     json_object_set_new(object, "connections", integer(entry->connections));
     json_object_set_new(object, "threads", integer(entry->threads));
@@ -246,6 +254,8 @@ int report_json(FILE *out, const struct result *result, bool colour)
     json_object_set_new(object, "plan", plan_object(result));
     json_object_set_new(object, "elapsed_s", json_real((double)result->elapsed_ns / 1e9));
     json_object_set_new(object, "requests_per_second", json_real(result_rate(result)));
+    json_object_set_new(object, "due_per_second",
+                        result_is_open(result) ? json_real(result_rate_due(result)) : json_null());
     json_object_set_new(object, "requests", requests_object(result));
     json_object_set_new(object, "connections", connections_object(result));
     json_object_set_new(object, "bytes", bytes_object(result));

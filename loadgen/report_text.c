@@ -133,7 +133,7 @@ static void put_statuses(const struct page *page, const struct result *result)
         return;
     fputc('\n', page->out);
     for (uint32_t status = 0; status < TALLY_STATUSES; status++) {
-        bool bad = !report_is_good_status(&result->plan->checks, status);
+        bool bad = !plan_is_good_status(&result->plan->checks, status);
         char count[REPORT_NUMBER];
 
         if (tally_status(tally, status) == 0)

@@ -4,6 +4,7 @@
 
 #include "loadgen/repeat.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 void result_free(struct result *result)
@@ -34,7 +35,7 @@ struct series_entry result_total(const struct result *result)
         .p99_ns = histogram_percentile(&tally->latency, 99),
         .max_ns = histogram_max(&tally->latency),
         .service_p99_ns = histogram_percentile(&tally->service, 99),
-        .rate = result->rate,
+        .rate = result_rate_due(result),
         .connections = result->connections,
         .threads = result->threads,
     };
@@ -45,6 +46,35 @@ double result_rate(const struct result *result)
     if (result->elapsed_ns == 0)
         return 0;
     return (double)tally_get(&result->tally, TALLY_answered) * 1e9 / (double)result->elapsed_ns;
+}
+
+bool result_rate_is_average(const struct result *result)
+{
+    const struct plan *plan = result->plan;
+
+    return result_is_open(result) && (plan->rate <= 0 || plan->ramp_ms > 0 || result->changes > 0);
+}
+
+double result_rate_due(const struct result *result)
+{
+    uint64_t due = tally_get(&result->tally, TALLY_begun) + tally_unsent(&result->tally);
+
+    if (!result_rate_is_average(result))
+        return result_is_open(result) ? result->plan->rate : 0;
+    return result->due_ns > 0 ? (double)due * 1e9 / (double)result->due_ns : 0;
+}
+
+double result_wait_share(const struct result *result)
+{
+    return result->thread_ns > 0 ? (double)result->waited_ns / (double)result->thread_ns : 0;
+}
+
+double result_cpu_each_ns(const struct result *result)
+{
+    uint64_t begun =
+        tally_get(&result->tally, TALLY_begun) + tally_get(&result->warmup, TALLY_begun);
+
+    return begun > 0 ? (double)result->cpu_ns / (double)begun : NAN;
 }
 
 double result_cpu_share(const struct result *result)

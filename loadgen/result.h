@@ -36,11 +36,16 @@ struct result {
     struct tally tally;    /* of all threads: what counts */
     struct tally warmup;   /* what was begun before */
     struct series *series; /* second by second, warm-up included */
-    uint64_t elapsed_ns; /* of what counts: from the first request's begin to the last one's end */
-    uint64_t cpu_ns;     /* of all client threads, user and system */
-    uint64_t thread_ns;  /* how long they were there, added up */
+    /*
+     * How long what counts took: from the first request's begin (of an open loop: from when it could be
+     * due) to the last one's end, or to the end of the run's time, whichever is later.
+     */
+    uint64_t elapsed_ns;
+    uint64_t due_ns;               /* for how much of that requests were begun */
+    uint64_t cpu_ns;               /* of all client threads, user and system */
+    uint64_t waited_ns;            /* that they were ready to run while others had the cores */
+    uint64_t thread_ns;            /* how long they were there, added up */
     uint32_t connections, threads; /* at the end; they may have been changed */
-    double rate;                   /* the same; 0: closed loop */
     uint64_t changes;              /* made while it ran */
     bool fell_short;               /* no memory for all connections that were ordered */
     bool interrupted;
@@ -61,11 +66,28 @@ struct series_entry result_total(const struct result *result);
 double result_rate(const struct result *result);
 
 /*
+ * Requests a second that were due in an open loop: as planned, and where the plan changes with time
+ * (or somebody changed it) on average. 0: closed loop.
+ */
+double result_rate_due(const struct result *result);
+bool result_rate_is_average(const struct result *result);
+
+/*
  * Part of one core that each client thread used, 0 to 1. From RESULT_BUSY_CLIENT_SHARE on, the client
  * measures itself as much as the server.
  */
 #define RESULT_BUSY_CLIENT_SHARE 0.85
 double result_cpu_share(const struct result *result);
+
+/*
+ * Part of the time that each client thread was ready to run and others had the cores, 0 to 1. From
+ * RESULT_STARVED_CLIENT_SHARE on, the latencies tell of that as much as of the server.
+ */
+#define RESULT_STARVED_CLIENT_SHARE 0.2
+double result_wait_share(const struct result *result);
+
+/* Processor time of the client for each request, those of the warm-up too, ns; NAN: there was none. */
+double result_cpu_each_ns(const struct result *result);
 
 /* Requests that count as errors, in percent of all; 0 when there was none. */
 double result_bad_percent(const struct result *result);
@@ -91,7 +113,7 @@ enum result_status result_status(const struct result *result);
  * What a reader must know before believing the numbers, a sentence each.
  * Returns how many of NOTES were filled, at most RESULT_NOTES_MAX.
  */
-enum { RESULT_NOTES_MAX = 48, RESULT_NOTE_TEXT = 400 };
+enum { RESULT_NOTES_MAX = 51, RESULT_NOTE_TEXT = 400 };
 
 struct result_note {
     const char *name; /* for programs */

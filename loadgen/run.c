@@ -236,13 +236,28 @@ static void add_up(struct run *run)
     tally_add(&run->both, &run->warmup);
 }
 
+static uint64_t warmup_ns(const struct run *run)
+{
+    return run->plan->warmup_ms * NS_PER_MS;
+}
+
+/* Seconds begin anew where the warm-up ends: none has something of both. */
+static bool is_second_over(const struct run *run, uint64_t now_ns)
+{
+    uint64_t before_ns = run->series->before_ns, warmup = warmup_ns(run);
+    uint64_t origin_ns = before_ns < warmup ? 0 : warmup;
+
+    return (before_ns < warmup && now_ns >= warmup) ||
+           (now_ns - origin_ns) / NS_PER_S > (before_ns - origin_ns) / NS_PER_S;
+}
+
 static void end_second(struct run *run, uint64_t now_ns)
 {
     const struct series_entry setting = {
         .rate = planned_rate(run),
         .connections = run->orders.connections,
         .threads = run->orders.threads,
-        .warmup = now_ns <= run->plan->warmup_ms * NS_PER_MS,
+        .warmup = run->series->before_ns < warmup_ns(run),
     };
 
     series_add(run->series, &run->both, now_ns, &setting);
@@ -295,7 +310,7 @@ static void on_tick(evutil_socket_t fd, short events, void *context)
     (void)events;
     add_up(run);
     now = now_of(run);
-    if (now_ns / NS_PER_S > run->series->before_ns / NS_PER_S)
+    if (is_second_over(run, now_ns))
         end_second(run, now_ns);
     follow_profile(run, now_ns);
     look_for_abort(run);
@@ -397,7 +412,7 @@ static void begin_clocks(struct run *run)
     struct timeval duration = timeval_of_ms(whole_ms);
 
     run->supply.begun_ns = clock_monotonic_ns() + (plan_is_open(run->plan) ? TO_START_NS : 0);
-    run->supply.counted_from_ns = run->supply.begun_ns + run->plan->warmup_ms * NS_PER_MS;
+    run->supply.counted_from_ns = run->supply.begun_ns + warmup_ns(run);
     event_add(run->tick, &tick);
     if (run->progress.kind == PROGRESS_LIVE) {
         event_add(run->frame, &frame);
@@ -411,12 +426,35 @@ static void begin_clocks(struct run *run)
 
 /* ---- What comes of it ---- */
 
+static uint64_t span_ns(uint64_t from_ns, uint64_t to_ns)
+{
+    return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+/*
+ * Requests of an open loop are due from its origin on, whenever the threads came. A run that ended by
+ * its time, or was stopped, lasted until then: answers that failed to come do not make it shorter.
+ */
+static void fill_times(const struct run *run, const struct fleet_account *account,
+                       struct result *result)
+{
+    uint64_t from_ns = run->supply.counted_from_ns, last_ns = account->last_end_ns;
+    uint64_t end_ns = supply_end_ns(&run->supply);
+
+    if (!plan_is_open(run->plan) && account->first_begun_ns > from_ns)
+        from_ns = account->first_begun_ns;
+    if (end_ns > clock_monotonic_ns())
+        end_ns = last_ns;
+    result->elapsed_ns = span_ns(from_ns, last_ns > end_ns ? last_ns : end_ns);
+    result->due_ns = span_ns(from_ns, end_ns);
+    result->cpu_ns = account->cpu_ns;
+    result->waited_ns = account->waited_ns;
+    result->thread_ns = account->thread_ns;
+}
+
 static void fill_result(struct run *run, struct result *result)
 {
     struct fleet_account account = fleet_account(run->fleet);
-    uint64_t from_ns = account.first_begun_ns > run->supply.counted_from_ns
-                           ? account.first_begun_ns
-                           : run->supply.counted_from_ns;
 
     *result = (struct result){
         .plan = run->plan,
@@ -424,21 +462,29 @@ static void fill_result(struct run *run, struct result *result)
         .requests = run->work->count,
         .skipped = run->work->skipped,
         .engine = run->engine->name,
-        .series = run->series,
-        .elapsed_ns = account.last_end_ns > from_ns ? account.last_end_ns - from_ns : 0,
-        .cpu_ns = account.cpu_ns,
-        .thread_ns = account.thread_ns,
         .connections = run->orders.connections,
         .threads = run->orders.threads,
-        .rate = planned_rate(run),
         .changes = run->changes,
         .fell_short = fleet_fell_short(run->fleet),
         .interrupted = run->interrupted,
         .aborted_by = run->aborted_by,
     };
-    run->series = NULL;
+    fill_times(run, &account, result);
     run->url = NULL;
     result->error_texts = account.error_texts;
+}
+
+/* The last second is as long as there was something in it. */
+static void end_series(struct run *run, struct result *result)
+{
+    uint64_t end_ns = warmup_ns(run) + result->elapsed_ns;
+
+    if (end_ns > elapsed_ns(run))
+        end_ns = elapsed_ns(run);
+    if (end_ns > run->series->before_ns)
+        end_second(run, end_ns);
+    result->series = run->series;
+    run->series = NULL;
 }
 
 static void account(struct run *run, struct result *result)
@@ -446,10 +492,9 @@ static void account(struct run *run, struct result *result)
     double machine_busy = processor_time_busy(run->machine);
 
     add_up(run);
-    if (elapsed_ns(run) > run->series->before_ns)
-        end_second(run, elapsed_ns(run));
     fill_result(run, result);
     result->machine_busy = machine_busy;
+    end_series(run, result);
     tally_add(&result->tally, &run->sum);
     tally_add(&result->warmup, &run->warmup);
     server_check_end(run->check, tally_get(&run->both, TALLY_answered), &result->server);
@@ -490,7 +535,7 @@ static int carry_out(struct run *run, struct result *result)
         .duration_ns = run->plan->duration_ms == 0
                            ? 0
                            : (run->plan->warmup_ms + run->plan->duration_ms) * NS_PER_MS,
-        .warmup_ns = run->plan->warmup_ms * NS_PER_MS,
+        .warmup_ns = warmup_ns(run),
     };
     struct progress_now now;
     int error;

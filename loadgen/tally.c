@@ -101,6 +101,11 @@ uint64_t tally_error(const struct tally *tally, enum error_kind kind)
     return load(&tally->error[kind]);
 }
 
+uint64_t tally_unsent(const struct tally *tally)
+{
+    return tally_get(tally, TALLY_unsent_busy) + tally_get(tally, TALLY_unsent_late);
+}
+
 uint64_t tally_errors(const struct tally *tally)
 {
     uint64_t sum = 0;

@@ -82,6 +82,9 @@ uint64_t tally_get(const struct tally *tally, enum tally_counter counter);
 uint64_t tally_status(const struct tally *tally, uint32_t status);
 uint64_t tally_error(const struct tally *tally, enum error_kind kind);
 
+/* Requests of an open loop that were due and not begun before its end. */
+uint64_t tally_unsent(const struct tally *tally);
+
 /* Requests that failed, of all kinds together. */
 uint64_t tally_errors(const struct tally *tally);
 

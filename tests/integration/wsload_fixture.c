@@ -372,6 +372,17 @@ json_t *wsload_run(const char *options, const char *path, int status)
     return report;
 }
 
+json_t *wsload_run_for_time(const char *options, uint16_t port, const char *path)
+{
+    json_t *report;
+    int status;
+
+    print_message("wsload --engine %s %s %s\n", wsload_engine, options, path);
+    status = wsload_finish(wsload_start(options, port, path), &report);
+    assert_int_equal(status, number_at(report, "requests", "begun") > 0 ? 0 : 2);
+    return report;
+}
+
 void wsload_say(struct program program, const char *line)
 {
     assert_int_equal(write(program.control, line, strlen(line)), strlen(line));

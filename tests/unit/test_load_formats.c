@@ -79,7 +79,7 @@ static const char good_md[] =
     "| Requests | 20,000: 20,000 answered, 0 failed |\n"
     "| Rate | **10,000 requests/s** |\n"
     "| Received | 19.5 MiB (19.1 MiB of it content), 9.77 MiB/s |\n"
-    "| Connections | 100 of 100 came up, 1,234 opened in all |\n"
+    "| Connections | 100 of 100 came up, 234 opened in all |\n"
     "| Client | 25% of a core for each thread, 50.0 us of CPU time a request |\n"
     "\n"
     "| Latency | mean | p50 | p99.999 | max |\n"

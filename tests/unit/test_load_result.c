@@ -10,6 +10,7 @@
 #include "common/macros.h"
 #include "loadgen/result.h"
 
+#include <math.h>
 #include <string.h>
 
 static struct plan plan;
@@ -145,6 +146,72 @@ static void test_busy_client(void **state)
     assert_string_equal(notes(), "");
 }
 
+/* Ready to run, and others had the cores: the times tell of that too. */
+static void test_starved_client(void **state)
+{
+    (void)state;
+    fill(10, 200);
+    result.waited_ns = 190 * NS_PER_MS;
+    assert_string_equal(notes(), "");
+    result.waited_ns = 210 * NS_PER_MS;
+    assert_string_equal(notes(), "client_starved ");
+    result.thread_ns = 2 * NS_PER_S;
+    assert_string_equal(notes(), "");
+}
+
+/* Connections that end after few answers are said to; after a hundred, or where it is asked for, not. */
+static void test_reopened(void **state)
+{
+    (void)state;
+    fill(1000, 200);
+    plan.keepalive = true;
+    tally_count(&result.tally, TALLY_connections_opened, 14);
+    assert_string_equal(notes(), "");
+    tally_count(&result.tally, TALLY_connections_opened, 1);
+    assert_string_equal(notes(), "reopened ");
+    plan.requests_per_connection = 66;
+    assert_string_equal(notes(), "");
+    plan.requests_per_connection = 0;
+    plan.keepalive = false;
+    assert_string_equal(notes(), "");
+}
+
+/* Requests of the warm-up cost processor time too. */
+static void test_cpu_of_a_request(void **state)
+{
+    (void)state;
+    fill(10, 200);
+    result.cpu_ns = 1000;
+    assert_true(result_cpu_each_ns(&result) == 100);
+    tally_count(&result.warmup, TALLY_begun, 90);
+    assert_true(result_cpu_each_ns(&result) == 10);
+    memset(&result, 0, sizeof(result));
+    assert_true(isnan(result_cpu_each_ns(&result)));
+}
+
+/* A plan says what is due; where it changes with time, that is what was due on average. */
+static void test_rate_that_was_due(void **state)
+{
+    (void)state;
+    fill(30, 200);
+    result.due_ns = 2 * NS_PER_S;
+    assert_true(result_rate_due(&result) == 0);
+    plan.rate = 20;
+    assert_false(result_rate_is_average(&result));
+    assert_true(result_rate_due(&result) == 20);
+    tally_count(&result.tally, TALLY_unsent_late, 4);
+    plan.ramp_ms = 1000;
+    assert_true(result_rate_is_average(&result));
+    assert_true(result_rate_due(&result) == 17);
+    plan.ramp_ms = 0;
+    result.changes = 1;
+    assert_true(result_rate_due(&result) == 17);
+    plan.rate = 0;
+    result.changes = 0;
+    plan.stage_count = 1;
+    assert_true(result_rate_due(&result) == 17);
+}
+
 /* What an open loop has to say about itself. */
 static void test_open_loop(void **state)
 {
@@ -161,8 +228,11 @@ static void test_open_loop(void **state)
     tally_count(&result.tally, TALLY_waited, 1);
     assert_string_equal(notes(), "waiting ");
     tally_count(&result.tally, TALLY_late, 1);
-    tally_count(&result.tally, TALLY_unsent, 5);
+    tally_count(&result.tally, TALLY_unsent_busy, 5);
     assert_string_equal(notes(), "client_late unsent waiting ");
+    tally_count(&result.tally, TALLY_unsent_late, 1);
+    assert_string_equal(notes(), "client_late unsent unsent_late waiting ");
+    assert_int_equal(tally_unsent(&result.tally), 6);
     assert_int_equal(result_status(&result), RESULT_GOOD);
 }
 
@@ -191,10 +261,18 @@ static void test_gates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),        cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_errors),      cmocka_unit_test(test_interrupted),
-        cmocka_unit_test(test_connections), cmocka_unit_test(test_busy_client),
-        cmocka_unit_test(test_open_loop),   cmocka_unit_test(test_gates),
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_connections),
+        cmocka_unit_test(test_busy_client),
+        cmocka_unit_test(test_starved_client),
+        cmocka_unit_test(test_reopened),
+        cmocka_unit_test(test_cpu_of_a_request),
+        cmocka_unit_test(test_rate_that_was_due),
+        cmocka_unit_test(test_open_loop),
+        cmocka_unit_test(test_gates),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
