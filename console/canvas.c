@@ -61,6 +61,21 @@ int canvas_print(const struct canvas *canvas, int y, int x, enum tone tone, cons
     return canvas_text(canvas, y, x, tone, text);
 }
 
+int canvas_item(const struct canvas *canvas, int y, int x, enum tone tone, const char *format, ...)
+{
+    char text[LINE_MAX_COLUMNS];
+    va_list arguments;
+    size_t count;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    count = mbstowcs(NULL, text, 0);
+    if (count == (size_t)-1 || x + (int)count > canvas->width)
+        return x;
+    return canvas_text(canvas, y, x, tone, text);
+}
+
 int canvas_right(const struct canvas *canvas, int y, int end, enum tone tone, const char *text)
 {
     size_t count = mbstowcs(NULL, text, 0);

@@ -28,6 +28,10 @@ int canvas_text(const struct canvas *canvas, int y, int x, enum tone tone, const
 int canvas_print(const struct canvas *canvas, int y, int x, enum tone tone, const char *format, ...)
     PRINTF_LIKE(5, 6);
 
+/* The same of a text that fits whole; else writes nothing and returns X. */
+int canvas_item(const struct canvas *canvas, int y, int x, enum tone tone, const char *format, ...)
+    PRINTF_LIKE(5, 6);
+
 /* Writes TEXT so that it ends before column END; returns the column where it begins. */
 int canvas_right(const struct canvas *canvas, int y, int end, enum tone tone, const char *text);
 

@@ -46,6 +46,27 @@ static size_t shown(const int *widths, size_t count)
     return columns;
 }
 
+static int spare(const struct column *column, int width)
+{
+    return width > 0 && column->least > 0 ? width - column->least : 0;
+}
+
+/* Takes OVER from those that may shrink, if together they have as much. */
+static void shrink(const struct column *columns, size_t count, int over, int *widths)
+{
+    int all = 0;
+
+    for (size_t i = 0; i < count; i++)
+        all += spare(&columns[i], widths[i]);
+    for (size_t i = 0; i < count && all >= over && over > 0; i++) {
+        int part = spare(&columns[i], widths[i]);
+
+        part = part < over ? part : over;
+        widths[i] -= part;
+        over -= part;
+    }
+}
+
 /* Those that stretch get LEFT in equal parts, the first also what can't be divided. */
 static void stretch(const struct column *columns, size_t count, int left, int *widths)
 {
@@ -69,7 +90,10 @@ void table_fit(const struct column *columns, size_t count, int width, int *width
 {
     for (size_t i = 0; i < count; i++)
         widths[i] = columns[i].hidden ? 0 : columns[i].width;
-    while (total_width(widths, count) > width && shown(widths, count) > 1)
+    while (total_width(widths, count) > width && shown(widths, count) > 2)
+        leave_one_out(columns, count, widths);
+    shrink(columns, count, total_width(widths, count) - width, widths);
+    if (total_width(widths, count) > width && shown(widths, count) > 1)
         leave_one_out(columns, count, widths);
     stretch(columns, count, width - total_width(widths, count), widths);
 }

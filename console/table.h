@@ -1,6 +1,6 @@
 /*
  * Columns that fit: a table is declared once as an array of columns; when the line is too narrow
- * the least important ones are left out, and what is left over goes to those that stretch. The
+ * the least important ones are left out, the last two shrink if they may, and what is left over goes to those that stretch. The
  * same table is drawn on a canvas or printed as text.
  */
 #ifndef CONSOLE_TABLE_H
@@ -17,6 +17,7 @@ enum { TABLE_COLUMNS_MAX = 20, TABLE_GAP = 2, TABLE_CELL_BYTES = 288, TABLE_NAME
 struct column {
     const char *title;
     int width;      /* at least; titles fit */
+    int least;      /* shrinks to this where it and one other would not fit; 0: it does not */
     int importance; /* the least important goes first; columns of equal importance from the right */
     bool right;     /* numbers stand at the right of their column */
     bool tail;      /* of what is too long the end is shown: paths with a line number */

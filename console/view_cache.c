@@ -30,6 +30,8 @@ static const struct column columns[COLUMNS] = {
     [PATH] = {.title = "PATH", .width = 24, .importance = 10, .stretch = true, .key = true},
 };
 
+enum { SENTENCE_WIDTH = 77 }; /* of what stands where no change has been made */
+
 /* A change of the cache and the hit ratio before it. */
 struct change {
     char size[32], policy[16]; /* before */
@@ -172,8 +174,9 @@ static void draw_change(const struct state *state, const struct scene *scene,
     uint64_t ago = scene->wall_ns > change->wall_ns ? scene->wall_ns - change->wall_ns : 0;
 
     if (change->wall_ns == 0) {
-        canvas_text(canvas, 0, 0, TONE_DIM,
-                    "e changes the size, n the policy: the hit ratio before and after stands here");
+        canvas_item(
+            canvas, 0, 0, TONE_DIM, "e changes the size, n the policy%s",
+            canvas->width < SENTENCE_WIDTH ? "" : ": the hit ratio before and after stands here");
         return;
     }
     canvas_print(canvas, 0, 0, TONE_NOTE, "%s %s -> %s %s  hit ratio %s before, %s in the %s since",

@@ -20,7 +20,7 @@
 enum column_number { KEY, VALUE, FROM, CHANGE, DEFAULT, COLUMNS };
 
 static const struct column columns[COLUMNS] = {
-    [KEY] = {.title = "KEY", .width = 31, .importance = 10, .key = true},
+    [KEY] = {.title = "KEY", .width = 31, .least = 20, .importance = 10, .tail = true, .key = true},
     [VALUE] = {.title = "VALUE", .width = 16, .importance = 9, .stretch = true},
     [FROM] = {.title = "FROM", .width = 20, .importance = 7, .tail = true, .stretch = true},
     [CHANGE] = {.title = "CHANGE", .width = 6, .importance = 8},
@@ -254,6 +254,15 @@ static int file_of(const struct state *state, const struct scene *scene, char *p
     return -1;
 }
 
+/* They come by an answer of the daemon, a moment after the view is first shown. */
+static bool origins_known(const struct scene *scene)
+{
+    if (scene->origins[0] == '\0')
+        desk_say(scene->desk, true,
+                 "where values come from is not known yet: wait for the FROM column");
+    return scene->origins[0] != '\0';
+}
+
 static void start_check(struct state *state, const struct scene *scene, bool reload_next)
 {
     char path[PATH_BYTES], why[DESK_TEXT];
@@ -263,6 +272,8 @@ static void start_check(struct state *state, const struct scene *scene, bool rel
         desk_say(scene->desk, true, "the file is being checked already");
         return;
     }
+    if (!origins_known(scene))
+        return;
     if (file_of(state, scene, path, sizeof(path)) != 0) {
         desk_say(scene->desk, true,
                  "no file is known: the server runs with its defaults and -o only");
@@ -273,6 +284,8 @@ static void start_check(struct state *state, const struct scene *scene, bool rel
     state->desk = scene->desk;
     if (child_start(&state->check, argv, why, sizeof(why)) != 0)
         desk_say(scene->desk, true, "%s", why);
+    else
+        desk_say(scene->desk, false, "checking %s", path);
 }
 
 /* The daemon's answer to `reload`: what changed, or the errors of the file, line by line. */
@@ -369,6 +382,8 @@ static void edit_selected(const struct state *state, const struct scene *scene)
         desk_say(scene->desk, true, "select a key first (Up, Down)");
         return;
     }
+    if (!origins_known(scene))
+        return;
     origin = &state->origins[row];
     if (origin->command[0] == '\0') {
         desk_say(scene->desk, true, "%s changes %s", state->lines[row].key,
@@ -410,7 +425,7 @@ static void draw_report(const struct state *state, const struct canvas *canvas)
         canvas_text(canvas, i + 1, 0, state->report_bad ? TONE_WARN : TONE_GOOD, state->report[i]);
 }
 
-/* Where there is no room for the values, the selected one stands here. */
+/* Where there is little room for the values, the selected one stands here. */
 static void draw_summary(const struct state *state, const struct scene *scene,
                          const struct canvas *canvas)
 {
@@ -422,7 +437,7 @@ static void draw_summary(const struct state *state, const struct scene *scene,
     else
         canvas_text(canvas, 0, 0, TONE_DIM,
                     canvas->width < WIDE
-                        ? "Down value  c check  r reload  e edit"
+                        ? "c check  r reload  e edit  Enter all"
                         : "c checks the file, r reloads it, e changes what may change live");
 }
 

@@ -36,6 +36,7 @@ enum {
     RECENT_S = 10,      /* of the histogram */
     LEAST_BUCKETS = 16, /* of the axis: four powers of two */
     LABEL = 9,          /* columns left of the axis */
+    LEGEND_WIDTH = 61,  /* of the histogram, in whole words */
     HEAT_CELLS = 512 * 128,
 };
 
@@ -214,14 +215,16 @@ static enum tone bar_tone(int outcome)
 
 static void draw_legend(const struct scene *scene, const struct canvas *canvas)
 {
-    int x = canvas_print(canvas, 0, 0, TONE_TITLE, "histogram of the last %d s", RECENT_S) + 2;
+    int x = canvas_print(canvas, 0, 0, TONE_TITLE,
+                         canvas->width < LEGEND_WIDTH ? "last %d s" : "histogram of the last %d s",
+                         RECENT_S) +
+            2;
 
     for (int i = 0; i < OUTCOME_COUNT; i++) {
         canvas_repeat(canvas, 0, x, 1, bar_tone(i), bar_glyph(scene, i));
         x = canvas_text(canvas, 0, x + 2, TONE_DIM, outcome_name(i)) + 2;
     }
-    if (x + 32 <= canvas->width)
-        canvas_text(canvas, 0, x, TONE_DIM, "height: square root of the count");
+    canvas_item(canvas, 0, x, TONE_DIM, "height: square root of the count");
 }
 
 static void draw_axis(const struct scene *scene, const struct canvas *canvas,

@@ -136,12 +136,12 @@ static void draw_summary(const struct scene *scene, const struct canvas *canvas)
 
     x = canvas_print(canvas, 0, x + 2, TONE_NORMAL, "%s requests/s",
                      text_count(text, model_rate(scene->model, METRIC_requests)));
-    x = canvas_print(canvas, 0, x + 2, TONE_NORMAL, "4xx %s/s  5xx %s/s",
-                     text_count(text, model_rate(scene->model, METRIC_responses_4xx)),
-                     text_count(other, model_rate(scene->model, METRIC_responses_5xx)));
+    x = canvas_item(canvas, 0, x + 2, TONE_NORMAL, "4xx %s/s  5xx %s/s",
+                    text_count(text, model_rate(scene->model, METRIC_responses_4xx)),
+                    text_count(other, model_rate(scene->model, METRIC_responses_5xx)));
     if (tail_missed(scene->tail) > 0)
-        canvas_print(canvas, 0, x + 2, TONE_NOTE, "about %s passed unseen",
-                     text_count(text, (double)tail_missed(scene->tail)));
+        canvas_item(canvas, 0, x + 2, TONE_NOTE, "about %s passed unseen",
+                    text_count(text, (double)tail_missed(scene->tail)));
 }
 
 static void draw(void *state, const struct scene *scene, const struct canvas *canvas)

@@ -318,15 +318,15 @@ static void draw_summary(const struct state *state, const struct scene *scene,
     char text[TEXT_SHORT], line[160];
     int x = draw_names(state, canvas);
 
-    x = canvas_print(canvas, 0, x + 2, TONE_NORMAL, "last %s",
-                     text_since(text, (uint64_t)state->window_s * NS_PER_S));
+    x = canvas_item(canvas, 0, x + 2, TONE_NORMAL, "last %s",
+                    text_since(text, (uint64_t)state->window_s * NS_PER_S));
     if (state->window_s + TOP_PANE_S < state->span_s)
-        x = canvas_print(canvas, 0, x, TONE_NOTE, " of %s",
-                         units_format_time_ms(text, sizeof(text), (uint64_t)state->span_s * 1000));
+        x = canvas_item(canvas, 0, x, TONE_NOTE, " of %s",
+                        units_format_time_ms(text, sizeof(text), (uint64_t)state->span_s * 1000));
     if (one_in > 1)
-        x = canvas_print(canvas, 0, x + 2, TONE_NOTE, "1 in %u read, counts scaled", one_in);
+        x = canvas_item(canvas, 0, x + 2, TONE_NOTE, "1 in %u read, counts scaled", one_in);
     if (canvas->width < NAMES_WIDTH)
-        canvas_text(canvas, 0, x + 2, TONE_DIM, "m: next");
+        canvas_item(canvas, 0, x + 2, TONE_DIM, "m: next");
     if (state->shown != TOP_CLIENTS || canvas->width < NAMES_WIDTH)
         return;
     limits_text(scene, line, sizeof(line), canvas->width - x - 2);

@@ -62,6 +62,27 @@ static void columns_that_stretch_share_what_is_left(void **state)
     }
 }
 
+static void the_last_two_columns_shrink(void **state)
+{
+    static const struct column three[] = {
+        {.width = 20, .least = 10, .importance = 9},
+        {.width = 8, .importance = 8, .stretch = true},
+        {.width = 5, .importance = 1},
+    };
+    static const struct {
+        int width, widths[3];
+    } cases[] = {{37, {20, 8, 5}}, {36, {20, 14, 0}}, {30, {20, 8, 0}}, {29, {19, 8, 0}},
+                 {20, {10, 8, 0}}, {19, {20, 0, 0}},  {9, {20, 0, 0}}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        int widths[3];
+
+        table_fit(three, 3, cases[i].width, widths);
+        assert_memory_equal(widths, cases[i].widths, sizeof(widths));
+    }
+}
+
 static void table_prints_aligned(void **state)
 {
     struct cell cells[4] = {
@@ -153,6 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_leave_by_importance),
         cmocka_unit_test(columns_that_stretch_share_what_is_left),
+        cmocka_unit_test(the_last_two_columns_shrink),
         cmocka_unit_test(table_prints_aligned),
         cmocka_unit_test(items_that_do_not_fit_stay_away),
         cmocka_unit_test(scrolling_stays_within_the_rows),
