@@ -32,6 +32,13 @@ static const char *text_of(const json_t *object, const char *key, char *buffer, 
     return as_text(json_object_get(object, key), buffer, size);
 }
 
+static uint64_t number_of(const json_t *object, const char *key)
+{
+    json_int_t number = json_integer_value(json_object_get(object, key));
+
+    return number > 0 ? (uint64_t)number : 0;
+}
+
 static const char *age_of(const json_t *object, char *buffer, size_t size)
 {
     double seconds = json_number_value(json_object_get(object, "uptime_s"));
@@ -296,6 +303,27 @@ static void print_post_mortem(const char *command, const json_t *answer, FILE *o
     }
 }
 
+/* In sizes as the configuration writes them; what is used has seldom one of those. */
+static void print_cache_size(const char *command, const json_t *answer, FILE *out)
+{
+    char wanted[UNITS_TEXT], actual[UNITS_TEXT], used[UNITS_TEXT];
+
+    fprintf(out, "%s: wanted %s, actual %s in each worker, at most %s used\n", command,
+            units_format_size(wanted, sizeof(wanted), number_of(answer, "wanted")),
+            units_format_size(actual, sizeof(actual), number_of(answer, "actual")),
+            units_format_bytes(used, sizeof(used), (double)number_of(answer, "used")));
+}
+
+/* What is wanted holds in each worker, what there is was counted in all. */
+static void print_offload_threads(const char *command, const json_t *answer, FILE *out)
+{
+    char wanted[UNITS_TEXT], actual[UNITS_TEXT];
+
+    fprintf(out, "%s: wanted %s in each worker, actual %s in all\n", command,
+            text_of(answer, "wanted", wanted, sizeof(wanted)),
+            text_of(answer, "actual", actual, sizeof(actual)));
+}
+
 /* Commands with words of their own; the others print their members. */
 static const struct {
     const char *command;
@@ -306,6 +334,8 @@ static const struct {
                 {"help", print_help},
                 {"config", print_config},
                 {"reload", print_reload},
+                {"cache-size", print_cache_size},
+                {"offload-threads", print_offload_threads},
                 {"post-mortem", print_post_mortem}};
 
 static void print_done(const char *command, const json_t *answer, FILE *out)

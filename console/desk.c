@@ -280,12 +280,27 @@ static void take_turn_answer(void *context, bool ok, const char *answer)
         turn->wanted = 0;
 }
 
+/* The range of offload threads stays one: only the most is turned. 0: it is a plain number. */
+static uint32_t least_of_range(const struct turn *turn, enum knob number)
+{
+    const struct watch *watch = turn->desk->setting.watch;
+    uint32_t least = watch_offload_least(watch);
+
+    return number == KNOB_OFFLOAD_THREADS && least < watch_wanted(watch, number) &&
+                   least < turn->wanted
+               ? least
+               : 0;
+}
+
 static void send_turn(struct turn *turn)
 {
     enum knob number = (enum knob)(turn - turn->desk->turn);
-    char line[64];
+    uint32_t least = least_of_range(turn, number);
+    char line[64], range[16] = "";
 
-    snprintf(line, sizeof(line), "%s %" PRIu32, command_table[knob_command[number]].name,
+    if (least > 0)
+        snprintf(range, sizeof(range), "%" PRIu32 "-", least);
+    snprintf(line, sizeof(line), "%s %s%" PRIu32, command_table[knob_command[number]].name, range,
              turn->wanted);
     turn->sent = turn->wanted;
     send_line(turn->desk, line, take_turn_answer, turn);

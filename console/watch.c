@@ -390,14 +390,31 @@ const struct replay *watch_replay(const struct watch *watch)
     return watch->replay;
 }
 
-uint32_t watch_wanted(const struct watch *watch, enum knob knob)
+/* The master's block while there is a master; else NULL. */
+static const struct segment_master *living_master(const struct watch *watch)
 {
     const struct segment_reader *reader = source_reader(watch->source);
-    const struct segment_master *master;
 
-    if (reader == NULL || source_state(watch->source) == SOURCE_ENDED)
+    return reader == NULL || source_state(watch->source) == SOURCE_ENDED
+               ? NULL
+               : segment_master(&reader->map);
+}
+
+uint32_t watch_offload_least(const struct watch *watch)
+{
+    const struct segment_master *master = living_master(watch);
+
+    return master != NULL
+               ? atomic_load_explicit(&master->offload_least_wanted, memory_order_relaxed)
+               : 0;
+}
+
+uint32_t watch_wanted(const struct watch *watch, enum knob knob)
+{
+    const struct segment_master *master = living_master(watch);
+
+    if (master == NULL)
         return 0;
-    master = segment_master(&reader->map);
     switch (knob) {
     case KNOB_WORKERS:
         return atomic_load_explicit(&master->workers_wanted, memory_order_relaxed);

@@ -45,6 +45,9 @@ bool watch_glance(struct watch *watch);
 /* What is wanted of KNOB at this very moment, sampled or not; 0: no daemon. */
 uint32_t watch_wanted(const struct watch *watch, enum knob knob);
 
+/* The least number of offload threads in each worker at this very moment; 0: no daemon. */
+uint32_t watch_offload_least(const struct watch *watch);
+
 /* Begins to record the session into the new file PATH. Returns 0, or -1 with a sentence in WHY. */
 int watch_record_to(struct watch *watch, const char *path, char *why, size_t size);
 

@@ -210,6 +210,22 @@ static void the_cache_is_turned_and_emptied(void **state)
     end(server);
 }
 
+static void offload_threads_stay_a_range(void **state)
+{
+    struct server *server = *state;
+
+    start_console(server, "threads", 40, 120);
+    terminal_type(terminal, ":offload-threads 2-4\r");
+    assert_shows("(2-4 in each)");
+    terminal_type(terminal, "o");
+    assert_shows("(2-5 in each)");
+    terminal_type(terminal, "OOO");
+    assert_shows("(2 in each)");
+    terminal_type(terminal, "o");
+    assert_shows("(3 in each)");
+    end(server);
+}
+
 static void workers_come_and_are_drained(void **state)
 {
     struct server *server = *state;
@@ -237,6 +253,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(scripts_are_told_where_values_came_from, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_file_is_checked_before_a_reload, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_cache_is_turned_and_emptied, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(offload_threads_stay_a_range, set_up, tear_down),
         cmocka_unit_test_setup_teardown(workers_come_and_are_drained, set_up, tear_down),
     };
 
