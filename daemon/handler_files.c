@@ -114,7 +114,7 @@ enum exchange_result handler_files(struct exchange *exchange, const struct targe
     int failed;
 
     if (!file_path(exchange, target, path, &length))
-        return reply_error(exchange, 414);
+        return reply_error(exchange, 404);
     if (files_is_hidden(path) && exchange->thread->site->config->files_dotfiles == DOTFILES_DENY)
         return reply_error(exchange, 404);
     failed = lookup_path(exchange, path, length, &resource);

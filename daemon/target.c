@@ -8,6 +8,8 @@
  *   /a%2Fb, /a%5Cb, /a\b             400       a separator to some and a letter to others
  *   %00 to %1F, %7F, and them raw    400       no file name that a site means to serve
  *   a raw space                      400       RFC 9112 3.2
+ *   "<>`{} raw                       400       RFC 9112 3: not in a URI, and every client encodes them
+ *   []^| raw                         itself    not in a URI's path either, but browsers send them
  *   /a#b, /a?q#b                     400       a fragment is never sent, RFC 9110 7.1
  *   /a?q\b, /a?%00%zz                itself    a query is passed on as it came, not decoded
  *   /a%23b, /a%3Fb                   "/a#b"    just letters once they are encoded
@@ -20,6 +22,8 @@
  *   %E4 alone, %FF                   itself    not UTF-8, but a file may be called so
  *   %C0%AF, %E0%80%AF, %F0%80%80%AF  400       overlong UTF-8 that hides an ASCII byte
  *   http://host, http://host?q       "/"       absolute form with an empty path, RFC 9112 3.2.2
+ *   a path of 4096 bytes or more     404       no file has such a name; RFC 9112 3 asks for 8000 bytes
+ *                                              of request line, so that it is no 414
  *   *, host:80, a/b, ""              400       not a path
  */
 #include "daemon/target.h"
@@ -33,12 +37,14 @@ enum {
     ENCODED,   /* '%' */
     HIGH,      /* 0x80 and above: a look for overlong forms */
     QUERY,     /* '?' */
+    UNFIT,     /* has no place in a path as it is; a query may have it */
     BAD,
 };
 
 static const unsigned char byte_class[256] = {
-    [0 ... ' '] = BAD, [0x7f] = BAD,           ['#'] = BAD,     ['\\'] = BAD, ['/'] = SLASH,
-    ['?'] = QUERY,     [0x80 ... 0xff] = HIGH, ['%'] = ENCODED,
+    [0 ... ' '] = BAD, [0x7f] = BAD,  ['#'] = BAD,     ['\\'] = UNFIT,         ['"'] = UNFIT,
+    ['<'] = UNFIT,     ['>'] = UNFIT, ['`'] = UNFIT,   ['{'] = UNFIT,          ['}'] = UNFIT,
+    ['/'] = SLASH,     ['?'] = QUERY, ['%'] = ENCODED, [0x80 ... 0xff] = HIGH,
 };
 
 static int class_of(char byte)
@@ -55,7 +61,7 @@ static bool skip_authority(struct span *text)
     if (text->length <= i || !span_is_nocase((struct span){text->start, i}, scheme))
         return false;
     while (i < text->length && text->start[i] != '/' && text->start[i] != '?' &&
-           class_of(text->start[i]) != BAD)
+           class_of(text->start[i]) < UNFIT)
         i++;
     if (i == scheme.length)
         return false;
@@ -144,7 +150,7 @@ static int decode_path(struct span text, struct target *target, size_t *used)
     for (; at < end && class_of(*at) != QUERY; at++) {
         int byte = (unsigned char)*at;
 
-        if (class_of(*at) == BAD || (byte == '/' && !fold_segment(target)))
+        if (class_of(*at) >= UNFIT || (byte == '/' && !fold_segment(target)))
             return 400;
         if (byte == '/' && target->path[target->length - 1] == '/')
             continue;
@@ -155,7 +161,7 @@ static int decode_path(struct span text, struct target *target, size_t *used)
             at += 2;
         }
         if (target->length == TARGET_PATH_MAX - 1)
-            return 414;
+            return 404;
         target->path[target->length++] = (char)byte;
     }
     *used = (size_t)(at - text.start);
@@ -204,7 +210,7 @@ static int take_query(struct span text, struct target *target)
         return 400;
     target->query = (struct span){text.start + 1, text.length - 1};
     for (size_t i = 1; i < text.length; i++)
-        if (class_of(text.start[i]) == BAD && text.start[i] != '\\')
+        if (class_of(text.start[i]) == BAD)
             return 400;
     return 0;
 }
@@ -215,7 +221,7 @@ static int take_path(struct span text, struct target *target, size_t *used)
     int status;
 
     if (plain >= TARGET_PATH_MAX)
-        return 414;
+        return 404;
     if (plain >= 0) {
         target->length = *used = (size_t)plain;
         memcpy(target->path, text.start, target->length);

@@ -20,7 +20,7 @@ struct target {
 /*
  * Origin form ("/a/b?q") or absolute form ("http://host/a"). Returns 0, or the status to answer with:
  * 400 for what is malformed (a bad escape, an encoded NUL or slash, a backslash, a control
- * character, ".." above the root), 414 when the decoded path is longer than TARGET_PATH_MAX - 1.
+ * character, ".." above the root), 404 when the decoded path is longer than TARGET_PATH_MAX - 1.
  */
 int target_canonical(struct span text, struct target *target);
 
