@@ -6,8 +6,9 @@
  *   ------------------------------------------------  -------  ------------------------------------
  *   Content-Length above limits.body_bytes                413  9110 15.5.14
  *   chunks that together pass limits.body_bytes           413  when the size says so, not later
- *   a size of 1 to 16 hexadecimal digits                taken  9112 7.1; zeros in front are digits
- *   a longer or an empty size, "0x", signs, blanks        400  9112 7.1
+ *   a size of hexadecimal digits                        taken  9112 7.1
+ *   one above 64 bits, an empty one, "0x", signs, blanks  400  9112 7.1
+ *   zeros in front of it, behind the 16th digit         taken  9112 7.1, as long as extensions may be
  *   blanks before the CRLF of a size                      400  read as part of the size by some
  *   extensions: ;name, ;name=token, ;name="quoted"      taken  9112 7.1.1, and ignored
  *   blanks around ';' and '='                           taken  9112 7.1.1, BWS
@@ -24,7 +25,7 @@
 
 #include "daemon/request_head.h"
 
-enum { DIGITS_MAX = 16 };
+enum { DIGITS_FREE = 16, TOP_DIGIT = 60 /* bits below it */ };
 
 /* What the next byte is. */
 enum state {
@@ -67,8 +68,12 @@ static int take_digit(struct body *body, unsigned char byte)
         value = letter - 'a' + 10u;
     else
         return 400;
-    if (body->digits++ == DIGITS_MAX)
+    if (body->left >> TOP_DIGIT != 0)
         return 400;
+    if (body->digits < DIGITS_FREE)
+        body->digits++;
+    else if (body->extension_left-- == 0)
+        return 413;
     body->left = body->left << 4 | value;
     return SIZE;
 }

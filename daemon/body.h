@@ -18,7 +18,7 @@ struct body_limits {
 /* One body under way. Only body.c looks inside. */
 struct body {
     uint8_t state;
-    uint8_t digits;           /* of the size under way */
+    uint8_t digits;           /* of the size under way, up to those that cost nothing */
     uint8_t name_length;      /* of the trailer field under way; at most BODY_NAME_MAX */
     char name[BODY_NAME_MAX]; /* its beginning, in small letters */
     uint64_t left;            /* content bytes until the end of the body, or of the chunk */
