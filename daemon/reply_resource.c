@@ -11,6 +11,12 @@
 
 enum { PARTIAL_FIELDS_MAX = 192 };
 
+/* The fields that a client has which asks with If-Range: they are not told again. */
+static bool has_fields(const struct exchange *exchange)
+{
+    return (exchange->request->present & REQUEST_IF_RANGE) != 0;
+}
+
 static enum exchange_result answer_whole(struct exchange *exchange, struct resource *resource,
                                          bool held)
 {
@@ -59,8 +65,12 @@ static enum exchange_result answer_part(struct exchange *exchange, struct resour
                                      "\r\nContent-Length: %" PRIu64 "\r\n",
                                      part.first, part.first + part.length - 1,
                                      resource->body_length, part.length);
-    reply_put(exchange, resource->typing);
-    reply_put(exchange, resource->sharing);
+    if (has_fields(exchange)) {
+        reply_put(exchange, resource->validators);
+    } else {
+        reply_put(exchange, resource->typing);
+        reply_put(exchange, resource->sharing);
+    }
     reply_put(exchange, SPAN("\r\n"));
     reply_account(exchange, 206, exchange->outcome, part.length);
     reply_body(exchange, resource, part, held);
@@ -77,7 +87,7 @@ static enum exchange_result answer_parts(struct exchange *exchange, struct resou
                                      "Content-Length: %" PRIu64 "\r\n"
                                      "Content-Type: multipart/byteranges; boundary=%s\r\n",
                                      parts->length, parts->boundary);
-    reply_put(exchange, resource->sharing);
+    reply_put(exchange, has_fields(exchange) ? resource->validators : resource->sharing);
     reply_put(exchange, SPAN("\r\n"));
     reply_account(exchange, 206, exchange->outcome, parts->length);
     output->body = resource;

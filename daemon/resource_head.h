@@ -13,6 +13,7 @@
  *   304  validators (RFC 9110 section 15.4.5)
  *   206  of one part: Content-Range, the part's length, typing, sharing
  *   206  of many: sharing; typing stands in each part (section 15.3.7)
+ *   206  after If-Range: validators alone, as the client has the rest (section 15.3.7)
  */
 #ifndef DAEMON_RESOURCE_HEAD_H
 #define DAEMON_RESOURCE_HEAD_H
