@@ -2,13 +2,15 @@
 
 #include "console/keys.h"
 #include "console/screen.h"
+#include "console/text.h"
 
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { HEAD_LINES = 2, NAME_WIDTH = 14 };
+enum { HEAD_LINES = 2, NAME_WIDTH = 14, ABOUT_MOST = 100 }; /* columns, to be read with ease */
 
 struct menu {
     struct screen screen;
@@ -16,33 +18,44 @@ struct menu {
     bool ended, chosen, cut_off;
 };
 
-static const char foot[] =
-    "Up and Down move, Enter begins, q leaves. Each has a server of its own.";
-
-static void draw_one(const struct menu *menu, int number)
+static void draw_title(const struct canvas *all, int number, bool selected)
 {
-    const struct canvas *all = &menu->screen.all;
     const struct lab_scenario *scenario = lab_scenario_table[number];
-    bool about = all->height >= HEAD_LINES + 3 * LAB_SCENARIO_COUNT;
-    int y = HEAD_LINES + number * (about ? 3 : 1);
-    enum tone tone = number == menu->selected ? TONE_SELECTED : TONE_NORMAL;
+    enum tone tone = selected ? TONE_SELECTED : TONE_NORMAL;
 
-    canvas_repeat(all, y, 0, all->width, tone, L' ');
-    canvas_print(all, y, 0, tone, "%s %-*s %s", number == menu->selected ? ">" : " ", NAME_WIDTH,
+    canvas_repeat(all, HEAD_LINES + number, 0, all->width, tone, L' ');
+    canvas_print(all, HEAD_LINES + number, 0, tone, "%s %-*s %s", selected ? ">" : " ", NAME_WIDTH,
                  scenario->name, scenario->title);
-    if (about)
-        canvas_text(all, y + 1, 2 + NAME_WIDTH + 1, TONE_DIM, scenario->about);
+}
+
+/* What the selected one is about, whole, below the list. */
+static void draw_about(const struct canvas *all, const char *text)
+{
+    struct canvas place = canvas_part(all, HEAD_LINES + LAB_SCENARIO_COUNT + 1, 2,
+                                      all->height - HEAD_LINES - LAB_SCENARIO_COUNT - 3,
+                                      all->width - 4 < ABOUT_MOST ? all->width - 4 : ABOUT_MOST);
+
+    for (int y = 0; *text != '\0' && y < place.height; y++) {
+        size_t length = text_piece(text, place.width);
+
+        canvas_print(&place, y, 0, TONE_NOTE, "%.*s", (int)length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
 }
 
 static void draw(const struct menu *menu)
 {
     const struct canvas *all = &menu->screen.all;
+    int x;
 
     screen_begin();
     canvas_text(all, 0, 0, TONE_TITLE, "Guided scenarios. Which one?");
     for (int i = 0; i < LAB_SCENARIO_COUNT; i++)
-        draw_one(menu, i);
-    canvas_text(all, all->height - 1, 0, TONE_DIM, foot);
+        draw_title(all, i, i == menu->selected);
+    draw_about(all, lab_scenario_table[menu->selected]->about);
+    x = canvas_text(all, all->height - 1, 0, TONE_DIM, "Up and Down move, Enter begins, q leaves");
+    canvas_item(all, all->height - 1, x, TONE_DIM, ". Each has a server of its own.");
     screen_show();
 }
 
