@@ -169,9 +169,16 @@ int server_control_set(struct server_control *control, struct server_sizes sizes
     return -1;
 }
 
+char *server_control_by_hand(const struct server_control *control, char *text, size_t size)
+{
+    snprintf(text, size, "wsctl -n %s workers %" PRIu32 " && wsctl -n %s threads %" PRIu32,
+             control->name, control->before.workers, control->name, control->before.threads);
+    return text;
+}
+
 int server_control_end(struct server_control *control, char *why, size_t size)
 {
-    char reason[400] = "";
+    char reason[400] = "", by_hand[SERVER_CONTROL_BY_HAND];
     int result = 0;
 
     if (control == NULL)
@@ -180,11 +187,8 @@ int server_control_end(struct server_control *control, char *why, size_t size)
     if (control->changed)
         result = server_control_set(control, control->before, reason, sizeof(reason));
     if (result != 0)
-        snprintf(why, size,
-                 "%s; to put it back, say: wsctl -n %s workers %" PRIu32
-                 " && wsctl -n %s threads %" PRIu32,
-                 reason, control->name, control->before.workers, control->name,
-                 control->before.threads);
+        snprintf(why, size, "%s; to put it back, say: %s", reason,
+                 server_control_by_hand(control, by_hand, sizeof(by_hand)));
     free(control);
     return result;
 }

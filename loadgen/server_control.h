@@ -25,6 +25,10 @@ const char *server_control_name(const struct server_control *control);
 /* What they were at the begin. */
 struct server_sizes server_control_before(const struct server_control *control);
 
+/* What a person says to have them so again. Returns TEXT, for which SERVER_CONTROL_BY_HAND are enough. */
+enum { SERVER_CONTROL_BY_HAND = 256 };
+char *server_control_by_hand(const struct server_control *control, char *text, size_t size);
+
 /*
  * Orders SIZES and waits until they are in force, a minute at the most, or until a signal comes
  * (interrupts.h), which is left for others to take. Returns 0, or -1 with WHY.

@@ -179,6 +179,19 @@ static int run_trials(struct course *course, enum result_status *status, char *w
     return sweep->end == TRIALS_FAILED ? -1 : 0;
 }
 
+/* No process can put back anything after SIGKILL: then a person has to know how. */
+static void say_what_is_set(const struct course *course)
+{
+    char by_hand[SERVER_CONTROL_BY_HAND];
+
+    if (course->sets_sizes && !course->sweep->plan->progress_lines)
+        fprintf(
+            stderr,
+            "wsload: the server's threads and workers are changed now, and put back at the end; "
+            "after a kill -9 say: %s\n",
+            server_control_by_hand(course->control, by_hand, sizeof(by_hand)));
+}
+
 /* From here on signals are kept, so that what is set is also put back. */
 static int carry_out(struct course *course, enum result_status *status, char *why, size_t size)
 {
@@ -188,6 +201,7 @@ static int carry_out(struct course *course, enum result_status *status, char *wh
     if (interrupts_begin() != 0) {
         snprintf(why, size, "out of descriptors");
     } else {
+        say_what_is_set(course);
         result = run_trials(course, status, why, size);
         if (server_control_end(course->control, put_back, sizeof(put_back)) != 0)
             fprintf(stderr, "wsload: %s\n", put_back);

@@ -111,6 +111,21 @@ static void test_whole_sweep(void **state)
     server_stop(server);
 }
 
+/* How to put the server back by hand is said before it is changed. */
+static void expect_advice(const struct server *server, int fd)
+{
+    char said[512], advice[256];
+    size_t length = 0;
+
+    while (length + 1 < sizeof(said) && read(fd, said + length, 1) == 1 && said[length] != '\n')
+        length++;
+    said[length] = '\0';
+    snprintf(advice, sizeof(advice), "wsctl -n %s workers 1 && wsctl -n %s threads 2",
+             server_name(server), server_name(server));
+    if (strstr(said, advice) == NULL)
+        fail_msg("no '%s' in: %s", advice, said);
+}
+
 /* A signal while the server is not as it was. What was measured is reported. */
 static void check_interrupted(struct server *server, int number)
 {
@@ -120,6 +135,7 @@ static void check_interrupted(struct server *server, int number)
     json_t *report, *point;
     size_t rounds;
 
+    expect_advice(server, program.err);
     wait_for(server, "threads", 4);
     kill(program.pid, number);
     assert_int_equal(wsload_finish(program, &report), 130);
