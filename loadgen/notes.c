@@ -94,8 +94,9 @@ static void note_contents(const struct result *result, struct note_list *list)
              count_of(result, TALLY_downgraded), count_of(result, TALLY_answered));
     if (result->skipped > 0)
         note(list, "skipped_lines",
-             "%" PRIu64 " line%s of the log %s left out: only GET, HEAD and OPTIONS of a path can "
-             "be sent again.",
+             "%" PRIu64
+             " line%s of the log %s left out: only whole lines with GET, HEAD or OPTIONS "
+             "of a path can be sent again.",
              result->skipped, plural(result->skipped), were(result->skipped));
 }
 
@@ -132,7 +133,7 @@ static void note_reopened(const struct result *result, struct note_list *list)
                          tally_get(&result->warmup, TALLY_begun) / ANSWERS_OF_CONNECTION;
 
     if (!result->plan->keepalive || result->plan->requests_per_connection > 0 ||
-        result->changes > 0 || answered == 0 || result->repeat != NULL ||
+        result->changes > 0 || result->origins > 1 || answered == 0 || result->repeat != NULL ||
         opened <= accounted + answered / ANSWERS_OF_CONNECTION)
         return;
     note(list, "reopened",

@@ -31,6 +31,7 @@ struct result {
     const struct plan *plan;
     const char *url;  /* the first, as it was requested; owned */
     size_t requests;  /* different ones */
+    size_t origins;   /* that they go to */
     uint64_t skipped; /* lines of a log that could not be sent again */
     const char *engine;
     struct tally tally;    /* of all threads: what counts */

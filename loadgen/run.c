@@ -460,6 +460,7 @@ static void fill_result(struct run *run, struct result *result)
         .plan = run->plan,
         .url = run->url,
         .requests = run->work->count,
+        .origins = work_origins(run->work),
         .skipped = run->work->skipped,
         .engine = run->engine->name,
         .connections = run->orders.connections,

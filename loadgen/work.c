@@ -196,6 +196,15 @@ static int add_urls(struct work *work, char *why, size_t size)
     return -1;
 }
 
+size_t work_origins(const struct work *work)
+{
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < work->count; i++)
+        count += work->requests[i].origin == i;
+    return count;
+}
+
 /* The number of an earlier request with the same origin, or its own. */
 static uint32_t origin_of(const struct work *work, uint32_t number)
 {

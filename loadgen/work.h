@@ -66,6 +66,9 @@ const struct request *work_choose(struct work *work, uint64_t *random);
 /* The next entry of a replay, or NULL when all were taken. Any thread. */
 const struct work_entry *work_take_entry(struct work *work);
 
+/* How many origins (scheme, host and port) the requests go to. */
+size_t work_origins(const struct work *work);
+
 /* How many requests a run can send at most; 0: no limit. */
 uint64_t work_limit(const struct work *work);
 

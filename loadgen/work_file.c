@@ -5,7 +5,8 @@
  *     host - - [time] "GET /path HTTP/1.1" 200 …         an access log, common or combined
  *     {"time": …, "method": …, "target": …} or "request" an access log in JSON
  *
- * Each line says by itself what it is.
+ * Each line says by itself what it is. In a log, what is none is left out and counted: a line that was
+ * being written when the log was copied does not spoil the rest.
  */
 #include "loadgen/work.h"
 
@@ -15,6 +16,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,6 +26,7 @@ struct reader {
     const char *file;
     uint32_t line;
     bool times;
+    bool is_log; /* there was a line of one */
     char *why;
     size_t size;
 };
@@ -32,7 +35,7 @@ struct reader {
 struct logged {
     char method[16];
     const char *target;
-    double time_s; /* since 1970; below 0: not told */
+    double time_s; /* since 1970; NAN: not told */
 };
 
 static int refuse(const struct reader *reader, const char *what)
@@ -119,6 +122,15 @@ static void unescape(char *text)
     *to = '\0';
 }
 
+/* NAN for a day that its month does not have. */
+static double seconds_of(const struct tm *parts)
+{
+    struct tm filled = *parts;
+    time_t seconds = timegm(&filled);
+
+    return filled.tm_mday == parts->tm_mday ? (double)seconds : NAN;
+}
+
 /* [21/Nov/2026:06:18:30 +0000] */
 static double read_log_time(const char *text)
 {
@@ -127,9 +139,9 @@ static double read_log_time(const char *text)
     long offset;
 
     if (open == NULL || strptime(open + 1, "%d/%b/%Y:%H:%M:%S %z", &parts) == NULL)
-        return -1;
+        return NAN;
     offset = parts.tm_gmtoff;
-    return (double)(timegm(&parts) - offset);
+    return seconds_of(&parts) - (double)offset;
 }
 
 /* The text in the first pair of quotes, escapes undone. */
@@ -160,7 +172,7 @@ static double read_json_time(const json_t *value)
     if (json_is_number(value))
         return json_number_value(value);
     if (text == NULL || (rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &parts)) == NULL)
-        return text != NULL ? read_log_time(text) : -1;
+        return text != NULL ? read_log_time(text) : NAN;
     if (*rest == '.') {
         char *end;
 
@@ -173,7 +185,7 @@ static double read_json_time(const json_t *value)
         if (strptime(rest, "%z", &zone) != NULL)
             offset = zone.tm_gmtoff;
     }
-    return (double)(timegm(&parts) - offset) + fraction;
+    return seconds_of(&parts) - (double)offset + fraction;
 }
 
 /* The first member of OBJECT that has one of these names. */
@@ -229,26 +241,30 @@ static bool can_be_sent(const struct logged *logged)
            strcmp(logged->method, "OPTIONS") == 0;
 }
 
+static int skip(const struct reader *reader)
+{
+    reader->work->skipped++;
+    return 0;
+}
+
 static int read_logged(const struct reader *reader, char *text)
 {
     struct logged logged;
     char why[256];
 
-    if (!read_line_of_log(text, &logged) || !can_be_sent(&logged) || logged.target[0] != '/') {
-        reader->work->skipped++;
-        return 0;
-    }
-    if (reader->times && logged.time_s < 0)
-        return refuse(reader, "has no time, which a replay needs; use -f for the requests alone");
+    if (!read_line_of_log(text, &logged) || !can_be_sent(&logged) || logged.target[0] != '/')
+        return skip(reader);
+    if (reader->times && !(logged.time_s >= 0))
+        return reader->work->entry_count > 0
+                   ? skip(reader)
+                   : refuse(reader,
+                            "has no time, which a replay needs; use -f for the requests alone");
     if (work_add(
             reader->work, logged.method, logged.target,
             (struct work_entry){.due_ns = (uint64_t)(logged.time_s * 1e9), .line = reader->line},
             why, sizeof(why)) == 0)
         return 0;
-    if (strstr(why, "URL") == NULL)
-        return refuse(reader, why);
-    reader->work->skipped++;
-    return 0;
+    return strstr(why, "URL") == NULL ? refuse(reader, why) : skip(reader);
 }
 
 static bool is_of_log(const char *text)
@@ -256,14 +272,15 @@ static bool is_of_log(const char *text)
     return text[0] == '{' || strchr(text, '"') != NULL;
 }
 
-static int read_line(const struct reader *reader, char *text)
+static int read_line(struct reader *reader, char *text)
 {
     text += strspn(text, " \t");
     text[strcspn(text, "\r\n")] = '\0';
     if (text[0] == '\0' || text[0] == '#')
         return 0;
-    if (is_of_log(text))
-        return read_logged(reader, text);
+    reader->is_log = reader->is_log || is_of_log(text);
+    if (reader->is_log)
+        return is_of_log(text) ? read_logged(reader, text) : skip(reader);
     if (reader->times)
         return refuse(reader,
                       "is no line of an access log, which --replay needs; use -f for lists");
@@ -307,7 +324,7 @@ static void set_times(struct work *work)
 
 int work_read_file(struct work *work, const char *file, bool times, char *why, size_t size)
 {
-    struct reader reader = {work, file, 0, times, why, size};
+    struct reader reader = {work, file, 0, times, false, why, size};
     FILE *in = fopen(file, "re");
     char *text = NULL;
     size_t room = 0;

@@ -172,6 +172,9 @@ static void test_reopened(void **state)
     plan.requests_per_connection = 66;
     assert_string_equal(notes(), "");
     plan.requests_per_connection = 0;
+    result.origins = 2; /* a connection that goes from one to the other is another one */
+    assert_string_equal(notes(), "");
+    result.origins = 1;
     plan.keepalive = false;
     assert_string_equal(notes(), "");
 }

@@ -182,6 +182,31 @@ static void test_replay(void **state)
     }
 }
 
+/* Lines that broke, of a log that is one, are left out: the rest can be sent. */
+static void test_broken_log(void **state)
+{
+    static const char text[] =
+        "::1 - - [28/Feb/2026:13:00:00 +0000] \"GET /a HTTP/1.1\" 200 5\n"
+        "half a li\n"
+        "::1 - - [31/Feb/2026:13:00:00 +0000] \"GET /no-such-day HTTP/1.1\" 200 5\n"
+        "::1 - - [28/Feb/2026:13:00:01 +0000] \"GET /b HTTP/1.1\" 200 5\n"
+        "{\"time\": \"2026-02-30T00:00:00Z\", \"request\": \"GET /no-such-day HTTP/1.1\"}\n"
+        "::1 - - [28/Feb/2026:13:00:02 +0000] \"GET /hal\n"
+        "::1 - - [28/F";
+
+    (void)state;
+    reset_plan();
+    plan.replay_file = path;
+    write_file(text);
+    prepare();
+    assert_int_equal(work.skipped, 5);
+    assert_int_equal(work.entry_count, 2);
+    assert_string_equal(entry(1), "GET :81/b");
+    assert_int_equal(work.entries[1].due_ns, NS_PER_S);
+    assert_int_equal(work_origins(&work), 1);
+    work_free(&work);
+}
+
 /* A log's lines without their times are a list. */
 static void test_log_as_list(void **state)
 {
@@ -258,10 +283,10 @@ static void test_body_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),        cmocka_unit_test(test_wrong_lists),
-        cmocka_unit_test(test_order),       cmocka_unit_test(test_replay),
-        cmocka_unit_test(test_log_as_list), cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_body_file),
+        cmocka_unit_test(test_list),       cmocka_unit_test(test_wrong_lists),
+        cmocka_unit_test(test_order),      cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_broken_log), cmocka_unit_test(test_log_as_list),
+        cmocka_unit_test(test_messages),   cmocka_unit_test(test_body_file),
     };
 
     return cmocka_run_group_tests(tests, make_file, remove_file);
