@@ -89,7 +89,9 @@ size_t response_prefix(struct response_prefixes *prefixes, int status, enum pers
 }
 
 #define ERROR_PAGE(status)                                                                         \
-    "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>" status            \
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">"                          \
+    "<meta name=\"viewport\" content=\"width=device-width\">"                                      \
+    "<meta name=\"color-scheme\" content=\"light dark\"><title>" status                            \
     "</title></head>\n<body><h1>" status "</h1></body>\n</html>\n"
 
 struct span response_error_page(int status)

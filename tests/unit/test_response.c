@@ -70,6 +70,8 @@ static void pages_say_what_is_wrong(void **state)
 
         snprintf(expected, sizeof(expected),
                  "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">"
+                 "<meta name=\"viewport\" content=\"width=device-width\">"
+                 "<meta name=\"color-scheme\" content=\"light dark\">"
                  "<title>%d %s</title></head>\n<body><h1>%d %s</h1></body>\n</html>\n",
                  statuses[i], response_reason(statuses[i]), statuses[i],
                  response_reason(statuses[i]));
