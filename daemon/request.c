@@ -28,7 +28,10 @@
  *   absolute form with user@ or another scheme            400  9110 4.2.4
  *   absolute form: "https://"                             421  9110 7.4, without TLS not our resource
  *   no Host in HTTP/1.1                                   400  9112 3.2
- *   Host twice, empty or malformed                        400  9112 3.2; a port ends at 65535
+ *   Host twice or malformed                               400  9112 3.2; a port ends at 65535
+ *   an empty Host in HTTP/1.1                             400  9110 4.2.1: a site needs a name...
+ *   the same beside an absolute form                    taken  9112 3.2.2: ...and that has one
+ *   the same in HTTP/1.0                                taken  as none is
  *   Content-Length: a list, or twice, equal or not        400  9112 6.3
  *   Content-Length: no 1*DIGIT, or above 2^63 - 1         400  9110 8.6
  *   Content-Length and Transfer-Encoding                  400  9112 6.1, 6.3
@@ -372,6 +375,8 @@ static int settle(struct head *head)
         return 501;
     if (head->authority.start != NULL)
         request->host = head->authority;
+    else if (request->minor_version == 1 && request->host.length == 0)
+        return 400;
     request->has_body = request->chunked || request->content_length > 0;
     request->expect_continue &= request->has_body && request->minor_version == 1;
     request->keep_alive = !head->close && (request->minor_version == 1 || head->keep_alive);

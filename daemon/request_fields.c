@@ -37,7 +37,7 @@ int request_take_host(struct head *head, struct span value)
     const char *end = value.start + value.length;
     const char *word_end;
 
-    if (!first_time(head, SEEN_HOST) || value.length == 0)
+    if (!first_time(head, SEEN_HOST))
         return 400;
     head->request->host = value;
     word_end = scan_past_word(head->start, value.start, end);
