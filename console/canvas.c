@@ -1,5 +1,7 @@
 #include "console/canvas.h"
 
+#include "console/text.h"
+
 #include <curses.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -74,6 +76,19 @@ int canvas_item(const struct canvas *canvas, int y, int x, enum tone tone, const
     if (count == (size_t)-1 || x + (int)count > canvas->width)
         return x;
     return canvas_text(canvas, y, x, tone, text);
+}
+
+int canvas_wrapped(const struct canvas *canvas, int y, enum tone tone, const char *text)
+{
+    char piece[LINE_MAX_COLUMNS];
+
+    while (*text != '\0' && canvas->width > 0) {
+        snprintf(piece, sizeof(piece), "%.*s", (int)text_piece(text, canvas->width), text);
+        canvas_text(canvas, y++, 0, tone, piece);
+        text += strlen(piece);
+        text += strspn(text, " ");
+    }
+    return y;
 }
 
 int canvas_right(const struct canvas *canvas, int y, int end, enum tone tone, const char *text)

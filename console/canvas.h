@@ -32,6 +32,9 @@ int canvas_print(const struct canvas *canvas, int y, int x, enum tone tone, cons
 int canvas_item(const struct canvas *canvas, int y, int x, enum tone tone, const char *format, ...)
     PRINTF_LIKE(5, 6);
 
+/* Writes TEXT, broken at blanks, into as many lines as it takes; returns the line behind. */
+int canvas_wrapped(const struct canvas *canvas, int y, enum tone tone, const char *text);
+
 /* Writes TEXT so that it ends before column END; returns the column where it begins. */
 int canvas_right(const struct canvas *canvas, int y, int end, enum tone tone, const char *text);
 

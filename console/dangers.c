@@ -28,6 +28,17 @@ static bool is_fewer(const char *const *words, int count, const struct watch *wa
            number + 1 < watch_wanted(watch, knob);
 }
 
+/* What the daemon is sure to refuse, in words of its own, is not asked back. */
+static bool is_refused(const char *const *words, int count)
+{
+    bool of_workers = strcmp(words[0], "drain") == 0 || strcmp(words[0], "restart") == 0;
+    uint64_t number;
+
+    if (count < 2 || strcmp(words[1], "all") == 0)
+        return false;
+    return units_parse_number(words[1], &number) != 0 || (number == 0 && !of_workers);
+}
+
 bool danger_question(const char *const *words, int count, const struct watch *watch, char *buffer,
                      size_t size)
 {
@@ -35,7 +46,8 @@ bool danger_question(const char *const *words, int count, const struct watch *wa
         const char *where = strstr(dangers[i].question, "%s");
 
         if (strcmp(words[0], dangers[i].command) != 0 ||
-            (dangers[i].when == FEWER && !is_fewer(words, count, watch)))
+            (dangers[i].when == FEWER && !is_fewer(words, count, watch)) ||
+            is_refused(words, count))
             continue;
         if (where == NULL)
             snprintf(buffer, size, "%s", dangers[i].question);

@@ -2,11 +2,9 @@
 
 #include "console/keys.h"
 #include "console/screen.h"
-#include "console/text.h"
 
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -35,13 +33,7 @@ static void draw_about(const struct canvas *all, const char *text)
                                       all->height - HEAD_LINES - LAB_SCENARIO_COUNT - 3,
                                       all->width - 4 < ABOUT_MOST ? all->width - 4 : ABOUT_MOST);
 
-    for (int y = 0; *text != '\0' && y < place.height; y++) {
-        size_t length = text_piece(text, place.width);
-
-        canvas_print(&place, y, 0, TONE_NOTE, "%.*s", (int)length, text);
-        text += length;
-        text += strspn(text, " ");
-    }
+    canvas_wrapped(&place, 0, TONE_NOTE, text);
 }
 
 static void draw(const struct menu *menu)

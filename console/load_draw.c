@@ -118,6 +118,17 @@ static void draw_server(const struct load_run *run, const struct canvas *canvas)
     canvas_text(canvas, 2, LABEL, TONE_NORMAL, line);
 }
 
+static bool failed(const struct load_run *run)
+{
+    return run->failure[0] != '\0' && run->totals.answered == 0;
+}
+
+/* What there is to say of the run in words. */
+static const char *remark(const struct load_run *run)
+{
+    return failed(run) ? run->failure : run->note;
+}
+
 void load_draw_totals(const struct load_run *run, const struct scene *scene,
                       const struct canvas *canvas)
 {
@@ -130,10 +141,14 @@ void load_draw_totals(const struct load_run *run, const struct scene *scene,
         canvas_text(canvas, 3, 0,
                     load_run_check(run) == LOAD_CHECK_DIFFERENT ? TONE_WARN : TONE_GOOD,
                     load_check_sentence(run, scene->ascii, line, sizeof(line)));
-    if (run->failure[0] != '\0' && run->totals.answered == 0)
-        canvas_text(canvas, run->finished ? 4 : 3, 0, TONE_BAD, run->failure);
-    else if (run->note[0] != '\0')
-        canvas_text(canvas, 4, 0, TONE_NOTE, run->note);
+    canvas_wrapped(canvas, 3 + run->finished, failed(run) ? TONE_BAD : TONE_NOTE, remark(run));
+}
+
+int load_draw_totals_lines(const struct load_run *run, int width)
+{
+    struct canvas nowhere = {.width = width};
+
+    return canvas_wrapped(&nowhere, 3 + run->finished, TONE_NOTE, remark(run));
 }
 
 /* Plots: what the client saw and what the server saw as two kinds of dots. */

@@ -9,8 +9,12 @@
 #include "console/run_store.h"
 #include "console/scene.h"
 
-/* What is going on or came out, in as many lines as the canvas has. Makes use of LOAD_TOTALS lines. */
-enum { LOAD_TOTALS = 5 };
+enum { LOAD_TOTALS = 5 }; /* lines that most runs make use of */
+
+/* Lines that load_draw_totals() makes use of on a canvas of WIDTH: what is said of a run is broken. */
+int load_draw_totals_lines(const struct load_run *run, int width);
+
+/* What is going on or came out, in as many lines as the canvas has. */
 void load_draw_totals(const struct load_run *run, const struct scene *scene,
                       const struct canvas *canvas);
 

@@ -361,14 +361,6 @@ static const char *const help[] = {
 
 /* Drawing */
 
-/* Lines of the totals that say something now. */
-static int totals_lines(const struct state *state)
-{
-    const struct load_run *run = state->session.run;
-
-    return 3 + run->finished + (run->note[0] != '\0' || run->failure[0] != '\0');
-}
-
 /* Before the first run: what will be seen here. */
 static void draw_advice(const struct canvas *canvas)
 {
@@ -381,7 +373,7 @@ static void draw_main(struct state *state, const struct scene *scene, const stru
     bool any = state->session.phase != LOAD_NOT_RUN,
          form = !load_session_under_way(&state->session) || canvas->height >= 30;
     bool advice = !any && canvas->width >= ADVICE_WIDTH && canvas->height > LOAD_FIELDS + 6;
-    int totals = any ? totals_lines(state) : 0;
+    int totals = any ? load_draw_totals_lines(state->session.run, canvas->width) : 0;
     const struct layout_part parts[] = {
         {.least = 1, .importance = 3},
         {.least = 3, .most = LOAD_FIELDS, .weight = 8, .importance = form ? 6 : 0},
@@ -422,6 +414,7 @@ static void draw_past(struct state *state, const struct scene *scene, const stru
          .importance = 1,
          .gap = 1}};
     struct canvas places[ARRAY_LENGTH(parts)], upper, lower;
+    int totals;
 
     layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
     load_form_draw_deeds(&state->form, LOAD_DEEDS_PAST, &places[0]);
@@ -434,8 +427,9 @@ static void draw_past(struct state *state, const struct scene *scene, const stru
         load_draw_comparison(compared, selected, &places[2]);
         return;
     }
-    upper = canvas_part(&places[2], 0, 0, LOAD_TOTALS, canvas->width);
-    lower = canvas_part(&places[2], LOAD_TOTALS, 0, places[2].height - LOAD_TOTALS, canvas->width);
+    totals = load_draw_totals_lines(run, canvas->width);
+    upper = canvas_part(&places[2], 0, 0, totals, canvas->width);
+    lower = canvas_part(&places[2], totals, 0, places[2].height - totals, canvas->width);
     load_draw_totals(run, scene, &upper);
     load_draw_plots(run, scene, &lower);
 }

@@ -231,6 +231,8 @@ static void workers_come_and_are_drained(void **state)
     struct server *server = *state;
 
     start_console(server, "threads", 40, 120);
+    terminal_type(terminal, ":restart x\r"); /* no question: it can't be done */
+    assert_shows("not done: ");
     assert_shows("workers 2 of 2");
     terminal_type(terminal, "w");
     assert_shows("workers 3 of 3");
