@@ -16,9 +16,9 @@ enum { LABEL = 10, PLOT_WIDTH_MOST = 512, PLOT_LEAST = 5, BESIDE_FROM_WIDTH = 11
 
 /* Numbers */
 
-char *load_check_sentence(const struct load_run *run, bool ascii, char *buffer, size_t size)
+char *load_check_words(const struct load_run *run, char *buffer, size_t size)
 {
-    uint64_t counted = run->server_after - run->server_before;
+    uint64_t answered = run->totals.answered, counted = run->server_after - run->server_before;
 
     switch (load_run_check(run)) {
     case LOAD_CHECK_NONE:
@@ -26,23 +26,48 @@ char *load_check_sentence(const struct load_run *run, bool ascii, char *buffer, 
                  run->own_server ? "" : "another server: its count is not known");
         break;
     case LOAD_CHECK_EQUAL:
-        snprintf(buffer, size, "%s %" PRIu64 " answered here = %" PRIu64 " counted by the server",
-                 ascii ? "ok" : "✓", run->totals.answered, counted);
+        snprintf(buffer, size, "%" PRIu64 " answered here = %" PRIu64 " counted by the server",
+                 answered, counted);
         break;
     case LOAD_CHECK_OPEN:
         snprintf(buffer, size,
-                 "%s %" PRIu64 " answered here, %" PRIu64 " counted by the server: %" PRIu64
+                 "%" PRIu64 " answered here, %" PRIu64 " counted by the server: %" PRIu64
                  " were under way at the end",
-                 ascii ? "ok" : "✓", run->totals.answered, counted, counted - run->totals.answered);
+                 answered, counted, counted - answered);
         break;
     case LOAD_CHECK_DIFFERENT:
         snprintf(buffer, size,
-                 "%s %" PRIu64 " answered here, %" PRIu64
+                 "%" PRIu64 " answered here, %" PRIu64
                  " counted by the server: other clients, or a fault",
-                 ascii ? "no" : "✗", run->totals.answered, counted);
+                 answered, counted);
         break;
     }
     return buffer;
+}
+
+/* A tick where no request was lost, and a cross where one may be. */
+static const char *check_mark(const struct load_run *run, bool ascii)
+{
+    switch (load_run_check(run)) {
+    case LOAD_CHECK_EQUAL:
+    case LOAD_CHECK_OPEN:
+        return ascii ? "ok " : "✓ ";
+    case LOAD_CHECK_DIFFERENT:
+        return ascii ? "no " : "✗ ";
+    case LOAD_CHECK_NONE:
+        break;
+    }
+    return "";
+}
+
+static void draw_check(const struct load_run *run, const struct scene *scene,
+                       const struct canvas *canvas)
+{
+    enum tone tone = load_run_check(run) == LOAD_CHECK_DIFFERENT ? TONE_WARN : TONE_GOOD;
+    char words[256];
+
+    canvas_print(canvas, 3, 0, tone, "%s%s", check_mark(run, scene->ascii),
+                 load_check_words(run, words, sizeof(words)));
 }
 
 static void draw_progress(const struct load_run *run, const struct scene *scene,
@@ -56,7 +81,7 @@ static void draw_progress(const struct load_run *run, const struct scene *scene,
     bar_draw(canvas, 0, x + 2, bar, scene->style, totals->done_percent / 100, TONE_GRAPH);
     x = canvas_print(canvas, 0, x + bar + 3, TONE_VALUE, "%.0f%%", totals->done_percent);
     x = canvas_print(canvas, 0, x + 2, TONE_NORMAL, "%s",
-                     text_since(text, (uint64_t)(totals->elapsed_s * 1e9)));
+                     text_since(text, (uint64_t)(round(totals->elapsed_s) * 1e9)));
     if (!run->finished)
         canvas_print(canvas, 0, x + 2, TONE_DIM, "connections %" PRIu64 " of %" PRIu64 " up",
                      totals->connections_up, totals->connections);
@@ -132,15 +157,11 @@ static const char *remark(const struct load_run *run)
 void load_draw_totals(const struct load_run *run, const struct scene *scene,
                       const struct canvas *canvas)
 {
-    char line[256];
-
     draw_progress(run, scene, canvas);
     draw_client(run, canvas);
     draw_server(run, canvas);
     if (run->finished)
-        canvas_text(canvas, 3, 0,
-                    load_run_check(run) == LOAD_CHECK_DIFFERENT ? TONE_WARN : TONE_GOOD,
-                    load_check_sentence(run, scene->ascii, line, sizeof(line)));
+        draw_check(run, scene, canvas);
     canvas_wrapped(canvas, 3 + run->finished, failed(run) ? TONE_BAD : TONE_NOTE, remark(run));
 }
 

@@ -27,6 +27,6 @@ void load_draw_comparison(const struct run_entry *before, const struct run_entry
                           const struct canvas *canvas);
 
 /* In words: what the check of both counts says. Returns BUFFER. */
-char *load_check_sentence(const struct load_run *run, bool ascii, char *buffer, size_t size);
+char *load_check_words(const struct load_run *run, char *buffer, size_t size);
 
 #endif

@@ -86,8 +86,7 @@ static void take_line(void *context, const char *line)
 
 static void finish(struct load_session *session)
 {
-    char why[DESK_TEXT], sentence[DESK_TEXT];
-    bool bad = load_run_check(session->run) == LOAD_CHECK_DIFFERENT;
+    char why[DESK_TEXT], words[DESK_TEXT];
 
     session->phase = LOAD_DONE;
     if (session->run->totals.begun == 0) {
@@ -95,8 +94,8 @@ static void finish(struct load_session *session)
                  session->run->failure[0] != '\0' ? session->run->failure : "wsload did not begin");
         return;
     }
-    load_check_sentence(session->run, true, sentence, sizeof(sentence));
-    desk_say(session->desk, bad, "load run done: %s", sentence);
+    load_check_words(session->run, words, sizeof(words));
+    desk_say(session->desk, false, "the run has ended%s%s", words[0] != '\0' ? ": " : "", words);
     if (run_store_add(session->store, session->run, why, sizeof(why)) != 0)
         desk_say(session->desk, true, "%s", why);
 }

@@ -320,7 +320,7 @@ static void end_check(struct state *state, int status)
 {
     add_report_lines(state, state->check.text, state->check.output_length);
     state->report_bad = status != 0;
-    desk_say(state->desk, status != 0, "%s",
+    desk_say(state->desk, status != 0 && state->reload_next, "%s",
              status != 0 ? "the file has errors; the server goes on as it is" : "the file is good");
     if (status == 0 && state->reload_next)
         desk_call(state->desk, "reload", take_reload, state);

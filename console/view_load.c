@@ -429,7 +429,7 @@ static void draw_past(struct state *state, const struct scene *scene, const stru
     }
     totals = load_draw_totals_lines(run, canvas->width);
     upper = canvas_part(&places[2], 0, 0, totals, canvas->width);
-    lower = canvas_part(&places[2], totals, 0, places[2].height - totals, canvas->width);
+    lower = canvas_part(&places[2], totals + 1, 0, places[2].height - totals - 1, canvas->width);
     load_draw_totals(run, scene, &upper);
     load_draw_plots(run, scene, &lower);
 }
