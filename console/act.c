@@ -76,7 +76,8 @@ static void seek(struct program *program, long seconds)
     program->next_sample_ns = 0;
 }
 
-void act_travel(struct program *program, long seconds)
+/* Puts the moment SECONDS from the one shown in force; of a recording, or of the history. */
+static void travel(struct program *program, long seconds)
 {
     long back = (long)program->back - seconds;
 
@@ -108,16 +109,16 @@ static bool act_on_time(struct program *program, enum request request)
         toggle_freeze(program);
         return true;
     case REQUEST_EARLIER:
-        act_travel(program, -step);
+        travel(program, -step);
         return true;
     case REQUEST_LATER:
-        act_travel(program, step);
+        travel(program, step);
         return true;
     case REQUEST_MUCH_EARLIER:
-        act_travel(program, -MINUTE);
+        travel(program, -MINUTE);
         return true;
     case REQUEST_MUCH_LATER:
-        act_travel(program, MINUTE);
+        travel(program, MINUTE);
         return true;
     case REQUEST_SPAN:
         program->options->span_s = next_span(program->options->span_s);
@@ -153,7 +154,8 @@ static void filter_given_up(void *context)
     program->filter = program->filter_before;
 }
 
-void act_filter(struct program *program, const char *initial)
+/* The filter's line is opened; what is typed is in force at once. */
+static void ask_filter(struct program *program, const char *initial)
 {
     struct dialog *dialog = desk_dialog(program->desk);
 
@@ -195,7 +197,7 @@ static bool act_on_lists(struct program *program, enum request request)
 
     switch (request) {
     case REQUEST_FILTER:
-        act_filter(program, program->filter.text);
+        ask_filter(program, program->filter.text);
         return true;
     case REQUEST_FILTER_ROW:
         filter_by_row(program);

@@ -2,9 +2,10 @@
 
 #include <math.h>
 
-enum { EIGHTHS = 8 };
+enum { EIGHTHS = 8, HEAT_STEPS = 5 /* above nothing */ };
 
-int heat_step(double value, double most)
+/* 0 (nothing) to HEAT_STEPS. */
+static int heat_step(double value, double most)
 {
     int step;
 
@@ -14,7 +15,7 @@ int heat_step(double value, double most)
     return step < 1 ? 1 : step > HEAT_STEPS ? HEAT_STEPS : step;
 }
 
-wchar_t heat_glyph(enum graph_style style, int step)
+static wchar_t heat_glyph(enum graph_style style, int step)
 {
     static const wchar_t ascii[HEAT_STEPS + 1] = {L' ', L'.', L':', L'+', L'#', L'@'};
     static const wchar_t blocks[HEAT_STEPS + 1] = {L' ', L'·', L'░', L'▒', L'▓', L'█'};
@@ -22,7 +23,7 @@ wchar_t heat_glyph(enum graph_style style, int step)
     return style == GRAPH_ASCII ? ascii[step] : blocks[step];
 }
 
-enum tone heat_tone(int step)
+static enum tone heat_tone(int step)
 {
     static const enum tone tones[HEAT_STEPS + 1] = {TONE_DIM,  TONE_COOL, TONE_COOL,
                                                     TONE_GOOD, TONE_WARN, TONE_BAD};

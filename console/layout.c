@@ -62,30 +62,17 @@ static void share(const struct layout_part *parts, size_t count, int room, int *
             break;
 }
 
-static int place(const struct canvas *canvas, const struct layout_part *parts, size_t count,
-                 bool beside, struct canvas *places)
+int layout_stack(const struct canvas *canvas, const struct layout_part *parts, size_t count,
+                 struct canvas *places)
 {
     int sizes[LAYOUT_PARTS_MAX], at = 0;
 
     count = count < LAYOUT_PARTS_MAX ? count : LAYOUT_PARTS_MAX;
-    share(parts, count, beside ? canvas->width : canvas->height, sizes);
+    share(parts, count, canvas->height, sizes);
     for (size_t i = 0; i < count; i++) {
         at += sizes[i] > 0 && at > 0 ? parts[i].gap : 0;
-        places[i] = beside ? canvas_part(canvas, 0, at, canvas->height, sizes[i])
-                           : canvas_part(canvas, at, 0, sizes[i], canvas->width);
+        places[i] = canvas_part(canvas, at, 0, sizes[i], canvas->width);
         at += sizes[i];
     }
     return shown(sizes, count);
-}
-
-int layout_stack(const struct canvas *canvas, const struct layout_part *parts, size_t count,
-                 struct canvas *places)
-{
-    return place(canvas, parts, count, false, places);
-}
-
-int layout_side_by_side(const struct canvas *canvas, const struct layout_part *parts, size_t count,
-                        struct canvas *places)
-{
-    return place(canvas, parts, count, true, places);
 }

@@ -1,7 +1,7 @@
 /*
- * Places for the parts of a view: a canvas shared out among parts that stand one below the other,
- * or side by side. Where not all find their least size, the least important ones are left out;
- * what is left over is shared by weight. Pure.
+ * Places for the parts of a view: a canvas shared out among parts that stand one below the other.
+ * Where not all find their least height, the least important ones are left out; what is left over is
+ * shared by weight. Pure.
  */
 #ifndef CONSOLE_LAYOUT_H
 #define CONSOLE_LAYOUT_H
@@ -14,20 +14,18 @@
 enum { LAYOUT_PARTS_MAX = 16 };
 
 struct layout_part {
-    int least;      /* lines (columns) without which the part is left out */
-    int most;       /* lines (columns) that it can make use of; 0: any number */
+    int least;      /* lines without which the part is left out */
+    int most;       /* lines that it can make use of; 0: any number */
     int weight;     /* of what is left over; 0: stays at its least */
     int importance; /* the least important goes first; of equals the later one */
-    int gap;        /* empty lines (columns) before it, unless it is the first one shown */
+    int gap;        /* empty lines before it, unless it is the first one shown */
 };
 
 /*
- * Sets PLACES for COUNT parts (at most LAYOUT_PARTS_MAX); a part that is left out has height (or
- * width) 0. Returns how many are shown.
+ * Sets PLACES for COUNT parts (at most LAYOUT_PARTS_MAX); a part that is left out has height 0.
+ * Returns how many are shown.
  */
 int layout_stack(const struct canvas *canvas, const struct layout_part *parts, size_t count,
                  struct canvas *places);
-int layout_side_by_side(const struct canvas *canvas, const struct layout_part *parts, size_t count,
-                        struct canvas *places);
 
 #endif

@@ -157,11 +157,6 @@ void model_take_past(struct model *model, const struct snapshot *snapshot,
     model->past_before = before;
 }
 
-bool model_past(const struct model *model)
-{
-    return model->past != NULL;
-}
-
 const struct snapshot *model_now(const struct model *model)
 {
     return model->now;

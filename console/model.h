@@ -46,9 +46,6 @@ double model_thread_value(const struct model *model, const struct thread_sample 
 double model_worker_value(const struct model *model, const struct worker_sample *worker,
                           enum metric metric);
 
-/* True when it is a second that has gone by: no more than sums, letters and latency is known. */
-bool model_past(const struct model *model);
-
 /* The snapshot taken last, or NULL. */
 const struct snapshot *model_now(const struct model *model);
 

@@ -62,15 +62,9 @@ void program_turn_to_lab(struct program *program, const struct lab_scenario *sce
 
 void program_show_view(struct program *program, size_t view);
 
-/* Puts the moment SECONDS from the one shown in force; of a recording, or of the history. */
-void act_travel(struct program *program, long seconds);
-
 /* A key by its curses code; the mouse; a line that was typed after ':'. */
 void act_on_key(struct program *program, int code);
 void pointer_act(struct program *program);
 void order_open(struct program *program);
-
-/* The filter's line is opened; what is typed is in force at once. */
-void act_filter(struct program *program, const char *initial);
 
 #endif

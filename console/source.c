@@ -12,7 +12,7 @@
 struct source {
     char name[INSTANCE_NAME_MAX + 16]; /* an invalid name is kept as well, to be refused in words */
     enum source_state state;
-    uint64_t since_ns, next_look_ns;
+    uint64_t next_look_ns;
     struct segment_reader reader;
     bool shown; /* the reader was given; it is not ours */
     char why[256];
@@ -37,10 +37,8 @@ void source_close(struct source *source)
     free(source);
 }
 
-static void set_state(struct source *source, enum source_state state, uint64_t now_ns)
+static void set_state(struct source *source, enum source_state state)
 {
-    if (source->state != state || source->since_ns == 0)
-        source->since_ns = now_ns;
     source->state = state;
     if (state == SOURCE_LIVE)
         source->why[0] = '\0';
@@ -78,7 +76,7 @@ static bool look_for_daemon(struct source *source, uint64_t now_ns)
     segment_detach(&source->reader);
     source->reader = reader;
     source->next_look_ns = now_ns + LOOK_EVERY_NS;
-    set_state(source, SOURCE_LIVE, now_ns);
+    set_state(source, SOURCE_LIVE);
     return true;
 }
 
@@ -97,19 +95,19 @@ static void look_at_daemon(struct source *source, uint64_t now_ns)
     source->next_look_ns = now_ns + LOOK_EVERY_NS;
     switch (health) {
     case SEGMENT_ALIVE:
-        set_state(source, SOURCE_LIVE, now_ns);
+        set_state(source, SOURCE_LIVE);
         break;
     case SEGMENT_SILENT:
         snprintf(source->why, sizeof(source->why),
                  "the master (pid %d) gives no sign of life: stopped, or very busy",
                  (int)source->reader.map.directory->master_pid);
-        set_state(source, SOURCE_SILENT, now_ns);
+        set_state(source, SOURCE_SILENT);
         break;
     case SEGMENT_STOPPED:
     case SEGMENT_DEAD:
     case SEGMENT_REPLACED:
         say_ended(source, health);
-        set_state(source, SOURCE_ENDED, now_ns);
+        set_state(source, SOURCE_ENDED);
         break;
     }
 }
@@ -126,23 +124,18 @@ bool source_update(struct source *source, uint64_t now_ns)
 }
 
 void source_show(struct source *source, const struct segment_reader *reader,
-                 enum source_state state, const char *why, uint64_t now_ns)
+                 enum source_state state, const char *why)
 {
     source->shown = true;
     if (reader != NULL)
         source->reader = *reader;
-    set_state(source, state, now_ns);
+    set_state(source, state);
     snprintf(source->why, sizeof(source->why), "%s", why);
 }
 
 enum source_state source_state(const struct source *source)
 {
     return source->state;
-}
-
-uint64_t source_since_ns(const struct source *source)
-{
-    return source->since_ns;
 }
 
 const char *source_why(const struct source *source)

@@ -38,10 +38,7 @@ enum source_state source_state(const struct source *source);
  * tell it. Only for one that has never been updated.
  */
 void source_show(struct source *source, const struct segment_reader *reader,
-                 enum source_state state, const char *why, uint64_t now_ns);
-
-/* Since when it has been so, monotonic clock. */
-uint64_t source_since_ns(const struct source *source);
+                 enum source_state state, const char *why);
 
 /* One sentence on why there is nothing, or what has ended; "" while all is well. */
 const char *source_why(const struct source *source);

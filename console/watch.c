@@ -48,7 +48,7 @@ struct watch *watch_open_replay(const char *path, char *why, size_t size)
     if (watch != NULL) {
         watch->replay = replay;
         watch->learnt.processes_told = true;
-        source_show(watch->source, NULL, SOURCE_ABSENT, "the recording begins", 0);
+        source_show(watch->source, NULL, SOURCE_ABSENT, "the recording begins");
         return watch;
     }
     if (replay != NULL)
@@ -177,8 +177,7 @@ static int take_replayed(struct watch *watch, unsigned wants)
     const char *ended = replay_ended(watch->replay);
 
     source_show(watch->source, replay_reader(watch->replay),
-                ended != NULL ? SOURCE_ENDED : SOURCE_LIVE, ended != NULL ? ended : "",
-                replay_now_ns(watch->replay));
+                ended != NULL ? SOURCE_ENDED : SOURCE_LIVE, ended != NULL ? ended : "");
     watch->newcomer |= replay_newcomer(watch->replay);
     if (replay_processes(watch->replay) != NULL)
         watch->learnt.processes = *replay_processes(watch->replay);

@@ -45,17 +45,17 @@ static void parts_never_overlap_or_leave_the_canvas(void **state)
 {
     (void)state;
     for (int height = 1; height < 60; height++) {
-        struct canvas canvas = {.y = 3, .x = 5, .height = 20, .width = height}, places[3];
-        int end = 5;
+        struct canvas canvas = {.y = 3, .x = 5, .height = height, .width = 20}, places[3];
+        int end = 3;
 
-        layout_side_by_side(&canvas, parts, 3, places);
+        layout_stack(&canvas, parts, 3, places);
         for (int i = 0; i < 3; i++) {
-            if (places[i].width == 0)
+            if (places[i].height == 0)
                 continue;
-            assert_true(places[i].x >= end);
-            end = places[i].x + places[i].width;
+            assert_true(places[i].y >= end);
+            end = places[i].y + places[i].height;
         }
-        assert_true(end <= 5 + height);
+        assert_true(end <= 3 + height);
     }
 }
 
