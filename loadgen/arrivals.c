@@ -54,7 +54,8 @@ static double time_to_gather(double at, double slope, double area)
     return area > 0 ? 2 * area / (at + sqrt(at * at + 2 * slope * area)) : 0;
 }
 
-double profile_advance(const struct profile *profile, double time_ns, double amount)
+/* When the integral since TIME_NS (value times seconds) has grown by AMOUNT; INFINITY: never. */
+static double profile_advance(const struct profile *profile, double time_ns, double amount)
 {
     double left = amount * (double)NS_PER_S; /* value times nanoseconds */
 

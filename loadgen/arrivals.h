@@ -35,9 +35,6 @@ void profile_add(struct profile *profile, double begin_ns, double from, double t
 
 double profile_at(const struct profile *profile, double time_ns);
 
-/* When the integral since TIME_NS (value times seconds) has grown by AMOUNT; INFINITY: never. */
-double profile_advance(const struct profile *profile, double time_ns, double amount);
-
 /* Numbers that look random, from a seed (xorshift64*, Vigna 2016). The state is never 0. */
 uint64_t random_next(uint64_t *state);
 

@@ -96,12 +96,13 @@ bool result_is_open(const struct result *result)
     return plan_is_open(result->plan);
 }
 
-const struct condition *result_failed_gate(const struct result *result)
+/* A condition of --fail-if came true. */
+static bool gate_failed(const struct result *result)
 {
     for (size_t i = 0; i < result->plan->fail_if_count; i++)
         if (condition_holds(&result->plan->fail_if[i], &result->tally, result->elapsed_ns))
-            return &result->plan->fail_if[i];
-    return NULL;
+            return true;
+    return false;
 }
 
 enum result_status result_status(const struct result *result)
@@ -112,6 +113,5 @@ enum result_status result_status(const struct result *result)
         return RESULT_NOTHING;
     if (result->aborted_by == NULL && result_bad_percent(result) > result->plan->max_errors)
         return RESULT_ERRORS;
-    return result->aborted_by != NULL || result_failed_gate(result) != NULL ? RESULT_GATE
-                                                                            : RESULT_GOOD;
+    return result->aborted_by != NULL || gate_failed(result) ? RESULT_GATE : RESULT_GOOD;
 }

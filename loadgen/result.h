@@ -96,9 +96,6 @@ double result_bad_percent(const struct result *result);
 /* Whether the run was an open loop: latency is then not the service time. */
 bool result_is_open(const struct result *result);
 
-/* The first gate (--fail-if) that did not hold, or NULL. */
-const struct condition *result_failed_gate(const struct result *result);
-
 /* The exit status of the program. */
 enum result_status {
     RESULT_GOOD = 0,

@@ -45,7 +45,8 @@ static void add_children(void *context, pid_t pid, pid_t thread)
         fclose(file);
 }
 
-size_t usage_processes(pid_t pid, pid_t *pids, size_t most)
+/* The processes themselves, PID first. Returns how many, at most MOST. */
+static size_t find_processes(pid_t pid, pid_t *pids, size_t most)
 {
     struct family family = {pids, 0, most};
 
@@ -74,7 +75,7 @@ static void add_cpu(void *context, pid_t pid, pid_t thread)
 uint64_t usage_cpu_ns(pid_t pid)
 {
     pid_t pids[PROCESSES_MAX] = {0};
-    size_t count = usage_processes(pid, pids, PROCESSES_MAX);
+    size_t count = find_processes(pid, pids, PROCESSES_MAX);
     uint64_t sum = 0;
 
     for (size_t i = 0; i < count; i++)
@@ -119,7 +120,7 @@ struct usage usage_of(pid_t pid)
     struct usage usage = {.cpu_ns = usage_cpu_ns(pid), .descriptors_seen = true};
     pid_t pids[PROCESSES_MAX] = {0};
 
-    usage.processes = usage_processes(pid, pids, PROCESSES_MAX);
+    usage.processes = find_processes(pid, pids, PROCESSES_MAX);
     for (size_t i = 0; i < usage.processes; i++) {
         usage.resident += resident_of(pids[i]);
         usage.descriptors_seen =

@@ -25,7 +25,4 @@ struct usage usage_of(pid_t pid);
 /* Only the processor time of it: cheaper. */
 uint64_t usage_cpu_ns(pid_t pid);
 
-/* The processes themselves, PID first. Returns how many, at most MOST. */
-size_t usage_processes(pid_t pid, pid_t *pids, size_t most);
-
 #endif
