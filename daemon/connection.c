@@ -68,18 +68,8 @@ void connection_accept(struct serving_thread *thread, int fd,
     serving_begin(connection);
 }
 
-void connection_close(struct connection *connection)
-{
-    struct serving_thread *thread = connection->thread;
-
-    if (connection->pending != NULL)
-        sending_abandon(connection, thread->site->cache, true);
-    leave_thread(connection);
-    metric_add(thread->metrics, METRIC_connections_closed, 1);
-    connection_discard(connection, thread->site);
-}
-
-void connection_discard(struct connection *connection, const struct site *site)
+/* Frees a connection that no thread serves. Any thread. */
+static void discard(struct connection *connection, const struct site *site)
 {
     if (connection->pending != NULL)
         sending_abandon(connection, site->cache, false);
@@ -91,6 +81,17 @@ void connection_discard(struct connection *connection, const struct site *site)
     receiving_end(connection);
     free(connection->input);
     free(connection);
+}
+
+void connection_close(struct connection *connection)
+{
+    struct serving_thread *thread = connection->thread;
+
+    if (connection->pending != NULL)
+        sending_abandon(connection, thread->site->cache, true);
+    leave_thread(connection);
+    metric_add(thread->metrics, METRIC_connections_closed, 1);
+    discard(connection, thread->site);
 }
 
 /* What its thread's mode demands */
@@ -207,6 +208,6 @@ struct arrival *connection_to_arrival(struct connection *connection, const struc
             memcpy(arrival->bytes, connection->input->bytes, length);
         connection->fd = -1;
     }
-    connection_discard(connection, site);
+    discard(connection, site);
     return arrival;
 }

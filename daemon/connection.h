@@ -64,9 +64,6 @@ bool connection_obey_mode(struct connection *connection);
 /* The same for all connections of a thread. */
 void connections_obey_mode(struct serving_thread *thread);
 
-/* Frees a connection that no thread serves (a letter on its way at the end). Any thread. */
-void connection_discard(struct connection *connection, const struct site *site);
-
 /* Makes an arrival of a connection that is between two requests: the descriptor moves to the
  * arrival, the connection is freed. NULL: out of memory, and the connection is discarded. Any
  * thread. */
