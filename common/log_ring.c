@@ -28,13 +28,6 @@ void log_ring_append(struct log_ring *ring, const uint64_t *record, uint64_t cou
     atomic_store_explicit(&ring->head, head + count, memory_order_release);
 }
 
-uint64_t log_ring_waiting(const struct log_ring *ring)
-{
-    uint64_t cursor = atomic_load_explicit(&ring->cursor, memory_order_acquire);
-
-    return atomic_load_explicit(&ring->head, memory_order_acquire) - cursor;
-}
-
 enum log_ring_result log_ring_read(const struct log_ring *ring, uint64_t *position,
                                    uint64_t *record, uint64_t room)
 {

@@ -61,9 +61,6 @@ static inline bool log_ring_has_room(const struct log_ring *ring, uint64_t words
  */
 void log_ring_append(struct log_ring *ring, const uint64_t *record, uint64_t count);
 
-/* Words that wait for the drainer. Any thread. */
-uint64_t log_ring_waiting(const struct log_ring *ring);
-
 enum log_ring_result {
     LOG_RING_RECORD,    /* *position moved behind the copied record */
     LOG_RING_EMPTY,     /* nothing between *position and head; *position unchanged */
