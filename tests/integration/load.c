@@ -159,21 +159,11 @@ struct load *load_start(const struct load_plan *plan)
     return load;
 }
 
-uint64_t load_answers(const struct load *load)
-{
-    return atomic_load(&load->answers);
-}
-
 void load_pass(struct load *load, uint64_t answers)
 {
-    uint64_t wanted = load_answers(load) + answers;
+    uint64_t wanted = atomic_load(&load->answers) + answers;
 
-    WAIT_UNTIL(load_answers(load) >= wanted || load_over(load));
-}
-
-bool load_over(const struct load *load)
-{
-    return atomic_load(&load->running) == 0;
+    WAIT_UNTIL(atomic_load(&load->answers) >= wanted || atomic_load(&load->running) == 0);
 }
 
 struct load_result load_finish(struct load *load)

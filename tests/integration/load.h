@@ -39,14 +39,8 @@ struct load;
 /* Starts; PLAN is copied. Fails the test when threads are refused. */
 struct load *load_start(const struct load_plan *plan);
 
-/* Waits until this many more answers have come. */
+/* Waits until this many more answers have come, or every client has ended by itself (until_failure). */
 void load_pass(struct load *load, uint64_t answers);
-
-/* True when every client has ended by itself (until_failure). */
-bool load_over(const struct load *load);
-
-/* Answers so far. */
-uint64_t load_answers(const struct load *load);
 
 /* Lets each client finish its request, joins them, and frees. */
 struct load_result load_finish(struct load *load);

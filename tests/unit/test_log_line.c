@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "log_sample.h"
+
 #include "common/clock.h"
 #include "common/log_line.h"
 #include "common/tables.h"
@@ -18,27 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define IPV4(a, b, c, d)                                                                           \
-    {                                                                                              \
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d                                       \
-    }
-
-/* 2026-11-21 06:18:30 UTC */
-#define SOME_TIME (UINT64_C(1795241910) * NS_PER_S)
-
-static struct log_record sample(void)
-{
-    return (struct log_record){.time_ns = SOME_TIME + 123456789,
-                               .duration_ns = 84211,
-                               .body_bytes = 2326,
-                               .status = 200,
-                               .outcome = OUTCOME_OFFLOAD,
-                               .address = IPV4(192, 0, 2, 7),
-                               .request_line = SPAN("GET /index.html HTTP/1.1"),
-                               .referer = SPAN("http://localhost/"),
-                               .agent = SPAN("curl/8.0")};
-}
-
 static const char *line_of(enum log_format format, const struct log_record *record)
 {
     static char line[LOG_LINE_MAX + 1];
@@ -49,7 +30,7 @@ static const char *line_of(enum log_format format, const struct log_record *reco
 
 static void test_combined(void **state)
 {
-    struct log_record record = sample();
+    struct log_record record = log_sample();
 
     (void)state;
     assert_string_equal(
@@ -68,7 +49,7 @@ static void test_combined(void **state)
 
 static void test_common(void **state)
 {
-    struct log_record record = sample();
+    struct log_record record = log_sample();
 
     (void)state;
     assert_string_equal(
@@ -78,7 +59,7 @@ static void test_common(void **state)
 
 static void test_json(void **state)
 {
-    struct log_record record = sample();
+    struct log_record record = log_sample();
 
     (void)state;
     assert_string_equal(line_of(LOG_FORMAT_JSON, &record),
@@ -170,7 +151,7 @@ static void test_random_texts_at_the_end_of_a_page(void **state)
 static void test_json_is_valid_for_every_byte(void **state)
 {
     char text[256], back[512];
-    struct log_record record = sample();
+    struct log_record record = log_sample();
     const char *line, *agent;
     json_t *object;
     size_t used = 0;

@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "log_sample.h"
+
 #include "common/clock.h"
 #include "common/log_line.h"
 #include "common/macros.h"
@@ -14,27 +16,6 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define IPV4(a, b, c, d)                                                                           \
-    {                                                                                              \
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d                                       \
-    }
-
-/* 2026-11-21 06:18:30 UTC */
-#define SOME_TIME (UINT64_C(1795241910) * NS_PER_S)
-
-static struct log_record sample(void)
-{
-    return (struct log_record){.time_ns = SOME_TIME + 123456789,
-                               .duration_ns = 84211,
-                               .body_bytes = 2326,
-                               .status = 200,
-                               .outcome = OUTCOME_OFFLOAD,
-                               .address = IPV4(192, 0, 2, 7),
-                               .request_line = SPAN("GET /index.html HTTP/1.1"),
-                               .referer = SPAN("http://localhost/"),
-                               .agent = SPAN("curl/8.0")};
-}
 
 static void assert_span(struct span span, struct span expected)
 {
@@ -46,7 +27,7 @@ static void assert_span(struct span span, struct span expected)
 static void test_round_trip(void **state)
 {
     uint64_t words[LOG_RECORD_WORDS_MAX];
-    struct log_record record = sample(), copy;
+    struct log_record record = log_sample(), copy;
     uint64_t count = log_record_pack(&record, words);
 
     (void)state;
@@ -81,7 +62,7 @@ static void test_lengths(void **state)
                                      20000};
     static char text[20000];
     uint64_t words[LOG_RECORD_WORDS_MAX];
-    struct log_record record = sample(), copy;
+    struct log_record record = log_sample(), copy;
 
     (void)state;
     for (size_t i = 0; i < sizeof(text); i++)
@@ -120,7 +101,7 @@ static void test_lengths(void **state)
 static void test_padding_is_zero(void **state)
 {
     uint64_t words[LOG_RECORD_WORDS_MAX];
-    struct log_record record = sample();
+    struct log_record record = log_sample();
     uint64_t count;
 
     (void)state;
@@ -153,7 +134,7 @@ static void test_unpack_refuses(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         uint64_t words[LOG_RECORD_WORDS_MAX];
-        struct log_record record = sample();
+        struct log_record record = log_sample();
 
         log_record_pack(&record, words);
         words[cases[i].word] = (words[cases[i].word] & ~cases[i].clear) | cases[i].set;
