@@ -123,6 +123,15 @@ static void note_connections(const struct result *result, struct note_list *list
              "addresses, or raise the limits (ulimit -n, net.ipv4.ip_local_port_range).");
 }
 
+/* Whether there are more connections than clients for reasons of our own. */
+static bool opens_by_itself(const struct result *result)
+{
+    const struct plan *plan = result->plan;
+
+    return !plan->keepalive || plan->requests_per_connection > 0 || plan->stages_of_connections ||
+           result->changes > 0 || result->origins > 1 || result->repeat != NULL;
+}
+
 /* A server may close kept connections after some requests, or at once. */
 static void note_reopened(const struct result *result, struct note_list *list)
 {
@@ -132,8 +141,7 @@ static void note_reopened(const struct result *result, struct note_list *list)
     uint64_t accounted = tally_get(tally, TALLY_clients_up) + tally_errors(tally) +
                          tally_get(&result->warmup, TALLY_begun) / ANSWERS_OF_CONNECTION;
 
-    if (!result->plan->keepalive || result->plan->requests_per_connection > 0 ||
-        result->changes > 0 || result->origins > 1 || answered == 0 || result->repeat != NULL ||
+    if (answered == 0 || opens_by_itself(result) ||
         opened <= accounted + answered / ANSWERS_OF_CONNECTION)
         return;
     note(list, "reopened",

@@ -241,16 +241,6 @@ static uint64_t warmup_ns(const struct run *run)
     return run->plan->warmup_ms * NS_PER_MS;
 }
 
-/* Seconds begin anew where the warm-up ends: none has something of both. */
-static bool is_second_over(const struct run *run, uint64_t now_ns)
-{
-    uint64_t before_ns = run->series->before_ns, warmup = warmup_ns(run);
-    uint64_t origin_ns = before_ns < warmup ? 0 : warmup;
-
-    return (before_ns < warmup && now_ns >= warmup) ||
-           (now_ns - origin_ns) / NS_PER_S > (before_ns - origin_ns) / NS_PER_S;
-}
-
 static void end_second(struct run *run, uint64_t now_ns)
 {
     const struct series_entry setting = {
@@ -310,7 +300,7 @@ static void on_tick(evutil_socket_t fd, short events, void *context)
     (void)events;
     add_up(run);
     now = now_of(run);
-    if (is_second_over(run, now_ns))
+    if (series_second_is_over(run->series, warmup_ns(run), now_ns))
         end_second(run, now_ns);
     follow_profile(run, now_ns);
     look_for_abort(run);

@@ -1,5 +1,7 @@
 #include "loadgen/series.h"
 
+#include "common/clock.h"
+
 #include <stdlib.h>
 
 struct series *series_create(void)
@@ -56,6 +58,16 @@ static void fill_times(struct series *series, const struct tally *tally, struct 
     entry->max_ns = histogram_count(times) > 0 ? histogram_max(times) : 0;
     times = difference(&series->interval.service, &tally->service, &series->before.service);
     entry->service_p99_ns = histogram_percentile(times, 99);
+}
+
+bool series_second_is_over(const struct series *series, uint64_t warmup_ns, uint64_t now_ns)
+{
+    uint64_t before_ns = series->before_ns;
+    uint64_t origin_ns = before_ns < warmup_ns ? 0 : warmup_ns;
+
+    if (before_ns < warmup_ns && now_ns >= warmup_ns)
+        return true;
+    return (now_ns - origin_ns) / NS_PER_S > (before_ns - origin_ns) / NS_PER_S;
 }
 
 void series_add(struct series *series, const struct tally *tally, uint64_t now_ns,

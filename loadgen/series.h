@@ -35,6 +35,12 @@ struct series *series_create(void);
 void series_free(struct series *series);
 
 /*
+ * Whether a second has passed at NOW_NS since the last entry. Seconds begin anew where the warm-up ends,
+ * WARMUP_NS after the run's begin: none has something of both.
+ */
+bool series_second_is_over(const struct series *series, uint64_t warmup_ns, uint64_t now_ns);
+
+/*
  * Adds the seconds of another round behind those of INTO, without its warm-up: time goes on from where
  * INTO ended. Returns false when there is no memory for all.
  */

@@ -175,6 +175,9 @@ static void test_reopened(void **state)
     result.origins = 2; /* a connection that goes from one to the other is another one */
     assert_string_equal(notes(), "");
     result.origins = 1;
+    plan.stages_of_connections = true;
+    assert_string_equal(notes(), "");
+    plan.stages_of_connections = false;
     plan.keepalive = false;
     assert_string_equal(notes(), "");
 }
@@ -213,6 +216,30 @@ static void test_rate_that_was_due(void **state)
     result.changes = 0;
     plan.stage_count = 1;
     assert_true(result_rate_due(&result) == 17);
+}
+
+/* In milliseconds: seconds end at whole ones, at the warm-up's end, and at whole ones since then. */
+static void test_seconds(void **state)
+{
+    static const struct {
+        uint64_t before, warmup, now;
+        bool is_over;
+    } cases[] = {
+        {0, 0, 990, false},       {0, 0, 1000, true},        {1080, 0, 1990, false},
+        {1080, 0, 2000, true},    {0, 1500, 1000, true},     {1000, 1500, 1490, false},
+        {1000, 1500, 1500, true}, {1560, 1500, 2000, false}, {1560, 1500, 2490, false},
+        {1560, 1500, 2500, true}, {0, 300, 390, true},       {390, 300, 1290, false},
+        {390, 300, 1310, true},
+    };
+    static struct series series;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        series.before_ns = cases[i].before * NS_PER_MS;
+        if (series_second_is_over(&series, cases[i].warmup * NS_PER_MS, cases[i].now * NS_PER_MS) !=
+            cases[i].is_over)
+            fail_msg("case %zu", i);
+    }
 }
 
 /* What an open loop has to say about itself. */
@@ -270,6 +297,7 @@ int main(void)
         cmocka_unit_test(test_interrupted),
         cmocka_unit_test(test_connections),
         cmocka_unit_test(test_busy_client),
+        cmocka_unit_test(test_seconds),
         cmocka_unit_test(test_starved_client),
         cmocka_unit_test(test_reopened),
         cmocka_unit_test(test_cpu_of_a_request),
