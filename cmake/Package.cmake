@@ -12,7 +12,8 @@ set(CPACK_DEBIAN_PACKAGE_SECTION httpd)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 
 # dpkg keeps what an administrator changed in these.
-file(WRITE "${CMAKE_BINARY_DIR}/conffiles" "${CMAKE_INSTALL_SYSCONFDIR}/webserverd/webserver.ini\n")
+file(WRITE "${CMAKE_BINARY_DIR}/conffiles"
+     "${CMAKE_INSTALL_SYSCONFDIR}/webserverd/webserver.ini\n${CMAKE_INSTALL_SYSCONFDIR}/logrotate.d/webserverd\n")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA "${CMAKE_BINARY_DIR}/conffiles")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
