@@ -41,7 +41,7 @@ struct private_server {
     int core; /* below 0: all */
 };
 
-/* ---- Its place ---- */
+/* Its place */
 
 /* BESIDE is relative to the folder of this program. */
 static bool find_beside(char *program, const char *beside)
@@ -131,7 +131,7 @@ int private_server_configure(const struct private_server *server, const char *te
     return snprintf(why, size, "cannot write %s: %s", server->config, strerror(errno)), -1;
 }
 
-/* ---- Starting ---- */
+/* Starting */
 
 struct command_line {
     const char *word[2 * OPTIONS_MAX + 4];
@@ -353,7 +353,7 @@ int private_server_start(struct private_server *server, const char *const *optio
     return 0;
 }
 
-/* ---- Ending ---- */
+/* Ending */
 
 static bool ends_within(struct private_server *server, int ms)
 {
@@ -398,7 +398,7 @@ void private_server_destroy(struct private_server *server)
     free(server);
 }
 
-/* ---- Using it ---- */
+/* Using it */
 
 const char *private_server_name(const struct private_server *server)
 {

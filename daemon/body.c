@@ -78,7 +78,7 @@ static int take_digit(struct body *body, unsigned char byte)
     return SIZE;
 }
 
-/* --- The line of a chunk's size --- */
+/* The line of a chunk's size */
 
 static int at_size_first(struct body *body, unsigned char byte)
 {
@@ -193,7 +193,7 @@ static int at_line_lf(struct body *body, unsigned char byte)
     return DATA;
 }
 
-/* --- Data --- */
+/* Data */
 
 static int at_data_cr(struct body *body, unsigned char byte)
 {
@@ -207,7 +207,7 @@ static int at_data_lf(struct body *body, unsigned char byte)
     return byte == '\n' ? SIZE_FIRST : 400;
 }
 
-/* --- Trailer fields --- */
+/* Trailer fields */
 
 static int at_field_name(struct body *body, unsigned char byte);
 
@@ -260,7 +260,7 @@ static int at_last_lf(struct body *body, unsigned char byte)
     return byte == '\n' ? END : 400;
 }
 
-/* --- The whole --- */
+/* The whole */
 
 static step *const steps[STATE_COUNT] = {
     [SIZE_FIRST] = at_size_first,

@@ -109,7 +109,7 @@ static int check_line_end(const char *at, const char *end, int ran_out)
     return at == end || (at + 1 == end && *at == '\r') ? ran_out : 400;
 }
 
-/* --- The request line, RFC 9112 section 3 --- */
+/* The request line, RFC 9112 section 3 */
 
 static enum http_method find_method(struct span name)
 {
@@ -250,7 +250,7 @@ static int parse_line(struct head *head, size_t line_bytes)
                             cut || head->cut ? 414 : INCOMPLETE);
 }
 
-/* --- Field lines, RFC 9112 section 5 --- */
+/* Field lines, RFC 9112 section 5 */
 
 /* What becomes of the field NAME: told apart by length and then by letters. NULL: nothing. */
 static inline field_taker *find_taker(struct span name)
@@ -342,7 +342,7 @@ static int parse_fields(struct head *head, size_t field_count)
     return check_line_end(at, end, ran_out);
 }
 
-/* --- The head as a whole --- */
+/* The head as a whole */
 
 static int skip_empty_lines(struct head *head)
 {

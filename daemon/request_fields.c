@@ -149,7 +149,7 @@ int request_take_user_agent(struct head *head, struct span value)
     return take_first(&head->request->user_agent, value);
 }
 
-/* --- Fields with a bit --- */
+/* Fields with a bit */
 
 static int take_field(struct request *request, enum request_field bit, struct span *field,
                       struct span value)
