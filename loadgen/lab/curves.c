@@ -7,9 +7,6 @@
 
 #include <math.h>
 
-/* A request may cost so much more with many connections, in percent. */
-#define CPU_TOLERANCE 10.0
-
 void curve_begin(struct lab *lab, struct point *first, struct private_server *server,
                  const char *path, const uint32_t *connections, size_t count, const char *name)
 {
@@ -99,25 +96,4 @@ void curve_explain(struct findings *findings, const struct curve *curve)
         rates < 2 ? ": more connections did not make it faster, they waited their turn "
                     "(latency = connections / rate, Little's law)."
                   : ".");
-}
-
-void curve_judge_cpu(struct findings *findings, const struct curve *curve, uint32_t few,
-                     uint32_t many)
-{
-    const struct point *one = curve_at(curve, few), *other = curve_at(curve, many);
-    struct point_ratio ratio;
-    double change;
-    char a[UNITS_TEXT], b[UNITS_TEXT];
-
-    if (one == NULL || other == NULL)
-        return;
-    ratio = point_cpu_ratio(other, one);
-    change = (ratio.median - 1) * 100;
-    findings_say(findings, change <= CPU_TOLERANCE ? FINDINGS_MET : FINDINGS_NOT_MET,
-                 "%s: a request cost the server %s of processor time with %u connections and %s "
-                 "with %u: %+.1f%% in rounds side by side (%+.1f%% to %+.1f%%); up to %+.0f%% is "
-                 "allowed.",
-                 curve->name, lab_time(a, sizeof(a), point_own_median(one, POINT_CPU)), few,
-                 lab_time(b, sizeof(b), point_own_median(other, POINT_CPU)), many, change,
-                 (ratio.least - 1) * 100, (ratio.most - 1) * 100, CPU_TOLERANCE);
 }

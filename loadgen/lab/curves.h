@@ -36,8 +36,4 @@ const struct point *curve_peak(const struct curve *curve);
 /* "a sentence": how rate and latency went from the first point to the last. */
 void curve_explain(struct findings *findings, const struct curve *curve);
 
-/* The condition that a request costs the server as much with MANY connections as with FEW. */
-void curve_judge_cpu(struct findings *findings, const struct curve *curve, uint32_t few,
-                     uint32_t many);
-
 #endif

@@ -1,10 +1,10 @@
 /* Whether the server slows down when many connect at once. */
-#include "loadgen/lab/curves.h"
 #include "loadgen/lab/experiments.h"
+#include "loadgen/lab/growth.h"
 
 static const uint32_t steps[] = {10, 50, 100, 500, 1000};
 
-enum { STEPS = ARRAY_LENGTH(steps), FEW = 100, MANY = 1000 };
+enum { STEPS = ARRAY_LENGTH(steps) };
 
 static void judge_keepalive(struct findings *findings, const struct curve *kept,
                             const struct curve *closed)
@@ -47,8 +47,8 @@ int experiment_concurrency(struct lab *lab, struct findings *findings)
     curves_plot(findings, "Mean latency, by connections", curves, 2, MEASURE_MEAN);
     for (size_t i = 0; i < 2; i++)
         curve_explain(findings, &curves[i]);
-    for (size_t i = 0; i < 2; i++)
-        curve_judge_cpu(findings, &curves[i], FEW, MANY);
+    if (growth_judge(lab, findings, curves, 2) != 0)
+        return -1;
     judge_keepalive(findings, &curves[0], &curves[1]);
     points_caution(findings, points, (size_t)2 * STEPS);
     return 0;

@@ -1,12 +1,12 @@
 /* How many connections are too many. */
-#include "loadgen/lab/curves.h"
 #include "loadgen/lab/experiments.h"
+#include "loadgen/lab/growth.h"
 
 #include <sys/resource.h>
 
 static const uint32_t steps[] = {100, 500, 1000, 2000, 5000};
 
-enum { STEPS = ARRAY_LENGTH(steps), OTHER_FILES = 200, FEW = 100, MANY = 1000 };
+enum { STEPS = ARRAY_LENGTH(steps), OTHER_FILES = 200 };
 
 /* How many of the steps this user's limit of open files allows; client and server need as many each. */
 static size_t allowed_steps(void)
@@ -39,7 +39,8 @@ int experiment_connections(struct lab *lab, struct findings *findings)
     curves_plot(findings, "Requests a second, by connections", &curve, 1, MEASURE_RATE);
     curves_plot(findings, "99th percentile, by connections", &curve, 1, MEASURE_P99);
     curve_explain(findings, &curve);
-    curve_judge_cpu(findings, &curve, FEW, MANY);
+    if (curve_at(&curve, GROWTH_MANY) != NULL && growth_judge(lab, findings, &curve, 1) != 0)
+        return -1;
     if (count < STEPS)
         findings_say(findings, FINDINGS_CAUTION,
                      "%u connections and more were left out: this user may not have so many files "

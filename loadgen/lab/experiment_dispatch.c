@@ -76,17 +76,16 @@ static void put_plot(struct findings *findings, const struct point *closed)
 
 static void explain(struct findings *findings, const struct point *kept, const struct point *closed)
 {
-    struct point_ratio ratio = point_cpu_ratio(&closed[ROUND_ROBIN], &closed[KERNEL]);
-    char one[UNITS_TEXT], other[UNITS_TEXT];
+    struct interval ratio = point_cpu_ratio(&closed[ROUND_ROBIN], &closed[KERNEL]);
+    char one[UNITS_TEXT], other[UNITS_TEXT], sure[LAB_SURE];
 
     findings_say(
         findings, FINDINGS_LESSON,
         "A new connection with one request cost %s where the kernel chose the thread and %s "
-        "where the master accepted it and passed it on: %+.0f%% in rounds side by side "
-        "(%+.0f%% to %+.0f%%).",
+        "where the master accepted it and passed it on: %+.0f%% (%s).",
         lab_time(one, sizeof(one), point_own_median(&closed[KERNEL], POINT_CPU)),
         lab_time(other, sizeof(other), point_own_median(&closed[ROUND_ROBIN], POINT_CPU)),
-        (ratio.median - 1) * 100, (ratio.least - 1) * 100, (ratio.most - 1) * 100);
+        (ratio.median - 1) * 100, lab_sure(sure, sizeof(sure), &ratio));
     for (size_t i = 0; i < WAYS; i++) {
         double least = point_own_median(&kept[i], POINT_LEAST);
         double most = point_own_median(&kept[i], POINT_MOST);

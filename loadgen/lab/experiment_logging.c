@@ -53,28 +53,26 @@ static void put_plot(struct findings *findings, const struct point *points)
 static void explain(struct findings *findings, const struct point *off, const struct point *full)
 {
     double without = point_own_median(off, POINT_CPU);
-    struct point_ratio cpu = point_cpu_ratio(full, off), rate = point_rate_ratio(full, off);
-    char more[UNITS_TEXT];
+    struct interval cpu = point_cpu_ratio(full, off), rate = point_rate_ratio(full, off);
+    char more[UNITS_TEXT], sure[LAB_SURE];
 
-    if (cpu.least > 1)
+    lab_sure(sure, sizeof(sure), &cpu);
+    if (cpu.low > 1)
         findings_say(
             findings, FINDINGS_LESSON,
             "A line for each request costs %s of processor time, formatting and writing in "
-            "the logger included: %.1f%% of a request (%.1f%% to %.1f%% in rounds side by "
-            "side).",
-            lab_time(more, sizeof(more), (cpu.median - 1) * without), (cpu.median - 1) * 100,
-            (cpu.least - 1) * 100, (cpu.most - 1) * 100);
+            "the logger included: %.1f%% of a request (%s).",
+            lab_time(more, sizeof(more), (cpu.median - 1) * without), (cpu.median - 1) * 100, sure);
     else
         findings_say(findings, FINDINGS_LESSON,
                      "What a line for each request costs, these rounds cannot tell from noise: "
-                     "%+.1f%% of a request's processor time, and %+.1f%% to %+.1f%% in rounds side "
-                     "by side.",
-                     (cpu.median - 1) * 100, (cpu.least - 1) * 100, (cpu.most - 1) * 100);
+                     "%+.1f%% of a request's processor time (%s).",
+                     (cpu.median - 1) * 100, sure);
     findings_say(
         findings, FINDINGS_LESSON,
-        "With the full log the rate was %.0f%% of that without (%.0f%% to %.0f%%): threads "
-        "put a record into a ring and go on; a process of its own writes the file.",
-        rate.median * 100, rate.least * 100, rate.most * 100);
+        "With the full log the rate was %.0f%% of that without (%s): threads put a record into a "
+        "ring and go on; a process of its own writes the file.",
+        rate.median * 100, lab_sure(sure, sizeof(sure), &rate));
 }
 
 int experiment_logging(struct lab *lab, struct findings *findings)

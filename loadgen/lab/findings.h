@@ -45,10 +45,11 @@ struct findings_plot {
 };
 
 enum findings_kind {
-    FINDINGS_LESSON,  /* what the numbers say */
-    FINDINGS_MET,     /* a condition that was to hold, and does */
-    FINDINGS_NOT_MET, /* one that does not */
-    FINDINGS_CAUTION, /* what to know before believing the numbers */
+    FINDINGS_LESSON,    /* what the numbers say */
+    FINDINGS_MET,       /* a condition that was to hold, and does */
+    FINDINGS_NOT_MET,   /* one that does not */
+    FINDINGS_UNDECIDED, /* one of which what was measured cannot tell */
+    FINDINGS_CAUTION,   /* what to know before believing the numbers */
 };
 
 struct findings_sentence {

@@ -3,6 +3,7 @@
 #include "common/clock.h"
 
 #include "loadgen/interrupts.h"
+#include "loadgen/lab/bare_server.h"
 #include "loadgen/lab/experiments.h"
 #include "loadgen/trials.h"
 
@@ -31,6 +32,8 @@ static void clear(struct lab *lab)
 {
     while (lab->servers > 0)
         private_server_destroy(lab->server[--lab->servers]);
+    bare_server_destroy(lab->bare);
+    lab->bare = NULL;
     while (lab->series > 0)
         trials_free(lab->trials[--lab->series]);
     while (lab->rooms > 0)
@@ -117,6 +120,13 @@ struct private_server *lab_server(struct lab *lab, const char *const *options)
     struct private_server *server = lab_create_server(lab);
 
     return server != NULL && lab_start(lab, server, options) == 0 ? server : NULL;
+}
+
+const struct bare_server *lab_bare_server(struct lab *lab)
+{
+    if (lab->bare == NULL)
+        lab->bare = bare_server_create(LAB_SMALL_BYTES, lab->why, sizeof(lab->why));
+    return lab->bare;
 }
 
 int lab_command(struct lab *lab, const struct private_server *server, const char *line)

@@ -19,6 +19,7 @@ enum { LAB_SERVERS = 8, LAB_SERIES = 8, LAB_ROOMS = 32, LAB_WHY = 640, LAB_SMALL
 /* A file of LAB_SMALL_BYTES that every server of the lab has. */
 #define LAB_SMALL "/small.html"
 
+struct bare_server;
 struct trials;
 
 struct lab {
@@ -33,6 +34,7 @@ struct lab {
     char why[LAB_WHY]; /* of the last failure */
     struct private_server *server[LAB_SERVERS];
     size_t servers;
+    struct bare_server *bare;
     struct trials *trials[LAB_SERIES];
     size_t series;
     void *room[LAB_ROOMS];
@@ -74,6 +76,9 @@ void *lab_room(struct lab *lab, size_t count, size_t bytes);
 struct private_server *lab_create_server(struct lab *lab);
 int lab_start(struct lab *lab, struct private_server *server, const char *const *options);
 struct private_server *lab_server(struct lab *lab, const char *const *options);
+
+/* The bare server, whose answers are as long as LAB_SMALL, until the experiment's end; or NULL with WHY. */
+const struct bare_server *lab_bare_server(struct lab *lab);
 
 /* A control line. Returns 0, or -1 with WHY. */
 int lab_command(struct lab *lab, const struct private_server *server, const char *line);

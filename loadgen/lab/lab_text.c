@@ -11,9 +11,8 @@ enum { LABEL = 11, GAP = 2 };
 const char *lab_report_mark(enum findings_kind kind)
 {
     static const char *const marks[] = {
-        [FINDINGS_LESSON] = "",
-        [FINDINGS_MET] = "Met: ",
-        [FINDINGS_NOT_MET] = "Not met: ",
+        [FINDINGS_LESSON] = "",           [FINDINGS_MET] = "Met: ",
+        [FINDINGS_NOT_MET] = "Not met: ", [FINDINGS_UNDECIDED] = "Not decided: ",
         [FINDINGS_CAUTION] = "Note: ",
     };
 

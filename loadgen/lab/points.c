@@ -56,6 +56,18 @@ void point_begin(struct lab *lab, struct point *point, struct private_server *se
     plan_set_connections(&point->plan, connections);
 }
 
+void point_ask_bare(struct point *point, const struct bare_server *bare)
+{
+    const char *path = strchr(point->url + strlen("http://"), '/');
+    char url[POINT_URL];
+
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u%.*s", bare_server_port(bare), POINT_URL / 2,
+             path);
+    memcpy(point->url, url, sizeof(url));
+    point->plan.urls[0] = point->url;
+    point->bare = bare;
+}
+
 /* ---- The series ---- */
 
 /* What the server had done and used at a moment. */
@@ -80,13 +92,21 @@ struct course {
     uint64_t least, most;    /* connections of a serving thread */
 };
 
+static uint64_t cpu_ns_of(const struct point *point)
+{
+    return usage_cpu_ns(point->bare != NULL ? bare_server_pid(point->bare)
+                                            : private_server_pid(point->server));
+}
+
 static struct account account_of(const struct course *course)
 {
-    return (struct account){
-        .cpu_ns = usage_cpu_ns(private_server_pid(course->point->server)),
-        .hits = segment_reader_sum(&course->reader, METRIC_cache_hits),
-        .misses = segment_reader_sum(&course->reader, METRIC_cache_misses),
-    };
+    struct account account = {.cpu_ns = cpu_ns_of(course->point)};
+
+    if (course->attached) {
+        account.hits = segment_reader_sum(&course->reader, METRIC_cache_hits);
+        account.misses = segment_reader_sum(&course->reader, METRIC_cache_misses);
+    }
+    return account;
 }
 
 static void look_at_threads(struct course *course)
@@ -115,9 +135,9 @@ static void look(void *context, const struct tally *all, uint64_t elapsed_ns)
 
     if (elapsed_ns < course->point->plan.warmup_ms * NS_PER_MS)
         return;
-    look_at_threads(course);
-    course->last = (struct look){usage_cpu_ns(private_server_pid(course->point->server)),
-                                 tally_get(all, TALLY_answered)};
+    if (course->attached)
+        look_at_threads(course);
+    course->last = (struct look){cpu_ns_of(course->point), tally_get(all, TALLY_answered)};
     if (course->first.answered == 0)
         course->first = course->last;
 }
@@ -159,6 +179,8 @@ static int make_ready(struct course *course)
     struct lab *lab = course->lab;
     struct point *point = course->point;
 
+    if (point->bare != NULL)
+        return 0;
     if (point->command[0] != '\0' && lab_command(lab, point->server, point->command) != 0)
         return -1;
     if (point->before != NULL && point->before(lab, point) != 0)
@@ -202,7 +224,8 @@ static void keep(void *context, size_t index, const struct result *result)
     uint32_t round = point->rounds;
 
     detach(course);
-    forget_log(point->server);
+    if (point->bare == NULL)
+        forget_log(point->server);
     if (result->interrupted || round == POINT_ROUNDS)
         return;
     point->value[POINT_CPU][round] = server_cpu(course, result, after.cpu_ns);
@@ -231,9 +254,10 @@ static const struct point *find_silent(const struct point *points, size_t count)
 }
 
 /* A series of COUNT points, until the experiment's end; or NULL with WHY. */
-static struct trials *make_trials(struct lab *lab, struct point *points, size_t count)
+static struct trials *make_trials(struct lab *lab, struct point *points, size_t count,
+                                  uint32_t rounds)
 {
-    struct trials *trials = lab->series < LAB_SERIES ? trials_create(count, lab->rounds) : NULL;
+    struct trials *trials = lab->series < LAB_SERIES ? trials_create(count, rounds) : NULL;
 
     if (trials == NULL) {
         lab_fail(lab, "out of memory");
@@ -248,24 +272,26 @@ static struct trials *make_trials(struct lab *lab, struct point *points, size_t 
     return trials;
 }
 
-static int run_series(struct lab *lab, struct point *points, size_t count,
-                      const struct trials_point *of_trials)
+int points_measure_often(struct lab *lab, struct point *points, size_t count, uint32_t rounds)
 {
-    struct trials *trials = make_trials(lab, points, count);
-    struct course course = {.lab = lab, .points = points, .all = count * lab->rounds};
+    struct trials_point *of_trials = lab_room(lab, count, sizeof(*of_trials));
+    struct trials *trials = make_trials(lab, points, count, rounds);
+    struct course course = {.lab = lab, .points = points, .all = count * rounds};
     const struct trials_setup setup = {.points = of_trials,
                                        .point_count = count,
-                                       .rounds = lab->rounds,
+                                       .rounds = rounds,
                                        .before = prepare,
                                        .after = keep,
                                        .context = &course};
     enum trial_outcome outcome;
     enum trials_end end;
 
-    if (trials == NULL)
+    if (of_trials == NULL || trials == NULL)
         return -1;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         points[i].plan.watcher = (struct plan_watcher){look, &course};
+        of_trials[i] = (struct trials_point){&points[i].plan, points[i].label};
+    }
     end = trials_run(trials, &setup, &outcome, lab->why, sizeof(lab->why));
     detach(&course);
     lab->interrupted = lab->interrupted || end == TRIALS_INTERRUPTED;
@@ -282,15 +308,10 @@ static void lengthen(struct lab *lab, struct point *points, size_t count)
 
 int points_measure(struct lab *lab, struct point *points, size_t count)
 {
-    struct trials_point *of_trials = lab_room(lab, count, sizeof(*of_trials));
     const struct point *silent;
 
-    if (of_trials == NULL)
-        return -1;
-    for (size_t i = 0; i < count; i++)
-        of_trials[i] = (struct trials_point){&points[i].plan, points[i].label};
     for (int attempt = 1;; attempt++) {
-        if (run_series(lab, points, count, of_trials) != 0)
+        if (points_measure_often(lab, points, count, lab->rounds) != 0)
             return -1;
         silent = find_silent(points, count);
         if (silent == NULL)
@@ -322,24 +343,13 @@ double point_own_median(const struct point *point, enum point_measure measure)
     return statistics_median(values, point->rounds);
 }
 
-static struct point_ratio ratio_of(double *ratios, uint32_t count)
-{
-    struct point_ratio ratio = {.median = statistics_median(ratios, count)}; /* puts in order */
-
-    if (count > 0) {
-        ratio.least = ratios[0];
-        ratio.most = ratios[count - 1];
-    }
-    return ratio;
-}
-
-struct point_ratio point_cpu_ratio(const struct point *over, const struct point *under)
+struct interval point_cpu_ratio(const struct point *over, const struct point *under)
 {
     double ratios[POINT_ROUNDS];
 
     for (uint32_t i = 0; i < over->rounds; i++)
         ratios[i] = over->value[POINT_CPU][i] / under->value[POINT_CPU][i];
-    return ratio_of(ratios, over->rounds);
+    return statistics_interval(ratios, over->rounds);
 }
 
 static double rate_of(const struct point *point, uint32_t round)
@@ -347,13 +357,13 @@ static double rate_of(const struct point *point, uint32_t round)
     return trials_get(point->trials, point->index, round)->value[MEASURE_RATE];
 }
 
-struct point_ratio point_rate_ratio(const struct point *over, const struct point *under)
+struct interval point_rate_ratio(const struct point *over, const struct point *under)
 {
     double ratios[POINT_ROUNDS];
 
     for (uint32_t i = 0; i < over->rounds; i++)
         ratios[i] = rate_of(over, i) / rate_of(under, i);
-    return ratio_of(ratios, over->rounds);
+    return statistics_interval(ratios, over->rounds);
 }
 
 double point_spread(const struct point *point)
@@ -410,6 +420,16 @@ char *lab_number(char *buffer, size_t size, double number)
 char *lab_time(char *buffer, size_t size, double us)
 {
     return units_format_ns(buffer, size, us * (double)NS_PER_US);
+}
+
+char *lab_sure(char *buffer, size_t size, const struct interval *ratio)
+{
+    if (isnan(ratio->low) || isnan(ratio->high))
+        snprintf(buffer, size, "too few rounds to say how sure that is");
+    else
+        snprintf(buffer, size, "%+.1f%% to %+.1f%% with 95%% confidence", (ratio->low - 1) * 100,
+                 (ratio->high - 1) * 100);
+    return buffer;
 }
 
 void point_cell_rate(struct findings *findings, const struct point *point)

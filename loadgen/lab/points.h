@@ -5,6 +5,7 @@
 #ifndef LOADGEN_LAB_POINTS_H
 #define LOADGEN_LAB_POINTS_H
 
+#include "loadgen/lab/bare_server.h"
 #include "loadgen/lab/lab.h"
 #include "loadgen/trials.h"
 
@@ -22,7 +23,8 @@ enum point_measure {
 struct point {
     char label[FINDINGS_CELL]; /* for progress */
     struct private_server *server;
-    char command[POINT_COMMAND]; /* told to the server before each trial; "": nothing */
+    const struct bare_server *bare; /* asked in place of the server; NULL: that is asked */
+    char command[POINT_COMMAND];    /* told to the server before each trial; "": nothing */
     /* Before each trial, behind the command; NULL: nothing. Returns 0, or -1 with the lab's WHY. */
     int (*before)(struct lab *lab, struct point *point);
     void *context; /* of who made it */
@@ -42,11 +44,20 @@ PRINTF_LIKE(6, 7)
 void point_begin(struct lab *lab, struct point *point, struct private_server *server,
                  const char *path, uint32_t connections, const char *label, ...);
 
+/* POINT is to ask BARE in place of its server. */
+void point_ask_bare(struct point *point, const struct bare_server *bare);
+
 /*
  * Each point once in each round of the lab; where a trial brought too few answers to say anything, all
  * again with more time. Returns 0, or -1: interrupted or with WHY.
  */
 int points_measure(struct lab *lab, struct point *points, size_t count);
+
+/*
+ * Each point once in each of so many ROUNDS, at most POINT_ROUNDS: for ratios of two. Of trials that
+ * say nothing the values are NAN. Returns as points_measure().
+ */
+int points_measure_often(struct lab *lab, struct point *points, size_t count, uint32_t rounds);
 
 /* The rounds' median with its confidence interval. */
 struct interval point_interval(const struct point *point, enum measure measure);
@@ -56,14 +67,11 @@ double point_median(const struct point *point, enum measure measure);
 double point_own_median(const struct point *point, enum point_measure measure);
 
 /*
- * The measure of OVER by that of UNDER, of rounds that ran side by side: a machine that was slow in one
- * was slow for both. Both were measured in one series.
+ * The measure of OVER by that of UNDER in the same round, the median over all rounds: a machine that
+ * was slow in one was slow for both. Both were measured in one series.
  */
-struct point_ratio {
-    double median, least, most;
-};
-struct point_ratio point_cpu_ratio(const struct point *over, const struct point *under);
-struct point_ratio point_rate_ratio(const struct point *over, const struct point *under);
+struct interval point_cpu_ratio(const struct point *over, const struct point *under);
+struct interval point_rate_ratio(const struct point *over, const struct point *under);
 
 /* How far the rounds' rates lie apart: half of the range, in percent of the median. */
 double point_spread(const struct point *point);
@@ -82,5 +90,9 @@ void point_cell_cpu(struct findings *findings, const struct point *point);
 /* The same for sentences: "12,345", "3.14", and a time in us as "1.23 ms". */
 char *lab_number(char *buffer, size_t size, double number);
 char *lab_time(char *buffer, size_t size, double us);
+
+/* How sure a ratio is: "+1.2% to +3.4% with 95% confidence". At least LAB_SURE bytes. */
+enum { LAB_SURE = 96 };
+char *lab_sure(char *buffer, size_t size, const struct interval *ratio);
 
 #endif

@@ -36,6 +36,7 @@ static struct findings *example(void)
                  "and because it is <still> longer, in one more line behind that one, too.");
     findings_say(findings, FINDINGS_MET, "this.");
     findings_say(findings, FINDINGS_NOT_MET, "that.");
+    findings_say(findings, FINDINGS_UNDECIDED, "either.");
     findings_say(findings, FINDINGS_CAUTION, "mind the gap.");
     return findings;
 }
@@ -59,7 +60,8 @@ static void text_is_aligned_and_wrapped(void **state)
                                  "1                 1,000  1 µs\n"
                                  "2               2,000 *  2 µs\n"));
     assert_null(strstr(text, "no room"));
-    assert_non_null(strstr(text, "\n- Met: this.\n- Not met: that.\n- Note: mind the gap.\n"));
+    assert_non_null(strstr(text, "\n- Met: this.\n- Not met: that.\n- Not decided: either.\n"
+                                 "- Note: mind the gap.\n"));
     assert_non_null(strstr(text, "\n  1 worker, 1 thread, 1 connection: 5,200 requests/s"));
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         if (strlen(line) > 80)
