@@ -83,12 +83,26 @@ static bool should_leave(const struct offload *offload, bool idle)
     return actual > offload->most || (idle && actual > offload->least);
 }
 
+/* A job has waited from QUEUED_NS on: one more thread, if there may be one. Under the lock. */
+static void grow(struct offload *offload, uint64_t queued_ns, uint64_t now_ns)
+{
+    if (now_ns > queued_ns + OFFLOAD_GROW_WAIT_NS && !offload->stopping &&
+        offload_actual(offload) < offload->most)
+        start_one(offload); /* failing, we go on with those there are */
+}
+
+/* Threads that are stuck take no job, and would not notice how long the next one waits. Under the lock. */
+static void look_at_first(struct offload *offload, uint64_t now_ns)
+{
+    if (offload->count > 0)
+        grow(offload, offload->ring[offload->first]->queued_ns, now_ns);
+}
+
 /* Under the lock; the jobs semaphore was taken for it. NULL when that was only a wake-up. */
 static struct offload_job *take_job(struct offload *offload, uint64_t now_ns)
 {
     _Atomic uint64_t *metrics = offload->block->metrics;
     struct offload_job *job;
-    uint64_t waited;
 
     if (offload->count == 0)
         return NULL;
@@ -96,13 +110,10 @@ static struct offload_job *take_job(struct offload *offload, uint64_t now_ns)
     offload->first = (offload->first + 1) % offload->length;
     offload->count--;
     sem_post(&offload->places);
-    waited = now_ns - job->queued_ns;
     metric_set(metrics, METRIC_offload_queue_depth, offload->count);
-    metric_add(metrics, METRIC_offload_wait, waited);
+    metric_add(metrics, METRIC_offload_wait, now_ns - job->queued_ns);
     metric_add(metrics, METRIC_offload_jobs, 1);
-    if (waited > OFFLOAD_GROW_WAIT_NS && !offload->stopping &&
-        offload_actual(offload) < offload->most)
-        start_one(offload); /* failing, we go on with those there are */
+    grow(offload, job->queued_ns, now_ns);
     return job;
 }
 
@@ -214,6 +225,7 @@ bool offload_submit(struct offload *offload, struct offload_job *job, uint64_t n
         return false;
     job->queued_ns = now_ns;
     pthread_mutex_lock(&offload->lock);
+    look_at_first(offload, now_ns);
     offload->ring[(offload->first + offload->count) % offload->length] = job;
     offload->count++;
     metric_set(offload->block->metrics, METRIC_offload_queue_depth, offload->count);
@@ -222,10 +234,11 @@ bool offload_submit(struct offload *offload, struct offload_job *job, uint64_t n
     return true;
 }
 
-void offload_refill(struct offload *offload)
+void offload_refill(struct offload *offload, uint64_t now_ns)
 {
     pthread_mutex_lock(&offload->lock);
     start_missing(offload);
+    look_at_first(offload, now_ns);
     pthread_mutex_unlock(&offload->lock);
 }
 

@@ -5,8 +5,8 @@
  *
  * A serving thread never waits: it asks for a place with sem_trywait, and a full queue is an
  * answer. Offload threads sleep in sem_wait. Their number follows the work between two bounds:
- * another one starts when a job had to wait OFFLOAD_GROW_WAIT_NS, one leaves after OFFLOAD_IDLE_NS
- * without work.
+ * another one starts when a job has waited OFFLOAD_GROW_WAIT_NS, also while all others are stuck in
+ * theirs; one leaves after OFFLOAD_IDLE_NS without work.
  */
 #ifndef DAEMON_OFFLOAD_H
 #define DAEMON_OFFLOAD_H
@@ -48,8 +48,11 @@ bool offload_submit(struct offload *offload, struct offload_job *job, uint64_t n
 /* New bounds; in force when offload_actual() lies within them. The worker's main thread. */
 void offload_resize(struct offload *offload, uint32_t least, uint32_t most);
 
-/* Starts those that are missing, where starting one had failed. The worker's main thread, now and then. */
-void offload_refill(struct offload *offload);
+/*
+ * Starts those that are missing, where starting one had failed, or one more where a job waits. The
+ * worker's main thread, now and then.
+ */
+void offload_refill(struct offload *offload, uint64_t now_ns);
 
 /* Threads there are now. Any thread. */
 uint32_t offload_actual(const struct offload *offload);

@@ -407,7 +407,7 @@ static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
         cache_close_unused(worker->site.cache);
     }
     deal_lanes(worker); /* descriptors may have run out the last time */
-    offload_refill(worker->site.offload);
+    offload_refill(worker->site.offload, now);
 }
 
 /* Making it */

@@ -161,6 +161,36 @@ static void threads_grow_with_the_wait(void **state)
     offload_stop(offload);
 }
 
+/* None of those that are there takes the job and sees how long it has waited: whoever submits the next
+ * does, or whoever looks now and then. */
+static void threads_grow_while_all_are_stuck(void **state)
+{
+    (void)state;
+    for (int looks = 0; looks < 2; looks++) {
+        struct offload *offload = offload_start(16, 1, 2, &block);
+        struct work work[3];
+        int count = looks ? 2 : 3;
+
+        assert_non_null(offload);
+        for (int i = 0; i < count; i++)
+            prepare(&work[i], run_at_the_gate, i);
+        assert_true(offload_submit(offload, &work[0].job, clock_monotonic_ns()));
+        wait_until_running(1);
+        assert_true(
+            offload_submit(offload, &work[1].job, clock_monotonic_ns() - 2 * OFFLOAD_GROW_WAIT_NS));
+        assert_int_equal(offload_actual(offload), 1);
+        if (looks)
+            offload_refill(offload, clock_monotonic_ns());
+        else
+            assert_true(offload_submit(offload, &work[2].job, clock_monotonic_ns()));
+        wait_until_running(2);
+        for (int i = 0; i < count; i++)
+            sem_post(&gate);
+        collect(count);
+        offload_stop(offload);
+    }
+}
+
 static void threads_are_resized(void **state)
 {
     struct offload *offload = offload_start(16, 2, 2, &block);
@@ -217,6 +247,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_job_runs_once_and_comes_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_queue_is_an_answer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(threads_grow_with_the_wait, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(threads_grow_while_all_are_stuck, set_up, tear_down),
         cmocka_unit_test_setup_teardown(threads_are_resized, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_work_is_published, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopping_finishes_what_waits, set_up, tear_down),
