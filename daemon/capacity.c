@@ -2,6 +2,7 @@
 
 #include "common/segment_writer.h"
 #include "daemon/listener.h"
+#include "daemon/site.h"
 #include "daemon/slots.h"
 
 #include <errno.h>
@@ -10,7 +11,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { FIXED_DESCRIPTORS = 48 }; /* standard streams, logs, sockets, loop, and some to work with */
+enum {
+    FIXED_DESCRIPTORS = 48, /* standard streams, logs, sockets, loop, and some to work with */
+    LEAST_CONNECTIONS = 8,  /* of a worker, where the limit is so low */
+};
 
 static int reserve_workers(struct segment *segment, uint32_t count)
 {
@@ -21,6 +25,23 @@ static int reserve_workers(struct segment *segment, uint32_t count)
     return failed;
 }
 
+/* Loops, mailboxes and lanes of so many threads, and some for files. */
+static uint64_t descriptors_of_worker(const struct master *master, uint32_t threads)
+{
+    return FIXED_DESCRIPTORS + threads * (2 + 2 * master->config->server_listen.count);
+}
+
+uint64_t capacity_of_worker(const struct master *master)
+{
+    uint64_t own = descriptors_of_worker(master, master->config->workers_threads);
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return UINT64_MAX;
+    own += site_descriptors_for_cache(&limit);
+    return own + LEAST_CONNECTIONS < limit.rlim_cur ? limit.rlim_cur - own : LEAST_CONNECTIONS;
+}
+
 /*
  * Descriptors that one process will need at the least: loops, mailboxes and lanes of a worker's
  * threads, the lanes and channels of the master, and some for clients and files.
@@ -28,7 +49,7 @@ static int reserve_workers(struct segment *segment, uint32_t count)
 static uint64_t descriptors_needed(const struct master *master, uint32_t count, uint32_t threads)
 {
     uint64_t addresses = master->config->server_listen.count;
-    uint64_t of_worker = FIXED_DESCRIPTORS + threads * (2 + 2 * addresses);
+    uint64_t of_worker = descriptors_of_worker(master, threads);
     uint64_t of_master = FIXED_DESCRIPTORS + 2 * (uint64_t)count + addresses * count * threads;
 
     return of_worker > of_master ? of_worker : of_master;

@@ -1,5 +1,7 @@
 #include "daemon/dispatch.h"
 
+#include "common/clock.h"
+#include "daemon/capacity.h"
 #include "daemon/events.h"
 #include "daemon/lane.h"
 #include "daemon/listener.h"
@@ -29,7 +31,8 @@ struct dispatch {
     uint32_t lane_count;
     struct event *retry; /* accepting failed for want of descriptors: again in a second */
     bool accepting, stopped;
-    uint32_t next; /* round robin */
+    uint64_t warned_ns; /* of a lack of descriptors, monotonic clock */
+    uint32_t next;      /* round robin */
     STAILQ_HEAD(, waiting) waiting;
     uint32_t waiting_count;
 };
@@ -49,12 +52,6 @@ static void set_accepting(struct dispatch *dispatch, bool accepting)
 
 /* Choosing a worker */
 
-static bool can_take(const struct worker_process *worker)
-{
-    return worker->state == WORKER_SERVING && !channel_is_broken(worker->connections) &&
-           channel_backlog(worker->connections) == 0;
-}
-
 /* Connections open in its threads and those on their way to it. */
 static uint64_t load_of(const struct master *master, const struct worker_process *worker)
 {
@@ -73,6 +70,31 @@ static uint64_t load_of(const struct master *master, const struct worker_process
     return load;
 }
 
+/* At most once a second. */
+static void warn_of_descriptors(struct dispatch *dispatch, uint32_t slot)
+{
+    uint64_t now = clock_monotonic_ns();
+
+    if (now - dispatch->warned_ns < NS_PER_S)
+        return;
+    dispatch->warned_ns = now;
+    event_log(
+        LEVEL_WARN,
+        "worker slot %u has no descriptors left for more connections (raise the limit: ulimit -n)",
+        slot);
+}
+
+static bool can_take(struct dispatch *dispatch, const struct worker_process *worker)
+{
+    if (worker->state != WORKER_SERVING || channel_is_broken(worker->connections) ||
+        channel_backlog(worker->connections) > 0)
+        return false;
+    if (load_of(dispatch->master, worker) < capacity_of_worker(dispatch->master))
+        return true;
+    warn_of_descriptors(dispatch, worker->slot);
+    return false;
+}
+
 static struct worker_process *next_in_turn(struct dispatch *dispatch)
 {
     struct supervisor *supervisor = dispatch->master->supervisor;
@@ -81,7 +103,7 @@ static struct worker_process *next_in_turn(struct dispatch *dispatch)
     for (uint32_t i = 0; i < slots; i++) {
         struct worker_process *worker = supervisor_worker(supervisor, dispatch->next++ % slots);
 
-        if (can_take(worker))
+        if (can_take(dispatch, worker))
             return worker;
     }
     return NULL;
@@ -95,7 +117,7 @@ static struct worker_process *least_loaded(struct dispatch *dispatch)
 
     for (uint32_t i = 0; i < supervisor_slots(supervisor); i++) {
         struct worker_process *worker = supervisor_worker(supervisor, i);
-        uint64_t load = can_take(worker) ? load_of(dispatch->master, worker) : UINT64_MAX;
+        uint64_t load = can_take(dispatch, worker) ? load_of(dispatch->master, worker) : UINT64_MAX;
 
         if (load < best_load) {
             best = worker;
@@ -142,11 +164,20 @@ static void publish_waiting(const struct dispatch *dispatch)
     metric_set(metrics_of(dispatch), METRIC_dispatch_pending, dispatch->waiting_count);
 }
 
+/* Of room in a channel the worker tells; that descriptors have become free nobody does. */
+static void look_again_soon(struct dispatch *dispatch)
+{
+    static const struct timeval soon = {.tv_usec = 10000};
+
+    event_add(dispatch->retry, &soon);
+}
+
 static void wait_for_room(struct dispatch *dispatch, const void *message, size_t length, int fd)
 {
     struct waiting *waiting = malloc(sizeof(*waiting) + length);
 
     set_accepting(dispatch, false);
+    look_again_soon(dispatch);
     if (waiting == NULL) {
         event_log(LEVEL_ERROR, "a connection was dropped: out of memory");
         close(fd);
@@ -232,7 +263,6 @@ static bool is_full(const struct dispatch *dispatch)
 
 static void on_lane(evutil_socket_t lane, short what, void *argument)
 {
-    static const struct timeval soon = {.tv_usec = 10000};
     struct dispatch *dispatch = argument;
 
     (void)what;
@@ -242,7 +272,7 @@ static void on_lane(evutil_socket_t lane, short what, void *argument)
 
         if (is_full(dispatch)) { /* the others wait in the socket */
             set_accepting(dispatch, false);
-            event_add(dispatch->retry, &soon);
+            look_again_soon(dispatch);
             return;
         }
         fd = accept_one(lane, &message);
@@ -256,8 +286,12 @@ static void on_lane(evutil_socket_t lane, short what, void *argument)
 
 static void on_retry(evutil_socket_t fd, short what, void *argument)
 {
+    struct dispatch *dispatch = argument;
+
     (void)fd, (void)what;
-    dispatch_resume(argument);
+    dispatch_resume(dispatch);
+    if (dispatch->waiting_count > 0)
+        look_again_soon(dispatch);
 }
 
 void dispatch_stop_accepting(struct dispatch *dispatch)

@@ -11,14 +11,19 @@
 
 enum { CACHE_DESCRIPTORS_MAX = 1024 };
 
-/* A part of what the process may open; the rest is for connections. A process that is locked in can't
- * ask. */
+uint32_t site_descriptors_for_cache(const struct rlimit *limit)
+{
+    rlim_t share = limit->rlim_cur / 4;
+
+    return share < CACHE_DESCRIPTORS_MAX ? (uint32_t)share : CACHE_DESCRIPTORS_MAX;
+}
+
+/* A process that is locked in can't ask. */
 static uint32_t descriptors_for_cache(void)
 {
     struct rlimit limit;
-    rlim_t share = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 4 : 0;
 
-    return share < CACHE_DESCRIPTORS_MAX ? (uint32_t)share : CACHE_DESCRIPTORS_MAX;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? site_descriptors_for_cache(&limit) : 0;
 }
 
 static int make_cache(struct site *site)

@@ -31,6 +31,11 @@ struct site {
     int doorbell;         /* eventfd: wakes the logger */
 };
 
+struct rlimit;
+
+/* Of the descriptors that LIMIT allows a process, those that its cache may hold: files of its entries. */
+uint32_t site_descriptors_for_cache(const struct rlimit *limit);
+
 /*
  * Opens the root and the folders that its links may lead into; CONFIG is borrowed. SITE is all zero
  * before. Returns 0, or -1 with errno; site_close() is owed in either case.

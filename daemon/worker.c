@@ -202,6 +202,7 @@ static void take_connection(struct worker *worker, const struct message_connecti
 {
     struct arrival *arrival;
 
+    metric_add(worker->block->metrics, METRIC_connections_received, 1);
     if (fd < 0)
         return; /* the channel has said why */
     arrival = malloc(sizeof(*arrival) + message->length);
@@ -215,7 +216,6 @@ static void take_connection(struct worker *worker, const struct message_connecti
     arrival->admitted = message->admitted != 0;
     memcpy(arrival->address, message->address, sizeof(arrival->address));
     memcpy(arrival->bytes, message->bytes, message->length);
-    metric_add(worker->block->metrics, METRIC_connections_received, 1);
     place_arrival(worker, arrival);
 }
 

@@ -88,6 +88,40 @@ static void connections_wait_for_descriptors_without_a_spin(void **state)
     server_stop(server);
 }
 
+/* A worker is passed only as many as it has descriptors for; the others wait until some are closed. */
+static void connections_wait_for_descriptors_of_a_worker(void **state)
+{
+    enum { MORE_THAN_FIT = 200 };
+    static const char *const few_descriptors[] = {"sh", "-c", "ulimit -n 128 && exec \"$@\"", "sh",
+                                                  NULL};
+    static const char *const options[] = {"workers.dispatch=master", "workers.processes=1",
+                                          "workers.threads=1", NULL};
+    struct server *server = *state;
+    struct http_client client[MORE_THAN_FIT];
+    char *said;
+
+    server_put_text(server, "/page.html", "a page");
+    server_start_under(server, few_descriptors, options);
+    for (int i = 0; i < MORE_THAN_FIT; i++) {
+        http_open(&client[i], server_port(server));
+        http_say(&client[i], "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
+    }
+    WAIT_UNTIL(server_metric(server, "dispatch_pending") > 0);
+    for (int i = 0; i < MORE_THAN_FIT; i++) {
+        struct http_answer answer;
+
+        http_take(&client[i], HTTP_WITH_BODY, &answer);
+        assert_int_equal(answer.status, 200);
+        http_answer_free(&answer);
+        http_close(&client[i]); /* makes room for one that waits */
+    }
+    server_expect_metric(server, "requests", MORE_THAN_FIT);
+    said = server_output(server);
+    assert_non_null(strstr(said, "no descriptors left for more connections"));
+    free(said);
+    server_stop(server);
+}
+
 /* Memory. A sanitizer has an allocator of its own, which the preloaded one would replace. */
 
 #ifndef TEST_SANITIZER
@@ -269,6 +303,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(connections_wait_for_descriptors_without_a_spin),
+        TEST(connections_wait_for_descriptors_of_a_worker),
 #ifndef TEST_SANITIZER
         TEST(memory_that_fails_ends_no_process),
         TEST(each_allocation_may_fail),
