@@ -64,16 +64,40 @@ static void peer_close(struct control_peer *peer)
     free(peer);
 }
 
-static void send_answer(struct control_peer *peer, json_t *answer)
+/* What Jansson has no memory for it leaves out, of lists, objects and their text: then nothing is said. */
+static bool memory_failed; /* since the last answer */
+
+static void *noting_malloc(size_t size)
+{
+    void *memory = malloc(size);
+
+    memory_failed |= memory == NULL;
+    return memory;
+}
+
+/* The answer as a line, without its newline; NULL: there was no memory for all of it. Takes ANSWER. */
+static char *text_of(json_t *answer)
 {
     char *text = answer != NULL ? json_dumps(answer, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+
+    json_decref(answer);
+    if (memory_failed) {
+        free(text);
+        text = NULL;
+    }
+    memory_failed = false;
+    return text;
+}
+
+static void send_answer(struct control_peer *peer, json_t *answer)
+{
+    char *text = text_of(answer);
 
     if (text == NULL)
         text = strdup("{\"ok\":false,\"error\":\"out of memory\"}");
     if (text == NULL || evbuffer_add_printf(bufferevent_get_output(peer->stream), "%s\n", text) < 0)
         peer->lost = true; /* better no connection than one on which no answer comes */
     free(text);
-    json_decref(answer);
 }
 
 static bool is_waiting(const struct control_peer *peer)
@@ -434,6 +458,7 @@ struct control *control_open(struct master *master, bool beside, char *why, size
         snprintf(why, size, "out of memory");
         return NULL;
     }
+    json_set_alloc_funcs(noting_malloc, free);
     control->master = master;
     LIST_INIT(&control->peers);
     if (beside)

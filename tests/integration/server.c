@@ -265,7 +265,8 @@ static bool all_serve(const json_t *status)
         if (strcmp(json_string_value(json_object_get(worker, "state")), "serving") != 0)
             return false;
     }
-    return json_array_size(workers) == (size_t)number_at(status, "workers", "wanted") &&
+    return json_is_true(json_object_get(status, "ok")) &&
+           json_array_size(workers) == (size_t)number_at(status, "workers", "wanted") &&
            number_at(status, "threads", "wanted") == number_at(status, "threads", "actual");
 }
 
