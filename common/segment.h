@@ -430,6 +430,12 @@ static inline void metric_add(segment_metrics metrics, enum metric metric, uint6
     metric_set(metrics, metric, metric_get(metrics, metric) + more);
 }
 
+/* Of the few metrics that have more than one writer. */
+static inline void metric_add_shared(segment_metrics metrics, enum metric metric, uint64_t more)
+{
+    atomic_fetch_add_explicit(&metrics[metric], more, memory_order_relaxed);
+}
+
 static inline void metric_sub(segment_metrics metrics, enum metric metric, uint64_t less)
 {
     metric_set(metrics, metric, metric_get(metrics, metric) - less);

@@ -178,6 +178,7 @@ void connection_adopt_arrival(struct serving_thread *thread, struct arrival *arr
         admission_of_connection(thread, arrival->address, arrival->admitted);
     struct connection *connection = NULL;
 
+    site_count_received(thread->site);
     if (verdict != PEERS_TOO_MANY)
         connection = connection_new(arrival->fd, arrival->address);
     if (connection != NULL && input_keep(connection, arrival->bytes, arrival->length)) {

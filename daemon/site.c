@@ -111,6 +111,12 @@ int site_fill(struct site *site, struct segment_worker *block)
     return site->offload != NULL && site->peers != NULL ? 0 : -1;
 }
 
+void site_count_received(const struct site *site)
+{
+    metric_add_shared(segment_worker(site->segment, site->worker_slot)->metrics,
+                      METRIC_connections_received, 1);
+}
+
 void site_close(struct site *site)
 {
     if (site->offload != NULL)

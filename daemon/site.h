@@ -48,6 +48,12 @@ int site_open(struct site *site, const struct config *config);
  */
 int site_fill(struct site *site, struct segment_worker *block);
 
+/*
+ * A connection that the master had passed is on its way no more: a thread has it, or it was given back
+ * or lost. By what it has passed and what came the master tells how many a worker has. Any thread.
+ */
+void site_count_received(const struct site *site);
+
 /* All serving threads have ended, so nothing refers to cache entries any more. */
 void site_close(struct site *site);
 

@@ -181,10 +181,12 @@ static void hold(struct worker *worker, struct arrival *arrival)
 
 static void place_arrival(struct worker *worker, struct arrival *arrival)
 {
-    if (worker->leaving)
+    if (worker->leaving) {
+        site_count_received(&worker->site);
         give_back(worker, arrival);
-    else if (!offer_to_threads(worker, arrival))
+    } else if (!offer_to_threads(worker, arrival)) {
         hold(worker, arrival);
+    }
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *argument)
@@ -200,14 +202,12 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 
 static void take_connection(struct worker *worker, const struct message_connection *message, int fd)
 {
-    struct arrival *arrival;
+    struct arrival *arrival = fd >= 0 ? malloc(sizeof(*arrival) + message->length) : NULL;
 
-    metric_add(worker->block->metrics, METRIC_connections_received, 1);
-    if (fd < 0)
-        return; /* the channel has said why */
-    arrival = malloc(sizeof(*arrival) + message->length);
-    if (arrival == NULL) {
-        close(fd);
+    if (arrival == NULL) { /* why there is no descriptor, the channel has said */
+        site_count_received(&worker->site);
+        if (fd >= 0)
+            close(fd);
         return;
     }
     arrival->fd = fd;

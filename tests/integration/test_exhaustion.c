@@ -227,18 +227,39 @@ static struct failing_places *map_places(const struct server *server, char *path
     return mapping;
 }
 
+/* What there was no memory for must not be missing from an answer that looks like the whole one. */
+static void check_whole(const char *status)
+{
+    json_t *answer = json_loads(status, 0, NULL);
+    const json_t *workers = json_object_get(answer, "workers");
+
+    if (answer == NULL || (json_is_true(json_object_get(answer, "ok")) &&
+                           (json_object_size(json_object_get(answer, "metrics")) != METRIC_COUNT ||
+                            json_array_size(json_object_get(answer, "listening")) != 1 ||
+                            json_array_size(json_object_get(workers, "list")) !=
+                                (size_t)json_integer_value(json_object_get(workers, "actual"))))) {
+        fprintf(stderr, "%s\n", status);
+        fail_msg("status lacks something");
+    }
+    json_decref(answer);
+}
+
 /* Sends a control line; it is answered, or the connection ends. */
 static void command(const struct server *server, const char *line)
 {
+    enum control_result came = CONTROL_LOST;
     struct control_client client;
     const char *answer;
     char why[256];
 
     if (control_connect(&client, server_socket(server), why, sizeof(why)) != CONTROL_WAITING)
         return;
-    if (control_send(&client, line, why, sizeof(why)) == CONTROL_WAITING &&
-        control_receive(&client, PATIENCE_S * 1000, &answer, why, sizeof(why)) == CONTROL_WAITING)
+    if (control_send(&client, line, why, sizeof(why)) == CONTROL_WAITING)
+        came = control_receive(&client, PATIENCE_S * 1000, &answer, why, sizeof(why));
+    if (came == CONTROL_WAITING)
         fail_msg("neither an answer to '%s' nor the end of the connection came", line);
+    if (came == CONTROL_ANSWERED && strcmp(line, "status") == 0)
+        check_whole(answer);
     control_close(&client);
 }
 
