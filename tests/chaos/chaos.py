@@ -424,14 +424,39 @@ def judge_remains(verdict, server, before, after):
     verdict.hold(not left, f"files are left in the run directory: {left}")
 
 
+def unaccepted(port):
+    """Connections that wait in the listening sockets: their clients may have gone, and have asked."""
+    waiting = 0
+    with open("/proc/net/tcp", encoding="ascii") as table:
+        for line in table.readlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and int(fields[1].split(":")[1], 16) == port:
+                waiting += int(fields[4].split(":")[1], 16)
+    return waiting
+
+
+def is_quiet(server, status):
+    metrics, workers = status["metrics"], status["workers"]
+    return (unaccepted(server.port()) == 0 and metrics["connections_open"] == 0
+            and metrics["dispatch_pending"] == 0 and metrics["log_lines"] >= metrics["requests"]
+            and len(workers["list"]) == workers["wanted"]
+            and all(worker["state"] == "serving" and worker["generation"] == status["generation"]
+                    for worker in workers["list"]))
+
+
 def settle(server):
-    """Until all is quiet: the last resize or reload is in force, and all that was answered is logged."""
+    """Until all is quiet: the last resize or reload is in force, all that was asked is answered, and
+    all that was answered is logged; and nothing has changed that when it is looked at again."""
     deadline = time.monotonic() + PATIENCE_S
+    requests = None
     while time.monotonic() < deadline:
         status = server.control("status")
-        metrics = status["metrics"]
-        if metrics["connections_open"] == 0 and metrics["log_lines"] >= metrics["requests"]:
+        if not is_quiet(server, status):
+            requests = None
+        elif requests == status["metrics"]["requests"]:
             break
+        else:
+            requests = status["metrics"]["requests"]
         time.sleep(0.1)
     return status
 
@@ -481,6 +506,15 @@ def play(options, seed, numbers, site, server):
     return conclude(server, chaos, clients, nuisances, end, before)
 
 
+def ended_well(server):
+    try:
+        return server.process.wait(PATIENCE_S) == 0
+    except subprocess.TimeoutExpired:
+        with open(f"/proc/{server.process.pid}/status", encoding="ascii") as file:
+            print("chaos: the master does not end:", file.readlines()[2].strip(), server.children())
+        return False
+
+
 def conclude(server, chaos, clients, nuisances, end, before):
     verdict = Verdict()
     verdict.hold(server.process.poll() is None, "the master has ended")
@@ -494,7 +528,7 @@ def conclude(server, chaos, clients, nuisances, end, before):
     after = server.weigh()
     verdict.hold(not chaos.refused, f"refused: {chaos.refused[:5]}")
     server.process.send_signal(signal.SIGTERM)
-    verdict.hold(server.process.wait(PATIENCE_S) == 0, "the server did not end well")
+    verdict.hold(ended_well(server), "the server did not end well")
     marks, lines = logged_marks(server.folder)
     answered, failed = judge_answers(verdict, clients, chaos.kills, marks)
     judge_counters(verdict, status, lines, chaos.kills)
