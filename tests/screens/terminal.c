@@ -139,10 +139,11 @@ static void pass_on_answers(struct terminal *terminal)
 static size_t whole_sequences(const char *text, size_t length)
 {
     const char *escape = memrchr(text, '\x1b', length);
-    const char *at = escape + 1, *end = text + length;
+    const char *at, *end = text + length;
 
     if (escape == NULL)
         return length;
+    at = escape + 1;
     if (at < end && *at == '[')
         at++;
     while (at < end && *at >= ' ' && *at < '@')
