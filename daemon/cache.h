@@ -25,23 +25,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/*
+ * What a hit reads stands at the end: a front table fetches it into the processor's cache together with what
+ * follows in memory, where the owner puts what it reads then.
+ */
 struct cache_entry {
-    _Atomic uint32_t references;
-    _Atomic bool stale;          /* out of the table: don't serve it to new requests */
-    _Atomic uint64_t checked_ns; /* when it was last known to be true, monotonic clock */
+    /* The cache's, under its mutex. */
+    uint64_t hash;
+    uint64_t hits_seen;
+    struct policy_node policy;
+    struct cache_entry *chain;
     /* Set by the owner before insertion, then only read. */
     const char *path; /* ended by NUL; lives as long as the entry */
     size_t path_length;
     size_t bytes; /* of memory, all in all */
     bool holds_descriptor;
-    /* The cache's, under its mutex; slot and id are fixed while the entry is live. */
+    /* The cache's; fixed while the entry is live. */
     bool stored; /* was put into the table: it has a slot */
-    uint32_t slot;
     uint64_t id;
-    uint64_t hash;
-    uint64_t hits_seen;
-    struct policy_node policy;
-    struct cache_entry *chain;
+    uint32_t slot;
+    /* Everybody's. */
+    _Atomic uint32_t references;
+    _Atomic bool stale;          /* out of the table: don't serve it to new requests */
+    _Atomic uint64_t checked_ns; /* when it was last known to be true, monotonic clock */
 };
 
 struct cache;

@@ -25,6 +25,13 @@ struct cache_entry *cache_front_find(struct cache_front *front, struct span targ
                                      coding_preference accepts, uint64_t now_ns);
 
 /*
+ * Asked for ahead of cache_front_find(), both spare it waiting for memory: the first as soon as TARGET is known, the
+ * second some time later, of the target that was named last.
+ */
+void cache_front_expect(struct cache_front *front, struct span target);
+void cache_front_fetch(const struct cache_front *front);
+
+/*
  * Remembers ENTRY (stored in the cache) for both, with a reference of its own. HIT: it was found there,
  * and that counts; what has just been put in was not hit yet, or no policy could tell what is asked for
  * once from what is asked for again.

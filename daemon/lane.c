@@ -72,7 +72,7 @@ static void on_readable(evutil_socket_t listener, short what, void *argument)
     struct serving_thread *thread = lane->thread;
 
     (void)what;
-    turn_begin(thread);
+    turn_enter(thread);
     segment_activity_state(thread->activity, THREAD_STATE_ACCEPT, thread->turn_ns);
     for (int i = 0; i < ACCEPTS_A_TURN; i++) {
         struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};

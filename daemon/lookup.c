@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { FORM_PATH_MAX = TARGET_PATH_MAX + 8 };
 
@@ -168,6 +169,29 @@ int lookup_form(struct exchange *exchange, struct resource *original, enum codin
     if (exchange->outcome == OUTCOME_HIT)
         exchange->outcome = OUTCOME_MISS;
     return load_form(exchange, path, original, coding, found);
+}
+
+/* What stands where a request line has its target; empty: nothing does. */
+static struct span probable_target(const char *data, size_t length)
+{
+    enum { METHOD_LONGEST = 8 };
+    const char *space = memchr(data, ' ', length < METHOD_LONGEST ? length : METHOD_LONGEST);
+    const char *end =
+        space != NULL ? memchr(space + 1, ' ', (size_t)(data + length - space) - 1) : NULL;
+
+    return end != NULL ? (struct span){space + 1, (size_t)(end - space) - 1} : SPAN("");
+}
+
+void lookup_expect(const struct serving_thread *thread, const char *data, size_t length)
+{
+    if (LIKELY(thread->front != NULL))
+        cache_front_expect(thread->front, probable_target(data, length));
+}
+
+void lookup_fetch(const struct serving_thread *thread)
+{
+    if (LIKELY(thread->front != NULL))
+        cache_front_fetch(thread->front);
 }
 
 struct resource *lookup_front(struct exchange *exchange)

@@ -15,6 +15,13 @@ enum {
 };
 
 /*
+ * So that lookup_front() need not wait for memory: the first for what was just read, which begins with a
+ * request as a rule; the second some time later, before that is answered.
+ */
+void lookup_expect(const struct serving_thread *thread, const char *data, size_t length);
+void lookup_fetch(const struct serving_thread *thread);
+
+/*
  * The resource that the front table has for the request's target and codings, unless it has to be loaded anew:
  * then NULL. Borrowed until the next call.
  */

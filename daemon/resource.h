@@ -33,7 +33,6 @@ struct family {
 #define RESOURCE_FORM_MARK "//"
 
 struct resource {
-    struct cache_entry entry;  /* first: the cache knows only this */
     struct span file_path;     /* of the file; ended by NUL */
     struct family family;      /* that it was made from */
     bool can_be_made;          /* its gzip form can be made from it */
@@ -41,6 +40,15 @@ struct resource {
     /* The folder's state when all of the family was looked for in it (0: not known), and when that
      * was last found to be so, monotonic clock. */
     _Atomic uint64_t folder_state, folder_ns;
+    /* Pieces of the head, as daemon/resource_head.h draws them. */
+    struct span typing, sharing, validators;
+    struct span etag;   /* with its quotes */
+    bool varies;        /* another Accept-Encoding may get other bytes */
+    bool dated;         /* its Last-Modified can be compared with */
+    int64_t modified_s; /* since 1970 */
+    struct span modified_text;
+    uint64_t device;          /* of the file that fd is */
+    struct cache_entry entry; /* the cache knows only this; what follows is what a hit reads */
     /*
      * answer = head fields, the empty line, and the body where it is in memory:
      * answer[0 .. head_length) is what HEAD gets, answer[0 .. answer_length) what GET gets.
@@ -49,15 +57,7 @@ struct resource {
     size_t head_length;
     size_t answer_length;
     uint64_t body_length;
-    int fd;          /* the body's source when it is not in memory, else -1 */
-    uint64_t device; /* of that file */
-    /* Pieces of the head, as daemon/resource_head.h draws them. */
-    struct span typing, sharing, validators;
-    struct span etag;   /* with its quotes */
-    bool varies;        /* another Accept-Encoding may get other bytes */
-    bool dated;         /* its Last-Modified can be compared with */
-    int64_t modified_s; /* since 1970 */
-    struct span modified_text;
+    int fd; /* the body's source when it is not in memory, else -1 */
 };
 
 /* What loading needs to know; fixed while a worker lives. */

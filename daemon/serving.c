@@ -6,6 +6,7 @@
 #include "daemon/account.h"
 #include "daemon/exchange.h"
 #include "daemon/input.h"
+#include "daemon/lookup.h"
 #include "daemon/receiving.h"
 #include "daemon/sending.h"
 #include "daemon/turn.h"
@@ -292,7 +293,7 @@ void serving_refuse_slow(struct connection *connection)
 static void linger(struct connection *connection)
 {
     struct serving_thread *thread = connection->thread;
-    ssize_t got = connection->transport->read(connection->fd, thread->input, sizeof(thread->input));
+    ssize_t got = connection->transport->read(connection->fd, thread->input[0], THREAD_INPUT_BYTES);
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
@@ -316,47 +317,89 @@ static void end_of_input(struct connection *connection, ssize_t got)
 static void read_body(struct connection *connection)
 {
     struct serving_thread *thread = connection->thread;
-    ssize_t got = connection->transport->read(connection->fd, thread->input, sizeof(thread->input));
+    ssize_t got = connection->transport->read(connection->fd, thread->input[0], THREAD_INPUT_BYTES);
 
     if (got <= 0) {
         end_of_input(connection, got);
         return;
     }
     metric_add(thread->metrics, METRIC_bytes_received, (uint64_t)got);
-    if (receiving_take(connection, thread->input, (size_t)got))
+    if (receiving_take(connection, thread->input[0], (size_t)got))
         serve(connection, connection->input->bytes, connection->input->length);
 }
 
-static void read_and_serve(struct connection *connection)
+/* More of a request of which a part has been kept. */
+static void read_rest(struct connection *connection)
 {
-    struct serving_thread *thread = connection->thread;
-    char *to = thread->input;
-    size_t before = 0, room = sizeof(thread->input);
+    struct input *input;
     ssize_t got;
 
-    if (connection->input != NULL) {
-        if (!input_grow(connection, 1)) {
-            connection_close(connection);
-            return;
-        }
-        before = connection->input->length;
-        to = connection->input->bytes;
-        room = connection->input->room - before;
+    if (!input_grow(connection, 1)) {
+        connection_close(connection);
+        return;
     }
-    got = connection->transport->read(connection->fd, to + before, room);
-    if (UNLIKELY(got <= 0)) {
+    input = connection->input;
+    got = connection->transport->read(connection->fd, input->bytes + input->length,
+                                      input->room - input->length);
+    if (got <= 0) {
         end_of_input(connection, got);
         return;
     }
+    metric_add(connection->thread->metrics, METRIC_bytes_received, (uint64_t)got);
+    input->length += (size_t)got;
+    serve(connection, input->bytes, input->length);
+}
+
+/* Reads into TO and holds that, while what was held comes from memory. False: nothing was read. */
+static bool read_and_hold(struct connection *connection, char *to)
+{
+    struct serving_thread *thread = connection->thread;
+    ssize_t got;
+
+    lookup_fetch(thread);
+    got = connection->transport->read(connection->fd, to, THREAD_INPUT_BYTES);
+    if (UNLIKELY(got <= 0)) {
+        end_of_input(connection, got);
+        return false;
+    }
     metric_add(thread->metrics, METRIC_bytes_received, (uint64_t)got);
-    if (connection->input != NULL)
-        connection->input->length += (size_t)got;
-    serve(connection, to, before + (size_t)got);
+    thread->held = (struct held_input){connection, to, (size_t)got};
+    lookup_expect(thread, to, (size_t)got);
+    return true;
+}
+
+static void read_ahead(struct connection *connection)
+{
+    struct serving_thread *thread = connection->thread;
+    struct held_input before = thread->held;
+    char *to = thread->input[before.data == thread->input[0]];
+
+    if (read_and_hold(connection, to) && before.connection != NULL)
+        serve(before.connection, before.data, before.length);
+}
+
+void serving_catch_up(struct serving_thread *thread)
+{
+    struct held_input held = thread->held;
+
+    if (held.connection == NULL)
+        return;
+    thread->held.connection = NULL;
+    lookup_fetch(thread);
+    serve(held.connection, held.data, held.length);
 }
 
 void serving_begin(struct connection *connection)
 {
-    read_and_serve(connection); /* what is answered and closed here, the loop never hears of */
+    /* What is answered and closed here, the loop never hears of. */
+    if (read_and_hold(connection, connection->thread->input[0]))
+        serving_catch_up(connection->thread);
+}
+
+static bool begins_a_request(const struct connection *connection, short what)
+{
+    return (what & EV_WRITE) == 0 && !connection->lingering && connection->input == NULL &&
+           connection->thread->held.connection != connection;
 }
 
 void serving_event(evutil_socket_t fd, short what, void *argument)
@@ -365,6 +408,11 @@ void serving_event(evutil_socket_t fd, short what, void *argument)
 
     (void)fd;
     turn_begin(connection->thread);
+    if (LIKELY(begins_a_request(connection, what))) {
+        read_ahead(connection);
+        return;
+    }
+    serving_catch_up(connection->thread);
     if (what & EV_WRITE)
         serving_resume(connection);
     else if (connection->lingering)
@@ -372,5 +420,5 @@ void serving_event(evutil_socket_t fd, short what, void *argument)
     else if (receiving_waits(connection))
         read_body(connection);
     else
-        read_and_serve(connection);
+        read_rest(connection);
 }

@@ -13,6 +13,13 @@
 /* The event loop's callback for a connection: it is readable or writable. */
 void serving_event(evutil_socket_t fd, short what, void *argument);
 
+/*
+ * Serves what is held. A thread that finds many connections ready reads from the next one before it
+ * serves what it has read from this one: what the answer is made of comes from memory meanwhile. So
+ * something is held from one such event to the next, and nothing whenever anything else happens.
+ */
+void serving_catch_up(struct serving_thread *thread);
+
 /* A connection that has just been accepted: its request has often come with it. */
 void serving_begin(struct connection *connection);
 

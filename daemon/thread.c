@@ -85,7 +85,7 @@ static void on_mail(evutil_socket_t fd, short what, void *argument)
     struct letter *letter;
 
     (void)fd, (void)what;
-    turn_begin(thread);
+    turn_enter(thread);
     letter = mailbox_take(&thread->mailbox);
     while (letter != NULL) {
         struct letter *next = letter->next;
@@ -118,7 +118,7 @@ static void on_tick(evutil_socket_t fd, short what, void *argument)
     uint64_t drain_ns = thread->site->config->workers_drain_timeout * NS_PER_MS;
 
     (void)fd, (void)what;
-    turn_begin(thread);
+    turn_enter(thread);
     thread->wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
     atomic_store_explicit(&thread->beat_ns, thread->turn_ns, memory_order_relaxed);
     crowding_look(thread);
@@ -137,7 +137,7 @@ static void on_log_retry(evutil_socket_t fd, short what, void *argument)
     struct serving_thread *thread = argument;
 
     (void)fd, (void)what;
-    turn_begin(thread);
+    turn_enter(thread);
     serving_unblock(thread);
 }
 
@@ -146,7 +146,7 @@ static void on_lane_retry(evutil_socket_t fd, short what, void *argument)
     struct serving_thread *thread = argument;
 
     (void)fd, (void)what;
-    turn_begin(thread);
+    turn_enter(thread);
     lanes_look_again(thread);
 }
 
@@ -182,8 +182,9 @@ static void *thread_main(void *argument)
 
     pthread_setname_np(pthread_self(), "serving");
     atomic_store_explicit(&thread->activity->tid, gettid(), memory_order_relaxed);
-    turn_begin(thread);
+    turn_enter(thread);
     while (!is_finished(thread)) {
+        serving_catch_up(thread);
         end_turn(thread);
         thread->turn_ns = 0;
         if (event_base_loop(thread->base, EVLOOP_ONCE) != 0)

@@ -90,6 +90,13 @@ enum { THREAD_INPUT_BYTES = 64 * 1024 };
 
 struct lane;
 
+/* What has been read from a connection and is not served yet; connection NULL: nothing. */
+struct held_input {
+    struct connection *connection;
+    const char *data; /* in one of the thread's inputs */
+    size_t length;
+};
+
 struct serving_thread {
     struct letter leave;      /* from the main thread, with... */
     enum thread_mode leaving; /* ...how to go; not to be read before it came */
@@ -136,7 +143,8 @@ struct serving_thread {
     bool crowded;
 
     struct output output;
-    char input[THREAD_INPUT_BYTES];
+    struct held_input held; /* within a turn; see serving.h */
+    char input[2][THREAD_INPUT_BYTES];
 };
 
 /* Makes a thread for SLOT; it serves once thread_start() succeeded. NULL with errno. The main

@@ -2,13 +2,19 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
+#include "daemon/serving.h"
 
-uint64_t turn_begin(struct serving_thread *thread)
+void turn_begin(struct serving_thread *thread)
 {
     if (UNLIKELY(thread->turn_ns == 0)) {
         thread->turn_ns = clock_monotonic_ns();
         metric_add(thread->metrics, METRIC_wakeups, 1);
         response_prefixes_update(&thread->prefixes, (int64_t)(turn_wall_ns(thread) / NS_PER_S));
     }
-    return thread->turn_ns;
+}
+
+void turn_enter(struct serving_thread *thread)
+{
+    turn_begin(thread);
+    serving_catch_up(thread);
 }

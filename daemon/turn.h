@@ -7,8 +7,14 @@
 
 #include "daemon/thread.h"
 
-/* To be called first in every callback: begins the turn if it has not begun. Its start, monotonic. */
-uint64_t turn_begin(struct serving_thread *thread);
+/* Begins the turn if it has not begun. */
+void turn_begin(struct serving_thread *thread);
+
+/*
+ * To be called first in every callback, but for the one that reads requests, which calls turn_begin():
+ * that too, and serves what is held, so that connections are as they seem.
+ */
+void turn_enter(struct serving_thread *thread);
 
 /* The same moment on the wall clock. */
 static inline uint64_t turn_wall_ns(const struct serving_thread *thread)
