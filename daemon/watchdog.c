@@ -9,10 +9,15 @@
 
 enum { LATE_S = 5, LEAVE_GRACE_MS = 5000 };
 
+static uint64_t later(uint64_t one_ns, uint64_t other_ns)
+{
+    return one_ns > other_ns ? one_ns : other_ns;
+}
+
 /* Seconds since the later of two moments. */
 static uint64_t age_s(uint64_t now_ns, uint64_t one_ns, uint64_t other_ns)
 {
-    uint64_t last = one_ns > other_ns ? one_ns : other_ns;
+    uint64_t last = later(one_ns, other_ns);
 
     return now_ns > last ? (now_ns - last) / NS_PER_S : 0;
 }
@@ -25,13 +30,14 @@ static void kill_worker(struct worker_process *worker, const char *why, uint64_t
     kill(worker->pid, SIGKILL);
 }
 
-static void look_at_worker(struct master *master, struct worker_process *worker, uint64_t now_ns)
+static void look_at_worker(struct master *master, struct worker_process *worker, uint64_t since_ns,
+                           uint64_t now_ns)
 {
     const struct config *config = master->config;
     const struct segment_worker *block = segment_worker(&master->segment, worker->slot);
     uint64_t beat = atomic_load_explicit(&block->heartbeat_ns, memory_order_relaxed);
-    uint64_t silent = age_s(now_ns, beat, worker->started_ns);
-    uint64_t leaving = worker->leaving_ns > 0 ? age_s(now_ns, worker->leaving_ns, 0) : 0;
+    uint64_t silent = age_s(now_ns, later(beat, since_ns), worker->started_ns);
+    uint64_t leaving = worker->leaving_ns > 0 ? age_s(now_ns, worker->leaving_ns, since_ns) : 0;
 
     if (config->workers_heartbeat_timeout > 0 && silent * 1000 > config->workers_heartbeat_timeout)
         kill_worker(worker, "has had no heartbeat", silent);
@@ -39,11 +45,12 @@ static void look_at_worker(struct master *master, struct worker_process *worker,
         kill_worker(worker, "has been leaving", leaving);
 }
 
-static void look_at_logger(struct master *master, uint64_t now_ns)
+static void look_at_logger(struct master *master, uint64_t since_ns, uint64_t now_ns)
 {
     const struct segment_logger *block = segment_logger(&master->segment);
     uint64_t beat = atomic_load_explicit(&block->heartbeat_ns, memory_order_relaxed);
-    uint64_t silent = age_s(now_ns, beat, supervisor_logger_started_ns(master->supervisor));
+    uint64_t silent =
+        age_s(now_ns, later(beat, since_ns), supervisor_logger_started_ns(master->supervisor));
     pid_t pid = supervisor_logger(master->supervisor);
 
     if (pid <= 0 || master->config->workers_heartbeat_timeout == 0 ||
@@ -61,12 +68,12 @@ void watchdog_look(struct watchdog *watchdog, struct master *master, uint64_t no
 
     watchdog->looked_ns = now_ns;
     if (late)
-        return;
+        watchdog->resumed_ns = now_ns;
     for (uint32_t i = 0; i < supervisor_slots(master->supervisor); i++) {
         struct worker_process *worker = supervisor_worker(master->supervisor, i);
 
         if (worker->pid > 0 && !worker->killed)
-            look_at_worker(master, worker, now_ns);
+            look_at_worker(master, worker, watchdog->resumed_ns, now_ns);
     }
-    look_at_logger(master, now_ns);
+    look_at_logger(master, watchdog->resumed_ns, now_ns);
 }

@@ -11,7 +11,8 @@
 struct master;
 
 struct watchdog {
-    uint64_t looked_ns; /* the last time, monotonic clock */
+    uint64_t looked_ns;  /* the last time, monotonic clock */
+    uint64_t resumed_ns; /* when it was last late itself: nobody's silence counts from before */
 };
 
 void watchdog_look(struct watchdog *watchdog, struct master *master, uint64_t now_ns);
