@@ -152,6 +152,8 @@ void server_write_config(struct server *server, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text + used, sizeof(text) - used, format, arguments);
     va_end(arguments);
+    unlink(
+        server->config); /* one that is replaced ext4 writes to the disk, and that takes its time */
     scratch_write(server->config, text, strlen(text));
 }
 
