@@ -47,6 +47,8 @@ enum tone strip_tone(uint32_t state)
         return TONE_GOOD;
     case THREAD_STATE_STARTING:
     case THREAD_STATE_FILE:
+    case THREAD_STATE_COMPRESS:
+    case THREAD_STATE_COMPUTE:
         return TONE_NOTE;
     case THREAD_STATE_LEAVING:
     case THREAD_STATE_LOCK:

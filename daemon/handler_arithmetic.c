@@ -117,7 +117,7 @@ enum exchange_result handler_arithmetic(struct exchange *exchange, const struct 
 {
     const char *prefix = exchange->thread->site->config->arithmetic_prefix;
     struct span path = {target->path, target->length};
-    struct page_order order = {.make = work_and_answer};
+    struct page_order order = {.make = work_and_answer, .state = THREAD_STATE_COMPUTE};
     char why[ARITHMETIC_WHY_MAX];
 
     order.arithmetic.function = arithmetic_find(target->path + strlen(prefix) + 1);

@@ -65,7 +65,9 @@ static int make_listing(const struct site *site, const struct page_order *order,
 enum exchange_result handler_listing(struct exchange *exchange, const struct target *target)
 {
     struct span path = {target->path, target->length};
-    struct page_order order = {.make = make_listing, .listing = listing_order_read(target->query)};
+    struct page_order order = {.make = make_listing,
+                               .state = THREAD_STATE_FILE,
+                               .listing = listing_order_read(target->query)};
     struct resource *page = NULL;
     int failed = 0;
 

@@ -40,7 +40,8 @@ static struct load_job *new_job(const struct exchange *exchange, struct span pat
     if (load == NULL)
         return NULL;
     load->job.run = run_load;
-    load->job.work = load->path;
+    load->job.work = (struct span){load->path, path.length};
+    load->job.state = THREAD_STATE_FILE;
     load->job.owner = &thread->mailbox;
     load->job.kind = LETTER_LOADED;
     load->connection = exchange->connection;
@@ -68,6 +69,15 @@ static bool submit(const struct exchange *exchange, struct load_job *load)
     return true;
 }
 
+/* What is made is held, and shown as the file's; what lies beside it is read. */
+static void expect_form(struct load_job *load)
+{
+    cache_hold(&load->original->entry);
+    load->job.work.length = load->original->file_path.length;
+    if (load->original->family.member[load->coding].inode == 0)
+        load->job.state = THREAD_STATE_COMPRESS;
+}
+
 bool loading_submit(const struct exchange *exchange, struct span path, struct resource *original,
                     enum coding coding)
 {
@@ -78,7 +88,7 @@ bool loading_submit(const struct exchange *exchange, struct span path, struct re
     load->original = original;
     load->coding = coding;
     if (original != NULL)
-        cache_hold(&original->entry);
+        expect_form(load);
     return submit(exchange, load);
 }
 
@@ -90,6 +100,7 @@ bool loading_submit_page(const struct exchange *exchange, struct span path,
     if (load == NULL)
         return false;
     load->page = *page;
+    load->job.state = page->state;
     return submit(exchange, load);
 }
 

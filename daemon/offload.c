@@ -133,8 +133,8 @@ static bool wait_for_work(struct offload *offload)
 
 static void run_job(struct offload_job *job, struct segment_activity *activity)
 {
-    segment_activity_work(activity, THREAD_STATE_FILE, clock_monotonic_ns(), job->work,
-                          strlen(job->work));
+    segment_activity_work(activity, job->state, clock_monotonic_ns(), job->work.start,
+                          job->work.length);
     job->run(job);
     mailbox_post(job->owner, &job->letter, job->kind);
 }

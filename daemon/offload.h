@@ -12,6 +12,7 @@
 #define DAEMON_OFFLOAD_H
 
 #include "common/segment.h"
+#include "common/span.h"
 #include "daemon/mailbox.h"
 
 #include <stdbool.h>
@@ -25,10 +26,11 @@
 struct offload_job {
     struct letter letter;
     void (*run)(struct offload_job *job); /* on an offload thread; may block */
-    const char *work;      /* what it works on, for the consoles; lives with the job */
-    struct mailbox *owner; /* where it is posted when done... */
-    int kind;              /* ...as this kind of letter */
-    uint64_t queued_ns;    /* set by offload_submit() */
+    struct span work;        /* what it works on, for the consoles; lives with the job... */
+    enum thread_state state; /* ...and how */
+    struct mailbox *owner;   /* where it is posted when done... */
+    int kind;                /* ...as this kind of letter */
+    uint64_t queued_ns;      /* set by offload_submit() */
 };
 
 struct offload;

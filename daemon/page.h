@@ -22,6 +22,7 @@ typedef int page_maker(const struct site *site, const struct page_order *order, 
 /* What is to be made: copied into the job that makes it. */
 struct page_order {
     page_maker *make;
+    enum thread_state state; /* of a thread that makes it, for the consoles */
     struct listing_order listing;
     struct arithmetic_question arithmetic;
     bool json; /* rather than HTML or text */

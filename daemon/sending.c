@@ -231,7 +231,8 @@ static bool submit_warm(struct connection *connection, const struct pending *pen
     if (warm == NULL)
         return false;
     warm->job = (struct offload_job){.run = run_warm,
-                                     .work = pending->body->entry.path,
+                                     .work = pending->body->file_path,
+                                     .state = THREAD_STATE_FILE,
                                      .owner = &thread->mailbox,
                                      .kind = LETTER_WARMED};
     warm->connection = connection;

@@ -81,7 +81,7 @@ static void bytes_that_could_forge_a_line_are_escaped(void **state)
     static const struct {
         const char *request, *escaped;
     } cases[] = {
-        {"GET /\"quoted\" HTTP/1.1\r\nHost: h\r\n\r\n", "\"GET /\\x22quoted\\x22 HTTP/1.1\" 404 "},
+        {"GET /\"quoted\" HTTP/1.1\r\nHost: h\r\n\r\n", "\"GET /\\x22quoted\\x22 HTTP/1.1\" 400 "},
         {"GET /\xc3\xa4 HTTP/1.1\r\nHost: h\r\n\r\n", "\"GET /\\xc3\\xa4 HTTP/1.1\" 404 "},
         {"GET /?a\\b HTTP/1.1\r\nHost: h\r\n\r\n", "\"GET /?a\\x5cb HTTP/1.1\" 403 "},
         {"GET /absent HTTP/1.1\r\nHost: h\r\nUser-Agent: tab\there \"\xff\r\n\r\n",

@@ -1,8 +1,10 @@
 /* Work that offload threads do, and what happens when there is too much of it. */
 #include "http_client.h"
+#include "patience.h"
 #include "server.h"
 
 #include "common/macros.h"
+#include "common/segment_reader.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,6 +77,47 @@ static void nobody_waits_for_the_result(void **state)
     server_stop(server);
 }
 
+static bool some_thread_computes(const struct segment_reader *reader, const char *path)
+{
+    for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_WORKERS); i++)
+        for (size_t j = 0; j < SEGMENT_OFFLOAD_THREADS; j++) {
+            struct activity_copy copy;
+
+            if (segment_slot_reserved(segment_worker_slot(&reader->map, i)) &&
+                segment_read_activity(&segment_worker(&reader->map, i)->offload[j], &copy) &&
+                copy.state == THREAD_STATE_COMPUTE) {
+                assert_string_equal(copy.work, path);
+                return true;
+            }
+        }
+    return false;
+}
+
+static void it_is_seen_at_work(void **state)
+{
+    enum { TIMES = 20 };
+    static const char request[] = "GET /arithmetic/cube?n=3&work=100ms HTTP/1.1\r\nHost: h\r\n\r\n";
+    struct server *server = *state;
+    struct segment_reader reader;
+    struct http_client client;
+    struct http_answer answer;
+
+    server_start(server, "arithmetic.enabled=on", NULL);
+    server_attach(server, &reader);
+    http_open(&client, server_port(server));
+    for (int i = 0; i < TIMES; i++)
+        http_say(&client, request);
+    WAIT_UNTIL(some_thread_computes(&reader, "/arithmetic/cube"));
+    for (int i = 0; i < TIMES; i++) {
+        http_take(&client, HTTP_WITH_BODY, &answer);
+        assert_string_equal(answer.body, "27\n");
+        http_answer_free(&answer);
+    }
+    http_close(&client);
+    segment_detach(&reader);
+    server_stop(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -82,6 +125,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(it_is_off_at_first, server_set_up, server_tear_down),
         cmocka_unit_test_setup_teardown(nobody_waits_for_the_result, server_set_up,
                                         server_tear_down),
+        cmocka_unit_test_setup_teardown(it_is_seen_at_work, server_set_up, server_tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,11 @@ static void run_at_the_gate(struct offload_job *job)
 
 static void prepare(struct work *work, void (*run)(struct offload_job *job), int number)
 {
-    *work = (struct work){.job = {.run = run, .work = "/some/file", .owner = &mailbox, .kind = 7},
+    *work = (struct work){.job = {.run = run,
+                                  .work = SPAN("/some/file"),
+                                  .state = THREAD_STATE_FILE,
+                                  .owner = &mailbox,
+                                  .kind = 7},
                           .number = number};
 }
 
