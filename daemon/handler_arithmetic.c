@@ -101,8 +101,7 @@ static enum exchange_result answer(struct exchange *exchange, struct span path,
                                                    : reply_error(exchange, 503);
     if (exchange->may_wait && loading_submit_page(exchange, path, order))
         return EXCHANGE_WAITING;
-    metric_add(exchange->thread->metrics, METRIC_offload_refused, 1);
-    return reply_error(exchange, 503);
+    return reply_overloaded(exchange);
 }
 
 bool handler_arithmetic_owns(const struct config *config, const char *path)

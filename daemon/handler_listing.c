@@ -77,6 +77,5 @@ enum exchange_result handler_listing(struct exchange *exchange, const struct tar
     order.json = accept_prefers_json(exchange->request, SPAN("html"));
     if (exchange->may_wait && loading_submit_page(exchange, path, &order))
         return EXCHANGE_WAITING;
-    metric_add(exchange->thread->metrics, METRIC_offload_refused, 1);
-    return reply_error(exchange, 503);
+    return reply_overloaded(exchange);
 }

@@ -56,4 +56,7 @@ enum exchange_result reply_page(struct exchange *exchange, int status, struct re
 /* STATUS with the site's own page if there is one, else with a small built-in one. May wait. */
 enum exchange_result reply_error(struct exchange *exchange, int status);
 
+/* 503, and counted: the offload queue has no room for what the request asks. Does not wait. */
+enum exchange_result reply_overloaded(struct exchange *exchange);
+
 #endif

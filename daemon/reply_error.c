@@ -68,6 +68,13 @@ static size_t error_page_path(const struct exchange *exchange, int status, char 
     return (size_t)(at - path) + sizeof(ending) - 1;
 }
 
+enum exchange_result reply_overloaded(struct exchange *exchange)
+{
+    metric_add(exchange->thread->metrics, METRIC_offload_refused, 1);
+    exchange->may_wait = false; /* a second look might find room, and would count twice if not */
+    return reply_error(exchange, 503);
+}
+
 enum exchange_result reply_error(struct exchange *exchange, int status)
 {
     char path[TARGET_PATH_MAX];
