@@ -103,6 +103,11 @@ static int take_activation(struct inheritance *inheritance, char *why, size_t si
     return result;
 }
 
+bool inheritance_is_due(void)
+{
+    return getenv(variable) != NULL;
+}
+
 int inheritance_take(struct inheritance *inheritance, char *why, size_t size)
 {
     const char *text = getenv(variable);

@@ -24,6 +24,9 @@ struct inheritance {
     size_t count;
 };
 
+/* True before inheritance_take() in the start of a binary upgrade. */
+bool inheritance_is_due(void);
+
 /* Takes it all from the environment, which then has it no more. Returns 0, or -1 with WHY. */
 int inheritance_take(struct inheritance *inheritance, char *why, size_t size);
 

@@ -1,8 +1,12 @@
 #include "daemon/config.h"
+#include "daemon/detach.h"
+#include "daemon/inheritance.h"
 #include "daemon/master.h"
 #include "daemon/options.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What is left to do with a good configuration, other than to run with it. */
 static void show(const struct options *options, enum options_action action,
@@ -13,6 +17,17 @@ static void show(const struct options *options, enum options_action action,
     else
         printf("webserverd: the configuration %s is good\n",
                options->file != NULL ? options->file : "(defaults)");
+}
+
+/* What an upgrade starts has been in the background before. */
+static int run(struct config *config, const struct options *options)
+{
+    if (!options->detach || inheritance_is_due() || detach_begin() == 0)
+        return master_run(config, options);
+    fprintf(stderr, "webserverd: cannot go into the background: %s\n", strerror(errno));
+    config_free(config);
+    free(config);
+    return EXIT_FAILURE;
 }
 
 /* Loads the configuration and does what was asked with it. Returns the exit status. */
@@ -26,7 +41,7 @@ static int with_config(const struct options *options, enum options_action action
         return EXIT_FAILURE;
     }
     if (action == OPTIONS_RUN)
-        return master_run(config, options);
+        return run(config, options);
     show(options, action, config);
     config_free(config);
     free(config);

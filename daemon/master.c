@@ -6,6 +6,7 @@
 #include "daemon/cache.h"
 #include "daemon/capacity.h"
 #include "daemon/control.h"
+#include "daemon/detach.h"
 #include "daemon/dispatch.h"
 #include "daemon/events.h"
 #include "daemon/history.h"
@@ -95,6 +96,7 @@ static void all_serve(struct master *master)
         return;
     announce(master);
     notify_send("READY=1\nSTATUS=serving on %s", master->segment.directory->listening);
+    detach_end();
 }
 
 static void on_change(struct master *master)
@@ -200,6 +202,7 @@ static void free_parts(struct watch *watch, bool remove)
 
 static void forget(struct master *master)
 {
+    detach_end_in_child();
     free_parts(watch_of(master), false);
 }
 

@@ -5,7 +5,6 @@
 #include "daemon/jail.h"
 
 #include <getopt.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +14,7 @@
 #define OPTIONS(OPTION)                                                                            \
     OPTION('f', "config", "FILE", "read the configuration from FILE")                              \
     OPTION('o', "override", "SECTION.KEY=VALUE", "set one key over the file; repeatable")          \
+    OPTION('d', "detach", NULL, "run in the background; return when it serves")                    \
     OPTION('t', "test", NULL, "check the configuration, and end")                                  \
     OPTION('T', "dump", NULL, "check the configuration, print it, and end")                        \
     OPTION('V', "version", NULL, "print the version, and end")                                     \
@@ -41,11 +41,11 @@ static const struct option long_options[] = {
         {NULL, 0, NULL, 0}};
 
 /* A '+' (no search behind the first other word) and a ':' (we complain ourselves) come first. */
-static const char short_options[] = "+:f:o:tTVh";
+static const char short_options[] = "+:f:o:dtTVh";
 
 void options_print_usage(FILE *out)
 {
-    fprintf(out, "usage: " PROGRAM " [-t | -T] [-f FILE] [-o SECTION.KEY=VALUE]...\n"
+    fprintf(out, "usage: " PROGRAM " [-d | -t | -T] [-f FILE] [-o SECTION.KEY=VALUE]...\n"
                  "Serves the files of a folder over HTTP. Every key of the configuration has a\n"
                  "default.\n\n");
     for (size_t i = 0; i < ARRAY_LENGTH(described); i++) {
@@ -145,6 +145,9 @@ static enum options_action take_options(struct options *options, const char **ov
             break;
         case 'o':
             overrides[options->override_count++] = optarg;
+            break;
+        case 'd':
+            options->detach = true;
             break;
         case 't':
             action = action == OPTIONS_DUMP ? OPTIONS_DUMP : OPTIONS_CHECK;

@@ -7,6 +7,7 @@
 #ifndef DAEMON_OPTIONS_H
 #define DAEMON_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -25,6 +26,7 @@ struct options {
     const char *file;             /* of the configuration, into argv; NULL: none was given */
     const char *const *overrides; /* "section.key=value", into argv */
     size_t override_count;
+    bool detach; /* run in the background */
     char **argv; /* all of it, to start another one like this */
 };
 

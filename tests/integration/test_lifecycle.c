@@ -363,17 +363,18 @@ static void a_stop_signal_does_not_end_a_worker_or_the_logger(void **state)
     server_stop(server);
 }
 
-static void become_server(const struct server *server)
+/* With OUTPUT for standard output and error; DETACH is NULL or -d. */
+static void become_server(const struct server *server, int output, const char *detach)
 {
     char name[128], run_dir[SCRATCH_PATH_MAX + 32], root[SCRATCH_PATH_MAX + 32];
 
     snprintf(name, sizeof(name), "server.name=%s", server_name(server));
     snprintf(run_dir, sizeof(run_dir), "server.run_dir=%s/run", server_folder(server));
     snprintf(root, sizeof(root), "server.root=%s/www", server_folder(server));
-    dup2(open("/dev/null", O_RDWR), STDOUT_FILENO);
-    dup2(STDOUT_FILENO, STDERR_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
     execl(WEBSERVERD_BINARY, WEBSERVERD_BINARY, "-o", name, "-o", run_dir, "-o", root, "-o",
-          "server.listen=127.0.0.1:0", "-o", "log.access=off", NULL);
+          "server.listen=127.0.0.1:0", "-o", "log.access=off", detach, NULL);
     _exit(127);
 }
 
@@ -391,7 +392,7 @@ static void a_stop_signal_during_the_start_leaves_nothing(void **state)
 
         assert_true(pid >= 0);
         if (pid == 0)
-            become_server(server);
+            become_server(server, open("/dev/null", O_RDWR), NULL);
         usleep((useconds_t)(i * STEP_US));
         kill(pid, SIGTERM);
         usleep((useconds_t)(i * AGAIN_US));
@@ -400,6 +401,45 @@ static void a_stop_signal_during_the_start_leaves_nothing(void **state)
         WAIT_UNTIL(waitpid(-1, NULL, WNOHANG) < 0);
         server_check_nothing_left(server);
     }
+}
+
+/* Returns the status of a start with -d; *SAID is what came until nobody could say more. */
+static int start_detached(const struct server *server, char *said, size_t size)
+{
+    int ends[2], status = -1;
+    ssize_t got = 1;
+    pid_t pid;
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        become_server(server, ends[1], "-d");
+    close(ends[1]);
+    for (size_t used = 0; got > 0; used += (size_t)got) {
+        got = read(ends[0], said + used, size - used - 1);
+        assert_true(got >= 0);
+        said[used + (size_t)got] = '\0';
+    }
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void a_detached_start_returns_when_it_serves_or_cannot(void **state)
+{
+    const struct server *server = *state;
+    char said[4096];
+
+    assert_int_equal(start_detached(server, said, sizeof(said)), 0);
+    assert_non_null(strstr(said, " serves "));
+    server_do(server, "ping");
+    assert_int_equal(start_detached(server, said, sizeof(said)), 1);
+    assert_non_null(strstr(said, "already running"));
+    server_do(server, "stop");
+    WAIT_UNTIL(waitpid(-1, NULL, WNOHANG) < 0); /* what loses its parent here becomes ours */
+    server_check_nothing_left(server);
 }
 
 static void a_stop_under_load_loses_no_answer(void **state)
@@ -556,6 +596,7 @@ int main(void)
         TEST(a_file_in_the_way_of_the_control_socket_is_not_removed),
         TEST(a_stop_signal_does_not_end_a_worker_or_the_logger),
         TEST(a_stop_signal_during_the_start_leaves_nothing),
+        TEST(a_detached_start_returns_when_it_serves_or_cannot),
         TEST(a_stop_under_load_loses_no_answer),
         TEST(each_of_the_stop_signals_stops),
         TEST(a_download_under_way_is_finished_before_the_stop),
