@@ -75,19 +75,6 @@ def opponent(results, name):
     return min(BEST_OF, key=lambda peer: median_of(results[peer], "cpu_us"))
 
 
-def growth(results, big, small, server):
-    return ratio_of(costs(results[big][server]), costs(results[small][server]))[0]
-
-
-def scale_bars(results):
-    """What more connections and more files cost."""
-    if {"small", "small-5000"} <= results.keys() and "floor" in results["small"]:
-        yield ("5,000 connections: growth, to the floor's", 1.05,
-               growth(results, "small-5000", "small", "webserverd") / growth(results, "small-5000", "small", "floor"))
-    if {"small", "files"} <= results.keys():
-        yield "5,000 files, to one", 1.10, growth(results, "files", "small", "webserverd")
-
-
 def bars(results):
     """[(what, bar, measured, text of the interval, met)] of what was measured."""
     found = []
@@ -99,8 +86,6 @@ def bars(results):
         what = f"{key}: ours / {theirs}" + (" (the best)" if against == "best" else "")
         found.append((what, most, median, f"{low:.2f} .. {high:.2f}",
                       (low if how == INTERVAL else median) <= most))
-    for what, most, measured in scale_bars(results):
-        found.append((what, most, measured, "", measured <= most))
     return found
 
 

@@ -15,12 +15,14 @@ import time
 
 import load
 import report
-from servers import LOAD_CORE, SERVER_CORE, Server
+from servers import LOAD_CORE, SERVER_CORE, Floor
 from scenarios import SCENARIOS
 
-SMALL = SCENARIOS[0]
+BY_KEY = {scenario.key: scenario for scenario in SCENARIOS}
+SMALL, MANY_CONNECTIONS, MANY_FILES = BY_KEY["small"], BY_KEY["small-5000"], BY_KEY["files"]
 IDLE = 10000
 IDLE_BAR_MIB, WATCHED_BAR, THREADS_BAR = 6.5, 1.02, 0.90
+FILES_BAR, CONNECTIONS_BAR = 1.10, 1.05
 ASK = b"GET /1k.html HTTP/1.1\r\nHost: bench\r\n\r\n"
 
 
@@ -138,6 +140,40 @@ def watched(ours, site, work, rounds, seconds):
         print(f"    {name:20} {calls_alone.get(name, 0):7} alone {calls_seen.get(name, 0):7} watched")
     return {"watched_us": seen, "alone_us": alone, "ratio": median, "low": low, "high": high,
             "system_calls_alone": calls_alone, "system_calls_watched": calls_seen}
+
+
+def costs_in_turns(asked, rounds, seconds):
+    """CPU for a request of each (server, scenario) in turns, so that all meet the same machine."""
+    found = [[] for _ in asked]
+    for server, scenario in asked:
+        load.warm(server, scenario, 1)
+    for turn in range(rounds):
+        for i in range(len(asked)):
+            at = (turn + i) % len(asked)
+            found[at].append(load.round_of(*asked[at], seconds)["cpu_us"])
+    return found
+
+
+def each(above, below):
+    return [a / b for a, b in zip(above, below)]
+
+
+def growth(ours, site, work, rounds, seconds):
+    """What 5,000 files cost beside one, and 5,000 connections beside 100: [(what, bar, median, low, high)]."""
+    server = ours.start(site, work, True)
+    floor = None
+    try:
+        floor = Floor(ours.folder).start(SMALL)
+        asked = [(server, SMALL), (server, MANY_FILES), (server, MANY_CONNECTIONS), (floor, SMALL),
+                 (floor, MANY_CONNECTIONS)]
+        one, files, connections, floor_one, floor_connections = costs_in_turns(asked, rounds, seconds)
+    finally:
+        server.stop()
+        if floor:
+            floor.stop()
+    return [("5,000 files, to one", FILES_BAR, *report.ratio_of(files, one)),
+            ("5,000 connections: growth, to the floor's", CONNECTIONS_BAR,
+             *report.ratio_of(each(connections, one), each(floor_connections, floor_one)))]
 
 
 def threads(ours, site, work, rounds, seconds):
