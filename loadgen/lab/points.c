@@ -21,8 +21,8 @@
 /* Rounds that differ by more, in percent, are worth a word. */
 #define WIDE_SPREAD 15
 
-/* How often a series is done whose trials say too little, each time longer. */
-enum { ATTEMPTS = 4 };
+/* A series whose trials say too little is done again with longer ones, of so much at the most. */
+enum { LENGTHENED_MOST_MS = 10000 };
 
 /* Connecting takes a part of a millisecond each, which is not to be in what counts. */
 enum { WARM_PART = 5, WARM_MOST_MS = 500, WARM_CONNECTIONS_A_MS = 10 };
@@ -298,28 +298,35 @@ int points_measure_often(struct lab *lab, struct point *points, size_t count, ui
     return end == TRIALS_COMPLETE ? 0 : -1;
 }
 
-/* What was measured of a series that says too little goes; the next has more time. */
-static void lengthen(struct lab *lab, struct point *points, size_t count)
+/* What was measured of a series that says too little goes; the next has more time. False: it had much. */
+static bool lengthen(struct lab *lab, struct point *points, size_t count)
 {
+    uint64_t longest = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (points[i].plan.duration_ms > longest)
+            longest = points[i].plan.duration_ms;
+    if (longest == 0 || longest * 3 > LENGTHENED_MOST_MS)
+        return false;
     trials_free(lab->trials[--lab->series]);
     for (size_t i = 0; i < count; i++)
         points[i].plan.duration_ms *= 3;
+    return true;
 }
 
 int points_measure(struct lab *lab, struct point *points, size_t count)
 {
     const struct point *silent;
 
-    for (int attempt = 1;; attempt++) {
+    for (;;) {
         if (points_measure_often(lab, points, count, lab->rounds) != 0)
             return -1;
         silent = find_silent(points, count);
         if (silent == NULL)
             return 0;
-        if (attempt == ATTEMPTS)
+        if (!lengthen(lab, points, count))
             return lab_fail(lab, "%s: too few answers to say anything; try a longer --duration",
                             silent->label);
-        lengthen(lab, points, count);
     }
 }
 
