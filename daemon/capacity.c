@@ -31,15 +31,12 @@ static uint64_t descriptors_of_worker(const struct master *master, uint32_t thre
     return FIXED_DESCRIPTORS + threads * (2 + 2 * master->config->server_listen.count);
 }
 
-uint64_t capacity_of_worker(const struct master *master)
+uint64_t capacity_of_worker(const struct master *master, const struct rlimit *limit)
 {
-    uint64_t own = descriptors_of_worker(master, master->config->workers_threads);
-    struct rlimit limit;
+    uint64_t own = descriptors_of_worker(master, master->config->workers_threads) +
+                   site_descriptors_for_cache(limit);
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return UINT64_MAX;
-    own += site_descriptors_for_cache(&limit);
-    return own + LEAST_CONNECTIONS < limit.rlim_cur ? limit.rlim_cur - own : LEAST_CONNECTIONS;
+    return own + LEAST_CONNECTIONS < limit->rlim_cur ? limit->rlim_cur - own : LEAST_CONNECTIONS;
 }
 
 /*

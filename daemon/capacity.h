@@ -15,10 +15,13 @@
 int capacity_prepare(struct master *master, uint32_t count, uint32_t threads, char *why,
                      size_t size);
 
+struct rlimit;
+
 /*
- * How many connections a worker may be given at a time: one whose descriptor does not fit into it any
- * more would be lost on its way. What the process needs itself is left out.
+ * How many connections a worker may be given at a time, by the LIMIT of its descriptors: one whose
+ * descriptor does not fit into it any more would be lost on its way. What the process needs itself is
+ * left out.
  */
-uint64_t capacity_of_worker(const struct master *master);
+uint64_t capacity_of_worker(const struct master *master, const struct rlimit *limit);
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -29,7 +30,8 @@ struct dispatch {
     struct master *master;
     struct event **lanes; /* accepting events; NULL with dispatch = kernel */
     uint32_t lane_count;
-    struct event *retry; /* accepting failed for want of descriptors: again in a second */
+    struct event *retry;       /* accepting failed for want of descriptors: again in a second */
+    struct rlimit descriptors; /* of a worker: those of the master, since it does not change them */
     bool accepting, stopped;
     uint64_t warned_ns; /* of a lack of descriptors, monotonic clock */
     uint32_t next;      /* round robin */
@@ -84,15 +86,21 @@ static void warn_of_descriptors(struct dispatch *dispatch, uint32_t slot)
         slot);
 }
 
-static bool can_take(struct dispatch *dispatch, const struct worker_process *worker)
+enum { CANNOT_TAKE = -1 };
+
+/* The load of WORKER if it can take one more connection, or CANNOT_TAKE. */
+static int64_t load_of_able(struct dispatch *dispatch, const struct worker_process *worker)
 {
+    uint64_t load;
+
     if (worker->state != WORKER_SERVING || channel_is_broken(worker->connections) ||
         channel_backlog(worker->connections) > 0)
-        return false;
-    if (load_of(dispatch->master, worker) < capacity_of_worker(dispatch->master))
-        return true;
+        return CANNOT_TAKE;
+    load = load_of(dispatch->master, worker);
+    if (load < capacity_of_worker(dispatch->master, &dispatch->descriptors))
+        return (int64_t)load;
     warn_of_descriptors(dispatch, worker->slot);
-    return false;
+    return CANNOT_TAKE;
 }
 
 static struct worker_process *next_in_turn(struct dispatch *dispatch)
@@ -103,7 +111,7 @@ static struct worker_process *next_in_turn(struct dispatch *dispatch)
     for (uint32_t i = 0; i < slots; i++) {
         struct worker_process *worker = supervisor_worker(supervisor, dispatch->next++ % slots);
 
-        if (can_take(dispatch, worker))
+        if (load_of_able(dispatch, worker) != CANNOT_TAKE)
             return worker;
     }
     return NULL;
@@ -113,13 +121,13 @@ static struct worker_process *least_loaded(struct dispatch *dispatch)
 {
     struct supervisor *supervisor = dispatch->master->supervisor;
     struct worker_process *best = NULL;
-    uint64_t best_load = UINT64_MAX;
+    int64_t best_load = INT64_MAX;
 
     for (uint32_t i = 0; i < supervisor_slots(supervisor); i++) {
         struct worker_process *worker = supervisor_worker(supervisor, i);
-        uint64_t load = can_take(dispatch, worker) ? load_of(dispatch->master, worker) : UINT64_MAX;
+        int64_t load = load_of_able(dispatch, worker);
 
-        if (load < best_load) {
+        if (load != CANNOT_TAKE && load < best_load) {
             best = worker;
             best_load = load;
         }
@@ -358,6 +366,8 @@ struct dispatch *dispatch_new(struct master *master)
     if (dispatch == NULL)
         return NULL;
     dispatch->master = master;
+    dispatch->descriptors.rlim_cur = RLIM_INFINITY;
+    getrlimit(RLIMIT_NOFILE, &dispatch->descriptors);
     STAILQ_INIT(&dispatch->waiting);
     dispatch->retry = event_new(master->base, -1, 0, on_retry, dispatch);
     if (dispatch->retry == NULL || open_lanes(dispatch) != 0) {
