@@ -69,7 +69,7 @@ static bool submit(const struct exchange *exchange, struct load_job *load)
     return true;
 }
 
-/* What is made is held, and shown as the file's; what lies beside it is read. */
+/* The file is held, and named, while a form of it is made, or read where there is one beside it. */
 static void expect_form(struct load_job *load)
 {
     cache_hold(&load->original->entry);
