@@ -370,6 +370,8 @@ class Limits(WithFolder):
                 self.assertIn("local_limits", notes)
                 missing = report["connections"]["up"] < report["connections"]["used"]
                 self.assertEqual("connections_missing" in notes, missing)
+                if engine == "raw":  # libcurl may lend a connection to several clients in turn
+                    self.assertTrue(missing)
 
     def test_descriptors_run_out(self):
         """Before the run, with advice."""
