@@ -164,7 +164,7 @@ struct segment_master {
 
 /*
  * Written by the logger. Before it writes a batch it stores what it is about to do; its successor
- * finds out from the file's size whether the batch was written (see daemon/logger.c).
+ * finds out from the file's size whether the batch was written (see daemon/logger/logger.c).
  */
 struct segment_logger {
     _Alignas(CACHE_LINE) _Atomic int32_t pid;
@@ -199,7 +199,7 @@ struct segment_rate {
  * its whole burst; ahead of now by d, it has used d * rate requests of it. A charge is one
  * compare-and-swap of TIME, which grows as long as the key stays. Another key moves in under the bucket's claim (the
  * clock at its taking, 0: free; one of a process that died is taken over) and changes TIME to
- * SEGMENT_RATE_CHANGING first, so that no charge can go to the wrong one. See daemon/rate_limit.c.
+ * SEGMENT_RATE_CHANGING first, so that no charge can go to the wrong one. See daemon/transaction/rate_limit.c.
  */
 struct segment_rate_entry {
     _Atomic uint64_t key; /* 0: free */
@@ -217,7 +217,7 @@ struct segment_rate_bucket {
 
 /*
  * Connections by client address: a table for each worker, which is its writer; readers add up what
- * all tables have for a key. Counted only with a limit for each address. See daemon/peers.c.
+ * all tables have for a key. Counted only with a limit for each address. See daemon/transaction/peers.c.
  */
 struct segment_peer {
     _Atomic uint64_t key;   /* see address_key(); stays when the count is 0 again; 0: never used */

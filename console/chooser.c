@@ -2,10 +2,10 @@
 
 #include "common/clock.h"
 #include "common/units.h"
-#include "console/instances.h"
-#include "console/keys.h"
-#include "console/screen.h"
-#include "console/scroll.h"
+#include "console/data/instances.h"
+#include "console/ui/keys.h"
+#include "console/ui/screen.h"
+#include "console/ui/scroll.h"
 
 #include <curses.h>
 #include <inttypes.h>

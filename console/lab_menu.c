@@ -1,7 +1,7 @@
 #include "console/lab_menu.h"
 
-#include "console/keys.h"
-#include "console/screen.h"
+#include "console/ui/keys.h"
+#include "console/ui/screen.h"
 
 #include <poll.h>
 #include <signal.h>

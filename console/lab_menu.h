@@ -2,7 +2,7 @@
 #ifndef CONSOLE_LAB_MENU_H
 #define CONSOLE_LAB_MENU_H
 
-#include "console/lab_scenario.h"
+#include "console/lab/lab_scenario.h"
 #include "console/options.h"
 
 #include <stdbool.h>

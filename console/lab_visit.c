@@ -1,8 +1,8 @@
 #include "console/lab_visit.h"
 
-#include "console/lab.h"
+#include "console/lab/lab.h"
 #include "console/lab_menu.h"
-#include "console/screen.h"
+#include "console/ui/screen.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 #include "console/once.h"
 
 #include "common/clock.h"
-#include "console/desk_program.h"
-#include "console/rows.h"
-#include "console/view.h"
-#include "console/watch.h"
+#include "console/data/watch.h"
+#include "console/ui/desk_program.h"
+#include "console/ui/rows.h"
+#include "console/ui/view.h"
 
 #include <errno.h>
 #include <math.h>

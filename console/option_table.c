@@ -7,8 +7,8 @@
 
 #include "common/nearest.h"
 #include "common/units.h"
-#include "console/instances.h"
-#include "console/lab_scenario.h"
+#include "console/data/instances.h"
+#include "console/lab/lab_scenario.h"
 
 #include <stdarg.h>
 #include <stdio.h>

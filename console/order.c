@@ -8,7 +8,7 @@
 #include "common/macros.h"
 #include "common/nearest.h"
 #include "common/tables.h"
-#include "console/instances.h"
+#include "console/data/instances.h"
 #include "console/settings.h"
 
 #include <stdio.h>

@@ -2,12 +2,12 @@
 
 #include "common/clock.h"
 #include "common/instance.h"
-#include "console/detail.h"
-#include "console/help.h"
-#include "console/lab_draw.h"
-#include "console/strip.h"
-#include "console/summary.h"
-#include "console/text.h"
+#include "console/data/summary.h"
+#include "console/data/text.h"
+#include "console/lab/lab_draw.h"
+#include "console/ui/help.h"
+#include "console/ui/strip.h"
+#include "console/views/detail.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -5,13 +5,13 @@
 #ifndef CONSOLE_PICTURE_H
 #define CONSOLE_PICTURE_H
 
-#include "console/dialog.h"
-#include "console/lab.h"
-#include "console/replay.h"
-#include "console/screen.h"
-#include "console/scroll.h"
-#include "console/source.h"
-#include "console/view.h"
+#include "console/data/replay.h"
+#include "console/data/source.h"
+#include "console/lab/lab.h"
+#include "console/ui/dialog.h"
+#include "console/ui/screen.h"
+#include "console/ui/scroll.h"
+#include "console/ui/view.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
 #ifndef CONSOLE_PROGRAM_H
 #define CONSOLE_PROGRAM_H
 
-#include "console/lab.h"
+#include "console/lab/lab.h"
 #include "console/options.h"
 
 /* What the user wants to see instead, when the program has ended for that. */

@@ -6,14 +6,14 @@
 #ifndef CONSOLE_PROGRAM_PARTS_H
 #define CONSOLE_PROGRAM_PARTS_H
 
-#include "console/desk_program.h"
-#include "console/edit.h"
+#include "console/data/watch.h"
 #include "console/options.h"
 #include "console/program.h"
-#include "console/screen.h"
-#include "console/scroll.h"
-#include "console/view.h"
-#include "console/watch.h"
+#include "console/ui/desk_program.h"
+#include "console/ui/edit.h"
+#include "console/ui/screen.h"
+#include "console/ui/scroll.h"
+#include "console/ui/view.h"
 
 #include <stdbool.h>
 #include <stdint.h>

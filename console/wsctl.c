@@ -6,9 +6,9 @@
 #include "common/macros.h"
 #include "common/tables.h"
 #include "common/units.h"
-#include "console/answers.h"
-#include "console/commands.h"
-#include "console/target.h"
+#include "console/data/answers.h"
+#include "console/data/commands.h"
+#include "console/data/target.h"
 
 #include <getopt.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
-#include "daemon/config.h"
-#include "daemon/detach.h"
-#include "daemon/inheritance.h"
-#include "daemon/master.h"
-#include "daemon/options.h"
+#include "daemon/base/detach.h"
+#include "daemon/config/config.h"
+#include "daemon/config/options.h"
+#include "daemon/master/inheritance.h"
+#include "daemon/master/master.h"
 
 #include <errno.h>
 #include <stdlib.h>

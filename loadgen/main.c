@@ -1,14 +1,14 @@
 /* wsload: loads a web server and says how it did. The steps of a run; each lives in its own file.
  */
-#include "loadgen/compare.h"
-#include "loadgen/gnuplot.h"
+#include "loadgen/cli/options.h"
 #include "loadgen/lab/command.h"
-#include "loadgen/live_terminal.h"
-#include "loadgen/options.h"
-#include "loadgen/repeat.h"
-#include "loadgen/report.h"
-#include "loadgen/sweep_report.h"
-#include "loadgen/trial.h"
+#include "loadgen/report/compare.h"
+#include "loadgen/report/gnuplot.h"
+#include "loadgen/report/report.h"
+#include "loadgen/run/live_terminal.h"
+#include "loadgen/run/repeat.h"
+#include "loadgen/run/trial.h"
+#include "loadgen/sweep/sweep_report.h"
 
 #include <curl/curl.h>
 #include <errno.h>

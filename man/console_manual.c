@@ -3,13 +3,13 @@
  *
  *     @OPTIONS@      becomes the list of options, from console/options.def
  *     @SETTINGS@     those of them that console.ini takes
- *     @KEYS@         the list of keys, from console/keys.def
- *     @DANGERS@      what is asked back before it is done, from console/dangers.def
- *     @SCENARIOS@    the guided scenarios, from console/lab_scenarios.def
+ *     @KEYS@         the list of keys, from console/ui/keys.def
+ *     @DANGERS@      what is asked back before it is done, from console/data/dangers.def
+ *     @SCENARIOS@    the guided scenarios, from console/lab/lab_scenarios.def
  *     @SCREEN name@  the picture SCREENS/name-72x22-ascii.txt, which a test compares with the real
  *                    screen: so the manual can't drift
  */
-#include "console/lab_scenario.h"
+#include "console/lab/lab_scenario.h"
 
 #include <curses.h>
 #include <stdbool.h>
@@ -38,13 +38,13 @@ static const struct {
     const char *group, *shown, *help;
 } keys[] = {
 #define KEY(request, group, shown, brief, first, second, help) {group, shown, help},
-#include "console/keys.def"
+#include "console/ui/keys.def"
 #undef KEY
 };
 
 static const char *const dangers[] = {
 #define DANGER(command, when, question) command,
-#include "console/dangers.def"
+#include "console/data/dangers.def"
 #undef DANGER
 };
 

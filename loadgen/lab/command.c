@@ -1,9 +1,9 @@
 #include "loadgen/lab/command.h"
 
-#include "loadgen/interrupts.h"
+#include "loadgen/base/interrupts.h"
 #include "loadgen/lab/command_options.h"
 #include "loadgen/lab/lab_report.h"
-#include "loadgen/result.h"
+#include "loadgen/stats/result.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/units.h"
 
-#include "loadgen/plot_axes.h"
+#include "loadgen/report/plot_axes.h"
 
 #include <math.h>
 

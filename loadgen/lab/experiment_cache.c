@@ -4,7 +4,7 @@
 
 #include "common/units.h"
 
-#include "loadgen/plot_axes.h"
+#include "loadgen/report/plot_axes.h"
 
 #include <math.h>
 

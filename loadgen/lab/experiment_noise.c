@@ -5,8 +5,8 @@
 #include "common/clock.h"
 #include "common/units.h"
 
-#include "loadgen/plot_axes.h"
-#include "loadgen/statistics.h"
+#include "loadgen/report/plot_axes.h"
+#include "loadgen/stats/statistics.h"
 
 #include <math.h>
 #include <signal.h>

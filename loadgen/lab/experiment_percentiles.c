@@ -1,7 +1,7 @@
 /* Where the server is idle, full and overloaded, and what closing connections early does to that. */
 #include "loadgen/lab/curves.h"
 #include "loadgen/lab/experiments.h"
-#include "loadgen/zones.h"
+#include "loadgen/stats/zones.h"
 
 static const uint32_t steps[] = {1, 2, 4, 8, 10, 15, 20, 25, 30};
 

@@ -4,7 +4,7 @@
 #include "loadgen/lab/files.h"
 #include "loadgen/lab/trace.h"
 
-#include "loadgen/plot_axes.h"
+#include "loadgen/report/plot_axes.h"
 
 #include <math.h>
 

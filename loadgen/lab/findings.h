@@ -8,7 +8,7 @@
 
 #include "common/macros.h"
 
-#include "loadgen/plot.h"
+#include "loadgen/report/plot.h"
 
 #include <stdbool.h>
 #include <stddef.h>

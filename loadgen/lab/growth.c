@@ -2,7 +2,7 @@
 
 #include "common/units.h"
 
-#include "loadgen/statistics.h"
+#include "loadgen/stats/statistics.h"
 
 /* A request may cost so much more with many connections, in percent. */
 #define TOLERANCE 10.0

@@ -2,10 +2,10 @@
 
 #include "common/clock.h"
 
-#include "loadgen/interrupts.h"
+#include "loadgen/base/interrupts.h"
 #include "loadgen/lab/bare_server.h"
 #include "loadgen/lab/experiments.h"
-#include "loadgen/trials.h"
+#include "loadgen/run/trials.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "common/escape.h"
 
 #include "loadgen/lab/published.h"
-#include "loadgen/report_style.h"
+#include "loadgen/report/report_style.h"
 
 static void put_text(FILE *out, const char *before, const char *text, const char *after)
 {

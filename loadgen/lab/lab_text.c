@@ -1,8 +1,8 @@
 #include "loadgen/lab/lab_report.h"
 
 #include "loadgen/lab/published.h"
-#include "loadgen/plot_text.h"
-#include "loadgen/report_page.h"
+#include "loadgen/report/plot_text.h"
+#include "loadgen/report/report_page.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/segment_reader.h"
 
-#include "loadgen/trial.h"
+#include "loadgen/run/trial.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 
 #include "loadgen/lab/points.h"
 #include "loadgen/lab/usage.h"
-#include "loadgen/series.h"
+#include "loadgen/stats/series.h"
 
 enum { OBSERVED_STEPS = 2000, OBSERVED_CONNECTIONS = 100 };
 

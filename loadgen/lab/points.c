@@ -5,8 +5,8 @@
 #include "common/units.h"
 
 #include "loadgen/lab/usage.h"
-#include "loadgen/report_facts.h"
-#include "loadgen/statistics.h"
+#include "loadgen/report/report_facts.h"
+#include "loadgen/stats/statistics.h"
 
 #include <math.h>
 #include <stdarg.h>

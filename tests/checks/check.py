@@ -116,7 +116,7 @@ def helgrind(programs):
     """The offload queue's unit test."""
     prove(RACES, HELGRIND, programs + "/faulty", helgrind_reports)
     with tempfile.TemporaryDirectory(prefix="webserverd-check-") as folder:
-        under(HELGRIND, folder, [programs + "/test_offload"])
+        under(HELGRIND, folder, [programs + "/test_daemon_offload"])
         count, found = helgrind_reports(folder)
     say(f"the offload queue's test under Helgrind: {len(found)} findings")
     return found if count == 1 else found + ["Helgrind wrote no report"]

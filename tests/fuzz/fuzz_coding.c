@@ -2,7 +2,7 @@
  * Accept-Encoding. Whatever comes, each coding is preferred once at most; a line says the same as its
  * members in lines of their own (RFC 9110 section 5.3).
  */
-#include "daemon/coding.h"
+#include "daemon/http/coding.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
  * Preconditions: the input is the field lines of a GET. Whatever comes, what fails was asked for, and
  * what compares equal strongly does so weakly.
  */
-#include "daemon/conditional.h"
+#include "daemon/http/conditional.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The configuration's reader: any text loads, or is refused in words; what loads survives printing. */
-#include "daemon/config.h"
-#include "daemon/config_load.h"
-#include "daemon/config_reader.h"
+#include "daemon/config/config.h"
+#include "daemon/config/config_load.h"
+#include "daemon/config/config_reader.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdbool.h>

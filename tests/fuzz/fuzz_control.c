@@ -1,5 +1,5 @@
 /* The control socket's framing: however the bytes come, the same lines and words come out. */
-#include "daemon/control_line.h"
+#include "daemon/control/control_line.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdbool.h>

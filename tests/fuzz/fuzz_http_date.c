@@ -1,6 +1,6 @@
 /* HTTP dates. What is read as a date and written again is read as the same; the first 8 bytes are
  * a time to be written. */
-#include "daemon/http_date.h"
+#include "daemon/http/http_date.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
  * Responses, in pieces. Whatever comes: the result does not depend on where the pieces end, no more is
  * used than was given, and what was counted adds up.
  */
-#include "loadgen/response.h"
+#include "loadgen/engine/response.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
  * The Range field: 8 bytes of the representation's size, then the field. Whatever comes, the parts
  * lie within the representation, apart from each other, and are no more than may be.
  */
-#include "daemon/range.h"
+#include "daemon/http/range.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

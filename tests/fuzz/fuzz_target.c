@@ -2,7 +2,7 @@
  * The canonical form of a target. Whatever comes: a path that is given out is canonical, and
  * written with every byte as an escape it becomes itself.
  */
-#include "daemon/target.h"
+#include "daemon/http/target.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -212,7 +212,7 @@ static void help_lists_every_key(void **state)
 {
     static const char *const sentences[] = {
 #define KEY(request, group, shown, brief, first, second, help) help,
-#include "console/keys.def"
+#include "console/ui/keys.def"
 #undef KEY
         "keep-alive: waits for events, with connections open", "Help, lines 1 to"};
     (void)state;

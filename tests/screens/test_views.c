@@ -28,7 +28,7 @@ enum { FILE_BYTES = 100 * 1000, LOOK_EVERY_MS = 20, QUIET_LOOKS = 20, VARIANTS =
 
 static const char *const views[] = {
 #define VIEW(name) #name,
-#include "console/views.def"
+#include "console/views/views.def"
 #undef VIEW
 };
 

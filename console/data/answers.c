@@ -1,0 +1,387 @@
+#include "console/data/answers.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/tables.h"
+#include "common/units.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A member as text: numbers and truths as they are written in JSON, texts without quotes. */
+static const char *as_text(const json_t *value, char *buffer, size_t size)
+{
+    if (json_is_string(value))
+        return json_string_value(value);
+    if (json_is_integer(value))
+        snprintf(buffer, size, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else if (json_is_number(value))
+        snprintf(buffer, size, "%g", json_number_value(value));
+    else
+        snprintf(buffer, size, "%s",
+                 json_is_true(value)    ? "yes"
+                 : json_is_false(value) ? "no"
+                                        : "-");
+    return buffer;
+}
+
+static const char *text_of(const json_t *object, const char *key, char *buffer, size_t size)
+{
+    return as_text(json_object_get(object, key), buffer, size);
+}
+
+static uint64_t number_of(const json_t *object, const char *key)
+{
+    json_int_t number = json_integer_value(json_object_get(object, key));
+
+    return number > 0 ? (uint64_t)number : 0;
+}
+
+static const char *age_of(const json_t *object, char *buffer, size_t size)
+{
+    double seconds = json_number_value(json_object_get(object, "uptime_s"));
+
+    return units_format_age(buffer, size, seconds > 0 ? (uint64_t)(seconds * (double)NS_PER_S) : 0);
+}
+
+/* What has no words of its own: every member by its name. */
+static void print_members(const char *command, const json_t *answer, FILE *out)
+{
+    const char *key, *separator = ": ";
+    const json_t *value;
+    char text[UNITS_TEXT];
+
+    fprintf(out, "%s", command);
+    json_object_foreach((json_t *)answer, key, value)
+    {
+        if (strcmp(key, "ok") == 0 || json_is_object(value) || json_is_array(value))
+            continue;
+        fprintf(out, "%s%s %s", separator, key, as_text(value, text, sizeof(text)));
+        separator = ", ";
+    }
+    fprintf(out, "%s\n", separator[0] == ':' ? ": done" : "");
+}
+
+static void print_ping(const char *command, const json_t *answer, FILE *out)
+{
+    char name[UNITS_TEXT], version[UNITS_TEXT], pid[UNITS_TEXT];
+
+    (void)command;
+    fprintf(out, "webserverd '%s' answers: pid %s, version %s\n",
+            text_of(answer, "name", name, sizeof(name)), text_of(answer, "pid", pid, sizeof(pid)),
+            text_of(answer, "version", version, sizeof(version)));
+}
+
+static void print_stop(const char *command, const json_t *answer, FILE *out)
+{
+    (void)command;
+    (void)answer;
+    fprintf(out, "stopping: requests under way are finished first\n");
+}
+
+static void print_help(const char *command, const json_t *answer, FILE *out)
+{
+    const json_t *entry;
+    size_t i;
+
+    (void)command;
+    json_array_foreach(json_object_get(answer, "commands"), i, entry)
+    {
+        char usage[128], name[UNITS_TEXT], arguments[UNITS_TEXT], help[UNITS_TEXT];
+
+        snprintf(usage, sizeof(usage), "%s %s", text_of(entry, "name", name, sizeof(name)),
+                 text_of(entry, "arguments", arguments, sizeof(arguments)));
+        fprintf(out, "%-42s %s\n", usage, text_of(entry, "help", help, sizeof(help)));
+    }
+}
+
+/* The status: who, then what is wanted and what is there, then the counters by subject. */
+
+static void print_listening(const json_t *answer, FILE *out)
+{
+    const json_t *address;
+    char text[UNITS_TEXT];
+    size_t i;
+
+    fprintf(out, "listening    ");
+    json_array_foreach(json_object_get(answer, "listening"), i, address)
+        fprintf(out, "%s%s", i > 0 ? ", " : "", as_text(address, text, sizeof(text)));
+    fprintf(out, "\n");
+}
+
+static void print_head(const json_t *answer, FILE *out)
+{
+    char name[UNITS_TEXT], version[UNITS_TEXT], pid[UNITS_TEXT], up[UNITS_TEXT];
+
+    fprintf(out, "webserverd   %s, pid %s, version %s, up %s\n",
+            text_of(answer, "name", name, sizeof(name)), text_of(answer, "pid", pid, sizeof(pid)),
+            text_of(answer, "version", version, sizeof(version)), age_of(answer, up, sizeof(up)));
+    print_listening(answer, out);
+    fprintf(out, "dispatch     %s\n", text_of(answer, "dispatch", name, sizeof(name)));
+    fprintf(out, "logger       pid %s\n\n",
+            text_of(json_object_get(answer, "logger"), "pid", pid, sizeof(pid)));
+}
+
+static void print_wanted(const char *label, const json_t *pair, FILE *out)
+{
+    char wanted[UNITS_TEXT], actual[UNITS_TEXT];
+
+    fprintf(out, "%-12s %7s %7s\n", label, text_of(pair, "wanted", wanted, sizeof(wanted)),
+            text_of(pair, "actual", actual, sizeof(actual)));
+}
+
+static void print_workers(const json_t *list, FILE *out)
+{
+    const json_t *worker;
+    size_t i;
+
+    fprintf(out, "\n%-8s %8s  %-9s %12s %8s %8s %7s\n", "worker", "pid", "state", "threads",
+            "offload", "up", "starts");
+    json_array_foreach(list, i, worker)
+    {
+        const json_t *threads = json_object_get(worker, "threads");
+        char slot[UNITS_TEXT], pid[UNITS_TEXT], state[UNITS_TEXT], offload[UNITS_TEXT],
+            up[UNITS_TEXT], starts[UNITS_TEXT], wanted[UNITS_TEXT], actual[UNITS_TEXT],
+            pair[2 * UNITS_TEXT + 8];
+
+        snprintf(pair, sizeof(pair), "%s of %s", text_of(threads, "actual", actual, sizeof(actual)),
+                 text_of(threads, "wanted", wanted, sizeof(wanted)));
+        fprintf(out, "%-8s %8s  %-9s %12s %8s %8s %7s\n",
+                text_of(worker, "slot", slot, sizeof(slot)),
+                text_of(worker, "pid", pid, sizeof(pid)),
+                text_of(worker, "state", state, sizeof(state)), pair,
+                text_of(worker, "offload_threads", offload, sizeof(offload)),
+                age_of(worker, up, sizeof(up)), text_of(worker, "starts", starts, sizeof(starts)));
+    }
+}
+
+/* Rows of counters: a subject and the metrics that tell about it, by their labels. */
+struct subject {
+    const char *name;
+    enum metric metrics[7];
+    size_t count;
+};
+
+static const struct subject subjects[] = {
+    {"requests", {METRIC_requests, METRIC_requests_kept_alive, METRIC_responses_cut_short}, 3},
+    {"answers",
+     {METRIC_responses_2xx, METRIC_responses_3xx, METRIC_responses_4xx, METRIC_responses_5xx},
+     4},
+    {"bytes", {METRIC_bytes_sent, METRIC_bytes_received}, 2},
+    {"connections",
+     {METRIC_connections_open, METRIC_connections_busy, METRIC_connections_accepted,
+      METRIC_connections_closed, METRIC_connections_timed_out, METRIC_connections_reset},
+     6},
+    {"cache",
+     {METRIC_cache_hits, METRIC_cache_misses, METRIC_cache_entries, METRIC_cache_bytes,
+      METRIC_cache_evicted},
+     5},
+    {"offload", {METRIC_offload_queue_depth, METRIC_offload_jobs, METRIC_offload_refused}, 3},
+    {"log",
+     {METRIC_log_lines, METRIC_log_bytes, METRIC_log_waits, METRIC_log_dropped,
+      METRIC_log_write_errors},
+     5},
+};
+
+/* "cache hits" reads as "hits" in the line about the cache, and "requests" as nothing in its own. */
+static const char *label_within(const char *label, const char *subject)
+{
+    size_t length = strlen(subject);
+
+    if (strncmp(label, subject, length) != 0 || (label[length] != ' ' && label[length] != '\0'))
+        return label;
+    return label[length] == ' ' ? label + length + 1 : "";
+}
+
+static void print_subject(const struct subject *subject, const json_t *metrics, FILE *out)
+{
+    const char *separator = "";
+
+    fprintf(out, "%-12s ", subject->name);
+    for (size_t i = 0; i < subject->count; i++) {
+        const struct metric_info *info = &metric_table[subject->metrics[i]];
+        const char *label = label_within(info->label, subject->name);
+        char text[UNITS_TEXT];
+
+        fprintf(out, "%s%s%s%s", separator, label, label[0] != '\0' ? " " : "",
+                text_of(metrics, info->name, text, sizeof(text)));
+        separator = ", ";
+    }
+    fprintf(out, "\n");
+}
+
+static void print_status(const char *command, const json_t *answer, FILE *out)
+{
+    const json_t *workers = json_object_get(answer, "workers");
+
+    (void)command;
+    print_head(answer, out);
+    fprintf(out, "%-12s %7s %7s\n", "", "wanted", "actual");
+    print_wanted("workers", workers, out);
+    print_wanted("threads each", json_object_get(answer, "threads"), out);
+    print_workers(json_object_get(workers, "list"), out);
+    fprintf(out, "\n");
+    for (size_t i = 0; i < ARRAY_LENGTH(subjects); i++)
+        print_subject(&subjects[i], json_object_get(answer, "metrics"), out);
+}
+
+/* A line a key: the file as it would be, and what else there is to know. */
+static void print_config(const char *command, const json_t *answer, FILE *out)
+{
+    const json_t *entry;
+    size_t i;
+
+    (void)command;
+    json_array_foreach(json_object_get(answer, "keys"), i, entry)
+    {
+        char key[UNITS_TEXT], value[UNITS_TEXT], origin[UNITS_TEXT], change[UNITS_TEXT],
+            other[UNITS_TEXT];
+        const char *name = text_of(entry, "key", key, sizeof(key));
+        const char *text = text_of(entry, "value", value, sizeof(value));
+
+        fprintf(out, "%-30s = %-24s # %s; default %s; %s", name, text,
+                text_of(entry, "origin", origin, sizeof(origin)),
+                text_of(entry, "default", other, sizeof(other)),
+                text_of(entry, "change", change, sizeof(change)));
+        if (json_object_get(entry, "command") != NULL)
+            fprintf(out, ": wsctl %s", text_of(entry, "command", other, sizeof(other)));
+        fputc('\n', out);
+    }
+}
+
+static void print_reload(const char *command, const json_t *answer, FILE *out)
+{
+    char text[UNITS_TEXT];
+    const json_t *key;
+    size_t i;
+
+    (void)command;
+    fprintf(out, "reloaded: generation %s; ", text_of(answer, "generation", text, sizeof(text)));
+    json_array_foreach(json_object_get(answer, "changed"), i, key)
+        fprintf(out, "%s%s", i == 0 ? "changed: " : ", ", as_text(key, text, sizeof(text)));
+    fprintf(out, "%s\n", i == 0 ? "no key has changed" : "");
+}
+
+static void print_last_thread(const json_t *thread, const char *kind, FILE *out)
+{
+    char number[UNITS_TEXT], state[UNITS_TEXT], work[UNITS_TEXT], open[UNITS_TEXT];
+    const json_t *line;
+    size_t i;
+
+    fprintf(out, "  %s %s: %s for %.3f s", kind, text_of(thread, kind, number, sizeof(number)),
+            text_of(thread, "state", state, sizeof(state)),
+            json_number_value(json_object_get(thread, "since_s")));
+    if (json_object_get(thread, "connections") != NULL)
+        fprintf(out, ", %s connections", text_of(thread, "connections", open, sizeof(open)));
+    fprintf(out, ", last on: %s\n", text_of(thread, "work", work, sizeof(work)));
+    json_array_foreach(json_object_get(thread, "last"), i, line)
+        fprintf(out, "    %s\n", as_text(line, work, sizeof(work)));
+}
+
+static void print_post_mortem(const char *command, const json_t *answer, FILE *out)
+{
+    const json_t *deaths = json_object_get(answer, "deaths"), *death, *thread;
+    char slot[UNITS_TEXT], pid[UNITS_TEXT], when[UNITS_TEXT], lived[UNITS_TEXT], how[UNITS_TEXT];
+    size_t i, t;
+
+    (void)command;
+    if (json_array_size(deaths) == 0)
+        fprintf(out, "no worker has died\n");
+    json_array_foreach(deaths, i, death)
+    {
+        fprintf(out, "%s  worker %s (pid %s) %s, after %s s\n",
+                text_of(death, "time", when, sizeof(when)),
+                text_of(death, "worker", slot, sizeof(slot)),
+                text_of(death, "pid", pid, sizeof(pid)), text_of(death, "how", how, sizeof(how)),
+                text_of(death, "lived_s", lived, sizeof(lived)));
+        json_array_foreach(json_object_get(death, "threads"), t, thread)
+            print_last_thread(thread, "thread", out);
+        json_array_foreach(json_object_get(death, "offload"), t, thread)
+            print_last_thread(thread, "offload", out);
+    }
+}
+
+/* In sizes as the configuration writes them; what is used has seldom one of those. */
+static void print_cache_size(const char *command, const json_t *answer, FILE *out)
+{
+    char wanted[UNITS_TEXT], actual[UNITS_TEXT], used[UNITS_TEXT];
+
+    fprintf(out, "%s: wanted %s, actual %s in each worker, at most %s used\n", command,
+            units_format_size(wanted, sizeof(wanted), number_of(answer, "wanted")),
+            units_format_size(actual, sizeof(actual), number_of(answer, "actual")),
+            units_format_bytes(used, sizeof(used), (double)number_of(answer, "used")));
+}
+
+/* What is wanted holds in each worker, what there is was counted in all. */
+static void print_offload_threads(const char *command, const json_t *answer, FILE *out)
+{
+    char wanted[UNITS_TEXT], actual[UNITS_TEXT];
+
+    fprintf(out, "%s: wanted %s in each worker, actual %s in all\n", command,
+            text_of(answer, "wanted", wanted, sizeof(wanted)),
+            text_of(answer, "actual", actual, sizeof(actual)));
+}
+
+/* Commands with words of their own; the others print their members. */
+static const struct {
+    const char *command;
+    void (*print)(const char *command, const json_t *answer, FILE *out);
+} printers[] = {{"ping", print_ping},
+                {"status", print_status},
+                {"stop", print_stop},
+                {"help", print_help},
+                {"config", print_config},
+                {"reload", print_reload},
+                {"cache-size", print_cache_size},
+                {"offload-threads", print_offload_threads},
+                {"post-mortem", print_post_mortem}};
+
+static void print_done(const char *command, const json_t *answer, FILE *out)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(printers); i++)
+        if (strcmp(printers[i].command, command) == 0) {
+            printers[i].print(command, answer, out);
+            return;
+        }
+    print_members(command, answer, out);
+}
+
+enum answer answer_print(const char *command, const char *line, FILE *out)
+{
+    json_error_t error;
+    json_t *answer = json_loads(line, 0, &error);
+    const json_t *ok = json_object_get(answer, "ok");
+    const char *refusal = json_string_value(json_object_get(answer, "error"));
+    enum answer result = !json_is_boolean(ok) ? ANSWER_BROKEN
+                         : json_is_true(ok)   ? ANSWER_DONE
+                                              : ANSWER_REFUSED;
+
+    if (result == ANSWER_DONE)
+        print_done(command, answer, out);
+    else if (result == ANSWER_REFUSED)
+        fprintf(out, "%s", refusal != NULL ? refusal : "the daemon refused without saying why");
+    else
+        fprintf(out, "the daemon's answer to '%s' is not understood: %.60s", command, line);
+    json_decref(answer);
+    return result;
+}
+
+enum answer answer_sentence(const char *command, const char *line, char *buffer, size_t size)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    enum answer result;
+
+    if (out == NULL) {
+        snprintf(buffer, size, "out of memory");
+        return ANSWER_BROKEN;
+    }
+    result = answer_print(command, line, out);
+    fclose(out);
+    snprintf(buffer, size, "%.*s", (int)strcspn(text, "\n"), text);
+    free(text);
+    return result;
+}

@@ -1,0 +1,264 @@
+#include "console/data/model.h"
+
+#include "common/clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BASE_EVERY_NS     (NS_PER_S / 2)
+#define LEAST_INTERVAL_NS (NS_PER_S / 20)
+
+/* The counters of a moment, by slot. A slot that was not reserved then has zeros, which is true. */
+struct base {
+    uint64_t time_ns; /* 0: none */
+    uint64_t sums[METRIC_COUNT];
+    uint64_t (*threads)[METRIC_COUNT];
+    uint64_t (*workers)[METRIC_COUNT];
+    struct histogram *latency;
+};
+
+struct model {
+    const struct snapshot *now;
+    uint32_t thread_room, worker_room;
+    struct base older, newer;
+    struct histogram *thread_interval;            /* latency of the interval, by thread slot */
+    struct histogram interval;                    /* of all of them */
+    const struct sample_copy *past, *past_before; /* of a second that has gone by; or NULL */
+};
+
+struct model *model_create(void)
+{
+    return calloc(1, sizeof(struct model));
+}
+
+static void release_base(struct base *base)
+{
+    free(base->threads);
+    free(base->workers);
+    free(base->latency);
+    *base = (struct base){0};
+}
+
+void model_reset(struct model *model)
+{
+    release_base(&model->older);
+    release_base(&model->newer);
+    free(model->thread_interval);
+    memset(model, 0, sizeof(*model));
+}
+
+void model_destroy(struct model *model)
+{
+    if (model == NULL)
+        return;
+    model_reset(model);
+    free(model);
+}
+
+static int make_base(struct base *base, uint32_t threads, uint32_t workers)
+{
+    base->threads = calloc(threads, sizeof(*base->threads));
+    base->workers = calloc(workers, sizeof(*base->workers));
+    base->latency = calloc(threads, sizeof(*base->latency));
+    return base->threads != NULL && base->workers != NULL && base->latency != NULL ? 0 : -1;
+}
+
+static int make_room(struct model *model, const struct snapshot *snapshot)
+{
+    model_reset(model);
+    model->thread_room = snapshot->thread_room;
+    model->worker_room = snapshot->worker_room;
+    model->thread_interval = calloc(model->thread_room, sizeof(*model->thread_interval));
+    if (model->thread_interval == NULL ||
+        make_base(&model->older, model->thread_room, model->worker_room) != 0 ||
+        make_base(&model->newer, model->thread_room, model->worker_room) != 0) {
+        model_reset(model);
+        return -1;
+    }
+    return 0;
+}
+
+static void fill_base(struct base *base, const struct snapshot *snapshot)
+{
+    base->time_ns = snapshot->time_ns;
+    memcpy(base->sums, snapshot->sums, sizeof(base->sums));
+    for (uint32_t i = 0; i < snapshot->worker_count; i++)
+        memcpy(base->workers[snapshot->workers[i].slot], snapshot->workers[i].values,
+               sizeof(base->workers[0]));
+    for (uint32_t i = 0; i < snapshot->thread_count; i++) {
+        uint32_t slot = snapshot->threads[i].slot;
+
+        memcpy(base->threads[slot], snapshot->threads[i].values, sizeof(base->threads[0]));
+        histogram_reset(&base->latency[slot]);
+        histogram_add(&base->latency[slot], &snapshot->latency[slot]);
+    }
+}
+
+/* The latency between the older base and SNAPSHOT, by thread and in all. */
+static void measure_interval(struct model *model, const struct snapshot *snapshot)
+{
+    histogram_reset(&model->interval);
+    for (uint32_t i = 0; i < snapshot->thread_count; i++) {
+        uint32_t slot = snapshot->threads[i].slot;
+        struct histogram *interval = &model->thread_interval[slot];
+
+        histogram_reset(interval);
+        histogram_add(interval, &snapshot->latency[slot]);
+        histogram_subtract(interval, &model->older.latency[slot]);
+        histogram_add(&model->interval, interval);
+    }
+}
+
+/* The newer base becomes the older one; the memory of the old one is used again. */
+static void advance_bases(struct model *model, const struct snapshot *snapshot)
+{
+    struct base free_one = model->older;
+
+    model->older = model->newer;
+    model->newer = free_one;
+    fill_base(&model->newer, snapshot);
+}
+
+bool model_wants_latency(const struct model *model, uint64_t now_ns)
+{
+    return model->newer.time_ns == 0 || now_ns >= model->newer.time_ns + BASE_EVERY_NS;
+}
+
+static bool same_server(const struct model *model, const struct snapshot *snapshot)
+{
+    return model->now != NULL && model->thread_room == snapshot->thread_room &&
+           model->worker_room == snapshot->worker_room;
+}
+
+int model_take(struct model *model, const struct snapshot *snapshot, bool with_latency)
+{
+    if (!same_server(model, snapshot) && make_room(model, snapshot) != 0)
+        return -1;
+    model->now = snapshot;
+    model->past = NULL;
+    if (!with_latency || !model_wants_latency(model, snapshot->time_ns))
+        return 0;
+    if (model->newer.time_ns == 0) {
+        fill_base(&model->older, snapshot);
+        fill_base(&model->newer, snapshot);
+        return 0;
+    }
+    measure_interval(model, snapshot);
+    advance_bases(model, snapshot);
+    return 0;
+}
+
+void model_take_past(struct model *model, const struct snapshot *snapshot,
+                     const struct sample_copy *before, const struct sample_copy *now)
+{
+    model->now = snapshot;
+    model->past = now;
+    model->past_before = before;
+}
+
+const struct snapshot *model_now(const struct model *model)
+{
+    return model->now;
+}
+
+/* Between two samples; a second where the wall clock was set meanwhile. */
+static uint64_t past_interval_ns(const struct model *model)
+{
+    uint64_t from, to = model->past->time_ns;
+
+    if (model->past_before == NULL)
+        return 0;
+    from = model->past_before->time_ns;
+    return to <= from || to - from > 10 * NS_PER_S ? NS_PER_S : to - from;
+}
+
+uint64_t model_interval_ns(const struct model *model)
+{
+    uint64_t base = model->older.time_ns;
+
+    if (model->past != NULL)
+        return past_interval_ns(model);
+    return model->now == NULL || base == 0 || model->now->time_ns < base + LEAST_INTERVAL_NS
+               ? 0
+               : model->now->time_ns - base;
+}
+
+static double growth(const struct model *model, uint64_t now, uint64_t then)
+{
+    uint64_t interval_ns = model_interval_ns(model);
+
+    if (interval_ns == 0)
+        return NAN;
+    return now > then ? (double)(now - then) * (double)NS_PER_S / (double)interval_ns : 0;
+}
+
+double model_rate(const struct model *model, enum metric metric)
+{
+    if (model->now == NULL)
+        return NAN;
+    if (model->past != NULL)
+        return model->past_before == NULL
+                   ? NAN
+                   : growth(model, model->past->values[metric], model->past_before->values[metric]);
+    return growth(model, model->now->sums[metric], model->older.sums[metric]);
+}
+
+double model_thread_value(const struct model *model, const struct thread_sample *thread,
+                          enum metric metric)
+{
+    return model->past != NULL ? NAN : (double)thread->values[metric];
+}
+
+double model_worker_value(const struct model *model, const struct worker_sample *worker,
+                          enum metric metric)
+{
+    return model->past != NULL ? NAN : (double)worker->values[metric];
+}
+
+double model_thread_rate(const struct model *model, const struct thread_sample *thread,
+                         enum metric metric)
+{
+    if (model->past != NULL)
+        return NAN;
+    return growth(model, thread->values[metric], model->older.threads[thread->slot][metric]);
+}
+
+double model_worker_rate(const struct model *model, const struct worker_sample *worker,
+                         enum metric metric)
+{
+    if (model->past != NULL)
+        return NAN;
+    return growth(model, worker->values[metric], model->older.workers[worker->slot][metric]);
+}
+
+double model_hit_ratio(const struct model *model)
+{
+    double hits = model_rate(model, METRIC_cache_hits);
+    double lookups = hits + model_rate(model, METRIC_cache_misses);
+
+    return lookups > 0 ? hits / lookups : NAN;
+}
+
+static double percentile_of(const struct histogram *interval, double percent)
+{
+    return histogram_count(interval) == 0 ? NAN : (double)histogram_percentile(interval, percent);
+}
+
+double model_percentile(const struct model *model, double percent)
+{
+    uint64_t value;
+
+    if (model->past == NULL)
+        return percentile_of(&model->interval, percent);
+    value = sample_percentile(model->past, percent);
+    return value > 0 ? (double)value : NAN;
+}
+
+double model_thread_percentile(const struct model *model, const struct thread_sample *thread,
+                               double percent)
+{
+    if (model->past != NULL)
+        return NAN;
+    return percentile_of(&model->thread_interval[thread->slot], percent);
+}

@@ -1,0 +1,154 @@
+#include "console/data/processes.h"
+
+#include "common/clock.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { USER_FIELD = 14, SYSTEM_FIELD = 15, RESIDENT_FIELD = 24 };
+
+int process_stat_parse(const char *text, uint64_t ticks, uint64_t page, uint64_t *cpu_ns,
+                       uint64_t *resident_bytes)
+{
+    const char *field = strrchr(text, ')'); /* the name may hold anything; field 2 ends here */
+    uint64_t values[RESIDENT_FIELD + 1] = {0};
+
+    for (int number = 3; number <= RESIDENT_FIELD; number++) {
+        field = field == NULL ? NULL : strchr(field + 1, ' ');
+        if (field == NULL)
+            return -1;
+        values[number] = strtoull(field, NULL, 10);
+    }
+    *cpu_ns = (values[USER_FIELD] + values[SYSTEM_FIELD]) * (NS_PER_S / ticks);
+    *resident_bytes = values[RESIDENT_FIELD] * page;
+    return 0;
+}
+
+static int read_stat(const char *path, uint64_t *cpu_ns, uint64_t *resident_bytes)
+{
+    char text[1024];
+    FILE *file = fopen(path, "re");
+    size_t length;
+
+    if (file == NULL)
+        return -1;
+    length = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    return process_stat_parse(text, (uint64_t)sysconf(_SC_CLK_TCK), (uint64_t)sysconf(_SC_PAGESIZE),
+                              cpu_ns, resident_bytes);
+}
+
+/* What two readings of a clock of processor time mean. */
+static float cores_between(uint64_t then_ns, uint64_t now_ns, uint64_t cpu_then, uint64_t cpu_now)
+{
+    return then_ns != 0 && now_ns > then_ns && cpu_now >= cpu_then
+               ? (float)((double)(cpu_now - cpu_then) / (double)(now_ns - then_ns))
+               : NAN;
+}
+
+static const struct process_usage *process_before(const struct process_table *table, int32_t pid)
+{
+    for (uint32_t i = 0; i < table->count; i++)
+        if (table->process[i].pid == pid && table->process[i].resident_bytes != 0)
+            return &table->process[i];
+    return NULL;
+}
+
+/* Mostly the thread stands where it stood, so that place (GUESS) is looked at first. */
+static const struct thread_usage *thread_before(const struct process_table *table, int32_t tid,
+                                                uint32_t guess)
+{
+    if (guess < table->thread_count && table->thread[guess].tid == tid)
+        return &table->thread[guess];
+    for (uint32_t i = 0; i < table->thread_count; i++)
+        if (table->thread[i].tid == tid)
+            return &table->thread[i];
+    return NULL;
+}
+
+struct taking {
+    const struct process_table *before;
+    struct process_table *into;
+};
+
+static void take_process(const struct taking *taking, enum role role, uint32_t slot, int32_t pid)
+{
+    const struct process_usage *before = process_before(taking->before, pid);
+    struct process_table *into = taking->into;
+    struct process_usage usage = {.role = role, .slot = slot, .pid = pid, .cores = NAN};
+    char path[40];
+
+    if (pid <= 0 || into->count == PROCESSES_MAX)
+        return;
+    snprintf(path, sizeof(path), "/proc/%" PRId32 "/stat", pid);
+    if (read_stat(path, &usage.cpu_ns, &usage.resident_bytes) == 0 && before != NULL)
+        usage.cores =
+            cores_between(taking->before->time_ns, into->time_ns, before->cpu_ns, usage.cpu_ns);
+    into->process[into->count++] = usage;
+}
+
+static void take_thread(const struct taking *taking, int32_t pid, int32_t tid)
+{
+    struct process_table *into = taking->into;
+    const struct thread_usage *before = thread_before(taking->before, tid, into->thread_count);
+    struct thread_usage usage = {.tid = tid, .cores = NAN};
+    uint64_t resident_bytes;
+    char path[64];
+
+    if (pid <= 0 || tid <= 0 || into->thread_count == PROCESS_THREADS_MAX)
+        return;
+    snprintf(path, sizeof(path), "/proc/%" PRId32 "/task/%" PRId32 "/stat", pid, tid);
+    if (read_stat(path, &usage.cpu_ns, &resident_bytes) != 0)
+        return;
+    if (before != NULL)
+        usage.cores =
+            cores_between(taking->before->time_ns, into->time_ns, before->cpu_ns, usage.cpu_ns);
+    into->thread[into->thread_count++] = usage;
+}
+
+static int32_t pid_of_worker(const struct snapshot *now, uint32_t slot)
+{
+    for (uint32_t i = 0; i < now->worker_count; i++)
+        if (now->workers[i].slot == slot && now->workers[i].state != WORKER_NONE)
+            return now->workers[i].pid;
+    return 0;
+}
+
+static void take_threads(const struct taking *taking, const struct snapshot *now)
+{
+    for (uint32_t i = 0; i < now->thread_count; i++)
+        if (now->threads[i].activity.state != THREAD_STATE_NONE)
+            take_thread(taking, pid_of_worker(now, now->threads[i].worker),
+                        now->threads[i].activity.tid);
+    for (uint32_t i = 0; i < now->worker_count; i++)
+        for (uint32_t j = 0; j < now->workers[i].offload_count; j++)
+            take_thread(taking, now->workers[i].pid, now->workers[i].offload[j].activity.tid);
+}
+
+void processes_take(struct process_table *table, const struct snapshot *now)
+{
+    struct process_table before = *table;
+    struct taking taking = {&before, table};
+
+    table->time_ns = now->time_ns;
+    table->count = 0;
+    table->thread_count = 0;
+    take_process(&taking, ROLE_MASTER, 0, now->server.pid);
+    for (uint32_t i = 0; i < now->worker_count; i++)
+        if (now->workers[i].state != WORKER_NONE)
+            take_process(&taking, ROLE_WORKER, now->workers[i].slot, now->workers[i].pid);
+    take_process(&taking, ROLE_LOGGER, 0, now->logger_pid);
+    take_threads(&taking, now);
+}
+
+double processes_thread_cores(const struct process_table *table, int32_t tid)
+{
+    const struct thread_usage *usage = thread_before(table, tid, 0);
+
+    return usage == NULL ? NAN : (double)usage->cores;
+}

@@ -1,0 +1,423 @@
+#include "console/data/recorder.h"
+
+#include "common/clock.h"
+#include "console/data/recording.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <zlib.h>
+
+#define WHOLE_EVERY_NS  (30 * NS_PER_S) /* so that seeking need not begin at the file's start */
+#define COSTLY_EVERY_NS NS_PER_S        /* cache tables, which are large and change little */
+
+enum { WORD = sizeof(uint64_t), CLOSE_ENOUGH = 4 /* words that are not worth a new run */ };
+
+struct buffer {
+    unsigned char *bytes;
+    size_t length, room;
+    bool failed;
+};
+
+struct recorder {
+    FILE *file;
+    char path[4096];
+    uint64_t bytes;
+    unsigned char *shadow; /* what the file says the segment is */
+    size_t shadow_size;
+    struct buffer raw, packed;
+    size_t run_end; /* where the run before ended */
+    uint64_t whole_at_ns, costly_at_ns, processes_at_ns;
+    uint64_t next_sample;
+    char *origins; /* NULL: never told */
+    bool origins_new;
+};
+
+/* A buffer that grows, and remembers that it could not. */
+
+static void make_room(struct buffer *buffer, size_t room)
+{
+    unsigned char *larger;
+
+    if (room <= buffer->room || buffer->failed)
+        return;
+    larger = realloc(buffer->bytes, room);
+    buffer->failed = larger == NULL;
+    if (larger == NULL)
+        return;
+    buffer->bytes = larger;
+    buffer->room = room;
+}
+
+static void put_bytes(struct buffer *buffer, const void *bytes, size_t count)
+{
+    if (buffer->length + count > buffer->room)
+        make_room(buffer, (buffer->length + count) * 2);
+    if (buffer->failed)
+        return;
+    memcpy(buffer->bytes + buffer->length, bytes, count);
+    buffer->length += count;
+}
+
+static void put_number(struct buffer *buffer, uint64_t number)
+{
+    unsigned char bytes[10];
+    size_t count = 0;
+
+    do {
+        bytes[count] = (unsigned char)(number & 0x7f);
+        number >>= 7;
+        bytes[count] |= number > 0 ? 0x80 : 0;
+        count++;
+    } while (number > 0);
+    put_bytes(buffer, bytes, count);
+}
+
+static void put_block(struct buffer *buffer, enum recording_part part, const void *bytes,
+                      size_t count)
+{
+    put_number(buffer, part);
+    put_number(buffer, count);
+    put_bytes(buffer, bytes, count);
+}
+
+/* Copying what has changed. All positions are bytes from the segment's start, whole words. */
+
+static void put_run(struct recorder *recorder, size_t from, size_t to)
+{
+    put_number(&recorder->raw, PART_RUN);
+    put_number(&recorder->raw, from - recorder->run_end);
+    put_number(&recorder->raw, to - from);
+    put_bytes(&recorder->raw, recorder->shadow + from, to - from);
+    recorder->run_end = to;
+}
+
+static uint64_t live_word(const struct segment *segment, size_t at)
+{
+    const char *base = (const char *)segment->directory;
+
+    return atomic_load_explicit((const _Atomic uint64_t *)(const void *)(base + at),
+                                memory_order_relaxed);
+}
+
+/* Takes the word at AT over; true when it is another one than before. */
+static bool take_word(struct recorder *recorder, const struct segment *segment, size_t at)
+{
+    uint64_t live = live_word(segment, at), before;
+
+    memcpy(&before, recorder->shadow + at, WORD);
+    if (live == before)
+        return false;
+    memcpy(recorder->shadow + at, &live, WORD);
+    return true;
+}
+
+static void take_range(struct recorder *recorder, const struct segment *segment, size_t from,
+                       size_t bytes)
+{
+    size_t begin = 0, end = 0; /* of the run under way; end 0: none */
+
+    bytes &= ~(size_t)(WORD - 1);
+    for (size_t at = from; at < from + bytes; at += WORD) {
+        if (!take_word(recorder, segment, at))
+            continue;
+        if (end != 0 && at > end + CLOSE_ENOUGH * WORD) {
+            put_run(recorder, begin, end);
+            end = 0;
+        }
+        begin = end == 0 ? at : begin;
+        end = at + WORD;
+    }
+    if (end != 0)
+        put_run(recorder, begin, end);
+}
+
+static size_t offset_of(const struct segment *segment, enum segment_kind kind, uint32_t i)
+{
+    return segment->section[kind].offset + i * segment->section[kind].stride;
+}
+
+static void take_section(struct recorder *recorder, const struct segment *segment,
+                         enum segment_kind kind)
+{
+    for (uint32_t i = 0; i < segment_count(segment, kind); i++)
+        take_range(recorder, segment, offset_of(segment, kind, i),
+                   segment->section[kind].entry_size);
+}
+
+/* Those that are kept, or that are new. */
+static void take_history(struct recorder *recorder, const struct segment *segment)
+{
+    uint64_t samples =
+        atomic_load_explicit(&segment_master(segment)->history_next, memory_order_acquire);
+
+    if (samples > recorder->next_sample + SEGMENT_HISTORY_SAMPLES)
+        recorder->next_sample = samples - SEGMENT_HISTORY_SAMPLES;
+    for (; recorder->next_sample < samples; recorder->next_sample++)
+        take_range(recorder, segment,
+                   offset_of(segment, SEGMENT_HISTORY,
+                             (uint32_t)(recorder->next_sample % SEGMENT_HISTORY_SAMPLES)),
+                   segment->section[SEGMENT_HISTORY].entry_size);
+}
+
+static bool ring_sound(const struct segment *segment, const struct log_ring *ring)
+{
+    uint64_t size = segment->section[SEGMENT_RINGS].entry_size;
+
+    return ring->capacity > 0 && (ring->capacity & (ring->capacity - 1)) == 0 &&
+           ring->capacity <= size / WORD && log_ring_bytes(ring->capacity) <= size;
+}
+
+/*
+ * The newest words of a ring: head first, so that all below it are there. In the copy nothing is
+ * being written, so claimed is head.
+ */
+static void take_ring(struct recorder *recorder, const struct segment *segment, uint32_t i)
+{
+    const struct log_ring *ring = segment_ring(segment, i);
+    size_t at = offset_of(segment, SEGMENT_RINGS, i);
+    struct log_ring *copy = (struct log_ring *)(void *)(recorder->shadow + at);
+    uint64_t head, from, most;
+
+    if (!ring_sound(segment, ring))
+        return;
+    head = atomic_load_explicit(&ring->head, memory_order_acquire);
+    most = ring->capacity / 2 < RECORDING_RING_WORDS ? ring->capacity / 2 : RECORDING_RING_WORDS;
+    from = atomic_load(&copy->head);
+    if (head - from > most)
+        from = head - most;
+    for (uint64_t word = from; word < head;) {
+        uint64_t place = word & (ring->capacity - 1), count = ring->capacity - place;
+
+        count = count < head - word ? count : head - word;
+        take_range(recorder, segment, at + offsetof(struct log_ring, word) + place * WORD,
+                   count * WORD);
+        word += count;
+    }
+    if (copy->capacity == ring->capacity && atomic_load(&copy->head) == head)
+        return;
+    atomic_store(&copy->claimed, head);
+    atomic_store(&copy->head, head);
+    copy->capacity = ring->capacity;
+    /* Runs go forwards: a gap is counted modulo 2^64. */
+    put_run(recorder, at, at + offsetof(struct log_ring, capacity) + WORD);
+}
+
+static void take_threads(struct recorder *recorder, const struct segment *segment, bool costly)
+{
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
+        if (!segment_slot_reserved(segment_thread_slot(segment, i)))
+            continue;
+        take_range(recorder, segment, offset_of(segment, SEGMENT_THREADS, i),
+                   segment->section[SEGMENT_THREADS].entry_size);
+        take_range(recorder, segment, offset_of(segment, SEGMENT_LATENCY, i),
+                   segment->section[SEGMENT_LATENCY].entry_size);
+        take_ring(recorder, segment, i);
+        if (costly)
+            take_range(recorder, segment, offset_of(segment, SEGMENT_HITS, i),
+                       segment->section[SEGMENT_HITS].entry_size);
+    }
+}
+
+static void take_workers(struct recorder *recorder, const struct segment *segment, bool costly)
+{
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++) {
+        if (!segment_slot_reserved(segment_worker_slot(segment, i)))
+            continue;
+        take_range(recorder, segment, offset_of(segment, SEGMENT_WORKERS, i),
+                   segment->section[SEGMENT_WORKERS].entry_size);
+        if (costly)
+            take_range(recorder, segment, offset_of(segment, SEGMENT_CACHE, i),
+                       segment->section[SEGMENT_CACHE].entry_size);
+        if (costly && i < segment_count(segment, SEGMENT_PEERS))
+            take_range(recorder, segment, offset_of(segment, SEGMENT_PEERS, i),
+                       segment->section[SEGMENT_PEERS].entry_size);
+    }
+}
+
+static void take_all(struct recorder *recorder, const struct segment *segment, bool costly)
+{
+    static const enum segment_kind plain[] = {
+        SEGMENT_METRICS, SEGMENT_STATES, SEGMENT_WORKER_SLOTS, SEGMENT_THREAD_SLOTS,
+        SEGMENT_MASTER,  SEGMENT_LOGGER, SEGMENT_EVENTS,       SEGMENT_CONFIG};
+
+    take_range(recorder, segment, 0, sizeof(struct segment_directory));
+    for (size_t i = 0; i < ARRAY_LENGTH(plain); i++)
+        take_section(recorder, segment, plain[i]);
+    take_section(recorder, segment, SEGMENT_RATE);
+    if (costly)
+        take_section(recorder, segment, SEGMENT_RATE_BUCKETS);
+    take_history(recorder, segment);
+    take_workers(recorder, segment, costly);
+    take_threads(recorder, segment, costly);
+}
+
+/* The file */
+
+static int fail(struct recorder *recorder, char *why, size_t size)
+{
+    snprintf(why, size, "cannot write the recording %.200s: %s", recorder->path,
+             recorder->raw.failed || recorder->packed.failed ? "out of memory" : strerror(errno));
+    return -1;
+}
+
+static int write_bytes(struct recorder *recorder, const void *bytes, size_t count)
+{
+    recorder->bytes += count;
+    return fwrite(bytes, 1, count, recorder->file) == count ? 0 : -1;
+}
+
+static int pack(struct recorder *recorder)
+{
+    uLongf length = compressBound(recorder->raw.length);
+
+    make_room(&recorder->packed, length);
+    if (recorder->raw.failed || recorder->packed.failed ||
+        compress2(recorder->packed.bytes, &length, recorder->raw.bytes, recorder->raw.length,
+                  Z_BEST_SPEED) != Z_OK)
+        return -1;
+    recorder->packed.length = length;
+    return 0;
+}
+
+static int write_chunk(struct recorder *recorder, enum recording_kind kind, uint64_t now_ns,
+                       uint64_t wall_ns)
+{
+    struct recording_chunk chunk = {.mark = RECORDING_CHUNK_MARK,
+                                    .kind = kind,
+                                    .time_ns = now_ns,
+                                    .wall_ns = wall_ns,
+                                    .raw = (uint32_t)recorder->raw.length};
+
+    if (pack(recorder) != 0)
+        return -1;
+    chunk.packed = (uint32_t)recorder->packed.length;
+    chunk.check = (uint32_t)crc32(0, recorder->packed.bytes, (uInt)recorder->packed.length);
+    if (write_bytes(recorder, &chunk, sizeof(chunk)) != 0 ||
+        write_bytes(recorder, recorder->packed.bytes, recorder->packed.length) != 0)
+        return -1;
+    return fflush(recorder->file) == 0 ? 0 : -1;
+}
+
+struct recorder *recorder_create(const char *path, char *why, size_t size)
+{
+    struct recorder *recorder = calloc(1, sizeof(*recorder));
+    struct recording_head head = {.version = RECORDING_VERSION, .byte_order = RECORDING_BYTE_ORDER};
+
+    if (recorder == NULL) {
+        snprintf(why, size, "out of memory");
+        return NULL;
+    }
+    memcpy(head.magic, RECORDING_MAGIC, sizeof(head.magic));
+    snprintf(recorder->path, sizeof(recorder->path), "%s", path);
+    recorder->file = fopen(path, "wbxe");
+    if (recorder->file != NULL && write_bytes(recorder, &head, sizeof(head)) == 0)
+        return recorder;
+    fail(recorder, why, size);
+    if (recorder->file != NULL)
+        fclose(recorder->file);
+    free(recorder);
+    return NULL;
+}
+
+/* Forgets what the file says so far: the next chunk says it all. */
+static int begin_whole(struct recorder *recorder, const struct segment *segment)
+{
+    void *shadow;
+
+    if (recorder->shadow != NULL)
+        munmap(recorder->shadow, recorder->shadow_size);
+    recorder->shadow = NULL;
+    shadow = mmap(NULL, segment->size, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (shadow == MAP_FAILED)
+        return -1;
+    recorder->shadow = shadow;
+    recorder->shadow_size = segment->size;
+    recorder->next_sample = 0;
+    put_number(&recorder->raw, PART_SIZE);
+    put_number(&recorder->raw, segment->size);
+    return 0;
+}
+
+void recorder_note_origins(struct recorder *recorder, const char *origins)
+{
+    char *copy;
+
+    if (recorder->origins != NULL && strcmp(recorder->origins, origins) == 0)
+        return;
+    copy = strdup(origins);
+    if (copy == NULL)
+        return; /* asked again with the next moment */
+    free(recorder->origins);
+    recorder->origins = copy;
+    recorder->origins_new = true;
+}
+
+static void put_origins(struct recorder *recorder, bool whole)
+{
+    if (recorder->origins == NULL || !(whole || recorder->origins_new))
+        return;
+    put_block(&recorder->raw, PART_ORIGINS, recorder->origins, strlen(recorder->origins));
+    recorder->origins_new = false;
+}
+
+int recorder_add(struct recorder *recorder, const struct segment_reader *reader, bool newcomer,
+                 const struct process_table *processes, uint64_t now_ns, uint64_t wall_ns,
+                 char *why, size_t size)
+{
+    bool whole = newcomer || recorder->shadow == NULL ||
+                 recorder->shadow_size != reader->map.size ||
+                 now_ns >= recorder->whole_at_ns + WHOLE_EVERY_NS;
+    bool costly = whole || now_ns >= recorder->costly_at_ns + COSTLY_EVERY_NS;
+
+    recorder->raw.length = 0;
+    recorder->run_end = 0;
+    if (whole && begin_whole(recorder, &reader->map) != 0)
+        return fail(recorder, why, size);
+    take_all(recorder, &reader->map, costly);
+    recorder->whole_at_ns = whole ? now_ns : recorder->whole_at_ns;
+    recorder->costly_at_ns = costly ? now_ns : recorder->costly_at_ns;
+    if (processes != NULL && processes->time_ns != 0 &&
+        (whole || processes->time_ns != recorder->processes_at_ns)) {
+        put_block(&recorder->raw, PART_PROCESSES, processes, sizeof(*processes));
+        recorder->processes_at_ns = processes->time_ns;
+    }
+    put_origins(recorder, whole);
+    return write_chunk(recorder, whole ? RECORDING_WHOLE : RECORDING_CHANGES, now_ns, wall_ns) == 0
+               ? 0
+               : fail(recorder, why, size);
+}
+
+int recorder_add_end(struct recorder *recorder, const char *how, uint64_t now_ns, uint64_t wall_ns,
+                     char *why, size_t size)
+{
+    recorder->raw.length = 0;
+    put_block(&recorder->raw, PART_WORDS, how, strlen(how));
+    return write_chunk(recorder, RECORDING_ENDED, now_ns, wall_ns) == 0 ? 0
+                                                                        : fail(recorder, why, size);
+}
+
+uint64_t recorder_bytes(const struct recorder *recorder)
+{
+    return recorder->bytes;
+}
+
+int recorder_close(struct recorder *recorder, char *why, size_t size)
+{
+    int result = 0;
+
+    if (recorder == NULL)
+        return 0;
+    if (fclose(recorder->file) != 0)
+        result = fail(recorder, why, size);
+    if (recorder->shadow != NULL)
+        munmap(recorder->shadow, recorder->shadow_size);
+    free(recorder->raw.bytes);
+    free(recorder->packed.bytes);
+    free(recorder->origins);
+    free(recorder);
+    return result;
+}

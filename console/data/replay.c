@@ -1,0 +1,435 @@
+#include "console/data/replay.h"
+
+#include "console/data/recording.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+enum { FLAW_TEXT = 256 };
+
+#define IMAGE_MAX (UINT64_C(1) << 36) /* larger than any segment; only its touched pages exist */
+
+struct place {
+    uint64_t offset; /* of the chunk in the file */
+    struct recording_chunk chunk;
+};
+
+struct replay {
+    FILE *file;
+    uint64_t size;
+    struct place *places;
+    size_t count, room;
+    size_t next; /* the chunk that is put in force next */
+    char flaw[FLAW_TEXT];
+    unsigned char *image; /* the segment */
+    size_t image_size;
+    struct segment_reader reader;
+    bool attached, newcomer, jumped;
+    uint64_t generation; /* of the daemon that was shown last */
+    char ended[FLAW_TEXT];
+    struct process_table *processes;
+    bool has_processes;
+    char *origins; /* NULL: not known */
+};
+
+/* Opening: where the chunks are */
+
+static int add_place(struct replay *replay, uint64_t offset, const struct recording_chunk *chunk)
+{
+    if (replay->count == replay->room) {
+        size_t room = replay->room == 0 ? 256 : replay->room * 2;
+        struct place *larger = realloc(replay->places, room * sizeof(*larger));
+
+        if (larger == NULL)
+            return -1;
+        replay->places = larger;
+        replay->room = room;
+    }
+    replay->places[replay->count++] = (struct place){.offset = offset, .chunk = *chunk};
+    return 0;
+}
+
+static bool chunk_sound(const struct replay *replay, const struct recording_chunk *chunk)
+{
+    const struct place *before = replay->count > 0 ? &replay->places[replay->count - 1] : NULL;
+
+    return chunk->mark == RECORDING_CHUNK_MARK && chunk->kind >= RECORDING_WHOLE &&
+           chunk->kind <= RECORDING_ENDED && chunk->raw <= RECORDING_RAW_MAX &&
+           (before != NULL ? chunk->time_ns >= before->chunk.time_ns
+                           : chunk->kind == RECORDING_WHOLE);
+}
+
+static void set_flaw(struct replay *replay, uint64_t offset, const char *what)
+{
+    snprintf(replay->flaw, sizeof(replay->flaw),
+             "the recording %s at byte %" PRIu64 " of %" PRIu64 "; what is before is shown", what,
+             offset, replay->size);
+}
+
+static int find_chunks(struct replay *replay)
+{
+    uint64_t offset = sizeof(struct recording_head);
+    struct recording_chunk chunk;
+
+    while (offset < replay->size) {
+        if (fseeko(replay->file, (off_t)offset, SEEK_SET) != 0 ||
+            fread(&chunk, sizeof(chunk), 1, replay->file) != 1) {
+            set_flaw(replay, offset, "was cut short");
+            return 0;
+        }
+        if (!chunk_sound(replay, &chunk)) {
+            set_flaw(replay, offset, "is damaged");
+            return 0;
+        }
+        if (chunk.packed > replay->size - offset - sizeof(chunk)) {
+            set_flaw(replay, offset, "was cut short");
+            return 0;
+        }
+        if (add_place(replay, offset, &chunk) != 0)
+            return -1;
+        offset += sizeof(chunk) + chunk.packed;
+    }
+    return 0;
+}
+
+/* Returns NULL, or why the file is none of ours. */
+static const char *check_head(struct replay *replay)
+{
+    static char text[96];
+    struct recording_head head;
+
+    if (fread(&head, sizeof(head), 1, replay->file) != 1 ||
+        memcmp(head.magic, RECORDING_MAGIC, sizeof(head.magic)) != 0)
+        return "it is no recording of wsconsole";
+    if (head.byte_order != RECORDING_BYTE_ORDER)
+        return "it was made on a machine of another byte order";
+    if (head.version != RECORDING_VERSION) {
+        snprintf(text, sizeof(text), "it has version %u, and this wsconsole knows version %d",
+                 head.version, RECORDING_VERSION);
+        return text;
+    }
+    return NULL;
+}
+
+static const char *find_out(struct replay *replay)
+{
+    struct stat status;
+    const char *problem;
+
+    if (fstat(fileno(replay->file), &status) != 0)
+        return strerror(errno);
+    if (!S_ISREG(status.st_mode))
+        return "it is no file";
+    replay->size = (uint64_t)status.st_size;
+    problem = check_head(replay);
+    if (problem != NULL)
+        return problem;
+    if (find_chunks(replay) != 0)
+        return "out of memory";
+    if (replay->count == 0)
+        return replay->flaw[0] != '\0' ? "it is damaged or cut short before its first moment"
+                                       : "it holds nothing: no moment was recorded";
+    return NULL;
+}
+
+struct replay *replay_open(const char *path, char *why, size_t size)
+{
+    struct replay *replay = calloc(1, sizeof(*replay));
+    const char *problem = "out of memory";
+
+    if (replay != NULL) {
+        replay->file = fopen(path, "rbe");
+        replay->processes = calloc(1, sizeof(*replay->processes));
+        problem = replay->file == NULL        ? strerror(errno)
+                  : replay->processes == NULL ? problem
+                                              : find_out(replay);
+    }
+    if (problem == NULL)
+        return replay;
+    snprintf(why, size, "cannot replay %.200s: %s", path, problem);
+    replay_close(replay);
+    return NULL;
+}
+
+static void drop_image(struct replay *replay)
+{
+    if (replay->image != NULL)
+        munmap(replay->image, replay->image_size);
+    replay->image = NULL;
+    replay->attached = false;
+}
+
+void replay_close(struct replay *replay)
+{
+    if (replay == NULL)
+        return;
+    drop_image(replay);
+    if (replay->file != NULL)
+        fclose(replay->file);
+    free(replay->processes);
+    free(replay->origins);
+    free(replay->places);
+    free(replay);
+}
+
+/* One chunk's parts. Each reads from the front of INPUT and returns NULL, or what is wrong. */
+
+struct input {
+    const unsigned char *at, *end;
+    uint64_t run_end;
+};
+
+static bool get_number(struct input *input, uint64_t *number)
+{
+    *number = 0;
+    for (unsigned shift = 0; input->at < input->end && shift < 64; shift += 7) {
+        unsigned char byte = *input->at++;
+
+        *number |= (uint64_t)(byte & 0x7f) << shift;
+        if ((byte & 0x80) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void take_origins(struct replay *replay, const unsigned char *bytes, uint64_t length)
+{
+    free(replay->origins);
+    replay->origins = bytes != NULL ? strndup((const char *)bytes, length) : NULL;
+}
+
+static const char *take_size(struct replay *replay, struct input *input)
+{
+    uint64_t size;
+    void *image;
+
+    if (!get_number(input, &size) || size < sizeof(struct segment_directory) || size > IMAGE_MAX)
+        return "a segment of impossible size";
+    drop_image(replay);
+    take_origins(replay, NULL, 0);
+    image = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                 -1, 0);
+    if (image == MAP_FAILED)
+        return "too little memory for its segment";
+    replay->image = image;
+    replay->image_size = size;
+    return NULL;
+}
+
+static const char *take_run(struct replay *replay, struct input *input)
+{
+    uint64_t gap, length, from;
+
+    if (!get_number(input, &gap) || !get_number(input, &length) ||
+        length > (uint64_t)(input->end - input->at))
+        return "a run that is longer than its chunk";
+    from = input->run_end + gap;
+    if (replay->image == NULL || from > replay->image_size || length > replay->image_size - from)
+        return "a run outside of the segment";
+    memcpy(replay->image + from, input->at, length);
+    replay->attached = replay->attached && from >= sizeof(struct segment_directory);
+    input->at += length;
+    input->run_end = from + length;
+    return NULL;
+}
+
+static const char *take_block(struct input *input, const unsigned char **bytes, uint64_t *length)
+{
+    if (!get_number(input, length) || *length > (uint64_t)(input->end - input->at))
+        return "a part that is longer than its chunk";
+    *bytes = input->at;
+    input->at += *length;
+    return NULL;
+}
+
+/* A table of another size is one of another version: the processes are then not known. */
+static void take_processes(struct replay *replay, const unsigned char *bytes, uint64_t length)
+{
+    replay->has_processes = length == sizeof(*replay->processes);
+    if (!replay->has_processes)
+        return;
+    memcpy(replay->processes, bytes, length);
+    if (replay->processes->count > PROCESSES_MAX)
+        replay->processes->count = PROCESSES_MAX;
+    if (replay->processes->thread_count > PROCESS_THREADS_MAX)
+        replay->processes->thread_count = PROCESS_THREADS_MAX;
+}
+
+static const char *take_part(struct replay *replay, struct input *input)
+{
+    const unsigned char *bytes;
+    const char *problem;
+    uint64_t part, length;
+
+    if (!get_number(input, &part))
+        return "a part without an end";
+    if (part == PART_SIZE)
+        return take_size(replay, input);
+    if (part == PART_RUN)
+        return take_run(replay, input);
+    problem = take_block(input, &bytes, &length);
+    if (problem != NULL)
+        return problem;
+    if (part == PART_PROCESSES)
+        take_processes(replay, bytes, length);
+    if (part == PART_ORIGINS)
+        take_origins(replay, bytes, length);
+    if (part == PART_WORDS)
+        snprintf(replay->ended, sizeof(replay->ended), "%.*s",
+                 (int)(length < FLAW_TEXT ? length : FLAW_TEXT - 1), (const char *)bytes);
+    return NULL; /* a part of a later version is passed over */
+}
+
+static const char *take_parts(struct replay *replay, const unsigned char *bytes, size_t length)
+{
+    struct input input = {.at = bytes, .end = bytes + length};
+    const char *problem = NULL;
+
+    while (problem == NULL && input.at < input.end)
+        problem = take_part(replay, &input);
+    return problem;
+}
+
+/* Reads and inflates a chunk into new memory. */
+static const char *unpack(struct replay *replay, const struct place *place, unsigned char **raw)
+{
+    const struct recording_chunk *chunk = &place->chunk;
+    unsigned char *packed = malloc(chunk->packed + 1);
+    uLongf length = chunk->raw;
+    const char *problem = NULL;
+
+    *raw = malloc(chunk->raw + 1);
+    if (packed == NULL || *raw == NULL)
+        problem = "too little memory";
+    else if (fseeko(replay->file, (off_t)(place->offset + sizeof(*chunk)), SEEK_SET) != 0 ||
+             fread(packed, 1, chunk->packed, replay->file) != chunk->packed)
+        problem = "the file cannot be read";
+    else if ((uint32_t)crc32(0, packed, (uInt)chunk->packed) != chunk->check ||
+             uncompress(*raw, &length, packed, chunk->packed) != Z_OK || length != chunk->raw)
+        problem = "the bytes of a moment are not those that were written";
+    free(packed);
+    return problem;
+}
+
+static const char *put_in_force(struct replay *replay, const struct place *place)
+{
+    unsigned char *raw;
+    const char *problem = unpack(replay, place, &raw);
+    bool first = replay->jumped;
+
+    replay->ended[0] = '\0';
+    if (problem == NULL)
+        problem = take_parts(replay, raw, place->chunk.raw);
+    free(raw);
+    if (problem != NULL || place->chunk.kind == RECORDING_ENDED)
+        return problem;
+    if (replay->image == NULL)
+        return "its first moment is missing";
+    if (!replay->attached) { /* another segment, or its directory was touched: check it anew */
+        problem = segment_attach_copy(&replay->reader, replay->image, replay->image_size);
+        if (problem != NULL)
+            return problem;
+        replay->attached = true;
+    }
+    replay->newcomer = first || replay->generation != replay->reader.map.directory->generation;
+    replay->generation = replay->reader.map.directory->generation;
+    replay->jumped = false;
+    return NULL;
+}
+
+enum replay_step replay_next(struct replay *replay, uint64_t until_ns)
+{
+    const struct place *place = &replay->places[replay->next];
+    const char *problem;
+
+    replay->newcomer = false;
+    if (replay->next == replay->count ||
+        place->chunk.time_ns - replay->places[0].chunk.time_ns > until_ns)
+        return REPLAY_WAITS;
+    if (replay->next == 0)
+        replay->jumped = true;
+    problem = put_in_force(replay, place);
+    if (problem != NULL) {
+        snprintf(replay->flaw, sizeof(replay->flaw),
+                 "the recording is damaged at byte %" PRIu64 ": %s", place->offset, problem);
+        replay->count = replay->next;
+        return REPLAY_BROKEN;
+    }
+    replay->next++;
+    return REPLAY_STEPPED;
+}
+
+void replay_seek(struct replay *replay, uint64_t at_ns)
+{
+    size_t target = 0;
+
+    for (size_t i = 0; i < replay->count; i++)
+        if (replay->places[i].chunk.kind == RECORDING_WHOLE &&
+            replay->places[i].chunk.time_ns - replay->places[0].chunk.time_ns <= at_ns)
+            target = i;
+    replay->next = target;
+    replay->jumped = true;
+}
+
+static const struct recording_chunk *in_force(const struct replay *replay)
+{
+    return &replay->places[replay->next > 0 ? replay->next - 1 : 0].chunk;
+}
+
+uint64_t replay_at_ns(const struct replay *replay)
+{
+    return in_force(replay)->time_ns - replay->places[0].chunk.time_ns;
+}
+
+uint64_t replay_now_ns(const struct replay *replay)
+{
+    return in_force(replay)->time_ns;
+}
+
+uint64_t replay_wall_ns(const struct replay *replay)
+{
+    return in_force(replay)->wall_ns;
+}
+
+uint64_t replay_length_ns(const struct replay *replay)
+{
+    return replay->count == 0
+               ? 0
+               : replay->places[replay->count - 1].chunk.time_ns - replay->places[0].chunk.time_ns;
+}
+
+const char *replay_flaw(const struct replay *replay)
+{
+    return replay->flaw[0] != '\0' ? replay->flaw : NULL;
+}
+
+const struct segment_reader *replay_reader(const struct replay *replay)
+{
+    return replay->attached ? &replay->reader : NULL;
+}
+
+bool replay_newcomer(const struct replay *replay)
+{
+    return replay->newcomer;
+}
+
+const char *replay_ended(const struct replay *replay)
+{
+    return replay->ended[0] != '\0' ? replay->ended : NULL;
+}
+
+const char *replay_origins(const struct replay *replay)
+{
+    return replay->origins != NULL ? replay->origins : "";
+}
+
+const struct process_table *replay_processes(const struct replay *replay)
+{
+    return replay->has_processes ? replay->processes : NULL;
+}

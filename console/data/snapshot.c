@@ -1,0 +1,234 @@
+#include "console/data/snapshot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t load32(const _Atomic uint32_t *word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static void describe_server(struct server *server, const struct segment_reader *reader)
+{
+    const struct segment_directory *directory = reader->map.directory;
+    uint32_t states = segment_count(&reader->map, SEGMENT_STATES);
+
+    server->generation = directory->generation;
+    server->started_ns = directory->started_ns;
+    server->pid = directory->master_pid;
+    memcpy(server->name, directory->name, sizeof(server->name));
+    memcpy(server->version, directory->version, sizeof(server->version));
+    memcpy(server->socket_path, directory->socket_path, sizeof(server->socket_path));
+    memcpy(server->listening, directory->listening, sizeof(server->listening));
+    server->name[sizeof(server->name) - 1] = '\0';
+    server->version[sizeof(server->version) - 1] = '\0';
+    server->socket_path[sizeof(server->socket_path) - 1] = '\0';
+    server->listening[sizeof(server->listening) - 1] = '\0';
+    server->state_count = states < STATES_MAX ? states : STATES_MAX;
+    for (uint32_t i = 0; i < server->state_count; i++) {
+        memcpy(&server->states[i], segment_at(&reader->map, SEGMENT_STATES, i),
+               sizeof(struct segment_state));
+        server->states[i].name[sizeof(server->states[i].name) - 1] = '\0';
+        server->states[i].help[sizeof(server->states[i].help) - 1] = '\0';
+    }
+}
+
+int snapshot_prepare(struct snapshot *snapshot, const struct segment_reader *reader)
+{
+    snapshot_release(snapshot);
+    snapshot->worker_room = segment_count(&reader->map, SEGMENT_WORKERS);
+    snapshot->thread_room = segment_count(&reader->map, SEGMENT_THREADS);
+    snapshot->workers = calloc(snapshot->worker_room, sizeof(*snapshot->workers));
+    snapshot->threads = calloc(snapshot->thread_room, sizeof(*snapshot->threads));
+    snapshot->latency = calloc(snapshot->thread_room, sizeof(*snapshot->latency));
+    snapshot->outcome_latency = calloc(OUTCOME_COUNT, sizeof(*snapshot->outcome_latency));
+    if (snapshot->workers == NULL || snapshot->threads == NULL || snapshot->latency == NULL ||
+        snapshot->outcome_latency == NULL) {
+        snapshot_release(snapshot);
+        return -1;
+    }
+    describe_server(&snapshot->server, reader);
+    return 0;
+}
+
+void snapshot_release(struct snapshot *snapshot)
+{
+    free(snapshot->workers);
+    free(snapshot->threads);
+    free(snapshot->latency);
+    free(snapshot->outcome_latency);
+    *snapshot = (struct snapshot){0};
+}
+
+static void take_master(struct snapshot *snapshot, const struct segment_reader *reader)
+{
+    const struct segment_master *master = segment_master(&reader->map);
+
+    snapshot->workers_wanted = load32(&master->workers_wanted);
+    snapshot->threads_wanted = load32(&master->threads_wanted);
+    snapshot->offload_least = load32(&master->offload_least_wanted);
+    snapshot->offload_most = load32(&master->offload_most_wanted);
+    snapshot->log_level = load32(&master->log_level);
+    snapshot->dispatch_master = load32(&master->dispatch_master) != 0;
+    snapshot->stopping = load32(&master->stopping) != 0;
+    snapshot->logger_pid =
+        atomic_load_explicit(&segment_logger(&reader->map)->pid, memory_order_relaxed);
+}
+
+static void take_values(uint64_t *values, const struct segment_reader *reader,
+                        const segment_metrics metrics, enum metric_scope scope)
+{
+    for (int i = 0; i < METRIC_COUNT; i++)
+        if (metric_table[i].scope == scope)
+            values[i] = segment_reader_metric(reader, metrics, (enum metric)i);
+}
+
+static void take_offload(struct worker_sample *sample, const struct segment_worker *worker)
+{
+    sample->offload_count = 0;
+    for (uint32_t i = 0; i < SEGMENT_OFFLOAD_THREADS; i++) {
+        struct offload_sample *offload = &sample->offload[sample->offload_count];
+
+        if (load32(&worker->offload[i].state) == THREAD_STATE_NONE)
+            continue;
+        segment_read_activity(&worker->offload[i], &offload->activity);
+        offload->number = i;
+        sample->offload_count++;
+    }
+}
+
+static void take_worker(struct worker_sample *sample, const struct segment_reader *reader,
+                        uint32_t slot)
+{
+    const struct segment_worker *worker = segment_worker(&reader->map, slot);
+
+    sample->slot = slot;
+    sample->pid = atomic_load_explicit(&worker->pid, memory_order_relaxed);
+    sample->state = load32(&worker->state);
+    sample->starts = load32(&worker->starts);
+    sample->started_ns = atomic_load_explicit(&worker->started_ns, memory_order_relaxed);
+    sample->threads_wanted = load32(&worker->threads_wanted);
+    sample->threads_actual = load32(&worker->threads_actual);
+    sample->offload_actual = load32(&worker->offload_actual);
+    take_values(sample->values, reader, worker->metrics, SCOPE_WORKER);
+    take_offload(sample, worker);
+}
+
+static void take_workers(struct snapshot *snapshot, const struct segment_reader *reader)
+{
+    snapshot->worker_count = 0;
+    for (uint32_t i = 0; i < snapshot->worker_room; i++)
+        if (segment_slot_reserved(segment_worker_slot(&reader->map, i)))
+            take_worker(&snapshot->workers[snapshot->worker_count++], reader, i);
+}
+
+static void take_thread(struct thread_sample *sample, const struct segment_reader *reader,
+                        uint32_t slot)
+{
+    const struct segment_thread *thread = segment_thread(&reader->map, slot);
+    const struct segment_slot *tenant = segment_thread_slot(&reader->map, slot);
+
+    sample->slot = slot;
+    sample->worker = load32(&tenant->worker);
+    sample->thread = load32(&tenant->thread);
+    segment_read_activity(&thread->activity, &sample->activity);
+    take_values(sample->values, reader, thread->metrics, SCOPE_THREAD);
+}
+
+static void take_latency(struct snapshot *snapshot, const struct segment_reader *reader,
+                         uint32_t slot)
+{
+    const struct histogram *outcome = segment_latency_of(&reader->map, slot);
+
+    histogram_reset(&snapshot->latency[slot]);
+    for (int i = 0; i < OUTCOME_COUNT; i++) {
+        histogram_add(&snapshot->latency[slot], &outcome[i]);
+        histogram_add(&snapshot->outcome_latency[i], &outcome[i]);
+    }
+}
+
+static void take_threads(struct snapshot *snapshot, const struct segment_reader *reader,
+                         bool with_latency)
+{
+    snapshot->thread_count = 0;
+    for (int i = 0; i < OUTCOME_COUNT && with_latency; i++)
+        histogram_reset(&snapshot->outcome_latency[i]);
+    for (uint32_t i = 0; i < snapshot->thread_room; i++) {
+        if (!segment_slot_reserved(segment_thread_slot(&reader->map, i)))
+            continue;
+        take_thread(&snapshot->threads[snapshot->thread_count++], reader, i);
+        if (with_latency)
+            take_latency(snapshot, reader, i);
+    }
+}
+
+/* Sums of what was copied, so that they agree with the rows on screen. */
+static void add_up(struct snapshot *snapshot, const struct segment_reader *reader)
+{
+    for (int metric = 0; metric < METRIC_COUNT; metric++) {
+        enum metric_scope scope = metric_table[metric].scope;
+        uint64_t sum = 0;
+
+        for (uint32_t i = 0; scope == SCOPE_THREAD && i < snapshot->thread_count; i++)
+            sum += snapshot->threads[i].values[metric];
+        for (uint32_t i = 0; scope == SCOPE_WORKER && i < snapshot->worker_count; i++)
+            sum += snapshot->workers[i].values[metric];
+        if (scope != SCOPE_THREAD && scope != SCOPE_WORKER)
+            sum = segment_reader_sum(reader, (enum metric)metric);
+        snapshot->sums[metric] = sum;
+    }
+}
+
+void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reader, uint64_t now_ns,
+                   uint64_t wall_ns, bool with_latency)
+{
+    snapshot->time_ns = now_ns;
+    snapshot->wall_ns = wall_ns;
+    take_master(snapshot, reader);
+    take_workers(snapshot, reader);
+    take_threads(snapshot, reader, with_latency);
+    add_up(snapshot, reader);
+}
+
+bool snapshot_glance(struct snapshot *snapshot, const struct segment_reader *reader)
+{
+    bool changed = false;
+
+    for (uint32_t i = 0; i < snapshot->thread_count; i++) {
+        struct thread_sample *sample = &snapshot->threads[i];
+        uint32_t before = sample->activity.state;
+
+        segment_read_activity(&segment_thread(&reader->map, sample->slot)->activity,
+                              &sample->activity);
+        changed |= sample->activity.state != before;
+    }
+    return changed;
+}
+
+uint32_t snapshot_threads_actual(const struct snapshot *snapshot)
+{
+    uint32_t actual = 0;
+
+    for (uint32_t i = 0; i < snapshot->thread_count; i++)
+        actual += snapshot->threads[i].activity.state != THREAD_STATE_NONE;
+    return actual;
+}
+
+uint32_t snapshot_workers_actual(const struct snapshot *snapshot)
+{
+    uint32_t actual = 0;
+
+    for (uint32_t i = 0; i < snapshot->worker_count; i++)
+        actual += snapshot->workers[i].state != WORKER_NONE;
+    return actual;
+}
+
+char server_state_letter(const struct server *server, uint32_t state)
+{
+    return state < server->state_count ? server->states[state].letter : '?';
+}
+
+const char *server_state_name(const struct server *server, uint32_t state)
+{
+    return state < server->state_count ? server->states[state].name : "unknown";
+}

@@ -1,0 +1,338 @@
+#include "console/data/watch.h"
+
+#include "common/clock.h"
+#include "console/data/learnt.h"
+#include "console/data/recorder.h"
+#include "console/data/replay.h"
+#include "console/ui/view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct watch {
+    struct source *source;
+    struct replay *replay;     /* of a recording; NULL: it is a daemon that is watched */
+    struct recorder *recorder; /* of a session that is recorded; NULL: none is */
+    bool newcomer;             /* another daemon has been attached; nothing of it was taken yet */
+    bool record_newcomer;      /* nor recorded */
+    bool record_ended;         /* its end has been recorded */
+    struct learnt learnt;
+    size_t back; /* seconds of the history that are looked back; 0: the last sample */
+};
+
+static struct watch *open_watch(const char *name)
+{
+    struct watch *watch = calloc(1, sizeof(*watch));
+
+    if (watch == NULL)
+        return NULL;
+    watch->source = source_open(name);
+    if (learnt_open(&watch->learnt) != 0 || watch->source == NULL) {
+        watch_close(watch);
+        return NULL;
+    }
+    return watch;
+}
+
+struct watch *watch_open(const char *name)
+{
+    return open_watch(name);
+}
+
+struct watch *watch_open_replay(const char *path, char *why, size_t size)
+{
+    struct replay *replay = replay_open(path, why, size);
+    struct watch *watch = replay != NULL ? open_watch(path) : NULL;
+
+    if (watch != NULL) {
+        watch->replay = replay;
+        watch->learnt.processes_told = true;
+        source_show(watch->source, NULL, SOURCE_ABSENT, "the recording begins");
+        return watch;
+    }
+    if (replay != NULL)
+        snprintf(why, size, "out of memory");
+    replay_close(replay);
+    return NULL;
+}
+
+void watch_close(struct watch *watch)
+{
+    char why[256];
+
+    if (watch == NULL)
+        return;
+    recorder_close(watch->recorder, why, sizeof(why));
+    learnt_close(&watch->learnt);
+    source_close(watch->source);
+    replay_close(watch->replay);
+    free(watch);
+}
+
+/* Takes the present from the source, as it is. */
+static int take(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants)
+{
+    enum source_state state = source_state(watch->source);
+    const struct segment_reader *reader = source_reader(watch->source);
+
+    watch->back = 0;
+    history_look_back(watch->learnt.history, 0);
+    if (watch->newcomer && learnt_begin(&watch->learnt, reader) != 0)
+        return -1;
+    watch->newcomer = false;
+    if (state != SOURCE_LIVE && state != SOURCE_SILENT)
+        return 0;
+    return learnt_take(&watch->learnt, reader, now_ns, wall_ns, wants);
+}
+
+static void look_for_daemon(struct watch *watch, uint64_t now_ns)
+{
+    if (!source_update(watch->source, now_ns))
+        return;
+    watch->newcomer = watch->record_newcomer = true;
+}
+
+int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants)
+{
+    look_for_daemon(watch, now_ns);
+    return take(watch, now_ns, wall_ns, watch->recorder != NULL ? WANT_ALL : wants);
+}
+
+bool watch_glance(struct watch *watch)
+{
+    enum source_state state = source_state(watch->source);
+
+    return (state == SOURCE_LIVE || state == SOURCE_SILENT) && !watch->newcomer &&
+           model_now(watch->learnt.model) != NULL &&
+           snapshot_glance(&watch->learnt.snapshot, source_reader(watch->source));
+}
+
+/* Recording */
+
+int watch_record_to(struct watch *watch, const char *path, char *why, size_t size)
+{
+    if (watch->recorder != NULL) {
+        snprintf(why, size, "a session is being recorded already");
+        return -1;
+    }
+    watch->recorder = recorder_create(path, why, size);
+    watch->record_newcomer = true;
+    return watch->recorder != NULL ? 0 : -1;
+}
+
+int watch_record_end(struct watch *watch, char *why, size_t size)
+{
+    int result = recorder_close(watch->recorder, why, size);
+
+    watch->recorder = NULL;
+    return result;
+}
+
+uint64_t watch_recorded(const struct watch *watch)
+{
+    return watch->recorder != NULL ? recorder_bytes(watch->recorder) : 0;
+}
+
+static int record_moment(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, char *why,
+                         size_t size)
+{
+    enum source_state state = source_state(watch->source);
+    bool ended = state == SOURCE_ENDED, newcomer = watch->record_newcomer;
+
+    if (ended && !watch->record_ended && !newcomer) {
+        watch->record_ended = true;
+        return recorder_add_end(watch->recorder, source_why(watch->source), now_ns, wall_ns, why,
+                                size);
+    }
+    if (state != SOURCE_LIVE && state != SOURCE_SILENT)
+        return 0;
+    watch->record_ended = watch->record_newcomer = false;
+    recorder_note_origins(watch->recorder, watch_origins(watch));
+    return recorder_add(watch->recorder, source_reader(watch->source), newcomer,
+                        &watch->learnt.processes, now_ns, wall_ns, why, size);
+}
+
+int watch_record(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, char *why, size_t size)
+{
+    char ignored[256];
+
+    if (watch->recorder == NULL)
+        return 0;
+    look_for_daemon(watch, now_ns);
+    if (record_moment(watch, now_ns, wall_ns, why, size) == 0)
+        return 0;
+    recorder_close(watch->recorder, ignored, sizeof(ignored));
+    watch->recorder = NULL;
+    return -1;
+}
+
+/* Replaying */
+
+#define REPLAY_RUN_UP_NS (10 * NS_PER_S) /* before a moment that is jumped to */
+#define REPLAY_JUMP_NS   (60 * NS_PER_S) /* a longer way is not gone step by step */
+
+static int take_replayed(struct watch *watch, unsigned wants)
+{
+    const char *ended = replay_ended(watch->replay);
+
+    source_show(watch->source, replay_reader(watch->replay),
+                ended != NULL ? SOURCE_ENDED : SOURCE_LIVE, ended != NULL ? ended : "");
+    watch->newcomer |= replay_newcomer(watch->replay);
+    if (replay_processes(watch->replay) != NULL)
+        watch->learnt.processes = *replay_processes(watch->replay);
+    return take(watch, replay_now_ns(watch->replay), replay_wall_ns(watch->replay), wants);
+}
+
+int watch_replay_to(struct watch *watch, uint64_t at_ns, unsigned wants)
+{
+    uint64_t now_ns = replay_at_ns(watch->replay);
+
+    if (at_ns < now_ns || at_ns > now_ns + REPLAY_JUMP_NS) {
+        replay_seek(watch->replay, at_ns > REPLAY_RUN_UP_NS ? at_ns - REPLAY_RUN_UP_NS : 0);
+        watch->newcomer = true;
+        if (learnt_forget(&watch->learnt) != 0)
+            return -1;
+    }
+    while (replay_next(watch->replay, at_ns) == REPLAY_STEPPED)
+        if (take_replayed(watch, wants) != 0)
+            return -1;
+    return 0;
+}
+
+const struct replay *watch_replay(const struct watch *watch)
+{
+    return watch->replay;
+}
+
+/* The master's block while there is a master; else NULL. */
+static const struct segment_master *living_master(const struct watch *watch)
+{
+    const struct segment_reader *reader = source_reader(watch->source);
+
+    return reader == NULL || source_state(watch->source) == SOURCE_ENDED
+               ? NULL
+               : segment_master(&reader->map);
+}
+
+uint32_t watch_offload_least(const struct watch *watch)
+{
+    const struct segment_master *master = living_master(watch);
+
+    return master != NULL
+               ? atomic_load_explicit(&master->offload_least_wanted, memory_order_relaxed)
+               : 0;
+}
+
+uint32_t watch_wanted(const struct watch *watch, enum knob knob)
+{
+    const struct segment_master *master = living_master(watch);
+
+    if (master == NULL)
+        return 0;
+    switch (knob) {
+    case KNOB_WORKERS:
+        return atomic_load_explicit(&master->workers_wanted, memory_order_relaxed);
+    case KNOB_OFFLOAD_THREADS:
+        return atomic_load_explicit(&master->offload_most_wanted, memory_order_relaxed);
+    case KNOB_THREADS:
+    case KNOB_COUNT:
+        break;
+    }
+    return atomic_load_explicit(&master->threads_wanted, memory_order_relaxed);
+}
+
+bool watch_replays(const struct watch *watch)
+{
+    return watch->replay != NULL;
+}
+
+size_t watch_look_back(struct watch *watch, size_t back)
+{
+    if (model_now(watch->learnt.model) == NULL)
+        return 0;
+    watch->back =
+        past_set(watch->learnt.past, watch->learnt.history, model_now(watch->learnt.model), back);
+    history_look_back(watch->learnt.history, watch->back);
+    return watch->back;
+}
+
+const struct source *watch_source(const struct watch *watch)
+{
+    return watch->source;
+}
+
+const struct model *watch_model(const struct watch *watch)
+{
+    return watch->back > 0 ? past_model(watch->learnt.past) : watch->learnt.model;
+}
+
+const struct history *watch_history(const struct watch *watch)
+{
+    return watch->learnt.history;
+}
+
+const struct tail *watch_tail(const struct watch *watch)
+{
+    return watch->learnt.tail;
+}
+
+const struct top *watch_top(const struct watch *watch)
+{
+    return watch->learnt.top;
+}
+
+const struct outcomes *watch_outcomes(const struct watch *watch)
+{
+    return watch->learnt.outcomes;
+}
+
+const struct event_list *watch_events(const struct watch *watch)
+{
+    return watch->learnt.events;
+}
+
+const struct process_table *watch_processes(const struct watch *watch)
+{
+    return &watch->learnt.processes;
+}
+
+const struct cache_list *watch_cache(const struct watch *watch)
+{
+    return &watch->learnt.cache;
+}
+
+const struct client_list *watch_clients(const struct watch *watch)
+{
+    return &watch->learnt.clients;
+}
+
+const char *watch_config(const struct watch *watch)
+{
+    return watch->learnt.config;
+}
+
+const char *watch_origins(const struct watch *watch)
+{
+    if (watch->replay != NULL)
+        return replay_origins(watch->replay);
+    return watch->learnt.origins != NULL ? watch->learnt.origins : "";
+}
+
+bool watch_wants_origins(struct watch *watch, unsigned wants)
+{
+    enum source_state state = source_state(watch->source);
+    bool live = watch->replay == NULL && (state == SOURCE_LIVE || state == SOURCE_SILENT);
+
+    if (!live || watch->learnt.origins_asked || watch->learnt.config[0] == '\0' ||
+        ((wants & WANT_ORIGINS) == 0 && watch->recorder == NULL))
+        return false;
+    watch->learnt.origins_asked = true;
+    return true;
+}
+
+void watch_tell_origins(struct watch *watch, const char *answer)
+{
+    free(watch->learnt.origins);
+    watch->learnt.origins = strdup(answer);
+}

@@ -1,0 +1,212 @@
+#include "console/ui/filter.h"
+
+#include "common/macros.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool filter_active(const struct filter *filter)
+{
+    return filter != NULL && filter->words > 0;
+}
+
+static void copy_small(char *to, size_t size, const char *from, size_t length)
+{
+    size_t i;
+
+    for (i = 0; i < length && i + 1 < size; i++)
+        to[i] = (char)tolower((unsigned char)from[i]);
+    to[i] = '\0';
+}
+
+/* A number with an optional unit, LENGTH characters. */
+static int read_number(const char *start, size_t length, double *number)
+{
+    static const struct {
+        const char *name;
+        double factor;
+    } units[] = {{"", 1},     {"ns", 1},          {"us", 1e3},         {"ms", 1e6},
+                 {"s", 1e9},  {"m", 60e9},        {"h", 3600e9},       {"k", 1e3},
+                 {"K", 1024}, {"M", 1024 * 1024}, {"G", 1073741824.0}, {"T", 1099511627776.0}};
+    char text[32], *end;
+
+    if (length == 0 || length >= sizeof(text) || !isdigit((unsigned char)*start))
+        return -1;
+    memcpy(text, start, length);
+    text[length] = '\0';
+    *number = strtod(text, &end);
+    for (size_t i = 0; i < ARRAY_LENGTH(units); i++)
+        if (strcmp(end, units[i].name) == 0) {
+            *number *= units[i].factor;
+            return 0;
+        }
+    return -1;
+}
+
+static bool compares(const struct filter_word *word)
+{
+    return word->compare == '<' || word->compare == '>';
+}
+
+static int read_word(struct filter_word *word, const char *start, size_t length, char *why,
+                     size_t size)
+{
+    size_t name = 0;
+
+    *word = (struct filter_word){.negated = *start == '!' && length > 1};
+    start += word->negated;
+    length -= word->negated;
+    while (name < length && (isalnum((unsigned char)start[name]) || start[name] == '_'))
+        name++;
+    if (name > 0 && name < TABLE_NAME_BYTES && name + 1 < length &&
+        strchr(":<>", start[name]) != NULL) {
+        word->compare = start[name];
+        copy_small(word->name, sizeof(word->name), start, name);
+        start += name + 1;
+        length -= name + 1;
+    }
+    copy_small(word->text, sizeof(word->text), start, length);
+    if (strcmp(word->name, "slower") == 0 && word->compare == ':') {
+        snprintf(word->name, sizeof(word->name), "took");
+        word->compare = '>';
+    }
+    if (!compares(word) || read_number(start, length, &word->number) == 0)
+        return 0;
+    snprintf(why, size, "'%.40s' in the filter is no number: try 200, 4K or 10ms", word->text);
+    return -1;
+}
+
+int filter_set(struct filter *filter, const char *text, char *why, size_t size)
+{
+    struct filter fresh = {0};
+
+    if (strlen(text) >= sizeof(fresh.text)) {
+        snprintf(why, size, "the filter is longer than %zu characters", sizeof(fresh.text) - 1);
+        return -1;
+    }
+    snprintf(fresh.text, sizeof(fresh.text), "%s", text);
+    for (const char *at = text + strspn(text, " "); *at != '\0'; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+
+        if (fresh.words == FILTER_WORDS) {
+            snprintf(why, size, "the filter has more than %d words", FILTER_WORDS);
+            return -1;
+        }
+        if (read_word(&fresh.word[fresh.words++], at, length, why, size) != 0)
+            return -1;
+        at += length;
+    }
+    *filter = fresh;
+    return 0;
+}
+
+static bool same_character(char pattern, char c)
+{
+    return pattern == '?' || pattern == (char)tolower((unsigned char)c);
+}
+
+/* LENGTH characters at PATTERN stand somewhere in TEXT. */
+static bool contains(const char *text, const char *pattern, size_t length)
+{
+    for (; *text != '\0'; text++) {
+        size_t i = 0;
+
+        while (i < length && text[i] != '\0' && same_character(pattern[i], text[i]))
+            i++;
+        if (i == length)
+            return true;
+    }
+    return length == 0;
+}
+
+/* "4xx" of a three digit number; else anywhere in the text. */
+static bool one_of_texts(const char *text, const char *pattern, size_t length)
+{
+    if (length == 3 && isdigit((unsigned char)pattern[0]) && pattern[1] == 'x' &&
+        pattern[2] == 'x' && strlen(text) == 3)
+        return text[0] == pattern[0];
+    return contains(text, pattern, length);
+}
+
+static bool any_alternative(const char *text, const char *pattern)
+{
+    for (;;) {
+        size_t length = strcspn(pattern, "|");
+
+        if (one_of_texts(text, pattern, length))
+            return true;
+        if (pattern[length] == '\0')
+            return false;
+        pattern += length + 1;
+    }
+}
+
+static bool cell_matches(const struct filter_word *word, const struct cell *cell)
+{
+    switch (word->compare) {
+    case '<':
+        return cell->number < word->number;
+    case '>':
+        return cell->number > word->number;
+    default:
+        return any_alternative(cell->text, word->text);
+    }
+}
+
+static bool word_matches(const struct filter_word *word, const struct column *columns, size_t count,
+                         const struct cell *cells)
+{
+    char name[TABLE_NAME_BYTES];
+
+    for (size_t i = 0; i < count; i++) {
+        if (word->compare == '\0') {
+            if (any_alternative(cells[i].text, word->text))
+                return !word->negated;
+        } else if (strcmp(column_name(&columns[i], name), word->name) == 0) {
+            return cell_matches(word, &cells[i]) != word->negated;
+        }
+    }
+    return word->compare != '\0' || word->negated;
+}
+
+bool filter_matches(const struct filter *filter, const struct column *columns, size_t count,
+                    const struct cell *cells)
+{
+    for (size_t i = 0; filter != NULL && i < filter->words; i++)
+        if (!word_matches(&filter->word[i], columns, count, cells))
+            return false;
+    return true;
+}
+
+/* The text without WORD, which stands between blanks at AT. */
+static void take_out(char *text, char *at, size_t length)
+{
+    char *end = at + length + strspn(at + length, " ");
+
+    memmove(at, end, strlen(end) + 1);
+    for (size_t last = strlen(text); last > 0 && text[last - 1] == ' '; last--)
+        text[last - 1] = '\0';
+}
+
+int filter_toggle(struct filter *filter, const char *name, const char *text)
+{
+    char word[FILTER_BYTES], fresh[2 * FILTER_BYTES + 2], why[128];
+    size_t length;
+    char *at;
+
+    if ((size_t)snprintf(word, sizeof(word), "%s:%s", name, text) >= sizeof(word))
+        return -1;
+    for (char *c = word; *c != '\0'; c++)
+        if (*c == ' ' || *c == '|')
+            *c = '?';
+    length = strlen(word);
+    snprintf(fresh, sizeof(fresh), "%s", filter->text);
+    at = strstr(fresh, word);
+    if (at != NULL && (at == fresh || at[-1] == ' ') && (at[length] == '\0' || at[length] == ' '))
+        take_out(fresh, at, length);
+    else
+        snprintf(fresh, sizeof(fresh), "%s%s%s", filter->text, filter->text[0] ? " " : "", word);
+    return filter_set(filter, fresh, why, sizeof(why));
+}

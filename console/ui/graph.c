@@ -1,0 +1,164 @@
+#include "console/ui/graph.h"
+
+#include "console/data/text.h"
+
+#include <math.h>
+
+enum { CELL_DOTS_HIGH = 4, BLOCK_LEVELS = 8, ASCII_LEVELS = 3 };
+
+/* Dots of a braille cell filled from below, left and right column: U+2800 plus these bits. */
+static const unsigned char left_dots[CELL_DOTS_HIGH + 1] = {0x00, 0x40, 0x44, 0x46, 0x47};
+static const unsigned char right_dots[CELL_DOTS_HIGH + 1] = {0x00, 0x80, 0xa0, 0xb0, 0xb8};
+
+static bool is_gap(double value)
+{
+    return isinf(value) && value < 0;
+}
+
+/* The largest of the values that fall into part PART of PARTS equal parts of the series. */
+static double largest_in(const double *values, size_t count, size_t part, size_t parts)
+{
+    size_t from = part * count / parts, to = (part + 1) * count / parts;
+    double largest = NAN;
+
+    for (size_t i = from; i < (to > from ? to : from + 1) && i < count; i++)
+        if (isnan(largest) || values[i] > largest)
+            largest = values[i];
+    return largest;
+}
+
+/* How many of LEVELS steps a value fills; a value above nothing shows at least one. */
+static int steps_of(double value, double top, int levels)
+{
+    double steps;
+
+    if (!(value > 0) || top <= 0)
+        return 0;
+    steps = ceil(value / top * levels - 1e-9);
+    return steps < 1 ? 1 : steps > levels ? levels : (int)steps;
+}
+
+/* The part of STEPS that lies in line ROW, counted from above, of ROWS lines of CELL steps each. */
+static int steps_in_row(int steps, int row, int rows, int cell)
+{
+    int below = (rows - 1 - row) * cell, here = steps - below;
+
+    return here < 0 ? 0 : here > cell ? cell : here;
+}
+
+static void draw_braille_column(const double *values, size_t count, double top, int rows,
+                                int columns, int column, wchar_t *cells)
+{
+    size_t dots = 2 * (size_t)columns, at = 2 * (size_t)column;
+    int left = steps_of(largest_in(values, count, at, dots), top, rows * CELL_DOTS_HIGH);
+    int right = steps_of(largest_in(values, count, at + 1, dots), top, rows * CELL_DOTS_HIGH);
+
+    for (int row = 0; row < rows; row++) {
+        unsigned bits = left_dots[steps_in_row(left, row, rows, CELL_DOTS_HIGH)] |
+                        right_dots[steps_in_row(right, row, rows, CELL_DOTS_HIGH)];
+
+        cells[row * columns + column] = bits == 0 ? L' ' : (wchar_t)(0x2800 + bits);
+    }
+}
+
+static void draw_block_column(enum graph_style style, const double *values, size_t count,
+                              double top, int rows, int columns, int column, wchar_t *cells)
+{
+    static const wchar_t ascii[ASCII_LEVELS + 1] = {L' ', L'.', L':', L'|'};
+    int levels = style == GRAPH_ASCII ? ASCII_LEVELS : BLOCK_LEVELS;
+    double value = largest_in(values, count, (size_t)column, (size_t)columns);
+    int steps = steps_of(value, top, rows * levels);
+
+    for (int row = 0; row < rows; row++) {
+        int here = steps_in_row(steps, row, rows, levels);
+
+        cells[row * columns + column] = style == GRAPH_ASCII ? ascii[here]
+                                        : here == 0          ? L' '
+                                                             : (wchar_t)(0x2580 + here);
+    }
+}
+
+void graph_draw(enum graph_style style, const double *values, size_t count, double top, int rows,
+                int columns, wchar_t *cells)
+{
+    for (int column = 0; column < columns; column++) {
+        if (style == GRAPH_BRAILLE)
+            draw_braille_column(values, count, top, rows, columns, column, cells);
+        else
+            draw_block_column(style, values, count, top, rows, columns, column, cells);
+        if (is_gap(largest_in(values, count, (size_t)column, (size_t)columns)))
+            cells[(rows - 1) * columns + column] = L'x';
+    }
+}
+
+/* The middle one of the parts in which largest_in() finds value number INDEX. */
+static size_t part_of(size_t index, size_t count, size_t parts)
+{
+    size_t first = index * parts / count, last;
+
+    while (first * count / parts < index && (first + 1) * count / parts <= index)
+        first++;
+    last = first;
+    while (last + 1 < parts && (last + 1) * count / parts == index)
+        last++;
+    return (first + last) / 2;
+}
+
+int graph_column_of(enum graph_style style, size_t index, size_t count, int columns)
+{
+    size_t wide = style == GRAPH_BRAILLE ? 2 : 1; /* parts of a column */
+
+    return (int)(part_of(index, count, (size_t)columns * wide) / wide);
+}
+
+size_t graph_peak(const double *values, size_t count)
+{
+    size_t peak = count;
+
+    for (size_t i = 0; i < count; i++)
+        if (values[i] > 0 && (peak == count || values[i] >= values[peak]))
+            peak = i;
+    return peak;
+}
+
+static double power_of_two_above(double value)
+{
+    double top = 1;
+
+    while (top < value)
+        top *= 2;
+    return top;
+}
+
+double graph_top(enum graph_unit unit, double peak)
+{
+    static const double steps[] = {1, 1.5, 2, 3, 4, 5, 6, 8, 10};
+    double power;
+
+    if (unit == GRAPH_RATIO)
+        return 1;
+    if (!(peak > 1) || isinf(peak))
+        return unit == GRAPH_TIME ? 1000 : 1;
+    if (unit == GRAPH_BYTES)
+        return power_of_two_above(peak);
+    power = pow(10, floor(log10(peak)));
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+        if (peak <= steps[i] * power * (1 + 1e-9))
+            return steps[i] * power;
+    return 10 * power;
+}
+
+char *graph_number(enum graph_unit unit, double value, char *buffer)
+{
+    switch (unit) {
+    case GRAPH_COUNT:
+        return text_count(buffer, value);
+    case GRAPH_BYTES:
+        return text_bytes(buffer, value);
+    case GRAPH_TIME:
+        return text_latency(buffer, value);
+    case GRAPH_RATIO:
+        return text_percent(buffer, value);
+    }
+    return buffer;
+}

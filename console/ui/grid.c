@@ -1,0 +1,358 @@
+#include "console/ui/grid.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+void grid_start(struct grid *grid, const struct list *list, void *state)
+{
+    *grid = (struct grid){.list = list, .state = state};
+    if (list != NULL)
+        grid->sorted_by = list->sorted_by;
+}
+
+void grid_release(struct grid *grid)
+{
+    free(grid->order);
+    free(grid->keys);
+    free(grid->texts);
+    *grid = (struct grid){0};
+}
+
+void grid_turn_to(struct grid *grid, const struct list *list)
+{
+    grid->list = list;
+    grid->sorted_by = list->sorted_by;
+    grid->selecting = false;
+    grid->top = 0;
+}
+
+void grid_fill(const struct grid *grid, const struct scene *scene, size_t row, struct cell *cells)
+{
+    for (size_t i = 0; i < grid->list->column_count; i++) {
+        cells[i].text[0] = '\0';
+        cells[i].tone = TONE_NORMAL;
+        cells[i].number = NAN;
+    }
+    grid->list->fill(grid->state, scene, row, cells);
+}
+
+static uint64_t id_of(const struct grid *grid, const struct scene *scene, size_t row)
+{
+    return grid->list->id != NULL ? grid->list->id(grid->state, scene, row) : row;
+}
+
+static int make_room(struct grid *grid, size_t rows)
+{
+    size_t room = grid->room > 0 ? grid->room : 64;
+    void *order, *keys, *texts;
+
+    while (room < rows)
+        room *= 2;
+    if (room == grid->room)
+        return 0;
+    order = realloc(grid->order, room * sizeof(*grid->order));
+    grid->order = order != NULL ? order : grid->order;
+    keys = realloc(grid->keys, room * sizeof(*grid->keys));
+    grid->keys = keys != NULL ? keys : grid->keys;
+    texts = realloc(grid->texts, room * sizeof(*grid->texts));
+    grid->texts = texts != NULL ? texts : grid->texts;
+    if (order == NULL || keys == NULL || texts == NULL)
+        return -1;
+    grid->room = room;
+    return 0;
+}
+
+static const struct column *sort_column(const struct grid *grid)
+{
+    return &grid->list->columns[abs(grid->sorted_by) - 1];
+}
+
+static void keep_key(struct grid *grid, size_t row, const struct cell *cells)
+{
+    const struct cell *cell = &cells[abs(grid->sorted_by) - 1];
+
+    grid->keys[row] = cell->number;
+    snprintf(grid->texts[row], sizeof(grid->texts[row]), "%.47s", cell->text);
+}
+
+/* qsort() hands no context on; there is one thread. */
+static const struct grid *sorting;
+
+static int by_number(double left, double right)
+{
+    if (isnan(left) || isnan(right))
+        return isnan(left) - isnan(right); /* what has no number comes first when growing */
+    return left < right ? -1 : left > right;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+    int order = sort_column(sorting)->right
+                    ? by_number(sorting->keys[left], sorting->keys[right])
+                    : strcasecmp(sorting->texts[left], sorting->texts[right]);
+
+    if (order == 0)
+        return left < right ? -1 : left > right;
+    return sorting->sorted_by < 0 ? -order : order;
+}
+
+/* The row that was selected is still selected, wherever it stands now. */
+static void find_selected(struct grid *grid, const struct scene *scene)
+{
+    if (!grid->selecting)
+        return;
+    for (size_t i = 0; i < grid->shown; i++)
+        if (id_of(grid, scene, grid->order[i]) == grid->selected_id) {
+            grid->selected = i;
+            return;
+        }
+    if (grid->shown == 0) {
+        grid->selecting = false;
+        return;
+    }
+    grid->selected = grid->selected < grid->shown ? grid->selected : grid->shown - 1;
+    grid->selected_id = id_of(grid, scene, grid->order[grid->selected]);
+}
+
+void grid_update(struct grid *grid, const struct scene *scene)
+{
+    struct cell cells[TABLE_COLUMNS_MAX];
+    bool filtered = filter_active(scene->filter), sorted = grid->sorted_by != 0;
+
+    grid->all = grid->list->count(grid->state, scene);
+    grid->shown = 0;
+    if (make_room(grid, grid->all) != 0)
+        grid->all = 0;
+    for (size_t row = 0; row < grid->all; row++) {
+        if (filtered || sorted)
+            grid_fill(grid, scene, row, cells);
+        if (filtered &&
+            !filter_matches(scene->filter, grid->list->columns, grid->list->column_count, cells))
+            continue;
+        if (sorted)
+            keep_key(grid, row, cells);
+        grid->order[grid->shown++] = (uint32_t)row;
+    }
+    sorting = grid;
+    if (sorted)
+        qsort(grid->order, grid->shown, sizeof(*grid->order), by_key);
+    find_selected(grid, scene);
+}
+
+/* Drawing */
+
+static void keep_in_sight(struct grid *grid, size_t page)
+{
+    size_t last_top = grid->shown > page ? grid->shown - page : 0;
+
+    grid->page = page;
+    if (grid->list->follow && !grid->selecting && grid->sorted_by == 0)
+        grid->top = last_top;
+    if (grid->selecting && grid->selected < grid->top)
+        grid->top = grid->selected;
+    if (grid->selecting && page > 0 && grid->selected >= grid->top + page)
+        grid->top = grid->selected - page + 1;
+    if (grid->top > last_top)
+        grid->top = last_top;
+}
+
+/* A mark at the title of the column that the rows are sorted by. */
+static void draw_sort_mark(const struct grid *grid, const struct scene *scene)
+{
+    int column = abs(grid->sorted_by) - 1, x = 0;
+    wchar_t mark = grid->sorted_by < 0 ? (scene->ascii ? L'v' : L'▼') : scene->ascii ? L'^' : L'▲';
+
+    if (grid->sorted_by == 0 || grid->widths[column] == 0)
+        return;
+    for (int i = 0; i < column; i++)
+        x += grid->widths[i] > 0 ? grid->widths[i] + TABLE_GAP : 0;
+    canvas_repeat(&grid->titles, 0, x + grid->widths[column], 1, TONE_NOTE, mark);
+}
+
+static void draw_row(const struct grid *grid, const struct scene *scene, size_t place, int y)
+{
+    struct cell cells[TABLE_COLUMNS_MAX];
+    bool selected = grid->selecting && place == grid->selected;
+
+    grid_fill(grid, scene, grid->order[place], cells);
+    if (selected) {
+        canvas_repeat(&grid->rows, y, 0, grid->rows.width, TONE_SELECTED, L' ');
+        for (size_t i = 0; i < grid->list->column_count; i++)
+            cells[i].tone = TONE_SELECTED;
+    }
+    table_draw_row(&grid->rows, y, grid->list->columns, grid->list->column_count, grid->widths,
+                   cells);
+}
+
+char *grid_summary(const struct grid *grid, const struct filter *filter, char *buffer, size_t size)
+{
+    buffer[0] = '\0';
+    if (grid == NULL || grid->list == NULL || grid->rows.height == 0)
+        return buffer; /* there is no list, or it is not on the screen */
+    if (filter_active(filter) || grid->shown <= grid->page)
+        snprintf(buffer, size, "%zu of %zu shown", grid->shown, grid->all);
+    else
+        snprintf(buffer, size, "%zu to %zu of %zu", grid->top + 1, grid->top + grid->page,
+                 grid->all);
+    return buffer;
+}
+
+void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas *canvas)
+{
+    const struct list *list = grid->list;
+    size_t page;
+
+    grid->titles = canvas_part(canvas, 0, 0, 1, canvas->width);
+    grid->rows = canvas_part(canvas, 1, 0, canvas->height - 1, canvas->width);
+    page = (size_t)grid->rows.height;
+    grid_update(grid, scene);
+    keep_in_sight(grid, page);
+    table_fit(list->columns, list->column_count, canvas->width, grid->widths);
+    table_draw_titles(canvas, 0, list->columns, list->column_count, grid->widths);
+    draw_sort_mark(grid, scene);
+    for (size_t i = 0; i < page && grid->top + i < grid->shown; i++)
+        draw_row(grid, scene, grid->top + i, (int)i);
+    if (grid->shown == 0 && page > 0)
+        canvas_print(&grid->rows, 0, 0, TONE_DIM, "%s",
+                     grid->all > 0 ? "No row passes the filter; Esc takes it away."
+                                   : "There is nothing in this list.");
+}
+
+/* Keys and mouse */
+
+static void select_place(struct grid *grid, const struct scene *scene, size_t place)
+{
+    grid->selected = place < grid->shown ? place : grid->shown - 1;
+    grid->selected_id = id_of(grid, scene, grid->order[grid->selected]);
+    grid->selecting = true;
+}
+
+/* STEPS down, or up. The first step selects what is in sight already. */
+static void step(struct grid *grid, const struct scene *scene, long steps)
+{
+    long place = (long)grid->selected + steps;
+    bool last = grid->list->follow && grid->sorted_by == 0;
+
+    if (!grid->selecting)
+        place = last        ? (long)grid->shown - 1 + (steps < -1 ? steps : 0)
+                : steps > 1 ? steps
+                            : (long)grid->top;
+    if (grid->selecting && last && place >= (long)grid->shown) {
+        grid->selecting = false; /* past the end: follows again */
+        return;
+    }
+    select_place(grid, scene, place < 0 ? 0 : (size_t)place);
+}
+
+static void sort_by_next(struct grid *grid)
+{
+    int column = abs(grid->sorted_by); /* the next one, as array index */
+    int count = (int)grid->list->column_count;
+
+    while (column < count && grid->widths[column] == 0)
+        column++;
+    grid->sorted_by = column >= count                     ? 0
+                      : grid->list->columns[column].right ? -(column + 1)
+                                                          : column + 1;
+    grid->selecting = false;
+    grid->top = 0;
+}
+
+bool grid_key(struct grid *grid, const struct scene *scene, enum request request)
+{
+    long page = grid->page > 1 ? (long)grid->page - 1 : 1;
+
+    if (grid->list == NULL)
+        return false;
+    if (request == REQUEST_SORT) {
+        sort_by_next(grid);
+        return true;
+    }
+    if (request == REQUEST_SORT_REVERSE) {
+        grid->sorted_by = -grid->sorted_by;
+        return true;
+    }
+    if (grid->shown == 0)
+        return false;
+    switch (request) {
+    case REQUEST_UP:
+        step(grid, scene, -1);
+        return true;
+    case REQUEST_DOWN:
+        step(grid, scene, 1);
+        return true;
+    case REQUEST_PAGE_UP:
+        step(grid, scene, -page);
+        return true;
+    case REQUEST_PAGE_DOWN:
+        step(grid, scene, page);
+        return true;
+    case REQUEST_FIRST:
+        select_place(grid, scene, 0);
+        return true;
+    case REQUEST_LAST:
+        select_place(grid, scene, grid->shown - 1);
+        grid->selecting = !grid->list->follow || grid->sorted_by != 0;
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool grid_deselect(struct grid *grid)
+{
+    bool was = grid->selecting;
+
+    grid->selecting = false;
+    return was;
+}
+
+bool grid_selected(const struct grid *grid, size_t *row)
+{
+    if (!grid->selecting || grid->selected >= grid->shown)
+        return false;
+    *row = grid->order[grid->selected];
+    return true;
+}
+
+static void sort_by_title(struct grid *grid, int x)
+{
+    int at = grid->titles.x;
+
+    for (size_t i = 0; i < grid->list->column_count; i++) {
+        int number = (int)i + 1;
+
+        if (grid->widths[i] == 0)
+            continue;
+        if (x < at + grid->widths[i] + 1) {
+            grid->sorted_by = abs(grid->sorted_by) == number ? -grid->sorted_by
+                              : grid->list->columns[i].right ? -number
+                                                             : number;
+            return;
+        }
+        at += grid->widths[i] + TABLE_GAP;
+    }
+}
+
+bool grid_click(struct grid *grid, const struct scene *scene, int y, int x, bool *again)
+{
+    size_t place;
+
+    *again = false;
+    if (grid->list == NULL)
+        return false;
+    if (canvas_holds(&grid->titles, y, x)) {
+        sort_by_title(grid, x);
+        return true;
+    }
+    place = grid->top + (size_t)(y - grid->rows.y);
+    if (!canvas_holds(&grid->rows, y, x) || place >= grid->shown)
+        return false;
+    *again = grid->selecting && grid->selected == place;
+    select_place(grid, scene, place);
+    return true;
+}

@@ -1,0 +1,133 @@
+#include "console/ui/help.h"
+
+#include "console/data/text.h"
+#include "console/ui/strip.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { GROUP_WIDTH = 9, KEY_WIDTH = 11, LINES_MOST = 200, NARROW = 50 };
+
+/* A key with its sentence, or a letter with its meaning; the first of a group names it. */
+struct line {
+    enum tone tone;
+    const char *group; /* NULL: the same as before */
+    char left[20];
+    int at; /* column of what follows */
+    char right[160];
+};
+
+struct lines {
+    struct line line[LINES_MOST];
+    int count, width;
+};
+
+/* A sentence that is wider than the screen goes on in lines of its own. */
+static void add(struct lines *lines, const char *group, enum tone tone, const char *left,
+                const char *right)
+{
+    int at = left[0] != '\0' ? GROUP_WIDTH + KEY_WIDTH : GROUP_WIDTH;
+
+    do {
+        struct line *line = &lines->line[lines->count];
+        size_t piece = text_piece(right, lines->width - at);
+
+        if (lines->count == LINES_MOST)
+            return;
+        *line = (struct line){.tone = tone, .group = group, .at = at};
+        snprintf(line->left, sizeof(line->left), "%s", left);
+        snprintf(line->right, sizeof(line->right), "%.*s", (int)piece, right);
+        lines->count++;
+        right += piece;
+        right += strspn(right, " ");
+        group = NULL;
+        left = "";
+    } while (*right != '\0');
+}
+
+static void add_keys(struct lines *lines)
+{
+    for (int i = 0; i < REQUEST_COUNT; i++) {
+        bool first = i == 0 || strcmp(key_table[i].group, key_table[i - 1].group) != 0;
+
+        add(lines, first ? key_table[i].group : NULL, TONE_VALUE, key_table[i].shown,
+            key_table[i].help);
+    }
+}
+
+static void add_letters(struct lines *lines, const struct snapshot *now)
+{
+    for (uint32_t state = THREAD_STATE_NONE + 1; state < THREAD_STATE_COUNT; state++) {
+        char left[3] = {thread_state_table[state].letter, '\0'}, right[120];
+
+        if (now != NULL && state < now->server.state_count)
+            snprintf(right, sizeof(right), "%s: %s", now->server.states[state].name,
+                     now->server.states[state].help);
+        else
+            snprintf(right, sizeof(right), "%s: %s", thread_state_table[state].name,
+                     thread_state_table[state].help);
+        add(lines, state == THREAD_STATE_NONE + 1 ? "Letters" : NULL, strip_tone(state), left,
+            right);
+    }
+}
+
+static void add_view(struct lines *lines, const struct view *view)
+{
+    for (size_t i = 0; view->help != NULL && view->help[i] != NULL; i++)
+        add(lines, i == 0 ? view->name : NULL, TONE_VALUE, "", view->help[i]);
+}
+
+/* Commands of the console's own are found nowhere else. */
+static void add_commands(struct lines *lines)
+{
+    add(lines, "Commands", TONE_VALUE, ":help", "Lists the server's commands, or explains one");
+    add(lines, NULL, TONE_VALUE, ":set",
+        "Changes a setting of this console: theme, fps, ascii ...");
+    add(lines, NULL, TONE_VALUE, ":save", "Writes the settings into console.ini");
+}
+
+static void add_mouse(struct lines *lines)
+{
+    add(lines, "Mouse", TONE_VALUE, "click",
+        "Shows a view, selects a row, opens it, sorts by a title");
+    add(lines, NULL, TONE_VALUE, "wheel", "Moves; hold Shift to mark text as without a mouse");
+}
+
+void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct view *view,
+               const struct snapshot *now)
+{
+    static struct lines lines; /* 14 KiB: not for the stack */
+    int page = canvas->height - 1;
+
+    lines.count = 0;
+    lines.width = canvas->width;
+    add_view(&lines, view);
+    add_keys(&lines);
+    add_commands(&lines);
+    add_mouse(&lines);
+    add_letters(&lines, now);
+    scroll_fit(scroll, lines.count, page);
+    for (int i = 0; i < page && scroll->top + i < lines.count; i++) {
+        const struct line *line = &lines.line[scroll->top + i];
+
+        canvas_text(canvas, i, 0, TONE_TITLE, line->group != NULL ? line->group : "");
+        canvas_text(canvas, i, GROUP_WIDTH, line->tone, line->left);
+        canvas_text(canvas, i, line->at, TONE_NORMAL, line->right);
+    }
+    canvas_print(canvas, page, 0, TONE_DIM, "Help, lines %d to %d of %d. %s? leaves.",
+                 scroll->top + 1,
+                 scroll->top + page < lines.count ? scroll->top + page : lines.count, lines.count,
+                 canvas->width < NARROW ? "" : "Up and Down move, ");
+}
+
+void help_draw_brief(const struct canvas *canvas, int x, int end)
+{
+    for (int i = 0; i < REQUEST_COUNT; i++) {
+        int width = (int)(strlen(key_table[i].shown) + strlen(key_table[i].brief)) + 3;
+
+        if (key_table[i].brief[0] == '\0' || x + width > end)
+            continue;
+        x = canvas_text(canvas, 0, x, TONE_BAR_KEY, key_table[i].shown);
+        x = canvas_print(canvas, 0, x, TONE_BAR, " %s", key_table[i].brief) + 2;
+    }
+}

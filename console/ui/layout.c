@@ -1,0 +1,78 @@
+#include "console/ui/layout.h"
+
+/* Lines that the shown parts take, gaps included. */
+static int total(const struct layout_part *parts, const int *sizes, size_t count)
+{
+    int lines = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (sizes[i] > 0)
+            lines += sizes[i] + (lines > 0 ? parts[i].gap : 0);
+    return lines;
+}
+
+static int shown(const int *sizes, size_t count)
+{
+    int parts = 0;
+
+    for (size_t i = 0; i < count; i++)
+        parts += sizes[i] > 0;
+    return parts;
+}
+
+static void leave_one_out(const struct layout_part *parts, int *sizes, size_t count)
+{
+    size_t least = count;
+
+    for (size_t i = 0; i < count; i++)
+        if (sizes[i] > 0 && (least == count || parts[i].importance <= parts[least].importance))
+            least = i;
+    if (least < count)
+        sizes[least] = 0;
+}
+
+static bool can_grow(const struct layout_part *part, int size)
+{
+    return size > 0 && part->weight > 0 && (part->most == 0 || size < part->most);
+}
+
+/* The part that has the least for its weight gets the next line. */
+static bool grow_one(const struct layout_part *parts, int *sizes, size_t count)
+{
+    size_t next = count;
+
+    for (size_t i = 0; i < count; i++)
+        if (can_grow(&parts[i], sizes[i]) &&
+            (next == count || sizes[i] * parts[next].weight < sizes[next] * parts[i].weight))
+            next = i;
+    if (next == count)
+        return false;
+    sizes[next]++;
+    return true;
+}
+
+static void share(const struct layout_part *parts, size_t count, int room, int *sizes)
+{
+    for (size_t i = 0; i < count; i++)
+        sizes[i] = parts[i].least;
+    while (total(parts, sizes, count) > room && shown(sizes, count) > 1)
+        leave_one_out(parts, sizes, count);
+    for (int left = room - total(parts, sizes, count); left > 0; left--)
+        if (!grow_one(parts, sizes, count))
+            break;
+}
+
+int layout_stack(const struct canvas *canvas, const struct layout_part *parts, size_t count,
+                 struct canvas *places)
+{
+    int sizes[LAYOUT_PARTS_MAX], at = 0;
+
+    count = count < LAYOUT_PARTS_MAX ? count : LAYOUT_PARTS_MAX;
+    share(parts, count, canvas->height, sizes);
+    for (size_t i = 0; i < count; i++) {
+        at += sizes[i] > 0 && at > 0 ? parts[i].gap : 0;
+        places[i] = canvas_part(canvas, at, 0, sizes[i], canvas->width);
+        at += sizes[i];
+    }
+    return shown(sizes, count);
+}

@@ -1,0 +1,164 @@
+#include "console/ui/screen.h"
+
+#include "console/ui/terminal_guard.h"
+
+#include <curses.h>
+#include <langinfo.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum { ESCAPE_DELAY_MS = 25 };
+
+static SCREEN *terminal;
+
+/* Where everything stands, by the present size. */
+static void lay_out(struct screen *screen)
+{
+    int height = LINES, width = COLS;
+
+    screen->tiny = height < SCREEN_LEAST_HEIGHT || width < SCREEN_LEAST_WIDTH;
+    screen->all = (struct canvas){.height = height, .width = width};
+    screen->bar = canvas_part(&screen->all, 0, 0, 1, width);
+    screen->head = canvas_part(&screen->all, 1, 0, 1, width);
+    screen->body = canvas_part(&screen->all, 2, 0, height - 3, width);
+    screen->foot = canvas_part(&screen->all, height - 1, 0, 1, width);
+}
+
+/* The Linux console's fonts have blocks but no braille. */
+static void choose_characters(struct screen *screen, bool ascii)
+{
+    const char *type = getenv("TERM");
+
+    screen->ascii = ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0 ||
+                    (type != NULL && strncmp(type, "vt", 2) == 0);
+    screen->style = screen->ascii                                ? GRAPH_ASCII
+                    : type != NULL && strcmp(type, "linux") == 0 ? GRAPH_BLOCKS
+                                                                 : GRAPH_BRAILLE;
+}
+
+int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse, char *why,
+                 size_t size)
+{
+    const char *type = getenv("TERM");
+
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+        snprintf(why, size,
+                 "input and output must be a terminal; --once and --json work without one");
+        return -1;
+    }
+    terminal_guard_remember();
+    terminal = newterm(NULL, stdout, stdin);
+    if (terminal == NULL) {
+        snprintf(why, size,
+                 "the terminal type '%s' is not known here; set TERM to one that is, or use --once",
+                 type != NULL ? type : "");
+        return -1;
+    }
+    set_escdelay(ESCAPE_DELAY_MS);
+    cbreak();
+    noecho();
+    nonl();
+    keypad(stdscr, TRUE);
+    nodelay(stdscr, TRUE);
+    leaveok(stdscr, TRUE);
+    curs_set(0);
+    mouseinterval(0);
+    screen_adjust(screen, theme, ascii, mouse);
+    lay_out(screen);
+    return 0;
+}
+
+void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mouse)
+{
+    terminal_guard_start(mouse);
+    mousemask(mouse ? BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, NULL);
+    theme_start(theme);
+    choose_characters(screen, ascii);
+    screen_spoilt();
+}
+
+void screen_resize(struct screen *screen)
+{
+    struct winsize size;
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
+        resizeterm(size.ws_row, size.ws_col);
+    lay_out(screen);
+    screen_spoilt();
+}
+
+void screen_stop(void)
+{
+    if (terminal == NULL)
+        return;
+    endwin();
+    terminal_guard_show_cursor();
+    delscreen(terminal);
+    terminal = NULL;
+}
+
+int screen_key(void)
+{
+    int key = getch();
+
+    return key == ERR ? -1 : key;
+}
+
+static bool pointer_of(const MEVENT *mouse, struct pointer_event *event)
+{
+    event->y = mouse->y;
+    event->x = mouse->x;
+    event->what = (mouse->bstate & BUTTON4_PRESSED) != 0   ? POINTER_WHEEL_UP
+                  : (mouse->bstate & BUTTON5_PRESSED) != 0 ? POINTER_WHEEL_DOWN
+                                                           : POINTER_CLICK;
+    return (mouse->bstate & (BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED)) != 0;
+}
+
+/* Curses makes one KEY_MOUSE of all that has come, and hands the events out newest first. */
+size_t screen_pointer(struct pointer_event *events)
+{
+    struct pointer_event newest_first[SCREEN_POINTER_MOST];
+    size_t count = 0;
+    MEVENT mouse;
+
+    while (count < SCREEN_POINTER_MOST && getmouse(&mouse) == OK)
+        count += pointer_of(&mouse, &newest_first[count]);
+    for (size_t i = 0; i < count; i++)
+        events[i] = newest_first[count - 1 - i];
+    return count;
+}
+
+void screen_begin(void)
+{
+    erase();
+}
+
+void screen_show(void)
+{
+    refresh();
+}
+
+void screen_spoilt(void)
+{
+    clearok(stdscr, TRUE);
+}
+
+int screen_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGQUIT);
+    sigaddset(&set, SIGWINCH);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+        return -1;
+    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}

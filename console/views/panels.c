@@ -1,0 +1,120 @@
+#include "console/views/panels.h"
+
+#include "console/data/text.h"
+
+#include <math.h>
+
+static uint64_t sum(const struct scene *scene, enum metric metric)
+{
+    return model_now(scene->model)->sums[metric];
+}
+
+static double rate(const struct scene *scene, enum metric metric)
+{
+    return model_rate(scene->model, metric);
+}
+
+static double requests_value(const struct scene *scene)
+{
+    return rate(scene, METRIC_requests);
+}
+
+static void requests_detail(const struct scene *scene, char *buffer, size_t size)
+{
+    char total[TEXT_SHORT], kept[TEXT_SHORT];
+    double requests = rate(scene, METRIC_requests);
+
+    snprintf(buffer, size, "%s in all, %s kept alive",
+             text_count(total, (double)sum(scene, METRIC_requests)),
+             text_percent(kept,
+                          requests > 0 ? rate(scene, METRIC_requests_kept_alive) / requests : NAN));
+}
+
+static double sent_value(const struct scene *scene)
+{
+    return rate(scene, METRIC_bytes_sent);
+}
+
+static void sent_detail(const struct scene *scene, char *buffer, size_t size)
+{
+    char total[TEXT_SHORT], received[TEXT_SHORT];
+
+    snprintf(buffer, size, "%s in all, received %s/s",
+             text_bytes(total, (double)sum(scene, METRIC_bytes_sent)),
+             text_bytes(received, rate(scene, METRIC_bytes_received)));
+}
+
+static double latency_value(const struct scene *scene)
+{
+    return model_percentile(scene->model, 99);
+}
+
+static void latency_detail(const struct scene *scene, char *buffer, size_t size)
+{
+    char half[TEXT_SHORT], most[TEXT_SHORT], max[TEXT_SHORT];
+
+    snprintf(buffer, size, "p50 %s  p90 %s  max %s",
+             text_latency(half, model_percentile(scene->model, 50)),
+             text_latency(most, model_percentile(scene->model, 90)),
+             text_latency(max, model_percentile(scene->model, 100)));
+}
+
+static double connections_value(const struct scene *scene)
+{
+    return (double)sum(scene, METRIC_connections_open);
+}
+
+static void connections_detail(const struct scene *scene, char *buffer, size_t size)
+{
+    char busy[TEXT_SHORT], idle[TEXT_SHORT], waiting[TEXT_SHORT], accepted[TEXT_SHORT];
+    double open = (double)sum(scene, METRIC_connections_open);
+    double active = (double)sum(scene, METRIC_connections_busy);
+
+    snprintf(buffer, size, "busy %s, idle %s, waiting %s, new %s/s", text_count(busy, active),
+             text_count(idle, open > active ? open - active : 0),
+             text_count(waiting, (double)sum(scene, METRIC_dispatch_pending)),
+             text_count(accepted, rate(scene, METRIC_connections_accepted)));
+}
+
+static double errors_value(const struct scene *scene)
+{
+    return rate(scene, METRIC_responses_4xx) + rate(scene, METRIC_responses_5xx);
+}
+
+static void errors_detail(const struct scene *scene, char *buffer, size_t size)
+{
+    char success[TEXT_SHORT], moved[TEXT_SHORT], client[TEXT_SHORT], server[TEXT_SHORT];
+
+    snprintf(buffer, size, "2xx %s  3xx %s  4xx %s  5xx %s",
+             text_count(success, rate(scene, METRIC_responses_2xx)),
+             text_count(moved, rate(scene, METRIC_responses_3xx)),
+             text_count(client, rate(scene, METRIC_responses_4xx)),
+             text_count(server, rate(scene, METRIC_responses_5xx)));
+}
+
+static double cache_value(const struct scene *scene)
+{
+    return model_hit_ratio(scene->model);
+}
+
+static void cache_detail(const struct scene *scene, char *buffer, size_t size)
+{
+    char entries[TEXT_SHORT], bytes[TEXT_SHORT], evicted[TEXT_SHORT];
+
+    snprintf(buffer, size, "%s entries, %s, evicted %s/s",
+             text_count(entries, (double)sum(scene, METRIC_cache_entries)),
+             text_bytes(bytes, (double)sum(scene, METRIC_cache_bytes)),
+             text_count(evicted, rate(scene, METRIC_cache_evicted)));
+}
+
+const struct panel panel_requests = {"requests/s", SERIES_REQUESTS, GRAPH_COUNT, requests_value,
+                                     requests_detail};
+const struct panel panel_latency = {"latency p99", SERIES_LATENCY_P99, GRAPH_TIME, latency_value,
+                                    latency_detail};
+const struct panel panel_sent = {"sent/s", SERIES_BYTES_SENT, GRAPH_BYTES, sent_value, sent_detail};
+const struct panel panel_connections = {"connections", SERIES_CONNECTIONS, GRAPH_COUNT,
+                                        connections_value, connections_detail};
+const struct panel panel_errors = {"errors/s (4xx, 5xx)", SERIES_ERRORS, GRAPH_COUNT, errors_value,
+                                   errors_detail};
+const struct panel panel_cache = {"cache hits", SERIES_HIT_RATIO, GRAPH_RATIO, cache_value,
+                                  cache_detail};

@@ -1,0 +1,339 @@
+/*
+ * The cache: what it holds, how much of its budget that is, what leaves it, and whether that pays: the
+ * hit ratio now, and before and after the last change of size or policy.
+ */
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "console/data/config_text.h"
+#include "console/data/summary.h"
+#include "console/data/text.h"
+#include "console/ui/cells.h"
+#include "console/ui/heat.h"
+#include "console/ui/layout.h"
+#include "console/ui/rows.h"
+#include "console/ui/view.h"
+#include "console/views/panels.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum column_number { HITS, SIZE, AGE, COPIES, PATH, COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    [HITS] = {.title = "HITS", .width = 8, .importance = 9, .right = true},
+    [SIZE] = {.title = "SIZE", .width = 9, .importance = 8, .right = true},
+    [AGE] = {.title = "AGE", .width = 8, .importance = 7, .right = true},
+    [COPIES] = {.title = "COPIES", .width = 6, .importance = 3, .right = true},
+    [PATH] = {.title = "PATH", .width = 24, .importance = 10, .stretch = true, .key = true},
+};
+
+enum { SENTENCE_WIDTH = 77 }; /* of what stands where no change has been made */
+
+/* A change of the cache and the hit ratio before it. */
+struct change {
+    char size[32], policy[16]; /* before */
+    uint64_t wall_ns;          /* 0: nothing has been changed */
+    double ratio;
+};
+
+struct state {
+    enum cache_order order;
+    char size[32], policy[16]; /* in force */
+    struct change change;
+    const struct cache_row **rows;
+    size_t room;
+};
+
+static size_t count(void *state, const struct scene *scene)
+{
+    struct state *own = state;
+    const struct cache_row **larger;
+
+    if (scene->moment == MOMENT_PAST)
+        return 0;
+    if (scene->cache->count > own->room) {
+        larger = realloc(own->rows, scene->cache->count * sizeof(*own->rows));
+        if (larger == NULL)
+            return 0;
+        own->rows = larger;
+        own->room = scene->cache->count;
+    }
+    cache_list_sort(scene->cache, own->order, false, own->rows);
+    return scene->cache->count;
+}
+
+static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+{
+    const struct cache_row *entry = ((struct state *)state)->rows[row];
+    uint64_t now = scene->cache->taken_ns;
+
+    cell_count(&cells[HITS], TONE_VALUE, (double)entry->hits);
+    cell_bytes(&cells[SIZE], TONE_NORMAL, (double)entry->bytes);
+    cell_age(&cells[AGE], TONE_NORMAL, now > entry->stored_ns ? now - entry->stored_ns : 0);
+    cell_exact(&cells[COPIES], TONE_DIM, entry->copies);
+    cell_text(&cells[PATH], entry->stale == entry->copies ? TONE_DIM : TONE_NORMAL, entry->path);
+}
+
+static uint64_t id(void *state, const struct scene *scene, size_t row)
+{
+    return (uint64_t)(((struct state *)state)->rows[row] - scene->cache->rows);
+}
+
+static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
+{
+    const struct cache_row *entry = ((struct state *)state)->rows[row];
+    uint64_t now = scene->cache->taken_ns;
+    char text[TEXT_SHORT], bytes[TEXT_SHORT];
+
+    fprintf(out, "path\t%s\n", entry->path);
+    fprintf(out, "hits\t%" PRIu64 "\n", entry->hits);
+    fprintf(out, "memory\t%s (%" PRIu64 " bytes) in %" PRIu32 " %s\n",
+            text_bytes(bytes, (double)entry->bytes), entry->bytes, entry->copies,
+            entry->copies == 1 ? "copy" : "copies");
+    fprintf(out, "oldest copy\t%s, stored at ",
+            text_since(text, now > entry->stored_ns ? now - entry->stored_ns : 0));
+    fprintf(out, "%s\n", text_clock(text, entry->stored_ns));
+    if (entry->stale > 0)
+        fprintf(out, "stale\t%" PRIu32 " out of the cache, but still being sent\n", entry->stale);
+    fprintf(out, "d purges it, x drops everything.\n");
+}
+
+static const struct list list = {
+    .columns = columns,
+    .column_count = COLUMNS,
+    .count = count,
+    .fill = fill,
+    .id = id,
+    .detail = detail,
+};
+
+static void draw_budget(const struct state *state, const struct scene *scene,
+                        const struct canvas *canvas)
+{
+    double used = (double)model_now(scene->model)->sums[METRIC_cache_bytes];
+    double most = (double)model_now(scene->model)->sums[METRIC_cache_limit];
+    char text[TEXT_SHORT], other[TEXT_SHORT], line[160] = "";
+    int x = canvas_text(canvas, 0, 0, TONE_TITLE, "memory") + 1,
+        bar = canvas->width >= 100 ? 30 : 12;
+
+    bar_draw(canvas, 0, x, bar, scene->style, most > 0 ? used / most : 0,
+             used > 0.9 * most ? TONE_NOTE : TONE_GRAPH);
+    x = canvas_print(canvas, 0, x + bar + 1, TONE_VALUE, "%s of %s", text_bytes(text, used),
+                     text_bytes(other, most));
+    summary_append(line, sizeof(line), canvas->width - x - 2, "%s each worker", state->size);
+    summary_append(line, sizeof(line), canvas->width - x - 2, "policy %s", state->policy);
+    canvas_text(canvas, 0, x + 2, TONE_DIM, line);
+}
+
+static void draw_flow(const struct scene *scene, const struct canvas *canvas)
+{
+    const struct model *model = scene->model;
+    const uint64_t *sums = model_now(model)->sums;
+    char text[TEXT_SHORT], line[200] = "";
+    int width = canvas->width;
+
+    summary_append(line, sizeof(line), width, "hit ratio %s",
+                   text_percent(text, model_hit_ratio(model)));
+    summary_append(line, sizeof(line), width, "entries %" PRIu64, sums[METRIC_cache_entries]);
+    summary_append(line, sizeof(line), width, "hits/s %s",
+                   text_count(text, model_rate(model, METRIC_cache_hits)));
+    summary_append(line, sizeof(line), width, "misses/s %s",
+                   text_count(text, model_rate(model, METRIC_cache_misses)));
+    summary_append(line, sizeof(line), width, "evicted/s %s",
+                   text_count(text, model_rate(model, METRIC_cache_evicted)));
+    summary_append(line, sizeof(line), width, "evicted %" PRIu64, sums[METRIC_cache_evicted]);
+    summary_append(line, sizeof(line), width, "invalidated %" PRIu64,
+                   sums[METRIC_cache_invalidated]);
+    canvas_text(canvas, 0, 0, TONE_NORMAL, line);
+}
+
+/* The mean hit ratio of the SECONDS before the moment, those without look-ups left out. */
+static double mean_ratio(const struct scene *scene, size_t seconds)
+{
+    double values[SEGMENT_HISTORY_SAMPLES], sum = 0;
+    size_t known = 0;
+
+    seconds = seconds < ARRAY_LENGTH(values) ? seconds : ARRAY_LENGTH(values);
+    history_series(scene->history, SERIES_HIT_RATIO, values, seconds);
+    for (size_t i = 0; i < seconds; i++)
+        if (isfinite(values[i])) {
+            sum += values[i];
+            known++;
+        }
+    return known > 0 ? sum / (double)known : NAN;
+}
+
+static void draw_change(const struct state *state, const struct scene *scene,
+                        const struct canvas *canvas)
+{
+    const struct change *change = &state->change;
+    char before[TEXT_SHORT], after[TEXT_SHORT], since[TEXT_SHORT];
+    uint64_t ago = scene->wall_ns > change->wall_ns ? scene->wall_ns - change->wall_ns : 0;
+
+    if (change->wall_ns == 0) {
+        canvas_item(
+            canvas, 0, 0, TONE_DIM, "e changes the size, n the policy%s",
+            canvas->width < SENTENCE_WIDTH ? "" : ": the hit ratio before and after stands here");
+        return;
+    }
+    canvas_print(canvas, 0, 0, TONE_NOTE, "%s %s -> %s %s  hit ratio %s before, %s in the %s since",
+                 change->size, change->policy, state->size, state->policy,
+                 text_percent(before, change->ratio),
+                 text_percent(after, mean_ratio(scene, (size_t)(ago / NS_PER_S))),
+                 text_since(since, ago));
+}
+
+static void draw_list(const struct state *state, const struct scene *scene,
+                      const struct canvas *canvas)
+{
+    if (scene->moment == MOMENT_PAST)
+        canvas_text(canvas, 1, 0, TONE_DIM,
+                    "What the cache held at that moment is not kept; Right goes back to now.");
+    else
+        grid_draw(scene->grid, scene, canvas);
+    if (scene->grid->sorted_by == 0 && canvas->width >= 60)
+        canvas_print(canvas, 0, canvas->width - 12, TONE_DIM, "m: by %s",
+                     cache_order_names[state->order]);
+}
+
+static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+{
+    const struct layout_part parts[] = {
+        {.least = 1, .importance = 5},
+        {.least = 1, .importance = 4},
+        {.least = 1, .importance = 2},
+        {.least = PANEL_FULL_HEIGHT, .most = 12, .weight = 1, .importance = 1, .gap = 1},
+        {.least = 4, .weight = 2, .importance = 6, .gap = 1}};
+    struct canvas places[ARRAY_LENGTH(parts)];
+
+    layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
+    if (places[0].height > 0)
+        draw_budget(state, scene, &places[0]);
+    if (places[1].height > 0)
+        draw_flow(scene, &places[1]);
+    if (places[2].height > 0)
+        draw_change(state, scene, &places[2]);
+    if (places[3].height > 0)
+        panel_draw(&panel_cache, scene, &places[3]);
+    draw_list(state, scene, &places[4]);
+}
+
+/* Notes a change of size or policy, whoever made it; in a recording only what they are, for one may
+ * go back in it. */
+static void update(void *state, const struct scene *scene)
+{
+    struct state *own = state;
+    char size[32], policy[16];
+
+    if (scene->moment == MOMENT_PAST || scene->config[0] == '\0')
+        return;
+    config_text_value(scene->config, "cache.size", size, sizeof(size));
+    config_text_value(scene->config, "cache.policy", policy, sizeof(policy));
+    if (own->size[0] != '\0' && scene->moment != MOMENT_REPLAY &&
+        (strcmp(size, own->size) != 0 || strcmp(policy, own->policy) != 0)) {
+        own->change = (struct change){.wall_ns = scene->wall_ns, .ratio = mean_ratio(scene, 30)};
+        memcpy(own->change.size, own->size, sizeof(size));
+        memcpy(own->change.policy, own->policy, sizeof(policy));
+    }
+    memcpy(own->size, size, sizeof(size));
+    memcpy(own->policy, policy, sizeof(policy));
+}
+
+static void new_size(void *context, const char *text)
+{
+    char line[DESK_TEXT];
+
+    snprintf(line, sizeof(line), "cache-size %.100s", text);
+    desk_command(context, line);
+}
+
+static void purge_selected(const struct state *state, const struct scene *scene)
+{
+    char line[DESK_TEXT + CACHE_PATH_BYTES];
+    size_t row;
+
+    if (!grid_selected(scene->grid, &row)) {
+        desk_say(scene->desk, true, "select an entry first (Up, Down), then d purges it");
+        return;
+    }
+    snprintf(line, sizeof(line), "cache-purge %s", state->rows[row]->path);
+    desk_command(scene->desk, line);
+}
+
+static bool key(void *state, const struct scene *scene, enum request request)
+{
+    struct state *own = state;
+
+    switch (request) {
+    case REQUEST_MODE:
+        own->order = (enum cache_order)((own->order + 1) % CACHE_ORDERS);
+        return true;
+    case REQUEST_REMOVE:
+        purge_selected(own, scene);
+        return true;
+    case REQUEST_STOP:
+        desk_command(scene->desk, "cache-flush");
+        return true;
+    case REQUEST_EDIT:
+        if (desk_allows(scene->desk))
+            desk_prompt(scene->desk, "cache size of each worker (64M, 1G): ", own->size, new_size,
+                        scene->desk);
+        return true;
+    case REQUEST_NEXT:
+        desk_command(scene->desk,
+                     strcmp(own->policy, "lru") == 0 ? "cache-policy sieve" : "cache-policy lru");
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void release(void *state)
+{
+    free(((struct state *)state)->rows);
+}
+
+static json_t *real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *json(void *state, const struct scene *scene)
+{
+    struct state *own = state;
+    const uint64_t *sums = model_now(scene->model)->sums;
+
+    update(own, scene);
+    return json_pack(
+        "{s:I, s:I, s:s, s:s, s:o, s:I, s:I, s:o}", "used_bytes",
+        (json_int_t)sums[METRIC_cache_bytes], "budget_bytes", (json_int_t)sums[METRIC_cache_limit],
+        "size", own->size, "policy", own->policy, "hit_ratio", real(model_hit_ratio(scene->model)),
+        "evicted", (json_int_t)sums[METRIC_cache_evicted], "invalidated",
+        (json_int_t)sums[METRIC_cache_invalidated], "entries", rows_json(scene->grid, scene));
+}
+
+static const char *const help[] = {
+    "What the workers' caches hold, and how much of their budget that is.",
+    "A path may be held once by each worker: COPIES. HITS are since it was stored.",
+    "d purges the selected entry, x drops everything.",
+    "e changes the size, n the policy; the hit ratio before and after is shown.",
+    "m orders by hits, size, age or path.",
+    NULL};
+
+const struct view view_cache = {
+    .name = "cache",
+    .request = REQUEST_VIEW_CACHE,
+    .empty = "",
+    .help = help,
+    .wants = WANT_CACHE,
+    .state_size = sizeof(struct state),
+    .list = &list,
+    .draw = draw,
+    .key = key,
+    .json = json,
+    .update = update,
+    .release = release,
+};

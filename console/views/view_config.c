@@ -1,0 +1,489 @@
+/*
+ * The configuration in force: each key with its value, where that came from, and how it may be changed.
+ * The file can be checked, and taken over, with the server's own report of what is wrong with it.
+ */
+
+#include "common/macros.h"
+#include "console/data/child.h"
+#include "console/data/config_text.h"
+#include "console/data/text.h"
+#include "console/ui/cells.h"
+#include "console/ui/layout.h"
+#include "console/ui/view.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum column_number { KEY, VALUE, FROM, CHANGE, DEFAULT, COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    [KEY] = {.title = "KEY", .width = 31, .least = 20, .importance = 10, .tail = true, .key = true},
+    [VALUE] = {.title = "VALUE", .width = 16, .importance = 9, .stretch = true},
+    [FROM] = {.title = "FROM", .width = 20, .importance = 7, .tail = true, .stretch = true},
+    [CHANGE] = {.title = "CHANGE", .width = 6, .importance = 8},
+    [DEFAULT] = {.title = "DEFAULT", .width = 16, .importance = 2},
+};
+
+enum {
+    LINES_MOST = 400,
+    REPORT_LINES = 40,
+    REPORT_WIDTH = 200,
+    PATH_BYTES = 1024,
+    TOLD_BYTES = 4 * SEGMENT_CONFIG_BYTES,
+    NARROW = 50,
+    WIDE = 66,
+};
+
+/* What the daemon's `config` command tells of a key besides its value. */
+struct origin {
+    char from[96], change[12], command[24], fallback[64];
+};
+
+struct state {
+    struct config_line *lines; /* LINES_MOST */
+    struct origin *origins;    /* of each line */
+    size_t count;
+    char *text; /* that the lines were made from; SEGMENT_CONFIG_BYTES */
+    char *told; /* that the origins were made from; TOLD_BYTES */
+    struct child check;
+    bool reload_next; /* after a check that finds nothing wrong */
+    struct desk *desk;
+    char report[REPORT_LINES][REPORT_WIDTH]; /* of the last check or reload */
+    int report_lines;
+    bool report_bad;
+};
+
+static int make_room(struct state *state)
+{
+    if (state->lines != NULL)
+        return 0;
+    child_init(&state->check);
+    state->lines = calloc(LINES_MOST, sizeof(*state->lines));
+    state->origins = calloc(LINES_MOST, sizeof(*state->origins));
+    state->text = calloc(1, SEGMENT_CONFIG_BYTES);
+    state->told = calloc(1, TOLD_BYTES);
+    return state->lines == NULL || state->origins == NULL || state->text == NULL ||
+                   state->told == NULL
+               ? -1
+               : 0;
+}
+
+/* Makes the lines anew when the text has changed. */
+static void read_text(struct state *state, const char *config)
+{
+    char section[CONFIG_KEY_BYTES] = "";
+    const char *at = config;
+
+    if (make_room(state) != 0 || strcmp(state->text, config) == 0)
+        return;
+    snprintf(state->text, SEGMENT_CONFIG_BYTES, "%s", config);
+    memset(state->origins, 0, LINES_MOST * sizeof(*state->origins));
+    for (state->count = 0; state->count < LINES_MOST; state->count++)
+        if (!config_text_next(&at, section, &state->lines[state->count]))
+            break;
+    state->told[0] = '\0';
+}
+
+/* The origins */
+
+static void take_string(char *to, size_t size, const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+
+    text_escape(to, size, text != NULL ? text : "", text != NULL ? strlen(text) : 0);
+}
+
+static void take_origin(struct state *state, const json_t *object)
+{
+    const char *key = json_string_value(json_object_get(object, "key"));
+
+    for (size_t i = 0; key != NULL && i < state->count; i++)
+        if (strcmp(state->lines[i].key, key) == 0) {
+            struct origin *origin = &state->origins[i];
+
+            take_string(origin->from, sizeof(origin->from), object, "origin");
+            take_string(origin->change, sizeof(origin->change), object, "change");
+            take_string(origin->command, sizeof(origin->command), object, "command");
+            take_string(origin->fallback, sizeof(origin->fallback), object, "default");
+        }
+}
+
+/* Takes over what the scene tells of the keys, once. */
+static void read_origins(struct state *state, const char *answer)
+{
+    json_t *object;
+    const json_t *keys;
+
+    if (state->lines == NULL || strcmp(state->told, answer) == 0)
+        return;
+    snprintf(state->told, TOLD_BYTES, "%s", answer);
+    memset(state->origins, 0, LINES_MOST * sizeof(*state->origins));
+    object = json_loads(answer, 0, NULL);
+    keys = json_object_get(object, "keys");
+    for (size_t i = 0; i < json_array_size(keys); i++)
+        take_origin(state, json_array_get(keys, i));
+    json_decref(object);
+}
+
+static void read_scene(struct state *state, const struct scene *scene)
+{
+    read_text(state, scene->config);
+    read_origins(state, scene->origins);
+}
+
+/* The list */
+
+static size_t count(void *state, const struct scene *scene)
+{
+    struct state *own = state;
+
+    read_scene(own, scene);
+    return own->count;
+}
+
+static const char *or_dash(const char *text)
+{
+    return text[0] != '\0' ? text : "-";
+}
+
+static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+{
+    const struct state *own = state;
+    const struct config_line *line = &own->lines[row];
+    const struct origin *origin = &own->origins[row];
+    bool told = origin->from[0] != '\0', changed = strcmp(origin->from, "default") != 0;
+
+    (void)scene;
+    cell_text(&cells[KEY], TONE_NORMAL, line->key);
+    cell_print(&cells[VALUE], told && changed ? TONE_VALUE : TONE_NORMAL, "%.280s", line->value);
+    cell_text(&cells[FROM], changed ? TONE_NOTE : TONE_DIM, or_dash(origin->from));
+    cell_text(&cells[CHANGE], strcmp(origin->change, "live") == 0 ? TONE_GOOD : TONE_DIM,
+              or_dash(origin->change));
+    cell_text(&cells[DEFAULT], TONE_DIM, told ? origin->fallback : "-");
+}
+
+static const char *change_sentence(const struct origin *origin)
+{
+    return strcmp(origin->change, "live") == 0     ? "at once, e edits it"
+           : strcmp(origin->change, "reload") == 0 ? "in the file, then r reloads it"
+           : strcmp(origin->change, "fixed") == 0  ? "by a restart of the server only"
+                                                   : "not known";
+}
+
+static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
+{
+    const struct config_line *line = &((struct state *)state)->lines[row];
+    const struct origin *origin = &((struct state *)state)->origins[row];
+
+    (void)scene;
+    fprintf(out, "key\t%s\n", line->key);
+    fprintf(out, "value\t%s\n", or_dash(line->value));
+    fprintf(out, "default\t%s\n", or_dash(origin->fallback));
+    fprintf(out, "from\t%s\n", or_dash(origin->from));
+    fprintf(out, "changes\t%s\n", change_sentence(origin));
+    if (origin->command[0] != '\0')
+        fprintf(out, "command\t%s\n", origin->command);
+    if (line->help[0] != '\0')
+        fprintf(out, "%s\n", line->help);
+}
+
+static const struct list list = {
+    .columns = columns,
+    .column_count = COLUMNS,
+    .count = count,
+    .fill = fill,
+    .detail = detail,
+};
+
+/* Checking and reloading */
+
+static void add_report(void *context, const char *line)
+{
+    struct state *state = context;
+    char *place;
+
+    if (state->report_lines == REPORT_LINES)
+        return;
+    place = state->report[state->report_lines++];
+    text_escape(place, REPORT_WIDTH, line, strlen(line));
+}
+
+static void add_report_lines(struct state *state, const char *text, size_t length)
+{
+    char line[REPORT_WIDTH];
+
+    while (length > 0) {
+        const char *end = memchr(text, '\n', length);
+        size_t here = end != NULL ? (size_t)(end - text) : length;
+
+        snprintf(line, sizeof(line), "%.*s", (int)here, text);
+        add_report(state, line);
+        here += end != NULL;
+        text += here;
+        length -= here;
+    }
+}
+
+static void clear_report(struct state *state, bool bad)
+{
+    state->report_lines = 0;
+    state->report_bad = bad;
+}
+
+/* The file that the server was started with, as a path from here. -1: it was started without. */
+static int file_of(const struct state *state, const struct scene *scene, char *path, size_t size)
+{
+    char link[64], folder[PATH_BYTES / 2];
+    ssize_t length;
+
+    for (size_t i = 0; i < state->count; i++) {
+        const char *from = state->origins[i].from, *colon = strrchr(from, ':');
+
+        if (colon == NULL || !isdigit((unsigned char)colon[1]))
+            continue;
+        snprintf(link, sizeof(link), "/proc/%" PRId32 "/cwd", model_now(scene->model)->server.pid);
+        length = readlink(link, folder, sizeof(folder) - 1);
+        folder[length > 0 ? length : 0] = '\0';
+        snprintf(path, size, "%s%s%.*s", from[0] == '/' ? "" : folder, from[0] == '/' ? "" : "/",
+                 (int)(colon - from), from);
+        return 0;
+    }
+    return -1;
+}
+
+/* They come by an answer of the daemon, a moment after the view is first shown. */
+static bool origins_known(const struct scene *scene)
+{
+    if (scene->origins[0] == '\0')
+        desk_say(scene->desk, true,
+                 "where values come from is not known yet: wait for the FROM column");
+    return scene->origins[0] != '\0';
+}
+
+static void start_check(struct state *state, const struct scene *scene, bool reload_next)
+{
+    char path[PATH_BYTES], why[DESK_TEXT];
+    const char *argv[] = {"webserverd", "-t", "-f", path, NULL};
+
+    if (state->check.pid != 0) {
+        desk_say(scene->desk, true, "the file is being checked already");
+        return;
+    }
+    if (!origins_known(scene))
+        return;
+    if (file_of(state, scene, path, sizeof(path)) != 0) {
+        desk_say(scene->desk, true,
+                 "no file is known: the server runs with its defaults and -o only");
+        return;
+    }
+    clear_report(state, false);
+    state->reload_next = reload_next;
+    state->desk = scene->desk;
+    if (child_start(&state->check, argv, why, sizeof(why)) != 0)
+        desk_say(scene->desk, true, "%s", why);
+    else
+        desk_say(scene->desk, false, "checking %s", path);
+}
+
+/* The daemon's answer to `reload`: what changed, or the errors of the file, line by line. */
+static void take_reload(void *context, bool ok, const char *answer)
+{
+    struct state *state = context;
+    json_t *object = ok ? json_loads(answer, 0, NULL) : NULL;
+    const char *error = json_string_value(json_object_get(object, "error"));
+    const json_t *changed = json_object_get(object, "changed");
+    char line[REPORT_WIDTH] = "reloaded; changed:";
+
+    clear_report(state, error != NULL || object == NULL);
+    if (error != NULL || object == NULL) {
+        add_report_lines(state, error != NULL ? error : answer,
+                         strlen(error != NULL ? error : answer));
+    } else {
+        for (size_t i = 0; i < json_array_size(changed); i++) {
+            const char *key = json_string_value(json_array_get(changed, i));
+
+            snprintf(line + strlen(line), sizeof(line) - strlen(line), " %s",
+                     key != NULL ? key : "?");
+        }
+        add_report(state, json_array_size(changed) > 0 ? line : "reloaded; nothing has changed");
+    }
+    desk_say(state->desk, state->report_bad, "%s",
+             state->report_bad ? "the reload was refused: the configuration stays as it was"
+                               : state->report[0]);
+    json_decref(object);
+}
+
+static void end_check(struct state *state, int status)
+{
+    add_report_lines(state, state->check.text, state->check.output_length);
+    state->report_bad = status != 0;
+    desk_say(state->desk, status != 0 && state->reload_next, "%s",
+             status != 0 ? "the file has errors; the server goes on as it is" : "the file is good");
+    if (status == 0 && state->reload_next)
+        desk_call(state->desk, "reload", take_reload, state);
+}
+
+static int descriptor(void *state)
+{
+    struct state *own = state;
+
+    return own->lines != NULL ? child_descriptor(&own->check) : -1;
+}
+
+static void update(void *state, const struct scene *scene)
+{
+    struct state *own = state;
+    int status;
+
+    (void)scene;
+    if (own->lines != NULL && child_update(&own->check, add_report, own, &status))
+        end_check(own, status);
+}
+
+static void release(void *state)
+{
+    struct state *own = state;
+
+    if (own->lines != NULL)
+        child_release(&own->check);
+    free(own->lines);
+    free(own->origins);
+    free(own->text);
+    free(own->told);
+}
+
+/* Editing */
+
+struct editing {
+    struct desk *desk;
+    char command[24];
+};
+
+static void edited(void *context, const char *text)
+{
+    const struct editing *editing = context;
+    char line[DESK_TEXT];
+
+    snprintf(line, sizeof(line), "%s %.200s", editing->command, text);
+    desk_command(editing->desk, line);
+}
+
+static void edit_selected(const struct state *state, const struct scene *scene)
+{
+    static struct editing editing; /* as long as the question is open */
+    const struct origin *origin;
+    char label[CONFIG_KEY_BYTES + 8];
+    size_t row;
+
+    if (!grid_selected(scene->grid, &row)) {
+        desk_say(scene->desk, true, "select a key first (Up, Down)");
+        return;
+    }
+    if (!origins_known(scene))
+        return;
+    origin = &state->origins[row];
+    if (origin->command[0] == '\0') {
+        desk_say(scene->desk, true, "%s changes %s", state->lines[row].key,
+                 change_sentence(origin));
+        return;
+    }
+    if (!desk_allows(scene->desk))
+        return;
+    editing.desk = scene->desk;
+    snprintf(editing.command, sizeof(editing.command), "%s", origin->command);
+    snprintf(label, sizeof(label), "%s: ", state->lines[row].key);
+    desk_prompt(scene->desk, label, state->lines[row].value, edited, &editing);
+}
+
+static bool key(void *state, const struct scene *scene, enum request request)
+{
+    switch (request) {
+    case REQUEST_COMPARE:
+        start_check(state, scene, false);
+        return true;
+    case REQUEST_RUN:
+        if (desk_allows(scene->desk))
+            start_check(state, scene, true);
+        return true;
+    case REQUEST_EDIT:
+        edit_selected(state, scene);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Drawing */
+
+static void draw_report(const struct state *state, const struct canvas *canvas)
+{
+    canvas_text(canvas, 0, 0, TONE_TITLE, "the file");
+    for (int i = 0; i < state->report_lines && i + 1 < canvas->height; i++)
+        canvas_text(canvas, i + 1, 0, state->report_bad ? TONE_WARN : TONE_GOOD, state->report[i]);
+}
+
+/* Where there is little room for the values, the selected one stands here. */
+static void draw_summary(const struct state *state, const struct scene *scene,
+                         const struct canvas *canvas)
+{
+    size_t row;
+
+    if (canvas->width < NARROW && state->lines != NULL && grid_selected(scene->grid, &row) &&
+        row < state->count)
+        canvas_print(canvas, 0, 0, TONE_VALUE, "= %s", or_dash(state->lines[row].value));
+    else
+        canvas_text(canvas, 0, 0, TONE_DIM,
+                    canvas->width < WIDE
+                        ? "c check  r reload  e edit  Enter all"
+                        : "c checks the file, r reloads it, e changes what may change live");
+}
+
+static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+{
+    struct state *own = state;
+    const struct layout_part parts[] = {
+        {.least = 1, .importance = 1},
+        {.least = 3, .weight = 1, .importance = 3},
+        {.least = 2, .most = own->report_lines + 1, .weight = 2, .importance = 2, .gap = 1}};
+    struct canvas places[ARRAY_LENGTH(parts)];
+
+    read_scene(own, scene);
+    layout_stack(canvas, parts, own->report_lines > 0 ? 3 : 2, places);
+    if (places[0].height > 0)
+        draw_summary(own, scene, &places[0]);
+    grid_draw(scene->grid, scene, &places[1]);
+    if (own->report_lines > 0 && places[2].height > 0)
+        draw_report(own, &places[2]);
+}
+
+static bool ready(const struct scene *scene)
+{
+    return scene->config[0] != '\0';
+}
+
+static const char *const help[] = {
+    "Every key in force, and where its value came from: a file and line, -o,",
+    "a command, or the default. CHANGE: live at once, reload by the file, fixed.",
+    "c checks the file with webserverd -t, r checks and reloads it; what is",
+    "wrong with it is shown, and the server then goes on as it is.",
+    "e edits the selected key if it may change live.",
+    NULL};
+
+const struct view view_config = {
+    .name = "config",
+    .request = REQUEST_VIEW_CONFIG,
+    .empty = "The server has not told its configuration yet.",
+    .help = help,
+    .wants = WANT_ORIGINS,
+    .state_size = sizeof(struct state),
+    .list = &list,
+    .ready = ready,
+    .draw = draw,
+    .key = key,
+    .descriptor = descriptor,
+    .update = update,
+    .release = release,
+};

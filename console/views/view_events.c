@@ -1,0 +1,240 @@
+/*
+ * The events: errors, warnings and changes of all the server's processes, those of one kind counted
+ * together; below them what this console asked of the daemon, and what it answered.
+ */
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/tables.h"
+#include "console/data/text.h"
+#include "console/ui/cells.h"
+#include "console/ui/layout.h"
+#include "console/ui/rows.h"
+#include "console/ui/view.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum column_number { LAST, LEVEL, COUNT, FROM, TEXT, FIRST, COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    [LAST] = {.title = "LAST", .width = 12, .importance = 7, .right = true},
+    [LEVEL] = {.title = "LEVEL", .width = 5, .importance = 9, .key = true},
+    [COUNT] = {.title = "COUNT", .width = 6, .importance = 8, .right = true},
+    [FROM] = {.title = "FROM", .width = 21, .importance = 5},
+    [TEXT] = {.title = "EVENT", .width = 29, .importance = 10, .stretch = true},
+    [FIRST] = {.title = "FIRST", .width = 12, .importance = 1, .right = true},
+};
+
+enum { NARROW = 60 };
+
+struct state {
+    bool single; /* each event by itself */
+    int least;   /* enum level */
+    size_t row_count;
+    const struct event_row *rows[EVENT_LIST_SINGLE];
+};
+
+static size_t count(void *state, const struct scene *scene)
+{
+    struct state *own = state;
+
+    own->row_count = event_list_rows(scene->events, own->single, (enum level)own->least,
+                                     scene->moment == MOMENT_LIVE ? UINT64_MAX : scene->wall_ns,
+                                     own->rows, ARRAY_LENGTH(own->rows));
+    return own->row_count;
+}
+
+static enum tone level_tone(uint8_t level)
+{
+    return level == LEVEL_ERROR  ? TONE_BAD
+           : level == LEVEL_WARN ? TONE_WARN
+           : level == LEVEL_INFO ? TONE_NORMAL
+                                 : TONE_DIM;
+}
+
+static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+{
+    const struct event_row *event = ((struct state *)state)->rows[row];
+    enum tone tone = level_tone(event->level);
+
+    (void)scene;
+    cell_clock(&cells[LAST], TONE_DIM, event->last_ns);
+    cell_text(&cells[LEVEL], tone, level_names[event->level]);
+    cell_exact(&cells[COUNT], event->count > 1 ? TONE_VALUE : TONE_DIM, event->count);
+    cell_print(&cells[FROM], TONE_NORMAL, "%s %" PRId32, role_names[event->role], event->pid);
+    cell_text(&cells[TEXT], tone, event->text);
+    cell_clock(&cells[FIRST], TONE_DIM, event->first_ns);
+}
+
+static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
+{
+    const struct event_row *event = ((struct state *)state)->rows[row];
+    char text[TEXT_SHORT];
+
+    (void)scene;
+    fprintf(out, "event\t%s\n", event->text);
+    fprintf(out, "level\t%s\n", level_names[event->level]);
+    fprintf(out, "from\t%s, pid %" PRId32 "\n", role_names[event->role], event->pid);
+    fprintf(out, "last\t%s\n", text_clock(text, event->last_ns));
+    if (event->count > 1) {
+        fprintf(out, "first\t%s\n", text_clock(text, event->first_ns));
+        fprintf(out, "how often\t%" PRIu64 " times\n", event->count);
+        fprintf(out,
+                "Events that differ only in numbers are counted together; the newest is shown. "
+                "m shows each by itself.\n");
+    }
+}
+
+static const struct list list = {
+    .columns = columns,
+    .column_count = COLUMNS,
+    .count = count,
+    .fill = fill,
+    .detail = detail,
+};
+
+/* Whether LINE is a command that can change nothing. */
+static bool is_question(const char *line)
+{
+    size_t length = strcspn(line, " ");
+
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strlen(command_table[i].name) == length &&
+            strncmp(command_table[i].name, line, length) == 0)
+            return command_table[i].changes == NEVER;
+    return false;
+}
+
+/* How many changes this console has asked for. */
+static size_t own_changes(const struct scene *scene)
+{
+    size_t asked = scene->desk != NULL ? desk_log_count(scene->desk) : 0, changes = 0;
+
+    for (size_t i = 0; i < asked; i++)
+        changes += !is_question(desk_log(scene->desk, i)->line);
+    return changes;
+}
+
+static bool ready(const struct scene *scene)
+{
+    const struct event_row *row;
+
+    return event_list_rows(scene->events, false, LEVEL_DEBUG, UINT64_MAX, &row, 1) > 0 ||
+           own_changes(scene) > 0;
+}
+
+static void draw_summary(const struct state *state, const struct scene *scene,
+                         const struct canvas *canvas)
+{
+    char text[TEXT_SHORT];
+    int x = 0;
+
+    for (int level = LEVEL_ERROR; level >= LEVEL_INFO; level--) {
+        uint64_t total = event_list_total(scene->events, (enum level)level);
+
+        x = canvas_print(canvas, 0, x, total > 0 ? level_tone((uint8_t)level) : TONE_DIM, "%s %s",
+                         level_names[level], text_count(text, (double)total)) +
+            2;
+    }
+    if (canvas->width < NARROW)
+        x = canvas_text(canvas, 0, x, TONE_DIM, state->single ? "each" : "by kind");
+    else
+        x = canvas_print(canvas, 0, x, TONE_DIM, "shown: %s, %s and above",
+                         state->single ? "each by itself" : "by kind", level_names[state->least]);
+    if (event_list_missed(scene->events) > 0)
+        canvas_print(canvas, 0, x + 2, TONE_NOTE, "%s passed unseen",
+                     text_count(text, (double)event_list_missed(scene->events)));
+}
+
+/* What this console asked, the newest first. */
+static void draw_own(const struct scene *scene, const struct canvas *canvas)
+{
+    size_t asked = desk_log_count(scene->desk);
+    char text[TEXT_SHORT];
+    int y = 0;
+
+    canvas_text(canvas, 0, 0, TONE_TITLE, "asked from this console");
+    for (size_t i = 0; i < asked && y + 1 < canvas->height; i++) {
+        const struct desk_entry *entry = desk_log(scene->desk, i);
+        int x;
+
+        if (is_question(entry->line))
+            continue;
+        y++;
+        x = canvas_text(canvas, y, 0, TONE_DIM, text_clock(text, entry->wall_ns));
+        x = canvas_text(canvas, y, x + 2, TONE_NORMAL, entry->line);
+        canvas_print(canvas, y, x + 2,
+                     !entry->answered ? TONE_NOTE
+                     : entry->ok      ? TONE_GOOD
+                                      : TONE_BAD,
+                     "%s %s", scene->ascii ? "->" : "→",
+                     entry->answered ? entry->answer : "no answer yet");
+    }
+}
+
+static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+{
+    size_t asked = own_changes(scene);
+    const struct layout_part parts[] = {
+        {.least = 1, .importance = 1},
+        {.least = 3, .weight = 1, .importance = 3},
+        {.least = 2, .most = (int)asked + 1, .weight = 1, .importance = 2, .gap = 1}};
+    struct canvas places[ARRAY_LENGTH(parts)];
+
+    layout_stack(canvas, parts, asked > 0 ? 3 : 2, places);
+    grid_draw(scene->grid, scene, &places[1]);
+    if (places[0].height > 0)
+        draw_summary(state, scene, &places[0]);
+    if (asked > 0 && places[2].height > 0)
+        draw_own(scene, &places[2]);
+}
+
+static bool key(void *state, const struct scene *scene, enum request request)
+{
+    struct state *own = state;
+
+    (void)scene;
+    switch (request) {
+    case REQUEST_MODE:
+        own->single = !own->single;
+        return true;
+    case REQUEST_NEXT:
+        own->least = (own->least + 1) % LEVEL_COUNT;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static json_t *json(void *state, const struct scene *scene)
+{
+    json_t *totals = json_object();
+
+    (void)state;
+    for (int level = 0; level < LEVEL_COUNT; level++)
+        json_object_set_new(
+            totals, level_names[level],
+            json_integer((json_int_t)event_list_total(scene->events, (enum level)level)));
+    return json_pack("{s:o, s:o}", "totals", totals, "events", rows_json(scene->grid, scene));
+}
+
+static const char *const help[] = {
+    "Errors, warnings and changes of all processes, those alike counted together.",
+    "Who changed what stands there too: by which user and process.",
+    "Below: what this console asked of the daemon, and its answers.",
+    "m shows each event by itself, n picks the least level, Enter shows one whole.", NULL};
+
+const struct view view_events = {
+    .name = "events",
+    .request = REQUEST_VIEW_EVENTS,
+    .empty = "Nothing has happened yet: no error, no warning, no change.",
+    .help = help,
+    .state_size = sizeof(struct state),
+    .list = &list,
+    .ready = ready,
+    .draw = draw,
+    .key = key,
+    .json = json,
+};

@@ -1,0 +1,419 @@
+/*
+ * The latency: by outcome in numbers, as a histogram on a logarithmic axis, and second by second as a
+ * heat map on the same scale.
+ */
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/units.h"
+#include "console/data/text.h"
+#include "console/ui/cells.h"
+#include "console/ui/heat.h"
+#include "console/ui/layout.h"
+#include "console/ui/rows.h"
+#include "console/ui/view.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum column_number { OUTCOME, RATE, SHARE, P50, P90, P99, P999, MAX, COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    [OUTCOME] = {.title = "OUTCOME", .width = 8, .importance = 10, .key = true},
+    [RATE] = {.title = "REQ/S", .width = 6, .importance = 9, .right = true},
+    [SHARE] = {.title = "SHARE", .width = 6, .importance = 4, .right = true},
+    [P50] = {.title = "P50", .width = 7, .importance = 7, .right = true},
+    [P90] = {.title = "P90", .width = 7, .importance = 5, .right = true},
+    [P99] = {.title = "P99", .width = 7, .importance = 8, .right = true},
+    [P999] = {.title = "P99.9", .width = 7, .importance = 3, .right = true, .name = "p99_9"},
+    [MAX] = {.title = "MAX", .width = 7, .importance = 6, .right = true},
+};
+
+enum {
+    BUCKETS = HISTOGRAM_COARSE_BUCKETS,
+    RECENT_S = 10,      /* of the histogram */
+    LEAST_BUCKETS = 16, /* of the axis: four powers of two */
+    LABEL = 9,          /* columns left of the axis */
+    LEGEND_WIDTH = 61,  /* of the histogram, in whole words */
+    HEAT_CELLS = 512 * 128,
+};
+
+struct state {
+    int shown; /* which outcome the heat map is of; OUTCOME_ALL: the first */
+};
+
+/* The buckets that an axis shows: from FROM to before TO. */
+struct range {
+    uint32_t from, to;
+};
+
+static const char *outcome_name(int outcome)
+{
+    return outcome == OUTCOME_ALL ? "all" : outcome_names[outcome];
+}
+
+/* State 0 stands for all of them. */
+static int shown_outcome(const struct state *state)
+{
+    return state->shown == 0 ? OUTCOME_ALL : state->shown - 1;
+}
+
+/* Adds up the SECONDS that end at the moment. */
+static void collect(const struct scene *scene, int outcome, int seconds, uint64_t *buckets)
+{
+    uint64_t last = scene->wall_ns / NS_PER_S;
+
+    memset(buckets, 0, BUCKETS * sizeof(*buckets));
+    for (int i = 0; i < seconds; i++)
+        outcomes_second(scene->outcomes, last - (uint64_t)i, outcome, buckets);
+}
+
+static uint64_t count_of(const uint64_t *buckets)
+{
+    uint64_t count = 0;
+
+    for (int i = 0; i < BUCKETS; i++)
+        count += buckets[i];
+    return count;
+}
+
+/* The table. Live and frozen it is exact, of a moment gone by as exact as the buckets are. */
+
+struct numbers {
+    double count, seconds, percentile[4]; /* 50, 90, 99, 99.9 */
+    double max;
+};
+
+static const double percents[] = {50, 90, 99, 99.9};
+
+static struct numbers exact_numbers(const struct scene *scene, int outcome)
+{
+    const struct histogram *recent = outcomes_recent(scene->outcomes, outcome);
+    uint64_t count = histogram_count(recent);
+    struct numbers numbers = {.count = (double)count,
+                              .seconds = (double)outcomes_recent_ns(scene->outcomes) / 1e9,
+                              .max = count > 0 ? (double)histogram_max(recent) : NAN};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(percents); i++)
+        numbers.percentile[i] = count > 0 ? (double)histogram_percentile(recent, percents[i]) : NAN;
+    return numbers;
+}
+
+static struct numbers coarse_numbers(const struct scene *scene, int outcome)
+{
+    uint64_t buckets[BUCKETS];
+    struct numbers numbers = {.seconds = RECENT_S};
+
+    collect(scene, outcome, RECENT_S, buckets);
+    numbers.count = (double)count_of(buckets);
+    numbers.max = outcomes_percentile(buckets, 100);
+    for (size_t i = 0; i < ARRAY_LENGTH(percents); i++)
+        numbers.percentile[i] = outcomes_percentile(buckets, percents[i]);
+    return numbers;
+}
+
+static struct numbers numbers_of(const struct scene *scene, int outcome)
+{
+    return scene->moment == MOMENT_PAST ||
+                   histogram_count(outcomes_recent(scene->outcomes, OUTCOME_ALL)) == 0
+               ? coarse_numbers(scene, outcome)
+               : exact_numbers(scene, outcome);
+}
+
+static size_t count(void *state, const struct scene *scene)
+{
+    (void)state;
+    (void)scene;
+    return OUTCOME_COUNT + 1;
+}
+
+static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+{
+    struct numbers numbers = numbers_of(scene, (int)row);
+    struct numbers all = numbers_of(scene, OUTCOME_ALL);
+    double rate = numbers.seconds > 0 ? numbers.count / numbers.seconds : NAN;
+
+    (void)state;
+    cell_text(&cells[OUTCOME], (int)row == OUTCOME_ERROR ? TONE_WARN : TONE_NORMAL,
+              outcome_name((int)row));
+    cell_rate(&cells[RATE], TONE_VALUE, rate);
+    cell_percent(&cells[SHARE], TONE_NORMAL, all.count > 0 ? numbers.count / all.count : NAN);
+    for (int i = 0; i < (int)ARRAY_LENGTH(percents); i++)
+        cell_latency(&cells[P50 + i], TONE_NORMAL, numbers.percentile[i]);
+    cell_latency(&cells[MAX], TONE_NORMAL, numbers.max);
+}
+
+static const struct list list = {
+    .columns = columns,
+    .column_count = COLUMNS,
+    .count = count,
+    .fill = fill,
+};
+
+/* The axis */
+
+static struct range range_of(const uint64_t *buckets)
+{
+    struct range range = {BUCKETS, 0};
+
+    for (uint32_t i = 0; i < BUCKETS; i++)
+        if (buckets[i] > 0) {
+            range.from = i < range.from ? i : range.from;
+            range.to = i + 1;
+        }
+    if (range.to == 0)
+        return (struct range){40, 40 + LEAST_BUCKETS * 2}; /* some microseconds to a millisecond */
+    range.from -= range.from > 0;
+    range.to += range.to < BUCKETS;
+    while (range.to - range.from < LEAST_BUCKETS) {
+        range.from -= range.from > 0;
+        range.to += range.to < BUCKETS;
+    }
+    return range;
+}
+
+/* Where the axis stands at PART of PARTS, ns. */
+static double axis_value(const struct range *range, int part, int parts)
+{
+    uint32_t bucket = range->from + (uint32_t)((int64_t)(range->to - range->from) * part / parts);
+
+    return (double)histogram_lowest(bucket << HISTOGRAM_COARSE_SHIFT);
+}
+
+/* What of BUCKETS falls into PART of PARTS. Where parts are finer, a bucket is shared out. */
+static double part_of(const struct range *range, const uint64_t *buckets, int part, int parts)
+{
+    double wide = (double)(range->to - range->from) / parts, from = range->from + part * wide;
+    double to = from + wide, sum = 0;
+
+    for (uint32_t i = (uint32_t)from; i < to && i < BUCKETS; i++) {
+        double low = i > from ? i : from, high = i + 1 < to ? i + 1 : to;
+
+        sum += (double)buckets[i] * (high - low);
+    }
+    return sum;
+}
+
+/* The histogram: bars of characters that tell the outcomes apart. */
+
+static wchar_t bar_glyph(const struct scene *scene, int outcome)
+{
+    static const wchar_t plain[OUTCOME_COUNT] = {L'|', L'#', L'o', L'x'};
+    static const wchar_t blocks[OUTCOME_COUNT] = {L'█', L'▓', L'▒', L'x'};
+
+    return scene->ascii ? plain[outcome] : blocks[outcome];
+}
+
+static enum tone bar_tone(int outcome)
+{
+    static const enum tone tones[OUTCOME_COUNT] = {TONE_GRAPH, TONE_NOTE, TONE_WARN, TONE_BAD};
+
+    return tones[outcome];
+}
+
+static void draw_legend(const struct scene *scene, const struct canvas *canvas)
+{
+    int x = canvas_print(canvas, 0, 0, TONE_TITLE,
+                         canvas->width < LEGEND_WIDTH ? "last %d s" : "histogram of the last %d s",
+                         RECENT_S) +
+            2;
+
+    for (int i = 0; i < OUTCOME_COUNT; i++) {
+        canvas_repeat(canvas, 0, x, 1, bar_tone(i), bar_glyph(scene, i));
+        x = canvas_text(canvas, 0, x + 2, TONE_DIM, outcome_name(i)) + 2;
+    }
+    canvas_item(canvas, 0, x, TONE_DIM, "height: square root of the count");
+}
+
+static void draw_axis(const struct scene *scene, const struct canvas *canvas,
+                      const struct range *range, int y)
+{
+    enum { APART = 12 };
+    char text[TEXT_SHORT];
+
+    canvas_repeat(canvas, y, 0, canvas->width, TONE_DIM, scene->ascii ? L'-' : L'─');
+    for (int x = 0; x + APART - 2 <= canvas->width; x += APART) {
+        canvas_repeat(canvas, y, x, 1, TONE_DIM, scene->ascii ? L'+' : L'┬');
+        canvas_text(canvas, y + 1, x, TONE_DIM,
+                    text_latency(text, axis_value(range, x, canvas->width)));
+    }
+}
+
+/* One column: the outcomes stand on each other, each with its share of the height. */
+static void draw_bar(const struct scene *scene, const struct canvas *canvas, int x,
+                     const double *counts, double most)
+{
+    double sum = 0, below = 0;
+    int height = canvas->height, y = height, top;
+
+    for (int i = 0; i < OUTCOME_COUNT; i++)
+        sum += counts[i];
+    if (!(sum > 0))
+        return;
+    top = (int)lround(sqrt(sum / most) * height);
+    top = top < 1 ? 1 : top;
+    for (int i = 0; i < OUTCOME_COUNT; i++) {
+        int until;
+
+        below += counts[i];
+        until = height - (int)lround(below / sum * top);
+        for (; y > until && y > 0; y--)
+            canvas_repeat(canvas, y - 1, x, 1, bar_tone(i), bar_glyph(scene, i));
+    }
+}
+
+static void draw_histogram(const struct scene *scene, const struct canvas *canvas,
+                           const struct range *range)
+{
+    struct canvas bars = canvas_part(canvas, 1, 0, canvas->height - 3, canvas->width);
+    uint64_t buckets[OUTCOME_COUNT + 1][BUCKETS];
+    double most = 0;
+
+    for (int i = 0; i <= OUTCOME_COUNT; i++)
+        collect(scene, i, RECENT_S, buckets[i]);
+    for (int x = 0; x < bars.width; x++)
+        most = fmax(most, part_of(range, buckets[OUTCOME_ALL], x, bars.width));
+    for (int x = 0; x < bars.width; x++) {
+        double counts[OUTCOME_COUNT], split = 0;
+
+        for (int i = 0; i < OUTCOME_COUNT; i++)
+            split += counts[i] = part_of(range, buckets[i], x, bars.width);
+        if (!(split > 0)) /* not told apart then */
+            counts[0] = part_of(range, buckets[OUTCOME_ALL], x, bars.width);
+        draw_bar(scene, &bars, x, counts, most);
+    }
+    draw_legend(scene, canvas);
+    draw_axis(scene, canvas, range, canvas->height - 2);
+}
+
+/* The heat map: time to the right, latency upwards. */
+
+/* The buckets of the seconds that fall into column X of WIDTH. False: nothing is known of them. */
+static bool column_of(const struct scene *scene, int outcome, int x, int width, uint64_t *buckets)
+{
+    uint64_t first = scene->wall_ns / NS_PER_S - (uint64_t)scene->span_s + 1;
+    int from = x * scene->span_s / width, to = (x + 1) * scene->span_s / width;
+    bool known = false;
+
+    memset(buckets, 0, BUCKETS * sizeof(*buckets));
+    for (int i = from; i < (to > from ? to : from + 1); i++)
+        known |= outcomes_second(scene->outcomes, first + (uint64_t)i, outcome, buckets);
+    return known;
+}
+
+static double fill_heat(const struct scene *scene, int outcome, const struct range *range,
+                        double *values, int rows, int columns_wide)
+{
+    uint64_t buckets[BUCKETS];
+    double most = 0;
+
+    for (int x = 0; x < columns_wide; x++) {
+        bool known = column_of(scene, outcome, x, columns_wide, buckets);
+
+        for (int y = 0; y < rows; y++) {
+            double value = known ? part_of(range, buckets, rows - 1 - y, rows) : NAN;
+
+            values[y * columns_wide + x] = value;
+            most = value > most ? value : most;
+        }
+    }
+    return most;
+}
+
+static void draw_heat_labels(const struct scene *scene, const struct canvas *canvas,
+                             const struct range *range, int rows)
+{
+    char text[TEXT_SHORT];
+
+    for (int y = 0; y < rows; y++) {
+        canvas_repeat(canvas, 1 + y, LABEL, 1, TONE_DIM, scene->ascii ? L'|' : L'│');
+        if (y % 3 == 0 || y == rows - 1)
+            canvas_right(canvas, 1 + y, LABEL - 1, TONE_DIM,
+                         text_latency(text, axis_value(range, rows - 1 - y, rows)));
+    }
+    units_format_time_ms(text, sizeof(text), (uint64_t)scene->span_s * 1000);
+    canvas_right(canvas, rows + 1, LABEL - 1, TONE_DIM, text);
+    canvas_repeat(canvas, rows + 1, LABEL, 1, TONE_DIM, scene->ascii ? L'+' : L'└');
+    canvas_repeat(canvas, rows + 1, LABEL + 1, canvas->width, TONE_DIM, scene->ascii ? L'-' : L'─');
+}
+
+static void draw_heat(const struct state *state, const struct scene *scene,
+                      const struct canvas *canvas, const struct range *range)
+{
+    static double values[HEAT_CELLS]; /* not for the stack */
+    int outcome = shown_outcome(state), rows = canvas->height - 2;
+    struct canvas map = canvas_part(canvas, 1, LABEL + 1, rows, canvas->width);
+    int x = canvas_text(canvas, 0, 0, TONE_TITLE, "over time") + 2;
+    double most;
+
+    if (map.width < 1 || map.height < 1 || map.width * map.height > HEAT_CELLS)
+        return;
+    x = canvas_print(canvas, 0, x, TONE_VALUE, "%s", outcome_name(outcome)) + 2;
+    x = canvas_text(canvas, 0, x, TONE_DIM, "(m: another outcome)") + 2;
+    if (x + 20 < canvas->width)
+        heat_draw_scale(canvas, 0, x, scene->style);
+    most = fill_heat(scene, outcome, range, values, map.height, map.width);
+    heat_draw(&map, scene->style, values, map.height, map.width, most);
+    draw_heat_labels(scene, canvas, range, map.height);
+}
+
+static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+{
+    const struct layout_part parts[] = {
+        {.least = 4, .most = OUTCOME_COUNT + 2, .weight = 8, .importance = 3},
+        {.least = 5, .weight = 1, .importance = 2, .gap = 1},
+        {.least = 5, .weight = 1, .importance = 1, .gap = 1}};
+    struct canvas places[ARRAY_LENGTH(parts)];
+    uint64_t buckets[BUCKETS];
+    struct range range;
+
+    collect(scene, OUTCOME_ALL, scene->span_s, buckets);
+    range = range_of(buckets);
+    layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
+    grid_draw(scene->grid, scene, &places[0]);
+    if (places[1].height > 0)
+        draw_histogram(scene, &places[1], &range);
+    if (places[2].height > 0)
+        draw_heat(state, scene, &places[2], &range);
+}
+
+static bool key(void *state, const struct scene *scene, enum request request)
+{
+    struct state *own = state;
+
+    (void)scene;
+    if (request != REQUEST_MODE)
+        return false;
+    own->shown = (own->shown + 1) % (OUTCOME_COUNT + 1);
+    return true;
+}
+
+static bool ready(const struct scene *scene)
+{
+    uint64_t buckets[BUCKETS];
+
+    collect(scene, OUTCOME_ALL, scene->span_s, buckets);
+    return count_of(buckets) > 0;
+}
+
+static const char *const help[] = {
+    "How long requests took, from their arrival to the last byte sent.",
+    "hit: from the cache; miss: a file was read; offload: an offload thread helped.",
+    "The histogram is of the last 10 s, the heat map of the time that g picks.",
+    "m shows the heat map of one outcome. Seconds before this console came are",
+    "known only as a whole: they have no colour by outcome.",
+    NULL};
+
+const struct view view_latency = {
+    .name = "latency",
+    .request = REQUEST_VIEW_LATENCY,
+    .empty = "No request in this time. g makes it longer; keys 7 and r make load.",
+    .help = help,
+    .state_size = sizeof(struct state),
+    .list = &list,
+    .ready = ready,
+    .draw = draw,
+    .key = key,
+};

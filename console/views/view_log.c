@@ -1,0 +1,181 @@
+/* The log: the last requests of all threads as they are answered, the newest at the bottom. */
+
+#include "common/macros.h"
+#include "console/data/text.h"
+#include "console/ui/cells.h"
+#include "console/ui/rows.h"
+#include "console/ui/view.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum column_number {
+    TIME,
+    STATUS,
+    TOOK,
+    BYTES,
+    FROM,
+    CLIENT,
+    THREAD,
+    REQUEST,
+    PATH,
+    REFERER,
+    AGENT,
+    COLUMNS
+};
+
+static const struct column columns[COLUMNS] = {
+    [TIME] = {.title = "TIME", .width = 12, .importance = 8, .right = true},
+    [STATUS] = {.title = "STATUS", .width = 6, .importance = 10, .right = true},
+    [TOOK] = {.title = "TOOK", .width = 7, .importance = 7, .right = true},
+    [BYTES] = {.title = "BYTES", .width = 8, .importance = 5, .right = true},
+    [FROM] = {.title = "FROM", .width = 7, .importance = 4},
+    [CLIENT] = {.title = "CLIENT", .width = 15, .importance = 6},
+    [THREAD] = {.title = "THREAD", .width = 6, .importance = 2},
+    [REQUEST] = {.title = "REQUEST", .width = 22, .importance = 9, .stretch = true},
+    [PATH] = {.title = "PATH", .hidden = true, .key = true},
+    [REFERER] = {.title = "REFERER", .hidden = true},
+    [AGENT] = {.title = "AGENT", .hidden = true},
+};
+
+static size_t count(void *state, const struct scene *scene)
+{
+    (void)state;
+    return tail_count(scene->tail) - tail_younger(scene->tail, scene->wall_ns);
+}
+
+/* Row 0 is the oldest. */
+static const struct tail_line *line_of(const struct scene *scene, size_t row)
+{
+    return tail_line(scene->tail, tail_count(scene->tail) - 1 - row);
+}
+
+static uint64_t id(void *state, const struct scene *scene, size_t row)
+{
+    (void)state;
+    return tail_total(scene->tail) - (tail_count(scene->tail) - row);
+}
+
+static const char *outcome_of(const struct tail_line *line)
+{
+    return line->outcome < OUTCOME_COUNT ? outcome_names[line->outcome] : "?";
+}
+
+/* "0.1" as in the threads view; the slot where it belongs to nobody any more. */
+static void thread_of(const struct tail_line *line, char *text, size_t size)
+{
+    if (line->worker == TAIL_NO_THREAD)
+        snprintf(text, size, "slot %" PRIu32, line->thread);
+    else
+        snprintf(text, size, "%u.%u", line->worker, line->number);
+}
+
+static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+{
+    const struct tail_line *line = line_of(scene, row);
+    enum tone tone = status_tone(line->status);
+    const char *path = strchr(line->request, ' ');
+
+    (void)state;
+    path = path != NULL ? path + 1 : line->request;
+    cell_clock(&cells[TIME], TONE_DIM, line->time_ns);
+    cell_exact(&cells[STATUS], tone, line->status);
+    cell_latency(&cells[TOOK], TONE_NORMAL, (double)line->duration_ns);
+    cell_bytes(&cells[BYTES], TONE_NORMAL, (double)line->body_bytes);
+    cell_text(&cells[FROM], TONE_NORMAL, outcome_of(line));
+    tail_address(line, cells[CLIENT].text);
+    thread_of(line, cells[THREAD].text, sizeof(cells[THREAD].text));
+    cell_text(&cells[REQUEST], tone == TONE_GOOD ? TONE_NORMAL : tone, line->request);
+    cell_print(&cells[PATH], TONE_NORMAL, "%.*s", (int)strcspn(path, " "), path);
+    cell_text(&cells[REFERER], TONE_NORMAL, line->referer);
+    cell_text(&cells[AGENT], TONE_NORMAL, line->agent);
+}
+
+static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
+{
+    const struct tail_line *line = line_of(scene, row);
+    char text[TEXT_SHORT], address[TAIL_ADDRESS_TEXT], thread[32];
+
+    (void)state;
+    thread_of(line, thread, sizeof(thread));
+    fprintf(out, "request\t%s\n", line->request);
+    fprintf(out, "status\t%u\n", line->status);
+    fprintf(out, "answered from\t%s\n", outcome_of(line));
+    fprintf(out, "began\t%s\n", text_clock(text, line->time_ns));
+    fprintf(out, "took\t%s\n", text_latency(text, (double)line->duration_ns));
+    fprintf(out, "content\t%" PRIu64 " bytes\n", line->body_bytes);
+    fprintf(out, "client\t%s\n", tail_address(line, address));
+    fprintf(out, "thread\t%s (slot %" PRIu32 ")\n", thread, line->thread);
+    fprintf(out, "referer\t%s\n", line->referer[0] != '\0' ? line->referer : "-");
+    fprintf(out, "user agent\t%s\n", line->agent[0] != '\0' ? line->agent : "-");
+}
+
+static const struct list list = {
+    .columns = columns,
+    .column_count = COLUMNS,
+    .count = count,
+    .fill = fill,
+    .id = id,
+    .detail = detail,
+    .follow = true,
+};
+
+static bool ready(const struct scene *scene)
+{
+    return count(NULL, scene) > 0;
+}
+
+static void draw_summary(const struct scene *scene, const struct canvas *canvas)
+{
+    char text[TEXT_SHORT], other[TEXT_SHORT];
+    bool follows = scene->grid->list->follow && !scene->grid->selecting &&
+                   scene->grid->sorted_by == 0 && scene->moment == MOMENT_LIVE;
+    int x = follows ? canvas_text(canvas, 0, 0, TONE_GOOD, "following")
+                    : canvas_text(canvas, 0, 0, TONE_NOTE,
+                                  scene->moment == MOMENT_LIVE ? "held (End follows)" : "held");
+
+    x = canvas_print(canvas, 0, x + 2, TONE_NORMAL, "%s requests/s",
+                     text_count(text, model_rate(scene->model, METRIC_requests)));
+    x = canvas_item(canvas, 0, x + 2, TONE_NORMAL, "4xx %s/s  5xx %s/s",
+                    text_count(text, model_rate(scene->model, METRIC_responses_4xx)),
+                    text_count(other, model_rate(scene->model, METRIC_responses_5xx)));
+    if (tail_missed(scene->tail) > 0)
+        canvas_item(canvas, 0, x + 2, TONE_NOTE, "about %s passed unseen",
+                    text_count(text, (double)tail_missed(scene->tail)));
+}
+
+static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+{
+    struct canvas rows = canvas_part(canvas, 1, 0, canvas->height - 1, canvas->width);
+
+    (void)state;
+    grid_draw(scene->grid, scene, &rows);
+    draw_summary(scene, canvas);
+}
+
+static json_t *json(void *state, const struct scene *scene)
+{
+    (void)state;
+    return json_pack("{s:o, s:I}", "lines", rows_json(scene->grid, scene), "passed_unseen",
+                     (json_int_t)tail_missed(scene->tail));
+}
+
+static const char *const help[] = {
+    "Requests as they are answered, of all threads, by time.",
+    "Up holds the list and goes back; End follows again.",
+    "Enter shows all of one request; f filters by its path.",
+    "Filters: status:5xx path:/dir client:127.0.0.1 thread:0.1 slower:10ms",
+    "What passed too fast to be read is counted above.",
+    NULL};
+
+const struct view view_log = {
+    .name = "log",
+    .request = REQUEST_VIEW_LOG,
+    .empty = "No request has been answered yet. Try: curl http://ADDRESS/ with an address the "
+             "server listens on.",
+    .help = help,
+    .list = &list,
+    .ready = ready,
+    .draw = draw,
+    .json = json,
+};

@@ -1,0 +1,445 @@
+/*
+ * The threads: the strip with its legend, then worker by worker what every thread is doing. Where
+ * the screen has lines to spare, what that comes to stands below: requests and latency.
+ */
+
+#include "common/macros.h"
+#include "console/data/summary.h"
+#include "console/data/text.h"
+#include "console/ui/cells.h"
+#include "console/ui/rows.h"
+#include "console/ui/strip.h"
+#include "console/ui/view.h"
+#include "console/views/panels.h"
+#include "console/views/threads_json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum column_number {
+    THREAD,
+    STATE,
+    SINCE,
+    REQUESTS,
+    CONNECTIONS,
+    BUSY,
+    P99,
+    CPU,
+    SENT,
+    TOTAL,
+    TID,
+    WORK,
+    COLUMNS
+};
+
+static const struct column columns[COLUMNS] = {
+    [THREAD] = {.title = "THREAD", .width = 9, .importance = 10, .key = true},
+    [STATE] = {.title = "STATE", .width = 12, .importance = 10},
+    [SINCE] = {.title = "SINCE", .width = 7, .importance = 6, .right = true},
+    [REQUESTS] = {.title = "REQ/S", .width = 6, .importance = 9, .right = true},
+    [CONNECTIONS] = {.title = "CONN", .width = 5, .importance = 8, .right = true},
+    [BUSY] = {.title = "BUSY", .width = 5, .importance = 4, .right = true},
+    [P99] = {.title = "P99", .width = 7, .importance = 6, .right = true},
+    [CPU] = {.title = "CPU", .width = 6, .importance = 5, .right = true},
+    [SENT] = {.title = "SENT/S", .width = 9, .importance = 3, .right = true},
+    [TOTAL] = {.title = "REQUESTS", .width = 8, .importance = 2, .right = true},
+    [TID] = {.title = "TID", .width = 7, .importance = 1, .right = true},
+    [WORK] = {.title = "WORKS ON", .width = 22, .importance = 7, .stretch = true},
+};
+
+enum { EFFECT_LEAST = 8, EFFECT_MOST = 16, SIDE_BY_SIDE_WIDTH = 70, LEGEND_MOST = 3, TALL = 16 };
+
+/* A worker, one of its serving threads, its offload queue, or one of its offload threads. */
+struct row {
+    const struct worker_sample *worker; /* NULL: the thread's worker has gone */
+    const struct thread_sample *thread;
+    const struct offload_sample *offload;
+    bool queue;
+};
+
+struct state {
+    bool letters; /* the strip alone */
+    struct row *rows;
+    size_t count, room;
+};
+
+static size_t most_rows(const struct snapshot *now)
+{
+    size_t most = now->thread_count + 2 * now->worker_count + 1;
+
+    for (uint32_t i = 0; i < now->worker_count; i++)
+        most += now->workers[i].offload_count;
+    return most;
+}
+
+static void add(struct state *state, struct row row)
+{
+    state->rows[state->count++] = row;
+}
+
+static void add_worker(struct state *state, const struct worker_sample *worker,
+                       const struct thread_sample *const *order, uint32_t threads)
+{
+    add(state, (struct row){.worker = worker});
+    for (uint32_t i = 0; i < threads; i++)
+        if (order[i]->worker == worker->slot)
+            add(state, (struct row){.worker = worker, .thread = order[i]});
+    add(state, (struct row){.worker = worker, .queue = true});
+    for (uint32_t i = 0; i < worker->offload_count; i++)
+        add(state, (struct row){.worker = worker, .offload = &worker->offload[i]});
+}
+
+static void make_rows(struct state *state, const struct snapshot *now)
+{
+    const struct thread_sample *const *order;
+    uint32_t threads = strip_sorted(now, &order);
+
+    state->count = 0;
+    if (most_rows(now) > state->room) {
+        free(state->rows);
+        state->rows = calloc(most_rows(now), sizeof(*state->rows));
+        state->room = state->rows != NULL ? most_rows(now) : 0;
+    }
+    if (state->rows != NULL) {
+        for (uint32_t i = 0; i < now->worker_count; i++)
+            if (now->workers[i].state != WORKER_NONE)
+                add_worker(state, &now->workers[i], order, threads);
+        for (uint32_t i = 0; i < threads; i++) /* of a moment when it had another worker */
+            if (order[i]->worker == SEGMENT_NO_WORKER)
+                add(state, (struct row){.thread = order[i]});
+    }
+}
+
+static size_t count(void *state, const struct scene *scene)
+{
+    struct state *own = state;
+
+    make_rows(own, model_now(scene->model));
+    return own->count;
+}
+
+static uint64_t id(void *state, const struct scene *scene, size_t row)
+{
+    const struct row *what = &((struct state *)state)->rows[row];
+    uint64_t worker = what->worker != NULL ? what->worker->slot : UINT16_MAX;
+
+    (void)scene;
+    return what->thread != NULL    ? UINT64_C(1) << 32 | what->thread->slot
+           : what->offload != NULL ? UINT64_C(2) << 32 | worker << 16 | what->offload->number
+           : what->queue           ? UINT64_C(3) << 32 | worker
+                                   : worker;
+}
+
+static void name_of(const struct row *row, char *name, size_t size)
+{
+    if (row->thread != NULL && row->worker == NULL)
+        snprintf(name, size, "  slot %" PRIu32, row->thread->slot);
+    else if (row->thread != NULL)
+        snprintf(name, size, "  %" PRIu32 ".%" PRIu32, row->worker->slot, row->thread->thread);
+    else if (row->offload != NULL)
+        snprintf(name, size, "  %" PRIu32 ".q%" PRIu32, row->worker->slot, row->offload->number);
+    else
+        snprintf(name, size, row->queue ? "  %" PRIu32 ".queue" : "worker %" PRIu32,
+                 row->worker->slot);
+}
+
+static void fill_activity(struct cell *cells, const struct scene *scene,
+                          const struct activity_copy *activity)
+{
+    const struct snapshot *now = model_now(scene->model);
+    char work[SEGMENT_WORK_WORDS * 8 * 4];
+
+    cell_print(&cells[STATE], strip_tone(activity->state), "%c %.16s",
+               server_state_letter(&now->server, activity->state),
+               server_state_name(&now->server, activity->state));
+    if (scene->moment == MOMENT_PAST)
+        return;
+    cell_age(&cells[SINCE], TONE_NORMAL,
+             now->time_ns > activity->since_ns ? now->time_ns - activity->since_ns : 0);
+    cell_percent(&cells[CPU], TONE_NORMAL, processes_thread_cores(scene->processes, activity->tid));
+    if (activity->tid != 0)
+        cell_exact(&cells[TID], TONE_DIM, (uint64_t)activity->tid);
+    cell_text(&cells[WORK], TONE_NORMAL,
+              text_escape(work, sizeof(work), activity->work, strlen(activity->work)));
+}
+
+static void fill_thread(struct cell *cells, const struct scene *scene,
+                        const struct thread_sample *thread)
+{
+    const struct model *model = scene->model;
+
+    fill_activity(cells, scene, &thread->activity);
+    cell_rate(&cells[REQUESTS], TONE_VALUE, model_thread_rate(model, thread, METRIC_requests));
+    cell_count(&cells[CONNECTIONS], TONE_NORMAL,
+               model_thread_value(model, thread, METRIC_connections_open));
+    cell_count(&cells[BUSY], TONE_NORMAL,
+               model_thread_value(model, thread, METRIC_connections_busy));
+    cell_latency(&cells[P99], TONE_NORMAL, model_thread_percentile(model, thread, 99));
+    cell_bytes(&cells[SENT], TONE_NORMAL, model_thread_rate(model, thread, METRIC_bytes_sent));
+    cell_count(&cells[TOTAL], TONE_NORMAL, model_thread_value(model, thread, METRIC_requests));
+}
+
+static double worker_cores(const struct scene *scene, const struct worker_sample *worker)
+{
+    for (uint32_t i = 0; i < scene->processes->count; i++)
+        if (scene->processes->process[i].pid == worker->pid && scene->moment != MOMENT_PAST)
+            return (double)scene->processes->process[i].cores;
+    return NAN;
+}
+
+/* The sum over the threads of a worker; METRIC is a counter (its rate) or a gauge. */
+static double sum_of(const struct scene *scene, const struct worker_sample *worker,
+                     enum metric metric, bool as_rate)
+{
+    const struct snapshot *now = model_now(scene->model);
+    double sum = 0;
+
+    for (uint32_t i = 0; i < now->thread_count; i++)
+        if (now->threads[i].worker == worker->slot)
+            sum += as_rate ? model_thread_rate(scene->model, &now->threads[i], metric)
+                           : model_thread_value(scene->model, &now->threads[i], metric);
+    return sum;
+}
+
+/* "threads 2 of 2  pid 1234  up 3m": as many as fit WIDTH. */
+static void worker_line(const struct scene *scene, const struct worker_sample *worker, char *line,
+                        size_t size, int width)
+{
+    uint64_t wall_ns = model_now(scene->model)->wall_ns;
+    char text[TEXT_SHORT];
+
+    line[0] = '\0';
+    if (scene->moment == MOMENT_PAST)
+        return;
+    summary_append(line, size, width, "threads %" PRIu32 "/%" PRIu32, worker->threads_actual,
+                   worker->threads_wanted);
+    summary_append(line, size, width, "pid %" PRId32, worker->pid);
+    summary_append(
+        line, size, width, "up %s",
+        text_since(text, wall_ns > worker->started_ns ? wall_ns - worker->started_ns : 0));
+    summary_append(line, size, width, "cache %s",
+                   text_bytes(text, (double)worker->values[METRIC_cache_bytes]));
+    if (worker->starts > 1)
+        summary_append(line, size, width, "started %" PRIu32 " times", worker->starts);
+}
+
+static void fill_worker(struct cell *cells, const struct scene *scene,
+                        const struct worker_sample *worker)
+{
+    uint64_t wall_ns = model_now(scene->model)->wall_ns;
+
+    cell_text(&cells[STATE], worker->state == WORKER_LEAVING ? TONE_WARN : TONE_NOTE,
+              worker_state_name(worker->state));
+    cell_age(&cells[SINCE], TONE_NOTE,
+             wall_ns > worker->started_ns ? wall_ns - worker->started_ns : 0);
+    cell_rate(&cells[REQUESTS], TONE_NOTE, sum_of(scene, worker, METRIC_requests, true));
+    cell_count(&cells[CONNECTIONS], TONE_NOTE,
+               sum_of(scene, worker, METRIC_connections_open, false));
+    cell_count(&cells[BUSY], TONE_NOTE, sum_of(scene, worker, METRIC_connections_busy, false));
+    cell_percent(&cells[CPU], TONE_NOTE, worker_cores(scene, worker));
+    cell_bytes(&cells[SENT], TONE_NOTE, sum_of(scene, worker, METRIC_bytes_sent, true));
+    cell_count(&cells[TOTAL], TONE_NOTE, sum_of(scene, worker, METRIC_requests, false));
+    cell_exact(&cells[TID], TONE_DIM, (uint64_t)worker->pid);
+    worker_line(scene, worker, cells[WORK].text, sizeof(cells[WORK].text), 200);
+    cells[WORK].tone = TONE_NOTE;
+}
+
+static void fill_queue(struct cell *cells, const struct scene *scene,
+                       const struct worker_sample *worker)
+{
+    double jobs = model_worker_rate(scene->model, worker, METRIC_offload_jobs);
+    double wait = model_worker_rate(scene->model, worker, METRIC_offload_wait);
+    double waiting = model_worker_value(scene->model, worker, METRIC_offload_queue_depth);
+    char text[TEXT_SHORT], rate[TEXT_SHORT], depth[TEXT_SHORT];
+
+    if (scene->moment == MOMENT_PAST) {
+        cell_text(&cells[STATE], TONE_DIM, "-");
+        return;
+    }
+    cell_print(&cells[STATE], waiting > 0 ? TONE_WARN : TONE_DIM, "%s waiting",
+               text_count(depth, waiting));
+    cell_print(&cells[WORK], TONE_DIM, "wait %s, %s/s, %" PRIu32 " threads",
+               text_latency(text, jobs > 0 ? wait / jobs : NAN), text_count(rate, jobs),
+               worker->offload_actual);
+}
+
+static void fill(void *state, const struct scene *scene, size_t number, struct cell *cells)
+{
+    const struct row *row = &((struct state *)state)->rows[number];
+
+    name_of(row, cells[THREAD].text, sizeof(cells[THREAD].text));
+    cells[THREAD].tone = row->thread != NULL                  ? TONE_NORMAL
+                         : row->offload != NULL || row->queue ? TONE_DIM
+                                                              : TONE_NOTE;
+    if (row->thread != NULL)
+        fill_thread(cells, scene, row->thread);
+    else if (row->offload != NULL)
+        fill_activity(cells, scene, &row->offload->activity);
+    else if (row->queue)
+        fill_queue(cells, scene, row->worker);
+    else
+        fill_worker(cells, scene, row->worker);
+}
+
+static void detail_of_values(FILE *out, const uint64_t *values, enum metric_scope scope)
+{
+    char text[TEXT_SHORT];
+
+    for (int i = 0; i < METRIC_COUNT; i++)
+        if (metric_table[i].scope == scope && values[i] > 0)
+            fprintf(out, "%s\t%s\n", metric_table[i].label,
+                    metric_table[i].unit == UNIT_BYTES ? text_bytes(text, (double)values[i])
+                    : metric_table[i].unit == UNIT_NANOSECONDS
+                        ? text_latency(text, (double)values[i])
+                        : text_count(text, (double)values[i]));
+}
+
+static void detail(void *state, const struct scene *scene, size_t number, FILE *out)
+{
+    const struct row *row = &((struct state *)state)->rows[number];
+    const struct snapshot *now = model_now(scene->model);
+    const struct activity_copy *activity = row->thread != NULL    ? &row->thread->activity
+                                           : row->offload != NULL ? &row->offload->activity
+                                                                  : NULL;
+    char name[32], work[SEGMENT_WORK_WORDS * 8 * 4], line[256];
+
+    name_of(row, name, sizeof(name));
+    fprintf(out, "%s\t%s\n", activity != NULL ? "thread" : "worker", name + strspn(name, " "));
+    if (activity != NULL) {
+        fprintf(out, "state\t%c %s\n", server_state_letter(&now->server, activity->state),
+                server_state_name(&now->server, activity->state));
+        fprintf(out, "works on\t%s\n",
+                text_escape(work, sizeof(work), activity->work, strlen(activity->work)));
+    } else {
+        worker_line(scene, row->worker, line, sizeof(line), sizeof(line) - 1);
+        fprintf(out, "now\t%s\n", line);
+    }
+    if (row->thread != NULL && scene->moment != MOMENT_PAST)
+        detail_of_values(out, row->thread->values, SCOPE_THREAD);
+    else if (row->worker != NULL && row->offload == NULL && scene->moment != MOMENT_PAST)
+        detail_of_values(out, row->worker->values, SCOPE_WORKER);
+    fprintf(out, "d drains its worker, r restarts it.\n");
+}
+
+static const struct list list = {
+    .columns = columns,
+    .column_count = COLUMNS,
+    .count = count,
+    .fill = fill,
+    .id = id,
+    .detail = detail,
+};
+
+static bool ready(const struct scene *scene)
+{
+    return snapshot_workers_actual(model_now(scene->model)) > 0;
+}
+
+static void draw_effect(const struct scene *scene, const struct canvas *canvas)
+{
+    int width = canvas->width / 2 - 1;
+    struct canvas left = canvas_part(canvas, 0, 0, canvas->height, width);
+    struct canvas right = canvas_part(canvas, 0, width + 2, canvas->height, canvas->width);
+
+    panel_draw(&panel_requests, scene, &left);
+    panel_draw(&panel_latency, scene, &right);
+}
+
+static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+{
+    struct state *own = state;
+    const struct snapshot *now = model_now(scene->model);
+    bool tall = canvas->height >= TALL;
+    int legend = tall ? LEGEND_MOST : 1, lines = (int)most_rows(now);
+    int used =
+        strip_draw(canvas, 0, own->letters ? canvas->height - legend : canvas->height / 6 + 1, now);
+    struct canvas rest, effect;
+
+    used += strip_draw_legend(canvas, used, legend, now);
+    used += tall; /* a line of air */
+    rest = canvas_part(canvas, used, 0, canvas->height - used, canvas->width);
+    lines = own->letters ? 0 : lines + 1;
+    effect = canvas_part(&rest, lines, 0, rest.height - lines, rest.width);
+    if (effect.height > EFFECT_MOST)
+        effect = canvas_part(&rest, rest.height - EFFECT_MOST, 0, EFFECT_MOST, rest.width);
+    if (effect.height >= EFFECT_LEAST && effect.width >= SIDE_BY_SIDE_WIDTH)
+        draw_effect(scene, &effect);
+    else
+        lines = rest.height;
+    rest = canvas_part(&rest, 0, 0, lines, rest.width);
+    if (!own->letters)
+        grid_draw(scene->grid, scene, &rest);
+}
+
+/* Has the daemon do COMMAND to the worker of the selected row. */
+static void act_on_worker(const struct state *state, const struct scene *scene, const char *command)
+{
+    char line[64];
+    size_t row;
+
+    if (!grid_selected(scene->grid, &row) || state->rows[row].worker == NULL) {
+        desk_say(scene->desk, true, "select a worker or a thread first (Up, Down)");
+        return;
+    }
+    snprintf(line, sizeof(line), "%s %" PRIu32, command, state->rows[row].worker->slot);
+    desk_command(scene->desk, line);
+}
+
+static bool key(void *state, const struct scene *scene, enum request request)
+{
+    struct state *own = state;
+
+    switch (request) {
+    case REQUEST_MODE:
+        own->letters = !own->letters;
+        return true;
+    case REQUEST_REMOVE:
+        act_on_worker(own, scene, "drain");
+        return true;
+    case REQUEST_RUN:
+        act_on_worker(own, scene, "restart");
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void release(void *state)
+{
+    free(((struct state *)state)->rows);
+}
+
+static void once(void *state, const struct scene *scene, FILE *out)
+{
+    (void)state;
+    strip_print(out, model_now(scene->model));
+    fputc('\n', out);
+    rows_print(scene->grid, scene, out);
+}
+
+static const char *const help[] = {
+    "What every thread is doing: one letter each above, a line each below.",
+    "+ and - change the serving threads of each worker, w and W the workers,",
+    "o and O how many offload threads there may be at most.",
+    "d drains the worker of the selected row, r restarts it.",
+    "0.1 is a serving thread, 0.q1 an offload thread, 0.queue their queue.",
+    "CPU is in percent of one core. m shows the letters alone.",
+    NULL};
+
+const struct view view_threads = {
+    .name = "threads",
+    .request = REQUEST_VIEW_THREADS,
+    .rate_hz = 30, /* what threads do changes fast */
+    .empty = "No worker runs at the moment.",
+    .help = help,
+    .state_size = sizeof(struct state),
+    .list = &list,
+    .ready = ready,
+    .draw = draw,
+    .key = key,
+    .once = once,
+    .json = threads_json,
+    .release = release,
+};

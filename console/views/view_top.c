@@ -1,0 +1,465 @@
+/*
+ * The top lists: what is asked for most, by whom, with what, and what goes wrong or takes long, over a
+ * sliding window. One list has the rows; where there is room the others stand beside it.
+ */
+
+#include "common/address_key.h"
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/units.h"
+#include "console/data/config_text.h"
+#include "console/data/summary.h"
+#include "console/data/text.h"
+#include "console/ui/cells.h"
+#include "console/ui/heat.h"
+#include "console/ui/layout.h"
+#include "console/ui/rows.h"
+#include "console/ui/view.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* The list of clients has what the server keeps by address besides. */
+enum column_number {
+    REQUESTS,
+    RATE,
+    SHARE,
+    KEY,
+    MEAN,
+    LONGEST,
+    SENT,
+    OVER,
+    COLUMNS,
+    CONNECTIONS = COLUMNS,
+    LEFT,
+    LIMITED,
+    CLIENT_COLUMNS
+};
+
+static const struct column columns[COLUMNS] = {
+    [REQUESTS] = {.title = "REQUESTS", .width = 8, .importance = 9, .right = true},
+    [RATE] = {.title = "REQ/S", .width = 6, .importance = 6, .right = true},
+    [SHARE] = {.title = "SHARE", .width = 6, .importance = 7, .right = true},
+    [KEY] = {.title = "WHAT", .width = 24, .importance = 10, .stretch = true, .key = true},
+    [MEAN] = {.title = "MEAN", .width = 7, .importance = 4, .right = true},
+    [LONGEST] = {.title = "LONGEST", .width = 7, .importance = 5, .right = true},
+    [SENT] = {.title = "SENT", .width = 8, .importance = 3, .right = true},
+    [OVER] = {.title = "OVER", .width = 6, .importance = 1, .right = true},
+};
+
+static const struct column client_columns[CLIENT_COLUMNS] = {
+    [REQUESTS] = {.title = "REQUESTS", .width = 8, .importance = 10, .right = true},
+    [RATE] = {.title = "REQ/S", .width = 6, .importance = 6, .right = true},
+    [SHARE] = {.title = "SHARE", .width = 6, .importance = 4, .right = true},
+    [KEY] = {.title = "ADDRESS", .width = 16, .importance = 10, .stretch = true, .key = true},
+    [MEAN] = {.title = "MEAN", .width = 7, .importance = 3, .right = true},
+    [LONGEST] = {.title = "LONGEST", .width = 7, .importance = 3, .right = true},
+    [SENT] = {.title = "SENT", .width = 8, .importance = 5, .right = true},
+    [OVER] = {.title = "OVER", .width = 6, .importance = 1, .right = true},
+    [CONNECTIONS] = {.title = "CONNS", .width = 5, .importance = 9, .right = true},
+    [LEFT] = {.title = "LEFT", .width = 6, .importance = 7, .right = true},
+    [LIMITED] = {.title = "LIMITED", .width = 7, .importance = 8, .right = true},
+};
+
+static const char *const list_titles[TOP_LISTS] = {
+    [TOP_PATHS] = "most requested paths",
+    [TOP_CLIENTS] = "clients",
+    [TOP_AGENTS] = "user agents",
+    [TOP_REFERERS] = "referers",
+    [TOP_ERRORS] = "errors",
+    [TOP_SLOWEST] = "slowest paths",
+};
+
+enum { NAMES_WIDTH = 58 }; /* of all lists */
+
+struct state {
+    enum top_list shown;
+    int window_s; /* of what was collected */
+    int span_s;   /* that was asked for */
+    struct top_view view;
+    struct clients clients; /* joined of the view, while that is of clients */
+};
+
+static void collect(struct state *state, const struct scene *scene, enum top_list list)
+{
+    state->span_s = scene->span_s;
+    state->window_s = top_collect(scene->top, list, scene->wall_ns, scene->span_s, &state->view);
+}
+
+static size_t count(void *state, const struct scene *scene)
+{
+    struct state *own = state;
+
+    collect(own, scene, own->shown);
+    return own->view.sketch.used;
+}
+
+static double share_of(const struct top_view *view, const struct sketch_entry *entry)
+{
+    double all = view->seen + view->missed;
+
+    return all > 0 ? entry->count / all : NAN;
+}
+
+static void fill_entry(const struct state *own, const struct sketch_entry *entry,
+                       struct cell *cells)
+{
+    cell_count(&cells[REQUESTS], TONE_VALUE, round(entry->count));
+    cell_rate(&cells[RATE], TONE_NORMAL, entry->count / own->window_s);
+    cell_percent(&cells[SHARE], TONE_NORMAL, share_of(&own->view, entry));
+    cell_text(&cells[KEY],
+              own->shown == TOP_ERRORS ? status_tone(entry->key[0] == '5' ? 500 : 400)
+                                       : TONE_NORMAL,
+              entry->key);
+    cell_latency(&cells[MEAN], TONE_NORMAL,
+                 entry->count > entry->error ? entry->duration_ns / (entry->count - entry->error)
+                                             : NAN);
+    cell_latency(&cells[LONGEST], TONE_NORMAL, entry->longest_ns);
+    cell_bytes(&cells[SENT], TONE_NORMAL, entry->bytes);
+    if (entry->error > 0)
+        cell_count(&cells[OVER], TONE_DIM, round(entry->error));
+}
+
+static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+{
+    const struct state *own = state;
+
+    (void)scene;
+    fill_entry(own, &own->view.sketch.entry[row], cells);
+}
+
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    return hash;
+}
+
+static uint64_t id(void *state, const struct scene *scene, size_t row)
+{
+    (void)scene;
+    return hash_of(((struct state *)state)->view.sketch.entry[row].key);
+}
+
+static const struct list list = {
+    .columns = columns,
+    .column_count = COLUMNS,
+    .count = count,
+    .fill = fill,
+    .id = id,
+};
+
+/* The list of clients: who asked, and who else has connections open or used of the limit. */
+
+static size_t client_count(void *state, const struct scene *scene)
+{
+    struct state *own = state;
+
+    collect(own, scene, TOP_CLIENTS);
+    return clients_join(&own->clients, &own->view.sketch,
+                        scene->moment == MOMENT_PAST ? NULL : scene->clients) == 0
+               ? own->clients.count
+               : 0;
+}
+
+static const char *client_address(const struct client *client, char *buffer)
+{
+    return client->asked != NULL ? client->asked->key : address_key_text(client->row->key, buffer);
+}
+
+/* The most connections that an address may have; 0: they are not counted. */
+static uint64_t most_connections(const struct scene *scene)
+{
+    char value[32];
+    uint64_t most = 0;
+
+    config_text_value(scene->config, "connections.max_per_ip", value, sizeof(value));
+    return units_parse_number(value, &most) == 0 ? most : 0;
+}
+
+/* Whole requests that it may still make at once; NAN where nothing is limited. */
+static double left_of(const struct scene *scene, const struct client *client)
+{
+    double used = client->row != NULL ? client->row->used : 0;
+
+    if (scene->moment == MOMENT_PAST || !scene->clients->limits)
+        return NAN;
+    return used < scene->clients->burst ? floor(scene->clients->burst - used) : 0;
+}
+
+static void client_fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+{
+    const struct state *own = state;
+    const struct client *client = &own->clients.client[row];
+    double left = left_of(scene, client);
+    char buffer[ADDRESS_KEY_TEXT];
+
+    if (client->asked != NULL)
+        fill_entry(own, client->asked, cells);
+    else
+        cell_exact(&cells[REQUESTS], TONE_DIM, 0);
+    cell_text(&cells[KEY], TONE_NORMAL, client_address(client, buffer));
+    if (scene->moment == MOMENT_PAST)
+        return;
+    cell_count(&cells[CONNECTIONS], TONE_VALUE,
+               most_connections(scene) == 0 ? NAN
+               : client->row != NULL        ? (double)client->row->connections
+                                            : 0);
+    cell_count(&cells[LEFT], left < 1 ? TONE_WARN : TONE_NORMAL, left);
+    if (scene->clients->limits)
+        cell_count(&cells[LIMITED],
+                   client->row != NULL && client->row->limited > 0 ? TONE_WARN : TONE_DIM,
+                   client->row != NULL ? (double)client->row->limited : 0);
+}
+
+static uint64_t client_id(void *state, const struct scene *scene, size_t row)
+{
+    char buffer[ADDRESS_KEY_TEXT];
+
+    (void)scene;
+    return hash_of(client_address(&((struct state *)state)->clients.client[row], buffer));
+}
+
+static void client_detail(void *state, const struct scene *scene, size_t row, FILE *out)
+{
+    const struct state *own = state;
+    const struct client *client = &own->clients.client[row];
+    const struct client_list *tables = scene->clients;
+    struct cell cells[CLIENT_COLUMNS] = {0};
+    uint64_t most = most_connections(scene);
+
+    client_fill(state, scene, row, cells);
+    fprintf(out, "address\t%s\n", cells[KEY].text);
+    fprintf(out, "requests\t%s in the last %d s, %s/s\n", cells[REQUESTS].text, own->window_s,
+            client->asked != NULL ? cells[RATE].text : "0");
+    if (client->asked != NULL)
+        fprintf(out, "latency\tmean %s, longest %s\nsent\t%s\n", cells[MEAN].text,
+                cells[LONGEST].text, cells[SENT].text);
+    if (scene->moment == MOMENT_PAST)
+        fprintf(out, "What else was known of it at that moment is not kept.\n");
+    else if (most == 0)
+        fprintf(out, "connections\tnot counted: connections.max_per_ip is 0\n");
+    else
+        fprintf(out, "connections\t%s open, of %" PRIu64 " at most\n", cells[CONNECTIONS].text,
+                most);
+    if (scene->moment != MOMENT_PAST && tables->limits)
+        fprintf(out,
+                "rate limit\t%s of %" PRIu32 " requests left at once, %" PRIu32
+                " more each second\n"
+                "limited\t%s answered 429\n",
+                cells[LEFT].text, tables->burst, tables->requests_per_second, cells[LIMITED].text);
+    else if (scene->moment != MOMENT_PAST)
+        fprintf(out, "rate limit\toff\n");
+}
+
+static const struct list client_list = {
+    .columns = client_columns,
+    .column_count = CLIENT_COLUMNS,
+    .count = client_count,
+    .fill = client_fill,
+    .id = client_id,
+    .detail = client_detail,
+};
+
+static void turn_to(struct state *state, struct grid *grid, enum top_list which)
+{
+    state->shown = which;
+    grid_turn_to(grid, which == TOP_CLIENTS ? &client_list : &list);
+}
+
+/* "max_per_ip 100  rate limit 50/s, 100 at once" */
+static void limits_text(const struct scene *scene, char *line, size_t size, int width)
+{
+    uint64_t most = most_connections(scene);
+
+    line[0] = '\0';
+    if (scene->moment == MOMENT_PAST)
+        return;
+    if (most > 0)
+        summary_append(line, size, width, "max_per_ip %" PRIu64, most);
+    else
+        summary_append(line, size, width, "max_per_ip off");
+    if (scene->clients->limits)
+        summary_append(line, size, width, "rate limit %" PRIu32 "/s, %" PRIu32 " at once",
+                       scene->clients->requests_per_second, scene->clients->burst);
+    else
+        summary_append(line, size, width, "rate limit off");
+}
+
+static bool ready(const struct scene *scene)
+{
+    static struct top_view view; /* 10 KiB: not for the stack */
+
+    top_collect(scene->top, TOP_PATHS, scene->wall_ns, scene->span_s, &view);
+    return view.seen > 0 || scene->clients->count > 0;
+}
+
+/* The names of the lists, or where there is no room that of the one shown. Returns the column
+ * behind. */
+static int draw_names(const struct state *state, const struct canvas *canvas)
+{
+    int x = 0;
+
+    if (canvas->width < NAMES_WIDTH)
+        return canvas_print(canvas, 0, 0, TONE_TAB, "[%s]", top_list_names[state->shown]);
+    for (int i = 0; i < TOP_LISTS; i++)
+        x = canvas_print(canvas, 0, x, i == (int)state->shown ? TONE_TAB : TONE_DIM,
+                         i == (int)state->shown ? "[%s]" : " %s ", top_list_names[i]);
+    return x;
+}
+
+static void draw_summary(const struct state *state, const struct scene *scene,
+                         const struct canvas *canvas)
+{
+    unsigned one_in = top_one_in(&state->view);
+    char text[TEXT_SHORT], line[160];
+    int x = draw_names(state, canvas);
+
+    x = canvas_item(canvas, 0, x + 2, TONE_NORMAL, "last %s",
+                    text_since(text, (uint64_t)state->window_s * NS_PER_S));
+    if (state->window_s + TOP_PANE_S < state->span_s)
+        x = canvas_item(canvas, 0, x, TONE_NOTE, " of %s",
+                        units_format_time_ms(text, sizeof(text), (uint64_t)state->span_s * 1000));
+    if (one_in > 1)
+        x = canvas_item(canvas, 0, x + 2, TONE_NOTE, "1 in %u read, counts scaled", one_in);
+    if (canvas->width < NAMES_WIDTH)
+        canvas_item(canvas, 0, x + 2, TONE_DIM, "m: next");
+    if (state->shown != TOP_CLIENTS || canvas->width < NAMES_WIDTH)
+        return;
+    limits_text(scene, line, sizeof(line), canvas->width - x - 2);
+    canvas_text(canvas, 0, x + 2, TONE_DIM, line);
+}
+
+/* Another list in short: counts, bars, keys. */
+static void draw_short(const struct scene *scene, const struct canvas *canvas, enum top_list which)
+{
+    static struct state other; /* the lists are drawn one after the other */
+    enum { NUMBER = 8, BAR = 8 };
+
+    collect(&other, scene, which);
+    canvas_text(canvas, 0, 0, TONE_TITLE, list_titles[which]);
+    if (other.view.sketch.used == 0)
+        canvas_text(canvas, 1, 0, TONE_DIM, "none in this time");
+    for (int i = 0; i < (int)other.view.sketch.used && i + 1 < canvas->height; i++) {
+        const struct sketch_entry *entry = &other.view.sketch.entry[i];
+        const struct sketch_entry *first = &other.view.sketch.entry[0];
+        bool slow = which == TOP_SLOWEST;
+        char text[TEXT_SHORT];
+
+        canvas_right(canvas, i + 1, NUMBER, TONE_VALUE,
+                     slow ? text_latency(text, entry->longest_ns)
+                          : text_count(text, round(entry->count)));
+        bar_draw(canvas, i + 1, NUMBER + 1, BAR, scene->style,
+                 slow ? entry->longest_ns / first->longest_ns : entry->count / first->count,
+                 TONE_GRAPH);
+        canvas_text(canvas, i + 1, NUMBER + BAR + 2, TONE_NORMAL, entry->key);
+    }
+}
+
+/* All but the list with the rows, in two or three columns. */
+static void draw_others(const struct state *state, const struct scene *scene,
+                        const struct canvas *canvas)
+{
+    int across = canvas->width >= 150 ? 3 : 2, down = (TOP_LISTS - 1 + across - 1) / across;
+    int width = canvas->width / across, height = canvas->height / down, place = 0;
+
+    for (int i = 0; i < TOP_LISTS; i++) {
+        struct canvas part;
+
+        if (i == (int)state->shown)
+            continue;
+        part = canvas_part(canvas, place / across * height, place % across * width, height - 1,
+                           width - 2);
+        draw_short(scene, &part, (enum top_list)i);
+        place++;
+    }
+}
+
+static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+{
+    const struct layout_part parts[] = {
+        {.least = 1, .importance = 2},
+        {.least = 4, .weight = 1, .importance = 3},
+        {.least = canvas->width >= 150 ? 14 : 24, .weight = 1, .importance = 1, .gap = 1}};
+    struct canvas places[ARRAY_LENGTH(parts)];
+
+    layout_stack(canvas, parts, canvas->width >= 100 ? 3 : 2, places);
+    grid_draw(scene->grid, scene, &places[1]);
+    if (places[0].height > 0)
+        draw_summary(state, scene, &places[0]);
+    if (canvas->width >= 100 && places[2].height > 0)
+        draw_others(state, scene, &places[2]);
+}
+
+static bool key(void *state, const struct scene *scene, enum request request)
+{
+    struct state *own = state;
+
+    if (request != REQUEST_MODE)
+        return false;
+    turn_to(own, scene->grid, (enum top_list)((own->shown + 1) % TOP_LISTS));
+    return true;
+}
+
+static void once(void *state, const struct scene *scene, FILE *out)
+{
+    struct state *own = state;
+
+    for (int i = 0; i < TOP_LISTS; i++) {
+        turn_to(own, scene->grid, (enum top_list)i);
+        grid_update(scene->grid, scene);
+        fprintf(out, "%s%s\n", i > 0 ? "\n" : "", list_titles[i]);
+        rows_print(scene->grid, scene, out);
+    }
+}
+
+static json_t *json(void *state, const struct scene *scene)
+{
+    struct state *own = state;
+    json_t *lists = json_object();
+
+    for (int i = 0; i < TOP_LISTS; i++) {
+        turn_to(own, scene->grid, (enum top_list)i);
+        grid_update(scene->grid, scene);
+        json_object_set_new(lists, top_list_names[i], rows_json(scene->grid, scene));
+    }
+    json_object_set_new(lists, "window_s", json_integer(own->window_s));
+    json_object_set_new(lists, "requests_seen", json_integer((json_int_t)own->view.seen));
+    json_object_set_new(lists, "requests_missed", json_integer((json_int_t)own->view.missed));
+    return lists;
+}
+
+static void release(void *state)
+{
+    clients_release(&((struct state *)state)->clients);
+}
+
+static const char *const help[] = {
+    "What is asked for most, by whom, and what fails or takes long.",
+    "clients has, by address, the connections open, how many requests are LEFT",
+    "of the burst, and how many were LIMITED (answered 429); - is not counted.",
+    "m goes to the next list; g makes the window 1, 5 or 15 minutes long; it is",
+    "shorter where older requests are known no more: \"last 40s of 5m\".",
+    "OVER is how much a count may be too high: rare keys share places.",
+    "Past some 20,000 requests a second only a part is read: 1 in k, and",
+    "counts are scaled up. A moment gone by has lists of its own.",
+    NULL};
+
+const struct view view_top = {
+    .name = "top",
+    .request = REQUEST_VIEW_TOP,
+    .empty = "No request in this time. g makes it longer; keys 7 and r make load.",
+    .help = help,
+    .wants = WANT_CLIENTS,
+    .state_size = sizeof(struct state),
+    .list = &list,
+    .ready = ready,
+    .draw = draw,
+    .key = key,
+    .once = once,
+    .json = json,
+    .release = release,
+};

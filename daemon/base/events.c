@@ -1,0 +1,88 @@
+#include "daemon/base/events.h"
+
+#include "common/clock.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Set before threads start; only read afterwards. */
+static struct {
+    enum role role;
+    enum level level;
+    struct segment *segment;
+} here = {ROLE_MASTER, LEVEL_INFO, NULL};
+
+void events_set_role(enum role role)
+{
+    here.role = role;
+}
+
+void events_attach(struct segment *segment)
+{
+    here.segment = segment;
+}
+
+void events_set_level(enum level level)
+{
+    here.level = level;
+}
+
+static enum level least_level(void)
+{
+    if (here.segment == NULL)
+        return here.level;
+    return (enum level)atomic_load_explicit(&segment_master(here.segment)->log_level,
+                                            memory_order_relaxed);
+}
+
+static size_t clipped(int length, size_t size)
+{
+    return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
+}
+
+size_t event_line_short(const struct event_record *event, char *line, size_t size)
+{
+    return clipped(snprintf(line, size, "%s %d: %s\n",
+                            event->role < ROLE_COUNT ? role_names[event->role] : "?", event->pid,
+                            event->text),
+                   size);
+}
+
+size_t event_line(const struct event_record *event, char *line, size_t size)
+{
+    time_t seconds = (time_t)(event->time_ns / NS_PER_S);
+    char when[32];
+    struct tm parts;
+    size_t length;
+
+    localtime_r(&seconds, &parts);
+    strftime(when, sizeof(when), "%Y/%m/%d %H:%M:%S", &parts);
+    length = clipped(snprintf(line, size, "%s [%s] ", when,
+                              event->level < LEVEL_COUNT ? level_names[event->level] : "?"),
+                     size);
+    return length + event_line_short(event, line + length, size - length);
+}
+
+void event_log(enum level level, const char *format, ...)
+{
+    struct event_record event = {
+        .level = (uint8_t)level, .role = (uint8_t)here.role, .pid = getpid()};
+    char line[EVENT_TEXT_BYTES + 80];
+    va_list arguments;
+
+    if (level < least_level())
+        return;
+    event.time_ns = clock_wall_ns();
+    va_start(arguments, format);
+    vsnprintf(event.text, sizeof(event.text), format, arguments);
+    va_end(arguments);
+    if (here.segment != NULL) {
+        event_ring_append(segment_events(here.segment), &event);
+        return;
+    }
+    if (write(STDERR_FILENO, line, event_line(&event, line, sizeof(line))) < 0)
+        return; /* there is nobody left to tell */
+}

@@ -1,0 +1,80 @@
+#include "daemon/base/mailbox.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+int mailbox_open(struct mailbox *mailbox, uint32_t limit)
+{
+    *mailbox = (struct mailbox){.limit = limit};
+    mailbox->last = &mailbox->first;
+    mailbox->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (mailbox->eventfd < 0)
+        return -1;
+    pthread_mutex_init(&mailbox->lock, NULL);
+    return 0;
+}
+
+void mailbox_close(struct mailbox *mailbox)
+{
+    close(mailbox->eventfd);
+    pthread_mutex_destroy(&mailbox->lock);
+}
+
+/* The eventfd is written only when the box was empty: its reader takes all letters at once. */
+static void put(struct mailbox *mailbox, struct letter *letter)
+{
+    bool was_empty;
+
+    letter->next = NULL;
+    pthread_mutex_lock(&mailbox->lock);
+    was_empty = mailbox->first == NULL;
+    *mailbox->last = letter;
+    mailbox->last = &letter->next;
+    if (was_empty)
+        eventfd_write(mailbox->eventfd, 1);
+    pthread_mutex_unlock(&mailbox->lock);
+}
+
+void mailbox_post(struct mailbox *mailbox, struct letter *letter, int kind)
+{
+    letter->kind = kind;
+    letter->counted = false;
+    put(mailbox, letter);
+}
+
+bool mailbox_offer(struct mailbox *mailbox, struct letter *letter, int kind)
+{
+    if (atomic_fetch_add_explicit(&mailbox->offered, 1, memory_order_relaxed) >= mailbox->limit) {
+        atomic_fetch_sub_explicit(&mailbox->offered, 1, memory_order_relaxed);
+        return false;
+    }
+    letter->kind = kind;
+    letter->counted = true;
+    put(mailbox, letter);
+    return true;
+}
+
+uint32_t mailbox_waiting(const struct mailbox *mailbox)
+{
+    return atomic_load_explicit(&mailbox->offered, memory_order_relaxed);
+}
+
+struct letter *mailbox_take(struct mailbox *mailbox)
+{
+    struct letter *first;
+    uint32_t counted = 0;
+    eventfd_t rings;
+
+    pthread_mutex_lock(&mailbox->lock);
+    first = mailbox->first;
+    mailbox->first = NULL;
+    mailbox->last = &mailbox->first;
+    if (first != NULL)
+        eventfd_read(mailbox->eventfd, &rings);
+    pthread_mutex_unlock(&mailbox->lock);
+    for (struct letter *letter = first; letter != NULL; letter = letter->next)
+        counted += letter->counted;
+    if (counted > 0)
+        atomic_fetch_sub_explicit(&mailbox->offered, counted, memory_order_relaxed);
+    return first;
+}

@@ -1,0 +1,72 @@
+#include "daemon/base/network.h"
+
+#include "common/units.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+enum { IPV4_BITS_BEFORE = sizeof(ipv4_prefix) * 8, ADDRESS_BITS = NETWORK_ADDRESS_BYTES * 8 };
+
+/* Returns how many bits of the 16 bytes a prefix of 0 leaves out; -1: no address. */
+static int parse_address(const char *text, uint8_t *address)
+{
+    if (inet_pton(AF_INET, text, address + sizeof(ipv4_prefix)) == 1) {
+        memcpy(address, ipv4_prefix, sizeof(ipv4_prefix));
+        return IPV4_BITS_BEFORE;
+    }
+    return inet_pton(AF_INET6, text, address) == 1 ? 0 : -1;
+}
+
+static bool bit_of(const uint8_t *address, unsigned bit)
+{
+    return (address[bit / 8] >> (7 - bit % 8) & 1) != 0;
+}
+
+enum network_fault network_parse(const char *text, struct network *network)
+{
+    struct network found;
+    char address[NETWORK_TEXT_MAX];
+    const char *slash = strchr(text, '/');
+    uint64_t bits;
+    int before;
+
+    snprintf(address, sizeof(address), "%.*s",
+             slash != NULL ? (int)(slash - text) : NETWORK_TEXT_MAX, text);
+    before = parse_address(address, found.address);
+    if (before < 0)
+        return NETWORK_NO_ADDRESS;
+    bits = ADDRESS_BITS - (uint64_t)before;
+    if (slash != NULL &&
+        (units_parse_number(slash + 1, &bits) != 0 || bits > ADDRESS_BITS - (uint64_t)before))
+        return NETWORK_BAD_PREFIX;
+    found.prefix = (uint8_t)(bits + (uint64_t)before);
+    for (unsigned bit = found.prefix; bit < ADDRESS_BITS; bit++)
+        if (bit_of(found.address, bit))
+            return NETWORK_HOST_BITS;
+    *network = found;
+    return NETWORK_GOOD;
+}
+
+void network_text(const struct network *network, char text[NETWORK_TEXT_MAX])
+{
+    bool ipv4 = network->prefix >= IPV4_BITS_BEFORE &&
+                memcmp(network->address, ipv4_prefix, sizeof(ipv4_prefix)) == 0;
+    unsigned before = ipv4 ? IPV4_BITS_BEFORE : 0;
+    size_t length;
+
+    inet_ntop(ipv4 ? AF_INET : AF_INET6, network->address + before / 8, text, NETWORK_TEXT_MAX);
+    length = strlen(text);
+    if (network->prefix < ADDRESS_BITS)
+        snprintf(text + length, NETWORK_TEXT_MAX - length, "/%u", network->prefix - before);
+}
+
+bool network_contains(const struct network *network, const uint8_t address[NETWORK_ADDRESS_BYTES])
+{
+    unsigned whole = network->prefix / 8, rest = network->prefix % 8;
+
+    if (memcmp(network->address, address, whole) != 0)
+        return false;
+    return rest == 0 || (network->address[whole] ^ address[whole]) >> (8 - rest) == 0;
+}

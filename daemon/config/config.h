@@ -1,0 +1,112 @@
+/*
+ * The configuration: a typed struct made from common/config.def, read once and then only read.
+ * A field is called section_key: config->cache_max_object.
+ */
+#ifndef DAEMON_CONFIG_H
+#define DAEMON_CONFIG_H
+
+#include "common/instance.h"
+#include "daemon/base/network.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+struct config_address {
+    struct sockaddr_storage address;
+    socklen_t length;
+    char text[120]; /* "127.0.0.1:8080", "[::1]:8080", "*:80", "unix:/run/site.sock" */
+};
+
+struct config_list {
+    struct config_address *item;
+    size_t count;
+};
+
+enum { CONFIG_LIST_MAX = 64 }; /* words of PATHS and NETWORKS */
+
+struct config_paths {
+    char **item; /* absolute */
+    size_t count;
+};
+
+struct config_networks {
+    struct network *item;
+    size_t count;
+};
+
+/* A line of [headers]: the field NAME of answers within SCOPE. */
+struct config_header {
+    const char *scope; /* "" for all, "/prefix", "*.ending" */
+    const char *name;
+    const char *value; /* "": the field that a wider scope sets is left out */
+};
+
+struct config_range {
+    uint32_t least, most;
+};
+
+/* The words of each CHOICE key, in the order of config.def. */
+enum config_dispatch { DISPATCH_KERNEL, DISPATCH_MASTER };
+enum config_balance { BALANCE_ROUND_ROBIN, BALANCE_LEAST_CONNECTIONS };
+enum config_policy { POLICY_SIEVE, POLICY_LRU };
+enum config_dotfiles { DOTFILES_DENY, DOTFILES_ALLOW };
+enum config_symlinks { SYMLINKS_DENY, SYMLINKS_INSIDE, SYMLINKS_FOLLOW }; /* as enum files_links */
+enum config_when_full { WHEN_FULL_WAIT, WHEN_FULL_DROP };
+
+#define CONFIG_C_TEXT     const char *
+#define CONFIG_C_NAME     const char *
+#define CONFIG_C_PATH     const char *
+#define CONFIG_C_ADDRESS  struct config_list
+#define CONFIG_C_PATHS    struct config_paths
+#define CONFIG_C_NETWORKS struct config_networks
+#define CONFIG_C_SWITCH   bool
+#define CONFIG_C_COUNT    uint32_t
+#define CONFIG_C_AUTO     uint32_t
+#define CONFIG_C_SPAN     struct config_range
+#define CONFIG_C_SIZE     uint64_t
+#define CONFIG_C_TIME     uint32_t
+#define CONFIG_C_CHOICE   uint32_t
+#define CONFIG_C_MODE     uint32_t
+
+struct config {
+#define CONFIG_SECTION(section, help)
+#define CONFIG_KEY(section, key, type, fallback, allowed, help) CONFIG_C_##type section##_##key;
+#include "common/config.def"
+#undef CONFIG_KEY
+#undef CONFIG_SECTION
+    /* [mime]: mime_count pairs. */
+    const char **mime_endings;
+    const char **mime_types;
+    size_t mime_count;
+    /* [headers]. */
+    struct config_header *headers;
+    size_t header_count;
+    char **origins; /* by enum config_key_number: where each value came from, in words */
+};
+
+/*
+ * Fills *CONFIG from the defaults, then FILE (NULL: none), then COUNT overrides
+ * ("section.key=value"). Paths come out absolute: relative to FILE's folder, or to the working
+ * directory for defaults without a file and for overrides; run_dir and control_socket are filled in
+ * when unset; workers_threads is never 0. All errors are printed to ERRORS, each with file:line,
+ * the line, a caret under the word and advice. Returns how many there were; 0 means *CONFIG is good
+ * and is owed config_free().
+ */
+int config_load(struct config *config, const char *file, const char *const *overrides, size_t count,
+                FILE *errors);
+void config_free(struct config *config);
+
+/* KEY (enum config_key_number) has its value from ORIGIN now; "?" when memory is short. */
+void config_note_origin(struct config *config, size_t key, const char *origin);
+const char *config_origin(const struct config *config, size_t key);
+
+/*
+ * Prints the configuration in force as a file that config_load() takes; but for a value of some 190
+ * bytes or more without a blank to break it at, for which a line has no room.
+ */
+void config_print(const struct config *config, FILE *out);
+
+#endif

@@ -1,0 +1,281 @@
+/* What no single value shows: whether they fit each other and this machine. */
+#include "daemon/config/config_draft.h"
+
+#include "common/macros.h"
+#include "daemon/config/config_path.h"
+#include "daemon/config/config_value.h"
+#include "daemon/sandbox/identity.h"
+#include "daemon/sandbox/jail.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Filling in. */
+
+static void replace_text(const char **field, char *text)
+{
+    free((void *)*field);
+    *field = text;
+}
+
+static void complete_run_dir(struct config_draft *draft)
+{
+    struct config *config = draft->config;
+    char folder[INSTANCE_PATH_MAX], *copy = NULL;
+
+    if (config->server_run_dir[0] != '\0')
+        return;
+    if (instance_run_dir(folder, sizeof(folder)) == 0)
+        copy = strdup(folder);
+    if (copy != NULL)
+        replace_text(&config->server_run_dir, copy);
+    else
+        config_report_error(&draft->report, &draft->set_at[KEY_server_run_dir],
+                            "set it to a short path",
+                            "the folder for the control socket can't be told");
+}
+
+static void complete_socket(struct config_draft *draft)
+{
+    struct config *config = draft->config;
+    char name[INSTANCE_NAME_MAX + sizeof(".sock")], *path;
+
+    if (config->control_socket[0] != '\0')
+        return;
+    snprintf(name, sizeof(name), "%s.sock", config->server_name);
+    path = config_path_join(config->server_run_dir, name);
+    if (path != NULL)
+        replace_text(&config->control_socket, path);
+    else
+        config_report_error(&draft->report, &draft->set_at[KEY_control_socket], "",
+                            "out of memory");
+}
+
+/* auto: the cores shared among the processes, as far as max_threads goes, and at least 1. */
+static void complete_threads(struct config *config)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t cores = online > 0 ? (uint64_t)online : 1;
+    uint64_t threads = cores < config->workers_max_threads ? cores : config->workers_max_threads;
+    uint64_t most = config_value_most(&config_keys[KEY_workers_threads]);
+
+    if (config->workers_threads != 0)
+        return;
+    threads /= config->workers_processes;
+    if (threads > most)
+        threads = most;
+    config->workers_threads = threads > 0 ? (uint32_t)threads : 1;
+}
+
+void config_draft_complete(struct config_draft *draft)
+{
+    complete_run_dir(draft);
+    complete_socket(draft);
+    complete_threads(draft->config);
+}
+
+/* Checking. */
+
+/* The first of COUNT keys that was given, which is then the one to complain about; else the first.
+ */
+static const struct config_place *to_blame(const struct config_draft *draft,
+                                           const enum config_key_number *keys, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (draft->given[keys[i]])
+            return &draft->set_at[keys[i]];
+    return &draft->set_at[keys[0]];
+}
+
+/* A number of any type, to compare. */
+static uint64_t number_of(const struct config_draft *draft, enum config_key_number number)
+{
+    const struct config_key *key = &config_keys[number];
+    const void *field = config_draft_field(draft, key);
+
+    return key->type == CONFIG_SIZE ? *(const uint64_t *)field : *(const uint32_t *)field;
+}
+
+static void check_order(struct config_draft *draft, enum config_key_number lesser,
+                        enum config_key_number greater)
+{
+    const enum config_key_number keys[] = {lesser, greater};
+    const struct config_key *low = &config_keys[lesser], *high = &config_keys[greater];
+    char *low_text, *high_text, advice[CONFIG_ADVICE_MAX];
+
+    if (draft->faulty[lesser] || draft->faulty[greater] ||
+        number_of(draft, lesser) <= number_of(draft, greater))
+        return;
+    low_text = config_value_text(low, config_draft_field(draft, low));
+    high_text = config_value_text(high, config_draft_field(draft, high));
+    snprintf(advice, sizeof(advice), "lower %s or raise %s", low->name, high->name);
+    config_report_error(&draft->report, to_blame(draft, keys, ARRAY_LENGTH(keys)), advice,
+                        "[%s] %s = %s is more than %s = %s", low->section, low->name,
+                        low_text == NULL ? "?" : low_text, high->name,
+                        high_text == NULL ? "?" : high_text);
+    free(low_text);
+    free(high_text);
+}
+
+static void check_threads(struct config_draft *draft)
+{
+    static const enum config_key_number keys[] = {KEY_workers_threads, KEY_workers_processes,
+                                                  KEY_workers_max_threads};
+    const struct config *config = draft->config;
+    char advice[CONFIG_ADVICE_MAX], allowed[64];
+
+    for (size_t i = 0; i < ARRAY_LENGTH(keys); i++)
+        if (draft->faulty[keys[i]])
+            return;
+    if ((uint64_t)config->workers_processes * config->workers_threads <=
+        config->workers_max_threads)
+        return;
+    config_value_allowed(&config_keys[KEY_workers_max_threads], allowed, sizeof(allowed));
+    snprintf(advice, sizeof(advice),
+             "lower processes or threads, or raise max_threads (allowed: %s)", allowed);
+    config_report_error(&draft->report, to_blame(draft, keys, ARRAY_LENGTH(keys)), advice,
+                        "[workers] processes = %u with threads = %u each are more than "
+                        "max_threads = %u",
+                        config->workers_processes, config->workers_threads,
+                        config->workers_max_threads);
+}
+
+static void check_root(struct config_draft *draft)
+{
+    const char *root = draft->config->server_root;
+    const struct config_place *place = &draft->set_at[KEY_server_root];
+    struct stat status;
+
+    if (draft->faulty[KEY_server_root])
+        return;
+    if (stat(root, &status) != 0)
+        config_report_error(&draft->report, place, "[server] root names the folder to serve",
+                            "%s: %s", root, strerror(errno));
+    else if (!S_ISDIR(status.st_mode))
+        config_report_error(&draft->report, place, "[server] root names the folder to serve",
+                            "%s is not a folder", root);
+    else if (access(root, X_OK) != 0)
+        config_report_error(&draft->report, place,
+                            "the user that runs webserverd needs the right "
+                            "to enter it",
+                            "%s: %s", root, strerror(errno));
+}
+
+static void check_identity(struct config_draft *draft)
+{
+    const struct config *config = draft->config;
+    struct identity identity;
+    struct identity_fault fault;
+
+    if (draft->faulty[KEY_server_user] || draft->faulty[KEY_server_group] ||
+        identity_find(config->server_user, config->server_group, geteuid(), &identity, &fault) == 0)
+        return;
+    config_report_error(&draft->report,
+                        &draft->set_at[fault.group ? KEY_server_group : KEY_server_user],
+                        fault.group ? "name a group of this machine, or leave it unset"
+                                    : "name a user of this machine, or leave it unset",
+                        "%s", fault.text);
+}
+
+static void check_socket(struct config_draft *draft)
+{
+    static const enum config_key_number keys[] = {KEY_control_socket, KEY_server_run_dir,
+                                                  KEY_server_name};
+    size_t length = strlen(draft->config->control_socket);
+
+    if (length < INSTANCE_PATH_MAX)
+        return;
+    config_report_error(&draft->report, to_blame(draft, keys, ARRAY_LENGTH(keys)),
+                        "set [server] run_dir or [control] socket to a shorter path",
+                        "the control socket's path has %zu bytes, and at most %d are possible",
+                        length, INSTANCE_PATH_MAX - 1);
+}
+
+static void check_index(struct config_draft *draft)
+{
+    const char *index = draft->config->server_index;
+
+    if (draft->faulty[KEY_server_index])
+        return;
+    if (index[0] == '\0' || strchr(index, '/') != NULL || strcmp(index, ".") == 0 ||
+        strcmp(index, "..") == 0)
+        config_report_error(&draft->report, &draft->set_at[KEY_server_index],
+                            "give the name alone, as in index.html",
+                            "'%s' is not the name of a file in a folder", index);
+}
+
+/* A path below the root, or nothing. */
+static void check_site_path(struct config_draft *draft, enum config_key_number number,
+                            const char *advice)
+{
+    const char *path = *(const char **)config_draft_field(draft, &config_keys[number]);
+
+    if (!draft->faulty[number] && path[0] != '\0' && path[0] != '/')
+        config_report_error(&draft->report, &draft->set_at[number], advice,
+                            "'%s' does not begin with '/'", path);
+}
+
+static void check_prefix(struct config_draft *draft)
+{
+    const char *prefix = draft->config->arithmetic_prefix;
+    size_t length = strlen(prefix);
+
+    if (draft->faulty[KEY_arithmetic_prefix] ||
+        (length > 1 && prefix[0] == '/' && prefix[length - 1] != '/' &&
+         strstr(prefix, "//") == NULL))
+        return;
+    config_report_error(&draft->report, &draft->set_at[KEY_arithmetic_prefix],
+                        "write a path without a slash at its end, as in /arithmetic",
+                        "'%s' is not the path of a folder", prefix);
+}
+
+static void check_follow_into(struct config_draft *draft)
+{
+    const struct config *config = draft->config;
+    const struct config_paths *into = &config->files_follow_into;
+    const struct config_place *place = &draft->set_at[KEY_files_follow_into];
+    struct stat status;
+
+    if (draft->faulty[KEY_files_follow_into] || draft->faulty[KEY_files_symlinks])
+        return;
+    if (into->count > 0 && config->files_symlinks != SYMLINKS_FOLLOW)
+        config_report_error(&draft->report, place, "set symlinks = follow, or take the line out",
+                            "follow_into has no meaning without symlinks = follow");
+    for (size_t i = 0; i < into->count; i++) {
+        if (stat(into->item[i], &status) != 0)
+            config_report_error(&draft->report, place, "name folders that are there", "%s: %s",
+                                into->item[i], strerror(errno));
+        else if (!S_ISDIR(status.st_mode))
+            config_report_error(&draft->report, place, "name folders", "%s is not a folder",
+                                into->item[i]);
+    }
+    if (config->files_symlinks == SYMLINKS_FOLLOW && access("/proc/self/fd", X_OK) != 0)
+        config_report_error(&draft->report, &draft->set_at[KEY_files_symlinks],
+                            "mount /proc, or write symlinks = inside",
+                            "where links lead can't be told without /proc");
+    else if (config->files_symlinks == SYMLINKS_FOLLOW && jail_abilities().built &&
+             jail_abilities().landlock == 0)
+        config_report_error(&draft->report, &draft->set_at[KEY_files_symlinks],
+                            "write symlinks = inside, or use a kernel with Landlock (Linux 5.13)",
+                            "links can't be followed safely without Landlock");
+}
+
+void config_draft_check(struct config_draft *draft)
+{
+    check_root(draft);
+    check_identity(draft);
+    check_index(draft);
+    check_order(draft, KEY_workers_processes, KEY_workers_max_processes);
+    check_threads(draft);
+    check_order(draft, KEY_limits_request_line, KEY_limits_header_bytes);
+    check_order(draft, KEY_cache_max_object, KEY_cache_size);
+    check_site_path(draft, KEY_files_error_pages, "write it from the root on, as in /errors");
+    check_site_path(draft, KEY_files_fallback, "write it from the root on, as in /index.html");
+    check_follow_into(draft);
+    check_prefix(draft);
+    config_header_check(draft);
+    check_socket(draft);
+}

@@ -1,0 +1,203 @@
+#include "daemon/config/config_keys.h"
+
+#include "common/macros.h"
+#include "common/nearest.h"
+#include "daemon/config/config.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TYPED_MAX = 80 }; /* longer names than this resemble none of ours */
+
+const struct config_key config_keys[KEY_COUNT] = {
+#define CONFIG_SECTION(section, help)
+#define CONFIG_KEY(section, key, type, fallback, allowed, help)                                    \
+    {#section, #key, CONFIG_##type,       fallback,                                                \
+     allowed,  help, #key " = " fallback, offsetof(struct config, section##_##key)},
+#include "common/config.def"
+#undef CONFIG_KEY
+#undef CONFIG_SECTION
+};
+
+const struct config_change_info config_changes[KEY_COUNT] = {
+#define CONFIG_LIVE(section, key, command) [KEY_##section##_##key] = {CHANGE_LIVE, command},
+#define CONFIG_FIXED(section, key)         [KEY_##section##_##key] = {CHANGE_NEVER, NULL},
+#include "common/config_changes.def"
+#undef CONFIG_FIXED
+#undef CONFIG_LIVE
+};
+
+const struct config_section config_sections[] = {
+#define CONFIG_SECTION(section, help) {#section, help},
+#define CONFIG_KEY(section, key, type, fallback, allowed, help)
+#include "common/config.def"
+#undef CONFIG_KEY
+#undef CONFIG_SECTION
+};
+const size_t config_section_count = ARRAY_LENGTH(config_sections);
+
+static bool is_word(struct span name, const char *word)
+{
+    return span_is(name, (struct span){word, strlen(word)});
+}
+
+const struct config_section *config_section_find(struct span name)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(config_sections); i++)
+        if (is_word(name, config_sections[i].name))
+            return &config_sections[i];
+    return NULL;
+}
+
+struct span config_trim(struct span text)
+{
+    while (text.length > 0 && isspace((unsigned char)text.start[0])) {
+        text.start++;
+        text.length--;
+    }
+    while (text.length > 0 && isspace((unsigned char)text.start[text.length - 1]))
+        text.length--;
+    return text;
+}
+
+void config_section_split(struct span *name, struct span *argument)
+{
+    size_t first = 0;
+
+    while (first < name->length && !isspace((unsigned char)name->start[first]))
+        first++;
+    *argument = config_trim((struct span){name->start + first, name->length - first});
+    if (argument->length > 0)
+        name->length = first;
+}
+
+/* "/prefix", or "*.ending" of letters that file names end in. */
+static bool is_scope(struct span text)
+{
+    if (text.start[0] == '/')
+        return memmem(text.start, text.length, "//", 2) == NULL;
+    return text.length > 2 && memcmp(text.start, "*.", 2) == 0 &&
+           memchr(text.start, '/', text.length) == NULL &&
+           memchr(text.start + 1, '*', text.length - 1) == NULL;
+}
+
+bool config_section_argument_fits(const char *section, struct span argument, char *advice,
+                                  size_t size)
+{
+    if (strcmp(section, "headers") != 0)
+        snprintf(advice, size, "write [%s]", section);
+    else if (!is_scope(argument))
+        snprintf(advice, size, "write [headers], [headers /prefix] or [headers *.ending]");
+    else
+        return true;
+    return false;
+}
+
+const struct config_key *config_key_find(const char *section, struct span name)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        if (strcmp(config_keys[i].section, section) == 0 && is_word(name, config_keys[i].name))
+            return &config_keys[i];
+    return NULL;
+}
+
+/* The first key of that name in any section, or NULL. */
+static const struct config_key *find_anywhere(struct span name)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        if (is_word(name, config_keys[i].name))
+            return &config_keys[i];
+    return NULL;
+}
+
+/* NAME as a string in TYPED; one that is too long is cut, and then resembles nothing. */
+static const char *as_string(struct span name, char typed[TYPED_MAX])
+{
+    snprintf(typed, TYPED_MAX, "%.*s", (int)(name.length < TYPED_MAX ? name.length : TYPED_MAX),
+             name.start);
+    return typed;
+}
+
+/* The key nearest to NAME in SECTION (NULL: in any), or NULL. */
+static const struct config_key *nearest_key(const char *section, struct span name)
+{
+    const char *words[KEY_COUNT], *word;
+    const struct config_key *of_word[KEY_COUNT];
+    size_t count = 0;
+    char typed[TYPED_MAX];
+
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        if (section == NULL || strcmp(config_keys[i].section, section) == 0) {
+            of_word[count] = &config_keys[i];
+            words[count++] = config_keys[i].name;
+        }
+    word = nearest_word(as_string(name, typed), words, count);
+    for (size_t i = 0; i < count; i++)
+        if (words[i] == word)
+            return of_word[i];
+    return NULL;
+}
+
+/* Appends WORD to a list in TEXT; what does not fit is left out. */
+static void list_word(char *text, size_t size, const char *separator, const char *word)
+{
+    size_t length = strlen(text);
+
+    snprintf(text + length, size - length, "%s%s", separator, word);
+}
+
+static void list_keys(const char *section, char *advice, size_t size)
+{
+    const char *separator = "";
+
+    snprintf(advice, size, "its keys are ");
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        if (strcmp(config_keys[i].section, section) == 0) {
+            list_word(advice, size, separator, config_keys[i].name);
+            separator = ", ";
+        }
+}
+
+void config_section_advice(struct span name, char *advice, size_t size)
+{
+    const char *words[ARRAY_LENGTH(config_sections)], *word;
+    char typed[TYPED_MAX];
+
+    for (size_t i = 0; i < ARRAY_LENGTH(words); i++)
+        words[i] = config_sections[i].name;
+    word = nearest_word(as_string(name, typed), words, ARRAY_LENGTH(words));
+    if (word != NULL) {
+        snprintf(advice, size, "did you mean [%s]?", word);
+        return;
+    }
+    snprintf(advice, size, "the sections are ");
+    for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
+        list_word(advice, size, i == 0 ? "[" : " [", words[i]);
+        list_word(advice, size, "", "]");
+    }
+}
+
+void config_key_advice(const char *section, struct span name, char *advice, size_t size)
+{
+    const struct config_key *elsewhere = find_anywhere(name);
+    const struct config_key *near_here = nearest_key(section, name);
+    const struct config_key *near_elsewhere = nearest_key(NULL, name);
+
+    if (elsewhere != NULL)
+        snprintf(advice, size, "'%s' belongs below [%s]", elsewhere->name, elsewhere->section);
+    else if (near_here != NULL)
+        snprintf(advice, size, "did you mean '%s'?", near_here->name);
+    else if (near_elsewhere != NULL)
+        snprintf(advice, size, "did you mean '%s', which belongs below [%s]?", near_elsewhere->name,
+                 near_elsewhere->section);
+    else
+        list_keys(section, advice, size);
+}
+
+const struct config_key *config_key_guess(struct span name)
+{
+    const struct config_key *key = find_anywhere(name);
+
+    return key != NULL ? key : nearest_key(NULL, name);
+}

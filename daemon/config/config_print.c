@@ -1,0 +1,122 @@
+/* config_print(): the configuration in force, as a file. */
+#include "daemon/config/config.h"
+
+#include "daemon/config/config_keys.h"
+#include "daemon/config/config_reader.h"
+#include "daemon/config/config_value.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COMMENT_WIDTH = 96 };
+
+/* A single blank, which joining lines gives back. */
+static bool breakable(const char *text, size_t i)
+{
+    return text[i] == ' ' && i > 0 && !isspace((unsigned char)text[i - 1]) &&
+           !isspace((unsigned char)text[i + 1]);
+}
+
+/* The end of the part of TEXT that fits WIDTH, at a blank; where none is in reach, at the next. */
+static size_t fitting(const char *text, size_t width)
+{
+    size_t length = strlen(text), end = width;
+
+    if (length <= width)
+        return length;
+    while (end > 0 && !breakable(text, end))
+        end--;
+    if (end > 0)
+        return end;
+    for (end = width; end < length && !breakable(text, end); end++)
+        continue;
+    return end;
+}
+
+/* Prints TEXT in lines of at most WIDTH bytes, each begun by the next of FIRST, REST, REST … */
+static void print_wrapped(FILE *out, const char *first, const char *rest, const char *text,
+                          size_t width)
+{
+    const char *start = first;
+
+    do {
+        size_t end = fitting(text, width - strlen(start));
+
+        fprintf(out, "%s%.*s\n", start, (int)end, text);
+        text += end;
+        text += *text == ' ';
+        start = rest;
+    } while (*text != '\0');
+}
+
+static void print_value(FILE *out, const char *name, const char *value)
+{
+    char *start;
+
+    if (asprintf(&start, "%s = ", name) < 0)
+        return;
+    print_wrapped(out, start, "    ", value, CONFIG_LINE_MAX);
+    free(start);
+}
+
+static void print_key(FILE *out, const struct config_key *key, const struct config *config)
+{
+    char *value = config_value_text(key, (const char *)config + key->offset);
+
+    print_wrapped(out, "# ", "# ", key->help, COMMENT_WIDTH);
+    if (value != NULL)
+        print_value(out, key->name, value);
+    free(value);
+}
+
+/* The lines of [headers] with the scope of line FIRST, below a section line unless it is all's. */
+static void print_scope(FILE *out, const struct config *config, size_t first)
+{
+    const char *scope = config->headers[first].scope;
+
+    if (scope[0] != '\0')
+        fprintf(out, "\n[headers %s]\n", scope);
+    for (size_t i = first; i < config->header_count; i++)
+        if (strcmp(config->headers[i].scope, scope) == 0)
+            print_value(out, config->headers[i].name, config->headers[i].value);
+}
+
+static bool scope_is_new(const struct config *config, size_t i)
+{
+    for (size_t before = 0; before < i; before++)
+        if (strcmp(config->headers[before].scope, config->headers[i].scope) == 0)
+            return false;
+    return true;
+}
+
+static void print_headers(FILE *out, const struct config *config)
+{
+    for (int narrow = 0; narrow <= 1; narrow++) /* [headers] itself first */
+        for (size_t i = 0; i < config->header_count; i++)
+            if ((config->headers[i].scope[0] != '\0') == narrow && scope_is_new(config, i))
+                print_scope(out, config, i);
+}
+
+static void print_section(FILE *out, const struct config_section *section,
+                          const struct config *config)
+{
+    fprintf(out, "# %s\n[%s]\n", section->help, section->name);
+    for (size_t i = 0; i < KEY_COUNT; i++)
+        if (strcmp(config_keys[i].section, section->name) == 0)
+            print_key(out, &config_keys[i], config);
+    if (strcmp(section->name, "headers") == 0)
+        print_headers(out, config);
+}
+
+void config_print(const struct config *config, FILE *out)
+{
+    for (size_t i = 0; i < config_section_count; i++) {
+        if (i > 0)
+            fputc('\n', out);
+        print_section(out, &config_sections[i], config);
+    }
+    for (size_t i = 0; i < config->mime_count; i++)
+        print_value(out, config->mime_endings[i], config->mime_types[i]);
+}

@@ -1,0 +1,454 @@
+#include "daemon/config/config_reader.h"
+
+#include "daemon/config/config_keys.h"
+#include "daemon/config/config_value.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <ini.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLANKS " \t\v\f\r"
+
+enum section_state { SECTION_NONE, SECTION_KNOWN, SECTION_REFUSED };
+
+struct reader {
+    const char *name;
+    struct span rest; /* the text behind the present line */
+    struct span line; /* the present one, without its end */
+    size_t number;    /* of the present line, from 1 */
+    bool indented;    /* the present line begins with a blank */
+    bool handed_over; /* inih has the present line, and owes us a call for it */
+    bool has_key;     /* inih holds a key that an indented line continues */
+    bool skipping;    /* what the next indented lines continue has been refused */
+    enum section_state state;
+    const char *section;  /* the known one */
+    struct span argument; /* of the section */
+
+    bool open; /* an entry has begun */
+    struct config_entry entry;
+    char *value; /* of that entry; room for the whole text */
+    size_t value_length;
+    struct config_piece *piece; /* room for one a line */
+
+    struct config_report *report;
+    config_taker *take;
+    void *owner;
+};
+
+/* A word of the present line. */
+static struct config_place place_here(const struct reader *reader, size_t offset, size_t length)
+{
+    return (struct config_place){reader->name, reader->number, reader->line, offset, length};
+}
+
+/* Blanks at the start of TEXT. */
+static size_t leading_blanks(struct span text)
+{
+    size_t count = 0;
+
+    while (count < text.length && isspace((unsigned char)text.start[count]))
+        count++;
+    return count;
+}
+
+/* TEXT's length without the blanks at its end. */
+static size_t trimmed_length(struct span text)
+{
+    size_t length = text.length;
+
+    while (length > 0 && isspace((unsigned char)text.start[length - 1]))
+        length--;
+    return length;
+}
+
+/* The present line without blanks around it, as a word. */
+static struct config_place place_of_line(const struct reader *reader)
+{
+    size_t first = leading_blanks(reader->line);
+
+    return place_here(reader, first, trimmed_length(reader->line) - first);
+}
+
+/* Entries. */
+
+static void deliver(struct reader *reader)
+{
+    if (!reader->open)
+        return;
+    reader->open = false;
+    reader->take(reader->owner, &reader->entry);
+}
+
+/* Forgets the entry that has begun, and what continues it. */
+static void refuse_entry(struct reader *reader)
+{
+    reader->open = false;
+    reader->skipping = true;
+}
+
+static void append_piece(struct reader *reader, const char *text, size_t length, size_t text_offset)
+{
+    struct config_piece *piece = &reader->piece[reader->entry.piece_count++];
+
+    if (reader->value_length > 0)
+        reader->value[reader->value_length++] = ' ';
+    *piece = (struct config_piece){reader->value_length, reader->number, reader->line, text_offset};
+    memcpy(reader->value + reader->value_length, text, length);
+    reader->value_length += length;
+    reader->value[reader->value_length] = '\0';
+}
+
+/* The present line has a key where none may be. */
+static void refuse_key(struct reader *reader, struct span key, const struct config_place *place)
+{
+    char advice[CONFIG_ADVICE_MAX] = "every key belongs to a section, as listen does to [server]";
+    const struct config_key *meant;
+
+    refuse_entry(reader);
+    if (reader->state == SECTION_REFUSED)
+        return; /* its section was complained about */
+    if (key.length == 0) {
+        config_report_error(reader->report, place, "write key = value",
+                            "there is no key before the '='");
+        return;
+    }
+    meant = config_key_guess(key);
+    if (meant != NULL)
+        snprintf(advice, sizeof(advice), "'%s' belongs below [%s]", meant->name, meant->section);
+    config_report_error(reader->report, place, advice, "the key '%.*s' stands before any [section]",
+                        CONFIG_QUOTED(key));
+}
+
+static void begin_entry(struct reader *reader, const char *name, const char *value)
+{
+    size_t first = leading_blanks(reader->line);
+    size_t key_length = strlen(name);
+    struct span key = {reader->line.start + first, key_length};
+    struct config_place place = place_here(reader, first, key_length == 0 ? 1 : key_length);
+    size_t separator = first + key_length;
+    struct span behind;
+
+    reader->has_key = key_length > 0;
+    if (key_length == 0 || reader->state != SECTION_KNOWN) {
+        refuse_key(reader, key, &place);
+        return;
+    }
+    while (reader->line.start[separator] != '=' && reader->line.start[separator] != ':')
+        separator++;
+    behind = (struct span){reader->line.start + separator + 1, reader->line.length - separator - 1};
+    reader->open = true;
+    reader->value_length = 0;
+    reader->entry = (struct config_entry){.section = reader->section,
+                                          .argument = reader->argument,
+                                          .key = key,
+                                          .key_place = place,
+                                          .value = reader->value,
+                                          .piece = reader->piece};
+    append_piece(reader, value, strlen(value), separator + 1 + leading_blanks(behind));
+}
+
+/* Not every version of inih takes comments off continuing lines. */
+static size_t without_comment(const char *text)
+{
+    size_t length = strlen(text);
+
+    for (size_t i = 1; i < length; i++)
+        if (text[i] == ';' && isspace((unsigned char)text[i - 1]))
+            return trimmed_length((struct span){text, i});
+    return length;
+}
+
+/* What inih calls for every key and every continuing line. */
+static int take_from_inih(void *owner, const char *section, const char *name, const char *value)
+{
+    struct reader *reader = owner;
+
+    (void)section; /* cut by inih; ours is whole */
+    reader->handed_over = false;
+    if (!reader->indented || !reader->has_key)
+        begin_entry(reader, name, value);
+    else if (reader->open)
+        append_piece(reader, value, without_comment(value), leading_blanks(reader->line));
+    return 1;
+}
+
+/* Lines. */
+
+/* inih got the last line and made nothing of it. */
+static void complain_malformed(struct reader *reader)
+{
+    struct config_place place;
+    struct span word;
+    char advice[CONFIG_ADVICE_MAX] = "write key = value, [section], or begin a comment with '#'";
+
+    if (!reader->handed_over)
+        return;
+    reader->handed_over = false;
+    refuse_entry(reader);
+    place = place_of_line(reader);
+    word = (struct span){place.text.start + place.offset, 0};
+    while (word.length < place.length && !isspace((unsigned char)word.start[word.length]))
+        word.length++;
+    if (reader->state == SECTION_KNOWN && config_key_find(reader->section, word) != NULL)
+        snprintf(advice, sizeof(advice), "write %.*s = VALUE", CONFIG_QUOTED(word));
+    config_report_error(reader->report, &place, advice, "the line has no '='");
+}
+
+/* Takes the next line off the rest. False at the end. */
+static bool advance(struct reader *reader)
+{
+    const char *end;
+
+    if (reader->rest.length == 0)
+        return false;
+    end = memchr(reader->rest.start, '\n', reader->rest.length);
+    reader->line.start = reader->rest.start;
+    reader->line.length = end == NULL ? reader->rest.length : (size_t)(end - reader->rest.start);
+    reader->rest.start += reader->line.length + (end != NULL);
+    reader->rest.length -= reader->line.length + (end != NULL);
+    if (reader->line.length > 0 && reader->line.start[reader->line.length - 1] == '\r')
+        reader->line.length--;
+    reader->number++;
+    return true;
+}
+
+static int check_length(struct reader *reader)
+{
+    struct config_place place;
+
+    if (reader->line.length <= CONFIG_LINE_MAX)
+        return 0;
+    place = place_here(reader, CONFIG_LINE_MAX, 1);
+    config_report_error(
+        reader->report, &place,
+        "break it at a blank, and go on in the next line with blanks before the text",
+        "the line has %zu bytes, and a line has at most %d", reader->line.length, CONFIG_LINE_MAX);
+    return -1;
+}
+
+static void refuse_section(struct reader *reader, size_t offset, size_t length, const char *advice,
+                           const char *problem)
+{
+    struct config_place place = place_here(reader, offset, length);
+
+    reader->state = SECTION_REFUSED;
+    config_report_error(reader->report, &place, advice, "%s", problem);
+}
+
+static bool blank_or_comment(struct span text)
+{
+    size_t first = leading_blanks(text);
+
+    return first == text.length || text.start[first] == '#' || text.start[first] == ';';
+}
+
+/* The name between the brackets of a line whose first sign is '['; start NULL: no closing one. */
+static struct span section_name(struct span line)
+{
+    struct span name = {line.start + leading_blanks(line) + 1, 0};
+    const char *end = memchr(name.start, ']', line.length - (size_t)(name.start - line.start));
+
+    if (end == NULL)
+        return (struct span){NULL, 0};
+    name.length = (size_t)(end - name.start);
+    return name;
+}
+
+/* The section is known; whether it may have the argument that it has. */
+static bool check_argument(struct reader *reader, struct span argument)
+{
+    char advice[CONFIG_ADVICE_MAX];
+
+    if (argument.length == 0 ||
+        config_section_argument_fits(reader->section, argument, advice, sizeof(advice)))
+        return true;
+    refuse_section(reader, (size_t)(argument.start - reader->line.start), argument.length, advice,
+                   "the section can't have this argument");
+    return false;
+}
+
+static void refuse_unknown_section(struct reader *reader, struct span name)
+{
+    char advice[CONFIG_ADVICE_MAX], problem[CONFIG_PROBLEM_MAX];
+
+    config_section_advice(name, advice, sizeof(advice));
+    snprintf(problem, sizeof(problem), "there is no section [%.*s]", CONFIG_QUOTED(name));
+    refuse_section(reader, (size_t)(name.start - reader->line.start), name.length, advice, problem);
+}
+
+/* Enters the section that the present line names. */
+static void enter_section(struct reader *reader)
+{
+    struct span line = {reader->line.start, trimmed_length(reader->line)};
+    struct span name = section_name(line), argument, behind;
+    const struct config_section *section;
+    size_t end;
+
+    reader->has_key = false;
+    reader->skipping = false;
+    if (name.start == NULL) {
+        refuse_section(reader, leading_blanks(line), line.length - leading_blanks(line),
+                       "write [section]", "the ']' is missing");
+        return;
+    }
+    end = (size_t)(name.start - line.start) + name.length + 1;
+    behind = (struct span){line.start + end, line.length - end};
+    config_section_split(&name, &argument);
+    section = config_section_find(name);
+    if (section == NULL) {
+        refuse_unknown_section(reader, name);
+        return;
+    }
+    reader->state = SECTION_KNOWN;
+    reader->section = section->name;
+    reader->argument = argument;
+    if (check_argument(reader, argument) && !blank_or_comment(behind))
+        refuse_section(reader, end + leading_blanks(behind), behind.length - leading_blanks(behind),
+                       "begin keys in a line of their own", "there is text behind the section");
+}
+
+/* An indented line that was meant as a key or a section of its own, to judge by its first word. */
+static bool misses_its_start(const struct reader *reader)
+{
+    size_t first = leading_blanks(reader->line);
+    struct span text = {reader->line.start + first, reader->line.length - first};
+    struct span word = {text.start, 0}, behind;
+
+    if (text.start[0] == '[')
+        return section_name(text).start != NULL && config_section_find(section_name(text)) != NULL;
+    while (word.length < text.length && strchr("=:" BLANKS, text.start[word.length]) == NULL)
+        word.length++;
+    behind = (struct span){text.start + word.length, text.length - word.length};
+    behind.start += leading_blanks(behind);
+    return reader->state == SECTION_KNOWN && config_key_find(reader->section, word) != NULL &&
+           behind.start < text.start + text.length && behind.start[0] == '=';
+}
+
+static void refuse_misplaced(struct reader *reader)
+{
+    struct config_place place = place_of_line(reader);
+
+    deliver(reader);
+    reader->skipping = true;
+    config_report_error(reader->report, &place, "take away the blanks at its start",
+                        "an indented line continues the value above it");
+}
+
+/* The present line goes on with the value above it. True when inih may have it. */
+static bool admit_continuation(struct reader *reader)
+{
+    struct config_place line = place_here(reader, 0, 0);
+
+    if (config_line_check(&line, reader->report) != 0 || check_length(reader) != 0) {
+        refuse_entry(reader);
+        return false;
+    }
+    if (reader->has_key && misses_its_start(reader)) {
+        refuse_misplaced(reader);
+        return false;
+    }
+    return !reader->skipping;
+}
+
+/* The present line begins something. True when inih may have it. */
+static bool admit_start(struct reader *reader)
+{
+    struct config_place line = place_here(reader, 0, 0);
+
+    deliver(reader);
+    reader->skipping = false;
+    if (config_line_check(&line, reader->report) != 0 || check_length(reader) != 0) {
+        refuse_entry(reader);
+        return false;
+    }
+    return true;
+}
+
+/* Copies LINE as a string for inih. */
+static char *hand_over(char *buffer, struct span line)
+{
+    memcpy(buffer, line.start, line.length);
+    buffer[line.length] = '\0';
+    return buffer;
+}
+
+/*
+ * What inih calls for every line; it takes an empty one in place of what it need not see. Sections
+ * become "[]", which only makes it forget the key before.
+ */
+static char *next_line(char *buffer, int size, void *stream)
+{
+    struct reader *reader = stream;
+    struct span nothing = {"", 0};
+
+    assert(size > CONFIG_LINE_MAX);
+    (void)size;
+    complain_malformed(reader);
+    if (!advance(reader)) {
+        deliver(reader);
+        return NULL;
+    }
+    if (blank_or_comment(reader->line))
+        return hand_over(buffer, nothing);
+    reader->indented = leading_blanks(reader->line) > 0;
+    if (reader->indented && (reader->has_key || reader->skipping)) {
+        if (!admit_continuation(reader))
+            return hand_over(buffer, nothing);
+    } else if (!admit_start(reader)) {
+        return hand_over(buffer, nothing);
+    } else if (reader->line.start[leading_blanks(reader->line)] == '[') {
+        enter_section(reader);
+        return hand_over(buffer, SPAN("[]"));
+    }
+    reader->handed_over = true;
+    return hand_over(buffer, reader->line);
+}
+
+/* Text. */
+
+/* Takes a byte order mark off. Returns -1 when it says UTF-16. */
+static int skip_mark(struct reader *reader)
+{
+    struct config_place file = {.source = reader->name};
+
+    if (reader->rest.length >= 3 && memcmp(reader->rest.start, "\xef\xbb\xbf", 3) == 0) {
+        reader->rest.start += 3;
+        reader->rest.length -= 3;
+    }
+    if (reader->rest.length < 2 || (memcmp(reader->rest.start, "\xff\xfe", 2) != 0 &&
+                                    memcmp(reader->rest.start, "\xfe\xff", 2) != 0))
+        return 0;
+    config_report_error(reader->report, &file, "save it as UTF-8", "the text is in UTF-16");
+    return -1;
+}
+
+static size_t count_lines(struct span text)
+{
+    size_t count = 1;
+
+    for (size_t i = 0; i < text.length; i++)
+        count += text.start[i] == '\n';
+    return count;
+}
+
+void config_read(const char *name, const char *text, size_t length, struct config_report *report,
+                 config_taker *take, void *owner)
+{
+    struct reader reader = {
+        .name = name, .rest = {text, length}, .report = report, .take = take, .owner = owner};
+    struct config_place file = {.source = name};
+
+    if (skip_mark(&reader) != 0)
+        return;
+    reader.value = malloc(length + 2);
+    reader.piece = calloc(count_lines(reader.rest), sizeof(*reader.piece));
+    if (reader.value == NULL || reader.piece == NULL)
+        config_report_error(report, &file, "", "out of memory");
+    else
+        ini_parse_stream(next_line, &reader, take_from_inih, &reader);
+    free(reader.value);
+    free(reader.piece);
+}

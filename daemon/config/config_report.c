@@ -1,0 +1,164 @@
+#include "daemon/config/config_report.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+enum {
+    MESSAGE_MAX = 1024,
+    /* A longer line is shown as a window around the word. */
+    LINE_SHOWN_MAX = 200,
+    BEFORE_WORD_MAX = 100,
+    INDENT = 4,
+};
+
+/*
+ * Length of the printable character at the start of TEXT in UTF-8 (RFC 3629), 0 if there is none:
+ * control characters of ASCII and of U+0080 to U+009F are not printable.
+ */
+static size_t printable_length(struct span text)
+{
+    const unsigned char *byte = (const unsigned char *)text.start;
+    size_t length;
+
+    if (byte[0] < 0x80)
+        return byte[0] >= 0x20 && byte[0] != 0x7f;
+    length = byte[0] >= 0xf0 ? 4 : byte[0] >= 0xe0 ? 3 : 2;
+    if (byte[0] < 0xc2 || byte[0] > 0xf4 || length > text.length)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((byte[i] & 0xc0) != 0x80)
+            return 0;
+    if (byte[0] == 0xc2 && byte[1] < 0xa0)
+        return 0;
+    return length;
+}
+
+/* Takes one character off TEXT: what is not printable counts as one for each byte. */
+static struct span take_character(struct span *text)
+{
+    size_t length = printable_length(*text);
+    struct span character = {text->start, length == 0 ? 1 : length};
+
+    text->start += character.length;
+    text->length -= character.length;
+    return character;
+}
+
+static size_t count_characters(struct span text)
+{
+    size_t count = 0;
+
+    for (; text.length > 0; count++)
+        take_character(&text);
+    return count;
+}
+
+/* Prints TEXT with '?' for what is not printable; tabs stay. */
+static void print_clean(FILE *out, struct span text)
+{
+    while (text.length > 0) {
+        struct span character = take_character(&text);
+
+        if (printable_length(character) > 0 || character.start[0] == '\t')
+            fwrite(character.start, 1, character.length, out);
+        else
+            fputc('?', out);
+    }
+}
+
+/* As wide as TEXT, but blank: so carets stand below the word whatever the width of a tab. */
+static void print_blank(FILE *out, struct span text)
+{
+    while (text.length > 0)
+        fputc(take_character(&text).start[0] == '\t' ? '\t' : ' ', out);
+}
+
+static void print_carets(FILE *out, struct span word)
+{
+    size_t count = count_characters(word);
+
+    for (size_t i = 0; i < (count == 0 ? 1 : count); i++)
+        fputc('^', out);
+}
+
+/* Moves a cut to the start of a character of UTF-8; where there is none near, it stays. */
+static size_t at_character(struct span text, size_t offset)
+{
+    for (size_t back = 0; back < 4 && back <= offset && offset < text.length; back++)
+        if (((unsigned char)text.start[offset - back] & 0xc0) != 0x80)
+            return offset - back;
+    return offset;
+}
+
+/* The part of the line that is shown: all of it, or from near the word on. */
+static size_t first_shown(const struct config_place *place)
+{
+    if (place->text.length <= LINE_SHOWN_MAX || place->offset <= BEFORE_WORD_MAX)
+        return 0;
+    return at_character(place->text, place->offset - BEFORE_WORD_MAX);
+}
+
+static size_t end_shown(const struct config_place *place, size_t first)
+{
+    if (place->text.length - first <= LINE_SHOWN_MAX)
+        return place->text.length;
+    return at_character(place->text, first + LINE_SHOWN_MAX);
+}
+
+static void print_line(FILE *out, const struct config_place *place)
+{
+    const char *line = place->text.start;
+    size_t first = first_shown(place);
+    size_t end = end_shown(place, first);
+    size_t word_end = place->offset + place->length < end ? place->offset + place->length : end;
+    const char *before = first > 0 ? "..." : "";
+    const char *after = end < place->text.length ? "..." : "";
+
+    fprintf(out, "%*s%s", INDENT, "", before);
+    print_clean(out, (struct span){line + first, end - first});
+    fprintf(out, "%s\n%*s", after, INDENT + (first > 0 ? 3 : 0), "");
+    print_blank(out, (struct span){line + first, place->offset - first});
+    print_carets(out, (struct span){line + place->offset, word_end - place->offset});
+    fputc('\n', out);
+}
+
+static void print_position(FILE *out, const struct config_place *place)
+{
+    struct span before = {place->text.start, place->offset};
+
+    print_clean(out, (struct span){place->source, strlen(place->source)});
+    if (place->line > 0)
+        fprintf(out, ":%zu:%zu", place->line, count_characters(before) + 1);
+}
+
+void config_report_error(struct config_report *report, const struct config_place *place,
+                         const char *advice, const char *format, ...)
+{
+    char message[MESSAGE_MAX];
+    va_list arguments;
+
+    if (++report->errors > CONFIG_ERRORS_SHOWN)
+        return;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    print_position(report->out, place);
+    fputs(": error: ", report->out);
+    print_clean(report->out, (struct span){message, strlen(message)});
+    fputc('\n', report->out);
+    if (place->text.start != NULL)
+        print_line(report->out, place);
+    if (advice[0] == '\0')
+        return;
+    fprintf(report->out, "%*s", INDENT, "");
+    print_clean(report->out, (struct span){advice, strlen(advice)});
+    fputc('\n', report->out);
+}
+
+void config_report_end(const struct config_report *report)
+{
+    size_t more = report->errors > CONFIG_ERRORS_SHOWN ? report->errors - CONFIG_ERRORS_SHOWN : 0;
+
+    if (more > 0)
+        fprintf(report->out, "and %zu more error%s\n", more, more == 1 ? "" : "s");
+}

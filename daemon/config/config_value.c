@@ -1,0 +1,415 @@
+#include "daemon/config/config_value.h"
+
+#include "common/nearest.h"
+#include "common/units.h"
+#include "daemon/config/config_address.h"
+#include "daemon/config/config_lists.h"
+#include "daemon/config/config_path.h"
+#include "daemon/config/config_report.h"
+#include "daemon/logger/log_sink.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORD_MAX = 64, WORDS_MAX = 16 };
+
+/* One fault that covers the whole of TEXT. */
+static int fault_all(const struct config_faults *faults, const char *text, const char *advice,
+                     const char *problem)
+{
+    struct span all = {text, strlen(text)};
+
+    return config_fault_tell(faults, 0, all.length, advice, "'%.*s' %s", CONFIG_QUOTED(all),
+                             problem);
+}
+
+/* Numbers: how each type writes them. */
+
+static int parse_octal(const char *text, uint64_t *out)
+{
+    size_t digits = strspn(text, "01234567");
+
+    if (digits == 0 || digits > 6 || text[digits] != '\0')
+        return -1;
+    *out = strtoull(text, NULL, 8);
+    return 0;
+}
+
+struct number_kind {
+    int (*parse)(const char *text, uint64_t *out);
+    const char *problem; /* with a text that is not one */
+    const char *example;
+};
+
+static const struct number_kind *number_kind(enum config_type type)
+{
+    static const struct number_kind count = {units_parse_number, "is not a whole number", ""};
+    static const struct number_kind size = {units_parse_size, "is not a size",
+                                            "write it as 4096, 64K, 16M or 1G; "};
+    static const struct number_kind time = {units_parse_time_ms, "is not a time",
+                                            "write it as 500ms, 30s, 5m or 1h; "};
+    static const struct number_kind mode = {parse_octal, "is not an octal number",
+                                            "write it as 0600; "};
+
+    return type == CONFIG_SIZE   ? &size
+           : type == CONFIG_TIME ? &time
+           : type == CONFIG_MODE ? &mode
+                                 : &count;
+}
+
+/* KEY's "LEAST..MOST" as two texts. */
+static void split_range(const struct config_key *key, char least[WORD_MAX], char most[WORD_MAX])
+{
+    const char *dots = strstr(key->allowed, "..");
+
+    snprintf(least, WORD_MAX, "%.*s", (int)(dots - key->allowed), key->allowed);
+    snprintf(most, WORD_MAX, "%s", dots + 2);
+}
+
+static uint64_t value_least(const struct config_key *key)
+{
+    char least[WORD_MAX], most[WORD_MAX];
+    uint64_t number = 0;
+
+    split_range(key, least, most);
+    number_kind(key->type)->parse(least, &number);
+    return number;
+}
+
+uint64_t config_value_most(const struct config_key *key)
+{
+    char least[WORD_MAX], most[WORD_MAX];
+    uint64_t number = 0;
+
+    split_range(key, least, most);
+    number_kind(key->type)->parse(most, &number);
+    return number;
+}
+
+/* Reads LENGTH bytes of TEXT at OFFSET as one of KEY's numbers. */
+static int parse_number(const struct config_key *key, const char *text, size_t offset,
+                        size_t length, uint64_t *number, const struct config_faults *faults)
+{
+    const struct number_kind *kind = number_kind(key->type);
+    struct span word = {text + offset, length};
+    char copy[WORD_MAX], allowed[WORD_MAX * 2], advice[CONFIG_ADVICE_MAX];
+
+    snprintf(copy, sizeof(copy), "%.*s", (int)(length < WORD_MAX ? length : WORD_MAX), word.start);
+    config_value_allowed(key, allowed, sizeof(allowed));
+    if (length >= WORD_MAX || kind->parse(copy, number) != 0) {
+        snprintf(advice, sizeof(advice), "%sallowed: %s", kind->example, allowed);
+        return config_fault_tell(faults, offset, length, advice, "'%.*s' %s", CONFIG_QUOTED(word),
+                                 kind->problem);
+    }
+    if (*number >= value_least(key) && *number <= config_value_most(key))
+        return 0;
+    snprintf(advice, sizeof(advice), "allowed: %s", allowed);
+    return config_fault_tell(faults, offset, length, advice, "'%s' is out of range", copy);
+}
+
+static int parse_u64(const struct config_key *key, const char *text, uint64_t *field,
+                     const struct config_faults *faults)
+{
+    uint64_t number = 0;
+
+    if (parse_number(key, text, 0, strlen(text), &number, faults) != 0)
+        return -1;
+    *field = number;
+    return 0;
+}
+
+/* The ranges of the types that are kept in 32 bits end below 2^32. */
+static int parse_u32(const struct config_key *key, const char *text, uint32_t *field,
+                     const struct config_faults *faults)
+{
+    uint64_t number = 0;
+
+    if (parse_u64(key, text, &number, faults) != 0)
+        return -1;
+    *field = (uint32_t)number;
+    return 0;
+}
+
+static int parse_auto(const struct config_key *key, const char *text, uint32_t *field,
+                      const struct config_faults *faults)
+{
+    if (strcmp(text, "auto") != 0)
+        return parse_u32(key, text, field, faults);
+    *field = 0;
+    return 0;
+}
+
+static int parse_span(const struct config_key *key, const char *text, struct config_range *field,
+                      const struct config_faults *faults)
+{
+    size_t length = strlen(text), first = strcspn(text, "-");
+    uint64_t least = 0, most;
+
+    if (parse_number(key, text, 0, first, &least, faults) != 0)
+        return -1;
+    most = least;
+    if (first < length &&
+        parse_number(key, text, first + 1, length - first - 1, &most, faults) != 0)
+        return -1;
+    if (least > most)
+        return fault_all(faults, text, "write the lesser number first", "is an empty range");
+    *field = (struct config_range){(uint32_t)least, (uint32_t)most};
+    return 0;
+}
+
+/* Words. */
+
+static int parse_switch(const char *text, bool *field, const struct config_faults *faults)
+{
+    if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0)
+        return fault_all(faults, text, "allowed: on or off", "is neither on nor off");
+    *field = strcmp(text, "on") == 0;
+    return 0;
+}
+
+/* The word number POSITION of a list of words; its length is 0 behind the last. */
+static struct span word_at(const char *words, size_t position)
+{
+    struct span word = {words, strcspn(words, " ")};
+
+    while (position-- > 0) {
+        word.start += word.length + strspn(word.start + word.length, " ");
+        word.length = strcspn(word.start, " ");
+    }
+    return word;
+}
+
+static int fault_choice(const struct config_key *key, const char *text,
+                        const struct config_faults *faults)
+{
+    char copies[WORDS_MAX][WORD_MAX], allowed[CONFIG_ADVICE_MAX / 2], advice[CONFIG_ADVICE_MAX];
+    const char *words[WORDS_MAX], *near;
+    size_t count = 0;
+
+    for (; count < WORDS_MAX && word_at(key->allowed, count).length > 0; count++) {
+        struct span word = word_at(key->allowed, count);
+
+        snprintf(copies[count], WORD_MAX, "%.*s", (int)word.length, word.start);
+        words[count] = copies[count];
+    }
+    near = nearest_word(text, words, count);
+    config_value_allowed(key, allowed, sizeof(allowed));
+    if (near != NULL)
+        snprintf(advice, sizeof(advice), "did you mean '%s'? allowed: %s", near, allowed);
+    else
+        snprintf(advice, sizeof(advice), "allowed: %s", allowed);
+    return fault_all(faults, text, advice, "is not one of the words for this key");
+}
+
+static int parse_choice(const struct config_key *key, const char *text, uint32_t *field,
+                        const struct config_faults *faults)
+{
+    struct span typed = {text, strlen(text)};
+
+    for (uint32_t i = 0; typed.length > 0 && word_at(key->allowed, i).length > 0; i++)
+        if (span_is(word_at(key->allowed, i), typed)) {
+            *field = i;
+            return 0;
+        }
+    return fault_choice(key, text, faults);
+}
+
+/* Texts. */
+
+static int keep_text(const char *text, const char **field, const struct config_faults *faults)
+{
+    char *copy = strdup(text);
+
+    if (copy == NULL)
+        return config_fault_memory(faults);
+    *field = copy;
+    return 0;
+}
+
+static int parse_name(const char *text, const char **field, const struct config_faults *faults)
+{
+    static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t wrong = strspn(text, good);
+
+    if (text[wrong] != '\0')
+        return config_fault_tell(faults, wrong, 1, "allowed: letters, digits and . _ -",
+                                 "'%.*s' can't be part of a name", 1, text + wrong);
+    if (!instance_name_valid(text))
+        return fault_all(faults, text,
+                         "allowed: 1 to 48 letters, digits and . _ -, not beginning with '.'",
+                         "is not a name");
+    return keep_text(text, field, faults);
+}
+
+/* [log] access and error may also be words that name no file. */
+static int parse_log_word(const struct config_key *key, const char *text, const char **field,
+                          const struct config_faults *faults)
+{
+    struct log_target target;
+    const char *problem = log_target_parse(text, &target);
+
+    if (problem != NULL)
+        return config_fault_tell(faults, 0, strlen(text),
+                                 "syslog:, syslog:FACILITY, syslog:FACILITY@/SOCKET, journald",
+                                 "%s", problem);
+    if (target.kind == LOG_SINK_OFF && strcmp(key->name, "access") != 0)
+        return config_fault_tell(faults, 0, strlen(text), "raise [log] level to hear less",
+                                 "the %s log can't be off", key->name);
+    return keep_text(text, field, faults);
+}
+
+static int parse_path(const struct config_key *key, const char *text, const char *base,
+                      const char **field, const struct config_faults *faults)
+{
+    char *joined;
+
+    if (text[0] == '\0' && key->fallback[0] != '\0')
+        return config_fault_tell(faults, 0, 0, "leave the whole line out for the default",
+                                 "there is no path");
+    if (strcmp(key->section, "log") == 0 && log_target_is_word(text))
+        return parse_log_word(key, text, field, faults);
+    if (text[0] == '/' || text[0] == '\0')
+        return keep_text(text, field, faults);
+    joined = config_path_join(base, text);
+    if (joined == NULL)
+        return config_fault_memory(faults);
+    *field = joined;
+    return 0;
+}
+
+int config_value_parse(const struct config_key *key, const char *text, const char *base,
+                       void *field, const struct config_faults *faults)
+{
+    switch (key->type) {
+    case CONFIG_TEXT:
+        return keep_text(text, field, faults);
+    case CONFIG_NAME:
+        return parse_name(text, field, faults);
+    case CONFIG_PATH:
+        return parse_path(key, text, base, field, faults);
+    case CONFIG_ADDRESS:
+        return config_address_parse_list(text, field, faults);
+    case CONFIG_PATHS:
+        return config_paths_parse(text, base, field, faults);
+    case CONFIG_NETWORKS:
+        return config_networks_parse(text, field, faults);
+    case CONFIG_SWITCH:
+        return parse_switch(text, field, faults);
+    case CONFIG_AUTO:
+        return parse_auto(key, text, field, faults);
+    case CONFIG_SPAN:
+        return parse_span(key, text, field, faults);
+    case CONFIG_SIZE:
+        return parse_u64(key, text, field, faults);
+    case CONFIG_COUNT:
+    case CONFIG_TIME:
+    case CONFIG_MODE:
+        return parse_u32(key, text, field, faults);
+    case CONFIG_CHOICE:
+        return parse_choice(key, text, field, faults);
+    }
+    return -1;
+}
+
+void config_value_free(const struct config_key *key, void *field)
+{
+    const char **text = field;
+    struct config_list *list = field;
+
+    if (key->type == CONFIG_TEXT || key->type == CONFIG_NAME || key->type == CONFIG_PATH) {
+        free((void *)*text);
+        *text = NULL;
+    } else if (key->type == CONFIG_ADDRESS) {
+        free(list->item);
+        *list = (struct config_list){.count = 0};
+    } else if (key->type == CONFIG_PATHS) {
+        config_paths_free(field);
+    } else if (key->type == CONFIG_NETWORKS) {
+        config_networks_free(field);
+    }
+}
+
+static char *addresses_text(const struct config_list *list)
+{
+    size_t size = list->count * (sizeof(list->item->text) + 1) + 1, used = 0;
+    char *text = malloc(size);
+
+    if (text == NULL)
+        return NULL;
+    text[0] = '\0';
+    for (size_t i = 0; i < list->count; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? " " : "",
+                                 list->item[i].text);
+    return text;
+}
+
+static char *number_text(const struct config_key *key, const void *field)
+{
+    const struct config_range *range = field;
+    char text[UNITS_TEXT];
+    uint64_t number = key->type == CONFIG_SIZE   ? *(const uint64_t *)field
+                      : key->type == CONFIG_SPAN ? range->least
+                                                 : *(const uint32_t *)field;
+
+    if (key->type == CONFIG_SIZE)
+        units_format_size(text, sizeof(text), number);
+    else if (key->type == CONFIG_TIME)
+        units_format_time_ms(text, sizeof(text), number);
+    else if (key->type == CONFIG_MODE)
+        snprintf(text, sizeof(text), "%04" PRIo64, number);
+    else if (key->type == CONFIG_AUTO && number == 0)
+        snprintf(text, sizeof(text), "auto");
+    else if (key->type == CONFIG_SPAN && range->least != range->most)
+        snprintf(text, sizeof(text), "%" PRIu32 "-%" PRIu32, range->least, range->most);
+    else
+        snprintf(text, sizeof(text), "%" PRIu64, number);
+    return strdup(text);
+}
+
+char *config_value_text(const struct config_key *key, const void *field)
+{
+    struct span word;
+
+    switch (key->type) {
+    case CONFIG_TEXT:
+    case CONFIG_NAME:
+    case CONFIG_PATH:
+        return strdup(*(const char *const *)field);
+    case CONFIG_ADDRESS:
+        return addresses_text(field);
+    case CONFIG_PATHS:
+        return config_paths_text(field);
+    case CONFIG_NETWORKS:
+        return config_networks_text(field);
+    case CONFIG_SWITCH:
+        return strdup(*(const bool *)field ? "on" : "off");
+    case CONFIG_CHOICE:
+        word = word_at(key->allowed, *(const uint32_t *)field);
+        return strndup(word.start, word.length);
+    default:
+        return number_text(key, field);
+    }
+}
+
+void config_value_allowed(const struct config_key *key, char *buffer, size_t size)
+{
+    char least[WORD_MAX], most[WORD_MAX];
+
+    buffer[0] = '\0';
+    if (key->type == CONFIG_CHOICE) {
+        for (size_t i = 0; word_at(key->allowed, i).length > 0; i++) {
+            struct span word = word_at(key->allowed, i);
+            size_t used = strlen(buffer);
+
+            snprintf(buffer + used, size - used, "%s%.*s", i > 0 ? ", " : "", (int)word.length,
+                     word.start);
+        }
+    } else if (key->type == CONFIG_SWITCH) {
+        snprintf(buffer, size, "on, off");
+    } else if (key->allowed[0] != '\0') {
+        split_range(key, least, most);
+        snprintf(buffer, size, "%s%s to %s", key->type == CONFIG_AUTO ? "auto, or " : "", least,
+                 most);
+    }
+}

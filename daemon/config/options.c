@@ -1,0 +1,184 @@
+#include "daemon/config/options.h"
+
+#include "common/macros.h"
+#include "common/nearest.h"
+#include "daemon/sandbox/jail.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROGRAM "webserverd"
+
+/* Every option: OPTION(letter, long form, its argument, what it does). */
+#define OPTIONS(OPTION)                                                                            \
+    OPTION('f', "config", "FILE", "read the configuration from FILE")                              \
+    OPTION('o', "override", "SECTION.KEY=VALUE", "set one key over the file; repeatable")          \
+    OPTION('d', "detach", NULL, "run in the background; return when it serves")                    \
+    OPTION('t', "test", NULL, "check the configuration, and end")                                  \
+    OPTION('T', "dump", NULL, "check the configuration, print it, and end")                        \
+    OPTION('V', "version", NULL, "print the version, and end")                                     \
+    OPTION('h', "help", NULL, "print this text, and end")
+
+struct described {
+    char letter;
+    const char *name;
+    const char *argument; /* NULL: it takes none */
+    const char *help;
+};
+
+static const struct described described[] = {
+#define AS_DESCRIBED(letter, name, argument, help) {letter, name, argument, help},
+    OPTIONS(AS_DESCRIBED)
+#undef AS_DESCRIBED
+};
+
+static const struct option long_options[] = {
+#define AS_LONG(letter, name, argument, help)                                                      \
+    {name, (argument) == NULL ? no_argument : required_argument, NULL, letter},
+    OPTIONS(AS_LONG)
+#undef AS_LONG
+        {NULL, 0, NULL, 0}};
+
+/* A '+' (no search behind the first other word) and a ':' (we complain ourselves) come first. */
+static const char short_options[] = "+:f:o:dtTVh";
+
+void options_print_usage(FILE *out)
+{
+    fprintf(out, "usage: " PROGRAM " [-d | -t | -T] [-f FILE] [-o SECTION.KEY=VALUE]...\n"
+                 "Serves the files of a folder over HTTP. Every key of the configuration has a\n"
+                 "default.\n\n");
+    for (size_t i = 0; i < ARRAY_LENGTH(described); i++) {
+        const struct described *option = &described[i];
+        bool takes = option->argument != NULL;
+        char forms[64];
+
+        snprintf(forms, sizeof(forms), "-%c, --%s%s%s", option->letter, option->name,
+                 takes ? " " : "", takes ? option->argument : "");
+        fprintf(out, "  %-32s  %s\n", forms, option->help);
+    }
+    fprintf(out, "\nManuals: " PROGRAM "(8), webserver.ini(5)\n");
+}
+
+void options_print_version(FILE *out)
+{
+    char jail[64];
+
+    jail_describe(jail, sizeof(jail));
+    fprintf(out, PROGRAM " " WEBSERVERD_VERSION "\njail of workers: %s\n", jail);
+}
+
+static enum options_action wrong_use(FILE *errors)
+{
+    fprintf(errors, "try " PROGRAM " -h\n");
+    return OPTIONS_WRONG;
+}
+
+/* WORD is an option that there is not, as it was typed: "--tset", or "-xy" with LETTER in it. */
+static enum options_action unknown_option(const char *word, int letter, FILE *errors)
+{
+    const char *names[ARRAY_LENGTH(described)], *near;
+    char name[64];
+
+    if (strncmp(word, "--", 2) != 0) {
+        fprintf(errors, PROGRAM ": there is no option -%c\n", letter);
+        return wrong_use(errors);
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(described); i++)
+        names[i] = described[i].name;
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    near = nearest_word(name, names, ARRAY_LENGTH(names));
+    fprintf(errors, PROGRAM ": there is no option --%s", name);
+    if (near != NULL)
+        fprintf(errors, "; did you mean --%s?", near);
+    fputc('\n', errors);
+    return wrong_use(errors);
+}
+
+static const struct described *find_letter(int letter)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(described); i++)
+        if (described[i].letter == letter)
+            return &described[i];
+    return NULL;
+}
+
+/* getopt_long() refused WORD; optopt says why. */
+static enum options_action refuse_option(const char *word, bool missing, FILE *errors)
+{
+    const struct described *known = find_letter(optopt);
+
+    if (known == NULL)
+        return unknown_option(word, optopt, errors);
+    if (missing)
+        fprintf(errors, PROGRAM ": -%c (--%s) needs an argument: %s\n", known->letter, known->name,
+                known->argument);
+    else
+        fprintf(errors, PROGRAM ": --%s takes no argument\n", known->name);
+    return wrong_use(errors);
+}
+
+static enum options_action refuse_operand(const char *operand, FILE *errors)
+{
+    fprintf(errors, PROGRAM ": '%s' is not an option; a configuration is given with -f FILE\n",
+            operand);
+    return wrong_use(errors);
+}
+
+/* Takes all options; OVERRIDES has room for one a word. */
+static enum options_action take_options(struct options *options, const char **overrides, int argc,
+                                        char **argv, FILE *errors)
+{
+    enum options_action action = OPTIONS_RUN;
+    int letter, word;
+
+    opterr = 0;
+    optind = 0; /* glibc: begin anew, and forget what an earlier call had in hand */
+    for (;;) {
+        word = optind > 0 ? optind : 1;
+        letter = getopt_long(argc, argv, short_options, long_options, NULL);
+        switch (letter) {
+        case -1:
+            return optind < argc ? refuse_operand(argv[optind], errors) : action;
+        case 'f':
+            options->file = optarg;
+            break;
+        case 'o':
+            overrides[options->override_count++] = optarg;
+            break;
+        case 'd':
+            options->detach = true;
+            break;
+        case 't':
+            action = action == OPTIONS_DUMP ? OPTIONS_DUMP : OPTIONS_CHECK;
+            break;
+        case 'T':
+            action = OPTIONS_DUMP;
+            break;
+        case 'V':
+            return OPTIONS_VERSION;
+        case 'h':
+            return OPTIONS_HELP;
+        default:
+            return refuse_option(argv[word], letter == ':', errors);
+        }
+    }
+}
+
+enum options_action options_parse(struct options *options, int argc, char **argv, FILE *errors)
+{
+    const char **overrides = calloc((size_t)argc + 1, sizeof(*overrides));
+
+    *options = (struct options){.overrides = overrides, .argv = argv};
+    if (overrides == NULL) {
+        fprintf(errors, PROGRAM ": out of memory\n");
+        return OPTIONS_WRONG;
+    }
+    return take_options(options, overrides, argc, argv, errors);
+}
+
+void options_free(struct options *options)
+{
+    free((void *)options->overrides);
+    *options = (struct options){.file = NULL};
+}

@@ -1,0 +1,531 @@
+#include "daemon/content/cache.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/segment_writer.h"
+#include "daemon/base/hash.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+struct cache {
+    pthread_mutex_t lock;
+    uint32_t most_entries, most_descriptors;
+    uint32_t slots;              /* of live entries and stale ones */
+    _Atomic uint64_t most_bytes; /* changed under lock */
+    void (*destroy)(struct cache_entry *entry);
+    const struct segment *segment;
+    uint32_t worker_slot;
+    uint64_t seed; /* of the hash; fixed */
+
+    /* Guarded by lock. */
+    const struct cache_policy *policy;
+    struct policy_list lists[2]; /* what is in memory; what holds a descriptor */
+    uint64_t emptied_ns;         /* the last flush or purge, monotonic clock */
+    struct cache_entry **bucket;
+    size_t bucket_mask;
+    uint32_t *free_slots;
+    uint32_t free_count;
+    uint64_t next_id;
+    uint64_t live_bytes; /* of entries in the table */
+    uint32_t *readers;   /* thread slots whose hits count */
+    uint32_t reader_count;
+
+    _Atomic uint64_t stale_bytes;       /* of entries out of the table that something refers to */
+    _Atomic uint64_t stale_descriptors; /* the same */
+    _Atomic uint64_t stale_entries;     /* the same */
+    _Atomic uint64_t taken_out;         /* entries so far */
+};
+
+static uint64_t most_bytes(const struct cache *cache)
+{
+    return atomic_load_explicit(&cache->most_bytes, memory_order_relaxed);
+}
+
+/* Live entries leave this much of the budget to stale ones on their way out. */
+static uint64_t stale_share(const struct cache *cache)
+{
+    return most_bytes(cache) / 16;
+}
+
+static uint64_t live_limit(const struct cache *cache)
+{
+    return most_bytes(cache) - stale_share(cache);
+}
+
+static struct policy_list *list_of(struct cache *cache, const struct cache_entry *entry)
+{
+    return &cache->lists[entry->holds_descriptor];
+}
+
+static size_t entry_count(const struct cache *cache)
+{
+    return cache->lists[false].count + cache->lists[true].count;
+}
+
+static size_t bucket_count(uint32_t entries)
+{
+    size_t count = 64;
+
+    while (count < entries)
+        count *= 2;
+    return count;
+}
+
+static struct segment_cache_entry *published(const struct cache *cache,
+                                             const struct cache_entry *entry)
+{
+    return &segment_cache(cache->segment, cache->worker_slot)[entry->slot];
+}
+
+static _Atomic uint64_t *metrics_of(const struct cache *cache)
+{
+    return segment_worker(cache->segment, cache->worker_slot)->metrics;
+}
+
+static void count_one(const struct cache *cache, enum metric metric)
+{
+    metric_add(metrics_of(cache), metric, 1);
+}
+
+static void publish_gauges(const struct cache *cache)
+{
+    uint64_t stale = atomic_load_explicit(&cache->stale_bytes, memory_order_relaxed);
+
+    metric_set(metrics_of(cache), METRIC_cache_entries, entry_count(cache));
+    metric_set(metrics_of(cache), METRIC_cache_bytes, cache->live_bytes + stale);
+    metric_set(metrics_of(cache), METRIC_cache_limit, most_bytes(cache));
+}
+
+uint32_t cache_slots(uint32_t entries)
+{
+    return entries + entries / 16 + 16;
+}
+
+struct cache *cache_new(const struct cache_limits *limits, const struct cache_policy *policy,
+                        void (*destroy)(struct cache_entry *entry), const struct segment *segment,
+                        uint32_t worker_slot)
+{
+    struct cache *cache = calloc(1, sizeof(*cache));
+    size_t buckets = bucket_count(limits->entries);
+
+    if (cache == NULL)
+        return NULL;
+    cache->most_entries = limits->entries;
+    cache->most_descriptors = limits->descriptors;
+    atomic_init(&cache->most_bytes, limits->bytes);
+    cache->policy = policy;
+    cache->destroy = destroy;
+    cache->segment = segment;
+    cache->worker_slot = worker_slot;
+    cache->bucket_mask = buckets - 1;
+    cache->bucket = calloc(buckets, sizeof(struct cache_entry *));
+    cache->slots = segment->directory->cache_entries;
+    cache->free_slots = calloc(cache->slots, sizeof(uint32_t));
+    cache->readers = calloc(segment_count(segment, SEGMENT_THREADS), sizeof(uint32_t));
+    pthread_mutex_init(&cache->lock, NULL);
+    if (cache->bucket == NULL || cache->free_slots == NULL || cache->readers == NULL ||
+        getrandom(&cache->seed, sizeof(cache->seed), 0) != sizeof(cache->seed)) {
+        cache_free(cache);
+        return NULL;
+    }
+    while (cache->free_count < cache->slots) {
+        cache->free_slots[cache->free_count] = cache->slots - 1 - cache->free_count;
+        cache->free_count++;
+    }
+    publish_gauges(cache);
+    return cache;
+}
+
+void cache_entry_init(struct cache_entry *entry, const char *path, size_t length, size_t bytes,
+                      uint64_t now_ns)
+{
+    *entry = (struct cache_entry){.path = path, .path_length = length, .bytes = bytes};
+    atomic_init(&entry->references, 1);
+    atomic_init(&entry->checked_ns, now_ns);
+}
+
+/* Has any thread hit the entry since the last time we asked? The policy's question. */
+static bool was_hit(void *context, struct policy_node *node)
+{
+    struct cache *cache = context;
+    struct cache_entry *entry = CONTAINER_OF(node, struct cache_entry, policy);
+    uint64_t hits = 0;
+    bool hit;
+
+    for (uint32_t i = 0; i < cache->reader_count; i++) {
+        const struct segment_hits *own =
+            &segment_hits_of(cache->segment, cache->readers[i])[entry->slot];
+
+        if (atomic_load_explicit(&own->id, memory_order_acquire) == entry->id)
+            hits += atomic_load_explicit(&own->hits, memory_order_relaxed);
+    }
+    hit = hits != entry->hits_seen;
+    entry->hits_seen = hits;
+    return hit;
+}
+
+static struct cache_entry **place_of(struct cache *cache, const char *path, size_t length,
+                                     uint64_t hash)
+{
+    struct cache_entry **place = &cache->bucket[hash & cache->bucket_mask];
+
+    while (*place != NULL && ((*place)->hash != hash || (*place)->path_length != length ||
+                              memcmp((*place)->path, path, length) != 0))
+        place = &(*place)->chain;
+    return place;
+}
+
+/* The last reference of an entry that had a slot is gone. Under the lock. */
+static void reclaim(struct cache *cache, struct cache_entry *entry)
+{
+    atomic_fetch_sub_explicit(&cache->stale_entries, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&cache->stale_bytes, entry->bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&cache->stale_descriptors, entry->holds_descriptor,
+                              memory_order_relaxed);
+    segment_cache_state(published(cache, entry), CACHE_SLOT_FREE);
+    cache->free_slots[cache->free_count++] = entry->slot;
+}
+
+void cache_hold(struct cache_entry *entry)
+{
+    atomic_fetch_add_explicit(&entry->references, 1, memory_order_relaxed);
+}
+
+static bool was_last(struct cache_entry *entry)
+{
+    return atomic_fetch_sub_explicit(&entry->references, 1, memory_order_acq_rel) == 1;
+}
+
+void cache_release(struct cache *cache, struct cache_entry *entry)
+{
+    if (!was_last(entry))
+        return;
+    if (entry->stored) {
+        pthread_mutex_lock(&cache->lock);
+        reclaim(cache, entry);
+        publish_gauges(cache);
+        pthread_mutex_unlock(&cache->lock);
+    }
+    cache->destroy(entry);
+}
+
+/*
+ * Takes an entry out of the table and gives the table's reference up. If that was the last one, the
+ * entry goes to the front of *DEAD, to be destroyed outside the lock; else it is stale until
+ * whoever refers to it lets go. Under the lock.
+ */
+static void take_out(struct cache *cache, struct cache_entry *entry, struct cache_entry **dead)
+{
+    struct cache_entry **place = place_of(cache, entry->path, entry->path_length, entry->hash);
+
+    assert(*place == entry);
+    *place = entry->chain;
+    policy_remove(list_of(cache, entry), &entry->policy);
+    cache->live_bytes -= entry->bytes;
+    atomic_fetch_add_explicit(&cache->stale_entries, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&cache->stale_bytes, entry->bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&cache->stale_descriptors, entry->holds_descriptor,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&cache->taken_out, 1, memory_order_relaxed);
+    atomic_store_explicit(&entry->stale, true, memory_order_release);
+    segment_cache_state(published(cache, entry), CACHE_SLOT_STALE);
+    if (!was_last(entry))
+        return;
+    reclaim(cache, entry);
+    entry->chain = *dead;
+    *dead = entry;
+}
+
+static void destroy_all(struct cache *cache, struct cache_entry *dead)
+{
+    while (dead != NULL) {
+        struct cache_entry *next = dead->chain;
+
+        cache->destroy(dead);
+        dead = next;
+    }
+}
+
+struct cache_entry *cache_find(struct cache *cache, const char *path, size_t length)
+{
+    uint64_t hash = hash_bytes(path, length, cache->seed);
+    struct cache_entry *entry;
+
+    pthread_mutex_lock(&cache->lock);
+    entry = *place_of(cache, path, length, hash);
+    if (entry != NULL)
+        cache_hold(entry);
+    pthread_mutex_unlock(&cache->lock);
+    return entry;
+}
+
+static void evict_one(struct cache *cache, struct policy_list *list, struct cache_entry **dead)
+{
+    struct policy_node *victim = cache->policy->victim(list, was_hit, cache);
+
+    take_out(cache, CONTAINER_OF(victim, struct cache_entry, policy), dead);
+    count_one(cache, METRIC_cache_evicted);
+}
+
+/* Evicts until BYTES and ENTRIES more fit. Under the lock. */
+static void make_room(struct cache *cache, size_t bytes, uint32_t entries,
+                      struct cache_entry **dead)
+{
+    while (entry_count(cache) > 0 && (cache->live_bytes + bytes > live_limit(cache) ||
+                                      entry_count(cache) + entries > cache->most_entries))
+        evict_one(cache, &cache->lists[cache->lists[false].count == 0], dead);
+}
+
+/* The same for one more descriptor. */
+static void make_room_open(struct cache *cache, struct cache_entry **dead)
+{
+    struct policy_list *open = &cache->lists[true];
+
+    while (open->count > 0 && open->count >= cache->most_descriptors)
+        evict_one(cache, open, dead);
+}
+
+static bool has_room(const struct cache *cache, size_t bytes)
+{
+    uint64_t stale = atomic_load_explicit(&cache->stale_bytes, memory_order_relaxed);
+
+    return cache->free_count > 0 && cache->live_bytes + stale + bytes <= most_bytes(cache);
+}
+
+static void put_in(struct cache *cache, struct cache_entry *entry)
+{
+    struct cache_entry **place = &cache->bucket[entry->hash & cache->bucket_mask];
+
+    cache_hold(entry);
+    entry->slot = cache->free_slots[--cache->free_count];
+    entry->id = ++cache->next_id;
+    entry->stored = true;
+    entry->chain = *place;
+    *place = entry;
+    policy_insert(list_of(cache, entry), &entry->policy);
+    cache->live_bytes += entry->bytes;
+    segment_cache_publish(published(cache, entry), entry->id, clock_wall_ns(), entry->bytes,
+                          CACHE_SLOT_LIVE, entry->path);
+    count_one(cache, METRIC_cache_inserted);
+}
+
+/* An entry that was being loaded while the cache was emptied may be what was to go. */
+static bool loaded_since(const struct cache *cache, const struct cache_entry *entry)
+{
+    return atomic_load_explicit(&entry->checked_ns, memory_order_relaxed) >= cache->emptied_ns;
+}
+
+void cache_insert(struct cache *cache, struct cache_entry *entry)
+{
+    struct cache_entry *dead = NULL, *other;
+
+    if (entry->bytes > live_limit(cache))
+        return; /* never fits: the others may stay */
+    entry->hash = hash_bytes(entry->path, entry->path_length, cache->seed);
+    pthread_mutex_lock(&cache->lock);
+    other = *place_of(cache, entry->path, entry->path_length, entry->hash);
+    if (other != NULL)
+        take_out(cache, other, &dead);
+    make_room(cache, entry->bytes, 1, &dead);
+    if (entry->holds_descriptor)
+        make_room_open(cache, &dead);
+    if (loaded_since(cache, entry) && has_room(cache, entry->bytes))
+        put_in(cache, entry);
+    publish_gauges(cache);
+    pthread_mutex_unlock(&cache->lock);
+    destroy_all(cache, dead);
+}
+
+/* Emptying and changing */
+
+static bool any_path(const char *path, const struct cache_entry *entry)
+{
+    (void)path, (void)entry;
+    return true;
+}
+
+/* A path with "//" and more behind it is that of a form of the same. */
+static bool path_matches(const char *path, const struct cache_entry *entry)
+{
+    size_t length = strlen(path);
+    bool beginning = length > 0 && (path[length - 1] == '/' || path[length - 1] == '*');
+
+    if (beginning && path[length - 1] == '*')
+        length--;
+    return entry->path_length >= length && memcmp(entry->path, path, length) == 0 &&
+           (beginning || entry->path_length == length ||
+            strncmp(entry->path + length, "//", 2) == 0);
+}
+
+/* Takes what MATCHES out of a list, which has the newest first. Returns how many. Under the lock. */
+static uint64_t empty_list(struct cache *cache, struct policy_list *list, const char *path,
+                           bool (*matches)(const char *path, const struct cache_entry *entry),
+                           struct cache_entry **dead)
+{
+    struct policy_node *node = list->newest;
+    uint64_t count = 0;
+
+    while (node != NULL) {
+        struct cache_entry *entry = CONTAINER_OF(node, struct cache_entry, policy);
+
+        node = node->older;
+        if (!matches(path, entry))
+            continue;
+        take_out(cache, entry, dead);
+        count_one(cache, METRIC_cache_purged);
+        count++;
+    }
+    return count;
+}
+
+static uint64_t empty(struct cache *cache, const char *path,
+                      bool (*matches)(const char *path, const struct cache_entry *entry))
+{
+    struct cache_entry *dead = NULL;
+    uint64_t count;
+
+    pthread_mutex_lock(&cache->lock);
+    cache->emptied_ns = clock_monotonic_ns();
+    count = empty_list(cache, &cache->lists[false], path, matches, &dead) +
+            empty_list(cache, &cache->lists[true], path, matches, &dead);
+    publish_gauges(cache);
+    pthread_mutex_unlock(&cache->lock);
+    destroy_all(cache, dead);
+    return count;
+}
+
+uint64_t cache_flush(struct cache *cache)
+{
+    return empty(cache, "", any_path);
+}
+
+uint64_t cache_purge(struct cache *cache, const char *path)
+{
+    return empty(cache, path, path_matches);
+}
+
+uint64_t cache_resize(struct cache *cache, uint64_t bytes)
+{
+    struct cache_entry *dead = NULL;
+    uint64_t before;
+
+    pthread_mutex_lock(&cache->lock);
+    before = entry_count(cache);
+    atomic_store_explicit(&cache->most_bytes, bytes, memory_order_relaxed);
+    make_room(cache, 0, 0, &dead);
+    before -= entry_count(cache);
+    publish_gauges(cache);
+    pthread_mutex_unlock(&cache->lock);
+    destroy_all(cache, dead);
+    return before;
+}
+
+void cache_close_unused(struct cache *cache)
+{
+    struct cache_entry *dead = NULL;
+    struct policy_node *node;
+
+    pthread_mutex_lock(&cache->lock);
+    node = cache->lists[true].newest;
+    while (node != NULL) {
+        struct cache_entry *entry = CONTAINER_OF(node, struct cache_entry, policy);
+
+        node = node->older;
+        if (was_hit(cache, &entry->policy))
+            continue;
+        take_out(cache, entry, &dead);
+        count_one(cache, METRIC_cache_evicted);
+    }
+    publish_gauges(cache);
+    pthread_mutex_unlock(&cache->lock);
+    destroy_all(cache, dead);
+}
+
+void cache_set_policy(struct cache *cache, const struct cache_policy *policy)
+{
+    pthread_mutex_lock(&cache->lock);
+    cache->policy = policy;
+    pthread_mutex_unlock(&cache->lock);
+}
+
+void cache_invalidate(struct cache *cache, struct cache_entry *entry)
+{
+    struct cache_entry *dead = NULL;
+
+    pthread_mutex_lock(&cache->lock);
+    if (entry->stored && !atomic_load_explicit(&entry->stale, memory_order_relaxed)) {
+        take_out(cache, entry, &dead);
+        count_one(cache, METRIC_cache_invalidated);
+        publish_gauges(cache);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    destroy_all(cache, dead);
+}
+
+bool cache_claim_check(struct cache_entry *entry, uint64_t now_ns, uint64_t max_age_ns)
+{
+    uint64_t checked = atomic_load_explicit(&entry->checked_ns, memory_order_relaxed);
+
+    if (LIKELY(now_ns < checked + max_age_ns))
+        return false;
+    return atomic_compare_exchange_strong_explicit(&entry->checked_ns, &checked, now_ns,
+                                                   memory_order_relaxed, memory_order_relaxed);
+}
+
+static uint64_t stale(const _Atomic uint64_t *count)
+{
+    return atomic_load_explicit(count, memory_order_relaxed);
+}
+
+bool cache_wants_sweep(const struct cache *cache, uint64_t *seen)
+{
+    uint64_t taken_out;
+
+    if (LIKELY(stale(&cache->stale_bytes) <= stale_share(cache) &&
+               stale(&cache->stale_entries) <= (cache->slots - cache->most_entries) / 2 &&
+               stale(&cache->stale_descriptors) == 0))
+        return false;
+    taken_out = atomic_load_explicit(&cache->taken_out, memory_order_relaxed);
+    if (taken_out == *seen)
+        return false;
+    *seen = taken_out;
+    return true;
+}
+
+void cache_add_reader(struct cache *cache, uint32_t thread_slot)
+{
+    pthread_mutex_lock(&cache->lock);
+    cache->readers[cache->reader_count++] = thread_slot;
+    pthread_mutex_unlock(&cache->lock);
+}
+
+void cache_remove_reader(struct cache *cache, uint32_t thread_slot)
+{
+    pthread_mutex_lock(&cache->lock);
+    for (uint32_t i = 0; i < cache->reader_count; i++)
+        if (cache->readers[i] == thread_slot)
+            cache->readers[i--] = cache->readers[--cache->reader_count];
+    pthread_mutex_unlock(&cache->lock);
+}
+
+void cache_free(struct cache *cache)
+{
+    struct cache_entry *dead = NULL;
+
+    if (cache == NULL)
+        return;
+    for (int i = 0; i < 2; i++)
+        while (cache->lists[i].newest != NULL)
+            take_out(cache, CONTAINER_OF(cache->lists[i].newest, struct cache_entry, policy),
+                     &dead);
+    destroy_all(cache, dead);
+    pthread_mutex_destroy(&cache->lock);
+    free(cache->bucket);
+    free(cache->free_slots);
+    free(cache->readers);
+    free(cache);
+}

@@ -1,0 +1,217 @@
+#include "daemon/content/cache_front.h"
+
+#include "common/macros.h"
+#include "daemon/base/hash.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { WAYS = 5, FETCHED = 20 * CACHE_LINE };
+
+struct item {
+    coding_preference accepts;
+    size_t length;
+    char target[];
+};
+
+/*
+ * Two cache lines. A set knows item and entry, which lie far apart in memory that no second-level
+ * cache holds, so that they are fetched at the same time and not one after the other.
+ */
+struct set {
+    uint64_t hash[WAYS]; /* 0: nothing is here */
+    struct item *item[WAYS];
+    struct cache_entry *entry[WAYS];
+    uint64_t padding;
+};
+
+static_assert(sizeof(struct set) == 2 * CACHE_LINE, "a set is fetched as two lines");
+
+struct cache_front {
+    struct cache *cache;
+    struct segment_hits *hits;
+    uint64_t seed;
+    uint64_t expected; /* hash of the target that was named last */
+    size_t mask;
+    struct set *sets;  /* in memory, from a line's begin on */
+    void *memory;      /* zeroed pages that take no memory before they are written to */
+    uint32_t next_way; /* where the next one goes in a full set */
+};
+
+struct cache_front *cache_front_new(struct cache *cache, uint32_t entries,
+                                    struct segment_hits *hits)
+{
+    struct cache_front *front = calloc(1, sizeof(*front));
+    size_t sets = 16;
+
+    while (sets * WAYS < 2 * (size_t)entries)
+        sets *= 2;
+    if (front == NULL)
+        return NULL;
+    front->cache = cache;
+    front->hits = hits;
+    front->mask = sets - 1;
+    front->memory = calloc(1, sets * sizeof(struct set) + CACHE_LINE);
+    if (front->memory == NULL ||
+        getrandom(&front->seed, sizeof(front->seed), 0) != sizeof(front->seed)) {
+        free(front->memory);
+        free(front);
+        return NULL;
+    }
+    front->sets =
+        (struct set *)(((uintptr_t)front->memory + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+    front->expected = 1; /* as good as any, but for 0 */
+    return front;
+}
+
+static void drop(struct cache_front *front, struct set *set, size_t way)
+{
+    struct item *item = set->item[way];
+
+    if (item == NULL)
+        return;
+    set->item[way] = NULL;
+    set->hash[way] = 0;
+    cache_release(front->cache, set->entry[way]);
+    free(item);
+}
+
+void cache_front_free(struct cache_front *front)
+{
+    if (front == NULL)
+        return;
+    for (size_t i = 0; i <= front->mask; i++)
+        for (size_t way = 0; way < WAYS; way++)
+            drop(front, &front->sets[i], way);
+    free(front->memory);
+    free(front);
+}
+
+static bool is_stale(const struct cache_entry *entry)
+{
+    return atomic_load_explicit(&entry->stale, memory_order_acquire);
+}
+
+void cache_front_sweep(struct cache_front *front)
+{
+    for (size_t i = 0; i <= front->mask; i++)
+        for (size_t way = 0; way < WAYS; way++) {
+            struct set *set = &front->sets[i];
+
+            if (set->item[way] != NULL && is_stale(set->entry[way]))
+                drop(front, set, way);
+        }
+}
+
+/* 0 marks an empty way, so no target may hash to it. */
+static uint64_t hash_of(const struct cache_front *front, struct span target)
+{
+    return hash_bytes(target.start, target.length, front->seed) | 1;
+}
+
+static struct set *set_of(const struct cache_front *front, uint64_t hash)
+{
+    return &front->sets[(hash >> 1) & front->mask];
+}
+
+void cache_front_expect(struct cache_front *front, struct span target)
+{
+    const char *set;
+
+    front->expected = hash_of(front, target);
+    set = (const char *)set_of(front, front->expected);
+    for (size_t i = 0; i < sizeof(struct set); i += CACHE_LINE)
+        __builtin_prefetch(set + i);
+}
+
+void cache_front_fetch(const struct cache_front *front)
+{
+    const struct set *set = set_of(front, front->expected);
+
+    for (size_t way = 0; way < WAYS; way++) {
+        if (set->hash[way] != front->expected)
+            continue;
+        __builtin_prefetch(set->item[way]);
+        for (size_t i = 0; i < FETCHED; i += CACHE_LINE)
+            __builtin_prefetch((const char *)&set->entry[way]->slot + i);
+    }
+}
+
+static void count_hits(struct cache_front *front, uint32_t slot, uint64_t more, uint64_t now_ns)
+{
+    struct segment_hits *hits = &front->hits[slot];
+    uint64_t count = atomic_load_explicit(&hits->hits, memory_order_relaxed);
+
+    atomic_store_explicit(&hits->hits, count + more, memory_order_relaxed);
+    atomic_store_explicit(&hits->last_hit_ns, now_ns, memory_order_relaxed);
+}
+
+/* The slot has a new tenant: begin at 0, and only then say whose hits these are. */
+static void claim_hits(struct cache_front *front, const struct cache_entry *entry)
+{
+    struct segment_hits *hits = &front->hits[entry->slot];
+
+    if (atomic_load_explicit(&hits->id, memory_order_relaxed) == entry->id)
+        return;
+    atomic_store_explicit(&hits->id, 0, memory_order_relaxed);
+    atomic_store_explicit(&hits->hits, 0, memory_order_release);
+    atomic_store_explicit(&hits->id, entry->id, memory_order_release);
+}
+
+static bool same(const struct item *item, struct span target, coding_preference accepts)
+{
+    return item->length == target.length && item->accepts == accepts &&
+           memcmp(item->target, target.start, target.length) == 0;
+}
+
+struct cache_entry *cache_front_find(struct cache_front *front, struct span target,
+                                     coding_preference accepts, uint64_t now_ns)
+{
+    uint64_t hash = hash_of(front, target);
+    struct set *set = set_of(front, hash);
+
+    for (size_t way = 0; way < WAYS; way++) {
+        if (set->hash[way] != hash || !same(set->item[way], target, accepts))
+            continue;
+        if (UNLIKELY(is_stale(set->entry[way]))) {
+            drop(front, set, way);
+            return NULL;
+        }
+        count_hits(front, set->entry[way]->slot, 1, now_ns);
+        return set->entry[way];
+    }
+    return NULL;
+}
+
+static size_t free_way(struct cache_front *front, const struct set *set)
+{
+    for (size_t way = 0; way < WAYS; way++)
+        if (set->item[way] == NULL)
+            return way;
+    return front->next_way++ % WAYS;
+}
+
+void cache_front_store(struct cache_front *front, struct span target, coding_preference accepts,
+                       struct cache_entry *entry, bool hit, uint64_t now_ns)
+{
+    uint64_t hash = hash_of(front, target);
+    struct set *set = set_of(front, hash);
+    struct item *item = malloc(sizeof(*item) + target.length);
+    size_t way;
+
+    if (item == NULL)
+        return; /* the shared table has it */
+    item->accepts = accepts;
+    item->length = target.length;
+    memcpy(item->target, target.start, target.length);
+    cache_hold(entry);
+    way = free_way(front, set);
+    drop(front, set, way);
+    set->hash[way] = hash;
+    set->item[way] = item;
+    set->entry[way] = entry;
+    claim_hits(front, entry);
+    count_hits(front, entry->slot, hit, now_ns);
+}

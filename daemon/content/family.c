@@ -1,0 +1,156 @@
+#include "daemon/content/family.h"
+
+#include "daemon/http/target.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct file_identity identity_of(const struct file *file)
+{
+    return (struct file_identity){.device = file->device,
+                                  .inode = file->inode,
+                                  .size = file->size,
+                                  .mtime_s = file->mtime_s,
+                                  .mtime_ns = file->mtime_ns,
+                                  .ctime_s = file->ctime_s,
+                                  .ctime_ns = file->ctime_ns};
+}
+
+static bool same_identity(const struct file_identity *one, const struct file_identity *other)
+{
+    return one->device == other->device && one->inode == other->inode && one->size == other->size &&
+           one->mtime_s == other->mtime_s && one->mtime_ns == other->mtime_ns &&
+           one->ctime_s == other->ctime_s && one->ctime_ns == other->ctime_ns;
+}
+
+bool family_same(const struct family *one, const struct family *other)
+{
+    for (int i = 0; i < CODING_COUNT; i++)
+        if (!same_identity(&one->member[i], &other->member[i]))
+            return false;
+    return true;
+}
+
+/* Is PATH itself such a form? Then it has none. */
+static bool is_form(const char *path)
+{
+    size_t length = strlen(path);
+
+    for (int i = CODING_IDENTITY + 1; i < CODING_COUNT; i++) {
+        struct span ending = coding_endings[i];
+
+        if (length > ending.length &&
+            memcmp(path + length - ending.length, ending.start, ending.length) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int open_form(const struct resource_source *source, const char *path, enum coding coding,
+                     enum files_effort effort, struct file *file)
+{
+    char form[TARGET_PATH_MAX + 8];
+    int length = snprintf(form, sizeof(form), "%s%s", path, coding_endings[coding].start);
+    int failed;
+
+    if ((size_t)length >= sizeof(form))
+        return ENAMETOOLONG;
+    failed = files_open(source->root, form, effort, file);
+    if (failed == 0 && file->folder) {
+        close(file->fd);
+        return EISDIR;
+    }
+    return failed;
+}
+
+/* EAGAIN when it takes a disk to tell; else 0, and its member stays empty where there is none. */
+static int probe_form(const struct resource_source *source, const char *path, enum coding coding,
+                      enum files_effort effort, struct family *family)
+{
+    struct file file;
+    int failed = open_form(source, path, coding, effort, &file);
+
+    if (failed != 0)
+        return failed == EAGAIN ? EAGAIN : 0;
+    if (file.mtime_s >= family->member[CODING_IDENTITY].mtime_s)
+        family->member[coding] = identity_of(&file);
+    close(file.fd);
+    return 0;
+}
+
+int family_open(const struct resource_source *source, const char *path, enum files_effort effort,
+                struct file *file, struct family *family)
+{
+    int failed = files_open(source->root, path, effort, file);
+
+    memset(family, 0, sizeof(*family));
+    if (failed != 0)
+        return failed;
+    if (file->folder)
+        failed = EISDIR;
+    family->member[CODING_IDENTITY] = identity_of(file);
+    if (source->precompressed && !is_form(path))
+        for (int i = CODING_IDENTITY + 1; i < CODING_COUNT && failed == 0; i++)
+            failed = probe_form(source, path, (enum coding)i, effort, family);
+    if (failed != 0)
+        close(file->fd);
+    return failed;
+}
+
+/* What lies in FOLDER under the name of that form: 0 with *FILE filled, or an errno. */
+static int look_at(int folder, const char *name, enum coding coding, struct file *file)
+{
+    char form[NAME_MAX + 8];
+
+    snprintf(form, sizeof(form), "%s%s", name, coding_endings[coding].start);
+    return files_look(folder, form, file);
+}
+
+static bool is_there(int folder, const char *name, enum coding coding,
+                     const struct file_identity *member)
+{
+    struct file_identity found;
+    struct file file;
+
+    if (look_at(folder, name, coding, &file) != 0 || file.folder)
+        return false;
+    found = identity_of(&file);
+    return same_identity(&found, member);
+}
+
+bool family_is_there(int folder, const char *name, const struct family *family)
+{
+    for (int i = 0; i < CODING_COUNT; i++)
+        if (family->member[i].inode != 0 &&
+            !is_there(folder, name, (enum coding)i, &family->member[i]))
+            return false;
+    return true;
+}
+
+bool family_is_all(int folder, const char *name, const struct family *family)
+{
+    struct file file;
+
+    for (int i = CODING_IDENTITY + 1; i < CODING_COUNT; i++)
+        if (family->member[i].inode == 0 && look_at(folder, name, (enum coding)i, &file) != ENOENT)
+            return false;
+    return true;
+}
+
+int family_open_form(const struct resource_source *source, const char *path, enum coding coding,
+                     const struct family *family, enum files_effort effort, struct file *file)
+{
+    struct file_identity found;
+    int failed = open_form(source, path, coding, effort, file);
+
+    if (failed != 0)
+        return failed;
+    found = identity_of(file);
+    if (same_identity(&found, &family->member[coding]))
+        return 0;
+    close(file->fd);
+    return ESTALE;
+}

@@ -1,0 +1,295 @@
+#include "daemon/content/files.h"
+
+#include "daemon/content/files_walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* What the kernel turned out to lack: learned by the first call that meets it, then remembered. */
+static _Atomic bool no_openat2;
+static _Atomic bool no_resolve_cached;
+static _Atomic bool fallback_forced; /* by a test */
+
+static uint64_t resolve_of(enum files_links links)
+{
+    switch (links) {
+    case FILES_LINKS_DENY:
+        return RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+    case FILES_LINKS_INSIDE:
+        return RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH;
+    case FILES_LINKS_FOLLOW:
+        break;
+    }
+    return RESOLVE_NO_MAGICLINKS;
+}
+
+/* What may lead anywhere is only looked at, until it is known where it led. */
+static int open_flags(const struct files_root *root)
+{
+    return root->links == FILES_LINKS_FOLLOW ? O_PATH | O_CLOEXEC : FILES_OPEN_FLAGS;
+}
+
+static int open_below(const struct files_root *root, const char *path, uint64_t resolve)
+{
+    struct open_how how = {.flags = (unsigned int)open_flags(root),
+                           .resolve = resolve_of(root->links) | resolve};
+
+    return (int)syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
+}
+
+/* RESOLVE_CACHED came with Linux 5.12, openat2 with 5.6: between them the flag is EINVAL. */
+static int open_by_kernel(const struct files_root *root, const char *path, enum files_effort effort)
+{
+    bool cached = effort == FILES_CACHED_ONLY &&
+                  !atomic_load_explicit(&no_resolve_cached, memory_order_relaxed);
+    int fd = open_below(root, path, cached ? RESOLVE_CACHED : 0);
+
+    if (fd >= 0 || !cached || errno != EINVAL)
+        return fd;
+    fd = open_below(root, path, 0);
+    if (fd >= 0 || errno != EINVAL)
+        atomic_store_explicit(&no_resolve_cached, true, memory_order_relaxed);
+    return fd;
+}
+
+static int open_without_kernel(const struct files_root *root, const char *path)
+{
+    return root->links == FILES_LINKS_FOLLOW
+               ? openat(root->fd, path, open_flags(root))
+               : files_walk(root->fd, path, root->links == FILES_LINKS_INSIDE);
+}
+
+static int open_either_way(const struct files_root *root, const char *path,
+                           enum files_effort effort)
+{
+    int fd;
+
+    if (!atomic_load_explicit(&no_openat2, memory_order_relaxed) &&
+        !atomic_load_explicit(&fallback_forced, memory_order_relaxed)) {
+        fd = open_by_kernel(root, path, effort);
+        if (fd >= 0 || errno != ENOSYS)
+            return fd;
+        atomic_store_explicit(&no_openat2, true, memory_order_relaxed);
+    }
+    return open_without_kernel(root, path);
+}
+
+/* Links that may lead anywhere: where did it lead? */
+
+enum { FD_PATH_MAX = 40 };
+
+static void name_descriptor(int fd, char path[FD_PATH_MAX])
+{
+    snprintf(path, FD_PATH_MAX, "/proc/self/fd/%d", fd);
+}
+
+/* The path that FD has now, in PATH (PATH_MAX bytes). */
+static int path_of(int fd, char *path)
+{
+    char name[FD_PATH_MAX];
+    ssize_t length;
+
+    name_descriptor(fd, name);
+    length = readlinkat(AT_FDCWD, name, path, PATH_MAX - 1);
+    if (length < 0)
+        return -1;
+    path[length] = '\0';
+    return 0;
+}
+
+static bool lies_below(const char *path, const char *folder)
+{
+    size_t length = strlen(folder);
+
+    if (strcmp(folder, "/") == 0)
+        return true;
+    return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == '\0');
+}
+
+static bool is_fenced(const struct files_root *root, int fd)
+{
+    char path[PATH_MAX], fence[PATH_MAX];
+
+    if (path_of(fd, path) != 0 || path_of(root->fd, fence) != 0)
+        return false;
+    if (lies_below(path, fence))
+        return true;
+    for (size_t i = 0; i < root->fence_count; i++)
+        if (lies_below(path, root->fence[i]))
+            return true;
+    return false;
+}
+
+/* Opens for reading what FOUND only names, if it lies within the fences. FOUND is closed. */
+static int open_found(const struct files_root *root, int found)
+{
+    struct stat status;
+    char name[FD_PATH_MAX];
+    int error = 0, fd = -1;
+
+    name_descriptor(found, name);
+    if (!is_fenced(root, found))
+        error = EXDEV;
+    else if (fstat(found, &status) != 0)
+        error = errno;
+    else if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+        error = EACCES;
+    else if ((fd = open(name, FILES_OPEN_FLAGS)) < 0)
+        error = errno;
+    close(found);
+    errno = error;
+    return fd;
+}
+
+static void fill_file(struct file *file, int fd, const struct stat *status)
+{
+    file->fd = fd;
+    file->folder = S_ISDIR(status->st_mode);
+    file->size = (uint64_t)status->st_size;
+    file->mtime_s = status->st_mtim.tv_sec;
+    file->mtime_ns = (uint32_t)status->st_mtim.tv_nsec;
+    file->ctime_s = status->st_ctim.tv_sec;
+    file->ctime_ns = (uint32_t)status->st_ctim.tv_nsec;
+    file->device = status->st_dev;
+    file->inode = status->st_ino;
+}
+
+/* The errno of a failed open as files_open() promises it. */
+static int settle_error(int error, enum files_effort effort)
+{
+    if (error == ENXIO || error == ENODEV)
+        return EACCES; /* a socket, or a device without a driver */
+    if (error == EAGAIN && effort != FILES_CACHED_ONLY)
+        return EBUSY; /* another process holds a write lease, fcntl(2), and is being asked to yield
+                       */
+    return error;
+}
+
+int files_open(const struct files_root *root, const char *path, enum files_effort effort,
+               struct file *file)
+{
+    struct stat status;
+    int error = 0;
+    int fd;
+
+    path += strspn(path, "/");
+    fd = open_either_way(root, path[0] != '\0' ? path : ".", effort);
+    if (fd >= 0 && root->links == FILES_LINKS_FOLLOW)
+        fd = open_found(root, fd);
+    if (fd < 0)
+        return settle_error(errno, effort);
+    if (fstat(fd, &status) != 0)
+        error = errno;
+    else if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+        error = EACCES;
+    if (error != 0) {
+        close(fd);
+        return error;
+    }
+    fill_file(file, fd, &status);
+    return 0;
+}
+
+int files_look(int folder, const char *name, struct file *file)
+{
+    struct stat status;
+
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno;
+    if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+        return EACCES;
+    fill_file(file, -1, &status);
+    return 0;
+}
+
+bool files_is_hidden(const char *path)
+{
+    const char *dot = strstr(path, "/.");
+
+    if (dot == path && strncmp(path, "/.well-known", 12) == 0 &&
+        (path[12] == '/' || path[12] == '\0'))
+        dot = strstr(path + 1, "/.");
+    return dot != NULL;
+}
+
+int files_status(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+        return 404;
+    case EACCES:
+    case EPERM:
+    case ELOOP:
+    case EXDEV:
+        return 403;
+    case EAGAIN:
+    case EBUSY:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+        return 503;
+    default:
+        return 500;
+    }
+}
+
+/* Mounts that don't know RWF_NOWAIT, by device; 0 ends. Few kinds don't, and fewer are served. */
+enum { MOUNTS_MAX = 16 };
+static _Atomic uint64_t no_nowait[MOUNTS_MAX];
+
+static bool knows_nowait(uint64_t device)
+{
+    for (int i = 0; i < MOUNTS_MAX; i++) {
+        uint64_t known = atomic_load_explicit(&no_nowait[i], memory_order_relaxed);
+
+        if (known == device)
+            return false;
+        if (known == 0)
+            break;
+    }
+    return true;
+}
+
+/* With the table full, it is asked again each time. */
+static void learn_no_nowait(uint64_t device)
+{
+    for (int i = 0; i < MOUNTS_MAX; i++) {
+        uint64_t none = 0;
+
+        if (atomic_compare_exchange_strong_explicit(&no_nowait[i], &none, device,
+                                                    memory_order_relaxed, memory_order_relaxed) ||
+            none == device)
+            return;
+    }
+}
+
+ssize_t files_read(int fd, uint64_t device, void *buffer, size_t length, uint64_t offset,
+                   enum files_effort effort)
+{
+    struct iovec piece = {buffer, length};
+    ssize_t got;
+
+    if (effort == FILES_CACHED_ONLY && knows_nowait(device)) {
+        got = preadv2(fd, &piece, 1, (off_t)offset, RWF_NOWAIT);
+        if (got >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS))
+            return got;
+        learn_no_nowait(device);
+    }
+    return pread(fd, buffer, length, (off_t)offset);
+}
+
+void files_force_fallback(bool on)
+{
+    atomic_store_explicit(&fallback_forced, on, memory_order_relaxed);
+}

@@ -1,0 +1,60 @@
+/*
+ * The contents of a folder as a page: read, sorted, and written as HTML or JSON. It shows what would
+ * be served, and nothing else: no hidden name, no link that is not followed, no device. Any thread;
+ * reading may block.
+ */
+#ifndef DAEMON_LISTING_H
+#define DAEMON_LISTING_H
+
+#include "common/span.h"
+#include "daemon/content/files.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { LISTING_MAX = 20000 }; /* entries that are shown; the others are only counted */
+
+enum listing_key { LISTING_BY_NAME, LISTING_BY_SIZE, LISTING_BY_TIME };
+
+/* What a request asks for. */
+struct listing_order {
+    enum listing_key key;
+    bool descending;
+};
+
+struct listing_entry {
+    char *name;
+    bool folder;
+    uint64_t size;   /* bytes; 0 for a folder */
+    int64_t mtime_s; /* since 1970 */
+};
+
+struct listing {
+    struct listing_entry *entry; /* folders first */
+    size_t count;
+    size_t total; /* with those that are not shown */
+};
+
+/* Reads "sort=size&order=desc". What it does not know, or what is missing, is by name, ascending. */
+struct listing_order listing_order_read(struct span query);
+
+/*
+ * Reads the folder PATH (canonical). HIDDEN: names with a dot are shown. Returns 0 with *LISTING
+ * filled and sorted, then owed listing_free(); or an errno.
+ */
+int listing_read(const struct files_root *root, const char *path, bool hidden,
+                 const struct listing_order *order, struct listing *listing);
+void listing_free(struct listing *listing);
+
+void listing_write_html(const struct listing *listing, const struct listing_order *order,
+                        const char *path, FILE *out);
+
+/*
+ * An array of objects: "name"; "type", "directory" or "file"; "size" in bytes, not for a directory;
+ * "mtime", as in 2026-11-21T13:45:00Z.
+ */
+void listing_write_json(const struct listing *listing, FILE *out);
+
+#endif

@@ -1,0 +1,186 @@
+/*
+ * The commands about the caches: cache-flush, cache-purge, cache-size, cache-policy. Each worker has
+ * a cache of its own, so they become orders to all of them (daemon/master/orders.h).
+ */
+#include "daemon/control/command.h"
+
+#include "common/units.h"
+#include "daemon/config/config_value.h"
+#include "daemon/master/supervisor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const policies[] = {"sieve", "lru"}; /* by enum config_policy */
+
+static bool is_done(struct master *master, uint64_t number)
+{
+    return orders_done(master, number);
+}
+
+/* False, with a refusal, when there is no cache. */
+static bool has_cache(const struct call *call, struct command_result *refused)
+{
+    if (call->master->config->cache_enabled)
+        return true;
+    *refused = command_answer(command_refusal("the cache is off: [cache] enabled = off"));
+    return false;
+}
+
+/* cache-flush, cache-purge */
+
+static json_t *report_dropped(struct master *master, uint64_t number)
+{
+    return json_pack("{s:b, s:I}", "ok", 1, "dropped", (json_int_t)orders_affected(master, number));
+}
+
+struct command_result command_cache_flush(const struct call *call)
+{
+    struct command_result result;
+
+    if (!has_cache(call, &result))
+        return result;
+    command_log_act(call, "cache flushed");
+    return (struct command_result){.in_force = is_done,
+                                   .report = report_dropped,
+                                   .token = orders_give(call->master, ORDER_CACHE_FLUSH, 0, "")};
+}
+
+struct command_result command_cache_purge(const struct call *call)
+{
+    const char *path = call->argument[0];
+    struct command_result result;
+    char what[256];
+
+    if (!has_cache(call, &result))
+        return result;
+    if (path[0] != '/')
+        return command_answer(command_refusal(
+            "'%.64s' is no path: it begins with '/'; '/folder/' and '/begin*' purge all below",
+            path));
+    snprintf(what, sizeof(what), "cache purged of %.200s", path);
+    command_log_act(call, what);
+    return (struct command_result){.in_force = is_done,
+                                   .report = report_dropped,
+                                   .token = orders_give(call->master, ORDER_CACHE_PURGE, 0, path)};
+}
+
+/* cache-size */
+
+static uint64_t most_used(const struct master *master)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < supervisor_slots(master->supervisor); i++) {
+        uint64_t used;
+
+        if (!segment_slot_reserved(segment_worker_slot(&master->segment, i)))
+            continue;
+        used = metric_get(segment_worker(&master->segment, i)->metrics, METRIC_cache_bytes);
+        most = used > most ? used : most;
+    }
+    return most;
+}
+
+/* The size of the caches of workers that serve: the smallest, should they differ for a moment. */
+static uint64_t size_in_force(const struct master *master)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t i = 0; i < supervisor_slots(master->supervisor); i++) {
+        uint64_t size;
+
+        if (supervisor_worker(master->supervisor, i)->state != WORKER_SERVING)
+            continue;
+        size = metric_get(segment_worker(&master->segment, i)->metrics, METRIC_cache_limit);
+        least = size < least ? size : least;
+    }
+    return least == UINT64_MAX ? 0 : least;
+}
+
+static json_t *report_size(struct master *master, uint64_t number)
+{
+    (void)number;
+    return json_pack("{s:b, s:I, s:I, s:I}", "ok", 1, "wanted",
+                     (json_int_t)master->config->cache_size, "actual",
+                     (json_int_t)size_in_force(master), "used", (json_int_t)most_used(master));
+}
+
+static void keep_problem(void *owner, const struct config_fault *fault)
+{
+    json_t **refusal = owner;
+
+    if (*refusal == NULL)
+        *refusal = command_refusal("%s%s%s", fault->problem, fault->advice[0] != '\0' ? "; " : "",
+                                   fault->advice);
+}
+
+/* Reads the argument as the value of KEY. Returns NULL, or a refusal. */
+static json_t *take_value(const struct call *call, enum config_key_number key, void *value)
+{
+    json_t *refusal = NULL;
+    const struct config_faults faults = {keep_problem, &refusal};
+
+    if (config_value_parse(&config_keys[key], call->argument[0], "/", value, &faults) == 0)
+        return NULL;
+    return refusal != NULL ? refusal : command_refusal("out of memory");
+}
+
+struct command_result command_cache_size(const struct call *call)
+{
+    struct config *config = call->master->config;
+    struct command_result result;
+    char from[UNITS_TEXT], to[UNITS_TEXT];
+    uint64_t size;
+    json_t *refusal;
+
+    if (!has_cache(call, &result))
+        return result;
+    if (call->count == 0)
+        return command_answer(report_size(call->master, 0));
+    refusal = take_value(call, KEY_cache_size, &size);
+    if (refusal != NULL)
+        return command_answer(refusal);
+    command_log_change(call, "cache size",
+                       units_format_size(from, sizeof(from), config->cache_size),
+                       units_format_size(to, sizeof(to), size));
+    config->cache_size = size;
+    command_changed_key(call, KEY_cache_size);
+    return (struct command_result){.in_force = is_done,
+                                   .report = report_size,
+                                   .token = orders_give(call->master, ORDER_CACHE_SIZE, size, "")};
+}
+
+/* cache-policy */
+
+static json_t *report_policy(struct master *master, uint64_t number)
+{
+    const char *policy = policies[master->config->cache_policy];
+
+    (void)number;
+    return json_pack("{s:b, s:s, s:s}", "ok", 1, "wanted", policy, "actual", policy);
+}
+
+struct command_result command_cache_policy(const struct call *call)
+{
+    struct config *config = call->master->config;
+    struct command_result result;
+    int policy;
+
+    if (!has_cache(call, &result))
+        return result;
+    if (call->count == 0)
+        return command_answer(report_policy(call->master, 0));
+    policy = table_find(call->argument[0], policies, ARRAY_LENGTH(policies));
+    if (policy < 0)
+        return command_answer(
+            command_refusal("'%.64s' is no cache policy: sieve or lru", call->argument[0]));
+    command_log_change(call, "cache policy", policies[config->cache_policy], policies[policy]);
+    config->cache_policy = (uint32_t)policy;
+    command_changed_key(call, KEY_cache_policy);
+    return (struct command_result){
+        .in_force = is_done,
+        .report = report_policy,
+        .token = orders_give(call->master, ORDER_CACHE_POLICY, (uint64_t)policy, "")};
+}

@@ -1,0 +1,141 @@
+#include "daemon/http/coding.h"
+
+#include "common/macros.h"
+#include "daemon/http/qvalue.h"
+
+#include <ctype.h>
+
+const struct span coding_names[CODING_COUNT] = {
+    [CODING_IDENTITY] = {"", 0},
+    [CODING_GZIP] = {"gzip", 4},
+    [CODING_ZSTD] = {"zstd", 4},
+    [CODING_BR] = {"br", 2},
+};
+
+const struct span coding_endings[CODING_COUNT] = {
+    [CODING_IDENTITY] = {"", 0},
+    [CODING_GZIP] = {".gz", 3},
+    [CODING_ZSTD] = {".zst", 4},
+    [CODING_BR] = {".br", 3},
+};
+
+/* The weight of one member whose name has been cut off: 1000 when nothing is said. */
+static int read_weight(struct span parameters)
+{
+    static const struct span name = {"q=", 2};
+
+    parameters = qvalue_cut(&parameters, ',');
+    if (parameters.length == 0)
+        return 1000;
+    if (parameters.length < name.length ||
+        !span_is_nocase((struct span){parameters.start, name.length}, name))
+        return -1;
+    return qvalue_read(
+        (struct span){parameters.start + name.length, parameters.length - name.length});
+}
+
+/* Where the weight of the coding NAME belongs; NULL: we don't have it. */
+static int16_t *place_of(struct coding_weights *weights, struct span name)
+{
+    if (span_is(name, SPAN("*")))
+        return &weights->any;
+    if (span_is_nocase(name, SPAN("identity")))
+        return &weights->weight[CODING_IDENTITY];
+    if (span_is_nocase(name, SPAN("x-gzip"))) /* section 8.4.1.3 */
+        return &weights->weight[CODING_GZIP];
+    for (int i = CODING_IDENTITY + 1; i < CODING_COUNT; i++)
+        if (span_is_nocase(name, coding_names[i]))
+            return &weights->weight[i];
+    return NULL;
+}
+
+void coding_read(struct coding_weights *weights, struct span line)
+{
+    while (line.length > 0) {
+        struct span member = qvalue_cut(&line, ',');
+        bool weighted = memchr(member.start, ';', member.length) != NULL;
+        struct span name = qvalue_cut(&member, ';');
+        int weight = weighted && member.length == 0 ? -1 : read_weight(member);
+        int16_t *place = place_of(weights, name);
+
+        if (place != NULL && weight >= 0)
+            *place = (int16_t)weight;
+    }
+}
+
+/*
+ * Section 12.5.3. Identity is acceptable unless it, or "*" without it, has weight 0; where it is not
+ * named it comes last, for who names codings wants them.
+ */
+static int effective(const struct coding_weights *weights, int coding)
+{
+    if (weights->weight[coding] >= 0)
+        return weights->weight[coding];
+    if (coding == CODING_IDENTITY)
+        return weights->any == 0 ? 0 : 1;
+    return weights->any > 0 ? weights->any : 0;
+}
+
+coding_preference coding_prefer(const struct coding_weights *weights)
+{
+    coding_preference preference = 0;
+    bool taken[CODING_COUNT] = {false};
+
+    for (unsigned place = 0; place < CODING_COUNT; place++) {
+        int best = -1;
+
+        for (int i = CODING_COUNT - 1; i >= 0; i--)
+            if (!taken[i] && effective(weights, i) > 0 &&
+                (best < 0 || effective(weights, i) > effective(weights, best)))
+                best = i;
+        if (best < 0)
+            break;
+        taken[best] = true;
+        preference |= (coding_preference)(best + 1) << (4 * place);
+    }
+    return preference;
+}
+
+/* Without parameters: "text/html" of "text/html; charset=utf-8". */
+static struct span bare_type(const char *type)
+{
+    size_t length = strcspn(type, "; \t");
+
+    return (struct span){type, length};
+}
+
+static bool ends_with(struct span text, struct span end)
+{
+    return text.length > end.length &&
+           span_is_nocase((struct span){text.start + text.length - end.length, end.length}, end);
+}
+
+bool coding_compressible(const char *type)
+{
+    static const struct span types[] = {
+        {"application/javascript", 22},
+        {"application/json", 16},
+        {"application/xml", 15},
+        {"application/wasm", 16},
+        {"application/yaml", 16},
+        {"application/toml", 16},
+        {"application/rtf", 15},
+        {"application/sql", 15},
+        {"application/x-sh", 16},
+        {"font/ttf", 8},
+        {"font/otf", 8},
+        {"image/bmp", 9},
+        {"image/x-icon", 12},
+        {"image/vnd.microsoft.icon", 24},
+    };
+    struct span bare = bare_type(type);
+
+    if (bare.length > 5 && strncasecmp(bare.start, "text/", 5) == 0)
+        return true;
+    if (ends_with(bare, SPAN("+xml")) || ends_with(bare, SPAN("+json")))
+        return true;
+    for (size_t i = 0; i < ARRAY_LENGTH(types); i++)
+        if (span_is_nocase(bare, types[i]))
+            return true;
+    return false;
+}

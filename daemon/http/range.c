@@ -1,0 +1,152 @@
+#include "daemon/http/range.h"
+
+#include <stdbool.h>
+
+struct reader {
+    const char *at, *end;
+    bool whole_of_nothing; /* "-5" of an empty representation: satisfiable, with no bytes */
+};
+
+static bool is_blank(char byte)
+{
+    return byte == ' ' || byte == '\t';
+}
+
+static void skip_blanks(struct reader *reader)
+{
+    while (reader->at < reader->end && is_blank(*reader->at))
+        reader->at++;
+}
+
+static bool skip_byte(struct reader *reader, char byte)
+{
+    if (reader->at == reader->end || *reader->at != byte)
+        return false;
+    reader->at++;
+    return true;
+}
+
+/* A number too large for 64 bits is the largest: it is behind the end of any file. */
+static bool read_number(struct reader *reader, uint64_t *number)
+{
+    const char *start = reader->at;
+
+    *number = 0;
+    for (; reader->at < reader->end && *reader->at >= '0' && *reader->at <= '9'; reader->at++) {
+        uint64_t digit = (uint64_t)(*reader->at - '0');
+
+        *number = *number > (UINT64_MAX - digit) / 10 ? UINT64_MAX : *number * 10 + digit;
+    }
+    return reader->at > start;
+}
+
+/* What one member says; length 0: nothing of the representation. False: malformed. */
+static bool read_spec(struct reader *reader, uint64_t size, struct byte_range *range)
+{
+    uint64_t first, last = UINT64_MAX;
+
+    *range = (struct byte_range){0, 0};
+    if (skip_byte(reader, '-')) {
+        if (!read_number(reader, &last))
+            return false;
+        range->length = last < size ? last : size;
+        range->first = size - range->length;
+        reader->whole_of_nothing |= size == 0 && last > 0;
+        return true;
+    }
+    if (!read_number(reader, &first) || !skip_byte(reader, '-'))
+        return false;
+    if (reader->at < reader->end && *reader->at != ',' && !is_blank(*reader->at) &&
+        !read_number(reader, &last))
+        return false;
+    if (last < first)
+        return false;
+    if (first >= size)
+        return true;
+    range->first = first;
+    range->length = (last < size - 1 ? last : size - 1) - first + 1;
+    return true;
+}
+
+static bool touch(const struct byte_range *a, const struct byte_range *b)
+{
+    return a->first <= b->first + b->length && b->first <= a->first + a->length;
+}
+
+static void unite(struct byte_range *into, const struct byte_range *other)
+{
+    uint64_t end = into->first + into->length, other_end = other->first + other->length;
+
+    into->first = into->first < other->first ? into->first : other->first;
+    into->length = (end > other_end ? end : other_end) - into->first;
+}
+
+/* Adds RANGE, which may make one of several. The first of them keeps its place. */
+static uint32_t add_range(struct byte_range *list, uint32_t count, struct byte_range range)
+{
+    uint32_t kept = 0, place = UINT32_MAX;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (touch(&list[i], &range))
+            unite(&range, &list[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!touch(&list[i], &range))
+            list[kept++] = list[i];
+        else if (place == UINT32_MAX)
+            place = kept++;
+    }
+    list[place == UINT32_MAX ? kept++ : place] = range;
+    return kept;
+}
+
+static bool read_unit(struct reader *reader)
+{
+    static const struct span unit = {"bytes=", 6};
+    size_t length = (size_t)(reader->end - reader->at);
+
+    if (length < unit.length || !span_is_nocase((struct span){reader->at, unit.length}, unit))
+        return false;
+    reader->at += unit.length;
+    return true;
+}
+
+/* Fills LIST (RANGE_SPECS_MAX) with what is there of the representation. False: malformed, or too
+ * many. *SPECS counts the members. */
+static bool read_set(struct reader *reader, uint64_t size, struct byte_range *list, uint32_t *count,
+                     uint32_t *specs)
+{
+    *count = *specs = 0;
+    while (reader->at < reader->end) {
+        struct byte_range range;
+
+        skip_blanks(reader);
+        if (reader->at < reader->end && *reader->at != ',') {
+            if (*specs == RANGE_SPECS_MAX || !read_spec(reader, size, &range))
+                return false;
+            ++*specs;
+            if (range.length > 0)
+                *count = add_range(list, *count, range);
+            skip_blanks(reader);
+        }
+        if (reader->at < reader->end && !skip_byte(reader, ','))
+            return false;
+    }
+    return *specs > 0;
+}
+
+enum range_result range_parse(struct span field, uint64_t size, struct range_set *set)
+{
+    struct reader reader = {field.start, field.start + field.length, false};
+    struct byte_range list[RANGE_SPECS_MAX];
+    uint32_t count, specs;
+
+    if (!read_unit(&reader) || !read_set(&reader, size, list, &count, &specs))
+        return RANGE_WHOLE;
+    if (count == 0) /* no Content-Range can tell what was sent of an empty representation */
+        return reader.whole_of_nothing ? RANGE_WHOLE : RANGE_UNSATISFIABLE;
+    if (count > RANGE_PARTS_MAX)
+        return RANGE_WHOLE;
+    set->count = count;
+    memcpy(set->range, list, count * sizeof(list[0]));
+    return RANGE_PARTIAL;
+}

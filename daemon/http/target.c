@@ -1,0 +1,252 @@
+/*
+ * Decided cases. Where two programs could read one target in two ways, it is refused.
+ *
+ *   target                           becomes   why
+ *   -------------------------------  --------  -------------------------------------------------
+ *   /a%20b                           "/a b"    decoded once: %2541 is "%41", never "A"
+ *   /a%4, /a%zz                      400       not an escape, RFC 3986 2.1
+ *   /a%2Fb, /a%5Cb, /a\b             400       a separator to some and a letter to others
+ *   %00 to %1F, %7F, and them raw    400       no file name that a site means to serve
+ *   a raw space                      400       RFC 9112 3.2
+ *   "<>`{} raw                       400       RFC 9112 3: not in a URI, and every client encodes them
+ *   []^| raw                         itself    not in a URI's path either, but browsers send them
+ *   /a#b, /a?q#b                     400       a fragment is never sent, RFC 9110 7.1
+ *   /a?q\b, /a?%00%zz                itself    a query is passed on as it came, not decoded
+ *   /a%23b, /a%3Fb                   "/a#b"    just letters once they are encoded
+ *   //a///b                          "/a/b"    empty segments name nothing
+ *   /a/./b, /a/%2e/b                 "/a/b"    RFC 3986 5.2.4; "." is the same as %2e, 6.2.2.2
+ *   /a/b/.., /a/b/../                "/a/"     the folder, RFC 3986 5.2.4
+ *   /.., /a/../../b                  400       above the root: no honest link leads there
+ *   /...  /.a  /a..                  itself    names like any other
+ *   %C3%A4, and the same bytes raw   itself    bytes; file names have no charset
+ *   %E4 alone, %FF                   itself    not UTF-8, but a file may be called so
+ *   %C0%AF, %E0%80%AF, %F0%80%80%AF  400       overlong UTF-8 that hides an ASCII byte
+ *   http://host, http://host?q       "/"       absolute form with an empty path, RFC 9112 3.2.2
+ *   a path of 4096 bytes or more     404       no file has such a name; RFC 9112 3 asks for 8000 bytes
+ *                                              of request line, so that it is no 414
+ *   *, host:80, a/b, ""              400       not a path
+ */
+#include "daemon/http/target.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* What a byte of a target needs. Bytes of class 0 are copied. */
+enum {
+    SLASH = 1, /* perhaps folding */
+    ENCODED,   /* '%' */
+    HIGH,      /* 0x80 and above: a look for overlong forms */
+    QUERY,     /* '?' */
+    UNFIT,     /* has no place in a path as it is; a query may have it */
+    BAD,
+};
+
+static const unsigned char byte_class[256] = {
+    [0 ... ' '] = BAD, [0x7f] = BAD,  ['#'] = BAD,     ['\\'] = UNFIT,         ['"'] = UNFIT,
+    ['<'] = UNFIT,     ['>'] = UNFIT, ['`'] = UNFIT,   ['{'] = UNFIT,          ['}'] = UNFIT,
+    ['/'] = SLASH,     ['?'] = QUERY, ['%'] = ENCODED, [0x80 ... 0xff] = HIGH,
+};
+
+static int class_of(char byte)
+{
+    return byte_class[(unsigned char)byte];
+}
+
+/* Cuts "http://host" off, whose host the request parser has judged. False: not a path. */
+static bool skip_authority(struct span *text)
+{
+    static const struct span scheme = {"http://", 7};
+    size_t i = scheme.length;
+
+    if (text->length <= i || !span_is_nocase((struct span){text->start, i}, scheme))
+        return false;
+    while (i < text->length && text->start[i] != '/' && text->start[i] != '?' &&
+           class_of(text->start[i]) < UNFIT)
+        i++;
+    if (i == scheme.length)
+        return false;
+    text->start += i;
+    text->length -= i;
+    return true;
+}
+
+/*
+ * The length of a path that stands at TEXT ready to be used, up to its end or the '?'; or -1 when
+ * it needs decoding, folding or refusing.
+ */
+static ssize_t plain_length(struct span text)
+{
+    size_t i;
+
+    for (i = 0; i < text.length; i++) {
+        int class = class_of(text.start[i]);
+
+        if (class == 0)
+            continue;
+        if (class == QUERY)
+            break;
+        if (class != SLASH)
+            return -1;
+        if (i + 1 < text.length && (text.start[i + 1] == '/' || text.start[i + 1] == '.'))
+            return -1;
+    }
+    return (ssize_t)i;
+}
+
+static int hex_value(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    digit |= 0x20;
+    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
+/* The byte that the escape at AT stands for, or -1 for none that may be in a path. */
+static int decode_escape(const char *at, const char *end)
+{
+    int high, low, byte;
+
+    if (end - at < 3)
+        return -1;
+    high = hex_value(at[1]);
+    low = hex_value(at[2]);
+    if (high < 0 || low < 0)
+        return -1;
+    byte = high << 4 | low;
+    return byte < 0x20 || byte == 0x7f || byte == '/' || byte == '\\' ? -1 : byte;
+}
+
+/*
+ * Closes the segment at the path's end: an empty one and "." vanish, ".." takes the one before it
+ * along. The path then ends with a slash, or with a name that stays. Returns false above the root.
+ */
+static bool fold_segment(struct target *target)
+{
+    const char *slash = memrchr(target->path, '/', target->length);
+    size_t segment = (size_t)(slash - target->path) + 1;
+    size_t length = target->length - segment;
+
+    if (length == 1 && slash[1] == '.')
+        target->length = segment;
+    if (length != 2 || slash[1] != '.' || slash[2] != '.')
+        return true;
+    if (segment == 1)
+        return false;
+    slash = memrchr(target->path, '/', segment - 1);
+    target->length = (size_t)(slash - target->path) + 1;
+    return true;
+}
+
+/*
+ * Decodes and folds up to the '?' or the end, *USED bytes. An escape never makes a slash, so the
+ * last slash of the path is where the segment under way begins.
+ */
+static int decode_path(struct span text, struct target *target, size_t *used)
+{
+    const char *at = text.start + 1, *end = text.start + text.length;
+
+    target->path[0] = '/';
+    target->length = 1;
+    for (; at < end && class_of(*at) != QUERY; at++) {
+        int byte = (unsigned char)*at;
+
+        if (class_of(*at) >= UNFIT || (byte == '/' && !fold_segment(target)))
+            return 400;
+        if (byte == '/' && target->path[target->length - 1] == '/')
+            continue;
+        if (class_of(*at) == ENCODED) {
+            byte = decode_escape(at, end);
+            if (byte < 0)
+                return 400;
+            at += 2;
+        }
+        if (target->length == TARGET_PATH_MAX - 1)
+            return 404;
+        target->path[target->length++] = (char)byte;
+    }
+    *used = (size_t)(at - text.start);
+    return fold_segment(target) ? 0 : 400;
+}
+
+/*
+ * Do the bytes at AT write an ASCII character in two to six bytes of UTF-8? Such a form has a first
+ * byte without payload (or 0xc0, 0xc1), then 0x80 until the last two bytes, the first of which is
+ * 0x80 or 0x81. RFC 3629 section 3 forbids it; RFC 3629 section 10 tells what it was used for.
+ */
+static bool hides_ascii(const unsigned char *at, size_t length)
+{
+    static const unsigned char first_byte[] = {0xe0, 0xf0, 0xf8, 0xfc};
+    size_t i;
+
+    if (at[0] == 0xc0 || at[0] == 0xc1)
+        return length >= 2 && (at[1] & 0xc0) == 0x80;
+    for (size_t zeros = 0; zeros < sizeof(first_byte); zeros++) {
+        if (at[0] != first_byte[zeros] || length < zeros + 3)
+            continue;
+        for (i = 1; i <= zeros && at[i] == 0x80; i++)
+            ;
+        return i == zeros + 1 && (at[i] & 0xfe) == 0x80 && (at[i + 1] & 0xc0) == 0x80;
+    }
+    return false;
+}
+
+static bool has_overlong(const struct target *target)
+{
+    const unsigned char *path = (const unsigned char *)target->path;
+
+    for (size_t i = 0; i < target->length; i++)
+        if (path[i] >= 0xc0 && hides_ascii(path + i, target->length - i))
+            return true;
+    return false;
+}
+
+/* TEXT is what stands behind the path: nothing, or the '?' and all after it. */
+static int take_query(struct span text, struct target *target)
+{
+    target->query = (struct span){NULL, 0};
+    if (text.length == 0)
+        return 0;
+    if (text.start[0] != '?')
+        return 400;
+    target->query = (struct span){text.start + 1, text.length - 1};
+    for (size_t i = 1; i < text.length; i++)
+        if (class_of(text.start[i]) == BAD)
+            return 400;
+    return 0;
+}
+
+static int take_path(struct span text, struct target *target, size_t *used)
+{
+    ssize_t plain = plain_length(text);
+    int status;
+
+    if (plain >= TARGET_PATH_MAX)
+        return 404;
+    if (plain >= 0) {
+        target->length = *used = (size_t)plain;
+        memcpy(target->path, text.start, target->length);
+        return 0;
+    }
+    status = decode_path(text, target, used);
+    return status == 0 && has_overlong(target) ? 400 : status;
+}
+
+int target_canonical(struct span text, struct target *target)
+{
+    size_t used = 0;
+    int status = 0;
+
+    if (text.length == 0 || (text.start[0] != '/' && !skip_authority(&text)))
+        return 400;
+    if (text.length > 0 && text.start[0] == '/') {
+        status = take_path(text, target, &used);
+    } else {
+        target->path[0] = '/';
+        target->length = 1;
+    }
+    if (status != 0)
+        return status;
+    target->path[target->length] = '\0';
+    target->folder = target->path[target->length - 1] == '/';
+    return take_query((struct span){text.start + used, text.length - used}, target);
+}

@@ -1,0 +1,273 @@
+/* What the fields say that the server acts on. The policy stands at the top of request.c. */
+#include "daemon/http/authority.h"
+#include "daemon/http1/request_head.h"
+
+const bool request_token_bytes[256] = {
+    ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['!'] = true,  ['#'] = true,
+    ['$'] = true,         ['%'] = true,         ['&'] = true,         ['\''] = true, ['*'] = true,
+    ['+'] = true,         ['-'] = true,         ['.'] = true,         ['^'] = true,  ['_'] = true,
+    ['`'] = true,         ['|'] = true,         ['~'] = true,
+};
+
+/* Cuts the next element off a comma-separated list, trimmed; false when there is none left. */
+static bool list_next(struct span *list, struct span *element)
+{
+    const char *end, *comma;
+
+    if (list->start == NULL)
+        return false;
+    end = list->start + list->length;
+    comma = memchr(list->start, ',', list->length);
+    *element = trim(list->start, comma != NULL ? comma : end);
+    *list = comma != NULL ? span_between(comma + 1, end) : (struct span){NULL, 0};
+    return true;
+}
+
+/* Notes that a field came; false when it had come before. */
+static bool first_time(struct head *head, unsigned bit)
+{
+    bool first = (head->seen & bit) == 0;
+
+    head->seen |= bit;
+    return first;
+}
+
+int request_take_host(struct head *head, struct span value)
+{
+    const char *end = value.start + value.length;
+    const char *word_end;
+
+    if (!first_time(head, SEEN_HOST))
+        return 400;
+    head->request->host = value;
+    word_end = scan_past_word(head->start, value.start, end);
+    if (word_end == end)
+        return GOOD;
+    if (LIKELY(word_end != value.start && *word_end == ':'))
+        return authority_port_valid(word_end + 1, end) ? GOOD : 400;
+    return authority_valid(value, false) ? GOOD : 400;
+}
+
+int request_take_content_length(struct head *head, struct span value)
+{
+    uint64_t number = 0;
+
+    if (!first_time(head, SEEN_CONTENT_LENGTH) || value.length == 0)
+        return 400;
+    for (size_t i = 0; i < value.length; i++) {
+        if (!is_digit(value.start[i]) || number > (uint64_t)INT64_MAX / 10)
+            return 400;
+        number = number * 10 + (uint64_t)(value.start[i] - '0');
+        if (number > (uint64_t)INT64_MAX)
+            return 400;
+    }
+    head->request->content_length = number;
+    return GOOD;
+}
+
+/* One transfer coding: a token, and perhaps parameters behind a ';'. */
+static int take_coding(struct head *head, struct span coding)
+{
+    const char *end = coding.start + coding.length;
+    const char *name_end = skip_token(head->start, coding.start, end);
+    struct span rest = trim(name_end, end);
+
+    if (name_end == coding.start || head->request->chunked)
+        return 400;
+    if (rest.length != 0 && rest.start[0] != ';')
+        return 400;
+    if (!span_is_nocase(span_between(coding.start, name_end), SPAN("chunked"))) {
+        head->unknown_coding = true;
+        return GOOD;
+    }
+    head->request->chunked = true;
+    return rest.length == 0 ? GOOD : 400;
+}
+
+int request_take_transfer_encoding(struct head *head, struct span value)
+{
+    struct span coding;
+    int status = GOOD;
+
+    head->seen |= SEEN_TRANSFER_ENCODING;
+    if (head->request->minor_version == 0)
+        return 400;
+    while (status == GOOD && list_next(&value, &coding))
+        status = take_coding(head, coding);
+    return status;
+}
+
+static int take_connection_list(struct head *head, struct span value)
+{
+    struct span option;
+
+    while (list_next(&value, &option)) {
+        if (span_is_nocase(option, SPAN("close")))
+            head->close = true;
+        else if (span_is_nocase(option, SPAN("keep-alive")))
+            head->keep_alive = true;
+    }
+    return GOOD;
+}
+
+/* Nearly always it is this one option. */
+int request_take_connection(struct head *head, struct span value)
+{
+    if (value.length != 10 || !NAME_IS(value, "keep-alive"))
+        return take_connection_list(head, value);
+    head->keep_alive = true;
+    return GOOD;
+}
+
+int request_take_expect(struct head *head, struct span value)
+{
+    struct span expectation;
+
+    while (list_next(&value, &expectation)) {
+        if (span_is_nocase(expectation, SPAN("100-continue")))
+            head->request->expect_continue = true;
+        else if (expectation.length != 0)
+            return 417;
+    }
+    return GOOD;
+}
+
+static int take_first(struct span *field, struct span value)
+{
+    if (field->start == NULL)
+        *field = value;
+    return GOOD;
+}
+
+int request_take_referer(struct head *head, struct span value)
+{
+    return take_first(&head->request->referer, value);
+}
+
+int request_take_user_agent(struct head *head, struct span value)
+{
+    return take_first(&head->request->user_agent, value);
+}
+
+/* Fields with a bit */
+
+static int take_field(struct request *request, enum request_field bit, struct span *field,
+                      struct span value)
+{
+    if ((request->present & bit) != 0) {
+        request->repeated |= (uint8_t)bit;
+        return GOOD;
+    }
+    request->present |= (uint8_t)bit;
+    *field = value;
+    return GOOD;
+}
+
+int request_take_accept(struct head *head, struct span value)
+{
+    return take_field(head->request, REQUEST_ACCEPT, &head->request->accept, value);
+}
+
+int request_take_accept_encoding(struct head *head, struct span value)
+{
+    return take_field(head->request, REQUEST_ACCEPT_ENCODING, &head->request->accept_encoding,
+                      value);
+}
+
+int request_take_if_match(struct head *head, struct span value)
+{
+    return take_field(head->request, REQUEST_IF_MATCH, &head->request->if_match, value);
+}
+
+int request_take_if_none_match(struct head *head, struct span value)
+{
+    return take_field(head->request, REQUEST_IF_NONE_MATCH, &head->request->if_none_match, value);
+}
+
+int request_take_if_modified_since(struct head *head, struct span value)
+{
+    return take_field(head->request, REQUEST_IF_MODIFIED_SINCE, &head->request->if_modified_since,
+                      value);
+}
+
+int request_take_if_unmodified_since(struct head *head, struct span value)
+{
+    return take_field(head->request, REQUEST_IF_UNMODIFIED_SINCE,
+                      &head->request->if_unmodified_since, value);
+}
+
+int request_take_if_range(struct head *head, struct span value)
+{
+    return take_field(head->request, REQUEST_IF_RANGE, &head->request->if_range, value);
+}
+
+int request_take_range(struct head *head, struct span value)
+{
+    return take_field(head->request, REQUEST_RANGE, &head->request->range, value);
+}
+
+/* The field's name, and its first value. */
+static struct span first_value(const struct request *request, enum request_field field,
+                               struct span *name)
+{
+    switch (field) {
+    case REQUEST_ACCEPT:
+        *name = SPAN("accept");
+        return request->accept;
+    case REQUEST_ACCEPT_ENCODING:
+        *name = SPAN("accept-encoding");
+        return request->accept_encoding;
+    case REQUEST_IF_MATCH:
+        *name = SPAN("if-match");
+        return request->if_match;
+    case REQUEST_IF_NONE_MATCH:
+        *name = SPAN("if-none-match");
+        return request->if_none_match;
+    case REQUEST_IF_MODIFIED_SINCE:
+        *name = SPAN("if-modified-since");
+        return request->if_modified_since;
+    case REQUEST_IF_UNMODIFIED_SINCE:
+        *name = SPAN("if-unmodified-since");
+        return request->if_unmodified_since;
+    case REQUEST_IF_RANGE:
+        *name = SPAN("if-range");
+        return request->if_range;
+    case REQUEST_RANGE:
+        *name = SPAN("range");
+        return request->range;
+    }
+    *name = SPAN("");
+    return *name;
+}
+
+/* Behind the CRLF of the field line that AT is in: the parser has seen that there is one. */
+static const char *next_line(const char *at, const char *end)
+{
+    return (const char *)memchr(at, '\r', (size_t)(end - at)) + 2;
+}
+
+bool request_next_value(const struct request *request, enum request_field field, const char **at,
+                        struct span *value)
+{
+    const char *end = request->fields.start + request->fields.length;
+    struct span name, first = first_value(request, field, &name);
+
+    if ((request->present & field) == 0)
+        return false;
+    if (*at == NULL) {
+        *value = first;
+        *at = (request->repeated & field) != 0 ? next_line(first.start, end) : end;
+        return true;
+    }
+    while (*at < end) {
+        const char *line = *at;
+        const char *colon = memchr(line, ':', (size_t)(end - line));
+
+        *at = next_line(line, end);
+        if (span_is_nocase(span_between(line, colon), name)) {
+            *value = trim(colon + 1, *at - 2);
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,442 @@
+#include "daemon/logger/logger.h"
+
+#include "common/clock.h"
+#include "common/log_line.h"
+#include "common/segment_writer.h"
+#include "daemon/base/events.h"
+#include "daemon/base/signals.h"
+#include "daemon/logger/log_sink.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    BATCH_BYTES = 512 * 1024, /* a batch is written when less than a line's room is left of this */
+    BUSY_MS = 10,             /* the pause after a pass that found something */
+    IDLE_MS = 100,
+    QUIET_PASSES = 20, /* empty passes after the master's death until we believe that all is in */
+};
+
+struct logger {
+    struct segment *segment;
+    struct segment_logger *block;
+    const struct config *config;
+    enum log_format format;
+    bool writes_access; /* it is not off */
+    struct log_sink access, error;
+    uint64_t retry_ns; /* when to try to open the access log again, monotonic clock */
+    int doorbell, command_fd;
+    bool failing; /* the last write failed: said once */
+    size_t used, lines;
+    size_t done; /* bytes of the batch that a pipe or socket has taken already */
+    char batch[BATCH_BYTES + LOG_LINE_MAX];
+};
+
+/* Cursors */
+
+static uint32_t ring_count(const struct logger *logger)
+{
+    return segment_count(logger->segment, SEGMENT_RINGS);
+}
+
+/* The ring of a reserved slot, else NULL. */
+static struct log_ring *ring_at(const struct logger *logger, uint32_t slot)
+{
+    return segment_slot_reserved(segment_thread_slot(logger->segment, slot))
+               ? segment_ring(logger->segment, slot)
+               : NULL;
+}
+
+static void set_after(struct log_ring *ring, uint64_t position)
+{
+    atomic_store_explicit(&ring->cursor_after, position, memory_order_relaxed);
+}
+
+static uint64_t cursor_of(const struct log_ring *ring)
+{
+    return atomic_load_explicit(&ring->cursor, memory_order_relaxed);
+}
+
+/* Counts the batch that was noted. Doing it twice is the same as once. */
+static void count_batch(struct logger *logger)
+{
+    struct segment_logger *block = logger->block;
+
+    metric_set(block->metrics, METRIC_log_lines,
+               atomic_load_explicit(&block->lines_after, memory_order_relaxed));
+    metric_set(block->metrics, METRIC_log_bytes,
+               atomic_load_explicit(&block->bytes_after, memory_order_relaxed));
+}
+
+/* Every ring's cursor moves to where the batch ended, or the batch is FORGOTTEN. */
+static void move_cursors(struct logger *logger, bool forgotten)
+{
+    for (uint32_t i = 0; i < ring_count(logger); i++) {
+        struct log_ring *ring = ring_at(logger, i);
+        uint64_t after;
+
+        if (ring == NULL)
+            continue;
+        after = atomic_load_explicit(&ring->cursor_after, memory_order_relaxed);
+        if (forgotten)
+            set_after(ring, cursor_of(ring));
+        else
+            atomic_store_explicit(&ring->cursor, after, memory_order_release);
+    }
+}
+
+static void close_batch(struct logger *logger, bool written)
+{
+    if (written)
+        count_batch(logger);
+    move_cursors(logger, !written);
+    atomic_store_explicit(&logger->block->batch_open, 0, memory_order_release);
+}
+
+/* Writing a batch */
+
+static void store(_Atomic uint64_t *word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+static void note_batch(struct logger *logger, const struct stat *file)
+{
+    struct segment_logger *block = logger->block;
+
+    store(&block->batch_device, file->st_dev);
+    store(&block->batch_inode, file->st_ino);
+    store(&block->batch_size_before, (uint64_t)file->st_size);
+    store(&block->batch_bytes, logger->used);
+    store(&block->lines_after, metric_get(block->metrics, METRIC_log_lines) + logger->lines);
+    store(&block->bytes_after, metric_get(block->metrics, METRIC_log_bytes) + logger->used);
+    atomic_store_explicit(&block->batch_open, 1, memory_order_release);
+}
+
+static void forget_batch(struct logger *logger)
+{
+    logger->used = logger->lines = logger->done = 0;
+}
+
+/*
+ * Says it once for each spell of failures. A file is cut back and its lines stay in the rings; what
+ * a pipe or socket has taken can't be taken back, so the rest of the batch waits here.
+ */
+static void write_failed(struct logger *logger, const struct stat *before, int error)
+{
+    metric_add(logger->block->metrics, METRIC_log_write_errors, 1);
+    if (S_ISREG(before->st_mode)) {
+        if (ftruncate(logger->access.fd, before->st_size) != 0)
+            error = errno;
+        close_batch(logger, false);
+        forget_batch(logger);
+    } else {
+        log_sink_close(&logger->access); /* a socket's other end may come back as another */
+        logger->retry_ns = clock_monotonic_ns() + NS_PER_S;
+    }
+    if (!logger->failing)
+        event_log(LEVEL_ERROR, "cannot write the access log: %s; its lines wait in memory",
+                  strerror(error));
+    logger->failing = true;
+}
+
+/* What is left of a batch that was noted. */
+static bool write_rest(struct logger *logger, const struct stat *before)
+{
+    logger->done += log_sink_write(&logger->access, LEVEL_INFO, logger->batch + logger->done,
+                                   logger->used - logger->done);
+    if (logger->done < logger->used) {
+        write_failed(logger, before, errno);
+        return false;
+    }
+    close_batch(logger, true);
+    forget_batch(logger);
+    if (logger->failing)
+        event_log(LEVEL_INFO, "the access log is written again");
+    logger->failing = false;
+    return true;
+}
+
+static bool write_batch(struct logger *logger)
+{
+    struct stat before = {0};
+
+    if (logger->used == 0) { /* nothing, or records that are no lines */
+        move_cursors(logger, false);
+        return true;
+    }
+    if (fstat(logger->access.fd, &before) != 0)
+        before.st_size = 0;
+    note_batch(logger, &before);
+    return write_rest(logger, &before);
+}
+
+static bool finish_batch(struct logger *logger)
+{
+    struct stat now = {0};
+
+    if (logger->used == 0)
+        return true;
+    fstat(logger->access.fd, &now);
+    return write_rest(logger, &now);
+}
+
+/* Collecting a batch */
+
+static void add_line(struct logger *logger, const uint64_t *words)
+{
+    struct log_record record;
+
+    if (log_record_unpack(words, &record) != 0)
+        return;
+    logger->used += log_line(logger->format, &record, logger->batch + logger->used);
+    logger->lines++;
+}
+
+/* What one ring holds, as far as the batch has room. Returns false when the batch is full. */
+static bool drain_ring(struct logger *logger, struct log_ring *ring)
+{
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    uint64_t position = cursor_of(ring);
+    enum log_ring_result result = LOG_RING_RECORD;
+
+    while (logger->used < BATCH_BYTES && result != LOG_RING_EMPTY) {
+        result = log_ring_read(ring, &position, words, LOG_RECORD_WORDS_MAX);
+        if (result == LOG_RING_RECORD)
+            add_line(logger, words);
+        else if (result == LOG_RING_OVERTAKEN)
+            event_log(LEVEL_ERROR, "a log ring is damaged: some access log lines are lost");
+    }
+    set_after(ring, position);
+    return result == LOG_RING_EMPTY;
+}
+
+/* One pass over all rings. Returns true when something was written. */
+static bool drain_rings(struct logger *logger)
+{
+    bool some = logger->used > 0, all = false;
+
+    if (!finish_batch(logger))
+        return false;
+    while (!all) {
+        all = true;
+        for (uint32_t i = 0; i < ring_count(logger); i++) {
+            struct log_ring *ring = ring_at(logger, i);
+
+            if (ring != NULL && all)
+                all = drain_ring(logger, ring);
+            else if (ring != NULL)
+                set_after(ring, cursor_of(ring));
+        }
+        some = some || logger->lines > 0;
+        if (!write_batch(logger))
+            return false;
+    }
+    return some;
+}
+
+/* syslog and journald put a time and a level to it themselves. */
+static void write_event(struct logger *logger, const struct event_record *event)
+{
+    char line[EVENT_TEXT_BYTES + 80];
+    size_t length;
+
+    if (logger->error.kind == LOG_SINK_FILE)
+        length = event_line(event, line, sizeof(line));
+    else
+        length = event_line_short(event, line, sizeof(line));
+    log_sink_write(&logger->error, (enum level)event->level, line, length);
+}
+
+static void drain_events(struct logger *logger)
+{
+    struct event_ring *events = segment_events(logger->segment);
+    uint64_t next = atomic_load_explicit(&logger->block->events_next, memory_order_relaxed);
+    struct event_record event;
+    int result;
+
+    while ((result = event_ring_read(events, &next, clock_wall_ns(), &event)) != 0)
+        if (result > 0)
+            write_event(logger, &event);
+    atomic_store_explicit(&logger->block->events_next, next, memory_order_relaxed);
+}
+
+/*
+ * The batch that a dead predecessor noted: the file's size tells whether it was written. Written in
+ * part, the part is cut off and all is written again.
+ */
+static void recover(struct logger *logger)
+{
+    const struct segment_logger *block = logger->block;
+    uint64_t before = atomic_load_explicit(&block->batch_size_before, memory_order_relaxed);
+    uint64_t after = before + atomic_load_explicit(&block->batch_bytes, memory_order_relaxed);
+    struct stat file;
+    bool written, same;
+
+    if (atomic_load_explicit(&block->batch_open, memory_order_acquire) == 0)
+        return;
+    if (fstat(logger->access.fd, &file) != 0)
+        return;
+    same = S_ISREG(file.st_mode) &&
+           file.st_dev == atomic_load_explicit(&block->batch_device, memory_order_relaxed) &&
+           file.st_ino == atomic_load_explicit(&block->batch_inode, memory_order_relaxed);
+    written = !S_ISREG(file.st_mode) || (same && (uint64_t)file.st_size >= after);
+    if (same && !written && (uint64_t)file.st_size > before &&
+        ftruncate(logger->access.fd, (off_t)before) != 0)
+        event_log(LEVEL_ERROR, "cannot cut a half-written batch off the access log: %s",
+                  strerror(errno));
+    close_batch(logger, written);
+    event_log(LEVEL_WARN, "a batch of the access log was under way when the logger died: %s",
+              written ? "it had been written" : "writing it again");
+}
+
+/* The loop */
+
+static void set_asleep(struct logger *logger, uint32_t asleep)
+{
+    atomic_store_explicit(&logger->block->asleep, asleep, memory_order_release);
+}
+
+enum wish { GO_ON, FINISH, ORPHANED };
+
+/* Waits for the doorbell, a word from the master, or TIMEOUT_MS. */
+static enum wish wait_for_work(struct logger *logger, int timeout_ms)
+{
+    struct pollfd watched[] = {{.fd = logger->command_fd, .events = POLLIN},
+                               {.fd = logger->doorbell, .events = POLLIN}};
+    enum wish wish = GO_ON;
+    eventfd_t rings;
+    char word;
+
+    set_asleep(logger, 1);
+    if (poll(watched, 2, timeout_ms) > 0) {
+        if (watched[1].revents & POLLIN)
+            eventfd_read(logger->doorbell, &rings);
+        if (watched[0].revents != 0)
+            wish = read(logger->command_fd, &word, 1) > 0 ? FINISH : ORPHANED;
+    }
+    set_asleep(logger, 0);
+    return wish;
+}
+
+static bool is_open(const struct log_sink *sink)
+{
+    return sink->fd >= 0;
+}
+
+/* The access log, opened now or once a second; false while it can't be: its lines wait in memory. */
+static bool access_is_open(struct logger *logger)
+{
+    const struct config *config = logger->config;
+    uint64_t now = clock_monotonic_ns();
+
+    if (is_open(&logger->access) || now < logger->retry_ns)
+        return is_open(&logger->access);
+    if (log_sink_open(&logger->access, config->log_access, STDOUT_FILENO, config->server_name) ==
+        0) {
+        if (logger->used == 0)
+            recover(logger);
+        return true;
+    }
+    if (!logger->failing)
+        event_log(LEVEL_ERROR, "cannot open the access log %s: %s; its lines wait in memory",
+                  config->log_access, strerror(errno));
+    logger->failing = true;
+    logger->retry_ns = now + NS_PER_S;
+    return false;
+}
+
+/* There is always somewhere to write events to. */
+static void open_error_log(struct logger *logger)
+{
+    const struct config *config = logger->config;
+
+    if (log_sink_open(&logger->error, config->log_error, STDERR_FILENO, config->server_name) == 0)
+        return;
+    event_log(LEVEL_ERROR, "cannot open the error log %s: %s; using standard error",
+              config->log_error, strerror(errno));
+    if (log_sink_open(&logger->error, "-", STDERR_FILENO, config->server_name) != 0)
+        logger->error.kind = LOG_SINK_OFF;
+}
+
+/*
+ * Whoever renamed the files wants what comes from now on in new ones. What has been collected so far
+ * is written; nothing is lost, for lines stay in the rings until they are in a file.
+ */
+static void reopen_if_wanted(struct logger *logger)
+{
+    uint32_t wanted =
+        atomic_load_explicit(&segment_master(logger->segment)->logs_wanted, memory_order_acquire);
+
+    if (wanted == atomic_load_explicit(&logger->block->logs_done, memory_order_relaxed))
+        return;
+    log_sink_close(&logger->access);
+    logger->retry_ns = 0;
+    if (logger->writes_access)
+        access_is_open(logger);
+    log_sink_close(&logger->error);
+    open_error_log(logger);
+    atomic_store_explicit(&logger->block->logs_done, wanted, memory_order_release);
+}
+
+/* All that can be written now. Returns true when there was something. */
+static bool drain(struct logger *logger)
+{
+    bool some;
+
+    atomic_store_explicit(&logger->block->heartbeat_ns, clock_monotonic_ns(), memory_order_relaxed);
+    reopen_if_wanted(logger);
+    some = logger->writes_access && access_is_open(logger) && drain_rings(logger);
+    drain_events(logger);
+    return some;
+}
+
+static void serve(struct logger *logger)
+{
+    int pause_ms = BUSY_MS, quiet = 0;
+    enum wish wish = GO_ON;
+
+    while (wish == GO_ON) {
+        bool some = drain(logger);
+
+        pause_ms = some ? BUSY_MS : pause_ms * 2 < IDLE_MS ? pause_ms * 2 : IDLE_MS;
+        wish = wait_for_work(logger, pause_ms);
+    }
+    /* Orphaned, the workers may still have their last lines on the way. */
+    while (wish == ORPHANED && quiet < QUIET_PASSES) {
+        quiet = drain(logger) ? 0 : quiet + 1;
+        usleep(BUSY_MS * 1000);
+    }
+    drain(logger);
+}
+
+int logger_run(const struct logger_setup *setup)
+{
+    struct logger *logger = calloc(1, sizeof(*logger));
+
+    events_set_role(ROLE_LOGGER);
+    signals_ignore_in_child();
+    if (logger == NULL)
+        return EXIT_FAILURE;
+    memset(logger->batch, 0,
+           sizeof(logger->batch)); /* so that memory does not grow with the load */
+    logger->segment = setup->segment;
+    logger->block = segment_logger(setup->segment);
+    logger->doorbell = setup->doorbell;
+    logger->command_fd = setup->command_fd;
+    logger->access.fd = -1;
+    logger->config = setup->config;
+    logger->format = (enum log_format)setup->config->log_format;
+    logger->writes_access = strcmp(setup->config->log_access, "off") != 0;
+    open_error_log(logger);
+    serve(logger);
+    log_sink_close(&logger->access);
+    log_sink_close(&logger->error);
+    free(logger);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,259 @@
+#include "daemon/master/runtime.h"
+
+#include "common/clock.h"
+#include "common/control_client.h"
+#include "common/segment_reader.h"
+#include "daemon/base/signals.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { WAIT_MS = 5000, PROBE_MS = 50 };
+
+/* A folder of our own: in /tmp anybody could have made one of that name. */
+static int make_run_dir(const char *path, char *why, size_t size)
+{
+    struct stat status;
+
+    if (mkdir(path, geteuid() == 0 ? 0755 : 0700) != 0 && errno != EEXIST) {
+        snprintf(why, size, "cannot make the run directory %s: %s (set [server] run_dir)", path,
+                 strerror(errno));
+        return -1;
+    }
+    if (lstat(path, &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid()) {
+        snprintf(why, size,
+                 "the run directory %s is not a folder of this user (set [server] run_dir)", path);
+        return -1;
+    }
+    return 0;
+}
+
+static bool master_answers(const char *socket_path)
+{
+    struct control_client client;
+    const char *line;
+    char why[256];
+    bool answers;
+
+    if (control_connect(&client, socket_path, why, sizeof(why)) != CONTROL_WAITING)
+        return false;
+    answers = control_send(&client, "ping", why, sizeof(why)) == CONTROL_WAITING &&
+              control_receive(&client, 1000, &line, why, sizeof(why)) == CONTROL_ANSWERED;
+    control_close(&client);
+    return answers;
+}
+
+static long pid_in(int fd)
+{
+    char text[32] = "";
+
+    return pread(fd, text, sizeof(text) - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
+}
+
+/* A predecessor may have removed the file between our open and our lock: then it is not the lock.
+ */
+static bool path_is(const char *path, int fd)
+{
+    struct stat named, opened;
+
+    return stat(path, &named) == 0 && fstat(fd, &opened) == 0 && named.st_ino == opened.st_ino &&
+           named.st_dev == opened.st_dev;
+}
+
+enum lock_result { LOCKED, BUSY, LOCK_FAILED };
+
+static enum lock_result try_lock(struct runtime *runtime)
+{
+    int fd = open(runtime->pid_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+    if (fd < 0)
+        return LOCK_FAILED;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && path_is(runtime->pid_path, fd)) {
+        runtime->lock_fd = fd;
+        return LOCKED;
+    }
+    close(fd);
+    return BUSY;
+}
+
+/* A signal must not end us between the lock's file and the one who removes it. */
+static enum lock_result try_lock_undisturbed(struct runtime *runtime)
+{
+    enum lock_result result;
+
+    signals_hold();
+    result = try_lock(runtime);
+    if (result != LOCKED)
+        signals_let_in();
+    return result;
+}
+
+static long pid_of_owner(const struct runtime *runtime)
+{
+    int fd = open(runtime->pid_path, O_RDONLY | O_CLOEXEC);
+    long pid = fd >= 0 ? pid_in(fd) : 0;
+
+    if (fd >= 0)
+        close(fd);
+    return pid;
+}
+
+static int wait_for_lock(struct runtime *runtime, const struct config *config, char *why,
+                         size_t size)
+{
+    uint64_t deadline = clock_monotonic_ns() + WAIT_MS * NS_PER_MS;
+    enum lock_result result;
+
+    while ((result = try_lock_undisturbed(runtime)) == BUSY) {
+        bool answers = master_answers(config->control_socket);
+
+        if (answers || clock_monotonic_ns() > deadline) {
+            snprintf(
+                why, size,
+                answers
+                    ? "'%s' is already running with pid %ld; stop it with: wsctl -n %s stop, or "
+                      "give this one another name: -o server.name=NAME"
+                    : "processes of '%s' (pid %ld) still hold its lock and do not answer; end "
+                      "them, or give this one another name than %s",
+                config->server_name, pid_of_owner(runtime), config->server_name);
+            return -1;
+        }
+        usleep(PROBE_MS * 1000);
+    }
+    if (result == LOCK_FAILED)
+        snprintf(why, size, "cannot open the pid file %s: %s", runtime->pid_path, strerror(errno));
+    return result == LOCKED ? 0 : -1;
+}
+
+/*
+ * The lock is that of the run directory, but segment and socket have names of their own: another
+ * server may be using them. Those of a dead one are removed.
+ */
+
+static int remove_segment(const struct config *config, char *why, size_t size)
+{
+    char name[INSTANCE_PATH_MAX], ignored[256];
+    struct segment_reader reader;
+    enum segment_health health = SEGMENT_DEAD;
+    int pid = 0;
+
+    if (segment_attach(&reader, config->server_name, ignored, sizeof(ignored)) ==
+        SEGMENT_ATTACHED) {
+        health = segment_health(&reader, clock_monotonic_ns());
+        pid = reader.map.directory->master_pid;
+        segment_detach(&reader);
+    }
+    if (health == SEGMENT_ALIVE || health == SEGMENT_SILENT) {
+        snprintf(why, size,
+                 "'%s' is already running with pid %d and another run_dir; give this one another "
+                 "name: -o server.name=NAME",
+                 config->server_name, pid);
+        return -1;
+    }
+    if (instance_segment_name(config->server_name, name, sizeof(name)) == 0)
+        shm_unlink(name);
+    return 0;
+}
+
+static int remove_socket(const char *path, char *why, size_t size)
+{
+    struct stat status;
+
+    if (lstat(path, &status) != 0)
+        return 0;
+    if (!S_ISSOCK(status.st_mode)) {
+        snprintf(why, size, "%s is in the way of the control socket: it is not a socket", path);
+        return -1;
+    }
+    if (master_answers(path)) {
+        snprintf(why, size, "another server uses the control socket %s (set [control] socket)",
+                 path);
+        return -1;
+    }
+    unlink(path);
+    return 0;
+}
+
+static int write_pid_path(struct runtime *runtime, const struct config *config, char *why,
+                          size_t size)
+{
+    int written = snprintf(runtime->pid_path, sizeof(runtime->pid_path), "%s/%s.pid",
+                           config->server_run_dir, config->server_name);
+
+    runtime->lock_fd = -1;
+    if ((size_t)written < sizeof(runtime->pid_path))
+        return 0;
+    snprintf(why, size, "the path of the pid file in %s is too long", config->server_run_dir);
+    return -1;
+}
+
+int runtime_inherit(struct runtime *runtime, const struct config *config, int lock_fd, char *why,
+                    size_t size)
+{
+    if (write_pid_path(runtime, config, why, size) != 0)
+        return -1;
+    if (!path_is(runtime->pid_path, lock_fd)) {
+        snprintf(why, size,
+                 "the name and the run directory can't change in an upgrade: %s is not "
+                 "the pid file of the server that runs",
+                 runtime->pid_path);
+        return -1;
+    }
+    runtime->lock_fd = lock_fd;
+    signals_hold();
+    return 0;
+}
+
+int runtime_take(struct runtime *runtime, const struct config *config, char *why, size_t size)
+{
+    if (write_pid_path(runtime, config, why, size) != 0)
+        return -1;
+    if (make_run_dir(config->server_run_dir, why, size) != 0 ||
+        wait_for_lock(runtime, config, why, size) != 0)
+        return -1;
+    if (remove_segment(config, why, size) == 0 &&
+        remove_socket(config->control_socket, why, size) == 0)
+        return 0;
+    runtime_release(runtime);
+    return -1;
+}
+
+void runtime_write_pid(const struct runtime *runtime)
+{
+    char text[32];
+    int length = snprintf(text, sizeof(text), "%d\n", getpid());
+
+    if (ftruncate(runtime->lock_fd, 0) != 0 ||
+        pwrite(runtime->lock_fd, text, (size_t)length, 0) != length)
+        fprintf(stderr, "webserverd: cannot write %s: %s\n", runtime->pid_path, strerror(errno));
+}
+
+void runtime_release(struct runtime *runtime)
+{
+    if (runtime->lock_fd < 0)
+        return;
+    if (pid_in(runtime->lock_fd) == getpid() || pid_in(runtime->lock_fd) == 0)
+        unlink(runtime->pid_path);
+    close(runtime->lock_fd);
+    runtime->lock_fd = -1;
+}
+
+unsigned long runtime_raise_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return 0;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    return limit.rlim_cur;
+}

@@ -1,0 +1,165 @@
+#include "daemon/master/upgrade.h"
+
+#include "daemon/base/events.h"
+#include "daemon/base/loop.h"
+#include "daemon/base/notify.h"
+#include "daemon/control/control.h"
+#include "daemon/master/stopping.h"
+
+#include "common/segment_writer.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct upgrade {
+    struct master *master;
+    pid_t pid; /* the new master's; 0: none is under way */
+    int link;  /* to it; -1 likewise */
+    struct event *readable, *deadline;
+};
+
+static void close_link(struct upgrade *upgrade)
+{
+    loop_free_event(upgrade->readable);
+    upgrade->readable = NULL;
+    if (upgrade->link >= 0)
+        close(upgrade->link);
+    upgrade->link = -1;
+    event_del(upgrade->deadline);
+}
+
+/* It serves: what others find by our name is its own already. */
+static void hand_over(struct upgrade *upgrade)
+{
+    event_log(LEVEL_INFO, "the new master (pid %d) serves: this one retires", upgrade->pid);
+    notify_send("MAINPID=%d", upgrade->pid);
+    close_link(upgrade);
+    stopping_retire(upgrade->master->stopping);
+}
+
+/* A byte is the good news; the end of the line is told by SIGCHLD, too, which knows more. */
+static void on_link(evutil_socket_t fd, short what, void *argument)
+{
+    struct upgrade *upgrade = argument;
+    char word;
+
+    (void)what;
+    if (recv(fd, &word, 1, MSG_DONTWAIT) == 1) {
+        hand_over(upgrade);
+        return;
+    }
+    event_free(upgrade->readable);
+    upgrade->readable = NULL;
+    kill(upgrade->pid, SIGKILL);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *argument)
+{
+    struct upgrade *upgrade = argument;
+
+    (void)fd, (void)what;
+    event_log(LEVEL_ERROR, "the new master (pid %d) did not serve within %d s: ending it",
+              upgrade->pid, UPGRADE_S);
+    kill(upgrade->pid, SIGKILL);
+}
+
+void upgrade_child_ended(struct upgrade *upgrade, pid_t pid, const char *how)
+{
+    if (pid != upgrade->pid)
+        return;
+    if (upgrade->link >= 0) {
+        event_log(LEVEL_ERROR,
+                  "upgrade failed: the new master (pid %d) %s before it served; "
+                  "this one goes on",
+                  pid, how);
+        segment_remove_new(upgrade->master->config->server_name);
+        control_remove_new(upgrade->master->config);
+    }
+    close_link(upgrade);
+    upgrade->pid = 0;
+}
+
+/* In the child. */
+static void become_new_master(const struct master *master, int link)
+{
+    struct inherited_socket *sockets =
+        calloc(listeners_lanes(master->listeners) + 1, sizeof(*sockets));
+    char **argv = master->options->argv;
+    sigset_t none;
+
+    unsetenv("WATCHDOG_PID"); /* it will be the one to give signs of life */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (sockets != NULL && inheritance_leave(link, master->runtime.lock_fd, sockets,
+                                             listeners_list(master->listeners, sockets)) == 0)
+        execvp(argv[0], argv);
+    fprintf(stderr, "webserverd: cannot start %s: %s\n", argv[0], strerror(errno));
+    _exit(EXIT_FAILURE);
+}
+
+static int start(struct upgrade *upgrade)
+{
+    static const struct timeval patience = {.tv_sec = UPGRADE_S};
+    struct master *master = upgrade->master;
+    int link[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) != 0)
+        return -1;
+    fflush(NULL);
+    upgrade->pid = fork();
+    if (upgrade->pid == 0)
+        become_new_master(master, link[1]);
+    close(link[1]);
+    upgrade->link = link[0];
+    upgrade->readable = event_new(master->base, link[0], EV_READ | EV_PERSIST, on_link, upgrade);
+    if (upgrade->pid > 0 && upgrade->readable != NULL && event_add(upgrade->readable, NULL) == 0 &&
+        event_add(upgrade->deadline, &patience) == 0)
+        return 0;
+    if (upgrade->pid > 0)
+        kill(upgrade->pid, SIGKILL);
+    close_link(upgrade);
+    upgrade->pid = 0;
+    return -1;
+}
+
+void upgrade_begin(struct upgrade *upgrade)
+{
+    if (upgrade->pid != 0 || stopping_is_under_way(upgrade->master->stopping)) {
+        event_log(LEVEL_WARN, "no upgrade now: %s",
+                  upgrade->pid != 0 ? "one is under way" : "the server is stopping");
+        return;
+    }
+    event_log(LEVEL_INFO, "upgrade: starting %s", upgrade->master->options->argv[0]);
+    if (start(upgrade) != 0)
+        event_log(LEVEL_ERROR, "upgrade failed: %s", strerror(errno));
+}
+
+struct upgrade *upgrade_new(struct master *master)
+{
+    struct upgrade *upgrade = calloc(1, sizeof(*upgrade));
+
+    if (upgrade == NULL)
+        return NULL;
+    upgrade->master = master;
+    upgrade->link = -1;
+    upgrade->deadline = event_new(master->base, -1, 0, on_deadline, upgrade);
+    if (upgrade->deadline == NULL) {
+        free(upgrade);
+        return NULL;
+    }
+    return upgrade;
+}
+
+void upgrade_free(struct upgrade *upgrade)
+{
+    if (upgrade == NULL)
+        return;
+    close_link(upgrade);
+    event_free(upgrade->deadline);
+    free(upgrade);
+}

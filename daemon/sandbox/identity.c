@@ -1,0 +1,128 @@
+#include "daemon/sandbox/identity.h"
+
+#include "common/macros.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Whom root's workers become: owns nothing, on every system. */
+static const char usual_user[] = "nobody";
+
+/* A decimal number that is all of TEXT. */
+static bool is_number(const char *text, unsigned long *value)
+{
+    char *end;
+
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    errno = 0;
+    *value = strtoul(text, &end, 10);
+    return errno == 0 && *end == '\0' && *value < UINT32_MAX;
+}
+
+static int __attribute__((format(printf, 3, 4)))
+refuse(struct identity_fault *fault, bool group, const char *format, ...)
+{
+    va_list arguments;
+
+    fault->group = group;
+    va_start(arguments, format);
+    vsnprintf(fault->text, sizeof(fault->text), format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+/* Nothing was found: there is none, or looking failed. getpwnam(3) lists what errno may be for either. */
+static int refuse_unknown(struct identity_fault *fault, bool group, const char *name)
+{
+    const char *what = group ? "group" : "user";
+
+    if (errno == EIO || errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+        return refuse(fault, group, "cannot look up the %s '%s': %s", what, name, strerror(errno));
+    return refuse(fault, group, "there is no %s '%s' on this machine", what, name);
+}
+
+/* The user NAME, with its first group. */
+static int find_user(const char *name, struct identity *identity, struct identity_fault *fault)
+{
+    const struct passwd *entry;
+    unsigned long number;
+
+    errno = 0;
+    entry = getpwnam(name);
+    if (entry == NULL && is_number(name, &number))
+        entry = getpwuid((uid_t)number);
+    if (entry == NULL)
+        return refuse_unknown(fault, false, name);
+    if ((size_t)snprintf(identity->user, sizeof(identity->user), "%s", entry->pw_name) >=
+        sizeof(identity->user))
+        return refuse(fault, false, "the name '%s' is too long", name);
+    identity->uid = entry->pw_uid;
+    identity->gid = entry->pw_gid;
+    return 0;
+}
+
+static int find_group(const char *name, struct identity *identity, struct identity_fault *fault)
+{
+    const struct group *entry;
+    unsigned long number;
+
+    errno = 0;
+    entry = getgrnam(name);
+    if (entry == NULL && is_number(name, &number))
+        entry = getgrgid((gid_t)number);
+    if (entry == NULL)
+        return refuse_unknown(fault, true, name);
+    identity->gid = entry->gr_gid;
+    return 0;
+}
+
+int identity_find(const char *user, const char *group, uid_t self, struct identity *identity,
+                  struct identity_fault *fault)
+{
+    *identity = (struct identity){.changes = self == 0};
+    if (user[0] == '\0' && group[0] == '\0' && self != 0)
+        return 0;
+    if (user[0] == '\0' && self != 0)
+        return refuse(fault, true, "only root can give its workers the group '%s'", group);
+    if (find_user(user[0] != '\0' ? user : usual_user, identity, fault) != 0)
+        return -1;
+    if (group[0] != '\0' && find_group(group, identity, fault) != 0)
+        return -1;
+    if (self == 0)
+        return 0;
+    if (identity->uid != self)
+        return refuse(fault, false, "only root can let its workers be '%s'", user);
+    if (group[0] != '\0')
+        return refuse(fault, true, "only root can give its workers the group '%s'", group);
+    return 0;
+}
+
+/* Also what a service manager may have given a master that is not root. */
+static int drop_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 && errno != EINVAL)
+        return -1;
+    return (int)syscall(SYS_capset, &header, none);
+}
+
+int identity_take(const struct identity *identity)
+{
+    if (identity->changes && (initgroups(identity->user, identity->gid) != 0 ||
+                              setresgid(identity->gid, identity->gid, identity->gid) != 0 ||
+                              setresuid(identity->uid, identity->uid, identity->uid) != 0))
+        return -1;
+    return drop_capabilities();
+}

@@ -1,0 +1,222 @@
+#include "daemon/transaction/arithmetic.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/units.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { VALUE_MAX = 24, QUOTED_MAX = 40, TEXT_MAX = 128 };
+
+/* Least and greatest n: the results of both still fit. */
+static const struct {
+    const char *name;
+    int64_t least, most;
+} functions[ARITHMETIC_FUNCTION_COUNT] = {
+    [ARITHMETIC_FIBONACCI] = {"fibonacci", 0, 93},
+    [ARITHMETIC_SQUARE] = {"square", -INT64_C(4294967295), INT64_C(4294967295)},
+    [ARITHMETIC_CUBE] = {"cube", -2097152, 2642245},
+};
+
+enum arithmetic_function arithmetic_find(const char *name)
+{
+    int function = 0;
+
+    while (function < ARITHMETIC_FUNCTION_COUNT && strcmp(functions[function].name, name) != 0)
+        function++;
+    return (enum arithmetic_function)function;
+}
+
+const char *arithmetic_name(enum arithmetic_function function)
+{
+    return functions[function].name;
+}
+
+/* Reading */
+
+#define QUOTED(span) (int)((span).length < QUOTED_MAX ? (span).length : QUOTED_MAX), (span).start
+
+static struct span cut(struct span *text, char separator)
+{
+    const char *found = text->length > 0 ? memchr(text->start, separator, text->length) : NULL;
+    size_t length = found != NULL ? (size_t)(found - text->start) : text->length;
+    struct span piece = {text->start, length};
+
+    length += found != NULL;
+    *text = (struct span){text->start + length, text->length - length};
+    return piece;
+}
+
+static int hex_value(char digit)
+{
+    const char *digits = "0123456789abcdef";
+    const char *found = memchr(digits, digit >= 'A' && digit <= 'F' ? digit | 0x20 : digit, 16);
+
+    return found != NULL ? (int)(found - digits) : -1;
+}
+
+/* Escaped unreserved characters are those characters (RFC 3986 section 6.2.2.2); all that a number, a
+ * time or a name here is made of are such. Longer text than fits into BUFFER stays as it is. */
+static struct span unescape(struct span text, char buffer[TEXT_MAX])
+{
+    size_t length = 0;
+
+    if (text.length > TEXT_MAX)
+        return text;
+    for (size_t i = 0; i < text.length; i++) {
+        bool escaped = text.start[i] == '%' && i + 2 < text.length;
+        int high = escaped ? hex_value(text.start[i + 1]) : -1;
+        int low = escaped ? hex_value(text.start[i + 2]) : -1;
+        int byte = high * 16 + low;
+
+        if (high < 0 || low < 0 ||
+            (!isalnum(byte) && (byte == 0 || strchr("-._~", byte) == NULL))) {
+            buffer[length++] = text.start[i];
+            continue;
+        }
+        buffer[length++] = (char)byte;
+        i += 2;
+    }
+    return (struct span){buffer, length};
+}
+
+/* Digits with a '-' before them, or none. 1: a number, but too large for 64 bits. */
+static int read_integer(struct span text, int64_t *number)
+{
+    bool negative = text.length > 0 && text.start[0] == '-';
+    bool overflow = false;
+    int64_t value = 0;
+
+    if (text.length == negative)
+        return -1;
+    for (size_t i = negative; i < text.length; i++) {
+        int digit = text.start[i] - '0';
+
+        if (digit < 0 || digit > 9)
+            return -1;
+        overflow = overflow || __builtin_mul_overflow(value, 10, &value) ||
+                   __builtin_sub_overflow(value, digit, &value); /* below 0, where there is more */
+    }
+    if (overflow || (!negative && value == INT64_MIN))
+        return 1;
+    *number = negative ? value : -value;
+    return 0;
+}
+
+static int take_n(struct arithmetic_question *question, struct span value, char *why)
+{
+    const char *name = functions[question->function].name;
+    int64_t least = functions[question->function].least, most = functions[question->function].most;
+    int fault = read_integer(value, &question->n);
+
+    if (fault < 0)
+        snprintf(why, ARITHMETIC_WHY_MAX, "n is '%.*s', which is not a whole number",
+                 QUOTED(value));
+    else if (fault > 0 || question->n < least || question->n > most)
+        snprintf(why, ARITHMETIC_WHY_MAX,
+                 "n is %.*s: the %s fits into 64 bits for n from %" PRId64 " to %" PRId64,
+                 QUOTED(value), name, least, most);
+    else
+        return 0;
+    return -1;
+}
+
+static int take_work(struct arithmetic_question *question, struct span value, char *why)
+{
+    char text[VALUE_MAX];
+    uint64_t time_ms = 0;
+
+    snprintf(text, sizeof(text), "%.*s", (int)(value.length < VALUE_MAX ? value.length : VALUE_MAX),
+             value.start);
+    if (value.length >= VALUE_MAX || units_parse_time_ms(text, &time_ms) != 0) {
+        snprintf(why, ARITHMETIC_WHY_MAX, "work is '%.*s', which is not a time such as 2ms",
+                 QUOTED(value));
+        return -1;
+    }
+    if (time_ms > ARITHMETIC_WORK_MAX_MS) {
+        snprintf(why, ARITHMETIC_WHY_MAX, "work is %s: it may be at most %dms", text,
+                 ARITHMETIC_WORK_MAX_MS);
+        return -1;
+    }
+    question->work_ns = time_ms * NS_PER_MS;
+    return 0;
+}
+
+/* The parameters, and how each is taken. */
+static const struct {
+    struct span name;
+    int (*take)(struct arithmetic_question *question, struct span value, char *why);
+} parameters[] = {{{"n", 1}, take_n}, {{"work", 4}, take_work}};
+
+static int take_parameter(struct arithmetic_question *question, struct span part, bool *given,
+                          char *why)
+{
+    char name_text[TEXT_MAX], value_text[TEXT_MAX];
+    struct span value = part, name = unescape(cut(&value, '='), name_text);
+
+    for (size_t i = 0; i < ARRAY_LENGTH(parameters); i++) {
+        if (!span_is(name, parameters[i].name))
+            continue;
+        if (given[i]) {
+            snprintf(why, ARITHMETIC_WHY_MAX, "%s is given twice", parameters[i].name.start);
+            return -1;
+        }
+        given[i] = true;
+        value = unescape(value, value_text);
+        return parameters[i].take(question, value, why);
+    }
+    snprintf(why, ARITHMETIC_WHY_MAX, "there is no parameter '%.*s', only n and work",
+             QUOTED(name));
+    return -1;
+}
+
+int arithmetic_read(struct arithmetic_question *question, struct span query, char *why)
+{
+    bool given[ARRAY_LENGTH(parameters)] = {false};
+
+    question->work_ns = 0;
+    while (query.length > 0)
+        if (take_parameter(question, cut(&query, '&'), given, why) != 0)
+            return -1;
+    if (given[0])
+        return 0;
+    snprintf(why, ARITHMETIC_WHY_MAX, "n is missing, as in %s?n=10",
+             functions[question->function].name);
+    return -1;
+}
+
+/* Computing */
+
+static uint64_t fibonacci(int64_t n)
+{
+    uint64_t one = 0, next = 1;
+
+    for (; n > 0; n--) {
+        uint64_t sum = one + next; /* the last, of 94, wraps around, and is not used */
+
+        one = next;
+        next = sum;
+    }
+    return one;
+}
+
+struct arithmetic_result arithmetic_compute(const struct arithmetic_question *question)
+{
+    bool negative = question->n < 0;
+    uint64_t size = (uint64_t)(negative ? -question->n : question->n);
+
+    switch (question->function) {
+    case ARITHMETIC_FIBONACCI:
+        return (struct arithmetic_result){false, fibonacci(question->n)};
+    case ARITHMETIC_SQUARE:
+        return (struct arithmetic_result){false, size * size};
+    case ARITHMETIC_CUBE:
+        return (struct arithmetic_result){negative, size * size * size};
+    case ARITHMETIC_FUNCTION_COUNT:
+        break;
+    }
+    return (struct arithmetic_result){false, 0};
+}

@@ -1,0 +1,129 @@
+#include "common/escape.h"
+#include "daemon/base/memory_file.h"
+#include "daemon/http/accept.h"
+#include "daemon/transaction/arithmetic.h"
+#include "daemon/transaction/handler.h"
+#include "daemon/transaction/loading.h"
+#include "daemon/transaction/lookup.h"
+#include "daemon/transaction/page.h"
+#include "daemon/transaction/reply.h"
+#include "daemon/worker/thread.h"
+
+#include "common/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { TEXT_MAX = 2 * ARITHMETIC_WHY_MAX };
+
+static const char *fields_for(bool json)
+{
+    return json ? "Content-Type: application/json\r\nVary: Accept\r\nCache-Control: no-store\r\n"
+                : "Content-Type: text/plain; charset=utf-8\r\nVary: Accept\r\n"
+                  "Cache-Control: no-store\r\n";
+}
+
+static int new_answer(const struct page_order *order, struct span path, struct resource **page)
+{
+    const struct arithmetic_question *question = &order->arithmetic;
+    struct arithmetic_result result = arithmetic_compute(question);
+    const char *sign = result.negative ? "-" : "";
+    char text[TEXT_MAX];
+    int length;
+
+    if (order->json)
+        length = snprintf(text, sizeof(text),
+                          "{\"function\":\"%s\",\"n\":%" PRId64 ",\"result\":%s%" PRIu64 "}\n",
+                          arithmetic_name(question->function), question->n, sign, result.magnitude);
+    else
+        length = snprintf(text, sizeof(text), "%s%" PRIu64 "\n", sign, result.magnitude);
+    return page_new(path, fields_for(order->json), text, (size_t)length, page);
+}
+
+static uint64_t processor_time_ns(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
+}
+
+/* A page_maker. */
+static int work_and_answer(const struct site *site, const struct page_order *order,
+                           struct span path, struct resource **page)
+{
+    uint64_t end = processor_time_ns() + order->arithmetic.work_ns;
+
+    (void)site;
+    while (processor_time_ns() < end)
+        continue;
+    return new_answer(order, path, page);
+}
+
+/* 400, in words. */
+static enum exchange_result answer_fault(struct exchange *exchange, struct span path, bool json,
+                                         const char *why)
+{
+    char *text = NULL;
+    struct resource *page;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    int failed = ENOMEM;
+
+    if (out == NULL)
+        return reply_error(exchange, 503);
+    fputs(json ? "{\"error\":\"" : "", out);
+    if (json)
+        escape_json(out, why);
+    else
+        fputs(why, out);
+    fputs(json ? "\"}\n" : "\n", out);
+    if (memory_file_close(out, &text) == 0)
+        failed = page_new(path, fields_for(json), text, length, &page);
+    free(text);
+    return failed == 0 ? reply_page(exchange, 400, page) : reply_error(exchange, 503);
+}
+
+static enum exchange_result answer(struct exchange *exchange, struct span path,
+                                   const struct page_order *order)
+{
+    struct resource *page = NULL;
+    int failed = 0;
+
+    if (loading_take_page(exchange, path, &page, &failed))
+        return failed == 0 ? reply_page(exchange, 200, page)
+                           : reply_error(exchange, lookup_status(failed));
+    if (order->arithmetic.work_ns == 0)
+        return new_answer(order, path, &page) == 0 ? reply_page(exchange, 200, page)
+                                                   : reply_error(exchange, 503);
+    if (exchange->may_wait && loading_submit_page(exchange, path, order))
+        return EXCHANGE_WAITING;
+    return reply_overloaded(exchange);
+}
+
+bool handler_arithmetic_owns(const struct config *config, const char *path)
+{
+    size_t length = strlen(config->arithmetic_prefix);
+
+    return config->arithmetic_enabled && strncmp(path, config->arithmetic_prefix, length) == 0 &&
+           path[length] == '/';
+}
+
+enum exchange_result handler_arithmetic(struct exchange *exchange, const struct target *target)
+{
+    const char *prefix = exchange->thread->site->config->arithmetic_prefix;
+    struct span path = {target->path, target->length};
+    struct page_order order = {.make = work_and_answer, .state = THREAD_STATE_COMPUTE};
+    char why[ARITHMETIC_WHY_MAX];
+
+    order.arithmetic.function = arithmetic_find(target->path + strlen(prefix) + 1);
+    if (order.arithmetic.function == ARITHMETIC_FUNCTION_COUNT)
+        return reply_error(exchange, 404);
+    order.json = accept_prefers_json(exchange->request, SPAN("plain"));
+    if (arithmetic_read(&order.arithmetic, target->query, why) != 0)
+        return answer_fault(exchange, path, order.json, why);
+    return answer(exchange, path, &order);
+}

@@ -1,0 +1,178 @@
+#include "daemon/transaction/rate_limit.h"
+
+#include "common/clock.h"
+#include "daemon/base/hash.h"
+
+#include <sched.h>
+#include <sys/random.h>
+
+/* A claim is held for some ten instructions. One older than this was its process's last act. */
+#define CLAIM_DEAD_NS NS_PER_S
+
+enum { CLAIM_TRIES = 10000, CLAIM_SPINS = 64 /* tries before others may use the processor */ };
+
+/* The limit, as one request sees it. */
+struct rate {
+    uint64_t interval_ns; /* a request's share of time */
+    uint64_t ahead_ns;    /* how far the time may be ahead of now for another to go */
+};
+
+enum charge { CHARGE_TAKEN, CHARGE_REFUSED, CHARGE_LOST /* the entry is another's now */ };
+
+void rate_limit_set(const struct segment *segment, bool enabled, uint32_t requests_per_second,
+                    uint32_t burst)
+{
+    struct segment_rate *rate = segment_rate(segment);
+
+    atomic_store_explicit(&rate->requests_per_second, requests_per_second, memory_order_relaxed);
+    atomic_store_explicit(&rate->burst, burst, memory_order_relaxed);
+    atomic_store_explicit(&rate->enabled, enabled, memory_order_release);
+}
+
+void rate_limit_prepare(const struct segment *segment)
+{
+    struct segment_rate *rate = segment_rate(segment);
+
+    if (getrandom(&rate->seed, sizeof(rate->seed), 0) != sizeof(rate->seed))
+        rate->seed = clock_wall_ns();
+}
+
+/* Rounded so that the rate is never exceeded. */
+static struct rate rate_of(const struct segment *segment)
+{
+    const struct segment_rate *rate = segment_rate(segment);
+    uint64_t per_second = atomic_load_explicit(&rate->requests_per_second, memory_order_relaxed);
+    uint64_t burst = atomic_load_explicit(&rate->burst, memory_order_relaxed);
+    uint64_t interval = (NS_PER_S + per_second - 1) / per_second;
+
+    return (struct rate){interval, (burst - 1) * interval};
+}
+
+static struct segment_rate_bucket *bucket_of(const struct segment *segment, uint64_t key)
+{
+    uint64_t hash = hash_mix(key ^ segment_rate(segment)->seed, UINT64_C(0xe7037ed1a0b428db));
+
+    return segment_rate_bucket(segment,
+                               (uint32_t)(hash % segment_count(segment, SEGMENT_RATE_BUCKETS)));
+}
+
+static struct segment_rate_entry *find(struct segment_rate_bucket *bucket, uint64_t key)
+{
+    for (int i = 0; i < SEGMENT_RATE_WAYS; i++)
+        if (atomic_load_explicit(&bucket->entry[i].key, memory_order_acquire) == key)
+            return &bucket->entry[i];
+    return NULL;
+}
+
+/*
+ * The time is read before the key, and each charge and move changes it: the swap goes through only
+ * when nobody has charged and nobody has moved in since the key was seen.
+ */
+static enum charge charge(struct segment_rate_entry *entry, uint64_t key, const struct rate *rate,
+                          uint64_t now_ns, uint64_t *wait_ns)
+{
+    uint64_t time = atomic_load_explicit(&entry->time_ns, memory_order_acquire), from;
+
+    do {
+        if (time == SEGMENT_RATE_CHANGING ||
+            atomic_load_explicit(&entry->key, memory_order_acquire) != key)
+            return CHARGE_LOST;
+        from = time > now_ns ? time : now_ns;
+        if (from - now_ns > rate->ahead_ns) {
+            *wait_ns = from - now_ns - rate->ahead_ns;
+            atomic_fetch_add_explicit(&entry->refused, 1, memory_order_relaxed);
+            return CHARGE_REFUSED;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&entry->time_ns, &time,
+                                                    from + rate->interval_ns, memory_order_acq_rel,
+                                                    memory_order_acquire));
+    return CHARGE_TAKEN;
+}
+
+/* Moving in */
+
+static bool claim(struct segment_rate_bucket *bucket, uint64_t now_ns)
+{
+    uint64_t holder = 0;
+
+    for (int i = 0; i < CLAIM_TRIES; i++) {
+        if (atomic_compare_exchange_weak_explicit(&bucket->claimed_ns, &holder, now_ns,
+                                                  memory_order_acquire, memory_order_relaxed))
+            return true;
+        if (now_ns < holder || now_ns - holder < CLAIM_DEAD_NS)
+            holder = 0;
+        if (i > CLAIM_SPINS)
+            sched_yield();
+    }
+    return false;
+}
+
+static void release(struct segment_rate_bucket *bucket, uint64_t now_ns)
+{
+    atomic_compare_exchange_strong_explicit(&bucket->claimed_ns, &now_ns, 0, memory_order_release,
+                                            memory_order_relaxed);
+}
+
+/* The entry that has used the least of its burst, or whose tenant's move was broken off. */
+static struct segment_rate_entry *least_used(struct segment_rate_bucket *bucket, uint64_t *time)
+{
+    struct segment_rate_entry *best = &bucket->entry[0];
+
+    *time = atomic_load_explicit(&best->time_ns, memory_order_acquire);
+    for (int i = 1; i < SEGMENT_RATE_WAYS && *time != SEGMENT_RATE_CHANGING; i++) {
+        uint64_t its = atomic_load_explicit(&bucket->entry[i].time_ns, memory_order_acquire);
+
+        if (its == SEGMENT_RATE_CHANGING || its < *time) {
+            best = &bucket->entry[i];
+            *time = its;
+        }
+    }
+    return best;
+}
+
+/* With the bucket claimed. The first request of a new tenant always goes. */
+static void move_in(struct segment_rate_bucket *bucket, uint64_t key, const struct rate *rate,
+                    uint64_t now_ns)
+{
+    struct segment_rate_entry *entry;
+    uint64_t time;
+
+    do
+        entry = least_used(bucket, &time);
+    while (!atomic_compare_exchange_weak_explicit(&entry->time_ns, &time, SEGMENT_RATE_CHANGING,
+                                                  memory_order_acq_rel, memory_order_relaxed));
+    atomic_store_explicit(&entry->key, key, memory_order_release);
+    atomic_store_explicit(&entry->refused, 0, memory_order_relaxed);
+    atomic_store_explicit(&entry->time_ns, now_ns + rate->interval_ns, memory_order_release);
+}
+
+/* Charges KEY wherever it is by now. False: the bucket was claimed all the while. */
+static bool charge_or_move_in(struct segment_rate_bucket *bucket, uint64_t key,
+                              const struct rate *rate, uint64_t now_ns, uint64_t *wait_ns)
+{
+    struct segment_rate_entry *entry;
+    enum charge result = CHARGE_LOST;
+
+    if (!claim(bucket, now_ns))
+        return false;
+    entry = find(bucket, key);
+    if (entry != NULL)
+        result = charge(entry, key, rate, now_ns, wait_ns);
+    if (result == CHARGE_LOST) /* not there, or its move was broken off */
+        move_in(bucket, key, rate, now_ns);
+    release(bucket, now_ns);
+    return true;
+}
+
+uint64_t rate_limit_take(const struct segment *segment, uint64_t key, uint64_t now_ns)
+{
+    const struct rate rate = rate_of(segment);
+    struct segment_rate_bucket *bucket = bucket_of(segment, key);
+    struct segment_rate_entry *entry = find(bucket, key);
+    uint64_t wait_ns = 0;
+
+    if (entry != NULL && charge(entry, key, &rate, now_ns, &wait_ns) != CHARGE_LOST)
+        return wait_ns;
+    charge_or_move_in(bucket, key, &rate, now_ns, &wait_ns); /* else it goes uncounted */
+    return wait_ns;
+}

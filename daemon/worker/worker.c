@@ -1,0 +1,496 @@
+#include "daemon/worker/worker.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/segment_writer.h"
+#include "daemon/base/channel.h"
+#include "daemon/base/events.h"
+#include "daemon/base/loop.h"
+#include "daemon/base/messages.h"
+#include "daemon/base/signals.h"
+#include "daemon/connection/connection.h"
+#include "daemon/connection/held_lanes.h"
+#include "daemon/content/cache.h"
+#include "daemon/sandbox/confinement.h"
+#include "daemon/transaction/peers.h"
+#include "daemon/worker/thread.h"
+#include "daemon/worker/worker_orders.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CLOSE_UNUSED_NS (60 * NS_PER_S)
+
+struct worker {
+    struct site site;
+    struct segment_worker *block;
+    struct event_base *base;
+    struct event *mail, *heartbeat, *retry;
+    uint64_t closed_unused_ns; /* when descriptors in the cache were last looked through */
+    struct mailbox mailbox;    /* the main thread's */
+    struct channel *commands, *connections;
+
+    struct serving_thread **serving; /* serving[0 .. count) */
+    uint32_t count, room;
+    uint32_t ending; /* threads that were told to go and have not ended yet */
+
+    struct held_lanes lanes;
+    struct arrival *held;      /* a connection that no mailbox had room for: reading stopped */
+    bool leaving;              /* connections go back to the master */
+    bool stopping;             /* no connection comes or goes: finish and end */
+    enum thread_mode end_mode; /* how its threads end */
+};
+
+/* Threads */
+
+static uint32_t threads_alive(const struct worker *worker)
+{
+    return worker->count + worker->ending;
+}
+
+static void publish_threads(struct worker *worker)
+{
+    atomic_store_explicit(&worker->block->threads_actual, threads_alive(worker),
+                          memory_order_relaxed);
+}
+
+/* Tells the master, once nothing is on its way any more. */
+static void report_threads(struct worker *worker)
+{
+    struct message_threads_are report = {worker->count};
+
+    publish_threads(worker);
+    if (worker->ending == 0 && !worker->leaving && !worker->stopping)
+        channel_send(worker->commands, MESSAGE_THREADS_ARE, &report, sizeof(report), -1, false);
+}
+
+static struct serving_thread *least_loaded(const struct worker *worker)
+{
+    struct serving_thread *best = NULL;
+    uint64_t best_load = UINT64_MAX;
+
+    for (uint32_t i = 0; i < worker->count; i++) {
+        uint64_t load = thread_load(worker->serving[i]);
+
+        if (load < best_load) {
+            best = worker->serving[i];
+            best_load = load;
+        }
+    }
+    return best;
+}
+
+static bool start_thread(struct worker *worker, uint32_t slot)
+{
+    struct serving_thread *thread = thread_new(&worker->site, worker->count, slot);
+
+    if (thread == NULL || thread_start(thread) != 0) {
+        event_log(LEVEL_ERROR, "cannot start serving thread %u: %s", worker->count,
+                  strerror(errno));
+        if (thread != NULL)
+            thread_free(thread, false);
+        return false;
+    }
+    worker->serving[worker->count++] = thread;
+    return true;
+}
+
+static void send_threads_away(struct worker *worker, uint32_t keep, enum thread_mode mode)
+{
+    while (worker->count > keep) {
+        struct serving_thread *thread = worker->serving[--worker->count];
+
+        thread_tell_leave(thread, mode);
+        worker->ending++;
+    }
+}
+
+static void deal_lanes(struct worker *worker)
+{
+    held_lanes_deal(&worker->lanes, worker->serving, worker->count);
+}
+
+static void set_threads(struct worker *worker, const struct message_threads *wanted)
+{
+    uint32_t before = worker->count;
+
+    send_threads_away(worker, wanted->count, THREAD_MOVING);
+    while (worker->count < wanted->count && worker->count < worker->room &&
+           start_thread(worker, wanted->slot[worker->count]))
+        continue;
+    if (worker->count == 0)
+        _exit(EXIT_FAILURE); /* the master tries another, with back-off */
+    deal_lanes(worker);
+    if (before != 0 && before != worker->count)
+        event_log(LEVEL_INFO, "worker slot %u: %u serving threads instead of %u",
+                  worker->site.worker_slot, worker->count, before);
+    report_threads(worker);
+}
+
+/* Connections */
+
+static bool offer_to_threads(struct worker *worker, struct arrival *arrival)
+{
+    struct serving_thread *best = least_loaded(worker);
+
+    if (best != NULL && mailbox_offer(&best->mailbox, &arrival->letter, LETTER_ARRIVAL))
+        return true;
+    for (uint32_t i = 0; i < worker->count; i++)
+        if (mailbox_offer(&worker->serving[i]->mailbox, &arrival->letter, LETTER_ARRIVAL))
+            return true;
+    return false;
+}
+
+static void give_back(struct worker *worker, struct arrival *arrival)
+{
+    _Alignas(struct message_connection) char
+        buffer[sizeof(struct message_connection) + PASSED_BYTES_MAX];
+    struct message_connection *message = (struct message_connection *)buffer;
+    size_t length = sizeof(*message) + arrival->length;
+
+    if (arrival->length > PASSED_BYTES_MAX) { /* only siblings take so much */
+        close(arrival->fd);
+        free(arrival);
+        return;
+    }
+    message->requests = arrival->requests;
+    message->length = arrival->length;
+    message->admitted = arrival->admitted;
+    memcpy(message->address, arrival->address, sizeof(message->address));
+    memcpy(message->bytes, arrival->bytes, arrival->length);
+    if (channel_send(worker->connections, MESSAGE_CONNECTION, message, length, arrival->fd, true) !=
+        0) {
+        event_log(LEVEL_ERROR, "a connection was lost on its way to the master: %s",
+                  strerror(errno));
+        close(arrival->fd);
+    }
+    free(arrival);
+}
+
+static void hold(struct worker *worker, struct arrival *arrival)
+{
+    static const struct timeval soon = {.tv_usec = 2000};
+
+    worker->held = arrival;
+    channel_set_reading(worker->connections, false);
+    event_add(worker->retry, &soon);
+}
+
+static void place_arrival(struct worker *worker, struct arrival *arrival)
+{
+    if (worker->leaving) {
+        site_count_received(&worker->site);
+        give_back(worker, arrival);
+    } else if (!offer_to_threads(worker, arrival)) {
+        hold(worker, arrival);
+    }
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *argument)
+{
+    struct worker *worker = argument;
+    struct arrival *arrival = worker->held;
+
+    (void)fd, (void)what;
+    worker->held = NULL;
+    channel_set_reading(worker->connections, true);
+    place_arrival(worker, arrival);
+}
+
+static void take_connection(struct worker *worker, const struct message_connection *message, int fd)
+{
+    struct arrival *arrival = fd >= 0 ? malloc(sizeof(*arrival) + message->length) : NULL;
+
+    if (arrival == NULL) { /* why there is no descriptor, the channel has said */
+        site_count_received(&worker->site);
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    arrival->fd = fd;
+    arrival->requests = message->requests;
+    arrival->length = message->length;
+    arrival->admitted = message->admitted != 0;
+    memcpy(arrival->address, message->address, sizeof(arrival->address));
+    memcpy(arrival->bytes, message->bytes, message->length);
+    place_arrival(worker, arrival);
+}
+
+/* A thread of ours has let go of a connection: a sibling takes it, or another worker. */
+static void pass_on(struct worker *worker, struct connection *connection)
+{
+    struct serving_thread *sibling = least_loaded(worker);
+    struct arrival *arrival;
+
+    if (sibling != NULL) {
+        mailbox_post(&sibling->mailbox, &connection->letter, LETTER_CONNECTION);
+        return;
+    }
+    arrival = connection_to_arrival(connection, &worker->site);
+    if (arrival != NULL)
+        give_back(worker, arrival);
+}
+
+/* The end */
+
+static void end_if_done(struct worker *worker)
+{
+    if ((worker->leaving || worker->stopping) && threads_alive(worker) == 0 &&
+        channel_backlog(worker->connections) == 0)
+        event_base_loopbreak(worker->base);
+}
+
+/*
+ * While a resize is under way some connections, perhaps with half an answer, are between a thread
+ * that goes and a sibling that adopts them: the siblings stay until all of those have come.
+ */
+static void send_all_away(struct worker *worker)
+{
+    if (worker->ending == 0)
+        send_threads_away(worker, 0, worker->end_mode);
+    publish_threads(worker);
+    end_if_done(worker);
+}
+
+static void leave(struct worker *worker)
+{
+    worker->leaving = true;
+    worker->end_mode = THREAD_DRAINING;
+    held_lanes_drop_all(&worker->lanes);
+    send_all_away(worker);
+}
+
+static void stop(struct worker *worker, enum thread_mode mode)
+{
+    worker->stopping = true;
+    worker->end_mode = mode;
+    held_lanes_drop_all(&worker->lanes);
+    send_all_away(worker);
+}
+
+/* Nobody would replace or stop us, and a new master waits for our sockets: go at once. */
+static void on_master_gone(void *argument)
+{
+    (void)argument;
+    event_log(LEVEL_WARN, "the master is gone: leaving");
+    _exit(EXIT_FAILURE);
+}
+
+/* Messages and letters */
+
+static void on_command(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    struct worker *worker = owner;
+    const struct message_offload *offload = data;
+    const struct message_lane *lane = data;
+
+    (void)length;
+    /* The word to go came on the other channel, and may have overtaken this. */
+    if (worker->leaving || worker->stopping) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    switch ((enum message_kind)kind) {
+    case MESSAGE_THREADS:
+        set_threads(worker, data);
+        return;
+    case MESSAGE_OFFLOAD:
+        offload_resize(worker->site.offload, offload->least, offload->most);
+        return;
+    case MESSAGE_LANE_ADD:
+        if (fd >= 0 && held_lanes_add(&worker->lanes, lane, fd))
+            deal_lanes(worker);
+        else
+            channel_send(worker->commands, MESSAGE_LANE_LOST, lane, sizeof(*lane), -1, false);
+        return;
+    case MESSAGE_LANE_DROP:
+        held_lanes_drop(&worker->lanes, lane->id, worker->serving, worker->count);
+        deal_lanes(worker);
+        return;
+    case MESSAGE_ORDER:
+        order_begin(&worker->site, worker->serving, worker->count, data, worker->commands);
+        return;
+    case MESSAGE_LEAVE:
+    case MESSAGE_STOP:
+    case MESSAGE_RETIRE:
+    case MESSAGE_THREADS_ARE:
+    case MESSAGE_LANE_LOST:
+    case MESSAGE_ORDER_DONE:
+    case MESSAGE_CONNECTION:
+        break;
+    }
+    assert(!"a command that the master does not send here");
+}
+
+static void on_connection(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    struct worker *worker = owner;
+
+    (void)length; /* the message says it */
+    /* Leave and stop come this way so that they arrive behind the last connection. */
+    if (kind == MESSAGE_LEAVE)
+        leave(worker);
+    else if (kind == MESSAGE_STOP)
+        stop(worker, THREAD_STOPPING);
+    else if (kind == MESSAGE_RETIRE)
+        stop(worker, THREAD_RETIRING);
+    else
+        take_connection(worker, data, fd);
+}
+
+static void on_drained(void *owner)
+{
+    end_if_done(owner);
+}
+
+static void read_letter(struct worker *worker, struct letter *letter)
+{
+    switch ((enum main_letter)letter->kind) {
+    case LETTER_HANDED_OVER:
+        pass_on(worker, CONTAINER_OF(letter, struct connection, letter));
+        break;
+    case LETTER_SWEPT:
+        order_swept(CONTAINER_OF(letter, struct sweep_letter, letter), worker->commands);
+        break;
+    case LETTER_THREAD_ENDED:
+        thread_free(CONTAINER_OF(letter, struct serving_thread, ended), true);
+        worker->ending--;
+        report_threads(worker);
+        if (worker->leaving || worker->stopping)
+            send_all_away(worker);
+        break;
+    }
+}
+
+static void on_mail(evutil_socket_t fd, short what, void *argument)
+{
+    struct worker *worker = argument;
+    struct letter *letter = mailbox_take(&worker->mailbox);
+
+    (void)fd, (void)what;
+    while (letter != NULL) {
+        struct letter *next = letter->next;
+
+        read_letter(worker, letter);
+        letter = next;
+    }
+    end_if_done(worker);
+}
+
+/* The worker is as alive as the one of its threads that has been silent for longest. */
+static uint64_t oldest_beat_ns(const struct worker *worker)
+{
+    uint64_t oldest = clock_monotonic_ns();
+
+    for (uint32_t i = 0; i < worker->count; i++) {
+        uint64_t beat = thread_beat_ns(worker->serving[i]);
+
+        oldest = beat < oldest ? beat : oldest;
+    }
+    return oldest;
+}
+
+static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
+{
+    struct worker *worker = argument;
+    uint64_t now = clock_monotonic_ns();
+
+    (void)fd, (void)what;
+    atomic_store_explicit(&worker->block->heartbeat_ns, oldest_beat_ns(worker),
+                          memory_order_relaxed);
+    if (worker->site.cache != NULL && now - worker->closed_unused_ns >= CLOSE_UNUSED_NS) {
+        worker->closed_unused_ns = now;
+        cache_close_unused(worker->site.cache);
+    }
+    deal_lanes(worker); /* descriptors may have run out the last time */
+    offload_refill(worker->site.offload, now);
+}
+
+/* Making it */
+
+static int open_channels(struct worker *worker, const struct worker_setup *setup)
+{
+    const struct channel_owner commands = {on_command, on_master_gone, NULL, worker};
+    const struct channel_owner connections = {on_connection, on_master_gone, on_drained, worker};
+
+    worker->commands = channel_open(worker->base, setup->command_fd, &commands);
+    worker->connections = channel_open(worker->base, setup->connection_fd, &connections);
+    return worker->commands != NULL && worker->connections != NULL ? 0 : -1;
+}
+
+static int make_events(struct worker *worker)
+{
+    static const struct timeval second = {.tv_sec = 1};
+
+    worker->mail =
+        event_new(worker->base, worker->mailbox.eventfd, EV_READ | EV_PERSIST, on_mail, worker);
+    worker->heartbeat = event_new(worker->base, -1, EV_PERSIST, on_heartbeat, worker);
+    worker->retry = event_new(worker->base, -1, 0, on_retry, worker);
+    if (worker->mail == NULL || worker->heartbeat == NULL || worker->retry == NULL)
+        return -1;
+    on_heartbeat(-1, 0, worker);
+    return event_add(worker->mail, NULL) == 0 && event_add(worker->heartbeat, &second) == 0 ? 0
+                                                                                            : -1;
+}
+
+static int set_up(struct worker *worker, const struct worker_setup *setup)
+{
+    worker->block = segment_worker(setup->segment, setup->slot);
+    worker->mailbox.eventfd = -1;
+    if (site_open(&worker->site, setup->config) != 0 ||
+        confinement_enter(&worker->site.root, setup) != 0)
+        return -1;
+    worker->room = segment_count(setup->segment, SEGMENT_THREADS);
+    worker->serving = calloc(worker->room, sizeof(struct serving_thread *));
+    worker->base = event_base_new();
+    if (worker->serving == NULL || worker->base == NULL ||
+        mailbox_open(&worker->mailbox, UINT32_MAX) != 0)
+        return -1;
+    worker->site.segment = setup->segment;
+    worker->site.worker_slot = setup->slot;
+    worker->site.main = &worker->mailbox;
+    worker->site.doorbell = setup->doorbell;
+    if (site_fill(&worker->site, worker->block) != 0 || make_events(worker) != 0)
+        return -1;
+    return open_channels(worker, setup);
+}
+
+/* All threads have ended, so nothing refers to cache entries any more. */
+static void tear_down(struct worker *worker)
+{
+    site_close(&worker->site);
+    loop_free_event(worker->mail);
+    loop_free_event(worker->heartbeat);
+    loop_free_event(worker->retry);
+    channel_close(worker->commands);
+    channel_close(worker->connections);
+    if (worker->mailbox.eventfd >= 0)
+        mailbox_close(&worker->mailbox);
+    if (worker->base != NULL)
+        event_base_free(worker->base);
+    free(worker->lanes.lane);
+    free(worker->serving);
+    free(worker);
+}
+
+int worker_run(const struct worker_setup *setup)
+{
+    struct worker *worker = calloc(1, sizeof(*worker));
+
+    events_set_role(ROLE_WORKER);
+    signals_ignore_in_child();
+    if (worker == NULL)
+        return EXIT_FAILURE;
+    if (set_up(worker, setup) != 0) {
+        event_log(LEVEL_ERROR, "a worker cannot start: %s", strerror(errno));
+        tear_down(worker);
+        return EXIT_FAILURE;
+    }
+    event_base_dispatch(worker->base);
+    tear_down(worker);
+    return EXIT_SUCCESS;
+}

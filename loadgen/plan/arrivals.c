@@ -1,0 +1,132 @@
+#include "loadgen/plan/arrivals.h"
+
+#include "common/clock.h"
+
+#include <math.h>
+
+struct profile profile_constant(double value)
+{
+    return (struct profile){.step = {{0, value, value}}, .count = 1};
+}
+
+void profile_add(struct profile *profile, double begin_ns, double from, double to)
+{
+    profile->step[profile->count++] = (struct profile_step){begin_ns, from, to};
+}
+
+/* The step that holds at TIME_NS. */
+static size_t find_step(const struct profile *profile, double time_ns)
+{
+    size_t i = profile->count - 1;
+
+    while (i > 0 && profile->step[i].begin_ns > time_ns)
+        i--;
+    return i;
+}
+
+static double end_of(const struct profile *profile, size_t i)
+{
+    return i + 1 < profile->count ? profile->step[i + 1].begin_ns : INFINITY;
+}
+
+/* Change of the value a nanosecond. */
+static double slope_of(const struct profile *profile, size_t i)
+{
+    const struct profile_step *step = &profile->step[i];
+
+    return i + 1 < profile->count ? (step->to - step->from) / (end_of(profile, i) - step->begin_ns)
+                                  : 0;
+}
+
+double profile_at(const struct profile *profile, double time_ns)
+{
+    size_t i = find_step(profile, time_ns);
+
+    return profile->step[i].from + slope_of(profile, i) * (time_ns - profile->step[i].begin_ns);
+}
+
+/*
+ * How long a value that is AT now and grows by SLOPE takes to gather AREA: the root of
+ * AT t + SLOPE t^2 / 2 = AREA, in the form that loses no digits where SLOPE is small.
+ */
+static double time_to_gather(double at, double slope, double area)
+{
+    return area > 0 ? 2 * area / (at + sqrt(at * at + 2 * slope * area)) : 0;
+}
+
+/* When the integral since TIME_NS (value times seconds) has grown by AMOUNT; INFINITY: never. */
+static double profile_advance(const struct profile *profile, double time_ns, double amount)
+{
+    double left = amount * (double)NS_PER_S; /* value times nanoseconds */
+
+    for (size_t i = find_step(profile, time_ns); i < profile->count; i++) {
+        double at = profile_at(profile, time_ns), slope = slope_of(profile, i);
+        double length = end_of(profile, i) - time_ns;
+        double area = isinf(length) ? INFINITY : length * (at + slope * length / 2);
+
+        if (isinf(length) && at <= 0)
+            return INFINITY;
+        if (area > left)
+            return time_ns + time_to_gather(at, slope, left);
+        left -= area;
+        time_ns = end_of(profile, i);
+    }
+    return INFINITY;
+}
+
+uint64_t random_next(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * UINT64_C(2685821657736338717);
+}
+
+double random_unit(uint64_t *state)
+{
+    return (double)(random_next(state) >> 11) * 0x1p-53;
+}
+
+/* By how much the integral of the whole rate grows until this thread's next request. */
+static double gap(struct arrivals *arrivals)
+{
+    return arrivals->poisson ? -log(1 - random_unit(&arrivals->random)) * arrivals->threads
+                             : arrivals->threads;
+}
+
+void arrivals_begin(struct arrivals *arrivals, const struct profile *rate, uint32_t index,
+                    uint32_t threads, bool poisson)
+{
+    *arrivals = (struct arrivals){
+        .rate = *rate,
+        .threads = threads,
+        .poisson = poisson,
+        .random = UINT64_C(0x9e3779b97f4a7c15) * (index + 1),
+    };
+    arrivals->next_ns = profile_advance(rate, 0, poisson ? gap(arrivals) : index);
+}
+
+void arrivals_skip(struct arrivals *arrivals, double now_ns)
+{
+    arrivals->next_ns = profile_advance(&arrivals->rate, now_ns, gap(arrivals));
+}
+
+void arrivals_step(struct arrivals *arrivals)
+{
+    if (!isinf(arrivals->next_ns))
+        arrivals->next_ns = profile_advance(&arrivals->rate, arrivals->next_ns, gap(arrivals));
+}
+
+void arrivals_change(struct arrivals *arrivals, const struct profile *rate, uint32_t threads,
+                     double now_ns)
+{
+    double next_ns;
+
+    arrivals->rate = *rate;
+    arrivals->threads = threads;
+    if (arrivals->next_ns <= now_ns)
+        return;
+    next_ns = profile_advance(rate, now_ns, gap(arrivals));
+    if (arrivals->poisson || next_ns < arrivals->next_ns)
+        arrivals->next_ns = next_ns;
+}

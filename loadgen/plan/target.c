@@ -1,0 +1,161 @@
+#include "loadgen/plan/target.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+static int refuse(const char *url, const char *reason, char *why, size_t size)
+{
+    snprintf(why, size, "the URL '%s' cannot be used: %s", url, reason);
+    return -1;
+}
+
+/* A part of the URL, owned by the caller (curl_free), or NULL. */
+static char *part(const struct target *target, CURLUPart which, unsigned flags)
+{
+    char *text = NULL;
+
+    if (curl_url_get(target->url, which, &text, flags) != CURLUE_OK)
+        return NULL;
+    return text;
+}
+
+static bool has_web_scheme(struct target *target)
+{
+    char *scheme = part(target, CURLUPART_SCHEME, 0);
+    bool good = scheme != NULL && (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
+
+    target->tls = good && strcmp(scheme, "https") == 0;
+    curl_free(scheme);
+    return good;
+}
+
+/* They would stand in every report. */
+static bool has_name_or_password(const struct target *target)
+{
+    char *name = part(target, CURLUPART_USER, 0), *password = part(target, CURLUPART_PASSWORD, 0);
+    bool has = name != NULL || password != NULL;
+
+    curl_free(name);
+    curl_free(password);
+    return has;
+}
+
+/* libcurl keeps the brackets around an IPv6 address; getaddrinfo() wants none. */
+static char *host_without_brackets(const struct target *target)
+{
+    char *host = part(target, CURLUPART_HOST, 0);
+    size_t length = host != NULL ? strlen(host) : 0;
+
+    if (length > 2 && host[0] == '[' && host[length - 1] == ']') {
+        memmove(host, host + 1, length - 2);
+        host[length - 2] = '\0';
+    }
+    return host;
+}
+
+int target_parse(struct target *target, const struct target *base, const char *url, char *why,
+                 size_t size)
+{
+    CURLUcode code;
+    char *port;
+
+    *target = (struct target){.url = base != NULL ? curl_url_dup(base->url) : curl_url()};
+    if (target->url == NULL)
+        return refuse(url, "out of memory", why, size);
+    if (url[0] != '\0' && strspn(url, "0123456789") == strlen(url)) /* would be an IPv4 address */
+        return refuse(url, "a port needs a host before it: http://127.0.0.1:PORT/", why, size);
+    code = curl_url_set(target->url, CURLUPART_URL, url, CURLU_GUESS_SCHEME);
+    if (code == CURLUE_UNSUPPORTED_SCHEME || (code == CURLUE_OK && !has_web_scheme(target)))
+        return refuse(url, "only http:// and https:// are spoken here", why, size);
+    if (code != CURLUE_OK)
+        return refuse(url, curl_url_strerror(code), why, size);
+    if (has_name_or_password(target))
+        return refuse(url, "a name and password are given by -u NAME:PASS", why, size);
+    curl_url_set(target->url, CURLUPART_FRAGMENT, NULL, 0);
+    target->text = part(target, CURLUPART_URL, 0);
+    target->host = host_without_brackets(target);
+    port = part(target, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+    if (target->text == NULL || target->host == NULL || port == NULL) {
+        curl_free(port);
+        return refuse(url, "it has no host", why, size);
+    }
+    target->port = (uint16_t)strtoul(port, NULL, 10);
+    curl_free(port);
+    return 0;
+}
+
+bool target_same_origin(const struct target *one, const struct target *other)
+{
+    return one->port == other->port && one->tls == other->tls &&
+           strcasecmp(one->host, other->host) == 0;
+}
+
+static bool is_address(const char *host, int family)
+{
+    struct in6_addr address;
+
+    return (family != AF_INET6 && inet_pton(AF_INET, host, &address) == 1) ||
+           (family != AF_INET && inet_pton(AF_INET6, host, &address) == 1);
+}
+
+/* "HOST:PORT:ADDRESS,[ADDRESS]…", as CURLOPT_RESOLVE takes it. */
+static char *list_addresses(const struct target *target, const struct addrinfo *found)
+{
+    char *text = NULL, address[INET6_ADDRSTRLEN];
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    const char *separator = "";
+
+    if (out == NULL)
+        return NULL;
+    fprintf(out, "%s:%u:", target->host, target->port);
+    for (; found != NULL; found = found->ai_next) {
+        if (getnameinfo(found->ai_addr, found->ai_addrlen, address, sizeof(address), NULL, 0,
+                        NI_NUMERICHOST) != 0)
+            continue;
+        fprintf(out, found->ai_family == AF_INET6 ? "%s[%s]" : "%s%s", separator, address);
+        separator = ",";
+    }
+    fclose(out);
+    return text;
+}
+
+int target_resolve(struct target *target, int family, char *why, size_t size)
+{
+    struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM}, *found;
+    char *list;
+    int error;
+
+    if (is_address(target->host, family))
+        return 0;
+    error = getaddrinfo(target->host, NULL, &hints, &found);
+    if (error != 0) {
+        snprintf(why, size, "cannot find the host '%s': %s", target->host, gai_strerror(error));
+        return -1;
+    }
+    list = list_addresses(target, found);
+    freeaddrinfo(found);
+    if (list != NULL)
+        target->addresses = curl_slist_append(NULL, list);
+    free(list);
+    if (target->addresses == NULL) {
+        snprintf(why, size, "out of memory");
+        return -1;
+    }
+    return 0;
+}
+
+void target_free(struct target *target)
+{
+    curl_slist_free_all(target->addresses);
+    curl_free(target->host);
+    curl_free(target->text);
+    curl_url_cleanup(target->url);
+    *target = (struct target){0};
+}

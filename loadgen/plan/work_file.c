@@ -1,0 +1,350 @@
+/*
+ * Requests from a file, one a line:
+ *
+ *     [METHOD] URL [WEIGHT]                              a list; # begins a comment
+ *     host - - [time] "GET /path HTTP/1.1" 200 …         an access log, common or combined
+ *     {"time": …, "method": …, "target": …} or "request" an access log in JSON
+ *
+ * Each line says by itself what it is. In a log, what is none is left out and counted: a line that was
+ * being written when the log was copied does not spoil the rest.
+ */
+#include "loadgen/plan/work.h"
+
+#include "common/clock.h"
+#include "common/units.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct reader {
+    struct work *work;
+    const char *file;
+    uint32_t line;
+    bool times;
+    bool is_log; /* there was a line of one */
+    char *why;
+    size_t size;
+};
+
+/* A request as a log tells it. */
+struct logged {
+    char method[16];
+    const char *target;
+    double time_s; /* since 1970; NAN: not told */
+};
+
+static int refuse(const struct reader *reader, const char *what)
+{
+    snprintf(reader->why, reader->size, "%s:%u: %s", reader->file, reader->line, what);
+    return -1;
+}
+
+/* ---- Lists ---- */
+
+static int read_weight(const struct reader *reader, const char *word, uint64_t *weight)
+{
+    *weight = 1;
+    if (word == NULL)
+        return 0;
+    if (units_parse_number(word, weight) != 0 || *weight < 1 || *weight > WORK_WEIGHT_MAX)
+        return refuse(reader, "a weight is a number from 1 to 10000 behind the URL");
+    return 0;
+}
+
+static bool is_method(const char *word)
+{
+    return word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-")] == '\0';
+}
+
+static int read_listed(const struct reader *reader, char *text)
+{
+    const char *method = NULL, *url, *weight_word;
+    char why[256], *rest = NULL;
+    uint64_t weight;
+
+    url = strtok_r(text, " \t", &rest);
+    if (is_method(url)) {
+        method = url;
+        url = strtok_r(NULL, " \t", &rest);
+    }
+    if (url == NULL)
+        return refuse(reader, "a method without a URL");
+    weight_word = strtok_r(NULL, " \t", &rest);
+    if (read_weight(reader, weight_word, &weight) != 0)
+        return -1;
+    if (strtok_r(NULL, " \t", &rest) != NULL)
+        return refuse(reader, "more than a method, a URL and a weight");
+    for (; weight > 0; weight--)
+        if (work_add(reader->work, method, url, (struct work_entry){.line = reader->line}, why,
+                     sizeof(why)) != 0)
+            return refuse(reader, why);
+    return 0;
+}
+
+/* ---- Logs ---- */
+
+/* "GET /path HTTP/1.1" taken apart in place; the version may be missing. */
+static bool read_request_line(char *text, struct logged *logged)
+{
+    char *rest = NULL, *method = strtok_r(text, " ", &rest);
+    char *target = method != NULL ? strtok_r(NULL, " ", &rest) : NULL;
+
+    if (target == NULL || strlen(method) >= sizeof(logged->method) || !is_method(method))
+        return false;
+    strcpy(logged->method, method);
+    logged->target = target;
+    return true;
+}
+
+/* Undoes \xHH, \" and \\ in place. */
+static void unescape(char *text)
+{
+    char *to = text;
+
+    for (const char *at = text; *at != '\0'; at++) {
+        if (at[0] == '\\' && at[1] == 'x' && isxdigit((unsigned char)at[2]) &&
+            isxdigit((unsigned char)at[3])) {
+            const char digits[3] = {at[2], at[3], '\0'};
+
+            *to++ = (char)strtoul(digits, NULL, 16);
+            at += 3;
+        } else {
+            if (at[0] == '\\' && at[1] != '\0')
+                at++;
+            *to++ = *at;
+        }
+    }
+    *to = '\0';
+}
+
+/* NAN for a day that its month does not have. */
+static double seconds_of(const struct tm *parts)
+{
+    struct tm filled = *parts;
+    time_t seconds = timegm(&filled);
+
+    return filled.tm_mday == parts->tm_mday ? (double)seconds : NAN;
+}
+
+/* [21/Nov/2026:06:18:30 +0000] */
+static double read_log_time(const char *text)
+{
+    const char *open = strchr(text, '[');
+    struct tm parts = {0};
+    long offset;
+
+    if (open == NULL || strptime(open + 1, "%d/%b/%Y:%H:%M:%S %z", &parts) == NULL)
+        return NAN;
+    offset = parts.tm_gmtoff;
+    return seconds_of(&parts) - (double)offset;
+}
+
+/* The text in the first pair of quotes, escapes undone. */
+static char *take_quoted(char *text)
+{
+    char *open = strchr(text, '"'), *close;
+
+    if (open == NULL)
+        return NULL;
+    for (close = open + 1; *close != '\0' && *close != '"'; close++)
+        if (*close == '\\' && close[1] != '\0')
+            close++;
+    if (*close == '\0')
+        return NULL;
+    *close = '\0';
+    unescape(open + 1);
+    return open + 1;
+}
+
+/* Seconds since 1970 as a number, or "2026-11-21T06:18:30.123Z". */
+static double read_json_time(const json_t *value)
+{
+    const char *text = json_string_value(value), *rest;
+    struct tm parts = {0};
+    double fraction = 0;
+    long offset = 0;
+
+    if (json_is_number(value))
+        return json_number_value(value);
+    if (text == NULL || (rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &parts)) == NULL)
+        return text != NULL ? read_log_time(text) : NAN;
+    if (*rest == '.') {
+        char *end;
+
+        fraction = strtod(rest, &end);
+        rest = end;
+    }
+    if (*rest == '+' || *rest == '-') {
+        struct tm zone = {0};
+
+        if (strptime(rest, "%z", &zone) != NULL)
+            offset = zone.tm_gmtoff;
+    }
+    return seconds_of(&parts) - (double)offset + fraction;
+}
+
+/* The first member of OBJECT that has one of these names. */
+static const json_t *member(const json_t *object, const char *const *names)
+{
+    const json_t *found = NULL;
+
+    for (; found == NULL && *names != NULL; names++)
+        found = json_object_get(object, *names);
+    return found;
+}
+
+/* Texts of *logged are copied into TEXT, which they came from. */
+static bool read_json(char *text, struct logged *logged)
+{
+    static const char *const targets[] = {"target", "uri", "url", "path", NULL};
+    static const char *const times[] = {"time", "timestamp", "ts", NULL};
+    json_t *object = json_loads(text, 0, NULL);
+    const char *line = json_string_value(json_object_get(object, "request"));
+    const char *method = json_string_value(json_object_get(object, "method"));
+    const char *target = json_string_value(member(object, targets));
+    bool good = false;
+
+    logged->time_s = read_json_time(member(object, times));
+    if (line != NULL) {
+        memmove(text, line, strlen(line) + 1); /* the line is part of the text: it fits */
+        good = read_request_line(text, logged);
+    } else if (method != NULL && target != NULL && is_method(method) &&
+               strlen(method) < sizeof(logged->method)) {
+        strcpy(logged->method, method);
+        logged->target = strcpy(text, target);
+        good = true;
+    }
+    json_decref(object);
+    return good;
+}
+
+static bool read_line_of_log(char *text, struct logged *logged)
+{
+    char *line;
+
+    if (text[0] == '{')
+        return read_json(text, logged);
+    logged->time_s = read_log_time(text);
+    line = take_quoted(text);
+    return line != NULL && read_request_line(line, logged);
+}
+
+/* What the body of another method was, a log does not say. */
+static bool can_be_sent(const struct logged *logged)
+{
+    return strcmp(logged->method, "GET") == 0 || strcmp(logged->method, "HEAD") == 0 ||
+           strcmp(logged->method, "OPTIONS") == 0;
+}
+
+static int skip(const struct reader *reader)
+{
+    reader->work->skipped++;
+    return 0;
+}
+
+static int read_logged(const struct reader *reader, char *text)
+{
+    struct logged logged;
+    char why[256];
+
+    if (!read_line_of_log(text, &logged) || !can_be_sent(&logged) || logged.target[0] != '/')
+        return skip(reader);
+    if (reader->times && !(logged.time_s >= 0))
+        return reader->work->entry_count > 0
+                   ? skip(reader)
+                   : refuse(reader,
+                            "has no time, which a replay needs; use -f for the requests alone");
+    if (work_add(
+            reader->work, logged.method, logged.target,
+            (struct work_entry){.due_ns = (uint64_t)(logged.time_s * 1e9), .line = reader->line},
+            why, sizeof(why)) == 0)
+        return 0;
+    return strstr(why, "URL") == NULL ? refuse(reader, why) : skip(reader);
+}
+
+static bool is_of_log(const char *text)
+{
+    return text[0] == '{' || strchr(text, '"') != NULL;
+}
+
+static int read_line(struct reader *reader, char *text)
+{
+    text += strspn(text, " \t");
+    text[strcspn(text, "\r\n")] = '\0';
+    if (text[0] == '\0' || text[0] == '#')
+        return 0;
+    reader->is_log = reader->is_log || is_of_log(text);
+    if (reader->is_log)
+        return is_of_log(text) ? read_logged(reader, text) : skip(reader);
+    if (reader->times)
+        return refuse(reader,
+                      "is no line of an access log, which --replay needs; use -f for lists");
+    return read_listed(reader, text);
+}
+
+/* ---- Times of a replay ---- */
+
+static int compare_entries(const void *one, const void *other)
+{
+    const struct work_entry *a = one, *b = other;
+
+    if (a->due_ns != b->due_ns)
+        return a->due_ns < b->due_ns ? -1 : 1;
+    return a->line < b->line ? -1 : a->line > b->line;
+}
+
+/*
+ * Logs are written when answers end and often know seconds only: entries are put in order, those of
+ * one second are spread over it evenly, and times are made relative to the first.
+ */
+static void set_times(struct work *work)
+{
+    uint64_t first;
+    double speed = work->plan->replay_speed;
+
+    qsort(work->entries, work->entry_count, sizeof(*work->entries), compare_entries);
+    first = work->entry_count > 0 ? work->entries[0].due_ns : 0;
+    for (size_t i = 0, end; i < work->entry_count; i = end) {
+        uint64_t due_ns = work->entries[i].due_ns;
+
+        for (end = i + 1; end < work->entry_count && work->entries[end].due_ns == due_ns; end++)
+            continue;
+        for (size_t k = i; k < end; k++) {
+            double spread = due_ns % NS_PER_S == 0 ? (double)(k - i) / (double)(end - i) * 1e9 : 0;
+
+            work->entries[k].due_ns = (uint64_t)(((double)(due_ns - first) + spread) / speed);
+        }
+    }
+}
+
+int work_read_file(struct work *work, const char *file, bool times, char *why, size_t size)
+{
+    struct reader reader = {work, file, 0, times, false, why, size};
+    FILE *in = fopen(file, "re");
+    char *text = NULL;
+    size_t room = 0;
+    int result = 0;
+
+    if (in == NULL) {
+        snprintf(why, size, "cannot read '%s': %s", file, strerror(errno));
+        return -1;
+    }
+    while (result == 0 && getline(&text, &room, in) > 0) {
+        reader.line++;
+        result = read_line(&reader, text);
+    }
+    if (result == 0 && ferror(in) != 0) {
+        snprintf(why, size, "cannot read '%s': %s", file, strerror(errno));
+        result = -1;
+    }
+    free(text);
+    fclose(in);
+    if (result == 0 && times)
+        set_times(work);
+    return result;
+}

@@ -1,0 +1,342 @@
+#include "loadgen/report/compare.h"
+
+#include "common/macros.h"
+#include "common/units.h"
+
+#include "loadgen/report/measures.h"
+#include "loadgen/report/report_facts.h"
+#include "loadgen/stats/statistics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SIGNIFICANT 0.01
+
+enum { ENOUGH_SECONDS = 20, ENOUGH_ROUNDS = 5 };
+
+static const struct row {
+    const char *label;
+    enum measure measure; /* of a round */
+    const char *member;   /* of a second; NULL: answers a second */
+} rows[] = {
+    {"requests/s", MEASURE_RATE, NULL},
+    {"p50", MEASURE_P50, "p50_us"},
+    {"p90", MEASURE_P90, "p90_us"},
+    {"p99", MEASURE_P99, "p99_us"},
+};
+
+/* ---- Reading ---- */
+
+static json_t *read_one(const char *file, char *why, size_t size)
+{
+    json_error_t error;
+    FILE *in = fopen(file, "re");
+    json_t *report;
+
+    if (in == NULL) {
+        snprintf(why, size, "cannot read the report %s: %s", file, strerror(errno));
+        return NULL;
+    }
+    report = json_loadf(in, 0, &error);
+    fclose(in);
+    if (report == NULL) {
+        snprintf(why, size, "%s is not JSON: line %d: %s", file, error.line, error.text);
+        return NULL;
+    }
+    if (!json_is_array(json_object_get(report, "seconds")) ||
+        !json_is_object(json_object_get(report, "plan"))) {
+        snprintf(why, size,
+                 "%s is no report of a run of wsload: make one with --format json -o FILE", file);
+        json_decref(report);
+        return NULL;
+    }
+    return report;
+}
+
+/* A report of a run that was done once, as the round that it is. */
+static json_t *as_round(const json_t *report)
+{
+    static const char *const times[] = {"p50", "p90", "p99"};
+    const json_t *latency = json_object_get(report, "latency_us");
+    json_t *round = json_object();
+    char name[16];
+
+    json_object_set(round, measure_table[MEASURE_RATE].name,
+                    json_object_get(report, "requests_per_second"));
+    for (size_t i = 0; i < ARRAY_LENGTH(times); i++) {
+        snprintf(name, sizeof(name), "%s_us", times[i]);
+        json_object_set(round, name, json_object_get(latency, times[i]));
+    }
+    return round;
+}
+
+/* Adds the rounds of FROM, or FROM as a round, to those of INTO. */
+static void add_rounds(json_t *into, const json_t *from)
+{
+    json_t *rounds = json_object_get(from, "rounds");
+
+    if (json_is_array(rounds))
+        json_array_extend(into, rounds);
+    else
+        json_array_append_new(into, as_round(from));
+}
+
+/* The first report, with the rounds of all. */
+static json_t *read_several(char *files, char *why, size_t size)
+{
+    json_t *whole = NULL, *rounds = json_array(), *report;
+    char *rest = NULL;
+
+    for (char *file = strtok_r(files, ",", &rest); file; file = strtok_r(NULL, ",", &rest)) {
+        report = read_one(file, why, size);
+        if (report == NULL) {
+            json_decref(whole);
+            json_decref(rounds);
+            return NULL;
+        }
+        add_rounds(rounds, report);
+        if (whole == NULL)
+            whole = report;
+        else
+            json_decref(report);
+    }
+    if (whole != NULL)
+        json_object_set(whole, "rounds", rounds);
+    json_decref(rounds);
+    return whole;
+}
+
+json_t *compare_read(const char *files, char *why, size_t size)
+{
+    char *words;
+    json_t *report;
+
+    if (strchr(files, ',') == NULL || access(files, R_OK) == 0)
+        return read_one(files, why, size);
+    snprintf(why, size, "out of memory");
+    words = strdup(files);
+    report = words != NULL ? read_several(words, why, size) : NULL;
+    free(words);
+    return report;
+}
+
+/* ---- By second, or by round ---- */
+
+static double number(const json_t *second, const char *member)
+{
+    return json_number_value(json_object_get(second, member));
+}
+
+/* The warm-up, a scrap of a second at the end, and a second without answers say nothing. */
+static bool counts(const json_t *second)
+{
+    return !json_is_true(json_object_get(second, "warmup")) &&
+           number(second, "end_s") - number(second, "begin_s") >= 0.2 &&
+           number(second, "answered") > 0;
+}
+
+/* Returns how many VALUES were filled; there is room for one of each second. */
+static size_t collect_seconds(const json_t *seconds, const struct row *row, double *values)
+{
+    size_t count = 0, i;
+    const json_t *second;
+
+    json_array_foreach(seconds, i, second)
+    {
+        if (!counts(second))
+            continue;
+        values[count++] = row->member != NULL
+                              ? number(second, row->member)
+                              : number(second, "answered") /
+                                    (number(second, "end_s") - number(second, "begin_s"));
+    }
+    return count;
+}
+
+/* The same of rounds. */
+static size_t collect_rounds(const json_t *rounds, const struct row *row, double *values)
+{
+    size_t count = 0, i;
+    const json_t *round;
+
+    json_array_foreach(rounds, i, round)
+    {
+        const json_t *value = json_object_get(round, measure_table[row->measure].name);
+
+        if (json_is_number(value) && json_number_value(value) > 0)
+            values[count++] = json_number_value(value);
+    }
+    return count;
+}
+
+static void format(char *text, size_t size, const struct row *row, double value)
+{
+    if (isnan(value))
+        snprintf(text, size, "-");
+    else if (row->member == NULL)
+        report_group_digits(text, size, (uint64_t)(value + 0.5));
+    else
+        units_format_ns(text, size, value * 1e3);
+}
+
+/* How A and B differ in one measure. */
+struct difference {
+    double a, b; /* medians */
+    double p;    /* NAN: too few of them */
+};
+
+static bool is_significant(const struct difference *difference)
+{
+    return difference->p < SIGNIFICANT &&
+           (difference->a < difference->b || difference->a > difference->b);
+}
+
+static bool is_better(const struct row *row, const struct difference *difference)
+{
+    return (difference->b > difference->a) == (row->member == NULL);
+}
+
+static void put_difference(FILE *out, const struct row *row, const struct difference *difference)
+{
+    char a[UNITS_TEXT], b[UNITS_TEXT], change[32] = "-", p[32] = "-";
+    const char *verdict = "no difference found";
+
+    format(a, sizeof(a), row, difference->a);
+    format(b, sizeof(b), row, difference->b);
+    if (difference->a > 0 && !isnan(difference->b))
+        snprintf(change, sizeof(change), "%+.1f%%", 100 * (difference->b / difference->a - 1));
+    if (isnan(difference->p))
+        verdict = "too few to tell";
+    else
+        snprintf(p, sizeof(p), difference->p < 0.001 ? "<0.001" : "%.3f", difference->p);
+    if (is_significant(difference))
+        verdict = is_better(row, difference) ? "B is better" : "B is worse";
+    fprintf(out, "  %-12s%12s%12s%10s%10s  %s\n", row->label, a, b, change, p, verdict);
+}
+
+/* Changes are ratios, and slow seconds lie far out: logarithms are compared. */
+static void take_logarithms(double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = log(fmax(values[i], 1e-3));
+}
+
+/* What is compared of two reports: their rounds, where both have enough, or else their seconds. */
+struct sides {
+    bool by_round;
+    const json_t *a, *b; /* arrays */
+};
+
+static struct sides choose_sides(const json_t *a, const json_t *b)
+{
+    const json_t *a_rounds = json_object_get(a, "rounds"), *b_rounds = json_object_get(b, "rounds");
+
+    if (json_array_size(a_rounds) >= STATISTICS_INTERVAL_LEAST &&
+        json_array_size(b_rounds) >= STATISTICS_INTERVAL_LEAST)
+        return (struct sides){true, a_rounds, b_rounds};
+    return (struct sides){false, json_object_get(a, "seconds"), json_object_get(b, "seconds")};
+}
+
+static void find_difference(const struct sides *sides, const struct row *row, double *of_a,
+                            double *of_b, struct difference *difference)
+{
+    size_t (*collect)(const json_t *, const struct row *, double *) =
+        sides->by_round ? collect_rounds : collect_seconds;
+    size_t a_count = collect(sides->a, row, of_a), b_count = collect(sides->b, row, of_b);
+
+    take_logarithms(of_a, a_count);
+    take_logarithms(of_b, b_count);
+    difference->p = (sides->by_round ? statistics_difference_of_runs
+                                     : statistics_difference)(of_a, a_count, of_b, b_count);
+    difference->a = exp(statistics_median(of_a, a_count));
+    difference->b = exp(statistics_median(of_b, b_count));
+}
+
+static bool compare_row(FILE *out, const struct row *row, const struct sides *sides)
+{
+    size_t a_most = json_array_size(sides->a), b_most = json_array_size(sides->b);
+    double *values = calloc(a_most + b_most + 1, sizeof(*values));
+    struct difference difference = {NAN, NAN, NAN};
+
+    if (values != NULL)
+        find_difference(sides, row, values, values + a_most, &difference);
+    put_difference(out, row, &difference);
+    free(values);
+    return is_significant(&difference) && !is_better(row, &difference);
+}
+
+/* Members of the plans that are not the same: what is compared may be that. */
+static void put_plans(FILE *out, const json_t *a, const json_t *b)
+{
+    const json_t *value;
+    const char *key;
+
+    json_object_foreach((json_t *)(uintptr_t)a, key, value)
+    {
+        if (!json_equal(value, json_object_get(b, key)))
+            fprintf(out, "  ! The runs differ in their %s.\n", key);
+    }
+}
+
+static size_t count_seconds(const json_t *report)
+{
+    size_t count = 0, i;
+    const json_t *second;
+
+    json_array_foreach(json_object_get(report, "seconds"), i, second)
+    {
+        count += counts(second);
+    }
+    return count;
+}
+
+static size_t at_most(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void put_caution(FILE *out, const json_t *a, const json_t *b)
+{
+    size_t seconds = at_most(count_seconds(a), count_seconds(b));
+
+    if (seconds < ENOUGH_SECONDS)
+        fprintf(
+            out,
+            "  ! Only %zu seconds are compared: %d or more of each run tell more from chance.\n",
+            seconds, ENOUGH_SECONDS);
+    fputs(
+        "  ! Two runs also differ by what the machine did meanwhile. Make more of them (--repeat)\n"
+        "    before you believe a small difference.\n",
+        out);
+}
+
+static void put_caution_of_rounds(FILE *out, const struct sides *sides)
+{
+    size_t rounds = at_most(json_array_size(sides->a), json_array_size(sides->b));
+
+    if (rounds < ENOUGH_ROUNDS)
+        fprintf(out,
+                "  ! Only %zu rounds are compared: %d or more of each tell more from chance.\n",
+                rounds, ENOUGH_ROUNDS);
+}
+
+bool compare_write(FILE *out, const json_t *a, const json_t *b)
+{
+    const struct sides sides = choose_sides(a, b);
+    bool worse = false;
+
+    fprintf(out, "  %-12s%12s%12s%10s%10s\n", sides.by_round ? "By round" : "By second", "median A",
+            "median B", "change", "p-value");
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        worse = compare_row(out, &rows[i], &sides) || worse;
+    fputc('\n', out);
+    put_plans(out, json_object_get(a, "plan"), json_object_get(b, "plan"));
+    if (sides.by_round)
+        put_caution_of_rounds(out, &sides);
+    else
+        put_caution(out, a, b);
+    return worse;
+}

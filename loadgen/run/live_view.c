@@ -1,0 +1,385 @@
+#include "loadgen/run/live_view.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/units.h"
+
+#include "loadgen/report/latency_bars.h"
+#include "loadgen/report/report_facts.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    WIDE = 60,  /* columns from which on there is room for more */
+    LABEL = 13, /* columns of a label, without its indent of 2 */
+    SHARE = 7,  /* columns of a bar's share, the gap before it included */
+    MARKS = 15, /* columns behind that for the percentiles' names */
+    SHORTEST_BAR = 6,
+    TRACE_WIDTH = 40,
+    BARS = 14, /* rows of the distribution at most */
+    REST = 3,  /* an empty line before and behind it, and the line of keys */
+};
+
+#define BOLD   "\x1b[1m"
+#define RED    "\x1b[31m"
+#define CYAN   "\x1b[36m"
+#define YELLOW "\x1b[33m"
+#define PLAIN  "\x1b[0m"
+
+/* A frame that is being drawn. */
+struct pen {
+    struct live_frame *frame;
+    const struct live_scene *scene;
+    size_t width, height;
+    const char *style; /* an escape sequence for what is put next; NULL: none */
+};
+
+/* ---- Lines ---- */
+
+static size_t columns_of(const char *text)
+{
+    size_t columns = 0;
+
+    for (; *text != '\0'; text++)
+        columns += ((unsigned char)*text & 0xc0) != 0x80;
+    return columns;
+}
+
+static size_t columns_left(const struct pen *pen)
+{
+    return pen->width - pen->frame->columns[pen->frame->lines];
+}
+
+/* Puts TEXT behind what the line has, in the pen's style; false when it does not fit. */
+static bool put_text(struct pen *pen, const char *text)
+{
+    struct live_frame *frame = pen->frame;
+    char *line = frame->text[frame->lines];
+    size_t used = strlen(line);
+    const char *style = pen->scene->colour ? pen->style : NULL;
+
+    pen->style = NULL;
+    if (columns_of(text) > columns_left(pen) || used + strlen(text) + 16 > LIVE_LINE_BYTES)
+        return false;
+    snprintf(line + used, LIVE_LINE_BYTES - used, "%s%s%s", style != NULL ? style : "", text,
+             style != NULL ? PLAIN : "");
+    frame->columns[frame->lines] += columns_of(text);
+    return true;
+}
+
+PRINTF_LIKE(2, 3) static bool put(struct pen *pen, const char *format, ...)
+{
+    char text[256];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    return put_text(pen, text);
+}
+
+static void end_line(struct pen *pen)
+{
+    struct live_frame *frame = pen->frame;
+
+    if (frame->lines < pen->height && frame->lines + 1 < LIVE_LINES_MAX)
+        frame->lines++;
+    frame->text[frame->lines][0] = '\0';
+    frame->columns[frame->lines] = 0;
+}
+
+static void put_label(struct pen *pen, const char *label)
+{
+    put(pen, "  %-*s", LABEL, label);
+}
+
+static struct pen begin(struct live_frame *frame, const struct live_scene *scene, size_t width,
+                        size_t height)
+{
+    frame->lines = 0;
+    frame->text[0][0] = '\0';
+    frame->columns[0] = 0;
+    return (struct pen){frame, scene, width < LIVE_WIDTH_MAX ? width : LIVE_WIDTH_MAX, height,
+                        NULL};
+}
+
+/* ---- How far ---- */
+
+static uint64_t done(const struct tally *tally)
+{
+    return tally_get(tally, TALLY_answered) + tally_errors(tally);
+}
+
+double live_view_percent(const struct progress_goal *goal, const struct tally *tally,
+                         uint64_t elapsed_ns)
+{
+    double by_count = 0, by_time = 0;
+
+    if (goal->requests != 0)
+        by_count = (double)done(tally) / (double)goal->requests;
+    if (goal->duration_ns != 0)
+        by_time = (double)elapsed_ns / (double)goal->duration_ns;
+    by_time = by_count > by_time ? by_count : by_time;
+    return by_time < 1 ? by_time * 100 : 100;
+}
+
+/* Until the time is over, or until all requests are done at the rate of now; below 0: unknown. */
+static double seconds_left(const struct live_scene *scene)
+{
+    const struct progress_goal *goal = scene->goal;
+    double by_time = -1, by_count = -1;
+
+    if (goal->duration_ns > scene->elapsed_ns)
+        by_time = (double)(goal->duration_ns - scene->elapsed_ns) / 1e9;
+    if (goal->requests > done(scene->tally) && scene->rate > 0)
+        by_count = (double)(goal->requests - done(scene->tally)) / scene->rate;
+    if (by_time < 0 || by_count < 0)
+        return by_time < 0 ? by_count : by_time;
+    return by_time < by_count ? by_time : by_count;
+}
+
+static void format_left(char *text, size_t size, const struct live_scene *scene)
+{
+    double left = seconds_left(scene);
+    char age[UNITS_TEXT];
+
+    if (scene->over)
+        snprintf(text, size, "done");
+    else if (scene->elapsed_ns < scene->goal->warmup_ns)
+        snprintf(text, size, "warming up");
+    else if (left < 0)
+        snprintf(text, size, "ending");
+    else if (left < 60)
+        snprintf(text, size, "%4.1f s left", left);
+    else
+        snprintf(text, size, "%s left", units_format_age(age, sizeof(age), (uint64_t)(left * 1e9)));
+}
+
+static void put_way(struct pen *pen, double percent, size_t width)
+{
+    size_t gone = (size_t)(percent / 100 * (double)width + 0.5);
+    char text[LIVE_LINE_BYTES / 2] = "";
+
+    for (size_t i = 0; i < gone; i++)
+        strcat(text, pen->scene->unicode ? "━" : "=");
+    pen->style = CYAN;
+    put_text(pen, text);
+    text[0] = '\0';
+    for (size_t i = gone; i < width; i++)
+        strcat(text, pen->scene->unicode ? "─" : "-");
+    put_text(pen, text);
+}
+
+static void draw_title(struct pen *pen)
+{
+    if (pen->scene->label == NULL)
+        return;
+    put(pen, "  ");
+    pen->style = BOLD;
+    put(pen, "%.*s", (int)columns_left(pen), pen->scene->label);
+    end_line(pen);
+}
+
+static void draw_way(struct pen *pen)
+{
+    const struct live_scene *scene = pen->scene;
+    double percent = live_view_percent(scene->goal, scene->tally, scene->elapsed_ns);
+    char left[64];
+    size_t length;
+
+    percent = scene->over ? 100 : percent;
+    format_left(left, sizeof(left), scene);
+    put(pen, "  %5.1f s  %3.0f%%  ", (double)scene->elapsed_ns / 1e9, percent);
+    length = strlen(left) + 2;
+    if (columns_left(pen) >= length + SHORTEST_BAR)
+        put_way(pen, percent, columns_left(pen) - length);
+    put(pen, "  %s", left);
+    end_line(pen);
+}
+
+/* ---- Numbers ---- */
+
+static void draw_rate(struct pen *pen)
+{
+    const struct live_scene *scene = pen->scene;
+    char number[UNITS_TEXT], trace[RATE_TRACE_TEXT];
+
+    put_label(pen, "requests/s");
+    pen->style = BOLD;
+    put(pen, "%s", units_format_count(number, sizeof(number), scene->rate));
+    if (scene->setting->rate > 0)
+        put(pen, " of %s", units_format_count(number, sizeof(number), scene->setting->rate));
+    if (scene->trace->count > 0)
+        put(pen, "  peak %s",
+            units_format_count(number, sizeof(number), rate_trace_peak(scene->trace)));
+    if (scene->trace->count > 0 && columns_left(pen) > SHORTEST_BAR) {
+        size_t room = columns_left(pen) - 2;
+
+        rate_trace_draw(trace, scene->trace, room < TRACE_WIDTH ? room : TRACE_WIDTH,
+                        scene->unicode);
+        put(pen, "  ");
+        pen->style = CYAN;
+        put_text(pen, trace);
+    }
+    end_line(pen);
+}
+
+static void put_kind(struct pen *pen, bool *first, const char *name, uint64_t count)
+{
+    char number[UNITS_TEXT];
+
+    if (count == 0)
+        return;
+    put(pen, "%s%s %s", *first ? "  " : ", ", name,
+        units_format_count(number, sizeof(number), (double)count));
+    *first = false;
+}
+
+/* By kind as many as there is room for; behind them statuses that are neither 2xx nor 3xx. */
+static void put_kinds(struct pen *pen)
+{
+    const struct tally *tally = pen->scene->tally;
+    bool first = true;
+
+    for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++)
+        put_kind(pen, &first, error_kind_names[kind], tally_error(tally, (enum error_kind)kind));
+    for (uint32_t status = 0; status < TALLY_STATUSES; status++) {
+        char name[8];
+
+        if (status >= 200 && status <= 399)
+            continue;
+        snprintf(name, sizeof(name), "%03" PRIu32, status);
+        put_kind(pen, &first, name, tally_status(tally, status));
+    }
+}
+
+static void draw_counts(struct pen *pen)
+{
+    const struct tally *tally = pen->scene->tally;
+    uint64_t bad = tally_bad(tally);
+    char number[REPORT_NUMBER];
+
+    put_label(pen, "answered");
+    put_text(pen, report_group_digits(number, sizeof(number), tally_get(tally, TALLY_answered)));
+    end_line(pen);
+    put_label(pen, "errors");
+    pen->style = bad > 0 ? RED : NULL;
+    put_text(pen, report_group_digits(number, sizeof(number), bad));
+    put_kinds(pen);
+    end_line(pen);
+}
+
+static void draw_connections(struct pen *pen)
+{
+    const struct progress_setting *setting = pen->scene->setting;
+    uint64_t up = tally_get(pen->scene->tally, TALLY_clients_up);
+
+    put_label(pen, "connections");
+    put(pen, "%" PRIu64 " of %" PRIu32 " up", up < setting->connections ? up : setting->connections,
+        setting->connections);
+    put(pen, ", %" PRIu32 " thread%s", setting->threads, setting->threads == 1 ? "" : "s");
+    end_line(pen);
+}
+
+static void put_time(struct pen *pen, bool first, const char *name, uint64_t ns)
+{
+    char number[UNITS_TEXT];
+
+    put(pen, "%s%s %s", first ? "" : "  ", name,
+        units_format_ns(number, sizeof(number), (double)ns));
+}
+
+static void draw_latency(struct pen *pen)
+{
+    static const double wide[] = {50, 90, 99, 99.9}, narrow[] = {50, 99};
+    const struct histogram *times = &pen->scene->tally->latency;
+    bool is_wide = pen->width >= WIDE;
+    const double *percents = is_wide ? wide : narrow;
+    char name[16];
+
+    put_label(pen, "latency");
+    if (histogram_count(times) == 0)
+        put(pen, "-");
+    for (size_t i = 0; i < (is_wide ? ARRAY_LENGTH(wide) : ARRAY_LENGTH(narrow)); i++) {
+        snprintf(name, sizeof(name), "p%g", percents[i]);
+        if (histogram_count(times) > 0)
+            put_time(pen, i == 0, name, histogram_percentile(times, percents[i]));
+    }
+    if (histogram_count(times) > 0 && is_wide)
+        put_time(pen, false, "max", histogram_max(times));
+    end_line(pen);
+}
+
+/* ---- The distribution ---- */
+
+static void draw_bar(struct pen *pen, const struct latency_bar *bar)
+{
+    put(pen, "  %*s ", LATENCY_BAR_LABEL_COLUMNS, bar->label);
+    pen->style = CYAN;
+    put_text(pen, bar->bar);
+    put(pen, "%.*s", (int)columns_left(pen), bar->behind);
+    end_line(pen);
+}
+
+static void draw_distribution(struct pen *pen)
+{
+    size_t taken = pen->frame->lines + REST, room = pen->height > taken ? pen->height - taken : 0;
+    size_t besides = 3 + LATENCY_BAR_LABEL_COLUMNS + SHARE + (pen->width >= WIDE ? MARKS : 0);
+    struct latency_bar bars[LATENCY_BARS_MAX];
+    size_t rows = latency_bars(&pen->scene->tally->latency, room < BARS ? room : BARS,
+                               pen->width - besides, pen->scene->unicode, bars);
+
+    if (rows > 0)
+        end_line(pen);
+    for (size_t i = 0; i < rows; i++)
+        draw_bar(pen, &bars[i]);
+}
+
+void live_view_draw(struct live_frame *frame, const struct live_scene *scene, size_t width,
+                    size_t height)
+{
+    struct pen pen = begin(frame, scene, width, height);
+
+    draw_title(&pen);
+    draw_way(&pen);
+    draw_rate(&pen);
+    draw_counts(&pen);
+    draw_connections(&pen);
+    draw_latency(&pen);
+    draw_distribution(&pen);
+    if (scene->said != NULL) {
+        end_line(&pen);
+        put(&pen, "  ");
+        put(&pen, "%.*s", (int)columns_left(&pen), scene->said);
+        end_line(&pen);
+    }
+}
+
+/* ---- All in one line ---- */
+
+void live_view_line(struct live_frame *frame, const struct live_scene *scene, size_t width)
+{
+    const struct histogram *latency = &scene->tally->latency;
+    struct pen pen = begin(frame, scene, width, 2);
+    char number[UNITS_TEXT];
+    bool fits = scene->label == NULL || put(&pen, "%s  ", scene->label);
+
+    fits = fits && put(&pen, "%5.1f s  %3.0f%%", (double)scene->elapsed_ns / 1e9,
+                       live_view_percent(scene->goal, scene->tally, scene->elapsed_ns));
+    fits =
+        fits && put(&pen, "  %5s req/s", units_format_count(number, sizeof(number), scene->rate));
+    units_format_ns(number, sizeof(number), (double)histogram_percentile(latency, 50));
+    fits = fits && put(&pen, "  p50 %7s", number);
+    units_format_ns(number, sizeof(number), (double)histogram_percentile(latency, 99));
+    fits = fits && put(&pen, "  p99 %7s", number);
+    fits = fits && put(&pen, "  errors %s",
+                       units_format_count(number, sizeof(number), (double)tally_bad(scene->tally)));
+    fits = fits && put(&pen, "  up %" PRIu64 "/%" PRIu32, tally_get(scene->tally, TALLY_clients_up),
+                       scene->setting->connections);
+    if (fits && scene->said != NULL)
+        put(&pen, "  %s", scene->said);
+    end_line(&pen);
+}

@@ -1,0 +1,582 @@
+#include "loadgen/run/run.h"
+
+#include "common/clock.h"
+
+#include "loadgen/base/interrupts.h"
+#include "loadgen/base/processor_time.h"
+#include "loadgen/engine/fleet.h"
+#include "loadgen/plan/load_profile.h"
+#include "loadgen/run/change_source.h"
+#include "loadgen/run/progress.h"
+#include "loadgen/run/server_check.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+    WHY_TEXT = 256,
+    TO_START_NS = 10 * 1000 * 1000, /* the threads are there before the first request is due */
+};
+
+struct run {
+    const struct plan *plan;
+    struct work *work;
+    const struct engine_ops *engine;
+    struct supply supply;
+    struct fleet *fleet;
+    struct fleet_orders orders;
+    struct profile connections; /* as planned */
+    struct event_base *base;
+    struct event *tick, *frame, *suspend, *deadline, *grace, *done, *interrupts;
+    struct change_source *changes_from;
+    int done_fd;
+    bool stopping, interrupted, connections_changed;
+    uint64_t changes;
+    char *url; /* of the first request */
+    const struct condition *aborted_by;
+    struct progress progress;
+    struct conversation conversation;
+    struct series *series;
+    struct server_check *check;
+    struct processor_time machine;  /* before it began */
+    struct tally sum, warmup, both; /* of all threads, as of the last tick */
+};
+
+static struct timeval timeval_of_ms(uint64_t ms)
+{
+    return (struct timeval){(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
+}
+
+static uint64_t elapsed_ns(const struct run *run)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+
+    return now_ns > run->supply.begun_ns ? now_ns - run->supply.begun_ns : 0;
+}
+
+/* ---- What ends a run ---- */
+
+/* No new request; the answers under way get the time of grace. */
+static void stop(struct run *run)
+{
+    struct timeval grace = timeval_of_ms(run->plan->grace_ms);
+
+    if (run->stopping)
+        return;
+    run->stopping = true;
+    supply_stop(&run->supply, clock_monotonic_ns());
+    fleet_wake(run->fleet);
+    event_add(run->grace, &grace);
+}
+
+/* The timer is coarse and may fire a little early; what is due until the deadline is still sent. */
+static void on_deadline(evutil_socket_t fd, short events, void *context)
+{
+    const struct timeval a_moment = {0, 1000};
+    struct run *run = context;
+
+    (void)fd;
+    (void)events;
+    if (clock_monotonic_ns() < run->supply.deadline_ns)
+        event_add(run->deadline, &a_moment);
+    else
+        stop(run);
+}
+
+static void on_grace_over(evutil_socket_t fd, short events, void *context)
+{
+    const struct run *run = context;
+
+    (void)fd;
+    (void)events;
+    fleet_abandon(run->fleet);
+}
+
+static void interrupt(struct run *run)
+{
+    if (run->interrupted)
+        fleet_abandon(run->fleet);
+    else
+        stop(run);
+    run->interrupted = true;
+}
+
+static void on_interrupts(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    for (uint64_t count = interrupts_take(); count > 0; count--)
+        interrupt(context);
+}
+
+/* Those that wait for what others took must look again. */
+static void on_thread_done(evutil_socket_t fd, short events, void *context)
+{
+    struct run *run = context;
+    uint64_t ended = 0;
+
+    (void)events;
+    if (read(fd, &ended, sizeof(ended)) != (ssize_t)sizeof(ended))
+        return;
+    if (fleet_ended(run->fleet, (uint32_t)ended) == 0)
+        event_base_loopbreak(run->base);
+    else
+        fleet_wake(run->fleet);
+}
+
+/* ---- What changes it ---- */
+
+static double planned_rate(const struct run *run)
+{
+    return plan_is_open(run->plan) ? profile_at(&run->orders.rate, (double)elapsed_ns(run)) : 0;
+}
+
+/* Makes ORDERS hold. Returns 0, or -1 with WHY. */
+static int order(struct run *run, struct fleet_orders *orders, char *why, size_t size)
+{
+    if (run->stopping)
+        return snprintf(why, size, "the run is ending already"), -1;
+    if (orders->threads > orders->connections)
+        return snprintf(why, size, "%u threads need as many connections; there are %u",
+                        orders->threads, orders->connections),
+               -1;
+    if (fleet_order(run->fleet, orders, why, size) != 0)
+        return -1;
+    run->orders = *orders;
+    return 0;
+}
+
+static int change_rate(struct run *run, const struct change *change, char *why, size_t size)
+{
+    struct fleet_orders orders = run->orders;
+
+    if (!plan_is_open(run->plan) || run->plan->replay_file != NULL)
+        return snprintf(why, size, "there is no rate to change: begin with --rate"), -1;
+    orders.rate = profile_constant(control_apply(change, planned_rate(run)));
+    return order(run, &orders, why, size);
+}
+
+static int change_connections(struct run *run, const struct change *change, char *why, size_t size)
+{
+    struct fleet_orders orders = run->orders;
+    double connections = control_apply(change, run->orders.connections);
+
+    if (connections > PLAN_CONNECTIONS_MAX)
+        return snprintf(why, size, "more than %d connections", PLAN_CONNECTIONS_MAX), -1;
+    orders.connections = (uint32_t)connections;
+    if (orders.threads > orders.connections)
+        orders.threads = orders.connections;
+    run->connections_changed = true;
+    return order(run, &orders, why, size);
+}
+
+static int change_threads(struct run *run, const struct change *change, char *why, size_t size)
+{
+    struct fleet_orders orders = run->orders;
+    double threads = control_apply(change, run->orders.threads);
+
+    if (threads > PLAN_THREADS_MAX)
+        return snprintf(why, size, "more than %d threads", PLAN_THREADS_MAX), -1;
+    orders.threads = (uint32_t)threads;
+    return order(run, &orders, why, size);
+}
+
+static int follow_change(struct run *run, struct change change, char *why, size_t size)
+{
+    if (change.kind == CHANGE_MAIN)
+        change.kind = plan_is_open(run->plan) ? CHANGE_RATE : CHANGE_CONNECTIONS;
+    switch (change.kind) {
+    case CHANGE_RATE:
+        return change_rate(run, &change, why, size);
+    case CHANGE_CONNECTIONS:
+        return change_connections(run, &change, why, size);
+    case CHANGE_THREADS:
+        return change_threads(run, &change, why, size);
+    case CHANGE_STOP:
+    case CHANGE_MAIN:
+        stop(run);
+        break;
+    }
+    return 0;
+}
+
+static void follow(struct run *run, struct change change)
+{
+    char why[WHY_TEXT] = "";
+    bool good = follow_change(run, change, why, sizeof(why)) == 0;
+
+    if (good)
+        run->changes++;
+    progress_say(&run->progress, good, why, planned_rate(run), run->orders.connections,
+                 run->orders.threads);
+}
+
+static void on_change(void *context, const struct change *change, const char *why)
+{
+    struct run *run = context;
+
+    if (change != NULL)
+        follow(run, *change);
+    else
+        progress_say(&run->progress, false, why, 0, 0, 0);
+}
+
+/* ---- Ten times a second ---- */
+
+static void add_up(struct run *run)
+{
+    fleet_add_up(run->fleet, &run->sum, &run->warmup);
+    tally_reset(&run->both);
+    tally_add(&run->both, &run->sum);
+    tally_add(&run->both, &run->warmup);
+}
+
+static uint64_t warmup_ns(const struct run *run)
+{
+    return run->plan->warmup_ms * NS_PER_MS;
+}
+
+static void end_second(struct run *run, uint64_t now_ns)
+{
+    const struct series_entry setting = {
+        .rate = planned_rate(run),
+        .connections = run->orders.connections,
+        .threads = run->orders.threads,
+        .warmup = run->series->before_ns < warmup_ns(run),
+    };
+
+    series_add(run->series, &run->both, now_ns, &setting);
+}
+
+/* Connections that rise over time follow their profile, unless someone has taken them over. */
+static void follow_profile(struct run *run, uint64_t now_ns)
+{
+    double planned = profile_at(&run->connections, (double)now_ns);
+    struct fleet_orders orders = run->orders;
+    char why[WHY_TEXT];
+
+    orders.connections = planned >= run->orders.threads ? (uint32_t)planned : run->orders.threads;
+    if (run->connections_changed || run->stopping || orders.connections == run->orders.connections)
+        return;
+    if (order(run, &orders, why, sizeof(why)) != 0) {
+        run->connections_changed = true;
+        progress_say(&run->progress, false, why, 0, 0, 0);
+    }
+}
+
+static void look_for_abort(struct run *run)
+{
+    uint64_t counted_ns = clock_monotonic_ns() - run->supply.counted_from_ns;
+
+    for (size_t i = 0; i < run->plan->abort_on_count && run->aborted_by == NULL; i++)
+        if (clock_monotonic_ns() > run->supply.counted_from_ns &&
+            condition_holds(&run->plan->abort_on[i], &run->sum, counted_ns)) {
+            run->aborted_by = &run->plan->abort_on[i];
+            stop(run);
+        }
+}
+
+static struct progress_now now_of(const struct run *run)
+{
+    return (struct progress_now){
+        .tally = &run->sum,
+        .elapsed_ns = elapsed_ns(run),
+        .setting = {planned_rate(run), run->orders.connections, run->orders.threads},
+    };
+}
+
+static void on_tick(evutil_socket_t fd, short events, void *context)
+{
+    struct run *run = context;
+    uint64_t now_ns = elapsed_ns(run);
+    struct progress_now now;
+
+    (void)fd;
+    (void)events;
+    add_up(run);
+    now = now_of(run);
+    if (series_second_is_over(run->series, warmup_ns(run), now_ns))
+        end_second(run, now_ns);
+    follow_profile(run, now_ns);
+    look_for_abort(run);
+    if (run->plan->watcher.look != NULL)
+        run->plan->watcher.look(run->plan->watcher.context, &run->both, now_ns);
+    progress_tick(&run->progress, &now);
+}
+
+/* As often as people want to see it. */
+static void on_frame(evutil_socket_t fd, short events, void *context)
+{
+    struct run *run = context;
+    struct progress_now now;
+
+    (void)fd;
+    (void)events;
+    add_up(run);
+    now = now_of(run);
+    progress_draw(&run->progress, &now);
+}
+
+static void on_suspend(evutil_socket_t number, short events, void *context)
+{
+    struct run *run = context;
+
+    (void)number;
+    (void)events;
+    progress_suspend(&run->progress);
+}
+
+/* ---- Setting up ---- */
+
+static struct event *make_event(struct run *run, int fd, short events, event_callback_fn function)
+{
+    return event_new(run->base, fd, events, function, run);
+}
+
+static bool make_events(struct run *run)
+{
+    run->base = event_base_new();
+    run->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    run->series = series_create();
+    if (run->base == NULL || run->done_fd < 0 || run->series == NULL)
+        return false;
+    run->tick = make_event(run, -1, EV_PERSIST, on_tick);
+    run->frame = make_event(run, -1, EV_PERSIST, on_frame);
+    run->suspend = make_event(run, SIGTSTP, EV_SIGNAL | EV_PERSIST, on_suspend);
+    run->deadline = make_event(run, -1, 0, on_deadline);
+    run->grace = make_event(run, -1, 0, on_grace_over);
+    run->done = make_event(run, run->done_fd, EV_READ | EV_PERSIST, on_thread_done);
+    run->interrupts = make_event(run, interrupts_fd(), EV_READ | EV_PERSIST, on_interrupts);
+    return run->tick != NULL && run->frame != NULL && run->suspend != NULL &&
+           run->deadline != NULL && run->grace != NULL && run->done != NULL &&
+           run->interrupts != NULL && event_add(run->done, NULL) == 0 &&
+           event_add(run->interrupts, NULL) == 0;
+}
+
+static void listen_to_changes(struct run *run)
+{
+    bool keys = run->progress.kind == PROGRESS_LIVE && run->plan->control_fd != STDIN_FILENO &&
+                run->plan->label == NULL; /* runs of a series are to be alike */
+
+    run->changes_from =
+        change_source_create(run->base, run->plan->control_fd, keys, on_change, run);
+    if (run->changes_from == NULL)
+        progress_say(&run->progress, false, "changes cannot be taken", 0, 0, 0);
+    else
+        run->progress.keys = change_source_has_keys(run->changes_from);
+}
+
+static bool make_fleet(struct run *run)
+{
+    const struct client_thread_setup setup = {
+        .engine = run->engine,
+        .plan = run->plan,
+        .work = run->work,
+        .supply = &run->supply,
+        .conversation = run->plan->verbose ? &run->conversation : NULL,
+        .done_fd = run->done_fd,
+    };
+    double connections = profile_at(&run->connections, 0);
+
+    run->orders = (struct fleet_orders){
+        .threads = run->plan->threads,
+        .connections =
+            connections > run->plan->threads ? (uint32_t)connections : run->plan->threads,
+        .rate = load_profile_rate(run->plan),
+    };
+    supply_begin(&run->supply, run->plan->requests, run->plan->threads);
+    run->fleet = fleet_create(&setup, &run->orders);
+    return run->fleet != NULL;
+}
+
+static void begin_clocks(struct run *run)
+{
+    const struct timeval tick = timeval_of_ms(PROGRESS_TICK_MS);
+    const struct timeval frame = timeval_of_ms(1000 / run->plan->frames_per_second);
+    uint64_t whole_ms = run->plan->warmup_ms + run->plan->duration_ms;
+    struct timeval duration = timeval_of_ms(whole_ms);
+
+    run->supply.begun_ns = clock_monotonic_ns() + (plan_is_open(run->plan) ? TO_START_NS : 0);
+    run->supply.counted_from_ns = run->supply.begun_ns + warmup_ns(run);
+    event_add(run->tick, &tick);
+    if (run->progress.kind == PROGRESS_LIVE) {
+        event_add(run->frame, &frame);
+        event_add(run->suspend, NULL);
+    }
+    if (run->plan->duration_ms == 0)
+        return;
+    run->supply.deadline_ns = run->supply.begun_ns + whole_ms * NS_PER_MS;
+    event_add(run->deadline, &duration);
+}
+
+/* ---- What comes of it ---- */
+
+static uint64_t span_ns(uint64_t from_ns, uint64_t to_ns)
+{
+    return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+/*
+ * Requests of an open loop are due from its origin on, whenever the threads came. A run that ended by
+ * its time, or was stopped, lasted until then: answers that failed to come do not make it shorter.
+ */
+static void fill_times(const struct run *run, const struct fleet_account *account,
+                       struct result *result)
+{
+    uint64_t from_ns = run->supply.counted_from_ns, last_ns = account->last_end_ns;
+    uint64_t end_ns = supply_end_ns(&run->supply);
+
+    if (!plan_is_open(run->plan) && account->first_begun_ns > from_ns)
+        from_ns = account->first_begun_ns;
+    if (end_ns > clock_monotonic_ns())
+        end_ns = last_ns;
+    result->elapsed_ns = span_ns(from_ns, last_ns > end_ns ? last_ns : end_ns);
+    result->due_ns = span_ns(from_ns, end_ns);
+    result->cpu_ns = account->cpu_ns;
+    result->waited_ns = account->waited_ns;
+    result->thread_ns = account->thread_ns;
+}
+
+static void fill_result(struct run *run, struct result *result)
+{
+    struct fleet_account account = fleet_account(run->fleet);
+
+    *result = (struct result){
+        .plan = run->plan,
+        .url = run->url,
+        .requests = run->work->count,
+        .origins = work_origins(run->work),
+        .skipped = run->work->skipped,
+        .engine = run->engine->name,
+        .connections = run->orders.connections,
+        .threads = run->orders.threads,
+        .changes = run->changes,
+        .fell_short = fleet_fell_short(run->fleet),
+        .interrupted = run->interrupted,
+        .aborted_by = run->aborted_by,
+    };
+    fill_times(run, &account, result);
+    run->url = NULL;
+    result->error_texts = account.error_texts;
+}
+
+/* The last second is as long as there was something in it. */
+static void end_series(struct run *run, struct result *result)
+{
+    uint64_t end_ns = warmup_ns(run) + result->elapsed_ns;
+
+    if (end_ns > elapsed_ns(run))
+        end_ns = elapsed_ns(run);
+    if (end_ns > run->series->before_ns)
+        end_second(run, end_ns);
+    result->series = run->series;
+    run->series = NULL;
+}
+
+static void account(struct run *run, struct result *result)
+{
+    double machine_busy = processor_time_busy(run->machine);
+
+    add_up(run);
+    fill_result(run, result);
+    result->machine_busy = machine_busy;
+    end_series(run, result);
+    tally_add(&result->tally, &run->sum);
+    tally_add(&result->warmup, &run->warmup);
+    server_check_end(run->check, tally_get(&run->both, TALLY_answered), &result->server);
+}
+
+static void free_event(struct event *event)
+{
+    if (event != NULL)
+        event_free(event);
+}
+
+static void tear_down(struct run *run)
+{
+    if (run->fleet != NULL)
+        fleet_destroy(run->fleet);
+    free_event(run->tick);
+    free_event(run->frame);
+    free_event(run->suspend);
+    free_event(run->deadline);
+    free_event(run->grace);
+    free_event(run->done);
+    change_source_destroy(run->changes_from);
+    free_event(run->interrupts);
+    if (run->base != NULL)
+        event_base_free(run->base);
+    if (run->done_fd >= 0)
+        close(run->done_fd);
+    series_free(run->series);
+    free(run->url);
+    free(run);
+}
+
+/* From the first thread's start to the last one's end. Returns 0 or an errno. */
+static int carry_out(struct run *run, struct result *result)
+{
+    const struct progress_goal goal = {
+        .requests = run->plan->requests != 0 ? run->plan->requests : work_limit(run->work),
+        .duration_ns = run->plan->duration_ms == 0
+                           ? 0
+                           : (run->plan->warmup_ms + run->plan->duration_ms) * NS_PER_MS,
+        .warmup_ns = warmup_ns(run),
+    };
+    struct progress_now now;
+    int error;
+
+    progress_begin(&run->progress, run->plan, &goal, stderr);
+    listen_to_changes(run);
+    run->check = server_check_begin(run->work);
+    run->machine = processor_time_of_machine();
+    begin_clocks(run);
+    error = fleet_start(run->fleet);
+    if (error != 0) {
+        supply_stop(&run->supply, clock_monotonic_ns());
+        fleet_abandon(run->fleet);
+    }
+    if (fleet_running(run->fleet) > 0)
+        event_base_dispatch(run->base);
+    fleet_join(run->fleet);
+    change_source_destroy(run->changes_from);
+    run->changes_from = NULL;
+    account(run, result);
+    now = now_of(run);
+    progress_end(&run->progress, &now);
+    conversation_write(&run->conversation, stderr);
+    return error;
+}
+
+int run(const struct plan *plan, struct work *work, struct result *result, char *why, size_t size)
+{
+    struct run *run = calloc(1, sizeof(*run));
+    int error = 0;
+
+    if (run == NULL || interrupts_begin() != 0) {
+        free(run);
+        snprintf(why, size, "out of memory or descriptors");
+        return -1;
+    }
+    run->plan = plan;
+    run->work = work;
+    run->engine = plan->engine == PLAN_ENGINE_RAW ? &engine_raw : &engine_curl;
+    run->connections = load_profile_connections(plan);
+    run->url = strdup(work->requests[work->entries[0].request].target.text);
+    run->done_fd = -1;
+    if (run->url == NULL || !make_events(run) || !make_fleet(run))
+        error = errno != 0 ? errno : ENOMEM;
+    else
+        error = carry_out(run, result);
+    tear_down(run);
+    interrupts_end();
+    if (error != 0)
+        snprintf(why, size, "cannot start %u client threads with %u connections: %s", plan->threads,
+                 plan->connections, strerror(error));
+    return error != 0 ? -1 : 0;
+}

@@ -1,0 +1,117 @@
+#include "loadgen/stats/series.h"
+
+#include "common/clock.h"
+
+#include <stdlib.h>
+
+struct series *series_create(void)
+{
+    return calloc(1, sizeof(struct series));
+}
+
+void series_free(struct series *series)
+{
+    if (series != NULL)
+        free(series->entry);
+    free(series);
+}
+
+static struct series_entry *add_entry(struct series *series)
+{
+    if (series->count == series->room) {
+        size_t room = series->room > 0 ? 2 * series->room : 64;
+        struct series_entry *grown = realloc(series->entry, room * sizeof(*grown));
+
+        if (grown == NULL)
+            return NULL;
+        series->entry = grown;
+        series->room = room;
+    }
+    return &series->entry[series->count++];
+}
+
+/* The values of FROM that were not in EARLIER yet. */
+static const struct histogram *difference(struct histogram *room, const struct histogram *from,
+                                          const struct histogram *earlier)
+{
+    histogram_reset(room);
+    histogram_add(room, from);
+    histogram_subtract(room, earlier);
+    return room;
+}
+
+static uint64_t since(const struct series *series, const struct tally *tally,
+                      enum tally_counter counter)
+{
+    return tally_get(tally, counter) - tally_get(&series->before, counter);
+}
+
+static void fill_times(struct series *series, const struct tally *tally, struct series_entry *entry)
+{
+    const struct histogram *times =
+        difference(&series->interval.latency, &tally->latency, &series->before.latency);
+
+    entry->mean_ns = (uint64_t)histogram_mean(times);
+    entry->p50_ns = histogram_percentile(times, 50);
+    entry->p90_ns = histogram_percentile(times, 90);
+    entry->p99_ns = histogram_percentile(times, 99);
+    entry->max_ns = histogram_count(times) > 0 ? histogram_max(times) : 0;
+    times = difference(&series->interval.service, &tally->service, &series->before.service);
+    entry->service_p99_ns = histogram_percentile(times, 99);
+}
+
+bool series_second_is_over(const struct series *series, uint64_t warmup_ns, uint64_t now_ns)
+{
+    uint64_t before_ns = series->before_ns;
+    uint64_t origin_ns = before_ns < warmup_ns ? 0 : warmup_ns;
+
+    if (before_ns < warmup_ns && now_ns >= warmup_ns)
+        return true;
+    return (now_ns - origin_ns) / NS_PER_S > (before_ns - origin_ns) / NS_PER_S;
+}
+
+void series_add(struct series *series, const struct tally *tally, uint64_t now_ns,
+                const struct series_entry *setting)
+{
+    struct series_entry *entry = add_entry(series);
+
+    if (entry == NULL)
+        return;
+    *entry = *setting;
+    entry->begin_ns = series->before_ns;
+    entry->end_ns = now_ns;
+    entry->begun = since(series, tally, TALLY_begun);
+    entry->answered = since(series, tally, TALLY_answered);
+    entry->bad = tally_bad(tally) - tally_bad(&series->before);
+    entry->bytes = since(series, tally, TALLY_head_bytes) + since(series, tally, TALLY_body_bytes);
+    fill_times(series, tally, entry);
+    tally_reset(&series->before);
+    tally_add(&series->before, tally);
+    series->before_ns = now_ns;
+}
+
+bool series_append(struct series *into, const struct series *from)
+{
+    uint32_t round = into->count > 0 ? into->entry[into->count - 1].round + 1 : 1;
+    uint64_t skipped_ns = 0;
+
+    for (size_t i = 0; i < from->count; i++) {
+        const struct series_entry *one = &from->entry[i];
+        struct series_entry *entry;
+
+        if (one->warmup) {
+            skipped_ns = one->end_ns;
+            continue;
+        }
+        entry = add_entry(into);
+        if (entry == NULL)
+            return false;
+        *entry = *one;
+        entry->begin_ns = into->before_ns + (one->begin_ns - skipped_ns);
+        entry->end_ns = into->before_ns + (one->end_ns - skipped_ns);
+        entry->round = round;
+    }
+    if (into->count > 0)
+        into->before_ns = into->entry[into->count - 1].end_ns;
+    return true;
+}

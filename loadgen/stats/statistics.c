@@ -1,0 +1,212 @@
+#include "loadgen/stats/statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define UNSURE 0.05
+
+enum { COUNT_FOR_ORDER = 6 };
+
+static int by_number(const void *one, const void *other)
+{
+    double a = *(const double *)one, b = *(const double *)other;
+
+    return (a > b) - (a < b);
+}
+
+double statistics_median(double *values, size_t count)
+{
+    if (count == 0)
+        return NAN;
+    qsort(values, count, sizeof(*values), by_number);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+/* A series, and how many independent values it is worth. */
+struct summary {
+    double mean, variance, worth;
+};
+
+/*
+ * Correlation of a value with the one before it, from 0 to 0.9. Estimates from short series are too
+ * low by (1 + 3 r) / count (Kendall 1954), which is added.
+ */
+static double correlation(const double *values, size_t count, double mean)
+{
+    double together = 0, squares = 0, r;
+
+    for (size_t i = 0; i < count; i++) {
+        squares += (values[i] - mean) * (values[i] - mean);
+        if (i > 0)
+            together += (values[i] - mean) * (values[i - 1] - mean);
+    }
+    r = squares > 0 ? together / squares : 0;
+    r += (1 + 3 * r) / (double)count;
+    return fmin(fmax(r, 0), 0.9);
+}
+
+static struct summary summarize_runs(const double *values, size_t count)
+{
+    struct summary summary = {.worth = (double)count};
+
+    for (size_t i = 0; i < count; i++)
+        summary.mean += values[i] / (double)count;
+    for (size_t i = 0; i < count; i++)
+        summary.variance +=
+            (values[i] - summary.mean) * (values[i] - summary.mean) / (double)(count - 1);
+    return summary;
+}
+
+static struct summary summarize(const double *values, size_t count)
+{
+    struct summary summary = summarize_runs(values, count);
+    double r = correlation(values, count, summary.mean);
+
+    summary.worth = fmax((double)count * (1 - r) / (1 + r), 2);
+    return summary;
+}
+
+/* The continued fraction of the incomplete beta function, by the method of Lentz. */
+static double beta_fraction(double x, double a, double b)
+{
+    const double tiny = 1e-300;
+    double c = 1, d = 1 / fmax(fabs(1 - (a + b) * x / (a + 1)), tiny), result = d;
+
+    for (int m = 1; m <= 300; m++) {
+        double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+        double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)), step;
+
+        d = 1 / (1 + even * d);
+        c = 1 + even / c;
+        result *= d * c;
+        d = 1 / (1 + odd * d);
+        c = 1 + odd / c;
+        step = d * c;
+        result *= step;
+        if (fabs(step - 1) < 1e-12)
+            break;
+    }
+    return result;
+}
+
+/* The regularized incomplete beta function I_x(a, b). */
+static double beta(double x, double a, double b)
+{
+    double front;
+
+    if (x <= 0 || x >= 1)
+        return x <= 0 ? 0 : 1;
+    front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
+    if (x < (a + 1) / (a + b + 2))
+        return front * beta_fraction(x, a, b) / a;
+    return 1 - front * beta_fraction(1 - x, b, a) / b;
+}
+
+/* Two-sided: how often |t| or more comes by chance. */
+static double student(double t, double freedom)
+{
+    return beta(freedom / (freedom + t * t), freedom / 2, 0.5);
+}
+
+static double welch(const struct summary *one, const struct summary *other)
+{
+    double of_one = one->variance / one->worth, of_other = other->variance / other->worth;
+    double error = of_one + of_other, freedom;
+
+    if (error <= 0)
+        return fabs(one->mean - other->mean) > 0 ? 0 : 1;
+    freedom = error * error /
+              (of_one * of_one / (one->worth - 1) + of_other * of_other / (other->worth - 1));
+    return student((one->mean - other->mean) / sqrt(error), freedom);
+}
+
+double statistics_difference(const double *a, size_t a_count, const double *b, size_t b_count)
+{
+    struct summary one, other;
+
+    if (a_count < STATISTICS_LEAST || b_count < STATISTICS_LEAST)
+        return NAN;
+    one = summarize(a, a_count);
+    other = summarize(b, b_count);
+    return welch(&one, &other);
+}
+
+double statistics_difference_of_runs(const double *a, size_t a_count, const double *b,
+                                     size_t b_count)
+{
+    struct summary one, other;
+
+    if (a_count < STATISTICS_INTERVAL_LEAST || b_count < STATISTICS_INTERVAL_LEAST)
+        return NAN;
+    one = summarize_runs(a, a_count);
+    other = summarize_runs(b, b_count);
+    return welch(&one, &other);
+}
+
+/* The t that is exceeded either way with a chance of CHANCE: by halving where it can be. */
+static double student_limit(double chance, double freedom)
+{
+    double least = 0, most = 1000;
+
+    for (int i = 0; i < 60; i++) {
+        double middle = (least + most) / 2;
+
+        if (student(middle, freedom) > chance)
+            least = middle;
+        else
+            most = middle;
+    }
+    return most;
+}
+
+/*
+ * How many values at either end the interval leaves out. The true median lies below the value number K
+ * (from 0) with the chance that at most K of COUNT fair coins fall on one side.
+ */
+static size_t left_out(size_t count)
+{
+    double coins = exp2(-(double)count), below = 0;
+    size_t k = 0;
+
+    for (;; k++) {
+        below += coins;
+        if (2 * below > UNSURE)
+            return k - 1;
+        coins *= (double)(count - k) / (double)(k + 1);
+    }
+}
+
+static void fill_interval(struct interval *interval, const double *sorted, size_t count)
+{
+    struct summary summary;
+    double half;
+
+    if (count >= COUNT_FOR_ORDER) {
+        interval->low = sorted[left_out(count)];
+        interval->high = sorted[count - 1 - left_out(count)];
+    } else if (count >= STATISTICS_INTERVAL_LEAST) {
+        summary = summarize_runs(sorted, count);
+        half = student_limit(UNSURE, (double)(count - 1)) * sqrt(summary.variance / summary.worth);
+        interval->low = summary.mean - half;
+        interval->high = summary.mean + half;
+    }
+}
+
+struct interval statistics_interval(double *values, size_t count)
+{
+    struct interval interval = {NAN, NAN, NAN, 0};
+
+    for (size_t i = 0; i < count; i++)
+        if (!isnan(values[i]))
+            values[interval.count++] = values[i];
+    interval.median = statistics_median(values, interval.count);
+    fill_interval(&interval, values, interval.count);
+    return interval;
+}
+
+double interval_percent(const struct interval *interval)
+{
+    if (!(interval->median > 0))
+        return NAN;
+    return 100 * (interval->high - interval->low) / 2 / interval->median;
+}

@@ -1,0 +1,122 @@
+#include "loadgen/stats/tally.h"
+
+#include <stddef.h>
+
+const char *const error_kind_names[ERROR_KIND_COUNT] = {
+#define ERROR_KIND(id, name, label) name,
+#include "loadgen/stats/error_kinds.def"
+#undef ERROR_KIND
+};
+
+const char *const error_kind_labels[ERROR_KIND_COUNT] = {
+#define ERROR_KIND(id, name, label) label,
+#include "loadgen/stats/error_kinds.def"
+#undef ERROR_KIND
+};
+
+static uint64_t load(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static void add(_Atomic uint64_t *word, uint64_t n)
+{
+    atomic_store_explicit(word, load(word) + n, memory_order_relaxed);
+}
+
+void tally_record_connection(struct tally *tally, const struct exchange *exchange)
+{
+    if (!exchange->connected)
+        return;
+    tally_count(tally, TALLY_connections_opened, 1);
+    histogram_record(&tally->connect, exchange->connect_ns);
+}
+
+void tally_record(struct tally *tally, const struct exchange *exchange)
+{
+    tally_count(tally, TALLY_head_bytes, exchange->head_bytes);
+    tally_count(tally, TALLY_body_bytes, exchange->body_bytes);
+    if (exchange->error != ERROR_KIND_NONE) {
+        add(&tally->error[exchange->error], 1);
+        return;
+    }
+    tally_count(tally, TALLY_answered, 1);
+    tally_count(tally, TALLY_downgraded, exchange->downgraded ? 1 : 0);
+    if (exchange->bad_status)
+        tally_count(tally, TALLY_bad_statuses, 1);
+    else if (exchange->bad_content)
+        tally_count(tally, TALLY_bad_contents, 1);
+    add(&tally->status[exchange->status < TALLY_STATUSES ? exchange->status : 0], 1);
+    histogram_record(&tally->latency, exchange->latency_ns);
+    histogram_record(&tally->service, exchange->service_ns);
+    histogram_record(&tally->first_byte, exchange->first_byte_ns);
+}
+
+static void add_all(_Atomic uint64_t *into, const _Atomic uint64_t *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        add(&into[i], load(&from[i]));
+}
+
+void tally_add(struct tally *into, const struct tally *from)
+{
+    add_all(into->counter, from->counter, TALLY_COUNTER_COUNT);
+    add_all(into->error, from->error, ERROR_KIND_COUNT);
+    add_all(into->status, from->status, TALLY_STATUSES);
+    histogram_add(&into->latency, &from->latency);
+    histogram_add(&into->service, &from->service);
+    histogram_add(&into->first_byte, &from->first_byte);
+    histogram_add(&into->connect, &from->connect);
+}
+
+static void clear_all(_Atomic uint64_t *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        atomic_store_explicit(&words[i], 0, memory_order_relaxed);
+}
+
+void tally_reset(struct tally *tally)
+{
+    clear_all(tally->counter, TALLY_COUNTER_COUNT);
+    clear_all(tally->error, ERROR_KIND_COUNT);
+    clear_all(tally->status, TALLY_STATUSES);
+    histogram_reset(&tally->latency);
+    histogram_reset(&tally->service);
+    histogram_reset(&tally->first_byte);
+    histogram_reset(&tally->connect);
+}
+
+uint64_t tally_get(const struct tally *tally, enum tally_counter counter)
+{
+    return load(&tally->counter[counter]);
+}
+
+uint64_t tally_status(const struct tally *tally, uint32_t status)
+{
+    return status < TALLY_STATUSES ? load(&tally->status[status]) : 0;
+}
+
+uint64_t tally_error(const struct tally *tally, enum error_kind kind)
+{
+    return load(&tally->error[kind]);
+}
+
+uint64_t tally_unsent(const struct tally *tally)
+{
+    return tally_get(tally, TALLY_unsent_busy) + tally_get(tally, TALLY_unsent_late);
+}
+
+uint64_t tally_errors(const struct tally *tally)
+{
+    uint64_t sum = 0;
+
+    for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++)
+        sum += load(&tally->error[kind]);
+    return sum;
+}
+
+uint64_t tally_bad(const struct tally *tally)
+{
+    return tally_errors(tally) + tally_get(tally, TALLY_unanswered) +
+           tally_get(tally, TALLY_bad_statuses) + tally_get(tally, TALLY_bad_contents);
+}

@@ -1,0 +1,215 @@
+/* Lines of the access log: the formats, and the fast way of escaping against a plain one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/common/log_sample.h"
+
+#include "common/clock.h"
+#include "common/log_line.h"
+#include "common/tables.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *line_of(enum log_format format, const struct log_record *record)
+{
+    static char line[LOG_LINE_MAX + 1];
+
+    line[log_line(format, record, line)] = '\0';
+    return line;
+}
+
+static void test_combined(void **state)
+{
+    struct log_record record = log_sample();
+
+    (void)state;
+    assert_string_equal(
+        line_of(LOG_FORMAT_COMBINED, &record),
+        "192.0.2.7 - - [21/Nov/2026:06:18:30 +0000] \"GET /index.html HTTP/1.1\" 200 2326 "
+        "\"http://localhost/\" \"curl/8.0\"\n");
+    record = (struct log_record){.time_ns = 0, .status = 400};
+    assert_string_equal(line_of(LOG_FORMAT_COMBINED, &record),
+                        "unix: - - [01/Jan/1970:00:00:00 +0000] \"-\" 400 0 \"-\" \"-\"\n");
+    record.body_bytes = UINT64_MAX;
+    record.time_ns = NS_PER_S; /* the next second is formatted anew */
+    assert_string_equal(line_of(LOG_FORMAT_COMBINED, &record),
+                        "unix: - - [01/Jan/1970:00:00:01 +0000] \"-\" 400 "
+                        "18446744073709551615 \"-\" \"-\"\n");
+}
+
+static void test_common(void **state)
+{
+    struct log_record record = log_sample();
+
+    (void)state;
+    assert_string_equal(
+        line_of(LOG_FORMAT_COMMON, &record),
+        "192.0.2.7 - - [21/Nov/2026:06:18:30 +0000] \"GET /index.html HTTP/1.1\" 200 2326\n");
+}
+
+static void test_json(void **state)
+{
+    struct log_record record = log_sample();
+
+    (void)state;
+    assert_string_equal(line_of(LOG_FORMAT_JSON, &record),
+                        "{\"time\":\"2026-11-21T06:18:30.123Z\",\"address\":\"192.0.2.7\","
+                        "\"request\":\"GET /index.html HTTP/1.1\",\"status\":200,\"bytes\":2326,"
+                        "\"duration_us\":84,\"outcome\":\"offload\",\"referer\":\"http://localhost/"
+                        "\",\"agent\":\"curl/8.0\"}\n");
+    record.outcome = UINT8_MAX;
+    assert_non_null(strstr(line_of(LOG_FORMAT_JSON, &record), "\"outcome\":\"unknown\""));
+}
+
+/* One byte after the other; the plain way. */
+static size_t escaped_plainly(const char *text, size_t length, const char *form, char *to)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        bool plain = byte >= 0x20 && byte <= 0x7e && byte != '"' && byte != '\\';
+
+        used += (size_t)(plain ? sprintf(to + used, "%c", byte)
+                               : sprintf(to + used, "%s%02x", form, byte));
+    }
+    return used;
+}
+
+static void assert_escaped(enum log_format format, const char *form, const char *text,
+                           size_t length)
+{
+    struct log_record record = {.status = 200, .agent = {text, length}};
+    char *expected = malloc(6 * length + 8);
+    const char *line, *found;
+    size_t used;
+
+    assert_non_null(expected);
+    expected[0] = '"';
+    used = 1 + escaped_plainly(text, length, form, expected + 1);
+    strcpy(expected + used, format == LOG_FORMAT_JSON ? "\"}\n" : "\"\n");
+    line = line_of(format, &record);
+    found = line + strlen(line) - strlen(expected);
+    assert_true(found > line);
+    assert_string_equal(found, expected);
+    free(expected);
+}
+
+static void assert_escaped_everywhere(const char *text, size_t length)
+{
+    assert_escaped(LOG_FORMAT_COMBINED, "\\x", text, length);
+    assert_escaped(LOG_FORMAT_JSON, "\\u00", text, length);
+}
+
+/* Every byte value in every place of texts around the lengths of the blocks that are copied. */
+static void test_every_byte_in_every_place(void **state)
+{
+    char text[40];
+
+    (void)state;
+    for (size_t length = 1; length <= sizeof(text); length += length < 20 ? 1 : 10)
+        for (size_t place = 0; place < length; place++)
+            for (int byte = 0; byte < 256; byte++) {
+                memset(text, 'a', sizeof(text));
+                text[place] = (char)byte;
+                assert_escaped_everywhere(text, length);
+            }
+}
+
+/* Random texts, each ending where a page ends that may not be read past. */
+static void test_random_texts_at_the_end_of_a_page(void **state)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned seed = 7;
+
+    (void)state;
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
+    for (int i = 0; i < 20000; i++) {
+        size_t length = 1 + (size_t)rand_r(&seed) % 200;
+        char *text = pages + page - length;
+
+        for (size_t at = 0; at < length; at++)
+            text[at] = (char)(i % 3 == 0 || rand_r(&seed) % 16 == 0 ? rand_r(&seed) : 'x');
+        assert_escaped_everywhere(text, length);
+    }
+    munmap(pages, 2 * page);
+}
+
+/* A parser of JSON gets the bytes back. */
+static void test_json_is_valid_for_every_byte(void **state)
+{
+    char text[256], back[512];
+    struct log_record record = log_sample();
+    const char *line, *agent;
+    json_t *object;
+    size_t used = 0;
+
+    (void)state;
+    for (int byte = 0; byte < 256; byte++) {
+        text[byte] = (char)byte;
+        if (byte >= 0x80)
+            back[used++] = (char)(0xc0 | byte >> 6);
+        back[used++] = (char)(byte >= 0x80 ? 0x80 | (byte & 0x3f) : byte);
+    }
+    record.request_line = record.referer = record.agent = (struct span){text, sizeof(text)};
+    line = line_of(LOG_FORMAT_JSON, &record);
+    object = json_loads(line, JSON_ALLOW_NUL, NULL);
+    assert_non_null(object);
+    agent = json_string_value(json_object_get(object, "agent"));
+    assert_int_equal(json_string_length(json_object_get(object, "agent")), used);
+    assert_memory_equal(agent, back, used);
+    assert_int_equal(json_integer_value(json_object_get(object, "status")), 200);
+    json_decref(object);
+}
+
+static void test_longest_line_fits(void **state)
+{
+    static char text[LOG_REQUEST_LINE_MAX];
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    char *line = malloc(LOG_LINE_MAX);
+    struct log_record record = {.time_ns = UINT64_MAX,
+                                .duration_ns = UINT64_MAX,
+                                .body_bytes = UINT64_MAX,
+                                .status = UINT16_MAX,
+                                .outcome = UINT8_MAX};
+
+    (void)state;
+    assert_non_null(line);
+    memset(text, '\n', sizeof(text));
+    memset(record.address, 0xab, sizeof(record.address));
+    record.request_line = record.referer = record.agent = (struct span){text, sizeof(text)};
+    assert_int_equal(log_record_pack(&record, words), LOG_RECORD_WORDS_MAX);
+    assert_int_equal(log_record_unpack(words, &record), 0);
+    for (int format = 0; format < LOG_FORMAT_COUNT; format++)
+        assert_true(log_line((enum log_format)format, &record, line) <= LOG_LINE_MAX);
+    free(line);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_combined),
+        cmocka_unit_test(test_common),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_every_byte_in_every_place),
+        cmocka_unit_test(test_random_texts_at_the_end_of_a_page),
+        cmocka_unit_test(test_json_is_valid_for_every_byte),
+        cmocka_unit_test(test_longest_line_fits),
+    };
+
+    setenv("TZ", "UTC0", 1);
+    tzset();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,262 @@
+/* Log records: packing, and unpacking what may be anything. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/common/log_sample.h"
+
+#include "common/clock.h"
+#include "common/log_line.h"
+#include "common/macros.h"
+#include "common/tables.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void assert_span(struct span span, struct span expected)
+{
+    assert_int_equal(span.length, expected.length);
+    if (expected.length > 0)
+        assert_memory_equal(span.start, expected.start, expected.length);
+}
+
+static void test_round_trip(void **state)
+{
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    struct log_record record = log_sample(), copy;
+    uint64_t count = log_record_pack(&record, words);
+
+    (void)state;
+    assert_int_equal(count, LOG_RECORD_HEAD_WORDS + (24 + 17 + 8 + 7) / 8);
+    assert_int_equal(words[0] & UINT32_MAX, count);
+    assert_int_equal(log_record_unpack(words, &copy), 0);
+    assert_int_equal(copy.time_ns, record.time_ns);
+    assert_int_equal(copy.duration_ns, record.duration_ns);
+    assert_int_equal(copy.body_bytes, record.body_bytes);
+    assert_int_equal(copy.status, 200);
+    assert_int_equal(copy.outcome, OUTCOME_OFFLOAD);
+    assert_memory_equal(copy.address, record.address, LOG_ADDRESS_BYTES);
+    assert_span(copy.request_line, record.request_line);
+    assert_span(copy.referer, record.referer);
+    assert_span(copy.agent, record.agent);
+}
+
+/* All lengths around the end of a word, and past what is kept. */
+static void test_lengths(void **state)
+{
+    static const size_t lengths[] = {0,
+                                     1,
+                                     7,
+                                     8,
+                                     9,
+                                     15,
+                                     16,
+                                     LOG_AGENT_MAX,
+                                     LOG_REFERER_MAX,
+                                     LOG_REQUEST_LINE_MAX,
+                                     LOG_REQUEST_LINE_MAX + 1,
+                                     20000};
+    static char text[20000];
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    struct log_record record = log_sample(), copy;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = (char)('a' + i % 26);
+    for (size_t i = 0; i < ARRAY_LENGTH(lengths); i++) {
+        for (size_t j = 0; j < ARRAY_LENGTH(lengths); j++) {
+            size_t line = lengths[i], referer = lengths[j];
+            size_t agent = lengths[(i + j) % ARRAY_LENGTH(lengths)];
+            uint64_t count;
+
+            /* An absent field has no start. */
+            record.request_line = (struct span){line > 0 ? text : NULL, line};
+            record.referer =
+                (struct span){referer > 0 ? text + 3 : NULL, referer < 19997 ? referer : 19997};
+            record.agent =
+                (struct span){agent > 0 ? text + 5 : NULL, agent < 19995 ? agent : 19995};
+            memset(words, 0xff, sizeof(words));
+            count = log_record_pack(&record, words);
+            assert_true(count <= LOG_RECORD_WORDS_MAX);
+            if (count < LOG_RECORD_WORDS_MAX)
+                assert_true(words[count] == UINT64_MAX);
+            assert_int_equal(log_record_unpack(words, &copy), 0);
+            if (record.request_line.length > LOG_REQUEST_LINE_MAX)
+                record.request_line.length = LOG_REQUEST_LINE_MAX;
+            if (record.referer.length > LOG_REFERER_MAX)
+                record.referer.length = LOG_REFERER_MAX;
+            if (record.agent.length > LOG_AGENT_MAX)
+                record.agent.length = LOG_AGENT_MAX;
+            assert_span(copy.request_line, record.request_line);
+            assert_span(copy.referer, record.referer);
+            assert_span(copy.agent, record.agent);
+        }
+    }
+}
+
+static void test_padding_is_zero(void **state)
+{
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    struct log_record record = log_sample();
+    uint64_t count;
+
+    (void)state;
+    record.request_line = SPAN("x");
+    record.referer = record.agent = (struct span){NULL, 0};
+    memset(words, 0xff, sizeof(words));
+    count = log_record_pack(&record, words);
+    assert_int_equal(words[count - 1], 'x');
+}
+
+static void test_unpack_refuses(void **state)
+{
+    static const struct {
+        const char *what;
+        int word;
+        uint64_t clear, set; /* bits of that word */
+    } cases[] = {
+        {"version 0", 0, UINT64_C(0xff) << 32, 0},
+        {"version 2", 0, UINT64_C(0xff) << 32, UINT64_C(2) << 32},
+        {"count 0", 0, UINT32_MAX, 0},
+        {"count below the head", 0, UINT32_MAX, LOG_RECORD_HEAD_WORDS - 1},
+        {"count below the texts", 0, UINT32_MAX, LOG_RECORD_HEAD_WORDS},
+        {"count beyond the texts", 0, UINT32_MAX, 100},
+        {"count of all ones", 0, 0, UINT32_MAX},
+        {"a longer line than the count", 6, 0xffff, 0xffff},
+        {"a longer referer", 6, UINT64_C(0xffff) << 16, UINT64_C(0x7fff) << 16},
+        {"a longer agent", 6, UINT64_C(0xffff) << 32, UINT64_C(0xff) << 32},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        uint64_t words[LOG_RECORD_WORDS_MAX];
+        struct log_record record = log_sample();
+
+        log_record_pack(&record, words);
+        words[cases[i].word] = (words[cases[i].word] & ~cases[i].clear) | cases[i].set;
+        if (log_record_unpack(words, &record) != -1)
+            fail_msg("%s was taken", cases[i].what);
+    }
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+/* Some random words, made more and more like a record. */
+static void make_hostile(uint64_t *words, uint64_t *random)
+{
+    uint64_t kind = next_random(random) % 4;
+    uint64_t texts;
+
+    for (size_t i = 0; i < LOG_RECORD_WORDS_MAX; i++)
+        words[i] = next_random(random);
+    if (kind == 0)
+        return;
+    words[0] = (words[0] & ~(UINT64_C(0xff) << 32)) | (uint64_t)LOG_RECORD_VERSION << 32;
+    if (kind == 1)
+        return;
+    words[6] = next_random(random) % 5000 | next_random(random) % 2000 << 16 |
+               next_random(random) % 2000 << 32;
+    texts = (words[6] & 0xffff) + (words[6] >> 16 & 0xffff) + (words[6] >> 32 & 0xffff);
+    words[0] = (words[0] & ~(uint64_t)UINT32_MAX) | (LOG_RECORD_HEAD_WORDS + (texts + 7) / 8);
+    if (kind == 2)
+        words[next_random(random) % LOG_RECORD_HEAD_WORDS] ^= UINT64_C(1)
+                                                              << next_random(random) % 64;
+}
+
+/* The words lie in memory of exactly that size, so that a sanitizer sees every step outside. */
+static void test_hostile_words(void **state)
+{
+    uint64_t *words = malloc(LOG_RECORD_WORDS_MAX * sizeof(*words));
+    const char *end = (const char *)(words + LOG_RECORD_WORDS_MAX);
+    char *line = malloc(LOG_LINE_MAX);
+    uint64_t random = 362436069;
+    int taken = 0;
+
+    (void)state;
+    assert_non_null(words);
+    assert_non_null(line);
+    for (int i = 0; i < 20000; i++) {
+        struct log_record record;
+        size_t length;
+
+        make_hostile(words, &random);
+        if (log_record_unpack(words, &record) != 0)
+            continue;
+        taken++;
+        assert_true(record.request_line.start >= (const char *)(words + LOG_RECORD_HEAD_WORDS));
+        assert_true(record.agent.start + record.agent.length <= end);
+        length = log_line((enum log_format)(i % LOG_FORMAT_COUNT), &record, line);
+        assert_true(length > 0 && length <= LOG_LINE_MAX);
+        assert_ptr_equal(memchr(line, '\n', length), line + length - 1);
+    }
+    assert_in_range(taken, 1000, 19000); /* both ways were taken often */
+    free(line);
+    free(words);
+}
+
+static void test_address(void **state)
+{
+    static const struct {
+        uint8_t address[LOG_ADDRESS_BYTES];
+        const char *expected;
+    } cases[] = {
+        {{0}, "unix:"},
+        {IPV4(127, 0, 0, 1), "127.0.0.1"},
+        {IPV4(255, 255, 255, 255), "255.255.255.255"},
+        {IPV4(0, 0, 0, 0), "0.0.0.0"},
+        {{[15] = 1}, "::1"},
+        {{0x20, 0x01, 0x0d, 0xb8, [15] = 0x42}, "2001:db8::42"},
+        {{0x20, 0x01, 0x0d, 0xb8, 0x11, 0x11, 0x22, 0x22, 0x33, 0x33, 0x44, 0x44, 0x55, 0x55, 0x66,
+          0x66},
+         "2001:db8:1111:2222:3333:4444:5555:6666"},
+    };
+    char text[LOG_ADDRESS_TEXT + 1];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct log_record record = {0};
+
+        memcpy(record.address, cases[i].address, LOG_ADDRESS_BYTES);
+        *log_record_put_address(&record, text) = '\0';
+        assert_string_equal(text, cases[i].expected);
+    }
+}
+
+/* Every octet in every place. */
+static void test_every_octet(void **state)
+{
+    char text[LOG_ADDRESS_TEXT + 1], expected[LOG_ADDRESS_TEXT];
+
+    (void)state;
+    for (int octet = 0; octet < 256; octet++)
+        for (int place = 0; place < 4; place++) {
+            struct log_record record = {.address = IPV4(1, 20, 255, 0)};
+
+            record.address[12 + place] = (uint8_t)octet;
+            inet_ntop(AF_INET, record.address + 12, expected, sizeof(expected));
+            *log_record_put_address(&record, text) = '\0';
+            assert_string_equal(text, expected);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_padding_is_zero), cmocka_unit_test(test_unpack_refuses),
+        cmocka_unit_test(test_hostile_words),   cmocka_unit_test(test_address),
+        cmocka_unit_test(test_every_octet),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

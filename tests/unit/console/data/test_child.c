@@ -1,0 +1,149 @@
+/* Another program as a process: its lines, its report, its end, whatever it does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "console/data/child.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct child process;
+static char lines[1024];
+
+static int begin(void **state)
+{
+    (void)state;
+    child_init(&process);
+    lines[0] = '\0';
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    child_release(&process);
+    return 0;
+}
+
+static void take(void *context, const char *line)
+{
+    (void)context;
+    strncat(lines, line, sizeof(lines) - strlen(lines) - 1);
+    strncat(lines, "|", sizeof(lines) - strlen(lines) - 1);
+}
+
+static void start(const char *script)
+{
+    const char *const argv[] = {"sh", "-c", script, NULL};
+    char why[256];
+
+    assert_int_equal(child_start(&process, argv, why, sizeof(why)), 0);
+}
+
+static int wait_for_end(void)
+{
+    int status = -1;
+
+    while (!child_update(&process, take, NULL, &status)) {
+        struct pollfd wait = {.fd = child_descriptor(&process), .events = POLLIN};
+
+        poll(&wait, 1, 10);
+    }
+    return status;
+}
+
+static void lines_report_and_status(void **state)
+{
+    (void)state;
+    start("echo one >&2; printf 'two\\nthr' >&2; echo ee >&2; echo '{\"report\":1}'; exit 3");
+    assert_int_equal(wait_for_end(), 3);
+    assert_string_equal(lines, "one|two|three|");
+    assert_int_equal(process.output_length, strlen("{\"report\":1}\n"));
+    assert_memory_equal(process.text, "{\"report\":1}\n", process.output_length);
+    assert_int_equal(child_descriptor(&process), -1);
+}
+
+static void a_last_line_without_its_end(void **state)
+{
+    (void)state;
+    start("printf 'cut off' >&2");
+    assert_int_equal(wait_for_end(), 0);
+    assert_string_equal(lines, "cut off|");
+}
+
+static void it_hears_what_it_is_told(void **state)
+{
+    (void)state;
+    start("read line <&3; echo \"got $line\" >&2");
+    assert_true(child_tell(&process, "rate 500"));
+    assert_int_equal(wait_for_end(), 0);
+    assert_string_equal(lines, "got rate 500|");
+    assert_false(child_tell(&process, "rate 600"));
+}
+
+static void stopping_lets_it_report(void **state)
+{
+    (void)state;
+    start("trap 'echo done; exit 5' INT; echo ready >&2; while :; do sleep 0.05; done");
+    while (lines[0] == '\0')
+        child_update(&process, take, NULL, NULL);
+    child_stop(&process);
+    assert_int_equal(wait_for_end(), 5);
+    assert_memory_equal(process.text, "done\n", 5);
+}
+
+static void a_signal_is_told(void **state)
+{
+    (void)state;
+    start("kill -KILL $$");
+    assert_int_equal(wait_for_end(), 128 + 9);
+}
+
+static void what_is_not_there_cannot_start(void **state)
+{
+    const char *const argv[] = {"no-such-program-here", NULL};
+    char why[256];
+
+    (void)state;
+    assert_int_equal(child_start(&process, argv, why, sizeof(why)), 0);
+    assert_int_equal(wait_for_end(), 127);
+    assert_string_equal(lines, "cannot start no-such-program-here: No such file or directory|");
+}
+
+static void too_much_is_cut_but_read(void **state)
+{
+    (void)state;
+    start("head -c 1000000 /dev/zero; head -c 100000 /dev/zero >&2; echo >&2; echo end >&2");
+    assert_int_equal(wait_for_end(), 0);
+    assert_int_equal(process.output_length, CHILD_OUTPUT_BYTES);
+    assert_non_null(strstr(lines, "end|"));
+}
+
+static void released_in_the_middle(void **state)
+{
+    (void)state;
+    start("while :; do echo x >&2; done");
+    child_release(&process);
+    assert_int_equal(process.pid, 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(lines_report_and_status, begin, end),
+        cmocka_unit_test_setup_teardown(a_last_line_without_its_end, begin, end),
+        cmocka_unit_test_setup_teardown(it_hears_what_it_is_told, begin, end),
+        cmocka_unit_test_setup_teardown(stopping_lets_it_report, begin, end),
+        cmocka_unit_test_setup_teardown(a_signal_is_told, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_not_there_cannot_start, begin, end),
+        cmocka_unit_test_setup_teardown(too_much_is_cut_but_read, begin, end),
+        cmocka_unit_test_setup_teardown(released_in_the_middle, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,82 @@
+/* The configuration in force, read from its text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "console/data/config_text.h"
+
+#include <string.h>
+
+static const char text[] = "# What is served, and where.\n"
+                           "[server]\n"
+                           "# Name of this\n"
+                           "# instance.\n"
+                           "name = web\n"
+                           "listen = 127.0.0.1:1\n"
+                           "    [::1]:2\n"
+                           "\n"
+                           "# Headers.\n"
+                           "[headers /a]\n"
+                           "X-Note = a = b\n"
+                           "empty =\n";
+
+static void lines_with_their_sections(void **state)
+{
+    static const struct {
+        const char *key, *value, *help;
+    } expected[] = {{"server.name", "web", "Name of this instance."},
+                    {"server.listen", "127.0.0.1:1 [::1]:2", ""},
+                    {"headers /a.X-Note", "a = b", ""},
+                    {"headers /a.empty", "", ""}};
+    const char *at = text;
+    char section[CONFIG_KEY_BYTES] = "";
+    struct config_line line;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        assert_true(config_text_next(&at, section, &line));
+        assert_string_equal(line.key, expected[i].key);
+        assert_string_equal(line.value, expected[i].value);
+        assert_string_equal(line.help, expected[i].help);
+    }
+    assert_false(config_text_next(&at, section, &line));
+    assert_false(config_text_next(&at, section, &line));
+}
+
+static void one_value(void **state)
+{
+    char value[8];
+
+    (void)state;
+    assert_true(config_text_value(text, "server.name", value, sizeof(value)));
+    assert_string_equal(value, "web");
+    assert_true(config_text_value(text, "server.listen", value, sizeof(value)));
+    assert_string_equal(value, "127.0.0");
+    assert_false(config_text_value(text, "server.root", value, sizeof(value)));
+    assert_string_equal(value, "");
+    assert_false(config_text_value("", "server.root", value, sizeof(value)));
+}
+
+static void strange_text_is_no_trouble(void **state)
+{
+    static const char *const texts[] = {"[", "[]\n", "=", "#", "   x", "a\n\tb", "[x\ny"};
+    char value[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        assert_false(config_text_value(texts[i], "nothing.here", value, sizeof(value)));
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_with_their_sections),
+        cmocka_unit_test(one_value),
+        cmocka_unit_test(strange_text_is_no_trouble),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,177 @@
+/* Rates and percentiles of the last interval, from snapshots made by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "console/data/model.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { THREADS = 2 };
+
+/* A server of one worker and two threads, as if copied from a segment. */
+struct server_data {
+    struct snapshot snapshot;
+    struct worker_sample worker;
+    struct thread_sample threads[THREADS];
+    struct histogram latency[4];
+};
+
+static struct server_data data;
+static struct model *model;
+
+static int begin(void **state)
+{
+    (void)state;
+    memset(&data, 0, sizeof(data));
+    data.snapshot = (struct snapshot){.time_ns = 1000 * NS_PER_S,
+                                      .workers = &data.worker,
+                                      .worker_count = 1,
+                                      .worker_room = 1,
+                                      .threads = data.threads,
+                                      .thread_count = THREADS,
+                                      .thread_room = 4,
+                                      .latency = data.latency};
+    data.threads[1].slot = 3; /* slots 1 and 2 are not reserved */
+    model = model_create();
+    return model == NULL;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    model_destroy(model);
+    return 0;
+}
+
+static void take_after(uint64_t ms)
+{
+    bool with_latency;
+
+    data.snapshot.time_ns += ms * NS_PER_MS;
+    data.snapshot.sums[METRIC_requests] =
+        data.threads[0].values[METRIC_requests] + data.threads[1].values[METRIC_requests];
+    with_latency = model_wants_latency(model, data.snapshot.time_ns);
+    assert_int_equal(model_take(model, &data.snapshot, with_latency), 0);
+}
+
+static void serve(int thread, uint64_t requests, uint64_t latency_ns)
+{
+    data.threads[thread].values[METRIC_requests] += requests;
+    for (uint64_t i = 0; i < requests; i++)
+        histogram_record(&data.latency[data.threads[thread].slot], latency_ns);
+}
+
+static void nothing_is_known_at_first(void **state)
+{
+    (void)state;
+    assert_null(model_now(model));
+    assert_true(isnan(model_rate(model, METRIC_requests)));
+    take_after(0);
+    assert_true(isnan(model_rate(model, METRIC_requests)));
+    assert_true(isnan(model_percentile(model, 50)));
+    assert_int_equal(model_interval_ns(model), 0);
+}
+
+static void rates_are_over_the_interval(void **state)
+{
+    (void)state;
+    serve(0, 5000, 1000);
+    take_after(0); /* what was before the console came is no rate */
+    for (int i = 0; i < 40; i++) {
+        serve(0, 10, 1000);
+        serve(1, 30, 1000);
+        take_after(100);
+    }
+    assert_float_equal(model_rate(model, METRIC_requests), 400, 0.5);
+    assert_float_equal(model_thread_rate(model, &data.threads[0], METRIC_requests), 100, 0.5);
+    assert_float_equal(model_thread_rate(model, &data.threads[1], METRIC_requests), 300, 0.5);
+    assert_in_range(model_interval_ns(model), NS_PER_S / 2, NS_PER_S);
+}
+
+static void interval_forgets_what_is_over(void **state)
+{
+    (void)state;
+    take_after(0);
+    serve(0, 1000, 1000);
+    for (int i = 0; i < 20; i++)
+        take_after(100);
+    assert_float_equal(model_rate(model, METRIC_requests), 0, 1e-9);
+    assert_true(isnan(model_percentile(model, 99)));
+}
+
+static void percentiles_are_of_the_interval(void **state)
+{
+    (void)state;
+    serve(0, 1000, 900000000); /* slow, but long ago */
+    take_after(0);
+    serve(0, 90, 1000000);
+    serve(1, 10, 5000000);
+    take_after(500);
+    assert_in_range((uint64_t)model_percentile(model, 50), 1000000, 1016000);
+    assert_in_range((uint64_t)model_percentile(model, 99), 5000000, 5080000);
+    assert_in_range((uint64_t)model_thread_percentile(model, &data.threads[0], 99), 1000000,
+                    1016000);
+    assert_in_range((uint64_t)model_thread_percentile(model, &data.threads[1], 50), 5000000,
+                    5080000);
+}
+
+static void a_slot_that_joins_counts_from_nothing(void **state)
+{
+    (void)state;
+    data.snapshot.thread_count = 1;
+    take_after(0);
+    take_after(500);
+    data.snapshot.thread_count = 2;
+    serve(1, 50, 1000);
+    take_after(500); /* the interval is this half second */
+    assert_float_equal(model_thread_rate(model, &data.threads[1], METRIC_requests), 100, 0.5);
+}
+
+static void hit_ratio_is_of_the_interval(void **state)
+{
+    (void)state;
+    take_after(0);
+    take_after(500);
+    assert_true(isnan(model_hit_ratio(model)));
+    data.snapshot.sums[METRIC_cache_hits] = 30;
+    data.snapshot.sums[METRIC_cache_misses] = 10;
+    take_after(500);
+    assert_float_equal(model_hit_ratio(model), 0.75, 1e-9);
+}
+
+static void another_daemon_begins_anew(void **state)
+{
+    (void)state;
+    serve(0, 1000, 1000);
+    take_after(0);
+    take_after(1000);
+    model_reset(model);
+    assert_null(model_now(model));
+    memset(data.threads, 0, sizeof(data.threads));
+    take_after(0);
+    assert_true(isnan(model_rate(model, METRIC_requests)));
+    serve(0, 10, 1000);
+    take_after(1000);
+    assert_float_equal(model_rate(model, METRIC_requests), 10, 0.1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(nothing_is_known_at_first, begin, end),
+        cmocka_unit_test_setup_teardown(rates_are_over_the_interval, begin, end),
+        cmocka_unit_test_setup_teardown(interval_forgets_what_is_over, begin, end),
+        cmocka_unit_test_setup_teardown(percentiles_are_of_the_interval, begin, end),
+        cmocka_unit_test_setup_teardown(a_slot_that_joins_counts_from_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(hit_ratio_is_of_the_interval, begin, end),
+        cmocka_unit_test_setup_teardown(another_daemon_begins_anew, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

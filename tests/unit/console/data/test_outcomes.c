@@ -1,0 +1,146 @@
+/* Latency by outcome: seconds, what is known only as a whole, and the last few seconds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "console/data/outcomes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct outcomes *outcomes;
+static struct histogram *latency;
+
+static int begin(void **state)
+{
+    (void)state;
+    outcomes = outcomes_create();
+    latency = calloc(OUTCOME_COUNT, sizeof(*latency));
+    return outcomes == NULL || latency == NULL;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    outcomes_destroy(outcomes);
+    free((void *)latency);
+    return 0;
+}
+
+static void push(double second)
+{
+    outcomes_push(outcomes, (uint64_t)(second * 1e9), latency);
+}
+
+static void record(enum outcome outcome, uint64_t ns, int times)
+{
+    for (int i = 0; i < times; i++)
+        histogram_record(&latency[outcome], ns);
+}
+
+static uint64_t count(uint64_t second, int outcome)
+{
+    uint64_t buckets[HISTOGRAM_COARSE_BUCKETS] = {0}, sum = 0;
+
+    outcomes_second(outcomes, second, outcome, buckets);
+    for (int i = 0; i < HISTOGRAM_COARSE_BUCKETS; i++)
+        sum += buckets[i];
+    return sum;
+}
+
+static void seconds_hold_what_came_in_them(void **state)
+{
+    (void)state;
+    record(OUTCOME_HIT, 1000, 100); /* before the console */
+    push(50.1);
+    record(OUTCOME_HIT, 1000, 3);
+    push(50.6);
+    record(OUTCOME_HIT, 1000, 2);
+    record(OUTCOME_ERROR, 9000, 4);
+    push(51.1);
+    assert_int_equal(count(50, OUTCOME_HIT), 3);
+    assert_int_equal(count(51, OUTCOME_HIT), 2);
+    assert_int_equal(count(51, OUTCOME_ERROR), 4);
+    assert_int_equal(count(51, OUTCOME_ALL), 6);
+    assert_int_equal(count(52, OUTCOME_ALL), 0);
+}
+
+static void the_past_is_known_as_a_whole(void **state)
+{
+    struct sample_copy sample = {.time_ns = 50 * NS_PER_S};
+    uint64_t buckets[HISTOGRAM_COARSE_BUCKETS] = {0};
+
+    (void)state;
+    sample.latency[40] = 7;
+    outcomes_push_sample(outcomes, &sample);
+    assert_int_equal(count(50, OUTCOME_ALL), 7);
+    assert_false(outcomes_second(outcomes, 50, OUTCOME_HIT, buckets));
+    push(51);
+    record(OUTCOME_HIT, 1000, 3);
+    push(51.5);
+    sample.time_ns = 51 * NS_PER_S;
+    outcomes_push_sample(outcomes, &sample);
+    assert_int_equal(count(51, OUTCOME_ALL), 3);
+}
+
+static void after_a_pause_or_another_daemon_it_begins_anew(void **state)
+{
+    (void)state;
+    push(50);
+    record(OUTCOME_HIT, 1000, 3);
+    push(60);
+    assert_int_equal(count(60, OUTCOME_ALL), 0);
+    outcomes_break(outcomes);
+    memset((void *)latency, 0, OUTCOME_COUNT * sizeof(*latency));
+    push(61);
+    record(OUTCOME_MISS, 1000, 2);
+    push(62);
+    assert_int_equal(count(62, OUTCOME_MISS), 2);
+    assert_int_equal(histogram_count(outcomes_recent(outcomes, OUTCOME_ALL)), 2);
+}
+
+static void the_recent_window_moves_on(void **state)
+{
+    (void)state;
+    push(50);
+    record(OUTCOME_HIT, 1000, 3);
+    for (int i = 1; i <= 6; i++)
+        push(50 + i);
+    assert_int_equal(histogram_count(outcomes_recent(outcomes, OUTCOME_HIT)), 3);
+    assert_int_equal(outcomes_recent_ns(outcomes), 6 * NS_PER_S);
+    for (int i = 7; i <= 11; i++)
+        push(50 + i);
+    assert_int_equal(histogram_count(outcomes_recent(outcomes, OUTCOME_HIT)), 0);
+    assert_true(outcomes_recent_ns(outcomes) <= 10 * NS_PER_S);
+}
+
+static void percentiles_of_coarse_buckets(void **state)
+{
+    uint64_t buckets[HISTOGRAM_COARSE_BUCKETS] = {0};
+
+    (void)state;
+    assert_true(isnan(outcomes_percentile(buckets, 50)));
+    buckets[histogram_index(1000) >> HISTOGRAM_COARSE_SHIFT] = 98;
+    buckets[histogram_index(1000000) >> HISTOGRAM_COARSE_SHIFT] = 2;
+    assert_true(outcomes_percentile(buckets, 50) >= 1000);
+    assert_true(outcomes_percentile(buckets, 50) < 1300);
+    assert_true(outcomes_percentile(buckets, 99) >= 1000000);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(seconds_hold_what_came_in_them, begin, end),
+        cmocka_unit_test_setup_teardown(the_past_is_known_as_a_whole, begin, end),
+        cmocka_unit_test_setup_teardown(after_a_pause_or_another_daemon_it_begins_anew, begin, end),
+        cmocka_unit_test_setup_teardown(the_recent_window_moves_on, begin, end),
+        cmocka_unit_test_setup_teardown(percentiles_of_coarse_buckets, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+/* Recordings: what was recorded is what is replayed, and no file does harm. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "console/data/recorder.h"
+#include "console/data/recording.h"
+#include "console/data/replay.h"
+
+#include "common/clock.h"
+#include "common/log_record.h"
+#include "common/segment_writer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FILE_MOST = 1000 * 1000, MOMENTS = 12, ORIGINS_FROM = 4 };
+
+#define SECOND UINT64_C(1000000000)
+
+static struct segment segment;
+static struct segment_reader reader;
+static char path[64];
+static char why[256];
+
+static void answer_one(uint16_t status)
+{
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    struct log_record record = {.time_ns = clock_wall_ns(), .status = status};
+
+    record.request_line = SPAN("GET / HTTP/1.1");
+    log_ring_append(segment_ring(&segment, 0), words, log_record_pack(&record, words));
+    metric_add(segment_thread(&segment, 0)->metrics, METRIC_requests, 1);
+}
+
+static int setup(void **state)
+{
+    char name[32];
+    struct segment_plan plan = {.listening = "127.0.0.1:80",
+                                .socket_path = "",
+                                .max_workers = 2,
+                                .max_threads = 4,
+                                .cache_entries = 16,
+                                .ring_bytes = 16 * 1024};
+
+    (void)state;
+    snprintf(name, sizeof(name), "rec-%d", (int)getpid());
+    snprintf(path, sizeof(path), "/tmp/%s.recording", name);
+    plan.name = name;
+    unlink(path);
+    if (segment_create(&segment, &plan, why, sizeof(why)) != 0)
+        return -1;
+    segment_reserve_worker(&segment, 0);
+    segment_reserve_thread(&segment, 0);
+    segment_publish(&segment);
+    return segment_attach(&reader, name, why, sizeof(why)) == SEGMENT_ATTACHED ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    segment_detach(&reader);
+    segment_destroy(&segment);
+    unlink(path);
+    return 0;
+}
+
+/* One moment a second for MOMENTS seconds; before moment n, n * n requests have been answered. */
+static void record(void)
+{
+    struct recorder *recorder = recorder_create(path, why, sizeof(why));
+    uint64_t wall_ns = clock_wall_ns();
+
+    assert_non_null(recorder);
+    for (unsigned n = 0; n < MOMENTS; n++) {
+        for (unsigned i = 0; n > 0 && i < 2 * n - 1; i++)
+            answer_one(200);
+        recorder_note_origins(recorder, n < ORIGINS_FROM ? "" : "{\"ok\":true}");
+        assert_int_equal(recorder_add(recorder, &reader, n == 0, NULL, (n + 1) * SECOND * 10,
+                                      wall_ns + n * SECOND, why, sizeof(why)),
+                         0);
+    }
+    assert_int_equal(recorder_add_end(recorder, "has stopped", (MOMENTS + 1) * SECOND * 10, wall_ns,
+                                      why, sizeof(why)),
+                     0);
+    assert_int_equal(recorder_close(recorder, why, sizeof(why)), 0);
+}
+
+static uint64_t requests(const struct replay *replay)
+{
+    return segment_reader_sum(replay_reader(replay), METRIC_requests);
+}
+
+static void a_replay_has_every_moment(void **state)
+{
+    struct replay *replay;
+    uint64_t first;
+
+    (void)state;
+    record();
+    replay = replay_open(path, why, sizeof(why));
+    assert_non_null(replay);
+    assert_null(replay_flaw(replay));
+    assert_true(replay_length_ns(replay) == MOMENTS * SECOND * 10);
+    assert_null(replay_reader(replay));
+    assert_int_equal(replay_next(replay, 0), REPLAY_STEPPED);
+    assert_true(replay_newcomer(replay));
+    first = requests(replay);
+    assert_int_equal(replay_next(replay, 5 * SECOND), REPLAY_WAITS);
+    for (unsigned n = 1; n < MOMENTS; n++) {
+        assert_int_equal(replay_next(replay, UINT64_MAX), REPLAY_STEPPED);
+        assert_false(replay_newcomer(replay));
+        assert_true(requests(replay) - first == (uint64_t)n * n);
+        assert_null(replay_ended(replay));
+        assert_string_equal(replay_origins(replay), n < ORIGINS_FROM ? "" : "{\"ok\":true}");
+    }
+    assert_int_equal(replay_next(replay, UINT64_MAX), REPLAY_STEPPED);
+    assert_string_equal(replay_ended(replay), "has stopped");
+    assert_int_equal(replay_next(replay, UINT64_MAX), REPLAY_WAITS);
+    /* Back into the middle: from the last whole moment before it. */
+    replay_seek(replay, 55 * SECOND);
+    while (replay_next(replay, 55 * SECOND) == REPLAY_STEPPED)
+        ;
+    assert_true(replay_at_ns(replay) == 50 * SECOND);
+    assert_true(requests(replay) - first == 25);
+    assert_string_equal(replay_origins(replay), "{\"ok\":true}");
+    replay_seek(replay, 0);
+    assert_int_equal(replay_next(replay, 0), REPLAY_STEPPED);
+    assert_string_equal(replay_origins(replay), ""); /* not known yet, then */
+    replay_close(replay);
+}
+
+/* The ring's records are in the copy as they were. */
+static void requests_are_in_the_replay(void **state)
+{
+    struct replay *replay;
+    uint64_t words[LOG_RECORD_WORDS_MAX], position = 0;
+    unsigned records = 0;
+    const struct log_ring *ring;
+
+    (void)state;
+    record();
+    replay = replay_open(path, why, sizeof(why));
+    while (replay_next(replay, UINT64_MAX) == REPLAY_STEPPED)
+        ;
+    ring = segment_ring(&replay_reader(replay)->map, 0);
+    while (log_ring_read(ring, &position, words, LOG_RECORD_WORDS_MAX) == LOG_RING_RECORD)
+        records++;
+    assert_true(records >= (MOMENTS - 1) * (MOMENTS - 1));
+    replay_close(replay);
+}
+
+static size_t read_whole(unsigned char *bytes)
+{
+    FILE *file = fopen(path, "rb");
+    size_t length = fread(bytes, 1, FILE_MOST, file);
+
+    fclose(file);
+    return length;
+}
+
+static void write_whole(const void *bytes, size_t length)
+{
+    FILE *file = fopen(path, "wb");
+
+    assert_int_equal(fwrite(bytes, 1, length, file), length);
+    fclose(file);
+}
+
+/* Steps through whatever can be stepped through. */
+static bool replay_all(void)
+{
+    struct replay *replay = replay_open(path, why, sizeof(why));
+    bool whole;
+
+    if (replay == NULL) {
+        assert_true(strlen(why) > 20);
+        return false;
+    }
+    while (replay_next(replay, UINT64_MAX) == REPLAY_STEPPED)
+        if (replay_reader(replay) != NULL)
+            requests(replay);
+    whole = replay_flaw(replay) == NULL;
+    replay_close(replay);
+    return whole;
+}
+
+static void foreign_files_are_refused_in_words(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t length;
+        const char *says;
+    } cases[] = {
+        {"", 0, "it is no recording of wsconsole"},
+        {"#!/bin/sh\necho not a recording\n", 31, "it is no recording of wsconsole"},
+        {"WSCONREC\x09\0\0\0\x04\x03\x02\x01", 16, "it has version 9"},
+        {"WSCONREC\x01\0\0\0\x01\x02\x03\x04", 16, "another byte order"},
+        {"WSCONREC\x01\0\0\0\x04\x03\x02\x01", 16, "it holds nothing"},
+        {"WSCONREC\x01\0\0\0\x04\x03\x02\x01half", 20, "cut short before its first moment"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        write_whole(cases[i].bytes, cases[i].length);
+        assert_null(replay_open(path, why, sizeof(why)));
+        if (strstr(why, cases[i].says) == NULL)
+            fail_msg("'%s' does not say '%s'", why, cases[i].says);
+    }
+    unlink(path);
+    assert_null(replay_open(path, why, sizeof(why)));
+    assert_non_null(strstr(why, "No such file"));
+    assert_null(replay_open("/tmp", why, sizeof(why)));
+}
+
+static void cut_files_are_shown_as_far_as_they_go(void **state)
+{
+    static unsigned char bytes[FILE_MOST];
+    size_t length;
+
+    (void)state;
+    record();
+    length = read_whole(bytes);
+    assert_true(replay_all());
+    for (size_t cut = length - 1; cut > 0; cut -= cut > 997 ? 997 : cut) {
+        write_whole(bytes, cut);
+        replay_all();
+    }
+    write_whole(bytes, length - 3);
+    assert_false(replay_all());
+}
+
+static void damaged_files_do_no_harm(void **state)
+{
+    static unsigned char bytes[FILE_MOST], damaged[FILE_MOST];
+    uint32_t random = 4711;
+    size_t length;
+
+    (void)state;
+    record();
+    length = read_whole(bytes);
+    for (int i = 0; i < 300; i++) {
+        memcpy(damaged, bytes, length);
+        random = random * 1664525 + 1013904223;
+        damaged[(random >> 4) % length] ^= (unsigned char)(1 + random % 255);
+        write_whole(damaged, length);
+        replay_all();
+    }
+}
+
+static void an_existing_file_is_not_overwritten(void **state)
+{
+    (void)state;
+    write_whole("precious", 8);
+    assert_null(recorder_create(path, why, sizeof(why)));
+    assert_non_null(strstr(why, "File exists"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_replay_has_every_moment, setup, teardown),
+        cmocka_unit_test_setup_teardown(requests_are_in_the_replay, setup, teardown),
+        cmocka_unit_test_setup_teardown(foreign_files_are_refused_in_words, setup, teardown),
+        cmocka_unit_test_setup_teardown(cut_files_are_shown_as_far_as_they_go, setup, teardown),
+        cmocka_unit_test_setup_teardown(damaged_files_do_no_harm, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_existing_file_is_not_overwritten, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

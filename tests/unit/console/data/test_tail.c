@@ -1,0 +1,217 @@
+/* The tail: all rings by time, bounded work, what passed unseen is counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/log_record.h"
+#include "common/segment_reader.h"
+#include "common/segment_writer.h"
+#include "console/data/tail.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct segment segment;
+static struct segment_reader reader;
+static struct tail *tail;
+
+static int begin(void **state)
+{
+    char name[48], why[256];
+    struct segment_plan plan = {.name = name,
+                                .socket_path = "",
+                                .listening = "",
+                                .max_workers = 1,
+                                .max_threads = 3,
+                                .cache_entries = 16,
+                                .ring_bytes = 16 * 1024};
+
+    (void)state;
+    snprintf(name, sizeof(name), "scr-tail-%d", (int)getpid());
+    if (segment_create(&segment, &plan, why, sizeof(why)) != 0)
+        return -1;
+    segment_reserve_thread(&segment, 0);
+    segment_reserve_thread(&segment, 2);
+    segment_publish(&segment);
+    tail = tail_create();
+    if (tail == NULL || segment_attach(&reader, name, why, sizeof(why)) != SEGMENT_ATTACHED)
+        return -1;
+    return tail_attach(tail, &reader);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    tail_destroy(tail);
+    segment_detach(&reader);
+    segment_destroy(&segment);
+    return 0;
+}
+
+static void log_line(uint32_t ring, uint64_t number)
+{
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    char line[64];
+    struct log_record record = {.time_ns = number * 1000, .status = 200, .agent = SPAN("test")};
+
+    snprintf(line, sizeof(line), "GET /%llu HTTP/1.1", (unsigned long long)number);
+    record.request_line = (struct span){line, strlen(line)};
+    log_ring_append(segment_ring(&segment, ring), words, log_record_pack(&record, words));
+}
+
+static void assert_newest(size_t back, uint64_t number)
+{
+    char line[64];
+
+    snprintf(line, sizeof(line), "GET /%llu HTTP/1.1", (unsigned long long)number);
+    assert_string_equal(tail_line(tail, back)->request, line);
+    assert_string_equal(tail_line(tail, back)->agent, "test");
+    assert_string_equal(tail_line(tail, back)->referer, "");
+}
+
+static void rings_are_merged_by_time(void **state)
+{
+    (void)state;
+    log_line(0, 1);
+    log_line(0, 4);
+    log_line(2, 2);
+    log_line(2, 3);
+    assert_int_equal(tail_read(tail, &reader), 4);
+    for (size_t back = 0; back < 4; back++)
+        assert_newest(back, 4 - back);
+    assert_int_equal(tail_line(tail, 1)->thread, 2);
+    assert_int_equal(tail_read(tail, &reader), 0);
+    assert_int_equal(tail_missed(tail), 0);
+}
+
+static void ring_that_went_round_shows_its_newest(void **state)
+{
+    (void)state;
+    for (uint64_t i = 1; i <= 5000; i++)
+        log_line(0, i);
+    assert_true(tail_read(tail, &reader) > 10); /* the past, found without being told where */
+    assert_newest(0, 5000);
+    for (size_t back = 1; back < tail_count(tail); back++)
+        assert_newest(back, 5000 - back);
+    assert_int_equal(tail_missed(tail), 0); /* what was before us was not missed */
+}
+
+static void what_passes_unseen_is_counted(void **state)
+{
+    uint64_t read;
+
+    (void)state;
+    log_line(0, 1);
+    read = tail_read(tail, &reader);
+    for (uint64_t i = 2; i <= 10001; i++)
+        log_line(0, i);
+    read += tail_read(tail, &reader);
+    assert_newest(0, 10001);
+    assert_in_range(tail_missed(tail), (10001 - read) * 9 / 10, (10001 - read) * 11 / 10);
+    assert_true(read < 1000); /* one call's work is bounded */
+}
+
+struct seen {
+    uint64_t count, oldest, newest; /* numbers of lines */
+};
+
+static void see(void *context, const struct tail_line *line)
+{
+    struct seen *seen = context;
+    uint64_t number = line->time_ns / 1000;
+
+    seen->oldest = seen->count == 0 || number < seen->oldest ? number : seen->oldest;
+    seen->newest = number > seen->newest ? number : seen->newest;
+    seen->count++;
+}
+
+static void the_past_of_a_whole_ring_has_no_gap(void **state)
+{
+    struct seen seen = {0};
+    uint64_t read;
+
+    (void)state;
+    for (uint64_t i = 1; i <= 100; i++)
+        log_line(0, i);
+    read = tail_read(tail, &reader);
+    assert_true(read > 0);
+    assert_int_equal(tail_read_past(tail, &reader, see, &seen), 0); /* all since the start */
+    assert_int_equal(seen.count + read, 100);
+    log_line(0, 101);
+    assert_int_equal(tail_read(tail, &reader), 1); /* reading goes on where it was */
+}
+
+static void the_past_ends_where_the_busiest_ring_does(void **state)
+{
+    struct seen seen = {0};
+    uint64_t read, since;
+
+    (void)state;
+    log_line(2, 1); /* a quiet ring remembers more than can be told of all */
+    for (uint64_t i = 2; i <= 5000; i++)
+        log_line(0, i);
+    read = tail_read(tail, &reader);
+    since = tail_read_past(tail, &reader, see, &seen);
+    assert_true(since > 0 && seen.count > 0);
+    assert_int_equal(since, seen.oldest * 1000);
+    assert_int_equal(seen.newest - seen.oldest + 1, seen.count);
+    /* The quiet ring's line was among those read. */
+    assert_int_equal(seen.newest + read - 1, 5000);
+}
+
+static void every_slow_reading_ends_at_the_newest(void **state)
+{
+    (void)state;
+    for (uint64_t i = 1; i <= 20; i++) {
+        for (uint64_t j = 0; j < 977; j++)
+            log_line((uint32_t)(j % 2) * 2, i * 1000 + j);
+        tail_read(tail, &reader);
+        assert_newest(0, i * 1000 + 976);
+    }
+    assert_int_equal(tail_count(tail) < TAIL_LINES ? tail_total(tail) : TAIL_LINES,
+                     tail_count(tail));
+}
+
+static void foreign_bytes_are_escaped(void **state)
+{
+    uint64_t words[LOG_RECORD_WORDS_MAX];
+    struct log_record record = {.status = 400, .request_line = SPAN("GET /\x1b[2J\xff")};
+
+    (void)state;
+    log_ring_append(segment_ring(&segment, 0), words, log_record_pack(&record, words));
+    assert_int_equal(tail_read(tail, &reader), 1);
+    assert_string_equal(tail_line(tail, 0)->request, "GET /\\x1b[2J\\xff");
+}
+
+static void rubbish_in_a_ring_does_no_harm(void **state)
+{
+    uint64_t words[32];
+
+    (void)state;
+    memset(words, 0xa5, sizeof(words));
+    words[0] = 32;
+    log_ring_append(segment_ring(&segment, 0), words, 32);
+    log_line(0, 7);
+    assert_int_equal(tail_read(tail, &reader), 1);
+    assert_newest(0, 7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(rings_are_merged_by_time, begin, end),
+        cmocka_unit_test_setup_teardown(ring_that_went_round_shows_its_newest, begin, end),
+        cmocka_unit_test_setup_teardown(what_passes_unseen_is_counted, begin, end),
+        cmocka_unit_test_setup_teardown(the_past_of_a_whole_ring_has_no_gap, begin, end),
+        cmocka_unit_test_setup_teardown(the_past_ends_where_the_busiest_ring_does, begin, end),
+        cmocka_unit_test_setup_teardown(every_slow_reading_ends_at_the_newest, begin, end),
+        cmocka_unit_test_setup_teardown(foreign_bytes_are_escaped, begin, end),
+        cmocka_unit_test_setup_teardown(rubbish_in_a_ring_does_no_harm, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

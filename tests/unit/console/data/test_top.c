@@ -1,0 +1,189 @@
+/* The top lists: the sketch's promise, windows that slide, scaling by what passed unseen. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "console/data/top.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct top *top;
+static struct top_view view;
+
+static int begin(void **state)
+{
+    (void)state;
+    top = top_create();
+    return top == NULL;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    top_destroy(top);
+    return 0;
+}
+
+static void answer(uint64_t second, const char *request, uint16_t status, uint64_t duration_ns)
+{
+    struct tail_line line = {.time_ns = second * NS_PER_S,
+                             .duration_ns = duration_ns,
+                             .body_bytes = 100,
+                             .status = status,
+                             .address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}};
+
+    snprintf(line.request, sizeof(line.request), "%s", request);
+    snprintf(line.agent, sizeof(line.agent), "test/1");
+    top_add(top, &line);
+}
+
+static const struct sketch_entry *first(enum top_list list, uint64_t second, int seconds)
+{
+    top_collect(top, list, second * NS_PER_S, seconds, &view);
+    return view.sketch.used > 0 ? &view.sketch.entry[0] : NULL;
+}
+
+static void each_list_counts_its_own(void **state)
+{
+    (void)state;
+    answer(1000, "GET /a?x=1 HTTP/1.1", 200, 1000);
+    answer(1001, "GET /a?x=2 HTTP/1.1", 200, 3000);
+    answer(1002, "GET /b HTTP/1.1", 404, 2000);
+    assert_string_equal(first(TOP_PATHS, 1003, 60)->key, "/a");
+    assert_float_equal(view.sketch.entry[0].count, 2, 0);
+    assert_float_equal(view.sketch.entry[0].bytes, 200, 0);
+    assert_float_equal(view.sketch.entry[0].duration_ns, 4000, 0);
+    assert_int_equal(view.sketch.used, 2);
+    assert_string_equal(first(TOP_CLIENTS, 1003, 60)->key, "127.0.0.1");
+    assert_float_equal(view.sketch.entry[0].count, 3, 0);
+    assert_string_equal(first(TOP_AGENTS, 1003, 60)->key, "test/1");
+    assert_null(first(TOP_REFERERS, 1003, 60));
+    assert_string_equal(first(TOP_ERRORS, 1003, 60)->key, "404 /b");
+    assert_string_equal(first(TOP_SLOWEST, 1003, 60)->key, "/a");
+    assert_float_equal(view.sketch.entry[0].longest_ns, 3000, 0);
+}
+
+static void windows_slide_and_end_at_any_moment(void **state)
+{
+    (void)state;
+    answer(1000, "GET /old HTTP/1.1", 200, 1);
+    answer(1100, "GET /new HTTP/1.1", 200, 1);
+    assert_string_equal(first(TOP_PATHS, 1105, 60)->key, "/new");
+    assert_int_equal(view.sketch.used, 1);
+    assert_string_equal(first(TOP_PATHS, 1005, 60)->key, "/old");
+    assert_int_equal(view.sketch.used, 1);
+    first(TOP_PATHS, 1105, 300);
+    assert_int_equal(view.sketch.used, 2);
+    assert_null(first(TOP_PATHS, 3000, 60));
+}
+
+static void the_window_begins_no_earlier_than_what_is_known(void **state)
+{
+    (void)state;
+    answer(1000, "GET /before HTTP/1.1", 200, 1);
+    answer(1052, "GET /after HTTP/1.1", 200, 1);
+    assert_false(top_known(top));
+    top_know_since(top, 1050 * NS_PER_S);
+    assert_true(top_known(top));
+    assert_int_equal(top_collect(top, TOP_PATHS, 1055 * NS_PER_S, 300, &view), 6);
+    assert_int_equal(view.sketch.used, 1);
+    assert_string_equal(view.sketch.entry[0].key, "/after");
+    assert_int_equal(top_collect(top, TOP_PATHS, 1155 * NS_PER_S, 60, &view), 56);
+    top_know_since(top, 1010 * NS_PER_S); /* what was missing stays missing */
+    assert_int_equal(top_collect(top, TOP_PATHS, 1055 * NS_PER_S, 300, &view), 6);
+}
+
+static void what_is_older_than_all_panes_is_left_out(void **state)
+{
+    (void)state;
+    answer(5000, "GET /a HTTP/1.1", 200, 1);
+    answer(5000 - TOP_PANES * TOP_PANE_S, "GET /b HTTP/1.1", 200, 1);
+    assert_string_equal(first(TOP_PATHS, 5000, 900)->key, "/a");
+    assert_int_equal(view.sketch.used, 1);
+}
+
+static void what_passed_unseen_scales_the_counts(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        answer(1000, "GET /a HTTP/1.1", 200, 1);
+    first(TOP_PATHS, 1001, 60);
+    assert_int_equal(top_one_in(&view), 1);
+    top_miss(top, 1001 * NS_PER_S, 30);
+    assert_float_equal(first(TOP_PATHS, 1001, 60)->count, 40, 1e-9);
+    assert_int_equal(top_one_in(&view), 4);
+}
+
+/* A thousand keys once each between the askings for two that are frequent. */
+static void frequent_keys_survive_endless_rare_ones(void **state)
+{
+    char request[64];
+
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        snprintf(request, sizeof(request), "GET /rare/%d HTTP/1.1", i);
+        answer(1000, request, 200, 1);
+        if (i % 10 == 0)
+            answer(1000, "GET /often HTTP/1.1", 200, 1);
+        if (i % 20 == 0)
+            answer(1000, "GET /sometimes HTTP/1.1", 200, 1);
+    }
+    assert_string_equal(first(TOP_PATHS, 1000, 60)->key, "/often");
+    assert_string_equal(view.sketch.entry[1].key, "/sometimes");
+    assert_true(view.sketch.entry[0].count >= 2000);
+    assert_true(view.sketch.entry[0].count - view.sketch.entry[0].error <= 2000);
+    assert_int_equal(view.sketch.used, SKETCH_KEYS);
+}
+
+static void the_slowest_are_kept_among_many(void **state)
+{
+    char request[64];
+
+    (void)state;
+    for (uint64_t i = 0; i < 5000; i++) {
+        snprintf(request, sizeof(request), "GET /%d HTTP/1.1", (int)i);
+        answer(1000, request, 200, i * 7919 % 5000);
+    }
+    assert_float_equal(first(TOP_SLOWEST, 1000, 60)->longest_ns, 4999, 0);
+    for (uint32_t i = 0; i < SKETCH_KEYS; i++)
+        assert_float_equal(view.sketch.entry[i].longest_ns, (float)(4999 - (int)i), 0);
+}
+
+static void long_keys_are_cut_and_counted_together(void **state)
+{
+    char request[TAIL_REQUEST_BYTES];
+
+    (void)state;
+    memset(request, 'x', sizeof(request));
+    memcpy(request, "GET /", 5);
+    request[sizeof(request) - 1] = '\0';
+    answer(1000, request, 200, 1);
+    request[sizeof(request) - 2] = 'y';
+    answer(1010, request, 200, 1);
+    assert_int_equal(strlen(first(TOP_PATHS, 1010, 60)->key), SKETCH_KEY_BYTES - 1);
+    assert_float_equal(view.sketch.entry[0].count, 2, 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(each_list_counts_its_own, begin, end),
+        cmocka_unit_test_setup_teardown(windows_slide_and_end_at_any_moment, begin, end),
+        cmocka_unit_test_setup_teardown(the_window_begins_no_earlier_than_what_is_known, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(what_is_older_than_all_panes_is_left_out, begin, end),
+        cmocka_unit_test_setup_teardown(what_passed_unseen_scales_the_counts, begin, end),
+        cmocka_unit_test_setup_teardown(frequent_keys_survive_endless_rare_ones, begin, end),
+        cmocka_unit_test_setup_teardown(the_slowest_are_kept_among_many, begin, end),
+        cmocka_unit_test_setup_teardown(long_keys_are_cut_and_counted_together, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

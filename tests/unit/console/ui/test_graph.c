@@ -1,0 +1,113 @@
+/* Graphs as characters: every style, peaks kept, gaps marked, round scales. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "console/ui/graph.h"
+
+#include <math.h>
+#include <string.h>
+#include <wchar.h>
+
+enum { CELLS_MAX = 64 };
+
+static void each_style_fills_from_below(void **state)
+{
+    static const struct {
+        enum graph_style style;
+        double values[4];
+        size_t count;
+        int rows, columns;
+        const wchar_t *cells; /* row by row */
+    } cases[] = {
+        {GRAPH_BRAILLE, {1, 2, 3, 4}, 4, 1, 2, L"⣠⣾"},
+        {GRAPH_BRAILLE, {4, 0, 0, 4}, 4, 2, 2, L"⡇⢸⡇⢸"},
+        {GRAPH_BRAILLE, {2, 2, 2, 2}, 4, 2, 2, L"  ⣿⣿"},
+        {GRAPH_BLOCKS, {1, 2, 3, 4}, 4, 1, 4, L"▂▄▆█"},
+        {GRAPH_BLOCKS, {0, 2, 4, 4}, 4, 2, 4, L"  ██ ███"},
+        {GRAPH_ASCII, {0, 1, 2, 4}, 4, 1, 4, L" .:|"},
+        /* Something is never nothing, and too much is just full. */
+        {GRAPH_BLOCKS, {0.0001, 0, 99, 4}, 4, 1, 4, L"▁ ██"},
+        /* Fewer values than columns are widened, more are gathered by their largest. */
+        {GRAPH_BLOCKS, {2, 4}, 2, 1, 4, L"▄▄██"},
+        {GRAPH_BLOCKS, {1, 4, 0, 1}, 4, 1, 2, L"█▂"},
+        {GRAPH_BLOCKS, {NAN, 4, -INFINITY, 1}, 4, 1, 4, L" █x▂"},
+        {GRAPH_BRAILLE, {-INFINITY, -INFINITY, 4, 4}, 4, 1, 2, L"x⣿"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        wchar_t cells[CELLS_MAX] = {0};
+
+        graph_draw(cases[i].style, cases[i].values, cases[i].count, 4, cases[i].rows,
+                   cases[i].columns, cells);
+        if (wcscmp(cells, cases[i].cells) != 0)
+            fail_msg("case %zu: '%ls' instead of '%ls'", i, cells, cases[i].cells);
+    }
+}
+
+static void upper_edge_is_round_and_never_below_the_peak(void **state)
+{
+    static const struct {
+        enum graph_unit unit;
+        double peak, top;
+    } cases[] = {
+        {GRAPH_COUNT, 0, 1},        {GRAPH_COUNT, 1, 1},
+        {GRAPH_COUNT, 7, 8},        {GRAPH_COUNT, 10, 10},
+        {GRAPH_COUNT, 11, 15},      {GRAPH_COUNT, 2500, 3000},
+        {GRAPH_COUNT, 9999, 10000}, {GRAPH_BYTES, 1000, 1024},
+        {GRAPH_BYTES, 1025, 2048},  {GRAPH_TIME, 0, 1000},
+        {GRAPH_TIME, 450000, 5e5},  {GRAPH_RATIO, 0.3, 1},
+        {GRAPH_COUNT, NAN, 1},      {GRAPH_BYTES, 5242880, 8388608},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+        assert_float_equal(graph_top(cases[i].unit, cases[i].peak), cases[i].top, 1e-6);
+}
+
+static void peak_is_the_newest_of_the_largest(void **state)
+{
+    static const double values[] = {NAN, 1, 5, -INFINITY, 5, 2};
+    static const double nothing[] = {NAN, 0, -INFINITY};
+
+    (void)state;
+    assert_int_equal(graph_peak(values, ARRAY_LENGTH(values)), 4);
+    assert_int_equal(graph_peak(nothing, ARRAY_LENGTH(nothing)), ARRAY_LENGTH(nothing));
+}
+
+/* The mark below the graph stands under what is drawn, whatever the widths. */
+static void mark_stands_below_the_peak(void **state)
+{
+    (void)state;
+    for (size_t count = 1; count <= 40; count++)
+        for (int columns = 1; columns <= 50; columns++)
+            for (size_t peak = 0; peak < count; peak++) {
+                double values[40] = {0};
+                wchar_t cells[CELLS_MAX] = {0};
+                int column = graph_column_of(GRAPH_BLOCKS, peak, count, columns);
+
+                values[peak] = 1;
+                graph_draw(GRAPH_BLOCKS, values, count, 1, 1, columns, cells);
+                assert_in_range(column, 0, columns - 1);
+                if (cells[column] != L'█')
+                    fail_msg("value %zu of %zu on %d columns: not at %d", peak, count, columns,
+                             column);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_style_fills_from_below),
+        cmocka_unit_test(upper_edge_is_round_and_never_below_the_peak),
+        cmocka_unit_test(peak_is_the_newest_of_the_largest),
+        cmocka_unit_test(mark_stands_below_the_peak),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,71 @@
+/* Places for the parts of a view, at every size. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "console/ui/layout.h"
+
+static const struct layout_part parts[] = {
+    {.least = 2, .importance = 9},
+    {.least = 4, .weight = 1, .importance = 5, .gap = 1},
+    {.least = 6, .weight = 2, .importance = 3, .gap = 1},
+};
+
+static void check(int height, int first, int second, int third)
+{
+    struct canvas canvas = {.height = height, .width = 80}, places[3];
+    int shown = layout_stack(&canvas, parts, 3, places);
+
+    assert_int_equal(places[0].height, first);
+    assert_int_equal(places[1].height, second);
+    assert_int_equal(places[2].height, third);
+    assert_int_equal(shown, (first > 0) + (second > 0) + (third > 0));
+}
+
+static void the_least_important_goes_first(void **state)
+{
+    (void)state;
+    check(14, 2, 4, 6);
+    check(13, 2, 10, 0);
+    check(7, 2, 4, 0);
+    check(6, 2, 0, 0);
+    check(1, 1, 0, 0); /* the last one is cut, not left out */
+}
+
+static void what_is_left_over_is_shared_by_weight(void **state)
+{
+    (void)state;
+    check(34, 2, 10, 20);
+}
+
+static void parts_never_overlap_or_leave_the_canvas(void **state)
+{
+    (void)state;
+    for (int height = 1; height < 60; height++) {
+        struct canvas canvas = {.y = 3, .x = 5, .height = height, .width = 20}, places[3];
+        int end = 3;
+
+        layout_stack(&canvas, parts, 3, places);
+        for (int i = 0; i < 3; i++) {
+            if (places[i].height == 0)
+                continue;
+            assert_true(places[i].y >= end);
+            end = places[i].y + places[i].height;
+        }
+        assert_true(end <= 3 + height);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_least_important_goes_first),
+        cmocka_unit_test(what_is_left_over_is_shared_by_weight),
+        cmocka_unit_test(parts_never_overlap_or_leave_the_canvas),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,187 @@
+/* What fits a line: columns, items, scrolled rows; and texts of numbers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "console/data/summary.h"
+#include "console/data/text.h"
+#include "console/ui/keys.h"
+#include "console/ui/scroll.h"
+#include "console/ui/table.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct column columns[] = {
+    {.title = "NAME", .width = 6, .importance = 9},
+    {.title = "COUNT", .width = 5, .importance = 5, .right = true},
+    {.title = "AGE", .width = 4, .importance = 1, .right = true},
+    {.title = "TEXT", .width = 8, .importance = 7, .stretch = true},
+};
+
+static void columns_leave_by_importance(void **state)
+{
+    static const struct {
+        int width, widths[4];
+    } cases[] = {
+        {40, {6, 5, 4, 19}}, {29, {6, 5, 4, 8}}, {28, {6, 5, 0, 13}}, {23, {6, 5, 0, 8}},
+        {22, {6, 0, 0, 14}}, {16, {6, 0, 0, 8}}, {15, {6, 0, 0, 0}},  {3, {6, 0, 0, 0}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        int widths[4];
+
+        table_fit(columns, 4, cases[i].width, widths);
+        assert_memory_equal(widths, cases[i].widths, sizeof(widths));
+    }
+}
+
+static void columns_that_stretch_share_what_is_left(void **state)
+{
+    static const struct column two[] = {
+        {.width = 6, .importance = 9},
+        {.width = 8, .importance = 8, .stretch = true},
+        {.width = 10, .importance = 7, .stretch = true},
+    };
+    static const struct {
+        int width, widths[3];
+    } cases[] = {{28, {6, 8, 10}}, {29, {6, 9, 10}}, {38, {6, 13, 15}}, {27, {6, 19, 0}}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        int widths[3];
+
+        table_fit(two, 3, cases[i].width, widths);
+        assert_memory_equal(widths, cases[i].widths, sizeof(widths));
+    }
+}
+
+static void the_last_two_columns_shrink(void **state)
+{
+    static const struct column three[] = {
+        {.width = 20, .least = 10, .importance = 9},
+        {.width = 8, .importance = 8, .stretch = true},
+        {.width = 5, .importance = 1},
+    };
+    static const struct {
+        int width, widths[3];
+    } cases[] = {{37, {20, 8, 5}}, {36, {20, 14, 0}}, {30, {20, 8, 0}}, {29, {19, 8, 0}},
+                 {20, {10, 8, 0}}, {19, {20, 0, 0}},  {9, {20, 0, 0}}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        int widths[3];
+
+        table_fit(three, 3, cases[i].width, widths);
+        assert_memory_equal(widths, cases[i].widths, sizeof(widths));
+    }
+}
+
+static void table_prints_aligned(void **state)
+{
+    struct cell cells[4] = {
+        {.text = "one"}, {.text = "12"}, {.text = "3s"}, {.text = "words here"}};
+    struct cell sparse[4] = {{.text = "two"}, {.text = ""}, {.text = "4s"}, {.text = ""}};
+    char text[256] = "";
+    FILE *out = fmemopen(text, sizeof(text), "w");
+
+    (void)state;
+    table_print(out, columns, 4, NULL);
+    table_print(out, columns, 4, cells);
+    table_print(out, columns, 4, sparse);
+    fclose(out);
+    assert_string_equal(text, "NAME    COUNT   AGE  TEXT\n"
+                              "one        12    3s  words here\n"
+                              "two              4s\n");
+}
+
+static void items_that_do_not_fit_stay_away(void **state)
+{
+    char line[32] = "";
+
+    (void)state;
+    summary_append(line, sizeof(line), 20, "threads %d", 4);
+    summary_append(line, sizeof(line), 20, "a very long item that does not fit");
+    summary_append(line, sizeof(line), 20, "pid %d", 123);
+    assert_string_equal(line, "threads 4  pid 123");
+}
+
+static void scrolling_stays_within_the_rows(void **state)
+{
+    struct scroll scroll = {0};
+
+    (void)state;
+    scroll_fit(&scroll, 100, 10);
+    assert_true(scroll_key(&scroll, REQUEST_UP));
+    scroll_fit(&scroll, 100, 10);
+    assert_int_equal(scroll.top, 0);
+    scroll_key(&scroll, REQUEST_PAGE_DOWN);
+    assert_int_equal(scroll.top, 9); /* one line stays in sight */
+    scroll_key(&scroll, REQUEST_LAST);
+    scroll_fit(&scroll, 100, 10);
+    assert_int_equal(scroll.top, 90);
+    scroll_fit(&scroll, 5, 10); /* rows went away */
+    assert_int_equal(scroll.top, 0);
+    assert_false(scroll_key(&scroll, REQUEST_QUIT));
+}
+
+static void numbers_read_well(void **state)
+{
+    char text[TEXT_SHORT];
+
+    (void)state;
+    assert_string_equal(text_count(text, NAN), "-");
+    assert_string_equal(text_count(text, 12345), "12.3k");
+    assert_string_equal(text_percent(text, 0.9666), "96.7%");
+    assert_string_equal(text_percent(text, 1), "100%");
+    assert_string_equal(text_latency(text, 850000), "850 us");
+    assert_string_equal(text_since(text, 120 * NS_PER_MS), "120 ms");
+    assert_string_equal(text_since(text, 75 * NS_PER_S), "1m 15s");
+}
+
+static void foreign_bytes_are_escaped_and_cut_whole(void **state)
+{
+    char text[8];
+
+    (void)state;
+    assert_string_equal(text_escape(text, sizeof(text), "a\x1b\\", 3), "a\\x1b");
+    assert_string_equal(text_escape(text, sizeof(text), "abcdefghij", 10), "abcdefg");
+    assert_string_equal(text_escape(text, sizeof(text), "", 0), "");
+}
+
+/* No key means two things, and every request has a sentence. */
+static void keys_are_unambiguous(void **state)
+{
+    (void)state;
+    for (int i = 0; i < REQUEST_COUNT; i++) {
+        assert_true(key_table[i].first != 0 && strlen(key_table[i].help) > 0);
+        assert_int_equal(key_request(key_table[i].first), i);
+        if (key_table[i].second != 0)
+            assert_int_equal(key_request(key_table[i].second), i);
+    }
+    assert_int_equal(key_request(0), REQUEST_NONE);
+    assert_int_equal(key_request('~'), REQUEST_NONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_leave_by_importance),
+        cmocka_unit_test(columns_that_stretch_share_what_is_left),
+        cmocka_unit_test(the_last_two_columns_shrink),
+        cmocka_unit_test(table_prints_aligned),
+        cmocka_unit_test(items_that_do_not_fit_stay_away),
+        cmocka_unit_test(scrolling_stays_within_the_rows),
+        cmocka_unit_test(numbers_read_well),
+        cmocka_unit_test(foreign_bytes_are_escaped_and_cut_whole),
+        cmocka_unit_test(keys_are_unambiguous),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

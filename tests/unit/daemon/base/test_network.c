@@ -1,0 +1,103 @@
+/* Networks in CIDR notation: reading, writing, and what is in them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "daemon/base/network.h"
+
+#include <string.h>
+
+static const struct {
+    const char *text;
+    enum network_fault fault;
+    const char *again; /* as it is written; NULL: the same */
+} texts[] = {
+    {"10.0.0.0/8", NETWORK_GOOD, NULL},
+    {"0.0.0.0/0", NETWORK_GOOD, NULL},
+    {"192.0.2.7", NETWORK_GOOD, NULL},
+    {"192.0.2.7/32", NETWORK_GOOD, "192.0.2.7"},
+    {"::/0", NETWORK_GOOD, NULL},
+    {"::1", NETWORK_GOOD, NULL},
+    {"::1/128", NETWORK_GOOD, "::1"},
+    {"2001:DB8:0::/33", NETWORK_GOOD, "2001:db8::/33"},
+    {"::ffff:10.0.0.0/104", NETWORK_GOOD, "10.0.0.0/8"},
+    {"10.0.0.0/9", NETWORK_GOOD, NULL},
+    {"", NETWORK_NO_ADDRESS, NULL},
+    {"/8", NETWORK_NO_ADDRESS, NULL},
+    {"10.0.0/8", NETWORK_NO_ADDRESS, NULL},
+    {"10.0.0.256", NETWORK_NO_ADDRESS, NULL},
+    {"localhost", NETWORK_NO_ADDRESS, NULL},
+    {"[::1]", NETWORK_NO_ADDRESS, NULL},
+    {"10.0.0.0/33", NETWORK_BAD_PREFIX, NULL},
+    {"10.0.0.0/", NETWORK_BAD_PREFIX, NULL},
+    {"10.0.0.0/-1", NETWORK_BAD_PREFIX, NULL},
+    {"10.0.0.0/8/8", NETWORK_BAD_PREFIX, NULL},
+    {"::/129", NETWORK_BAD_PREFIX, NULL},
+    {"10.0.0.1/8", NETWORK_HOST_BITS, NULL},
+    {"10.128.0.0/8", NETWORK_HOST_BITS, NULL},
+    {"2001:db8::1/64", NETWORK_HOST_BITS, NULL},
+};
+
+static void texts_are_read_and_written(void **state)
+{
+    char again[NETWORK_TEXT_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
+        struct network network;
+
+        if (network_parse(texts[i].text, &network) != texts[i].fault)
+            fail_msg("%s", texts[i].text);
+        if (texts[i].fault != NETWORK_GOOD)
+            continue;
+        network_text(&network, again);
+        assert_string_equal(again, texts[i].again != NULL ? texts[i].again : texts[i].text);
+    }
+}
+
+static const struct {
+    const char *network, *address;
+    bool inside;
+} members[] = {
+    {"10.0.0.0/8", "10.255.255.255", true},
+    {"10.0.0.0/8", "11.0.0.0", false},
+    {"10.0.0.0/8", "::a00:0", false},
+    {"10.0.0.0/9", "10.127.1.1", true},
+    {"10.0.0.0/9", "10.128.1.1", false},
+    {"0.0.0.0/0", "203.0.113.9", true},
+    {"0.0.0.0/0", "2001:db8::1", false},
+    {"::/0", "203.0.113.9", true},
+    {"::/0", "2001:db8::1", true},
+    {"127.0.0.1", "127.0.0.1", true},
+    {"127.0.0.1", "127.0.0.2", false},
+    {"::1", "::1", true},
+    {"2001:db8:8000::/33", "2001:db8:ffff::", true},
+    {"2001:db8:8000::/33", "2001:db8:7fff::", false},
+};
+
+static void an_address_is_inside_or_not(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(members); i++) {
+        struct network network, address;
+
+        assert_int_equal(network_parse(members[i].network, &network), NETWORK_GOOD);
+        assert_int_equal(network_parse(members[i].address, &address), NETWORK_GOOD);
+        if (network_contains(&network, address.address) != members[i].inside)
+            fail_msg("%s in %s", members[i].address, members[i].network);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_are_read_and_written),
+        cmocka_unit_test(an_address_is_inside_or_not),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

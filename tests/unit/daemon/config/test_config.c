@@ -1,0 +1,427 @@
+/* The configuration: what loads, from where, and what it becomes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/log_record.h"
+#include "common/macros.h"
+#include "daemon/config/config.h"
+#include "daemon/config/config_keys.h"
+#include "daemon/config/config_path.h"
+#include "daemon/config/config_reader.h"
+#include "daemon/config/config_value.h"
+#include "tests/unit/daemon/config/config_loading.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void test_the_least_ring_holds_a_record(void **state)
+{
+    const struct config_key *key = &config_keys[KEY_log_ring];
+    char least[32];
+    struct loaded loaded;
+
+    (void)state;
+    snprintf(least, sizeof(least), "log.ring=%.*s", (int)strcspn(key->allowed, "."), key->allowed);
+    load(&loaded, "", least);
+    assert_int_equal(loaded.errors, 0);
+    assert_true(loaded.config.log_ring >= (uint64_t)LOG_RECORD_WORDS_MAX * 8 * 2);
+    release(&loaded);
+}
+
+/* Values. */
+
+static void test_values_arrive(void **state)
+{
+    struct loaded loaded;
+    const struct config *config = &loaded.config;
+
+    (void)state;
+    load(&loaded,
+         "\xef\xbb\xbf[server] ; first\r\n"
+         "name = shop-1\r\n"
+         "listen: 127.0.0.1:0,\t[::1]:8081 ; two\r\n"
+         "\r\n"
+         "; a comment does not end a value\r\n"
+         "  *:82 ; three\r\n"
+         "run_dir = ./run\r\n"
+         "[workers]\r\n"
+         "threads=3\n"
+         "offload_threads = 5\n"
+         "dispatch = master\n"
+         "balance = least-connections\n"
+         "drain_timeout = 0.5s\n"
+         "[connections]\n"
+         "keepalive = off\n"
+         "[cache]\n"
+         "size = 1.5M\n"
+         "policy=lru\n"
+         "[files]\n"
+         "error_pages =\n"
+         "[server]\n"
+         "index = a b.html\n"
+         "[log]\n"
+         "access = off\n"
+         "error = errors.log\n"
+         "level=error\n"
+         "when_full = drop\n"
+         "[control]\n"
+         "mode = 660\n"
+         "[mime]\n"
+         "md = text/markdown; charset=utf-8\n",
+         NULL);
+    assert_string_equal(loaded.messages, "");
+    assert_string_equal(config->server_name, "shop-1");
+    assert_int_equal(config->server_listen.count, 3);
+    assert_string_equal(config->server_listen.item[1].text, "[::1]:8081");
+    assert_string_equal(config->server_listen.item[2].text, "*:82");
+    assert_string_equal(config->server_root, "/");
+    assert_string_equal(config->server_index, "a b.html");
+    assert_string_equal(config->server_run_dir, "/etc/run");
+    assert_int_equal(config->workers_threads, 3);
+    assert_int_equal(config->workers_offload_threads.least, 5);
+    assert_int_equal(config->workers_offload_threads.most, 5);
+    assert_int_equal(config->workers_dispatch, DISPATCH_MASTER);
+    assert_int_equal(config->workers_balance, BALANCE_LEAST_CONNECTIONS);
+    assert_int_equal(config->workers_drain_timeout, 500);
+    assert_false(config->connections_keepalive);
+    assert_int_equal(config->cache_size, 3 << 19);
+    assert_int_equal(config->cache_policy, POLICY_LRU);
+    assert_string_equal(config->files_error_pages, "");
+    assert_string_equal(config->log_access, "off");
+    assert_string_equal(config->log_error, "/etc/errors.log");
+    assert_int_equal(config->log_level, 3);
+    assert_int_equal(config->log_when_full, WHEN_FULL_DROP);
+    assert_string_equal(config->control_socket, "/etc/run/shop-1.sock");
+    assert_int_equal(config->control_mode, 0660);
+    assert_int_equal(config->mime_count, 1);
+    assert_string_equal(config->mime_endings[0], "md");
+    assert_string_equal(config->mime_types[0], "text/markdown; charset=utf-8");
+    release(&loaded);
+}
+
+static void test_addresses_become_sockets(void **state)
+{
+    struct loaded loaded;
+    const struct config_address *item;
+    const struct sockaddr_in *ipv4;
+    const struct sockaddr_in6 *ipv6;
+
+    (void)state;
+    load(&loaded, "", "server.listen=127.0.0.2:81 [::1]:82 *:83 127.0.0.1:0 127.0.0.1:0");
+    assert_int_equal(loaded.errors, 0);
+    assert_int_equal(loaded.config.server_listen.count, 5);
+    item = loaded.config.server_listen.item;
+    ipv4 = (const struct sockaddr_in *)&item[0].address;
+    assert_int_equal(item[0].length, sizeof(*ipv4));
+    assert_int_equal(ipv4->sin_family, AF_INET);
+    assert_int_equal(ntohl(ipv4->sin_addr.s_addr), 0x7f000002);
+    assert_int_equal(ntohs(ipv4->sin_port), 81);
+    ipv6 = (const struct sockaddr_in6 *)&item[1].address;
+    assert_int_equal(item[1].length, sizeof(*ipv6));
+    assert_int_equal(ipv6->sin6_family, AF_INET6);
+    assert_true(IN6_IS_ADDR_LOOPBACK(&ipv6->sin6_addr));
+    assert_int_equal(ntohs(ipv6->sin6_port), 82);
+    ipv6 = (const struct sockaddr_in6 *)&item[2].address;
+    assert_int_equal(ipv6->sin6_family, AF_INET6);
+    assert_true(IN6_IS_ADDR_UNSPECIFIED(&ipv6->sin6_addr));
+    assert_int_equal(ntohs(ipv6->sin6_port), 83);
+    release(&loaded);
+}
+
+static void test_the_later_source_wins(void **state)
+{
+    const char *const overrides[] = {ROOT, "server.name=two", "mime.MD=b/c", "server.name = three ",
+                                     "log.access=here.log"};
+    static const char text[] = "[server]\nname = one\n[mime]\nmd = a/b\n";
+    struct loaded loaded;
+    char *working = getcwd(NULL, 0), *expected;
+
+    (void)state;
+    load_bytes(&loaded, text, strlen(text), overrides, ARRAY_LENGTH(overrides));
+    assert_string_equal(loaded.messages, "");
+    assert_string_equal(loaded.config.server_name, "three");
+    assert_int_equal(loaded.config.mime_count, 1);
+    assert_string_equal(loaded.config.mime_types[0], "b/c");
+    expected = config_path_join(working, "here.log");
+    assert_string_equal(loaded.config.log_access, expected);
+    free(expected);
+    free(working);
+    release(&loaded);
+}
+
+static void test_auto_threads(void **state)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    struct loaded loaded;
+
+    (void)state;
+    load(&loaded, "[workers]\nprocesses = 1\n", NULL);
+    assert_int_equal(loaded.config.workers_threads, cores < 256 ? cores : 256);
+    release(&loaded);
+    load(&loaded, "[workers]\nprocesses = 64\nmax_processes = 64\nmax_threads = 64\n", NULL);
+    assert_string_equal(loaded.messages, "");
+    assert_int_equal(loaded.config.workers_threads, 1);
+    release(&loaded);
+}
+
+static void test_the_socket_path_must_fit(void **state)
+{
+    struct loaded loaded;
+    char override[160];
+
+    (void)state;
+    snprintf(override, sizeof(override), "control.socket=/%0106d", 0);
+    load(&loaded, "", override);
+    assert_int_equal(loaded.errors, 0);
+    assert_int_equal(strlen(loaded.config.control_socket), INSTANCE_PATH_MAX - 1);
+    release(&loaded);
+    snprintf(override, sizeof(override), "control.socket=/%0107d", 0);
+    load(&loaded, "", override);
+    assert_int_equal(loaded.errors, 1);
+    assert_non_null(strstr(loaded.messages, "-o 2: error: the control socket's path has 108 bytes, "
+                                            "and at most 107 are possible\n"));
+    release(&loaded);
+    snprintf(override, sizeof(override), "server.run_dir=/%0100d", 0);
+    load(&loaded, "", override); /* with /webserverd.sock behind it */
+    assert_int_equal(loaded.errors, 1);
+    assert_non_null(
+        strstr(loaded.messages, "-o 2: error: the control socket's path has 117 bytes"));
+    release(&loaded);
+}
+
+/* Printing. */
+
+static char *print(const struct config *config)
+{
+    char *text;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+
+    config_print(config, out);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+/* Loads TEXT, prints it, loads that with nothing else, and prints again. */
+static void round_trip(const char *text, const char *override)
+{
+    struct loaded first, second;
+    char *printed, *again;
+
+    load(&first, text, override);
+    assert_string_equal(first.messages, "");
+    printed = print(&first.config);
+    load_bytes(&second, printed, strlen(printed), NULL, 0);
+    assert_string_equal(second.messages, "");
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        char *a = config_value_text(&config_keys[i], (char *)&first.config + config_keys[i].offset);
+        char *b =
+            config_value_text(&config_keys[i], (char *)&second.config + config_keys[i].offset);
+
+        assert_string_equal(a, b);
+        free(a);
+        free(b);
+    }
+    again = print(&second.config);
+    assert_string_equal(printed, again);
+    free(printed);
+    free(again);
+    release(&first);
+    release(&second);
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    round_trip("", NULL);
+    round_trip(
+        "[server]\nname=x\nindex = a  b\nlisten=*:1\n[workers]\noffload_threads=3\n"
+        "max_threads = 1000\nthreads = 99\ndrain_timeout=1.5s\n[connections]\nkeepalive=off\n"
+        "[limits]\nrequest_line=257\n[cache]\nsize=1T\npolicy=lru\nrevalidate=0\n[files]\n"
+        "error_pages=\nsymlinks=follow\nfollow_into=/tmp,/usr /\n[ratelimit]\nexempt=10.0.0.0/8 "
+        "::1,192.0.2.1/32\n[log]\naccess=off\nerror=x y\n[control]\nmode=7\n[mime]\nc = "
+        "a/b\nd=e/f;g\n"
+        "[headers *.css]\nA = b\n[headers]\nX-Y = \"c\"\nB=1\n[headers /p q/]\nB =\n",
+        NULL);
+    round_trip("",
+               "server.listen=127.0.0.1:10001 127.0.0.1:10002 127.0.0.1:10003 127.0.0.1:10004 "
+               "127.0.0.1:10005 127.0.0.1:10006 127.0.0.1:10007 127.0.0.1:10008 127.0.0.1:10009 "
+               "127.0.0.1:10010 127.0.0.1:10011 127.0.0.1:10012 127.0.0.1:10013 127.0.0.1:10014");
+}
+
+static void test_print_has_every_key_and_its_help(void **state)
+{
+    struct loaded loaded;
+    char *printed, line[160];
+    const char *rest;
+
+    (void)state;
+    load(&loaded, "", NULL);
+    printed = print(&loaded.config);
+    rest = printed;
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        snprintf(line, sizeof(line), "\n# %.20s", config_keys[i].help);
+        rest = strstr(rest, line);
+        assert_non_null(rest);
+        snprintf(line, sizeof(line), "\n%s = ", config_keys[i].name);
+        rest = strstr(rest, line);
+        assert_non_null(rest);
+    }
+    assert_non_null(strstr(printed, "\ndrain_timeout = 30s\n"));
+    assert_non_null(strstr(printed, "\nsize = 64M\n"));
+    free(printed);
+    release(&loaded);
+}
+
+/* Files. */
+
+struct folder {
+    char path[64];
+    char file[80];
+};
+
+static void make_folder(struct folder *folder, const char *text)
+{
+    FILE *out;
+
+    strcpy(folder->path, "/tmp/test_config_XXXXXX");
+    assert_non_null(mkdtemp(folder->path));
+    snprintf(folder->file, sizeof(folder->file), "%s/w.ini", folder->path);
+    out = fopen(folder->file, "w");
+    assert_non_null(out);
+    fputs(text, out);
+    assert_int_equal(fclose(out), 0);
+}
+
+static void remove_folder(const struct folder *folder)
+{
+    assert_int_equal(unlink(folder->file), 0);
+    assert_int_equal(rmdir(folder->path), 0);
+}
+
+static void test_paths_are_relative_to_the_file(void **state)
+{
+    struct folder folder;
+    struct loaded loaded;
+    char expected[160];
+
+    (void)state;
+    make_folder(&folder, "[server]\nroot = .\nrun_dir = /run\n[log]\nerror=e/log\n");
+    load_file(&loaded, folder.file, NULL, 0);
+    assert_string_equal(loaded.messages, "");
+    snprintf(expected, sizeof(expected), "%s/.", folder.path);
+    assert_string_equal(loaded.config.server_root, expected);
+    snprintf(expected, sizeof(expected), "%s/e/log", folder.path);
+    assert_string_equal(loaded.config.log_error, expected);
+    snprintf(expected, sizeof(expected), "%s/access.log", folder.path); /* a default */
+    assert_string_equal(loaded.config.log_access, expected);
+    release(&loaded);
+    remove_folder(&folder);
+}
+
+static void test_without_a_file_paths_are_relative_to_the_working_directory(void **state)
+{
+    const char *const overrides[] = {ROOT};
+    struct loaded loaded;
+    char *working = getcwd(NULL, 0);
+    char *expected = config_path_join(working, "access.log");
+
+    (void)state;
+    load_file(&loaded, NULL, overrides, 1);
+    assert_string_equal(loaded.messages, "");
+    assert_string_equal(loaded.config.log_access, expected);
+    free(expected);
+    free(working);
+    release(&loaded);
+}
+
+static void test_a_free_configuration_may_be_freed_again(void **state)
+{
+    struct loaded loaded;
+
+    (void)state;
+    load(&loaded, "[mime]\na = b/c\n", NULL);
+    config_free(&loaded.config);
+    config_free(&loaded.config);
+    free(loaded.messages);
+}
+
+/* The sample. */
+
+static char *read_sample(void)
+{
+    FILE *in = fopen(SAMPLE_FILE, "r");
+    char *text = calloc(1, CONFIG_TEXT_MAX + 1);
+
+    assert_non_null(in);
+    assert_non_null(text);
+    assert_true(fread(text, 1, CONFIG_TEXT_MAX, in) > 0);
+    fclose(in);
+    return text;
+}
+
+/* Every key stands in it: active, or behind a ';' with its default. */
+static void test_the_sample_shows_every_key(void **state)
+{
+    char *text = read_sample(), line[160];
+    const char *rest = text;
+
+    (void)state;
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        const struct config_key *key = &config_keys[i];
+        const char *active, *shown;
+
+        snprintf(line, sizeof(line), "\n%s = ", key->name);
+        active = strstr(rest, line);
+        snprintf(line, sizeof(line), "\n;%s =%s%s\n", key->name,
+                 key->fallback[0] == '\0' ? "" : " ", key->fallback);
+        shown = strstr(rest, line);
+        rest = shown != NULL ? shown : active;
+        if (rest == NULL) {
+            fail_msg("[%s] %s is not where it belongs, or has another default", key->section,
+                     key->name);
+            break;
+        }
+    }
+    free(text);
+}
+
+static void test_the_sample_loads(void **state)
+{
+    struct loaded loaded;
+
+    (void)state;
+    load_file(&loaded, SAMPLE_FILE, NULL, 0);
+    assert_string_equal(loaded.messages, "");
+    assert_string_equal(loaded.config.server_listen.item[0].text, "127.0.0.1:8080");
+    release(&loaded);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_least_ring_holds_a_record),
+        cmocka_unit_test(test_values_arrive),
+        cmocka_unit_test(test_addresses_become_sockets),
+        cmocka_unit_test(test_the_later_source_wins),
+        cmocka_unit_test(test_auto_threads),
+        cmocka_unit_test(test_the_socket_path_must_fit),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_print_has_every_key_and_its_help),
+        cmocka_unit_test(test_paths_are_relative_to_the_file),
+        cmocka_unit_test(test_without_a_file_paths_are_relative_to_the_working_directory),
+        cmocka_unit_test(test_a_free_configuration_may_be_freed_again),
+        cmocka_unit_test(test_the_sample_shows_every_key),
+        cmocka_unit_test(test_the_sample_loads),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

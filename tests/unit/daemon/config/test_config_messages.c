@@ -1,0 +1,690 @@
+/* What is said of a configuration that does not load: every message in full, place and carets included. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "daemon/config/config.h"
+#include "daemon/config/config_keys.h"
+#include "daemon/config/config_reader.h"
+#include "daemon/config/config_value.h"
+#include "tests/unit/daemon/config/config_loading.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct complaint {
+    const char *text;
+    const char *expected;
+};
+
+#define AT(position) "/etc/t.ini:" position ": error: "
+
+static const struct complaint file_complaints[] = {
+    /* names */
+    {"[server]\nlisen = 127.0.0.1:80\n", AT("2:1") "[server] has no key 'lisen'\n"
+                                                   "    lisen = 127.0.0.1:80\n"
+                                                   "    ^^^^^\n"
+                                                   "    did you mean 'listen'?\n"},
+    {"[server]\nbacklog = 3\n", AT("2:1") "[server] has no key 'backlog'\n"
+                                          "    backlog = 3\n"
+                                          "    ^^^^^^^\n"
+                                          "    'backlog' belongs below [connections]\n"},
+    {"[server]\nbacklogg = 3\n",
+     AT("2:1") "[server] has no key 'backlogg'\n"
+               "    backlogg = 3\n"
+               "    ^^^^^^^^\n"
+               "    did you mean 'backlog', which belongs below [connections]?\n"},
+    {"[control]\nzzzzzzzz = 3\n", AT("2:1") "[control] has no key 'zzzzzzzz'\n"
+                                            "    zzzzzzzz = 3\n"
+                                            "    ^^^^^^^^\n"
+                                            "    its keys are socket, mode, group\n"},
+    {"[wrkers]\nprocesses = 0\n  1\nx = 2\n", AT("1:2") "there is no section [wrkers]\n"
+                                                        "    [wrkers]\n"
+                                                        "     ^^^^^^\n"
+                                                        "    did you mean [workers]?\n"},
+    {"[]\n", AT("1:2") "there is no section []\n"
+                       "    []\n"
+                       "     ^\n"
+                       "    the sections are [server] [workers] [connections] [limits] [cache] "
+                       "[files] [log] [headers] [ratelimit] [control] [arithmetic] [mime]\n"},
+    {"[server /x]\n", AT("1:9") "the section can't have this argument\n"
+                                "    [server /x]\n"
+                                "            ^^\n"
+                                "    write [server]\n"},
+    {"[headers x]\nA = b\n", AT("1:10") "the section can't have this argument\n"
+                                        "    [headers x]\n"
+                                        "             ^\n"
+                                        "    write [headers], [headers /prefix] or [headers "
+                                        "*.ending]\n"},
+    {"[headers *.]\n", AT("1:10") "the section can't have this argument\n"
+                                  "    [headers *.]\n"
+                                  "             ^^\n"
+                                  "    write [headers], [headers /prefix] or [headers "
+                                  "*.ending]\n"},
+    /* [headers] */
+    {"[headers]\nA B = c\n", AT("2:1") "'A B' is not the name of a header field\n"
+                                       "    A B = c\n"
+                                       "    ^^^\n"
+                                       "    write letters, digits and '-', as in Cache-Control\n"},
+    {"[headers /a]\ncontent-length = 3\n", AT("2:1") "Content-Length can't be set\n"
+                                                     "    content-length = 3\n"
+                                                     "    ^^^^^^^^^^^^^^\n"
+                                                     "    the server counts\n"},
+    {"[headers]\nContent-Type = a/b\n",
+     AT("2:1") "Content-Type can't be set\n"
+               "    Content-Type = a/b\n"
+               "    ^^^^^^^^^^^^\n"
+               "    set types by the endings of names: [mime] ending = type\n"},
+    {"[headers /a/]\nA = 1\n[headers /a]\na = 2\n", AT("4:1") "'a' is already set in line 2\n"
+                                                              "    a = 2\n"
+                                                              "    ^\n"
+                                                              "    keep one of the two lines\n"},
+    {"[headers]\nA = b\xc3\xa4\n", AT("2:6") "a header field can't carry the byte 0xc3\n"
+                                             "    A = b\xc3\xa4\n"
+                                             "         ^\n"
+                                             "    write it in ASCII\n"},
+    {"[headers *.x]\nServer = x\n", AT("2:1") "Server is the same in all answers\n"
+                                              "    Server = x\n"
+                                              "    ^^^^^^\n"
+                                              "    set it below [headers]\n"},
+    {"[arithmetic]\nprefix = /a/\n", AT("2:10") "'/a/' is not the path of a folder\n"
+                                                "    prefix = /a/\n"
+                                                "             ^^^\n"
+                                                "    write a path without a slash at its end, as "
+                                                "in /arithmetic\n"},
+    /* [files] */
+    {"[files]\nfallback = index.html\n", AT("2:12") "'index.html' does not begin with '/'\n"
+                                                    "    fallback = index.html\n"
+                                                    "               ^^^^^^^^^^\n"
+                                                    "    write it from the root on, as in "
+                                                    "/index.html\n"},
+    {"[files]\nfollow_into = /tmp\n",
+     AT("2:15") "follow_into has no meaning without symlinks = follow\n"
+                "    follow_into = /tmp\n"
+                "                  ^^^^\n"
+                "    set symlinks = follow, or take the line out\n"},
+    {"[files]\nsymlinks = follow\nfollow_into = /tmp, /no/such\n",
+     AT("3:15") "/no/such: No such file or directory\n"
+                "    follow_into = /tmp, /no/such\n"
+                "                  ^^^^^^^^^^^^^^\n"
+                "    name folders that are there\n"},
+    /* form */
+    {"root = /\n", AT("1:1") "the key 'root' stands before any [section]\n"
+                             "    root = /\n"
+                             "    ^^^^\n"
+                             "    'root' belongs below [server]\n"},
+    {"[server\n", AT("1:1") "the ']' is missing\n"
+                            "    [server\n"
+                            "    ^^^^^^^\n"
+                            "    write [section]\n"},
+    {"[server] name = x\n", AT("1:10") "there is text behind the section\n"
+                                       "    [server] name = x\n"
+                                       "             ^^^^^^^^\n"
+                                       "    begin keys in a line of their own\n"},
+    {"[server]\nhello there\n  more of it\n",
+     AT("2:1") "the line has no '='\n"
+               "    hello there\n"
+               "    ^^^^^^^^^^^\n"
+               "    write key = value, [section], or begin a comment with '#'\n"},
+    {"[server]\nname shop\n", AT("2:1") "the line has no '='\n"
+                                        "    name shop\n"
+                                        "    ^^^^^^^^^\n"
+                                        "    write name = VALUE\n"},
+    {"[server]\n = x\n", AT("2:2") "there is no key before the '='\n"
+                                   "     = x\n"
+                                   "     ^\n"
+                                   "    write key = value\n"},
+    {"[server]\nname = a\n  index = b\n",
+     AT("3:3") "an indented line continues the value above it\n"
+               "      index = b\n"
+               "      ^^^^^^^^^\n"
+               "    take away the blanks at its start\n"},
+    {"[server]\nname = a\n  [workers]\n",
+     AT("3:3") "an indented line continues the value above it\n"
+               "      [workers]\n"
+               "      ^^^^^^^^^\n"
+               "    take away the blanks at its start\n"},
+    {"[server]\nname = a\n\n[server]\nname = b\n", AT("5:1") "'name' is already set in line 2\n"
+                                                             "    name = b\n"
+                                                             "    ^^^^\n"
+                                                             "    keep one of the two lines\n"},
+    {"[server]\nindex = a\033[31mb\n", AT("2:10") "the line has a control character (byte 0x1b)\n"
+                                                  "    index = a?[31mb\n"
+                                                  "             ^\n"
+                                                  "    take it out; is this a text file?\n"},
+    {"[server]\nindex = \"a.html\"\n",
+     AT("2:9") "quotes have no meaning here\n"
+               "    index = \"a.html\"\n"
+               "            ^^^^^^^^\n"
+               "    a value goes to the end of its line: take the quotes away\n"},
+    {"[server]\nindex = a.html # main\n",
+     AT("2:16") "'#' can't begin a word of a value\n"
+                "    index = a.html # main\n"
+                "                   ^^^^^^\n"
+                "    write the comment in a line of its own\n"},
+    {"\xff\xfe[\n", "/etc/t.ini: error: the text is in UTF-16\n    save it as UTF-8\n"},
+    /* columns count characters; tabs stay below tabs; what is not text is not shown */
+    {"[cache]\nsize = \tgr\xc3\xbc\xc3\x9f\n",
+     AT("2:9") "'gr\xc3\xbc\xc3\x9f' is not a size\n"
+               "    size = \tgr\xc3\xbc\xc3\x9f\n"
+               "           \t^^^^\n"
+               "    write it as 4096, 64K, 16M or 1G; allowed: 64K to 1T\n"},
+    {"[server]\ngr\xc3\xbc\xc3\x9f = \xff\xc2\x9b\n",
+     AT("2:1") "[server] has no key 'gr\xc3\xbc\xc3\x9f'\n"
+               "    gr\xc3\xbc\xc3\x9f = ???\n"
+               "    ^^^^\n"
+               "    its keys are name, listen, root, "
+               "index, user, group, jail, run_dir\n"},
+    /* values */
+    {"[server]\nname = a b\n", AT("2:9") "' ' can't be part of a name\n"
+                                         "    name = a b\n"
+                                         "            ^\n"
+                                         "    allowed: letters, digits and . _ -\n"},
+    {"[server]\nname = .a\n",
+     AT("2:8") "'.a' is not a name\n"
+               "    name = .a\n"
+               "           ^^\n"
+               "    allowed: 1 to 48 letters, digits and . _ -, not beginning with '.'\n"},
+    {"[log]\naccess =\n", AT("2:9") "there is no path\n"
+                                    "    access =\n"
+                                    "            ^\n"
+                                    "    leave the whole line out for the default\n"},
+    {"[workers]\noffload_threads = 9-3\n", AT("2:19") "'9-3' is an empty range\n"
+                                                      "    offload_threads = 9-3\n"
+                                                      "                      ^^^\n"
+                                                      "    write the lesser number first\n"},
+    {"[workers]\noffload_threads = 2-99\n", AT("2:21") "'99' is out of range\n"
+                                                       "    offload_threads = 2-99\n"
+                                                       "                        ^^\n"
+                                                       "    allowed: 1 to 64\n"},
+    {"[workers]\ndispatch = kernle\n",
+     AT("2:12") "'kernle' is not one of the words for this key\n"
+                "    dispatch = kernle\n"
+                "               ^^^^^^\n"
+                "    did you mean 'kernel'? allowed: kernel, master\n"},
+    {"[mime]\n.md = text/plain\n",
+     AT("2:1") "'.md' is not the ending of a file name\n"
+               "    .md = text/plain\n"
+               "    ^^^\n"
+               "    write what follows the last dot of a file name: html, not .html\n"},
+    {"[mime]\nmd = text\n", AT("2:6") "'text' is not a media type\n"
+                                      "    md = text\n"
+                                      "         ^^^^\n"
+                                      "    write it as text/plain, or text/html; charset=utf-8\n"},
+    {"[mime]\nmd = a/b\nMD = a/c\n", AT("3:1") "'MD' is already set in line 2\n"
+                                               "    MD = a/c\n"
+                                               "    ^^\n"
+                                               "    keep one of the two lines\n"},
+    /* addresses; the second is in a line of its own */
+    {"[server]\nlisten = *:80\n   [::]:80\n",
+     AT("3:4") "'[::]:80' is the same as '*:80' before it\n"
+               "       [::]:80\n"
+               "       ^^^^^^^\n"
+               "    an address and port can be listened on once\n"},
+    {"[server]\nlisten = localhost:80,1.2.3.4\n",
+     AT("2:10") "'localhost:80' has a host name, and names are not looked up\n"
+                "    listen = localhost:80,1.2.3.4\n"
+                "             ^^^^^^^^^^^^\n"
+                "    give the number: 127.0.0.1:8080, [::1]:8080, or *:8080 for all addresses\n" AT(
+                    "2:23") "'1.2.3.4' has no port\n"
+                            "    listen = localhost:80,1.2.3.4\n"
+                            "                          ^^^^^^^\n"
+                            "    write ADDRESS:PORT, as in 127.0.0.1:8080, [::1]:8080 or *:8080\n"},
+    /* together */
+    {"[workers]\nprocesses = 20\n",
+     AT("2:13") "[workers] processes = 20 is more than max_processes = 16\n"
+                "    processes = 20\n"
+                "                ^^\n"
+                "    lower processes or raise max_processes\n"},
+    {"[workers]\nmax_processes = 1\n",
+     AT("2:17") "[workers] processes = 2 is more than max_processes = 1\n"
+                "    max_processes = 1\n"
+                "                    ^\n"
+                "    lower processes or raise max_processes\n"},
+    {"[workers]\nthreads = 129\n",
+     AT("2:11") "[workers] processes = 2 with threads = 129 each are more than max_threads = 256\n"
+                "    threads = 129\n"
+                "              ^^^\n"
+                "    lower processes or threads, or raise max_threads (allowed: 1 to 1024)\n"},
+    {"[limits]\nrequest_line = 33K\n",
+     AT("2:16") "[limits] request_line = 33K is more than header_bytes = 32K\n"
+                "    request_line = 33K\n"
+                "                   ^^^\n"
+                "    lower request_line or raise header_bytes\n"},
+    {"[cache]\nsize = 512K\n", AT("2:8") "[cache] max_object = 1M is more than size = 512K\n"
+                                         "    size = 512K\n"
+                                         "           ^^^^\n"
+                                         "    lower max_object or raise size\n"},
+    {"[server]\nindex = a/b\n", AT("2:9") "'a/b' is not the name of a file in a folder\n"
+                                          "    index = a/b\n"
+                                          "            ^^^\n"
+                                          "    give the name alone, as in index.html\n"},
+    {"[files]\nerror_pages = errors\n",
+     AT("2:15") "'errors' does not begin with '/'\n"
+                "    error_pages = errors\n"
+                "                  ^^^^^^\n"
+                "    write it from the root on, as in /errors\n"},
+};
+
+static void test_complaints_about_a_file(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(file_complaints); i++) {
+        struct loaded loaded;
+
+        load(&loaded, file_complaints[i].text, NULL);
+        assert_string_equal(loaded.messages, file_complaints[i].expected);
+        assert_true(loaded.errors > 0);
+        release(&loaded);
+    }
+}
+
+static const struct complaint override_complaints[] = {
+    {"server.lisen=x", "-o 2: error: [server] has no key 'lisen'\n"
+                       "    server.lisen=x\n"
+                       "           ^^^^^\n"
+                       "    did you mean 'listen'?\n"},
+    {"srver.listen=x", "-o 2: error: there is no section [srver]\n"
+                       "    srver.listen=x\n"
+                       "    ^^^^^\n"
+                       "    did you mean [server]?\n"},
+    {"listen=x", "-o 2: error: there is no section before the key\n"
+                 "    listen=x\n"
+                 "    ^^^^^^\n"
+                 "    did you mean server.listen?\n"},
+    {"qqqqqqqqqqqqqq=x", "-o 2: error: there is no section before the key\n"
+                         "    qqqqqqqqqqqqqq=x\n"
+                         "    ^^^^^^^^^^^^^^\n"
+                         "    write section.key=value, as in server.listen=127.0.0.1:8080\n"},
+    {"server.listen", "-o 2: error: the override has no '='\n"
+                      "    server.listen\n"
+                      "    ^^^^^^^^^^^^^\n"
+                      "    write section.key=value, as in server.listen=127.0.0.1:8080\n"},
+    {"", "-o 2: error: the override has no '='\n"
+         "    \n"
+         "    ^\n"
+         "    write section.key=value, as in server.listen=127.0.0.1:8080\n"},
+    {"control.mode = 9", "-o 2: error: '9' is not an octal number\n"
+                         "    control.mode = 9\n"
+                         "                   ^\n"
+                         "    write it as 0600; allowed: 0000 to 0777\n"},
+    {"server.index=a\nb", "-o 2: error: the line has a control character (byte 0x0a)\n"
+                          "    server.index=a?b\n"
+                          "                  ^\n"
+                          "    take it out; is this a text file?\n"},
+    {"mime.x=y", "-o 2: error: 'y' is not a media type\n"
+                 "    mime.x=y\n"
+                 "           ^\n"
+                 "    write it as text/plain, or text/html; charset=utf-8\n"},
+    {"headers x.A=b", "-o 2: error: the section can't have this argument\n"
+                      "    headers x.A=b\n"
+                      "            ^\n"
+                      "    write [headers], [headers /prefix] or [headers *.ending]\n"},
+    {"server.root=/etc/passwd", "-o 2: error: /etc/passwd is not a folder\n"
+                                "    server.root=/etc/passwd\n"
+                                "                ^^^^^^^^^^^\n"
+                                "    [server] root names the folder to serve\n"},
+    {"server.root=/no/such", "-o 2: error: /no/such: No such file or directory\n"
+                             "    server.root=/no/such\n"
+                             "                ^^^^^^^^\n"
+                             "    [server] root names the folder to serve\n"},
+};
+
+static void test_complaints_about_an_override(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(override_complaints); i++) {
+        struct loaded loaded;
+
+        load(&loaded, "", override_complaints[i].text);
+        assert_string_equal(loaded.messages, override_complaints[i].expected);
+        assert_int_equal(loaded.errors, 1);
+        release(&loaded);
+    }
+}
+
+static void test_header_fields_must_fit_an_answer(void **state)
+{
+    char text[8192] = "[headers]\n";
+    struct loaded loaded;
+
+    (void)state;
+    for (int i = 0; i < 40; i++)
+        sprintf(text + strlen(text), "A%d = %0100d\n", i, 0);
+    load(&loaded, text, NULL);
+    assert_string_equal(loaded.messages,
+                        "[headers]: error: the fields have 4270 bytes, and may have 4096 together\n"
+                        "    say less\n");
+    release(&loaded);
+}
+
+static void test_a_default_can_be_to_blame(void **state)
+{
+    struct loaded loaded;
+
+    (void)state;
+    load_bytes(&loaded, "", 0, NULL, 0); /* /etc/www is not there */
+    assert_string_equal(loaded.messages, "default: error: /etc/www: No such file or directory\n"
+                                         "    root = www\n"
+                                         "           ^^^\n"
+                                         "    [server] root names the folder to serve\n");
+    release(&loaded);
+}
+
+static void test_bad_addresses(void **state)
+{
+    static const char *const bad[] = {
+        "127.0.0.1",
+        "8080",
+        ":8080",
+        "127.0.0.1:",
+        "127.0.0.1:x",
+        "127.0.0.1:-1",
+        "1.2.3.4:65536",
+        "1.2.3:80",
+        "1.2.3.256:80",
+        "01.2.3.4:80",
+        "::1:80",
+        "[::1]",
+        "[::1:80",
+        "[]:80",
+        "[1.2.3.4]:80",
+        "[::1%nosuch]:80",
+        "[fe80::1]:80",
+        "www.example:80",
+        "unix:tmp/x",
+        "unix:",
+        "unix:/a unix:/a",
+        ",",
+        "",
+        "*",
+        "**:80",
+        "1.2.3.4:80:90",
+        "1.2.3.4:80 1.2.3.4:80",
+        "*:80 0.0.0.0:80",
+        "0.0.0.0:80,*:80",
+    };
+    char text[128];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
+        struct loaded loaded;
+
+        snprintf(text, sizeof(text), "server.listen=%s", bad[i]);
+        load(&loaded, "", text);
+        if (loaded.errors != 1)
+            fail_msg("'%s' gave %d errors: %s", bad[i], loaded.errors, loaded.messages);
+        release(&loaded);
+    }
+}
+
+/* A wrong text and one out of range for every key, with what is said of them. */
+
+struct wrong {
+    const char *text;
+    const char *problem; /* NULL: nothing is wrong with it */
+};
+
+static struct wrong wrong_type(const struct config_key *key)
+{
+    switch (key->type) {
+    case CONFIG_COUNT:
+    case CONFIG_AUTO:
+    case CONFIG_SPAN:
+        return (struct wrong){"1x", "'1x' is not a whole number\n"};
+    case CONFIG_SIZE:
+        return (struct wrong){"1x", "'1x' is not a size\n"};
+    case CONFIG_TIME:
+        return (struct wrong){"1x", "'1x' is not a time\n"};
+    case CONFIG_MODE:
+        return (struct wrong){"1x", "'1x' is not an octal number\n"};
+    case CONFIG_SWITCH:
+        return (struct wrong){"1x", "'1x' is neither on nor off\n"};
+    case CONFIG_CHOICE:
+        return (struct wrong){"1x", "'1x' is not one of the words for this key\n"};
+    case CONFIG_ADDRESS:
+        return (struct wrong){"1x", "'1x' has no port\n"};
+    case CONFIG_NETWORKS:
+        return (struct wrong){"1x", "'1x' is not an address or network\n"};
+    case CONFIG_NAME:
+        return (struct wrong){"1/x", "'/' can't be part of a name\n"};
+    case CONFIG_TEXT:
+    case CONFIG_PATH:
+    case CONFIG_PATHS:
+        break;
+    }
+    return (struct wrong){"\"x\"", "quotes have no meaning here\n"};
+}
+
+/* What is told when TEXT is given to KEY; the caller frees it. */
+static char *messages_for(const struct config_key *key, const char *text)
+{
+    struct loaded loaded;
+    char override[160];
+
+    snprintf(override, sizeof(override), "%s.%s=%s", key->section, key->name, text);
+    load(&loaded, "", override);
+    if (loaded.errors == 0)
+        config_free(&loaded.config);
+    return loaded.messages;
+}
+
+static void test_every_key_refuses_another_type(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        struct wrong wrong = wrong_type(&config_keys[i]);
+        char *messages = messages_for(&config_keys[i], wrong.text);
+
+        if (strstr(messages, wrong.problem) == NULL)
+            fail_msg("%s: %s", config_keys[i].name, messages);
+        free(messages);
+    }
+}
+
+static void test_every_range_has_its_ends(void **state)
+{
+    size_t ranges = 0;
+
+    (void)state;
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        const struct config_key *key = &config_keys[i];
+        const char *dots = strstr(key->allowed, "..");
+        char *messages, above[40], allowed[80];
+
+        if (dots == NULL)
+            continue;
+        ranges++;
+        snprintf(above, sizeof(above), key->type == CONFIG_MODE ? "%llo" : "%llu",
+                 (unsigned long long)config_value_most(key) + 1);
+        if (key->type == CONFIG_TIME)
+            strcat(above, "ms");
+        messages = messages_for(key, above);
+        config_value_allowed(key, allowed, sizeof(allowed));
+        if (strstr(messages, "is out of range\n") == NULL || strstr(messages, allowed) == NULL)
+            fail_msg("%s = %s: %s", key->name, above, messages);
+        free(messages);
+        messages =
+            messages_for(key, dots + 2); /* the most itself: at most too much for another key */
+        assert_null(strstr(messages, "is out of range\n"));
+        free(messages);
+    }
+    assert_true(ranges >= 10);
+}
+
+/* Size. */
+
+static void test_a_line_has_199_bytes(void **state)
+{
+    struct loaded loaded;
+    char text[1024];
+
+    (void)state;
+    snprintf(text, sizeof(text), "[server]\nindex = %0191d\n", 0);
+    load(&loaded, text, NULL);
+    assert_string_equal(loaded.messages, "");
+    assert_int_equal(strlen(loaded.config.server_index), 191);
+    release(&loaded);
+    snprintf(text, sizeof(text), "[server]\nindex = %0192d\n  swallowed\n", 0);
+    load(&loaded, text, NULL);
+    assert_int_equal(loaded.errors, 1);
+    assert_int_equal(strncmp(loaded.messages,
+                             AT("2:200") "the line has 200 bytes, and a line has at most 199\n",
+                             70),
+                     0);
+    assert_non_null(strstr(loaded.messages,
+                           "\n    break it at a blank, and go on in the next line with "
+                           "blanks before the text\n"));
+    release(&loaded);
+    snprintf(text, sizeof(text), "# %0500d\n[server]\nindex = %0190d\n  %0190d\n", 0, 0, 0);
+    load(&loaded, text, NULL);
+    assert_string_equal(loaded.messages, "");
+    assert_int_equal(strlen(loaded.config.server_index), 381);
+    release(&loaded);
+}
+
+static void test_long_lines_are_shown_around_the_word(void **state)
+{
+    struct loaded loaded;
+    char text[1024], expected[1024], carets[101];
+
+    (void)state;
+    memset(carets, ' ', 100);
+    carets[100] = '\0';
+    snprintf(text, sizeof(text), "[server]\nindex = %0492d\n", 0);
+    load(&loaded, text, NULL);
+    snprintf(expected, sizeof(expected),
+             AT("2:200") "the line has 500 bytes, and a line has at most 199\n"
+                         "    ...%0200d...\n"
+                         "       %s^\n"
+                         "    break it at a blank, and go on in the next line with blanks before "
+                         "the text\n",
+             0, carets);
+    assert_string_equal(loaded.messages, expected);
+    release(&loaded);
+}
+
+static void test_nul_bytes(void **state)
+{
+    static const char text[] = "# \0\n[server]\nindex\0 = a\nname\0\n";
+    const char *const overrides[] = {ROOT};
+    struct loaded loaded;
+
+    (void)state;
+    load_bytes(&loaded, text, sizeof(text) - 1, overrides, 1);
+    assert_int_equal(loaded.errors, 2);
+    assert_string_equal(loaded.messages,
+                        AT("3:6") "the line has a control character (byte 0x00)\n"
+                                  "    index? = a\n"
+                                  "         ^\n"
+                                  "    take it out; is this a text file?\n" AT(
+                                      "4:5") "the line has a control character (byte 0x00)\n"
+                                             "    name?\n"
+                                             "        ^\n"
+                                             "    take it out; is this a text file?\n");
+    release(&loaded);
+}
+
+/* The same bytes in every run. */
+static char *garbage(size_t length)
+{
+    char *bytes = malloc(length);
+    uint32_t seed = 1;
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < length; i++) {
+        seed = seed * 1664525 + 1013904223;
+        bytes[i] = (char)(seed >> 24);
+    }
+    return bytes;
+}
+
+static size_t count(const char *text, const char *word)
+{
+    size_t n = 0;
+
+    while ((text = strstr(text, word)) != NULL) {
+        text++;
+        n++;
+    }
+    return n;
+}
+
+static void test_garbage_is_refused_in_few_words(void **state)
+{
+    char *bytes = garbage(CONFIG_TEXT_MAX);
+    struct loaded loaded;
+    char last[64];
+
+    (void)state;
+    load_bytes(&loaded, bytes, CONFIG_TEXT_MAX, NULL, 0);
+    assert_true(loaded.errors > 1000);
+    assert_int_equal(count(loaded.messages, ": error: "), 20);
+    snprintf(last, sizeof(last), "\nand %d more errors\n", loaded.errors - 20);
+    assert_non_null(strstr(loaded.messages, last));
+    for (const char *c = loaded.messages; *c != '\0'; c++)
+        assert_true((unsigned char)*c >= 0x20 || *c == '\n' || *c == '\t');
+    release(&loaded);
+    free(bytes);
+}
+
+static void test_many_addresses(void **state)
+{
+    char text[4096] = "server.listen=";
+    struct loaded loaded;
+
+    (void)state;
+    for (int i = 0; i < 70; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), " 127.0.0.1:%d", 1000 + i);
+    load(&loaded, "", text);
+    assert_int_equal(loaded.errors, 1);
+    assert_non_null(strstr(loaded.messages, "there are more than 64 addresses"));
+    assert_non_null(strstr(loaded.messages, "\n    ..."));
+    release(&loaded);
+}
+
+static void test_unreadable_files(void **state)
+{
+    static const struct complaint cases[] = {
+        {"/no/such.ini", "/no/such.ini: error: No such file or directory\n"
+                         "    name a file that can be read with -f FILE\n"},
+        {"/tmp", "/tmp: error: it is a folder, not a file\n"
+                 "    name the file in it\n"},
+        {"/dev/zero", "/dev/zero: error: it has more than 1 MiB\n"
+                      "    is this the right file?\n"},
+    };
+    struct loaded loaded;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        load_file(&loaded, cases[i].text, NULL, 0);
+        assert_string_equal(loaded.messages, cases[i].expected);
+        assert_int_equal(loaded.errors, 1);
+        release(&loaded);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_complaints_about_a_file),
+        cmocka_unit_test(test_complaints_about_an_override),
+        cmocka_unit_test(test_header_fields_must_fit_an_answer),
+        cmocka_unit_test(test_a_default_can_be_to_blame),
+        cmocka_unit_test(test_bad_addresses),
+        cmocka_unit_test(test_every_key_refuses_another_type),
+        cmocka_unit_test(test_every_range_has_its_ends),
+        cmocka_unit_test(test_a_line_has_199_bytes),
+        cmocka_unit_test(test_long_lines_are_shown_around_the_word),
+        cmocka_unit_test(test_nul_bytes),
+        cmocka_unit_test(test_garbage_is_refused_in_few_words),
+        cmocka_unit_test(test_many_addresses),
+        cmocka_unit_test(test_unreadable_files),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,105 @@
+/* Which of the configured header fields an answer gets, by the path that was asked for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "daemon/config/header_rules.h"
+
+#include <string.h>
+
+static const struct config_header lines[] = {
+    {"", "X-All", "1"},
+    {"", "Cache-Control", "max-age=1"},
+    {"", "Content-Language", "en"},
+    {"", "Content-Security-Policy", "default-src 'self'"},
+    {"", "Server", "ours"},
+    {"/", "X-Root", "1"},
+    {"/a", "Cache-Control", "max-age=2"},
+    {"/a/b", "cache-control", "max-age=3"},
+    {"/a b", "X-Blank", "1"},
+    {"*.css", "Cache-Control", "max-age=4"},
+    {"*.min.css", "Cache-Control", "max-age=5"},
+    {"*.html", "X-All", ""},
+};
+
+static const struct header_rules rules = {lines, ARRAY_LENGTH(lines)};
+
+#define POLICY "Content-Security-Policy: default-src 'self'\r\n"
+#define ALL    "X-All: 1\r\n"
+#define ROOT   "X-Root: 1\r\n"
+
+static const struct {
+    const char *path, *fields;
+} cases[] = {
+    {NULL, ALL "Cache-Control: max-age=1\r\n" POLICY},
+    {"/", ALL "Cache-Control: max-age=1\r\n" POLICY ROOT},
+    {"/x", ALL "Cache-Control: max-age=1\r\n" POLICY ROOT},
+    {"/a", ALL POLICY ROOT "Cache-Control: max-age=2\r\n"},
+    {"/a/", ALL POLICY ROOT "Cache-Control: max-age=2\r\n"},
+    {"/a/x", ALL POLICY ROOT "Cache-Control: max-age=2\r\n"},
+    {"/ab", ALL "Cache-Control: max-age=1\r\n" POLICY ROOT},
+    {"/a/b", ALL POLICY ROOT "cache-control: max-age=3\r\n"},
+    {"/a/b/c/d", ALL POLICY ROOT "cache-control: max-age=3\r\n"},
+    {"/a b/c", ALL "Cache-Control: max-age=1\r\n" POLICY ROOT "X-Blank: 1\r\n"},
+    {"/x.css", ALL POLICY ROOT "Cache-Control: max-age=4\r\n"},
+    {"/a/b/x.CSS", ALL POLICY ROOT "Cache-Control: max-age=4\r\n"},
+    {"/a/x.min.css", ALL POLICY ROOT "Cache-Control: max-age=5\r\n"},
+    {"/x.css/y", ALL "Cache-Control: max-age=1\r\n" POLICY ROOT},
+    {"/.css", ALL "Cache-Control: max-age=1\r\n" POLICY ROOT},
+    {"/css", ALL "Cache-Control: max-age=1\r\n" POLICY ROOT},
+    {"/x.html", "Cache-Control: max-age=1\r\n" POLICY ROOT},
+};
+
+static void the_most_specific_rule_counts(void **state)
+{
+    char buffer[HEADER_RULES_MAX + 1];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        buffer[header_rules_write(&rules, cases[i].path, HEADER_OF_ANSWER, buffer)] = '\0';
+        if (strcmp(buffer, cases[i].fields) != 0)
+            fail_msg("%s: %s", cases[i].path, buffer);
+    }
+}
+
+static void fields_of_the_content_are_kept_apart(void **state)
+{
+    char buffer[HEADER_RULES_MAX + 1];
+
+    (void)state;
+    buffer[header_rules_write(&rules, "/x", HEADER_OF_CONTENT, buffer)] = '\0';
+    assert_string_equal(buffer, "Content-Language: en\r\n");
+}
+
+static void server_stands_alone(void **state)
+{
+    const struct header_rules none = {NULL, 0};
+    char buffer[HEADER_RULES_MAX];
+
+    (void)state;
+    assert_string_equal(header_rules_server(&rules), "ours");
+    assert_null(header_rules_server(&none));
+    assert_int_equal(header_rules_write(&none, "/", HEADER_OF_ANSWER, buffer), 0);
+}
+
+static void the_bytes_of_a_line_are_known(void **state)
+{
+    (void)state;
+    assert_int_equal(header_rule_bytes(&lines[0]), strlen(ALL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_most_specific_rule_counts),
+        cmocka_unit_test(fields_of_the_content_are_kept_apart),
+        cmocka_unit_test(server_stands_alone),
+        cmocka_unit_test(the_bytes_of_a_line_are_known),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

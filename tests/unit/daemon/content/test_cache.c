@@ -1,0 +1,673 @@
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/segment_writer.h"
+#include "daemon/content/cache.h"
+#include "daemon/content/cache_front.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { ENTRIES = 64, DESCRIPTORS = 4, THREADS = 4, WORKER = 0, KIB = 1024 };
+
+/* A cache over a real segment; every test has its own. */
+struct fixture {
+    struct segment segment;
+    struct cache *cache;
+};
+
+struct thing {
+    struct cache_entry entry;
+    char path[32];
+};
+
+static _Atomic int things_alive;
+
+static void destroy_thing(struct cache_entry *entry)
+{
+    atomic_fetch_sub(&things_alive, 1);
+    free(CONTAINER_OF(entry, struct thing, entry));
+}
+
+static struct thing *new_thing(const char *path, size_t bytes)
+{
+    struct thing *thing = calloc(1, sizeof(*thing));
+
+    assert_non_null(thing);
+    snprintf(thing->path, sizeof(thing->path), "%s", path);
+    cache_entry_init(&thing->entry, thing->path, strlen(thing->path), bytes, 1000);
+    atomic_fetch_add(&things_alive, 1);
+    return thing;
+}
+
+/* Inserts and lets go: the cache has the only reference. Returns whether it was stored. */
+static bool put(struct cache *cache, const char *path, size_t bytes)
+{
+    struct thing *thing = new_thing(path, bytes);
+    bool stored;
+
+    cache_insert(cache, &thing->entry);
+    stored = thing->entry.stored;
+    cache_release(cache, &thing->entry);
+    return stored;
+}
+
+static bool has(struct cache *cache, const char *path)
+{
+    struct cache_entry *entry = cache_find(cache, path, strlen(path));
+
+    if (entry != NULL)
+        cache_release(cache, entry);
+    return entry != NULL;
+}
+
+static uint64_t metric_of(const struct fixture *fixture, enum metric metric)
+{
+    return metric_get(segment_worker(&fixture->segment, WORKER)->metrics, metric);
+}
+
+static void open_fixture(struct fixture *fixture, uint64_t bytes, const struct cache_policy *policy)
+{
+    char name[64], why[256];
+    const struct segment_plan plan = {.name = name,
+                                      .socket_path = "",
+                                      .listening = "",
+                                      .max_workers = 1,
+                                      .max_threads = THREADS,
+                                      .cache_entries = cache_slots(ENTRIES),
+                                      .ring_bytes = 64 * KIB};
+    const struct cache_limits limits = {bytes, ENTRIES, DESCRIPTORS};
+
+    snprintf(name, sizeof(name), "test-cache-%d", getpid());
+    assert_int_equal(segment_create(&fixture->segment, &plan, why, sizeof(why)), 0);
+    assert_int_equal(segment_reserve_worker(&fixture->segment, WORKER), 0);
+    for (uint32_t i = 0; i < THREADS; i++)
+        assert_int_equal(segment_reserve_thread(&fixture->segment, i), 0);
+    fixture->cache = cache_new(&limits, policy, destroy_thing, &fixture->segment, WORKER);
+    assert_non_null(fixture->cache);
+}
+
+static void close_fixture(struct fixture *fixture)
+{
+    cache_free(fixture->cache);
+    segment_destroy(&fixture->segment);
+    assert_int_equal(atomic_load(&things_alive), 0);
+}
+
+static struct cache_front *new_front(struct fixture *fixture, uint32_t slot)
+{
+    struct cache_front *front =
+        cache_front_new(fixture->cache, ENTRIES, segment_hits_of(&fixture->segment, slot));
+
+    assert_non_null(front);
+    cache_add_reader(fixture->cache, slot);
+    return front;
+}
+
+static struct span span_of(const char *text)
+{
+    return (struct span){text, strlen(text)};
+}
+
+static void what_was_put_in_is_found_until_it_is_invalidated(void **state)
+{
+    struct fixture fixture;
+    struct cache_entry *entry;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
+    assert_false(has(fixture.cache, "/a"));
+    assert_true(put(fixture.cache, "/a", KIB));
+    entry = cache_find(fixture.cache, "/a", 2);
+    assert_non_null(entry);
+    assert_string_equal(entry->path, "/a");
+    cache_invalidate(fixture.cache, entry);
+    assert_true(entry->stale);
+    assert_false(has(fixture.cache, "/a"));
+    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), KIB); /* we still refer to it */
+    cache_release(fixture.cache, entry);
+    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 0);
+    assert_int_equal(metric_of(&fixture, METRIC_cache_invalidated), 1);
+    close_fixture(&fixture);
+}
+
+static void a_second_entry_for_a_path_replaces_the_first(void **state)
+{
+    struct fixture fixture;
+    struct thing *first, *second;
+    struct cache_entry *found;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
+    first = new_thing("/a", KIB);
+    second = new_thing("/a", 2 * KIB);
+    cache_insert(fixture.cache, &first->entry);
+    cache_insert(fixture.cache, &second->entry);
+    assert_true(first->entry.stale);
+    found = cache_find(fixture.cache, "/a", 2);
+    assert_ptr_equal(found, &second->entry);
+    assert_int_equal(metric_of(&fixture, METRIC_cache_entries), 1);
+    cache_release(fixture.cache, found);
+    cache_release(fixture.cache, &first->entry);
+    cache_release(fixture.cache, &second->entry);
+    close_fixture(&fixture);
+}
+
+static void bytes_are_bounded(void **state)
+{
+    struct fixture fixture;
+    char path[16];
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    assert_false(put(fixture.cache, "/huge", 65 * KIB));
+    for (int i = 0; i < 200; i++) {
+        snprintf(path, sizeof(path), "/%d", i);
+        assert_true(put(fixture.cache, path, 5 * KIB));
+        assert_in_range(metric_of(&fixture, METRIC_cache_bytes), 5 * KIB, 64 * KIB);
+    }
+    assert_true(has(fixture.cache, "/199"));
+    assert_false(has(fixture.cache, "/0"));
+    assert_int_equal(metric_of(&fixture, METRIC_cache_inserted),
+                     metric_of(&fixture, METRIC_cache_evicted) +
+                         metric_of(&fixture, METRIC_cache_entries));
+    close_fixture(&fixture);
+}
+
+static void entries_are_bounded(void **state)
+{
+    struct fixture fixture;
+    char path[16];
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
+    for (int i = 0; i < 3 * ENTRIES; i++) {
+        snprintf(path, sizeof(path), "/%d", i);
+        assert_true(put(fixture.cache, path, 100));
+        assert_in_range(metric_of(&fixture, METRIC_cache_entries), 1, ENTRIES);
+    }
+    assert_int_equal(metric_of(&fixture, METRIC_cache_entries), ENTRIES);
+    close_fixture(&fixture);
+}
+
+/* While somebody still sends evicted entries, new ones stay out rather than exceed the budget. */
+static void held_entries_count_until_they_are_released(void **state)
+{
+    struct fixture fixture;
+    struct cache_entry *held[6];
+    char path[16];
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    for (int i = 0; i < 6; i++) {
+        snprintf(path, sizeof(path), "/held%d", i);
+        put(fixture.cache, path, 10 * KIB);
+        held[i] = cache_find(fixture.cache, path, strlen(path));
+        assert_non_null(held[i]);
+    }
+    for (int i = 0; i < 20; i++) {
+        snprintf(path, sizeof(path), "/new%d", i);
+        put(fixture.cache, path, 10 * KIB);
+        assert_true(metric_of(&fixture, METRIC_cache_bytes) <= 64 * KIB);
+    }
+    for (int i = 0; i < 6; i++)
+        cache_release(fixture.cache, held[i]);
+    assert_true(put(fixture.cache, "/last", 10 * KIB));
+    close_fixture(&fixture);
+}
+
+static void hits_in_front_tables_protect_from_eviction(void **state)
+{
+    const struct cache_policy *const policies[] = {&cache_policy_sieve, &cache_policy_lru};
+
+    (void)state;
+    for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
+        struct fixture fixture;
+        struct cache_front *front;
+        struct cache_entry *hot;
+        char path[16];
+
+        open_fixture(&fixture, 1024 * KIB, policies[p]);
+        front = new_front(&fixture, 1);
+        put(fixture.cache, "/hot", KIB);
+        hot = cache_find(fixture.cache, "/hot", 4);
+        cache_front_store(front, SPAN("/hot?"), PREFER_IDENTITY, hot, true, 1);
+        cache_release(fixture.cache, hot);
+        for (int i = 0; i < 10 * ENTRIES; i++) {
+            snprintf(path, sizeof(path), "/%d", i);
+            put(fixture.cache, path, 100);
+            assert_non_null(
+                cache_front_find(front, SPAN("/hot?"), PREFER_IDENTITY, (uint64_t)i + 2));
+        }
+        assert_true(has(fixture.cache, "/hot"));
+        assert_int_equal(segment_hits_of(&fixture.segment, 1)[hot->slot].hits, 10 * ENTRIES + 1);
+        cache_remove_reader(fixture.cache, 1);
+        cache_front_free(front);
+        close_fixture(&fixture);
+    }
+}
+
+/* Asks for PATH as a thread does whose front table does not know it. */
+static void ask(const struct fixture *fixture, struct cache_front *front, const char *path)
+{
+    struct cache_entry *entry = cache_find(fixture->cache, path, strlen(path));
+    bool hit = entry != NULL;
+
+    if (!hit) {
+        put(fixture->cache, path, 100);
+        entry = cache_find(fixture->cache, path, strlen(path));
+        assert_non_null(entry);
+    }
+    cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, hit, 1);
+    cache_release(fixture->cache, entry);
+}
+
+/* What was asked for once leaves before what was asked for again. */
+static void being_put_in_is_no_hit(void **state)
+{
+    const struct cache_policy *const policies[] = {&cache_policy_sieve, &cache_policy_lru};
+
+    (void)state;
+    for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
+        struct fixture fixture;
+        struct cache_front *front;
+        char path[16];
+
+        open_fixture(&fixture, 1024 * KIB, policies[p]);
+        front = new_front(&fixture, 1);
+        ask(&fixture, front, "/0");
+        assert_non_null(cache_front_find(front, SPAN("/0"), PREFER_IDENTITY, 2));
+        for (int i = 1; i <= ENTRIES; i++) {
+            snprintf(path, sizeof(path), "/%d", i);
+            ask(&fixture, front, path);
+        }
+        assert_true(has(fixture.cache, "/0"));
+        assert_false(has(fixture.cache, "/1"));
+        cache_remove_reader(fixture.cache, 1);
+        cache_front_free(front);
+        close_fixture(&fixture);
+    }
+}
+
+/* A front table keeps what was evicted until it is swept: there is room for the next ones meanwhile. */
+static void evicted_entries_do_not_keep_others_out(void **state)
+{
+    struct fixture fixture;
+    struct cache_front *front;
+    uint64_t seen = 0;
+    char path[16];
+    int sweeps = 0;
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
+    front = new_front(&fixture, 1);
+    for (int i = 0; i < 10 * ENTRIES; i++) {
+        snprintf(path, sizeof(path), "/%d", i);
+        ask(&fixture, front, path);
+        if (cache_wants_sweep(fixture.cache, &seen)) {
+            cache_front_sweep(front);
+            sweeps++;
+        }
+    }
+    assert_int_equal(metric_of(&fixture, METRIC_cache_entries), ENTRIES);
+    assert_in_range(sweeps, 1, 2 * ENTRIES); /* not at each turn */
+    cache_remove_reader(fixture.cache, 1);
+    cache_front_free(front);
+    close_fixture(&fixture);
+}
+
+static void put_open(struct cache *cache, const char *path)
+{
+    struct thing *thing = new_thing(path, 100);
+
+    thing->entry.holds_descriptor = true;
+    cache_insert(cache, &thing->entry);
+    assert_true(thing->entry.stored);
+    cache_release(cache, &thing->entry);
+}
+
+static void descriptors_are_bounded_for_themselves(void **state)
+{
+    struct fixture fixture;
+    char path[16];
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
+    put(fixture.cache, "/memory", KIB);
+    for (int i = 0; i < DESCRIPTORS + 2; i++) {
+        snprintf(path, sizeof(path), "/open%d", i);
+        put_open(fixture.cache, path);
+    }
+    assert_true(has(fixture.cache, "/memory"));
+    assert_false(has(fixture.cache, "/open0"));
+    assert_false(has(fixture.cache, "/open1"));
+    assert_true(has(fixture.cache, "/open2"));
+    assert_int_equal(metric_of(&fixture, METRIC_cache_entries), 1 + DESCRIPTORS);
+    assert_int_equal(metric_of(&fixture, METRIC_cache_evicted), 2);
+    assert_int_equal(cache_purge(fixture.cache, "/open*"), DESCRIPTORS);
+    close_fixture(&fixture);
+}
+
+static void unused_descriptors_are_closed(void **state)
+{
+    struct fixture fixture;
+    struct cache_front *front;
+    struct cache_entry *used;
+    uint64_t seen = 0;
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
+    front = new_front(&fixture, 1);
+    put(fixture.cache, "/memory", KIB);
+    put_open(fixture.cache, "/unused");
+    put_open(fixture.cache, "/used");
+    used = cache_find(fixture.cache, "/used", 5);
+    cache_front_store(front, SPAN("/used"), PREFER_IDENTITY, used, true, 1);
+    cache_release(fixture.cache, used);
+    cache_close_unused(fixture.cache);
+    assert_true(has(fixture.cache, "/memory"));
+    assert_true(has(fixture.cache, "/used"));
+    assert_false(has(fixture.cache, "/unused"));
+    assert_false(cache_wants_sweep(fixture.cache, &seen));
+    cache_close_unused(fixture.cache); /* not hit since */
+    assert_false(has(fixture.cache, "/used"));
+    assert_true(cache_wants_sweep(fixture.cache, &seen)); /* the front table has it */
+    cache_front_sweep(front);
+    assert_false(cache_wants_sweep(fixture.cache, &seen));
+    cache_remove_reader(fixture.cache, 1);
+    cache_front_free(front);
+    close_fixture(&fixture);
+}
+
+static void forms_of_a_path_go_with_it(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
+    put(fixture.cache, "/a", KIB);
+    put(fixture.cache, "/a//gzip", KIB);
+    put(fixture.cache, "/a/b", KIB);
+    put(fixture.cache, "/ab", KIB);
+    assert_int_equal(cache_purge(fixture.cache, "/a"), 2);
+    assert_true(has(fixture.cache, "/a/b"));
+    assert_true(has(fixture.cache, "/ab"));
+    close_fixture(&fixture);
+}
+
+static void a_front_table_tells_codings_apart(void **state)
+{
+    const coding_preference gzip = (CODING_GZIP + 1) | (CODING_IDENTITY + 1) << 4;
+    struct fixture fixture;
+    struct cache_front *front;
+    struct cache_entry *plain, *packed;
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
+    front = new_front(&fixture, 1);
+    put(fixture.cache, "/a", KIB);
+    put(fixture.cache, "/a//gzip", KIB);
+    plain = cache_find(fixture.cache, "/a", 2);
+    packed = cache_find(fixture.cache, "/a//gzip", 8);
+    cache_front_store(front, SPAN("/a"), PREFER_IDENTITY, plain, true, 1);
+    assert_null(cache_front_find(front, SPAN("/a"), gzip, 2));
+    cache_front_store(front, SPAN("/a"), gzip, packed, true, 1);
+    assert_ptr_equal(cache_front_find(front, SPAN("/a"), gzip, 2), packed);
+    assert_ptr_equal(cache_front_find(front, SPAN("/a"), PREFER_IDENTITY, 2), plain);
+    cache_release(fixture.cache, plain);
+    cache_release(fixture.cache, packed);
+    cache_remove_reader(fixture.cache, 1);
+    cache_front_free(front);
+    close_fixture(&fixture);
+}
+
+static void a_front_table_drops_what_is_stale(void **state)
+{
+    struct fixture fixture;
+    struct cache_front *front;
+    struct cache_entry *entry;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
+    front = new_front(&fixture, 0);
+    put(fixture.cache, "/a", KIB);
+    put(fixture.cache, "/b", KIB);
+    for (const char *path = "/a"; path != NULL; path = path[1] == 'a' ? "/b" : NULL) {
+        entry = cache_find(fixture.cache, path, 2);
+        cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, true, 1);
+        cache_invalidate(fixture.cache, entry);
+        cache_release(fixture.cache, entry);
+    }
+    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 2 * KIB);
+    assert_null(
+        cache_front_find(front, SPAN("/a"), PREFER_IDENTITY, 2)); /* seen when it is asked for */
+    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), KIB);
+    cache_front_sweep(front); /* or when it is looked for */
+    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 0);
+    cache_remove_reader(fixture.cache, 0);
+    cache_front_free(front);
+    close_fixture(&fixture);
+}
+
+static void a_front_table_tells_targets_apart(void **state)
+{
+    struct fixture fixture;
+    struct cache_front *front;
+    char path[16];
+
+    (void)state;
+    open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
+    front = new_front(&fixture, 0);
+    for (int i = 0; i < ENTRIES; i++) {
+        struct cache_entry *entry;
+
+        snprintf(path, sizeof(path), "/%d", i);
+        put(fixture.cache, path, 100);
+        entry = cache_find(fixture.cache, path, strlen(path));
+        cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, true, 1);
+        cache_release(fixture.cache, entry);
+    }
+    for (int i = 0; i < ENTRIES; i++) {
+        struct cache_entry *entry;
+
+        snprintf(path, sizeof(path), "/%d", i);
+        entry = cache_front_find(front, span_of(path), PREFER_IDENTITY, 2);
+        if (entry != NULL) /* a full set may have dropped some */
+            assert_string_equal(entry->path, path);
+        path[strlen(path)] = 'x'; /* longer by a byte that belongs to nobody */
+    }
+    assert_null(cache_front_find(front, SPAN("/"), PREFER_IDENTITY, 2));
+    cache_remove_reader(fixture.cache, 0);
+    cache_front_free(front);
+    close_fixture(&fixture);
+}
+
+static void one_caller_claims_a_check(void **state)
+{
+    struct thing *thing = new_thing("/a", KIB);
+
+    (void)state;
+    assert_false(cache_claim_check(&thing->entry, 1500, 1000)); /* stored at 1000: young enough */
+    assert_true(cache_claim_check(&thing->entry, 2000, 1000));
+    assert_false(cache_claim_check(&thing->entry, 2000, 1000)); /* somebody is at it */
+    assert_true(cache_claim_check(&thing->entry, 3000, 1000));
+    destroy_thing(&thing->entry);
+}
+
+/* Threads that look up, insert, evict and invalidate at once: nothing is lost, nothing freed twice.
+ */
+struct racer {
+    struct fixture *fixture;
+    uint32_t slot;
+    pthread_t id;
+};
+
+static void race_once(struct racer *racer, struct cache_front *front, unsigned *random,
+                      uint64_t *swept)
+{
+    struct cache *cache = racer->fixture->cache;
+    char path[16];
+    struct cache_entry *entry;
+
+    snprintf(path, sizeof(path), "/%d", rand_r(random) % (2 * ENTRIES));
+    entry = cache_front_find(front, span_of(path), PREFER_IDENTITY, 5);
+    if (entry != NULL)
+        return;
+    entry = cache_find(cache, path, strlen(path));
+    if (entry == NULL) {
+        struct thing *thing = new_thing(path, 700);
+
+        cache_insert(cache, &thing->entry);
+        entry = &thing->entry;
+    } else if (rand_r(random) % 16 == 0) {
+        cache_invalidate(cache, entry);
+    }
+    if (entry->stored)
+        cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, true, 5);
+    cache_release(cache, entry);
+    if (cache_wants_sweep(cache, swept))
+        cache_front_sweep(front);
+}
+
+static void *race(void *argument)
+{
+    struct racer *racer = argument;
+    struct cache_front *front = cache_front_new(
+        racer->fixture->cache, ENTRIES, segment_hits_of(&racer->fixture->segment, racer->slot));
+    unsigned random = racer->slot + 1;
+    uint64_t swept = 0;
+
+    cache_add_reader(racer->fixture->cache, racer->slot);
+    for (int i = 0; i < 20000; i++)
+        race_once(racer, front, &random, &swept);
+    cache_remove_reader(racer->fixture->cache, racer->slot);
+    cache_front_free(front);
+    return NULL;
+}
+
+static void threads_share_a_cache(void **state)
+{
+    struct fixture fixture;
+    struct racer racer[THREADS];
+
+    (void)state;
+    open_fixture(&fixture, 32 * KIB, &cache_policy_sieve);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        racer[i] = (struct racer){.fixture = &fixture, .slot = i};
+        assert_int_equal(pthread_create(&racer[i].id, NULL, race, &racer[i]), 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        pthread_join(racer[i].id, NULL);
+    assert_true(metric_of(&fixture, METRIC_cache_evicted) > 0);
+    assert_true(metric_of(&fixture, METRIC_cache_bytes) <= 32 * KIB);
+    close_fixture(&fixture);
+}
+
+/* --- Emptying and changing --- */
+
+static void test_a_purge_takes_what_its_path_means(void **state)
+{
+    static const struct {
+        const char *path;
+        uint64_t taken;
+    } cases[] = {{"/a", 1}, {"/a/", 2}, {"/a*", 4}, {"/", 5}, {"*", 5}, {"/a/b/c", 0}, {"/x", 0}};
+    static const char *const paths[] = {"/a", "/a/b", "/a/c", "/ab", "/b"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct fixture fixture;
+        size_t left = 0;
+
+        open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
+        for (size_t p = 0; p < ARRAY_LENGTH(paths); p++)
+            assert_true(put(fixture.cache, paths[p], 100));
+        assert_int_equal(cache_purge(fixture.cache, cases[i].path), cases[i].taken);
+        for (size_t p = 0; p < ARRAY_LENGTH(paths); p++)
+            left += has(fixture.cache, paths[p]);
+        assert_int_equal(left, ARRAY_LENGTH(paths) - cases[i].taken);
+        assert_int_equal(metric_of(&fixture, METRIC_cache_purged), cases[i].taken);
+        close_fixture(&fixture);
+    }
+}
+
+static void test_what_was_loaded_before_a_flush_is_not_stored_after_it(void **state)
+{
+    struct fixture fixture;
+    struct thing *early, *late;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
+    early = new_thing("/early", 100);
+    assert_true(put(fixture.cache, "/a", 100));
+    assert_int_equal(cache_flush(fixture.cache), 1);
+    assert_int_equal(metric_of(&fixture, METRIC_cache_entries), 0);
+    cache_insert(fixture.cache, &early->entry);
+    assert_false(early->entry.stored);
+    late = new_thing("/late", 100);
+    atomic_store(&late->entry.checked_ns, clock_monotonic_ns());
+    cache_insert(fixture.cache, &late->entry);
+    assert_true(late->entry.stored);
+    cache_release(fixture.cache, &early->entry);
+    cache_release(fixture.cache, &late->entry);
+    close_fixture(&fixture);
+}
+
+static void test_a_smaller_cache_evicts_at_once(void **state)
+{
+    struct fixture fixture;
+
+    (void)state;
+    open_fixture(&fixture, 64 * KIB, &cache_policy_lru);
+    for (int i = 0; i < 10; i++) {
+        char path[16];
+
+        snprintf(path, sizeof(path), "/%d", i);
+        assert_true(put(fixture.cache, path, 4 * KIB));
+    }
+    assert_int_equal(metric_of(&fixture, METRIC_cache_limit), 64 * KIB);
+    assert_int_equal(cache_resize(fixture.cache, 64 * KIB), 0);
+    assert_int_equal(cache_resize(fixture.cache, 16 * KIB), 7); /* a sixteenth is kept free */
+    assert_int_equal(metric_of(&fixture, METRIC_cache_entries), 3);
+    assert_true(has(fixture.cache, "/9"));
+    assert_false(has(fixture.cache, "/0"));
+    cache_set_policy(fixture.cache, &cache_policy_sieve);
+    assert_int_equal(cache_resize(fixture.cache, 64 * KIB), 0);
+    assert_true(put(fixture.cache, "/again", 4 * KIB));
+    close_fixture(&fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_purge_takes_what_its_path_means),
+        cmocka_unit_test(test_what_was_loaded_before_a_flush_is_not_stored_after_it),
+        cmocka_unit_test(test_a_smaller_cache_evicts_at_once),
+        cmocka_unit_test(what_was_put_in_is_found_until_it_is_invalidated),
+        cmocka_unit_test(a_second_entry_for_a_path_replaces_the_first),
+        cmocka_unit_test(bytes_are_bounded),
+        cmocka_unit_test(entries_are_bounded),
+        cmocka_unit_test(held_entries_count_until_they_are_released),
+        cmocka_unit_test(hits_in_front_tables_protect_from_eviction),
+        cmocka_unit_test(being_put_in_is_no_hit),
+        cmocka_unit_test(evicted_entries_do_not_keep_others_out),
+        cmocka_unit_test(descriptors_are_bounded_for_themselves),
+        cmocka_unit_test(unused_descriptors_are_closed),
+        cmocka_unit_test(forms_of_a_path_go_with_it),
+        cmocka_unit_test(a_front_table_tells_codings_apart),
+        cmocka_unit_test(a_front_table_drops_what_is_stale),
+        cmocka_unit_test(a_front_table_tells_targets_apart),
+        cmocka_unit_test(one_caller_claims_a_check),
+        cmocka_unit_test(threads_share_a_cache),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

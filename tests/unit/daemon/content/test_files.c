@@ -1,0 +1,533 @@
+/*
+ * Opening below a root: one table of paths, tried by openat2 and by the walk that stands in for it.
+ * Both must agree, error by error. The tree is made in a private folder and taken away afterwards.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "daemon/content/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static char base[] = "/tmp/test-files-XXXXXX";
+static int base_fd, root_fd;
+static struct files_root root;
+static char longest_name[NAME_MAX + 2], name_too_long[NAME_MAX + 3];
+static char deep_path[PATH_MAX + 64], path_too_long[PATH_MAX + 64];
+
+static void make_file(int folder, const char *name, const char *content, mode_t mode)
+{
+    int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+    assert_int_equal(fchmod(fd, mode), 0);
+    close(fd);
+}
+
+static void make_socket(const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    assert_true(fd >= 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/root/%s", base, name);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    close(fd);
+}
+
+static void make_links(void)
+{
+    static const struct {
+        const char *name, *target;
+    } links[] = {
+        {"link-inside", "file"},
+        {"link-folder", "folder"},
+        {"link-above", "../outside"},
+        {"link-absolute", "/etc/passwd"},
+        {"link-root", "/"},
+        {"link-dangling", "nowhere"},
+        {"link-itself", "link-itself"},
+        {"link-up", ".."},
+        {"link-magic", "/proc/self/root/etc/passwd"},
+        {"link-chain", "link-inside"},
+        {"link-slash", "folder/"},
+        {"link-through", "link-folder/.././folder//file"},
+        {"link-out-and-back", "../root/file"},
+        {"link-fifo", "fifo"},
+        {"link-shared", "../shared/file"},
+        {"link-shared-not", "../shared-not/file"},
+        {"folder/link-deep", "../folder/../file"},
+        {"folder/link-shared", "../../shared"},
+    };
+    char absolute[64];
+
+    for (size_t i = 0; i < ARRAY_LENGTH(links); i++)
+        assert_int_equal(symlinkat(links[i].target, root_fd, links[i].name), 0);
+    snprintf(absolute, sizeof(absolute), "%s/root/file", base);
+    assert_int_equal(symlinkat(absolute, root_fd, "link-absolute-inside"), 0);
+    assert_int_equal(symlinkat("../../outside", root_fd, "folder/link-above"), 0);
+    snprintf(absolute, sizeof(absolute), "%s/shared", base);
+    assert_int_equal(symlinkat(absolute, root_fd, "link-shared-absolute"), 0);
+    assert_int_equal(symlinkat("../root/folder", base_fd, "shared/link-home"), 0);
+    assert_int_equal(symlinkat("../outside", base_fd, "shared/link-out"), 0);
+}
+
+static void make_long_paths(void)
+{
+    longest_name[0] = '/';
+    memset(longest_name + 1, 'n', NAME_MAX);
+    make_file(root_fd, longest_name + 1, "long", 0644);
+    name_too_long[0] = '/';
+    memset(name_too_long + 1, 'n', NAME_MAX + 1);
+    for (size_t i = 0; i < PATH_MAX - 6; i += 2)
+        memcpy(deep_path + i, "/.", 2);
+    strcat(deep_path, "/file");
+    assert_true(strlen(deep_path) < PATH_MAX);
+    for (size_t i = 0; i < PATH_MAX + 32; i += 2)
+        memcpy(path_too_long + i, "/.", 2);
+}
+
+static int make_tree(void **state)
+{
+    (void)state;
+    umask(0);
+    if (mkdtemp(base) == NULL)
+        return -1;
+    base_fd = open(base, O_PATH | O_DIRECTORY);
+    assert_int_equal(mkdirat(base_fd, "root", 0755), 0);
+    root_fd = openat(base_fd, "root", O_PATH | O_DIRECTORY);
+    root = (struct files_root){.fd = root_fd};
+    make_file(base_fd, "outside", "secret", 0644);
+    make_file(root_fd, "file", "content", 0644);
+    make_file(root_fd, "empty", "", 0644);
+    make_file(root_fd, "unreadable", "x", 0);
+    make_file(root_fd, ".dot", "dot", 0644);
+    make_file(root_fd, "\xff\x01 \\%41", "odd", 0644);
+    make_file(root_fd, "...", "dots", 0644);
+    assert_int_equal(mkdirat(base_fd, "shared", 0755), 0);
+    make_file(base_fd, "shared/file", "shared", 0644);
+    assert_int_equal(mkdirat(base_fd, "shared-not", 0755), 0);
+    make_file(base_fd, "shared-not/file", "not shared", 0644);
+    assert_int_equal(mkdirat(root_fd, "folder", 0755), 0);
+    assert_int_equal(mkdirat(root_fd, "search-only", 0755), 0);
+    assert_int_equal(mkdirat(root_fd, "closed", 0755), 0);
+    make_file(root_fd, "folder/file", "deeper", 0644);
+    make_file(root_fd, "search-only/file", "found", 0644);
+    make_file(root_fd, "closed/file", "hidden", 0644);
+    assert_int_equal(fchmodat(root_fd, "search-only", 0111, 0), 0);
+    assert_int_equal(fchmodat(root_fd, "closed", 0, 0), 0);
+    assert_int_equal(mkfifoat(root_fd, "fifo", 0644), 0);
+    make_socket("socket");
+    make_links();
+    make_long_paths();
+    return 0;
+}
+
+static int remove_tree(void **state)
+{
+    char command[128];
+
+    (void)state;
+    close(root_fd);
+    close(base_fd);
+    snprintf(command, sizeof(command), "chmod -R u+rwx %s/root; rm -rf %s", base, base);
+    return system(command) == 0 ? 0 : -1;
+}
+
+struct files_case {
+    const char *path;
+    int error;
+    bool folder;
+    const char *content; /* of a file that opens */
+    bool unless_root;    /* root may read all: not tried by root */
+};
+
+static const struct files_case cases[] = {
+    {"/", 0, true, NULL, false},
+    {"/file", 0, false, "content", false},
+    {"/empty", 0, false, "", false},
+    {"/folder", 0, true, NULL, false},
+    {"/folder/", 0, true, NULL, false},
+    {"/folder/file", 0, false, "deeper", false},
+    {"/.dot", 0, false, "dot", false},
+    {"/...", 0, false, "dots", false},
+    {"/\xff\x01 \\%41", 0, false, "odd", false},
+    {"/search-only/file", 0, false, "found", false},
+    {longest_name, 0, false, "long", false},
+    {deep_path, 0, false, "content", false},
+    {"/search-only", EACCES, false, NULL, true},
+    {"/unreadable", EACCES, false, NULL, true},
+    {"/closed", EACCES, false, NULL, true},
+    {"/closed/file", EACCES, false, NULL, true},
+    {"/closed/missing", EACCES, false, NULL, true},
+    /* Not there, or not a folder. */
+    {"/missing", ENOENT, false, NULL, false},
+    {"/missing/", ENOENT, false, NULL, false},
+    {"/missing/file", ENOENT, false, NULL, false},
+    {"/folder/missing", ENOENT, false, NULL, false},
+    {"/FILE", ENOENT, false, NULL, false},
+    {"/file/", ENOTDIR, false, NULL, false},
+    {"/file/file", ENOTDIR, false, NULL, false},
+    {"/fifo/", ENOTDIR, false, NULL, false},
+    {name_too_long, ENAMETOOLONG, false, NULL, false},
+    {path_too_long, ENAMETOOLONG, false, NULL, false},
+    /* Out of the root. Paths are canonical by then: these must fail all the same. */
+    {"/..", EXDEV, false, NULL, false},
+    {"/../outside", EXDEV, false, NULL, false},
+    {"/../root/file", EXDEV, false, NULL, false},
+    {"/folder/../../outside", EXDEV, false, NULL, false},
+    {"//../outside", EXDEV, false, NULL, false},
+    {"//etc/passwd", ENOENT, false, NULL, false},
+    /* Links, wherever they lead: none is followed. */
+    {"/link-inside", ELOOP, false, NULL, false},
+    {"/link-folder", ELOOP, false, NULL, false},
+    {"/link-folder/", ELOOP, false, NULL, false},
+    {"/link-folder/file", ELOOP, false, NULL, false},
+    {"/link-above", ELOOP, false, NULL, false},
+    {"/folder/link-above", ELOOP, false, NULL, false},
+    {"/link-absolute", ELOOP, false, NULL, false},
+    {"/link-absolute-inside", ELOOP, false, NULL, false},
+    {"/link-root/etc/passwd", ELOOP, false, NULL, false},
+    {"/link-root", ELOOP, false, NULL, false},
+    {"/link-up/outside", ELOOP, false, NULL, false},
+    {"/link-dangling", ELOOP, false, NULL, false},
+    {"/link-itself", ELOOP, false, NULL, false},
+    {"/link-magic", ELOOP, false, NULL, false},
+    /* Neither file nor folder. */
+    {"/fifo", EACCES, false, NULL, false},
+    {"/socket", EACCES, false, NULL, false},
+};
+
+/* The same links where some are followed. Three errors: none outside is served, even with the fence. */
+struct link_case {
+    const char *path;
+    int inside, follow,
+        fenced;          /* errors: by policy; fenced is follow, with base/shared as a fence */
+    const char *content; /* NULL: a folder */
+};
+
+static const struct link_case link_cases[] = {
+    {"/file", 0, 0, 0, "content"},
+    {"/folder/", 0, 0, 0, NULL},
+    {"/missing", ENOENT, ENOENT, ENOENT, NULL},
+    {"/file/", ENOTDIR, ENOTDIR, ENOTDIR, NULL},
+    {"/fifo", EACCES, EACCES, EACCES, NULL},
+    {"/socket", EACCES, EACCES, EACCES, NULL},
+    {"/link-inside", 0, 0, 0, "content"},
+    {"/link-inside/", ENOTDIR, ENOTDIR, ENOTDIR, NULL},
+    {"/link-folder", 0, 0, 0, NULL},
+    {"/link-folder/", 0, 0, 0, NULL},
+    {"/link-folder/file", 0, 0, 0, "deeper"},
+    {"/link-folder/missing", ENOENT, ENOENT, ENOENT, NULL},
+    {"/link-chain", 0, 0, 0, "content"},
+    {"/link-slash", 0, 0, 0, NULL},
+    {"/link-slash/file", 0, 0, 0, "deeper"},
+    {"/link-through", 0, 0, 0, "deeper"},
+    {"/folder/link-deep", 0, 0, 0, "content"},
+    {"/link-folder/link-deep", 0, 0, 0, "content"},
+    {"/link-fifo", EACCES, EACCES, EACCES, NULL},
+    {"/link-dangling", ENOENT, ENOENT, ENOENT, NULL},
+    {"/link-itself", ELOOP, ELOOP, ELOOP, NULL},
+    {"/link-absolute-inside", EXDEV, 0, 0, "content"},
+    {"/link-out-and-back", EXDEV, 0, 0, "content"},
+    {"/link-above", EXDEV, EXDEV, EXDEV, NULL},
+    {"/folder/link-above", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-folder/link-above", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-absolute", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-root", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-root/etc/passwd", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-up", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-up/outside", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-shared", EXDEV, EXDEV, 0, "shared"},
+    {"/link-shared-absolute", EXDEV, EXDEV, 0, NULL},
+    {"/link-shared-absolute/file", EXDEV, EXDEV, 0, "shared"},
+    {"/folder/link-shared/file", EXDEV, EXDEV, 0, "shared"},
+    {"/link-shared-absolute/link-home/file", EXDEV, 0, 0, "deeper"},
+    {"/link-shared-absolute/link-out", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-shared-not", EXDEV, EXDEV, EXDEV, NULL},
+};
+
+/* With FILES_CACHED_ONLY the kernel may always say EAGAIN: then the way that blocks must do. */
+static int open_somehow(const char *path, enum files_effort effort, struct file *file)
+{
+    int error = files_open(&root, path, effort, file);
+
+    return error == EAGAIN && effort == FILES_CACHED_ONLY
+               ? files_open(&root, path, FILES_MAY_BLOCK, file)
+               : error;
+}
+
+static void check_opened(const struct files_case *c, const struct file *file)
+{
+    char content[64];
+    struct stat status;
+
+    assert_int_equal(file->folder, c->folder);
+    assert_int_equal(fstat(file->fd, &status), 0);
+    assert_true(file->size == (uint64_t)status.st_size && file->mtime_s == status.st_mtim.tv_sec &&
+                file->mtime_ns == (uint32_t)status.st_mtim.tv_nsec &&
+                file->inode == status.st_ino && file->device == status.st_dev);
+    assert_int_equal(fcntl(file->fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    if (c->content == NULL)
+        return;
+    assert_int_equal(
+        files_read(file->fd, file->device, content, sizeof(content), 0, FILES_MAY_BLOCK),
+        strlen(c->content));
+    assert_memory_equal(content, c->content, strlen(c->content));
+}
+
+static void try_all(enum files_effort effort)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        const struct files_case *c = &cases[i];
+        struct file file = {.fd = -1};
+        int error;
+
+        if (c->unless_root && geteuid() == 0)
+            continue;
+        error = open_somehow(c->path, effort, &file);
+        if (error != c->error)
+            fail_msg("%.60s: %s instead of %s", c->path, strerror(error), strerror(c->error));
+        if (error == 0) {
+            check_opened(c, &file);
+            close(file.fd);
+        }
+    }
+}
+
+static void the_kernel_keeps_us_inside(void **state)
+{
+    (void)state;
+    files_force_fallback(false);
+    try_all(FILES_MAY_BLOCK);
+    try_all(FILES_CACHED_ONLY);
+}
+
+static void the_walk_keeps_us_inside(void **state)
+{
+    (void)state;
+    files_force_fallback(true);
+    try_all(FILES_MAY_BLOCK);
+    try_all(FILES_CACHED_ONLY);
+    files_force_fallback(false);
+}
+
+static void try_link(const struct link_case *c, int expected, enum files_effort effort)
+{
+    const struct files_case opened = {.folder = c->content == NULL, .content = c->content};
+    struct file file = {.fd = -1};
+    int error = open_somehow(c->path, effort, &file);
+
+    if (error != expected)
+        fail_msg("%s: %s instead of %s", c->path, strerror(error), strerror(expected));
+    if (error != 0)
+        return;
+    check_opened(&opened, &file);
+    close(file.fd);
+}
+
+static void try_links(enum files_effort effort)
+{
+    char shared[sizeof(base) + 16];
+    const char *const fence[] = {"/nowhere", shared};
+
+    snprintf(shared, sizeof(shared), "%s/shared", base);
+    for (size_t i = 0; i < ARRAY_LENGTH(link_cases); i++) {
+        root.links = FILES_LINKS_INSIDE;
+        try_link(&link_cases[i], link_cases[i].inside, effort);
+        root.links = FILES_LINKS_FOLLOW;
+        try_link(&link_cases[i], link_cases[i].follow, effort);
+        root.fence = fence;
+        root.fence_count = ARRAY_LENGTH(fence);
+        try_link(&link_cases[i], link_cases[i].fenced, effort);
+        root = (struct files_root){.fd = root_fd};
+    }
+}
+
+static void links_are_followed_by_policy(void **state)
+{
+    int before = dup(0), after;
+
+    (void)state;
+    close(before);
+    for (int fallback = 0; fallback <= 1; fallback++) {
+        files_force_fallback(fallback != 0);
+        try_links(FILES_MAY_BLOCK);
+        try_links(FILES_CACHED_ONLY);
+    }
+    files_force_fallback(false);
+    after = dup(0);
+    close(after);
+    assert_int_equal(after, before);
+}
+
+static void hidden_names(void **state)
+{
+    static const struct {
+        const char *path;
+        bool hidden;
+    } paths[] = {
+        {"/", false},
+        {"/a.b", false},
+        {"/.git", true},
+        {"/a/.git/config", true},
+        {"/.well-known", false},
+        {"/.well-known/acme-challenge/x", false},
+        {"/.well-known/.x", true},
+        {"/.well-knownx", true},
+        {"/a/.well-known/x", true},
+        {"/...", true},
+        {"/a./b", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
+        assert_int_equal(files_is_hidden(paths[i].path), paths[i].hidden);
+}
+
+static void magic_links_are_not_followed(void **state)
+{
+    static const char *const paths[] = {"/exe",  "/cwd",  "/cwd/", "/root/etc/passwd",
+                                        "/fd/0", "/cwd/x"};
+    int proc = open("/proc/self", O_PATH | O_DIRECTORY);
+    struct file file;
+
+    (void)state;
+    assert_true(proc >= 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
+        for (int fallback = 0; fallback <= 1; fallback++) {
+            files_force_fallback(fallback != 0);
+            assert_int_equal(
+                files_open(&(struct files_root){.fd = proc}, paths[i], FILES_MAY_BLOCK, &file),
+                ELOOP);
+        }
+    files_force_fallback(false);
+    close(proc);
+}
+
+static void a_device_is_refused(void **state)
+{
+    int dev = open("/dev", O_PATH | O_DIRECTORY);
+    struct file file;
+
+    (void)state;
+    assert_true(dev >= 0);
+    for (int fallback = 0; fallback <= 1; fallback++) {
+        files_force_fallback(fallback != 0);
+        assert_int_equal(
+            files_open(&(struct files_root){.fd = dev}, "/null", FILES_MAY_BLOCK, &file), EACCES);
+    }
+    files_force_fallback(false);
+    close(dev);
+}
+
+/* The lowest free descriptor is the same before and after all of that. */
+static void no_descriptor_is_left_open(void **state)
+{
+    int before = dup(0), after;
+
+    (void)state;
+    close(before);
+    files_force_fallback(true);
+    try_all(FILES_MAY_BLOCK);
+    files_force_fallback(false);
+    try_all(FILES_MAY_BLOCK);
+    after = dup(0);
+    close(after);
+    assert_int_equal(after, before);
+}
+
+static void running_out_of_descriptors_is_told(void **state)
+{
+    struct rlimit usual, none;
+    struct file file;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = usual.rlim_max};
+    for (int fallback = 0; fallback <= 1; fallback++) {
+        int error;
+
+        files_force_fallback(fallback != 0);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+        error = files_open(&root, "/folder/file", FILES_MAY_BLOCK, &file);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+        assert_int_equal(error, EMFILE);
+    }
+    files_force_fallback(false);
+}
+
+static void reads_are_like_pread(void **state)
+{
+    static const enum files_effort efforts[] = {FILES_MAY_BLOCK, FILES_CACHED_ONLY};
+    struct file file;
+    char content[16];
+
+    (void)state;
+    assert_int_equal(files_open(&root, "/file", FILES_MAY_BLOCK, &file), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(efforts); i++) { /* just written: in the page cache */
+        assert_int_equal(files_read(file.fd, file.device, content, sizeof(content), 0, efforts[i]),
+                         7);
+        assert_memory_equal(content, "content", 7);
+        assert_int_equal(files_read(file.fd, file.device, content, 3, 4, efforts[i]), 3);
+        assert_memory_equal(content, "ent", 3);
+        assert_int_equal(files_read(file.fd, file.device, content, sizeof(content), 7, efforts[i]),
+                         0);
+        assert_int_equal(
+            files_read(file.fd, file.device, content, sizeof(content), 1 << 20, efforts[i]), 0);
+    }
+    close(file.fd);
+    errno = 0;
+    assert_int_equal(files_read(file.fd, file.device, content, 1, 0, FILES_CACHED_ONLY), -1);
+    assert_int_equal(errno, EBADF);
+}
+
+static void errors_have_statuses(void **state)
+{
+    static const struct {
+        int error, status;
+    } statuses[] = {
+        {ENOENT, 404}, {ENOTDIR, 404}, {ENAMETOOLONG, 404}, {EACCES, 403}, {EPERM, 403},
+        {ELOOP, 403},  {EXDEV, 403},   {EMFILE, 503},       {ENFILE, 503}, {ENOMEM, 503},
+        {EAGAIN, 503}, {EBUSY, 503},   {EIO, 500},          {EBADF, 500},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(statuses); i++)
+        assert_int_equal(files_status(statuses[i].error), statuses[i].status);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_kernel_keeps_us_inside),
+        cmocka_unit_test(the_walk_keeps_us_inside),
+        cmocka_unit_test(links_are_followed_by_policy),
+        cmocka_unit_test(hidden_names),
+        cmocka_unit_test(magic_links_are_not_followed),
+        cmocka_unit_test(a_device_is_refused),
+        cmocka_unit_test(no_descriptor_is_left_open),
+        cmocka_unit_test(running_out_of_descriptors_is_told),
+        cmocka_unit_test(reads_are_like_pread),
+        cmocka_unit_test(errors_have_statuses),
+    };
+
+    return cmocka_run_group_tests(tests, make_tree, remove_tree);
+}

@@ -1,0 +1,170 @@
+#include "daemon/content/folder_look.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { PATIENCE_NS = 1000, LATER_S = 60 };
+
+struct place {
+    char path[64];
+    struct files_root root;
+    struct folder_look look;
+};
+
+static int set_up(void **state)
+{
+    struct place *place = calloc(1, sizeof(*place));
+
+    snprintf(place->path, sizeof(place->path), "/tmp/folder-look-XXXXXX");
+    assert_non_null(mkdtemp(place->path));
+    place->root.fd = open(place->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_true(place->root.fd >= 0);
+    assert_int_equal(mkdirat(place->root.fd, "a", 0755), 0);
+    assert_int_equal(mkdirat(place->root.fd, "b", 0755), 0);
+    folder_look_init(&place->look, PATIENCE_NS);
+    *state = place;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *place = *state;
+
+    folder_look_forget(&place->look);
+    unlinkat(place->root.fd, "a/new", 0);
+    unlinkat(place->root.fd, "a", AT_REMOVEDIR);
+    unlinkat(place->root.fd, "c", AT_REMOVEDIR);
+    unlinkat(place->root.fd, "b", AT_REMOVEDIR);
+    close(place->root.fd);
+    rmdir(place->path);
+    free(place);
+    return 0;
+}
+
+static int64_t later(void)
+{
+    return (int64_t)time(NULL) + LATER_S;
+}
+
+static uint64_t look_at(struct place *place, const char *file, uint64_t now_ns, int64_t wall_s)
+{
+    return folder_look_at(&place->look, &place->root, (struct span){file, strlen(file)},
+                          FILES_MAY_BLOCK, now_ns, wall_s);
+}
+
+static void make_new(struct place *place)
+{
+    int fd = openat(place->root.fd, "a/new", O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static void a_state_is_the_same_until_a_name_comes(void **state)
+{
+    struct place *place = *state;
+    uint64_t before = look_at(place, "/a/x.html", 1, later());
+
+    assert_int_not_equal(before, 0);
+    assert_int_equal(look_at(place, "/a/y.html", 2 * PATIENCE_NS, later()), before);
+    make_new(place);
+    assert_int_not_equal(look_at(place, "/a/x.html", 4 * PATIENCE_NS, later()), before);
+}
+
+static void what_was_seen_is_believed_for_a_moment(void **state)
+{
+    struct place *place = *state;
+    uint64_t before = look_at(place, "/a/x.html", 1, later());
+    int fd = place->look.fd;
+
+    make_new(place);
+    assert_int_equal(look_at(place, "/a/x.html", 1 + PATIENCE_NS, later()), before);
+    assert_int_equal(place->look.fd, fd);
+    assert_int_not_equal(look_at(place, "/a/x.html", 2 + PATIENCE_NS, later()), before);
+}
+
+static void folders_are_told_apart(void **state)
+{
+    struct place *place = *state;
+    uint64_t root = look_at(place, "/x.html", 1, later());
+    uint64_t a = look_at(place, "/a/x.html", 1, later());
+    uint64_t b = look_at(place, "/b/x.html", 1, later());
+
+    assert_int_not_equal(root, 0);
+    assert_int_not_equal(a, b);
+    assert_int_not_equal(a, root);
+    assert_int_not_equal(b, root);
+    assert_int_equal(look_at(place, "/a/x.html", 1, later()), a);
+}
+
+/* Another folder under the same name, as a new release of a site is. */
+static void a_folder_put_in_place_of_another_is_seen(void **state)
+{
+    struct place *place = *state;
+    uint64_t before = look_at(place, "/a/x.html", 1, later());
+
+    assert_int_equal(renameat(place->root.fd, "a", place->root.fd, "c"), 0);
+    assert_int_equal(renameat(place->root.fd, "b", place->root.fd, "a"), 0);
+    assert_int_not_equal(look_at(place, "/a/x.html", 2 * PATIENCE_NS, later()), before);
+}
+
+static void a_folder_that_changed_just_now_is_not_trusted(void **state)
+{
+    struct place *place = *state;
+
+    make_new(place);
+    assert_int_equal(look_at(place, "/a/x.html", 1, (int64_t)time(NULL)), 0);
+    assert_int_not_equal(look_at(place, "/a/x.html", 2 * PATIENCE_NS, later()), 0);
+}
+
+static void what_is_not_there_has_no_state(void **state)
+{
+    struct place *place = *state;
+    char path[FOLDER_LOOK_PATH_MAX + 8];
+
+    assert_int_not_equal(look_at(place, "/a/x.html", 1, later()), 0);
+    assert_int_equal(look_at(place, "/none/x.html", 1, later()), 0);
+    memset(path, 'p', sizeof(path));
+    memcpy(path + sizeof(path) - 4, "/x", 3);
+    path[0] = '/';
+    assert_int_equal(look_at(place, path, 1, later()), 0);
+    assert_int_equal(place->look.fd, -1);
+}
+
+static void it_is_not_kept_open_for_long(void **state)
+{
+    struct place *place = *state;
+
+    look_at(place, "/a/x.html", 1, later());
+    folder_look_expire(&place->look, 1 + PATIENCE_NS);
+    assert_true(place->look.fd >= 0);
+    folder_look_expire(&place->look, 2 + PATIENCE_NS);
+    assert_int_equal(place->look.fd, -1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_state_is_the_same_until_a_name_comes),
+        TEST(what_was_seen_is_believed_for_a_moment),
+        TEST(folders_are_told_apart),
+        TEST(a_folder_put_in_place_of_another_is_seen),
+        TEST(a_folder_that_changed_just_now_is_not_trusted),
+        TEST(what_is_not_there_has_no_state),
+        TEST(it_is_not_kept_open_for_long),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,285 @@
+/* Listings of folders: what is in them, in which order, and how it is written. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "daemon/content/listing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char base[] = "/tmp/test-listing-XXXXXX";
+static struct files_root root;
+
+static void make_file(const char *name, off_t size, time_t when)
+{
+    const struct timespec times[2] = {{.tv_sec = when}, {.tv_sec = when}};
+    int fd = openat(root.fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, size), 0);
+    assert_int_equal(futimens(fd, times), 0);
+    close(fd);
+}
+
+static int make_tree(void **state)
+{
+    (void)state;
+    if (mkdtemp(base) == NULL)
+        return -1;
+    root.fd = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(mkdirat(root.fd, "site", 0755), 0);
+    assert_int_equal(mkdirat(root.fd, "site/Beta", 0755), 0);
+    assert_int_equal(mkdirat(root.fd, "site/.git", 0755), 0);
+    assert_int_equal(mkdirat(root.fd, "empty", 0755), 0);
+    make_file("site/alpha", 300, 1000000000);
+    make_file("site/Gamma", 20, 1200000000);
+    make_file("site/delta <1>", 20, 1100000000);
+    make_file("site/.hidden", 1, 0);
+    make_file("site/back\\slash", 1, 0);
+    make_file("site/line\nfeed", 1, 0);
+    make_file("outside", 5, 0);
+    assert_int_equal(mkfifoat(root.fd, "site/fifo", 0644), 0);
+    assert_int_equal(symlinkat("alpha", root.fd, "site/link"), 0);
+    assert_int_equal(symlinkat("Beta", root.fd, "site/way"), 0);
+    assert_int_equal(symlinkat("../../..", root.fd, "site/out"), 0);
+    assert_int_equal(symlinkat("nowhere", root.fd, "site/dangling"), 0);
+    return 0;
+}
+
+static int remove_tree(void **state)
+{
+    char command[64];
+
+    (void)state;
+    close(root.fd);
+    snprintf(command, sizeof(command), "rm -rf %s", base);
+    return system(command) == 0 ? 0 : -1;
+}
+
+static struct listing_order order_of(const char *query)
+{
+    return listing_order_read((struct span){query, strlen(query)});
+}
+
+/* The names in order, each with a blank behind it, and a slash for a folder. */
+static void names_of(const struct listing *listing, char *names, size_t size)
+{
+    size_t used = 0;
+
+    names[0] = '\0';
+    for (size_t i = 0; i < listing->count; i++)
+        used += (size_t)snprintf(names + used, size - used, "%s%s,", listing->entry[i].name,
+                                 listing->entry[i].folder ? "/" : "");
+}
+
+static void names_are_in_the_order_that_is_asked_for(void **state)
+{
+    static const struct {
+        const char *query, *names;
+    } cases[] = {
+        {"", "Beta/,alpha,delta <1>,Gamma,"},
+        {"sort=name", "Beta/,alpha,delta <1>,Gamma,"},
+        {"sort=name&order=desc", "Beta/,Gamma,delta <1>,alpha,"},
+        {"order=desc&sort=name", "Beta/,Gamma,delta <1>,alpha,"},
+        {"sort=size", "Beta/,delta <1>,Gamma,alpha,"},
+        {"sort=size&order=desc", "Beta/,alpha,delta <1>,Gamma,"},
+        {"sort=time&order=asc", "Beta/,alpha,delta <1>,Gamma,"},
+        {"sort=time&order=desc", "Beta/,Gamma,delta <1>,alpha,"},
+        {"sort=colour&order=up&&x", "Beta/,alpha,delta <1>,Gamma,"},
+        {"sort=sizes&sort=tim", "Beta/,alpha,delta <1>,Gamma,"},
+    };
+    char names[256];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct listing_order order = order_of(cases[i].query);
+        struct listing listing;
+
+        assert_int_equal(listing_read(&root, "/site/", false, &order, &listing), 0);
+        names_of(&listing, names, sizeof(names));
+        assert_string_equal(names, cases[i].names);
+        assert_int_equal(listing.total, listing.count);
+        listing_free(&listing);
+    }
+}
+
+static void only_what_is_served_is_shown(void **state)
+{
+    struct listing_order order = order_of("");
+    struct listing listing;
+    char names[256];
+
+    (void)state;
+    assert_int_equal(listing_read(&root, "/site/", true, &order, &listing), 0);
+    names_of(&listing, names, sizeof(names));
+    assert_string_equal(names, ".git/,Beta/,.hidden,alpha,delta <1>,Gamma,");
+    listing_free(&listing);
+    root.links = FILES_LINKS_INSIDE;
+    assert_int_equal(listing_read(&root, "/site/", false, &order, &listing), 0);
+    names_of(&listing, names, sizeof(names));
+    assert_string_equal(names, "Beta/,way/,alpha,delta <1>,Gamma,link,");
+    assert_int_equal(listing.entry[5].size, 300);
+    listing_free(&listing);
+    root.links = FILES_LINKS_DENY;
+}
+
+static void what_is_no_folder_is_told(void **state)
+{
+    struct listing_order order = order_of("");
+    struct listing listing;
+
+    (void)state;
+    assert_int_equal(listing_read(&root, "/none/", false, &order, &listing), ENOENT);
+    assert_int_equal(listing_read(&root, "/outside", false, &order, &listing), ENOTDIR);
+    assert_int_equal(listing_read(&root, "/site/way/", false, &order, &listing), ELOOP);
+}
+
+static char *text_of(const char *path, const char *query, bool json)
+{
+    struct listing_order order = order_of(query);
+    struct listing listing;
+    char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+
+    assert_non_null(out);
+    assert_int_equal(listing_read(&root, path, false, &order, &listing), 0);
+    if (json)
+        listing_write_json(&listing, out);
+    else
+        listing_write_html(&listing, &order, path, out);
+    assert_int_equal(fclose(out), 0);
+    listing_free(&listing);
+    return text;
+}
+
+static void json_can_be_read(void **state)
+{
+    char *text = text_of("/site/", "", true);
+    json_t *list = json_loads(text, 0, NULL), *entry;
+
+    (void)state;
+    assert_int_equal(json_array_size(list), 4);
+    entry = json_array_get(list, 0);
+    assert_string_equal(json_string_value(json_object_get(entry, "name")), "Beta");
+    assert_string_equal(json_string_value(json_object_get(entry, "type")), "directory");
+    assert_null(json_object_get(entry, "size"));
+    entry = json_array_get(list, 2);
+    assert_string_equal(json_string_value(json_object_get(entry, "name")), "delta <1>");
+    assert_string_equal(json_string_value(json_object_get(entry, "type")), "file");
+    assert_int_equal(json_integer_value(json_object_get(entry, "size")), 20);
+    assert_string_equal(json_string_value(json_object_get(entry, "mtime")), "2004-11-09T11:33:20Z");
+    json_decref(list);
+    free(text);
+    text = text_of("/empty/", "", true);
+    list = json_loads(text, 0, NULL);
+    assert_true(json_is_array(list) && json_array_size(list) == 0);
+    json_decref(list);
+    free(text);
+}
+
+static void html_has_links_that_lead_there(void **state)
+{
+    static const char *const parts[] = {
+        "<title>/site/</title>",
+        "<h1><a href=\"../\">/</a> site</h1>",
+        "<a href=\"../\">../</a>",
+        "<a href=\"./Beta/\">Beta/</a>",
+        "<a href=\"./delta%20%3C1%3E\">delta &lt;1&gt;</a>",
+        "<td class=\"n\" title=\"300 bytes\">300 B</td>",
+        "<time datetime=\"2001-09-09T01:46:40Z\"",
+        "aria-sort=\"descending\"><a href=\"?sort=size&amp;order=asc\">Size</a>",
+        "<a href=\"?sort=name&amp;order=asc\">Name</a>",
+        "<p>1 folder, 3 files, 340 B</p>",
+    };
+    char *text = text_of("/site/", "sort=size&order=desc", false);
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
+        if (strstr(text, parts[i]) == NULL)
+            fail_msg("no %s in %s", parts[i], text);
+    assert_null(strstr(text, "<1>"));
+    free(text);
+    text = text_of("/", "", false);
+    assert_non_null(strstr(text, "<h1>/</h1>"));
+    assert_null(strstr(text, "\"../\""));
+    free(text);
+}
+
+static void crumbs_lead_up(void **state)
+{
+    const struct listing listing = {.count = 0};
+    struct listing_order order = order_of("");
+    char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+
+    (void)state;
+    assert_non_null(out);
+    listing_write_html(&listing, &order, "/a/b&c/d/", out);
+    assert_int_equal(fclose(out), 0);
+    assert_non_null(strstr(text, "<h1><a href=\"../../../\">/</a> <a href=\"../../\">a</a> / "
+                                 "<a href=\"../\">b&amp;c</a> / d</h1>"));
+    free(text);
+}
+
+static void a_very_large_folder_is_cut_and_says_so(void **state)
+{
+    const struct listing listing = {.count = 0, .total = 17};
+    struct listing_order order = order_of("");
+    char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+
+    (void)state;
+    assert_non_null(out);
+    listing_write_html(&listing, &order, "/", out);
+    assert_int_equal(fclose(out), 0);
+    assert_non_null(strstr(text, "Only 0 of 17 entries are shown."));
+    free(text);
+}
+
+static void entries_beyond_the_most_are_counted(void **state)
+{
+    struct listing_order order = order_of("");
+    struct listing listing;
+    char name[32];
+
+    (void)state;
+    assert_int_equal(mkdirat(root.fd, "large", 0755), 0);
+    make_file("large/one", 0, 0);
+    for (int i = 1; i < LISTING_MAX + 5; i++) {
+        snprintf(name, sizeof(name), "large/%d", i);
+        assert_int_equal(linkat(root.fd, "large/one", root.fd, name, 0), 0);
+    }
+    assert_int_equal(listing_read(&root, "/large/", false, &order, &listing), 0);
+    assert_int_equal(listing.count, LISTING_MAX);
+    assert_int_equal(listing.total, LISTING_MAX + 5);
+    listing_free(&listing);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_are_in_the_order_that_is_asked_for),
+        cmocka_unit_test(only_what_is_served_is_shown),
+        cmocka_unit_test(what_is_no_folder_is_told),
+        cmocka_unit_test(json_can_be_read),
+        cmocka_unit_test(html_has_links_that_lead_there),
+        cmocka_unit_test(crumbs_lead_up),
+        cmocka_unit_test(a_very_large_folder_is_cut_and_says_so),
+        cmocka_unit_test(entries_beyond_the_most_are_counted),
+    };
+
+    return cmocka_run_group_tests(tests, make_tree, remove_tree);
+}

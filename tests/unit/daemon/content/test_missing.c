@@ -1,0 +1,97 @@
+/* What a thread remembers of paths where there is no file. */
+#include "daemon/content/missing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { PATIENCE = 1000 };
+
+static struct missing *missing;
+
+static int set_up(void **state)
+{
+    (void)state;
+    missing = missing_new(PATIENCE);
+    return missing == NULL ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    missing_free(missing);
+    return 0;
+}
+
+static void a_path_is_believed_for_its_time(void **state)
+{
+    (void)state;
+    assert_false(missing_has(missing, SPAN("/a"), 5));
+    missing_add(missing, SPAN("/a"), 5);
+    assert_true(missing_has(missing, SPAN("/a"), 5));
+    assert_true(missing_has(missing, SPAN("/a"), 5 + PATIENCE - 1));
+    assert_false(missing_has(missing, SPAN("/a"), 5 + PATIENCE));
+    assert_false(missing_has(missing, SPAN("/"), 5));
+    assert_false(missing_has(missing, SPAN("/ab"), 5));
+}
+
+static void nothing_is_known_after_forgetting(void **state)
+{
+    (void)state;
+    missing_add(missing, SPAN("/a"), 5);
+    missing_forget(missing);
+    assert_false(missing_has(missing, SPAN("/a"), 5));
+}
+
+/* Many more than there are places: some are forgotten, none is made up. */
+static void more_paths_than_places(void **state)
+{
+    char path[32];
+    int known = 0;
+
+    (void)state;
+    for (int i = 0; i < 5000; i += 2)
+        missing_add(missing, (struct span){path, (size_t)sprintf(path, "/%d", i)}, 5);
+    for (int i = 0; i < 5000; i++) {
+        bool has = missing_has(missing, (struct span){path, (size_t)sprintf(path, "/%d", i)}, 5);
+
+        assert_false(has && i % 2 != 0);
+        known += has;
+    }
+    assert_in_range(known, 100, 256);
+}
+
+static void paths_of_every_length(void **state)
+{
+    char path[300];
+    size_t kept = 0;
+
+    (void)state;
+    memset(path, 'x', sizeof(path));
+    for (size_t length = 1; length <= sizeof(path); length++) {
+        missing_add(missing, (struct span){path, length}, 5);
+        if (!missing_has(missing, (struct span){path, length}, 5))
+            break;
+        kept = length;
+        assert_false(missing_has(missing, (struct span){path, length + 1}, 5));
+    }
+    assert_in_range(kept, 64, 200); /* longer ones are not kept, and harm nobody */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_path_is_believed_for_its_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_is_known_after_forgetting, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(more_paths_than_places, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(paths_of_every_length, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

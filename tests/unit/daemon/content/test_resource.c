@@ -1,0 +1,176 @@
+/*
+ * A loaded file is checked without waiting for a disk, also where the kernel keeps no memory of names
+ * that are missing, as on tmpfs: there the site lies, if the machine has one.
+ */
+#include "common/clock.h"
+#include "daemon/content/family.h"
+#include "daemon/content/resource.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SETTLED_MOST_MS = 30000, LOOK_MS = 50 };
+
+struct place {
+    char path[64];
+    struct files_root root;
+    struct mime_table *mime;
+    struct header_rules headers;
+    struct resource_source source;
+    struct folder_look look; /* of the thread that checks */
+};
+
+static const char *const files[] = {"page.html", "page.html.gz", "lone.html", "lone.html.br"};
+
+static const char *roomy_folder(void)
+{
+    struct statfs shm;
+
+    return statfs("/dev/shm", &shm) == 0 && shm.f_type == TMPFS_MAGIC ? "/dev/shm" : "/tmp";
+}
+
+static void put(const struct place *place, const char *name)
+{
+    int fd = openat(place->root.fd, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, name, strlen(name)), strlen(name));
+    close(fd);
+}
+
+static int set_up(void **state)
+{
+    struct place *place = calloc(1, sizeof(*place));
+
+    snprintf(place->path, sizeof(place->path), "%s/resource-XXXXXX", roomy_folder());
+    assert_non_null(mkdtemp(place->path));
+    place->root.fd = open(place->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_true(place->root.fd >= 0);
+    place->mime = mime_table_new(NULL, NULL, 0);
+    assert_non_null(place->mime);
+    place->source = (struct resource_source){.root = &place->root,
+                                             .mime = place->mime,
+                                             .headers = &place->headers,
+                                             .memory_limit = 4096,
+                                             .copy_limit = 4096,
+                                             .precompressed = true};
+    put(place, "page.html");
+    put(place, "page.html.gz");
+    put(place, "lone.html");
+    folder_look_init(&place->look, 0);
+    *state = place;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *place = *state;
+
+    folder_look_forget(&place->look);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        unlinkat(place->root.fd, files[i], 0);
+    close(place->root.fd);
+    rmdir(place->path);
+    mime_table_free(place->mime);
+    free(place);
+    return 0;
+}
+
+/* Until the folder's clock would show another change: its state says nothing before. */
+static void wait_until_settled(struct place *place)
+{
+    static const struct timespec moment = {.tv_nsec = LOOK_MS * 1000000L};
+    struct span file = {"/page.html", 10};
+
+    for (int waited = 0; waited < SETTLED_MOST_MS; waited += LOOK_MS) {
+        if (folder_look_at(&place->look, &place->root, file, FILES_MAY_BLOCK, clock_monotonic_ns(),
+                           (int64_t)time(NULL)) != 0)
+            return;
+        nanosleep(&moment, NULL);
+    }
+    fail_msg("%s does not come to rest", place->path);
+}
+
+static struct resource *load(const struct place *place, const char *path)
+{
+    struct resource *resource = NULL;
+
+    assert_int_equal(resource_load(&place->source, path, strlen(path), FILES_MAY_BLOCK,
+                                   FILES_MAY_BLOCK, clock_monotonic_ns(), &resource),
+                     0);
+    return resource;
+}
+
+static struct resource *load_gzip(const struct place *place, const struct resource *original)
+{
+    struct resource *form = NULL;
+
+    assert_int_equal(resource_load_form(&place->source, original, CODING_GZIP, FILES_MAY_BLOCK,
+                                        FILES_MAY_BLOCK, clock_monotonic_ns(), &form),
+                     0);
+    return form;
+}
+
+static int check(struct place *place, struct resource *resource)
+{
+    return resource_check(&place->source, resource, FILES_CACHED_ONLY, &place->look,
+                          clock_monotonic_ns());
+}
+
+static void what_was_loaded_is_checked_without_waiting(void **state)
+{
+    struct place *place = *state;
+    struct resource *lone, *page, *form;
+
+    wait_until_settled(place);
+    lone = load(place, "/lone.html");
+    page = load(place, "/page.html");
+    form = load_gzip(place, page);
+    assert_int_equal(check(place, lone), 0);
+    assert_int_equal(check(place, page), 0);
+    assert_int_equal(check(place, form), 0);
+    put(place, "lone.html.br");
+    assert_int_not_equal(check(place, lone), 0);
+    resource_release(NULL, form);
+    resource_release(NULL, page);
+    resource_release(NULL, lone);
+}
+
+/* As a form does that came into the cache too early to know, when its file is loaded again. */
+static void a_form_takes_over_what_its_file_knows(void **state)
+{
+    struct place *place = *state;
+    struct resource *page, *form;
+
+    wait_until_settled(place);
+    page = load(place, "/page.html");
+    form = load_gzip(place, page);
+    form->folder_state = 0;
+    resource_share_look(form, page);
+    assert_int_equal(check(place, form), 0);
+    resource_release(NULL, form);
+    resource_release(NULL, page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_form_takes_over_what_its_file_knows),
+        cmocka_unit_test(what_was_loaded_is_checked_without_waiting),
+    };
+
+    return cmocka_run_group_tests_name("resource", tests, set_up, tear_down);
+}

@@ -1,0 +1,122 @@
+#include "daemon/http/coding.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* Field lines (a NULL ends them) and the codings in the order in which they are tried. */
+struct coding_case {
+    const char *rule, *lines[3], *order;
+};
+
+/* RFC 9110 section 12.5.3; 12.4.2 for weights. */
+static const struct coding_case cases[] = {
+    {"absent", {NULL}, "identity"},
+    {"empty: identity alone", {""}, "identity"},
+    {"one coding", {"gzip"}, "gzip identity"},
+    {"what a browser sends", {"gzip, deflate, br, zstd"}, "br zstd gzip identity"},
+    {"an older browser", {"gzip, deflate, br"}, "br gzip identity"},
+    {"weights decide", {"br;q=0.5, gzip;q=0.8"}, "gzip br identity"},
+    {"a thousandth", {"br;q=0.999, gzip"}, "gzip br identity"},
+    {"identity before others", {"gzip;q=0.5, identity"}, "identity gzip"},
+    {"identity as good as others", {"gzip, identity"}, "gzip identity"},
+    {"identity refused", {"gzip, identity;q=0"}, "gzip"},
+    {"identity alone refused", {"identity;q=0"}, ""},
+    {"all refused", {"identity;q=0, *;q=0"}, ""},
+    {"all refused by the star", {"*;q=0"}, ""},
+    {"all but one refused", {"br, *;q=0"}, "br"},
+    {"all but identity refused", {"identity, *;q=0"}, "identity"},
+    {"anything", {"*"}, "br zstd gzip identity"},
+    {"anything but one", {"*, br;q=0"}, "zstd gzip identity"},
+    {"anything, less than one", {"gzip, *;q=0.1"}, "gzip br zstd identity"},
+    {"weight 0 is refused", {"gzip;q=0"}, "identity"},
+    {"weight 0.000 is refused", {"gzip;q=0.000, br"}, "br identity"},
+    {"weight 1.000", {"gzip;q=1.000"}, "gzip identity"},
+    {"letter case", {"GZip;Q=0.5, BR;q=0.4, Identity;q=0"}, "gzip br"},
+    {"blanks", {" gzip ; q=0.5 ,\tbr;q=0.7 "}, "br gzip identity"},
+    {"empty members", {",, gzip,, ,"}, "gzip identity"},
+    {"x-gzip is gzip (8.4.1.3)", {"x-gzip"}, "gzip identity"},
+    {"deflate and compress are not offered", {"deflate, compress"}, "identity"},
+    {"an unknown coding", {"sdch, gzip"}, "gzip identity"},
+    {"two lines", {"gzip;q=0.5", "br"}, "br gzip identity"},
+    {"the last weight of a name counts", {"gzip, gzip;q=0"}, "identity"},
+    {"a weight above 1 is malformed", {"gzip;q=1.1, br"}, "br identity"},
+    {"a weight with four digits", {"gzip;q=0.1234, br"}, "br identity"},
+    {"a weight that is none", {"gzip;q=x, br"}, "br identity"},
+    {"a weight without digits", {"gzip;q=, br"}, "br identity"},
+    {"a weight that begins with a dot", {"gzip;q=.5, br"}, "br identity"},
+    {"a parameter that is no weight", {"gzip;level=9, br"}, "br identity"},
+    {"nothing behind the semicolon", {"gzip;, br"}, "br identity"},
+    {"names that begin alike", {"gzipx, brx, b"}, "identity"},
+};
+
+static void write_order(coding_preference preference, char *text, size_t size)
+{
+    enum coding coding;
+    size_t used = 0;
+
+    text[0] = '\0';
+    while (coding_next(&preference, &coding))
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%s", used > 0 ? " " : "",
+                             coding == CODING_IDENTITY ? "identity" : coding_names[coding].start);
+}
+
+static void the_order_is_the_clients(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct coding_weights weights = CODING_WEIGHTS_NONE;
+        char order[128];
+
+        for (size_t line = 0; line < 3 && cases[i].lines[line] != NULL; line++)
+            coding_read(&weights,
+                        (struct span){cases[i].lines[line], strlen(cases[i].lines[line])});
+        write_order(coding_prefer(&weights), order, sizeof(order));
+        if (strcmp(order, cases[i].order) != 0)
+            fail_msg("%s: \"%s\" gave \"%s\"", cases[i].rule, cases[i].lines[0], order);
+    }
+}
+
+static void nothing_said_is_identity(void **state)
+{
+    struct coding_weights weights = CODING_WEIGHTS_NONE;
+
+    (void)state;
+    assert_int_equal(coding_prefer(&weights), PREFER_IDENTITY);
+}
+
+static void types_that_are_text_are_compressed(void **state)
+{
+    static const char *const yes[] = {
+        "text/html; charset=utf-8", "TEXT/plain",    "text/css",         "application/json",
+        "application/ld+json",      "image/svg+xml", "application/wasm", "font/ttf"};
+    static const char *const no[] = {
+        "image/png", "application/zip",          "application/gzip", "font/woff2",
+        "video/mp4", "application/octet-stream", "application/pdf",  "text",
+        "x/json"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(yes); i++)
+        assert_true(coding_compressible(yes[i]));
+    for (size_t i = 0; i < ARRAY_LENGTH(no); i++)
+        assert_false(coding_compressible(no[i]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_order_is_the_clients),
+        cmocka_unit_test(nothing_said_is_identity),
+        cmocka_unit_test(types_that_are_text_are_compressed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

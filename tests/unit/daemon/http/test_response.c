@@ -1,0 +1,91 @@
+/* Beginnings of answers: prepared once a second, and always what a plain way would write. */
+#include "daemon/http/response.h"
+
+#include "common/macros.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static const int statuses[] = {
+#define HTTP_STATUS(code, name, reason) code,
+#include "common/http_status.def"
+#undef HTTP_STATUS
+    299, /* none of ours */
+};
+
+static const char *const fields[PERSIST_COUNT] = {"", "Connection: keep-alive\r\n",
+                                                  "Connection: close\r\n"};
+
+static void assert_prefix(struct response_prefixes *prefixes, int status, enum persistence how,
+                          const char *server)
+{
+    char text[RESPONSE_PREFIX_MAX + 1], expected[400], date[HTTP_DATE_BYTES];
+    size_t length = response_prefix(prefixes, status, how, text);
+
+    http_date_write(prefixes->second, date);
+    snprintf(expected, sizeof(expected), "HTTP/1.1 %d %s\r\n%sDate: %.*s\r\n%s", status,
+             response_reason(status), server, HTTP_DATE_BYTES, date, fields[how]);
+    text[length] = '\0';
+    assert_string_equal(text, expected);
+}
+
+static void every_status_in_changing_seconds(void **state)
+{
+    static const int64_t seconds[] = {1, 1795241910, 1795241911, 1795241911, 5};
+    static const struct {
+        const char *set, *field;
+    } servers[] = {{NULL, "Server: webserverd\r\n"}, {"", ""}, {"house", "Server: house\r\n"}};
+
+    (void)state;
+    for (size_t s = 0; s < ARRAY_LENGTH(servers); s++) {
+        struct response_prefixes *prefixes = calloc(1, sizeof(*prefixes));
+
+        assert_non_null(prefixes);
+        prefixes->server = servers[s].set;
+        for (size_t t = 0; t < ARRAY_LENGTH(seconds); t++) {
+            response_prefixes_update(prefixes, seconds[t]);
+            for (size_t i = 0; i < 2 * ARRAY_LENGTH(statuses); i++) /* each again */
+                for (int how = 0; how < PERSIST_COUNT; how++)
+                    assert_prefix(prefixes, statuses[i % ARRAY_LENGTH(statuses)],
+                                  (enum persistence)how, servers[s].field);
+        }
+        free(prefixes);
+    }
+}
+
+static void pages_say_what_is_wrong(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i + 1 < ARRAY_LENGTH(statuses); i++) {
+        struct span page = response_error_page(statuses[i]);
+        char expected[400];
+
+        snprintf(expected, sizeof(expected),
+                 "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">"
+                 "<meta name=\"viewport\" content=\"width=device-width\">"
+                 "<meta name=\"color-scheme\" content=\"light dark\">"
+                 "<title>%d %s</title></head>\n<body><h1>%d %s</h1></body>\n</html>\n",
+                 statuses[i], response_reason(statuses[i]), statuses[i],
+                 response_reason(statuses[i]));
+        assert_int_equal(page.length, strlen(expected));
+        assert_memory_equal(page.start, expected, page.length);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_status_in_changing_seconds),
+        cmocka_unit_test(pages_say_what_is_wrong),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,842 @@
+/*
+ * The request parser, by tables: heads that are taken and what is made of them, heads that are
+ * refused and with which status. Every head is parsed where it ends right before a page that can't
+ * be read, so that one byte too far ends the test; whole, byte by byte, and cut at every length.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "daemon/http1/request.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { GUARDED_PAGES = 4 };
+
+static const struct request_limits usual = {
+    .line_bytes = 1024, .head_bytes = 4096, .field_count = 20};
+
+static char *guard; /* the first byte that can't be read */
+
+static int set_up(void **state)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, (GUARDED_PAGES + 1) * page, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    if (pages == MAP_FAILED)
+        return -1;
+    guard = pages + GUARDED_PAGES * page;
+    return mprotect(guard, page, PROT_NONE);
+}
+
+/* The bytes, moved to end before the guard. */
+static const char *guarded(const char *bytes, size_t length)
+{
+    return memcpy(guard - length, bytes, length);
+}
+
+static int parse_once(const char *bytes, size_t length, const struct request_limits *limits,
+                      struct request *request)
+{
+    size_t scanned = 0;
+
+    memset(request, 0xa5, sizeof(*request)); /* nothing of it may stay */
+    return request_parse(guarded(bytes, length), length, limits, &scanned, request);
+}
+
+/* Lets the head come in byte by byte; what the first call that decides returns. */
+static int parse_dripping(const char *bytes, size_t length, const struct request_limits *limits,
+                          struct request *request)
+{
+    size_t scanned = 0;
+    int result = 0;
+
+    for (size_t i = 1; i <= length && result == 0; i++)
+        result = request_parse(guarded(bytes, i), i, limits, &scanned, request);
+    return result;
+}
+
+/* --- What is taken ------------------------------------------------------------------------------
+ */
+
+enum {
+    KEEP = 1 << 0,
+    BODY = 1 << 1,
+    CHUNKED = 1 << 2,
+    EXPECT = 1 << 3,
+    OLD = 1 << 4, /* HTTP/1.0 */
+};
+
+struct taken {
+    const char *rule;
+    const char *bytes;
+    enum http_method method;
+    unsigned flags;
+    const char *target;
+    const char *host; /* NULL: absent */
+    uint64_t content_length;
+};
+
+#define H   "Host: a\r\n"
+#define END "\r\n"
+
+static const struct taken taken[] = {
+    {"9112 3", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", METHOD_GET, KEEP, "/", "x", 0},
+    {"9112 3", "HEAD /a HTTP/1.1\r\n" H END, METHOD_HEAD, KEEP, "/a", "a", 0},
+    {"9112 3", "OPTIONS /a HTTP/1.1\r\n" H END, METHOD_OPTIONS, KEEP, "/a", "a", 0},
+    {"9112 3", "POST / HTTP/1.1\r\n" H END, METHOD_POST, KEEP, "/", "a", 0},
+    {"9112 3", "PUT / HTTP/1.1\r\n" H END, METHOD_PUT, KEEP, "/", "a", 0},
+    {"9112 3", "DELETE / HTTP/1.1\r\n" H END, METHOD_DELETE, KEEP, "/", "a", 0},
+    {"9112 3", "TRACE / HTTP/1.1\r\n" H END, METHOD_TRACE, KEEP, "/", "a", 0},
+    {"5789 2", "PATCH / HTTP/1.1\r\n" H END, METHOD_PATCH, KEEP, "/", "a", 0},
+    {"9110 9.1 letter case counts", "get / HTTP/1.1\r\n" H END, METHOD_UNKNOWN, KEEP, "/", "a", 0},
+    {"9110 9.1", "Get / HTTP/1.1\r\n" H END, METHOD_UNKNOWN, KEEP, "/", "a", 0},
+    {"9110 9.1", "GETS / HTTP/1.1\r\n" H END, METHOD_UNKNOWN, KEEP, "/", "a", 0},
+    {"9110 9.1", "GE / HTTP/1.1\r\n" H END, METHOD_UNKNOWN, KEEP, "/", "a", 0},
+    {"9110 9.1", "G / HTTP/1.1\r\n" H END, METHOD_UNKNOWN, KEEP, "/", "a", 0},
+    {"4918 9.1", "PROPFIND / HTTP/1.1\r\n" H END, METHOD_REGISTERED, KEEP, "/", "a", 0},
+    {"IANA", "VERSION-CONTROL / HTTP/1.1\r\n" H END, METHOD_REGISTERED, KEEP, "/", "a", 0},
+    {"9113 3.4", "PRI / HTTP/1.1\r\n" H END, METHOD_UNKNOWN, KEEP, "/", "a", 0},
+    {"9110 5.6.2 all of a token", "!#$%&'*+-.^_`|~09azAZ / HTTP/1.1\r\n" H END, METHOD_UNKNOWN,
+     KEEP, "/", "a", 0},
+    {"9112 2.2 one empty line", "\r\nGET / HTTP/1.1\r\n" H END, METHOD_GET, KEEP, "/", "a", 0},
+    {"9112 2.2 four empty lines", "\r\n\r\n\r\n\r\nGET / HTTP/1.1\r\n" H END, METHOD_GET, KEEP, "/",
+     "a", 0},
+    {"9112 3.2.1", "GET /a/b.html?c=d&e=%20f HTTP/1.1\r\n" H END, METHOD_GET, KEEP,
+     "/a/b.html?c=d&e=%20f", "a", 0},
+    {"9112 3.2.1", "GET //a/../b HTTP/1.1\r\n" H END, METHOD_GET, KEEP, "//a/../b", "a", 0},
+    {"raw UTF-8", "GET /\xc3\xa4 HTTP/1.1\r\n" H END, METHOD_GET, KEEP, "/\xc3\xa4", "a", 0},
+    {"9112 3.2.2", "GET http://b/c HTTP/1.1\r\n" H END, METHOD_GET, KEEP, "http://b/c", "b", 0},
+    {"9112 3.2.2", "GET HTTP://b:80 HTTP/1.1\r\n" H END, METHOD_GET, KEEP, "HTTP://b:80", "b:80",
+     0},
+    {"9112 3.2.2", "GET http://b?q HTTP/1.1\r\n" H END, METHOD_GET, KEEP, "http://b?q", "b", 0},
+    {"9112 3.2.2", "GET http://[::1]:8/ HTTP/1.1\r\n" H END, METHOD_GET, KEEP, "http://[::1]:8/",
+     "[::1]:8", 0},
+    {"9112 3.2.2 in HTTP/1.0", "GET http://b/ HTTP/1.0\r\n\r\n", METHOD_GET, OLD, "http://b/", "b",
+     0},
+    {"9112 3.2.3", "CONNECT a.b:443 HTTP/1.1\r\n" H END, METHOD_CONNECT, KEEP, "a.b:443", "a", 0},
+    {"9112 3.2.3", "CONNECT [::1]:443 HTTP/1.1\r\n" H END, METHOD_CONNECT, KEEP, "[::1]:443", "a",
+     0},
+    {"9112 3.2.4", "OPTIONS * HTTP/1.1\r\n" H END, METHOD_OPTIONS, KEEP, "*", "a", 0},
+    {"9110 2.5 a later minor version", "GET / HTTP/1.2\r\n" H END, METHOD_GET, KEEP, "/", "a", 0},
+    {"9110 2.5", "GET / HTTP/1.9\r\n" H END, METHOD_GET, KEEP, "/", "a", 0},
+    {"1945 without Host", "GET / HTTP/1.0\r\n\r\n", METHOD_GET, OLD, "/", NULL, 0},
+    {"1945 with Host", "GET / HTTP/1.0\r\n" H END, METHOD_GET, OLD, "/", "a", 0},
+    {"9112 9.3", "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", METHOD_GET, OLD | KEEP, "/",
+     NULL, 0},
+    {"9112 9.3", "GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", METHOD_GET, OLD | KEEP, "/",
+     NULL, 0},
+    {"9112 9.3 close wins", "GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n", METHOD_GET,
+     OLD, "/", NULL, 0},
+    {"9112 9.3", "GET / HTTP/1.1\r\n" H "Connection: close\r\n\r\n", METHOD_GET, 0, "/", "a", 0},
+    {"9112 9.3", "GET / HTTP/1.1\r\n" H "connection:CLOSE\r\n\r\n", METHOD_GET, 0, "/", "a", 0},
+    {"9112 9.3", "GET / HTTP/1.1\r\n" H "Connection: keep-alive\r\n\r\n", METHOD_GET, KEEP, "/",
+     "a", 0},
+    {"9110 7.6.1", "GET / HTTP/1.1\r\n" H "Connection: TE, close\r\n\r\n", METHOD_GET, 0, "/", "a",
+     0},
+    {"9110 7.6.1", "GET / HTTP/1.1\r\n" H "Connection: close , TE\r\n\r\n", METHOD_GET, 0, "/", "a",
+     0},
+    {"9110 5.6.1", "GET / HTTP/1.1\r\n" H "Connection: ,,\t close,\r\n\r\n", METHOD_GET, 0, "/",
+     "a", 0},
+    {"9110 5.3 two fields", "GET / HTTP/1.1\r\n" H "Connection: close\r\nConnection: TE\r\n\r\n",
+     METHOD_GET, 0, "/", "a", 0},
+    {"9110 5.3 two fields", "GET / HTTP/1.1\r\n" H "Connection: TE\r\nConnection: close\r\n\r\n",
+     METHOD_GET, 0, "/", "a", 0},
+    {"9110 7.6.1 other options", "GET / HTTP/1.1\r\n" H "Connection: closed, enclose\r\n\r\n",
+     METHOD_GET, KEEP, "/", "a", 0},
+    {"9110 7.6.1 no option", "GET / HTTP/1.1\r\n" H "Connection:\r\n\r\n", METHOD_GET, KEEP, "/",
+     "a", 0},
+    {"9110 8.6", "POST / HTTP/1.1\r\n" H "Content-Length: 5\r\n\r\n", METHOD_POST, KEEP | BODY, "/",
+     "a", 5},
+    {"9110 8.6", "GET / HTTP/1.1\r\n" H "Content-Length: 0\r\n\r\n", METHOD_GET, KEEP, "/", "a", 0},
+    {"9110 8.6 1*DIGIT", "PUT / HTTP/1.1\r\n" H "CONTENT-LENGTH:\t 007 \r\n\r\n", METHOD_PUT,
+     KEEP | BODY, "/", "a", 7},
+    {"9110 8.6 2^63 - 1", "PUT / HTTP/1.1\r\n" H "Content-Length: 9223372036854775807\r\n\r\n",
+     METHOD_PUT, KEEP | BODY, "/", "a", INT64_MAX},
+    {"9112 7.1", "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n", METHOD_POST,
+     KEEP | BODY | CHUNKED, "/", "a", 0},
+    {"9112 7", "POST / HTTP/1.1\r\n" H "transfer-encoding:  CHUNKED\t\r\n\r\n", METHOD_POST,
+     KEEP | BODY | CHUNKED, "/", "a", 0},
+    {"9110 10.1.1", "PUT / HTTP/1.1\r\n" H "Expect: 100-continue\r\nContent-Length: 9\r\n\r\n",
+     METHOD_PUT, KEEP | BODY | EXPECT, "/", "a", 9},
+    {"9110 10.1.1", "PUT / HTTP/1.1\r\n" H "Content-Length: 9\r\nexpect: 100-Continue\r\n\r\n",
+     METHOD_PUT, KEEP | BODY | EXPECT, "/", "a", 9},
+    {"9110 10.1.1 without a body", "PUT / HTTP/1.1\r\n" H "Expect: 100-continue\r\n\r\n",
+     METHOD_PUT, KEEP, "/", "a", 0},
+    {"9110 10.1.1 in HTTP/1.0",
+     "PUT / HTTP/1.0\r\n" H "Expect: 100-continue\r\nContent-Length: 9\r\n\r\n", METHOD_PUT,
+     OLD | BODY, "/", "a", 9},
+    {"9112 3.2", "GET / HTTP/1.1\r\nHost:a\r\n\r\n", METHOD_GET, KEEP, "/", "a", 0},
+    {"9112 3.2", "GET / HTTP/1.1\r\nHOST: \t a.b-c_d~e:80\t \r\n\r\n", METHOD_GET, KEEP, "/",
+     "a.b-c_d~e:80", 0},
+    {"3986 3.2.3 empty port", "GET / HTTP/1.1\r\nHost: a:\r\n\r\n", METHOD_GET, KEEP, "/", "a:", 0},
+    {"3986 3.2.3", "GET / HTTP/1.1\r\nHost: 127.0.0.1:65535\r\n\r\n", METHOD_GET, KEEP, "/",
+     "127.0.0.1:65535", 0},
+    {"3986 3.2.2", "GET / HTTP/1.1\r\nHost: [2001:db8::1.2.3.4]:8080\r\n\r\n", METHOD_GET, KEEP,
+     "/", "[2001:db8::1.2.3.4]:8080", 0},
+    {"3986 3.2.2", "GET / HTTP/1.1\r\nHost: [::]\r\n\r\n", METHOD_GET, KEEP, "/", "[::]", 0},
+    {"3986 3.2.2", "GET / HTTP/1.1\r\nHost: a%2eb!$&'()*+,;=c:1\r\n\r\n", METHOD_GET, KEEP, "/",
+     "a%2eb!$&'()*+,;=c:1", 0},
+    {"9110 5.5 empty value", "GET / HTTP/1.1\r\n" H "X:\r\nY: \t \r\n\r\n", METHOD_GET, KEEP, "/",
+     "a", 0},
+    {"9110 5.5 HTAB, obs-text", "GET / HTTP/1.1\r\n" H "X: a\tb\t\xff\x80 c\r\n\r\n", METHOD_GET,
+     KEEP, "/", "a", 0},
+    {"9110 5.5 many HTABs",
+     "GET / HTTP/1.1\r\n" H "X:\t\t1234567890123456\t1234567890123456\t\t\r\n\r\n", METHOD_GET,
+     KEEP, "/", "a", 0},
+    {"9110 5.1 all of a token", "GET / HTTP/1.1\r\n" H "!#$%&'*+-.^_`|~09azAZ: x\r\n\r\n",
+     METHOD_GET, KEEP, "/", "a", 0},
+    {"9110 5.1 a long name",
+     "GET / HTTP/1.1\r\n" H "Abcdefghijklmnopqrstuvwxyz-_abcdefghijklmnop: x\r\n\r\n", METHOD_GET,
+     KEEP, "/", "a", 0},
+    {"names as long as those that count",
+     "GET / HTTP/1.1\r\n" H "Hose: 1\r\nRefered: 2\r\nExpekt: 3\r\nConnectiom: close\r\n"
+     "Content-Lengti: 5\r\nTransfer-Encodinf: gzip\r\nIf-None-Matci: 4\r\n\r\n",
+     METHOD_GET, KEEP, "/", "a", 0},
+    {"names that differ by bit 0x20 in a mark", "GET / HTTP/1.1\r\n" H "Content~Length: x\r\n\r\n",
+     METHOD_GET, KEEP, "/", "a", 0},
+};
+
+static void check_span(const char *rule, struct span span, const char *expected)
+{
+    if (expected == NULL && span.start == NULL && span.length == 0)
+        return;
+    if (expected == NULL || span.length != strlen(expected) ||
+        memcmp(span.start, expected, span.length) != 0)
+        fail_msg("%s: '%.*s' instead of '%s'", rule, (int)span.length, span.start,
+                 expected != NULL ? expected : "(absent)");
+}
+
+static void check_taken(const struct taken *c, const struct request *request)
+{
+    unsigned flags = (request->keep_alive ? KEEP : 0u) | (request->has_body ? BODY : 0u) |
+                     (request->chunked ? CHUNKED : 0u) | (request->expect_continue ? EXPECT : 0u) |
+                     (request->minor_version == 0 ? OLD : 0u);
+
+    if (request->method != c->method || flags != c->flags)
+        fail_msg("%s: method %d instead of %d, flags %x instead of %x in %s", c->rule,
+                 (int)request->method, (int)c->method, flags, c->flags, c->bytes);
+    if (request->content_length != c->content_length)
+        fail_msg("%s: a wrong length in %s", c->rule, c->bytes);
+    check_span(c->rule, request->target, c->target);
+    check_span(c->rule, request->host, c->host);
+    check_span(c->rule, request->referer, NULL);
+    check_span(c->rule, request->user_agent, NULL);
+    assert_int_equal(request->present, 0);
+    assert_int_equal(request->repeated, 0);
+}
+
+static void what_is_well_formed_is_taken(void **state)
+{
+    struct request request;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(taken); i++) {
+        const struct taken *c = &taken[i];
+        int used = parse_once(c->bytes, strlen(c->bytes), &usual, &request);
+
+        if (used != (int)strlen(c->bytes))
+            fail_msg("%s: %d for %s", c->rule, used, c->bytes);
+        check_taken(c, &request);
+        used = parse_dripping(c->bytes, strlen(c->bytes), &usual, &request);
+        if (used != (int)strlen(c->bytes))
+            fail_msg("%s: %d byte by byte for %s", c->rule, used, c->bytes);
+        check_taken(c, &request);
+    }
+}
+
+static void every_beginning_is_incomplete(void **state)
+{
+    struct request request;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(taken); i++)
+        for (size_t length = 0; length < strlen(taken[i].bytes); length++) {
+            int used = parse_once(taken[i].bytes, length, &usual, &request);
+
+            if (used != 0)
+                fail_msg("%s: %d for the first %zu bytes of %s", taken[i].rule, used, length,
+                         taken[i].bytes);
+        }
+}
+
+static void what_follows_a_head_is_left(void **state)
+{
+    static const char *const next[] = {"\r\n", "\n", "GET / HTTP/1.1\r\n", "\0\xff", " folded"};
+    struct request request;
+    char bytes[512];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(taken); i++)
+        for (size_t j = 0; j < ARRAY_LENGTH(next); j++) {
+            int length = snprintf(bytes, sizeof(bytes), "%s%s", taken[i].bytes, next[j]);
+
+            assert_int_equal(parse_once(bytes, (size_t)length, &usual, &request),
+                             strlen(taken[i].bytes));
+            check_taken(&taken[i], &request);
+        }
+}
+
+static void parse_all(const char *bytes, size_t length, struct request *request)
+{
+    assert_int_equal(parse_once(bytes, length, &usual, request), length);
+}
+
+static void fields_of_interest_are_found(void **state)
+{
+    static const char bytes[] = "GET /x HTTP/1.1\r\n"
+                                "host: example.org\r\n"
+                                "USER-AGENT: Agent/1.0 (with, words) \t\r\n"
+                                "Referer:http://example.org/?a b\r\n"
+                                "If-Match: \"3\"\r\n"
+                                "If-None-Match: W/\"1\", \"2\"\r\n"
+                                "If-Modified-Since:  Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+                                "IF-unmodified-SINCE: Mon, 07 Nov 1994 08:49:37 GMT\r\n"
+                                "range: bytes=0-1\r\n"
+                                "If-Range:\"4\"\r\n"
+                                "Accept: */*\r\n"
+                                "Accept-Encoding: gzip, br;q=0\r\n"
+                                "\r\n";
+    struct request request;
+
+    (void)state;
+    parse_all(bytes, sizeof(bytes) - 1, &request);
+    check_span("line", request.line, "GET /x HTTP/1.1");
+    check_span("host", request.host, "example.org");
+    check_span("agent", request.user_agent, "Agent/1.0 (with, words)");
+    check_span("referer", request.referer, "http://example.org/?a b");
+    check_span("if-match", request.if_match, "\"3\"");
+    check_span("if-none-match", request.if_none_match, "W/\"1\", \"2\"");
+    check_span("since", request.if_modified_since, "Sun, 06 Nov 1994 08:49:37 GMT");
+    check_span("unmodified", request.if_unmodified_since, "Mon, 07 Nov 1994 08:49:37 GMT");
+    check_span("range", request.range, "bytes=0-1");
+    check_span("if-range", request.if_range, "\"4\"");
+    check_span("accept", request.accept, "*/*");
+    check_span("accept-encoding", request.accept_encoding, "gzip, br;q=0");
+    assert_int_equal(request.present, 0xff);
+    assert_int_equal(request.repeated, 0);
+    assert_int_equal(request.fields.length, sizeof(bytes) - 1 - strlen("GET /x HTTP/1.1\r\n\r\n"));
+}
+
+static void repeated_fields_are_settled(void **state)
+{
+    static const char bytes[] = "GET / HTTP/1.1\r\nHost: a\r\n"
+                                "User-Agent: 1\r\nUser-Agent: 2\r\n"
+                                "Referer: \r\nReferer: 2\r\n"
+                                "\r\n";
+    struct request request;
+
+    (void)state;
+    parse_all(bytes, sizeof(bytes) - 1, &request);
+    check_span("agent", request.user_agent, "1");
+    assert_non_null(request.referer.start); /* there, and empty */
+    assert_int_equal(request.referer.length, 0);
+}
+
+/* A value may look like a line of the field that is searched for. */
+static void a_field_in_several_lines_is_walked(void **state)
+{
+    static const char bytes[] = "GET / HTTP/1.1\r\nHost: a\r\n"
+                                "If-None-Match: if-none-match: 0\r\n"
+                                "Accept: 1\r\n"
+                                "X: if-none-match: 1\r\n"
+                                "if-none-MATCH:\r\n"
+                                "If-None-Matches: 2\r\n"
+                                "IF-NONE-MATCH: \"3\" , \"4\"\t\r\n"
+                                "\r\n";
+    static const char *const expected[] = {"if-none-match: 0", "", "\"3\" , \"4\""};
+    struct request request;
+    const char *at = NULL;
+    struct span value;
+
+    (void)state;
+    parse_all(bytes, sizeof(bytes) - 1, &request);
+    assert_int_equal(request.present, REQUEST_IF_NONE_MATCH | REQUEST_ACCEPT);
+    assert_int_equal(request.repeated, REQUEST_IF_NONE_MATCH);
+    for (size_t i = 0; i < ARRAY_LENGTH(expected); i++) {
+        assert_true(request_next_value(&request, REQUEST_IF_NONE_MATCH, &at, &value));
+        check_span("list", value, expected[i]);
+    }
+    assert_false(request_next_value(&request, REQUEST_IF_NONE_MATCH, &at, &value));
+    at = NULL;
+    assert_true(request_next_value(&request, REQUEST_ACCEPT, &at, &value));
+    check_span("one line", value, "1");
+    assert_false(request_next_value(&request, REQUEST_ACCEPT, &at, &value));
+    at = NULL;
+    assert_false(request_next_value(&request, REQUEST_IF_MATCH, &at, &value));
+}
+
+/* --- What is refused ----------------------------------------------------------------------------
+ */
+
+struct refused {
+    const char *rule;
+    struct span bytes;
+    int status;
+};
+
+#define REFUSED(rule, bytes, status)                                                               \
+    {                                                                                              \
+        rule, {bytes, sizeof(bytes) - 1}, status                                                   \
+    }
+/* A head of HTTP/1.1 with HOST and one more field line. */
+#define FIELD(rule, line, status) REFUSED(rule, "GET / HTTP/1.1\r\n" H line "\r\n\r\n", status)
+#define LINE(rule, line, status)  REFUSED(rule, line "\r\n" H END, status)
+#define HOST(rule, line, status)  REFUSED(rule, "GET / HTTP/1.1\r\n" line "\r\n\r\n", status)
+
+static const struct refused refused[] = {
+    REFUSED("9112 2.2 five empty lines", "\r\n\r\n\r\n\r\n\r\nGET / HTTP/1.1\r\n" H END, 400),
+    REFUSED("9112 2.2 bare LF first", "\nGET / HTTP/1.1\r\n" H END, 400),
+    REFUSED("9112 2.2 bare CR first", "\rGET / HTTP/1.1\r\n" H END, 400),
+    REFUSED("9112 2.2 bare LF ends the line", "GET / HTTP/1.1\n" H END, 400),
+    REFUSED("9112 2.2 bare LF everywhere", "GET / HTTP/1.1\nHost: a\n\n", 400),
+    REFUSED("9112 2.2 bare LF ends a field", "GET / HTTP/1.1\r\nHost: a\n\r\n", 400),
+    REFUSED("9112 2.2 bare LF ends the head", "GET / HTTP/1.1\r\n" H "\n", 400),
+    REFUSED("9112 2.2 bare CR ends the line", "GET / HTTP/1.1\r" H END, 400),
+    REFUSED("9112 2.2 bare CR before CRLF", "GET / HTTP/1.1\r\r\n" H END, 400),
+    REFUSED("9112 2.2 bare CR ends the head", "GET / HTTP/1.1\r\n" H "\r\r\n", 400),
+    REFUSED("9112 2.2 space before the line", " GET / HTTP/1.1\r\n" H END, 400),
+    REFUSED("9112 2.2 space after the line", "GET / HTTP/1.1\r\n Host: a\r\n\r\n", 400),
+    REFUSED("a TLS hello", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+    REFUSED("a NUL", "\0", 400),
+    REFUSED("9113 3.4 HTTP/2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+    LINE("9112 3 space first", " / HTTP/1.1", 400),
+    LINE("9112 3 two spaces", "GET  / HTTP/1.1", 400),
+    LINE("9112 3 two spaces", "GET /  HTTP/1.1", 400),
+    LINE("9112 3 space at the end", "GET / HTTP/1.1 ", 400),
+    LINE("9112 3 HTAB", "GET\t/ HTTP/1.1", 400),
+    LINE("9112 3 HTAB", "GET /\tHTTP/1.1", 400),
+    LINE("9112 3 vertical tab", "GET /\x0bHTTP/1.1", 400),
+    LINE("9112 3 space in the target", "GET /a b HTTP/1.1", 400),
+    LINE("9112 3 NUL in the target", "GET /a\0b HTTP/1.1", 400),
+    LINE("9112 3 DEL in the target", "GET /a\x7f HTTP/1.1", 400),
+    LINE("9112 3 control in the target", "GET /a\x1b[0m HTTP/1.1", 400),
+    LINE("9112 3 no target", "GET HTTP/1.1", 400),
+    LINE("9112 3 empty method", "/ HTTP/1.1", 400),
+    LINE("9110 9.1 no token", "GE(T / HTTP/1.1", 400),
+    LINE("9110 9.1 no token", "G\xc3\x8bT / HTTP/1.1", 400),
+    LINE("9110 9.1 no token", "GET: / HTTP/1.1", 400),
+    LINE("9112 2.3 HTTP/0.9", "GET /", 400),
+    LINE("9112 2.3 HTTP/0.9 with a space", "GET / ", 400),
+    LINE("9112 2.3 letter case", "GET / http/1.1", 400),
+    LINE("9112 2.3", "GET / HTTP", 400),
+    LINE("9112 2.3", "GET / HTTP/", 400),
+    LINE("9112 2.3", "GET / HTTP/1", 400),
+    LINE("9112 2.3", "GET / HTTP/1.", 400),
+    LINE("9112 2.3", "GET / HTTP/1.1.1", 400),
+    LINE("9112 2.3", "GET / HTTP/1.10", 400),
+    LINE("9112 2.3", "GET / HTTP/11.1", 400),
+    LINE("9112 2.3", "GET / HTTP/1,1", 400),
+    LINE("9112 2.3", "GET / HTTP/1.x", 400),
+    LINE("9112 2.3", "GET / HTTP/-1.1", 400),
+    LINE("9112 2.3", "GET / HTTPS/1.1", 400),
+    LINE("9112 2.3", "GET / ICY/1.1", 400),
+    LINE("9110 15.6.6", "GET / HTTP/0.9", 505),
+    LINE("9110 15.6.6", "GET / HTTP/2.0", 505),
+    LINE("9110 15.6.6", "GET / HTTP/2", 505),
+    LINE("9110 15.6.6", "GET / HTTP/3", 505),
+    LINE("9110 15.6.6", "GET / HTTP/9.9", 505),
+    LINE("9112 3.2 no path", "GET a HTTP/1.1", 400),
+    LINE("9112 3.2 no path", "GET ?a HTTP/1.1", 400),
+    LINE("9112 3.2.4", "GET * HTTP/1.1", 400),
+    LINE("9112 3.2.4", "OPTIONS ** HTTP/1.1", 400),
+    LINE("9112 3.2.3", "GET a:80 HTTP/1.1", 400),
+    LINE("9112 3.2.3", "CONNECT / HTTP/1.1", 400),
+    LINE("9112 3.2.3", "CONNECT a HTTP/1.1", 400),
+    LINE("9112 3.2.3", "CONNECT a: HTTP/1.1", 400),
+    LINE("9112 3.2.3", "CONNECT a:b HTTP/1.1", 400),
+    LINE("9112 3.2.3", "CONNECT http://a:80/ HTTP/1.1", 400),
+    LINE("9110 4.2.1 no host", "GET http:// HTTP/1.1", 400),
+    LINE("9110 4.2.1 no host", "GET http:///a HTTP/1.1", 400),
+    LINE("9110 4.2.1 no host", "GET http://:80/ HTTP/1.1", 400),
+    LINE("9110 4.2.4", "GET http://u@a/ HTTP/1.1", 400),
+    LINE("9110 4.2.4", "GET http://u:p@a/ HTTP/1.1", 400),
+    LINE("9110 7.4", "GET https://a/ HTTP/1.1", 421),
+    LINE("9110 7.4", "GET HTTPS://a:443 HTTP/1.1", 421),
+    LINE("9110 4.2.2", "GET https:// HTTP/1.1", 400),
+    LINE("9110 4.2.4", "GET https://u@a/ HTTP/1.1", 400),
+    LINE("9112 3.2.2", "GET ftp://a/ HTTP/1.1", 400),
+    LINE("9112 3.2.2", "GET http:/a HTTP/1.1", 400),
+    LINE("3986 3.2.2", "GET http://a\\b/ HTTP/1.1", 400),
+    FIELD("9112 5.1 space before the colon", "X : a", 400),
+    FIELD("9112 5.1 HTAB before the colon", "X\t: a", 400),
+    FIELD("9112 5.1 no colon", "X", 400),
+    FIELD("9112 5.1 no name", ": a", 400),
+    FIELD("9110 5.1 no token", "X(Y): a", 400),
+    FIELD("9110 5.1 no token", "X\x80: a", 400),
+    FIELD("9110 5.1 no token", "\"X\": a", 400),
+    FIELD("9110 5.1 space inside", "X Y: a", 400),
+    FIELD("9110 5.1 NUL", "X\0: a", 400),
+    FIELD("9110 5.1 CR as '-' by bit 0x20", "Content\rLength: 5", 400),
+    FIELD("9112 5.2 folded", "X: a\r\n b", 400),
+    FIELD("9112 5.2 folded by HTAB", "X: a\r\n\tb", 400),
+    FIELD("9112 5.2 folded to nothing", "X: a\r\n ", 400),
+    FIELD("9112 5.2 folded framing", "Transfer-Encoding:\r\n chunked", 400),
+    FIELD("9110 5.5 NUL", "X: a\0b", 400),
+    FIELD("9110 5.5 DEL", "X: a\x7f", 400),
+    FIELD("9110 5.5 escape", "X: \x1b", 400),
+    FIELD("9110 5.5 vertical tab", "X:\x0b y", 400),
+    FIELD("9110 5.5 bare CR", "X: a\rY: b", 400),
+    FIELD("9110 5.5 bare CR behind a HTAB", "X: a\t\rY: b", 400),
+    FIELD("9110 5.5 bare LF", "X: a\nTransfer-Encoding: chunked", 400),
+    FIELD("9110 5.5 far behind", "X: 0123456789abcdef0123456789abcdef0123456789\x01", 400),
+    HOST("9112 3.2 none", "X: a", 400),
+    HOST("9112 3.2 empty", "Host:", 400),
+    HOST("9112 3.2 empty", "Host: \t ", 400),
+    HOST("9112 3.2 two", H "Host: b", 400),
+    HOST("9112 3.2 two equal", H "Host: a", 400),
+    HOST("9112 3.2 two, not side by side", H "X: y\r\nhOST: a", 400),
+    HOST("3986 3.2.2 space", "Host: a b", 400),
+    HOST("3986 3.2.2 list", "Host: a, b", 400),
+    HOST("3986 3.2.2 path", "Host: a/b", 400),
+    HOST("3986 3.2.2 query", "Host: a?b", 400),
+    HOST("3986 3.2.2 fragment", "Host: a#b", 400),
+    HOST("3986 3.2.1 userinfo", "Host: u@a", 400),
+    HOST("3986 3.2.2 raw UTF-8", "Host: \xc3\xa4", 400),
+    HOST("3986 3.2.2 quotes", "Host: \"a\"", 400),
+    HOST("3986 3.2.2 backslash", "Host: a\\b", 400),
+    HOST("3986 2.1", "Host: a%", 400),
+    HOST("3986 2.1", "Host: a%2", 400),
+    HOST("3986 2.1", "Host: a%2g", 400),
+    HOST("3986 3.2.3 port only", "Host: :80", 400),
+    HOST("3986 3.2.3", "Host: a:b", 400),
+    HOST("3986 3.2.3", "Host: a:80:80", 400),
+    HOST("3986 3.2.3", "Host: a:+80", 400),
+    HOST("3986 3.2.3 above 65535", "Host: a:65536", 400),
+    HOST("3986 3.2.3 far above", "Host: a:18446744073709551696", 400),
+    HOST("3986 3.2.2 open", "Host: [::1", 400),
+    HOST("3986 3.2.2 empty", "Host: []", 400),
+    HOST("3986 3.2.2 not IPv6", "Host: [1.2.3.4]", 400),
+    HOST("3986 3.2.2 not IPv6", "Host: [:::1]", 400),
+    HOST("3986 3.2.2 too long", "Host: [00000000000000000000000000000000000000000000000000::1]",
+         400),
+    HOST("3986 3.2.2 behind the ]", "Host: [::1]a", 400),
+    HOST("3986 3.2.2 IPvFuture", "Host: [v1]", 400),
+    HOST("6874 2 zone", "Host: [fe80::1%25eth0]", 400),
+    HOST("3986 3.2.2 bare IPv6", "Host: ::1", 400),
+    REFUSED("1945 malformed Host", "GET / HTTP/1.0\r\nHost: a b\r\n\r\n", 400),
+    REFUSED("1945 two", "GET / HTTP/1.0\r\n" H H END, 400),
+    REFUSED("9112 3.2.2 absolute form needs Host", "GET http://a/ HTTP/1.1\r\n\r\n", 400),
+    FIELD("9112 6.3 list", "Content-Length: 5, 5", 400),
+    FIELD("9112 6.3 list", "Content-Length: 5,5", 400),
+    FIELD("9112 6.3 twice, equal", "Content-Length: 5\r\nContent-Length: 5", 400),
+    FIELD("9112 6.3 twice, different", "Content-Length: 5\r\nContent-Length: 6", 400),
+    FIELD("9112 6.3 twice, zero", "Content-Length: 0\r\nContent-Length: 0", 400),
+    FIELD("9110 8.6 empty", "Content-Length:", 400),
+    FIELD("9110 8.6 sign", "Content-Length: +5", 400),
+    FIELD("9110 8.6 sign", "Content-Length: -5", 400),
+    FIELD("9110 8.6 hexadecimal", "Content-Length: 0x5", 400),
+    FIELD("9110 8.6 fraction", "Content-Length: 5.0", 400),
+    FIELD("9110 8.6 space", "Content-Length: 5 5", 400),
+    FIELD("9110 8.6 letters", "Content-Length: five", 400),
+    FIELD("9110 8.6 quotes", "Content-Length: \"5\"", 400),
+    FIELD("9110 8.6 other digits", "Content-Length: \xd9\xa5", 400),
+    FIELD("9110 8.6 2^63", "Content-Length: 9223372036854775808", 400),
+    FIELD("9110 8.6 2^64", "Content-Length: 18446744073709551616", 400),
+    FIELD("9110 8.6 2^64 + 5", "Content-Length: 18446744073709551621", 400),
+    FIELD("9110 8.6 long", "Content-Length: 100000000000000000000000000000000000000000000000", 400),
+    FIELD("9112 6.1 both", "Content-Length: 5\r\nTransfer-Encoding: chunked", 400),
+    FIELD("9112 6.1 both", "Transfer-Encoding: chunked\r\nContent-Length: 5", 400),
+    FIELD("9112 6.1 both, zero", "Transfer-Encoding: chunked\r\nContent-Length: 0", 400),
+    FIELD("9112 6.1 both, unknown coding", "Transfer-Encoding: gzip\r\nContent-Length: 0", 400),
+    REFUSED("9112 6.1 in HTTP/1.0", "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+    REFUSED("9112 6.1 in HTTP/1.0", "POST / HTTP/1.0\r\nTransfer-Encoding: gzip\r\n\r\n", 400),
+    FIELD("9112 6.1 empty", "Transfer-Encoding:", 400),
+    FIELD("9112 6.1 empty element", "Transfer-Encoding: , chunked", 400),
+    FIELD("9112 6.1 empty element", "Transfer-Encoding: chunked,", 400),
+    FIELD("9112 6.1 twice", "Transfer-Encoding: chunked, chunked", 400),
+    FIELD("9112 6.1 twice", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", 400),
+    FIELD("9112 6.3 not last", "Transfer-Encoding: chunked, gzip", 400),
+    FIELD("9112 6.3 not last", "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity", 400),
+    FIELD("9112 7.1 parameter", "Transfer-Encoding: chunked;a=b", 400),
+    FIELD("9112 7.1 parameter", "Transfer-Encoding: chunked ;a", 400),
+    FIELD("9112 7 no token", "Transfer-Encoding: \"chunked\"", 400),
+    FIELD("9112 7 two words", "Transfer-Encoding: chunked foo", 400),
+    FIELD("9110 5.5",
+          "Transfer-Encoding:\x0b"
+          "chunked",
+          400),
+    FIELD("9110 5.5", "Transfer-Encoding: chunked\0", 400),
+    FIELD("9112 5.1", "Transfer-Encoding : chunked", 400),
+    FIELD("9112 6.3 no chunked", "Transfer-Encoding: gzip", 400),
+    FIELD("9112 6.1 unknown", "Transfer-Encoding: gzip, chunked", 501),
+    FIELD("9112 6.1 unknown", "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked", 501),
+    FIELD("9112 6.3 no chunked", "Transfer-Encoding: identity", 400),
+    FIELD("9112 6.3 no chunked", "Transfer-Encoding: xchunked", 400),
+    FIELD("9112 6.3 no chunked", "Transfer-Encoding: chunkedx", 400),
+    FIELD("9112 6.1 unknown", "Transfer-Encoding: xchunked, chunked", 501),
+    FIELD("9112 6.1 unknown", "Transfer-Encoding: x;a=\"b, chunked", 501),
+    FIELD("9110 10.1.1", "Expect: 200-ok", 417),
+    FIELD("9110 10.1.1", "Expect: 100-continue, other", 417),
+    FIELD("9110 10.1.1", "Expect: 100-continue=1", 417),
+    FIELD("9110 10.1.1", "Expect: 100-continue\r\nExpect: other", 417),
+};
+
+static void what_is_ambiguous_is_refused(void **state)
+{
+    struct request request;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(refused); i++) {
+        const struct refused *c = &refused[i];
+        int once = parse_once(c->bytes.start, c->bytes.length, &usual, &request);
+        int dripping = parse_dripping(c->bytes.start, c->bytes.length, &usual, &request);
+
+        if (once != -c->status)
+            fail_msg("%s: %d instead of -%d for %s", c->rule, once, c->status, c->bytes.start);
+        if (dripping != -c->status)
+            fail_msg("%s: %d byte by byte instead of -%d for %s", c->rule, dripping, c->status,
+                     c->bytes.start);
+    }
+}
+
+static bool in_token(unsigned char byte)
+{
+    return isalnum(byte) || (byte != '\0' && strchr("!#$%&'*+-.^_`|~", byte) != NULL);
+}
+
+/* A colon only ends the name early. */
+static bool in_token_or_colon(unsigned char byte)
+{
+    return in_token(byte) || byte == ':';
+}
+
+static bool in_value(unsigned char byte)
+{
+    return byte == '\t' || (byte >= 0x20 && byte != 0x7f);
+}
+
+static bool in_target(unsigned char byte)
+{
+    return byte > 0x20 && byte != 0x7f;
+}
+
+/* Puts every byte at every place of 40 'a' between BEFORE and AFTER. */
+static void judge_every_byte(const char *before, const char *after, bool (*good)(unsigned char))
+{
+    struct request request;
+    char bytes[256];
+
+    for (int byte = 0; byte < 256; byte++)
+        for (size_t place = 0; place < 40; place++) {
+            int length = snprintf(bytes, sizeof(bytes), "%s%.40s%s", before,
+                                  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", after);
+            int expected = good((unsigned char)byte) ? length : -400;
+
+            bytes[strlen(before) + place] = (char)byte;
+            if (parse_once(bytes, (size_t)length, &usual, &request) != expected)
+                fail_msg("byte %02x at %zu behind %s", (unsigned)byte, place, before);
+        }
+}
+
+static void every_byte_is_judged_at_every_place(void **state)
+{
+    (void)state;
+    judge_every_byte("GET / HTTP/1.1\r\nHost: a\r\nX: ", ".\r\n\r\n", in_value);
+    judge_every_byte("GET / HTTP/1.1\r\nHost: a\r\nX", "Y: \r\n\r\n", in_token_or_colon);
+    judge_every_byte("GET /", " HTTP/1.1\r\nHost: a\r\n\r\n", in_target);
+    judge_every_byte("X", " / HTTP/1.1\r\nHost: a\r\n\r\n", in_token);
+}
+
+static void a_refusal_tells_the_request_line(void **state)
+{
+    static const struct {
+        const char *bytes, *line;
+    } cases[] = {
+        {"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", "GET / HTTP/1.1"},
+        {"GET /a  HTTP/1.1\r\nHost: a\r\n\r\n", "GET /a  HTTP/1.1"},
+        {"GET /\r\n\r\n", "GET /"},
+        {"\r\nGET / HTTP/2.0\r\n\r\n", "GET / HTTP/2.0"},
+        {"GET /\x01 HTTP/1.1\r\n\r\n", "GET /"},
+        {"\x16\x03\x01", ""},
+    };
+    struct request request;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        assert_true(parse_once(cases[i].bytes, strlen(cases[i].bytes), &usual, &request) < 0);
+        check_span("line", request.line, cases[i].line);
+    }
+}
+
+/* --- Limits -------------------------------------------------------------------------------------
+ */
+
+/* "GET /aaa… HTTP/1.1" of LENGTH bytes. */
+static size_t write_line(char *bytes, size_t length)
+{
+    memset(bytes, 'a', length);
+    memcpy(bytes, "GET /", 5);
+    memcpy(bytes + length - 9, " HTTP/1.1\r\n", 11);
+    return length + 2;
+}
+
+static void a_head_under_way_tells_its_line(void **state)
+{
+    static const char bytes[] = "HEAD /a HTTP/1.1\r\nHost: a\r\nX";
+    struct request request;
+
+    (void)state;
+    for (size_t length = 0; length < sizeof(bytes); length++) {
+        assert_int_equal(parse_once(bytes, length, &usual, &request), 0);
+        check_span("line", request.line, length < 18 ? NULL : "HEAD /a HTTP/1.1");
+    }
+    assert_int_equal(request.method, METHOD_HEAD);
+}
+
+static void the_request_line_has_a_limit(void **state)
+{
+    static const struct request_limits limits = {
+        .line_bytes = 300, .head_bytes = 4096, .field_count = 20};
+    struct request request;
+    char bytes[1024];
+
+    (void)state;
+    for (size_t line = 290; line <= 310; line++) {
+        size_t length = write_line(bytes, line);
+        int expected;
+
+        memcpy(bytes + length, H END, sizeof(H END) - 1);
+        length += sizeof(H END) - 1;
+        expected = line <= 300 ? (int)length : -414;
+        assert_int_equal(parse_once(bytes, length, &limits, &request), expected);
+        assert_int_equal(parse_dripping(bytes, length, &limits, &request), expected);
+    }
+}
+
+static void a_line_without_end_is_refused(void **state)
+{
+    static const struct request_limits limits = {
+        .line_bytes = 300, .head_bytes = 4096, .field_count = 20};
+    static const char *const beginnings[] = {"GET /", "GET / ", "GET / HTTP/1.1", "", "http://"};
+    struct request request;
+    char bytes[1024];
+    int expected;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(beginnings); i++) {
+        memset(bytes, 'a', sizeof(bytes));
+        memcpy(bytes, beginnings[i], strlen(beginnings[i]));
+        if (strchr(beginnings[i], ':') != NULL)
+            continue; /* not a token: refused for that */
+        assert_int_equal(parse_once(bytes, 301, &limits, &request), 0);
+        /* Without an end even of the method, it is a longer one than any that is known. */
+        expected = beginnings[i][0] == '\0' ? -501 : -414;
+        assert_int_equal(parse_once(bytes, 302, &limits, &request), expected);
+        assert_int_equal(parse_dripping(bytes, sizeof(bytes), &limits, &request), expected);
+    }
+}
+
+static void the_head_has_a_limit(void **state)
+{
+    struct request_limits limits = {.line_bytes = 64, .field_count = 20};
+    static const char bytes[] =
+        "GET / HTTP/1.1\r\nHost: a\r\nX: 0123456789\r\n\r\nGET / HTTP/1.1\r\n";
+    const int head = (int)(strstr(bytes, "\r\n\r\n") - bytes) + 4;
+    struct request request;
+
+    (void)state;
+    for (int limit = 1; limit < head + 4; limit++) {
+        int expected = limit >= head ? head : limit < 4 ? -501 : limit < 16 ? -414 : -431;
+
+        limits.head_bytes = (size_t)limit;
+        assert_int_equal(parse_once(bytes, sizeof(bytes) - 1, &limits, &request), expected);
+        assert_int_equal(parse_dripping(bytes, sizeof(bytes) - 1, &limits, &request), expected);
+    }
+}
+
+static void a_head_without_end_is_refused(void **state)
+{
+    static const struct request_limits limits = {
+        .line_bytes = 64, .head_bytes = 1000, .field_count = 2000};
+    struct request request;
+    char bytes[1200] = "GET / HTTP/1.1\r\nHost: a\r\nX: ";
+    size_t used = strlen(bytes);
+
+    (void)state;
+    memset(bytes + used, 'y', sizeof(bytes) - used);
+    assert_int_equal(parse_once(bytes, 999, &limits, &request), 0);
+    assert_int_equal(parse_once(bytes, 1000, &limits, &request), -431);
+    assert_int_equal(parse_dripping(bytes, sizeof(bytes), &limits, &request), -431);
+    while (used + 5 <= sizeof(bytes)) {
+        memcpy(bytes + used, "\r\nZ:", 4);
+        used += 4;
+    }
+    assert_int_equal(parse_once(bytes, 999, &limits, &request), 0);
+    assert_int_equal(parse_once(bytes, sizeof(bytes), &limits, &request), -431);
+    assert_int_equal(parse_dripping(bytes, sizeof(bytes), &limits, &request), -431);
+}
+
+static void the_number_of_fields_has_a_limit(void **state)
+{
+    struct request_limits limits = {.line_bytes = 64, .head_bytes = 1000, .field_count = 3};
+    static const char three[] = "GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\nX: 2\r\n\r\n";
+    static const char four[] = "GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\nX: 2\r\nX: 3\r\n\r\n";
+    struct request request;
+
+    (void)state;
+    assert_int_equal(parse_once(three, sizeof(three) - 1, &limits, &request), sizeof(three) - 1);
+    assert_int_equal(parse_once(four, sizeof(four) - 1, &limits, &request), -431);
+    assert_int_equal(parse_dripping(four, sizeof(four) - 1, &limits, &request), -431);
+}
+
+/* What an earlier call has searched is taken from the parser's sight: it must not go back there. */
+static void a_dripping_head_is_not_searched_again(void **state)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct request_limits limits = {.line_bytes = 64, .head_bytes = 3 * page, .field_count = page};
+    static const char line[] = "GET / HTTP/1.1\r\nHost:a\r\n"; /* a multiple of 4 */
+    char *data = guard - 3 * page;
+    struct request request;
+    size_t scanned = 0;
+
+    (void)state;
+    for (size_t i = 0; i + 4 <= 3 * page; i += 4)
+        memcpy(data + i, "X:\r\n", 4);
+    memcpy(data, line, sizeof(line) - 1);
+    for (size_t length = 1; length <= page + 8; length++)
+        assert_int_equal(request_parse(data, length, &limits, &scanned, &request), 0);
+    assert_int_equal(scanned, page + 8);
+    assert_int_equal(mprotect(data, page, PROT_NONE), 0);
+    for (size_t length = page + 9; length < 3 * page - 8; length++)
+        assert_int_equal(request_parse(data, length, &limits, &scanned, &request), 0);
+    assert_int_equal(mprotect(data, page, PROT_READ | PROT_WRITE), 0);
+    memcpy(data + 3 * page - 4, "\r\n", 2);
+    assert_int_equal(request_parse(data, 3 * page, &limits, &scanned, &request), 3 * page - 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_well_formed_is_taken),
+        cmocka_unit_test(every_beginning_is_incomplete),
+        cmocka_unit_test(what_follows_a_head_is_left),
+        cmocka_unit_test(fields_of_interest_are_found),
+        cmocka_unit_test(repeated_fields_are_settled),
+        cmocka_unit_test(a_field_in_several_lines_is_walked),
+        cmocka_unit_test(what_is_ambiguous_is_refused),
+        cmocka_unit_test(every_byte_is_judged_at_every_place),
+        cmocka_unit_test(a_refusal_tells_the_request_line),
+        cmocka_unit_test(a_head_under_way_tells_its_line),
+        cmocka_unit_test(the_request_line_has_a_limit),
+        cmocka_unit_test(a_line_without_end_is_refused),
+        cmocka_unit_test(the_head_has_a_limit),
+        cmocka_unit_test(a_head_without_end_is_refused),
+        cmocka_unit_test(the_number_of_fields_has_a_limit),
+        cmocka_unit_test(a_dripping_head_is_not_searched_again),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

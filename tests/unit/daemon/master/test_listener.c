@@ -1,0 +1,169 @@
+#include "common/macros.h"
+#include "daemon/config/config.h"
+#include "daemon/master/listener.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static struct config config;
+
+static int set_up(void **state)
+{
+    static const char *const overrides[] = {"server.listen=127.0.0.1:0 127.0.0.2:0",
+                                            "server.root=/"};
+
+    (void)state;
+    return (int)config_load(&config, NULL, overrides, ARRAY_LENGTH(overrides), stderr);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    config_free(&config);
+    return 0;
+}
+
+static struct listeners *open_rows(uint32_t rows)
+{
+    char why[256];
+    struct listeners *listeners = listeners_open(&config, rows, NULL, why, sizeof(why));
+
+    if (listeners == NULL)
+        fail_msg("%s", why);
+    return listeners;
+}
+
+static in_port_t port_of(int fd)
+{
+    struct sockaddr_in address = {0};
+    socklen_t length = sizeof(address);
+
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+    return address.sin_port;
+}
+
+static void lanes_of_an_address_share_its_port(void **state)
+{
+    struct listeners *listeners = open_rows(3);
+
+    (void)state;
+    assert_int_equal(listeners_lanes(listeners), 6);
+    for (uint32_t i = 2; i < 6; i++)
+        assert_int_equal(port_of(listeners_lane(listeners, i)),
+                         port_of(listeners_lane(listeners, i % 2)));
+    listeners_close(listeners);
+}
+
+static void lanes_of_a_row_are_one_of_each_address(void **state)
+{
+    struct listeners *listeners = open_rows(3);
+
+    (void)state;
+    for (uint32_t i = 0; i < 6; i++)
+        assert_int_equal(listeners_row(listeners, i), i / 2);
+    listeners_close(listeners);
+}
+
+static void growing_keeps_the_lanes_there_are(void **state)
+{
+    struct listeners *listeners = open_rows(1);
+    int first = listeners_lane(listeners, 0);
+
+    (void)state;
+    assert_int_equal(listeners_grow(listeners, 40), 0);
+    assert_int_equal(listeners_lanes(listeners), 80);
+    assert_int_equal(listeners_lane(listeners, 0), first);
+    assert_int_equal(listeners_grow(listeners, 2), 0); /* it never shrinks */
+    assert_int_equal(listeners_lanes(listeners), 80);
+    listeners_close(listeners);
+}
+
+static bool is_deferred(int fd)
+{
+    int seconds = 0;
+    socklen_t length = sizeof(seconds);
+
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, &length), 0);
+    return seconds > 0;
+}
+
+static void silent_connections_are_held_back_if_wanted(void **state)
+{
+    struct listeners *listeners = open_rows(1);
+
+    (void)state;
+    assert_true(is_deferred(listeners_lane(listeners, 0)));
+    listeners_close(listeners);
+    config.connections_defer_accept = false;
+    listeners = open_rows(1);
+    assert_false(is_deferred(listeners_lane(listeners, 0)));
+    listeners_close(listeners);
+    config.connections_defer_accept = true;
+}
+
+/* Clients would wait in a lane that nobody accepts from. */
+static void growing_in_vain_leaves_no_lane_behind(void **state)
+{
+    struct listeners *listeners = open_rows(2);
+    struct rlimit before, few;
+    int next = dup(0);
+
+    (void)state;
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = (rlim_t)next + 5;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    assert_int_equal(listeners_grow(listeners, 100), -1);
+    assert_int_equal(errno, EMFILE);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(listeners_lanes(listeners), 4);
+    assert_int_equal(dup(0), next); /* those opened on the way are closed */
+    close(next);
+    assert_int_equal(listeners_grow(listeners, 3), 0);
+    assert_int_equal(listeners_lanes(listeners), 6);
+    listeners_close(listeners);
+}
+
+static void a_taken_port_is_told(void **state)
+{
+    struct listeners *first = open_rows(1), *second;
+    struct config same = config;
+    char why[256];
+
+    (void)state;
+    listeners_describe(first, why, sizeof(why));
+    ((struct sockaddr_in *)&same.server_listen.item[0].address)->sin_port =
+        port_of(listeners_lane(first, 0));
+    second = listeners_open(&same, 1, NULL, why, sizeof(why));
+    assert_null(second);
+    assert_non_null(strstr(why, "cannot listen on 127.0.0.1"));
+    assert_non_null(strstr(why, strerror(EADDRINUSE)));
+    listeners_close(first);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(lanes_of_an_address_share_its_port, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(lanes_of_a_row_are_one_of_each_address, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(growing_keeps_the_lanes_there_are, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(growing_in_vain_leaves_no_lane_behind, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(silent_connections_are_held_back_if_wanted, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_taken_port_is_told, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,142 @@
+#include "daemon/sandbox/identity.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ROOT = 0, SOMEBODY = 4242 };
+
+static struct identity found(const char *user, const char *group, uid_t self)
+{
+    struct identity identity;
+    struct identity_fault fault;
+
+    assert_int_equal(identity_find(user, group, self, &identity, &fault), 0);
+    return identity;
+}
+
+static void roots_workers_are_nobody_unless_told_otherwise(void **state)
+{
+    const struct passwd *nobody = getpwnam("nobody");
+    struct identity identity = found("", "", ROOT);
+
+    (void)state;
+    assert_non_null(nobody);
+    assert_true(identity.changes);
+    assert_int_equal(identity.uid, nobody->pw_uid);
+    assert_int_equal(identity.gid, nobody->pw_gid);
+    assert_string_equal(identity.user, "nobody");
+}
+
+static void a_user_has_a_name_or_a_number(void **state)
+{
+    struct identity by_name = found("daemon", "", ROOT), by_number;
+    char number[16];
+
+    (void)state;
+    snprintf(number, sizeof(number), "%u", by_name.uid);
+    by_number = found(number, "", ROOT);
+    assert_int_equal(by_number.uid, by_name.uid);
+    assert_string_equal(by_number.user, "daemon");
+}
+
+static void a_group_replaces_the_users_own(void **state)
+{
+    struct identity identity = found("daemon", "root", ROOT);
+
+    (void)state;
+    assert_int_equal(identity.gid, 0);
+    assert_int_not_equal(identity.uid, 0);
+}
+
+static void who_is_not_root_stays_what_it_is(void **state)
+{
+    const struct passwd *daemon = getpwnam("daemon");
+
+    (void)state;
+    assert_false(found("", "", SOMEBODY).changes);
+    assert_non_null(daemon);
+    assert_false(found("daemon", "", daemon->pw_uid).changes);
+}
+
+static void what_cannot_be_is_refused_in_words(void **state)
+{
+    static const struct {
+        const char *user, *group;
+        uid_t self;
+        bool blames_group;
+        const char *says;
+    } cases[] = {
+        {"no-such-user", "", ROOT, false, "no user 'no-such-user'"},
+        {"", "no-such-group", ROOT, true, "no group 'no-such-group'"},
+        {"99999999999999999999", "", ROOT, false, "no user"},
+        {"daemon", "", SOMEBODY, false, "only root"},
+        {"", "daemon", SOMEBODY, true, "only root"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct identity identity;
+        struct identity_fault fault;
+
+        assert_int_equal(
+            identity_find(cases[i].user, cases[i].group, cases[i].self, &identity, &fault), -1);
+        assert_int_equal(fault.group, cases[i].blames_group);
+        assert_non_null(strstr(fault.text, cases[i].says));
+    }
+}
+
+/* In a child: what is taken can't be given back. Its exit status says which step failed. */
+static int become_nobody(void)
+{
+    struct identity identity = found("", "", ROOT);
+
+    if (identity_take(&identity) != 0)
+        return 1;
+    if (geteuid() != identity.uid || getegid() != identity.gid || getgroups(0, NULL) > 1)
+        return 2;
+    if (setresuid(0, 0, 0) == 0 || chroot("/") == 0)
+        return 3;
+    return 0;
+}
+
+static void an_identity_is_taken_for_good(void **state)
+{
+    int status;
+    pid_t child;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    child = fork();
+    if (child == 0)
+        _exit(become_nobody());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(roots_workers_are_nobody_unless_told_otherwise),
+        cmocka_unit_test(a_user_has_a_name_or_a_number),
+        cmocka_unit_test(a_group_replaces_the_users_own),
+        cmocka_unit_test(who_is_not_root_stays_what_it_is),
+        cmocka_unit_test(what_cannot_be_is_refused_in_words),
+        cmocka_unit_test(an_identity_is_taken_for_good),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,301 @@
+/*
+ * The rate limit: what goes through against what may, for steady, greedy and random clients, with
+ * several at once, and when the table is too small for them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/address_key.h"
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/segment_writer.h"
+#include "daemon/transaction/rate_limit.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define START (UINT64_C(1000) * NS_PER_S)
+
+static struct segment segment;
+
+static int make_table(void **state)
+{
+    char name[64], why[256];
+    struct segment_plan plan = {.name = name,
+                                .socket_path = "",
+                                .listening = "",
+                                .max_workers = 1,
+                                .max_threads = 1,
+                                .cache_entries = 1,
+                                .ring_bytes = 4096};
+
+    (void)state;
+    snprintf(name, sizeof(name), "test-rate-%d", (int)getpid());
+    if (segment_create(&segment, &plan, why, sizeof(why)) != 0) {
+        print_error("%s\n", why);
+        return -1;
+    }
+    rate_limit_prepare(&segment);
+    return 0;
+}
+
+static int remove_table(void **state)
+{
+    (void)state;
+    segment_destroy(&segment);
+    return 0;
+}
+
+static void it_is_off_until_set(void **state)
+{
+    (void)state;
+    assert_false(rate_limit_is_on(&segment));
+    rate_limit_set(&segment, true, 10, 5);
+    assert_true(rate_limit_is_on(&segment));
+    rate_limit_set(&segment, false, 10, 5);
+    assert_false(rate_limit_is_on(&segment));
+}
+
+static void a_burst_goes_and_then_the_rate(void **state)
+{
+    (void)state;
+    rate_limit_set(&segment, true, 10, 5);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(rate_limit_take(&segment, 7, START), 0);
+    assert_int_equal(rate_limit_take(&segment, 7, START), NS_PER_S / 10);
+    assert_int_equal(rate_limit_take(&segment, 7, START + NS_PER_S / 20), NS_PER_S / 20);
+    assert_int_equal(rate_limit_take(&segment, 8, START), 0); /* another client */
+    assert_int_equal(rate_limit_take(&segment, 7, START + NS_PER_S / 10), 0);
+    assert_int_not_equal(rate_limit_take(&segment, 7, START + NS_PER_S / 10), 0);
+    /* A refusal costs nothing; after a rest there is the burst again and no more. */
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(rate_limit_take(&segment, 7, START + 100 * NS_PER_S), 0);
+    assert_int_not_equal(rate_limit_take(&segment, 7, START + 100 * NS_PER_S), 0);
+}
+
+static void what_was_refused_is_counted(void **state)
+{
+    uint64_t refused = 0;
+
+    (void)state;
+    rate_limit_set(&segment, true, 1, 1);
+    assert_int_equal(rate_limit_take(&segment, 7, START), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_not_equal(rate_limit_take(&segment, 7, START), 0);
+    for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++)
+        for (int way = 0; way < SEGMENT_RATE_WAYS; way++)
+            refused += segment_rate_bucket(&segment, i)->entry[way].refused;
+    assert_int_equal(refused, 3);
+}
+
+static void a_new_limit_counts_at_once(void **state)
+{
+    (void)state;
+    rate_limit_set(&segment, true, 10, 2);
+    assert_int_equal(rate_limit_take(&segment, 7, START), 0);
+    assert_int_equal(rate_limit_take(&segment, 7, START), 0);
+    assert_int_not_equal(rate_limit_take(&segment, 7, START), 0);
+    rate_limit_set(&segment, true, 10, 4);
+    assert_int_equal(rate_limit_take(&segment, 7, START), 0);
+    assert_int_equal(rate_limit_take(&segment, 7, START), 0);
+    assert_int_not_equal(rate_limit_take(&segment, 7, START), 0);
+}
+
+/* A bucket of tokens as a book has it, in units of 1/RATE ns so that it is exact. */
+struct tokens {
+    uint64_t rate, most; /* most: burst, in those units */
+    uint64_t have, at_ns;
+};
+
+static void fill(struct tokens *tokens, uint64_t now_ns)
+{
+    uint64_t more = (now_ns - tokens->at_ns) * tokens->rate;
+
+    tokens->have = tokens->most - tokens->have < more ? tokens->most : tokens->have + more;
+    tokens->at_ns = now_ns;
+}
+
+/* Rates that divide a second: the limit and the book then agree to the last request. */
+static void random_clients_get_what_the_book_says(void **state)
+{
+    static const uint32_t rates[] = {1, 2, 10, 100, 1000, 1000000};
+    uint64_t random = 88172645463325252;
+
+    (void)state;
+    for (size_t run = 0; run < 60; run++) {
+        uint32_t rate = rates[run % ARRAY_LENGTH(rates)], burst = 1 + (uint32_t)(run % 7) * 3;
+        struct tokens tokens = {rate, burst * NS_PER_S, burst * NS_PER_S, START};
+        uint64_t now = START;
+
+        rate_limit_set(&segment, true, rate, burst);
+        for (int i = 0; i < 2000; i++) {
+            bool may;
+
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+            now += random % (2 * NS_PER_S / rate) * (random >> 60 == 0 ? 20 : 1);
+            fill(&tokens, now);
+            may = tokens.have >= NS_PER_S;
+            assert_int_equal(rate_limit_take(&segment, 100 + run, now) == 0, may);
+            if (may)
+                tokens.have -= NS_PER_S;
+        }
+    }
+}
+
+/* With rates that don't divide a second the limit is a little on the strict side. */
+static void the_rate_is_never_exceeded(void **state)
+{
+    static const uint32_t rates[] = {3, 7, 999, 123457, 999999};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(rates); i++) {
+        uint64_t passed = 0, step = NS_PER_S / rates[i] / 3 + 1, now = START;
+
+        rate_limit_set(&segment, true, rates[i], 4);
+        for (; now < START + 5 * NS_PER_S && passed < 50000; now += step)
+            passed += rate_limit_take(&segment, 200 + i, now) == 0;
+        assert_in_range(passed * NS_PER_S, 0, 4 * NS_PER_S + (now - START) * rates[i]);
+        assert_true(passed * NS_PER_S > (now - START) * rates[i] / 100 * 99);
+    }
+}
+
+/* Threads: all begin with an empty table, so they also race to move in. */
+
+enum { THREADS = 4, KEYS = 40, TRIES = 400 };
+
+struct racer {
+    pthread_t id;
+    uint64_t passed[KEYS];
+};
+
+static _Atomic int ready;
+
+static void *race(void *argument)
+{
+    struct racer *racer = argument;
+
+    atomic_fetch_add(&ready, 1);
+    while (atomic_load(&ready) < THREADS)
+        sched_yield();
+    for (int i = 0; i < TRIES * KEYS; i++)
+        racer->passed[i % KEYS] +=
+            rate_limit_take(&segment, 1000 + (uint64_t)(i % KEYS), START) == 0;
+    return NULL;
+}
+
+static void many_threads_share_one_burst(void **state)
+{
+    static struct racer racers[THREADS];
+
+    (void)state;
+    rate_limit_set(&segment, true, 1, 500);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&racers[i].id, NULL, race, &racers[i]), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(racers[i].id, NULL);
+    for (int key = 0; key < KEYS; key++) {
+        uint64_t passed = 0;
+
+        for (int i = 0; i < THREADS; i++)
+            passed += racers[i].passed[key];
+        assert_int_equal(passed, 500);
+    }
+}
+
+static void *flood(void *argument)
+{
+    uint64_t key = (uint64_t)(uintptr_t)argument << 32;
+
+    for (uint64_t i = 0; i < 60000; i++)
+        rate_limit_take(&segment, key + i, START + i);
+    return NULL;
+}
+
+/* More clients than the table has room for: those that used the most of their burst stay known. */
+static void a_flood_of_addresses_frees_nobody_who_used_much(void **state)
+{
+    pthread_t id[THREADS];
+
+    (void)state;
+    rate_limit_set(&segment, true, 1, 100);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(rate_limit_take(&segment, 7, START), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&id[i], NULL, flood, (void *)(uintptr_t)(i + 1)), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(id[i], NULL);
+    assert_int_not_equal(rate_limit_take(&segment, 7, START), 0);
+}
+
+static void what_a_dead_process_held_is_taken_over(void **state)
+{
+    (void)state;
+    rate_limit_set(&segment, true, 1, 1);
+    for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++) {
+        segment_rate_bucket(&segment, i)->claimed_ns = START;
+        segment_rate_bucket(&segment, i)->entry[2].time_ns = SEGMENT_RATE_CHANGING;
+        segment_rate_bucket(&segment, i)->entry[2].key = 7;
+    }
+    assert_int_equal(rate_limit_take(&segment, 7, START), 0); /* claimed: it goes uncounted */
+    assert_int_equal(rate_limit_take(&segment, 7, START), 0);
+    assert_int_equal(rate_limit_take(&segment, 7, START + 2 * NS_PER_S), 0);
+    assert_int_not_equal(rate_limit_take(&segment, 7, START + 2 * NS_PER_S), 0);
+}
+
+static void addresses_have_keys(void **state)
+{
+    static const struct {
+        const char *one, *other;
+        bool same;
+    } pairs[] = {
+        {"::ffff:10.0.0.1", "::ffff:10.0.0.1", true},
+        {"::ffff:10.0.0.1", "::ffff:10.0.0.2", false},
+        {"::ffff:10.0.0.1", "::ffff:11.0.0.1", false},
+        {"2001:db8::1", "2001:db8::ffff:2", true},
+        {"2001:db8::1", "2001:db8:0:1::1", false},
+        {"::1", "::2", true},
+        {"::1", "2001:db8::", false},
+        {"::", "::1", false},
+    };
+    uint8_t one[16], other[16];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(pairs); i++) {
+        assert_int_equal(inet_pton(AF_INET6, pairs[i].one, one), 1);
+        assert_int_equal(inet_pton(AF_INET6, pairs[i].other, other), 1);
+        assert_int_equal(address_key(one) == address_key(other), pairs[i].same);
+        assert_int_not_equal(address_key(other), 0);
+    }
+    assert_int_equal(inet_pton(AF_INET6, "::", one), 1);
+    assert_int_equal(address_key(one), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(it_is_off_until_set, make_table, remove_table),
+        cmocka_unit_test_setup_teardown(a_burst_goes_and_then_the_rate, make_table, remove_table),
+        cmocka_unit_test_setup_teardown(what_was_refused_is_counted, make_table, remove_table),
+        cmocka_unit_test_setup_teardown(a_new_limit_counts_at_once, make_table, remove_table),
+        cmocka_unit_test_setup_teardown(random_clients_get_what_the_book_says, make_table,
+                                        remove_table),
+        cmocka_unit_test_setup_teardown(the_rate_is_never_exceeded, make_table, remove_table),
+        cmocka_unit_test_setup_teardown(many_threads_share_one_burst, make_table, remove_table),
+        cmocka_unit_test_setup_teardown(a_flood_of_addresses_frees_nobody_who_used_much, make_table,
+                                        remove_table),
+        cmocka_unit_test_setup_teardown(what_a_dead_process_held_is_taken_over, make_table,
+                                        remove_table),
+        cmocka_unit_test(addresses_have_keys),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,262 @@
+#include "common/clock.h"
+#include "common/macros.h"
+#include "daemon/worker/offload.h"
+
+#include <poll.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { MANY = 2000, DEADLINE_MS = 60000 };
+
+static struct segment_worker block;
+static struct mailbox mailbox;
+static sem_t gate; /* jobs that wait for it hold their thread */
+static _Atomic int running;
+
+struct work {
+    struct offload_job job;
+    int number;
+    bool done;
+};
+
+static void run_at_once(struct offload_job *job)
+{
+    CONTAINER_OF(job, struct work, job)->done = true;
+}
+
+static void run_at_the_gate(struct offload_job *job)
+{
+    atomic_fetch_add(&running, 1);
+    sem_wait(&gate);
+    atomic_fetch_sub(&running, 1);
+    run_at_once(job);
+}
+
+static void prepare(struct work *work, void (*run)(struct offload_job *job), int number)
+{
+    *work = (struct work){.job = {.run = run,
+                                  .work = SPAN("/some/file"),
+                                  .state = THREAD_STATE_FILE,
+                                  .owner = &mailbox,
+                                  .kind = 7},
+                          .number = number};
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&block, 0, sizeof(block));
+    atomic_store(&running, 0);
+    return sem_init(&gate, 0, 0) == 0 && mailbox_open(&mailbox, 1) == 0 ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    mailbox_close(&mailbox);
+    return sem_destroy(&gate);
+}
+
+/* Takes COUNT finished jobs from the mailbox; each must have run. */
+static void collect(int count)
+{
+    while (count > 0) {
+        struct pollfd wait = {.fd = mailbox.eventfd, .events = POLLIN};
+        struct letter *letter;
+
+        assert_int_equal(poll(&wait, 1, DEADLINE_MS), 1);
+        for (letter = mailbox_take(&mailbox); letter != NULL; letter = letter->next, count--) {
+            assert_int_equal(letter->kind, 7);
+            assert_true(CONTAINER_OF(letter, struct work, job.letter)->done);
+        }
+    }
+    assert_int_equal(count, 0);
+}
+
+static void wait_until_running(int count)
+{
+    uint64_t deadline = clock_monotonic_ns() + DEADLINE_MS * NS_PER_MS;
+
+    while (atomic_load(&running) != count) {
+        assert_true(clock_monotonic_ns() < deadline);
+        usleep(1000);
+    }
+}
+
+static void wait_until_threads(const struct offload *offload, uint32_t count)
+{
+    uint64_t deadline = clock_monotonic_ns() + DEADLINE_MS * NS_PER_MS;
+
+    while (offload_actual(offload) != count) {
+        assert_true(clock_monotonic_ns() < deadline);
+        usleep(1000);
+    }
+}
+
+static void every_job_runs_once_and_comes_back(void **state)
+{
+    struct offload *offload = offload_start(16, 2, 4, &block);
+    struct work *work = calloc(MANY, sizeof(*work));
+
+    (void)state;
+    assert_non_null(offload);
+    for (int i = 0; i < MANY; i++) {
+        prepare(&work[i], run_at_once, i);
+        while (!offload_submit(offload, &work[i].job, clock_monotonic_ns()))
+            usleep(100);
+    }
+    collect(MANY);
+    offload_stop(offload);
+    assert_int_equal(metric_get(block.metrics, METRIC_offload_jobs), MANY);
+    assert_int_equal(metric_get(block.metrics, METRIC_offload_queue_depth), 0);
+    free(work);
+}
+
+static void a_full_queue_is_an_answer(void **state)
+{
+    struct offload *offload = offload_start(3, 1, 1, &block);
+    struct work work[5];
+
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        prepare(&work[i], run_at_the_gate, i);
+    assert_true(offload_submit(offload, &work[0].job, clock_monotonic_ns()));
+    wait_until_running(1); /* it left the queue: three places are free */
+    for (int i = 1; i <= 3; i++)
+        assert_true(offload_submit(offload, &work[i].job, clock_monotonic_ns()));
+    assert_int_equal(metric_get(block.metrics, METRIC_offload_queue_depth), 3);
+    assert_false(offload_submit(offload, &work[4].job, clock_monotonic_ns()));
+    for (int i = 0; i < 4; i++)
+        sem_post(&gate);
+    collect(4);
+    sem_post(&gate);
+    assert_true(offload_submit(offload, &work[4].job, clock_monotonic_ns()));
+    collect(1);
+    offload_stop(offload);
+}
+
+/* A job that had to wait calls for another thread, up to the bound. */
+static void threads_grow_with_the_wait(void **state)
+{
+    struct offload *offload = offload_start(16, 1, 3, &block);
+    struct work work[6];
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        prepare(&work[i], run_at_the_gate, i);
+        /* queued long ago, by its own account */
+        assert_true(offload_submit(offload, &work[i].job,
+                                   clock_monotonic_ns() - 10 * OFFLOAD_GROW_WAIT_NS));
+    }
+    wait_until_running(3);
+    assert_int_equal(offload_actual(offload), 3);
+    for (int i = 0; i < 6; i++)
+        sem_post(&gate);
+    collect(6);
+    offload_stop(offload);
+}
+
+/* None of those that are there takes the job and sees how long it has waited: whoever submits the next
+ * does, or whoever looks now and then. */
+static void threads_grow_while_all_are_stuck(void **state)
+{
+    (void)state;
+    for (int looks = 0; looks < 2; looks++) {
+        struct offload *offload = offload_start(16, 1, 2, &block);
+        struct work work[3];
+        int count = looks ? 2 : 3;
+
+        assert_non_null(offload);
+        for (int i = 0; i < count; i++)
+            prepare(&work[i], run_at_the_gate, i);
+        /* However late a thread takes the first one, it has not waited. */
+        assert_true(offload_submit(offload, &work[0].job, clock_monotonic_ns() + 3600 * NS_PER_S));
+        wait_until_running(1);
+        assert_true(
+            offload_submit(offload, &work[1].job, clock_monotonic_ns() - 2 * OFFLOAD_GROW_WAIT_NS));
+        assert_int_equal(offload_actual(offload), 1);
+        if (looks)
+            offload_refill(offload, clock_monotonic_ns());
+        else
+            assert_true(offload_submit(offload, &work[2].job, clock_monotonic_ns()));
+        wait_until_running(2);
+        for (int i = 0; i < count; i++)
+            sem_post(&gate);
+        collect(count);
+        offload_stop(offload);
+    }
+}
+
+static void threads_are_resized(void **state)
+{
+    struct offload *offload = offload_start(16, 2, 2, &block);
+
+    (void)state;
+    assert_int_equal(offload_actual(offload), 2);
+    offload_resize(offload, 5, 8);
+    assert_int_equal(offload_actual(offload), 5);
+    offload_resize(offload, 1, 1);
+    wait_until_threads(offload, 1);
+    offload_resize(offload, 3, 3);
+    assert_int_equal(offload_actual(offload), 3);
+    offload_stop(offload);
+    for (int i = 0; i < SEGMENT_OFFLOAD_THREADS; i++)
+        assert_int_equal(block.offload[i].state, THREAD_STATE_NONE);
+}
+
+/* What an offload thread works on is there to be seen. */
+static void the_work_is_published(void **state)
+{
+    struct offload *offload = offload_start(4, 1, 1, &block);
+    struct work work;
+    char text[SEGMENT_WORK_WORDS * 8];
+
+    (void)state;
+    prepare(&work, run_at_the_gate, 0);
+    assert_true(offload_submit(offload, &work.job, clock_monotonic_ns()));
+    wait_until_running(1);
+    segment_load_text(block.offload[0].work, SEGMENT_WORK_WORDS, text);
+    assert_string_equal(text, "/some/file");
+    assert_int_equal(block.offload[0].state, THREAD_STATE_FILE);
+    sem_post(&gate);
+    collect(1);
+    offload_stop(offload);
+}
+
+static void stopping_finishes_what_waits(void **state)
+{
+    struct offload *offload = offload_start(100, 2, 2, &block);
+    struct work work[100];
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        prepare(&work[i], run_at_once, i);
+        assert_true(offload_submit(offload, &work[i].job, clock_monotonic_ns()));
+    }
+    offload_stop(offload);
+    collect(100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_job_runs_once_and_comes_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_full_queue_is_an_answer, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(threads_grow_with_the_wait, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(threads_grow_while_all_are_stuck, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(threads_are_resized, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_work_is_published, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stopping_finishes_what_waits, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

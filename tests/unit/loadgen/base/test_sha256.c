@@ -1,0 +1,74 @@
+/* The examples of FIPS 180-4 and its test vectors, in one piece and in many. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "loadgen/base/sha256.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *text;
+    size_t times;
+    const char *digest;
+} cases[] = {
+    {"", 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+    {"abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+    {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
+     "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+    {"a", 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
+};
+
+static void test_vectors(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct sha256 sha;
+        uint8_t digest[SHA256_BYTES];
+        char text[2 * SHA256_BYTES + 1];
+
+        sha256_begin(&sha);
+        for (size_t k = 0; k < cases[i].times; k++)
+            sha256_add(&sha, cases[i].text, strlen(cases[i].text));
+        sha256_end(&sha, digest);
+        for (size_t k = 0; k < SHA256_BYTES; k++)
+            snprintf(text + 2 * k, 3, "%02x", digest[k]);
+        assert_string_equal(text, cases[i].digest);
+    }
+}
+
+/* However the bytes are cut, the sum is the same. */
+static void test_pieces(void **state)
+{
+    uint8_t bytes[300], whole[SHA256_BYTES], pieces[SHA256_BYTES];
+    struct sha256 sha;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)(i * 7);
+    for (size_t cut = 0; cut <= sizeof(bytes); cut++) {
+        sha256_begin(&sha);
+        sha256_add(&sha, bytes, sizeof(bytes));
+        sha256_end(&sha, whole);
+        sha256_begin(&sha);
+        sha256_add(&sha, bytes, cut);
+        sha256_add(&sha, bytes + cut, sizeof(bytes) - cut);
+        sha256_end(&sha, pieces);
+        assert_memory_equal(whole, pieces, sizeof(whole));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_pieces),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

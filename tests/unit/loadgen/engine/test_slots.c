@@ -1,0 +1,40 @@
+/* The queue of free slots: order, wrapping, growing while it wraps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "loadgen/engine/slot_queue.h"
+
+static void test_order(void **state)
+{
+    struct slot_queue queue = {0};
+    uint32_t next_in = 0, next_out = 0;
+
+    (void)state;
+    for (uint32_t room = 1; room < 50; room++) {
+        assert_true(slot_queue_grow(&queue, room));
+        while (queue.length < room)
+            slot_queue_push(&queue, next_in++);
+        for (uint32_t i = 0; i < room * 2 / 3; i++) {
+            assert_int_equal(slot_queue_pop(&queue), next_out++);
+            if (i % 2 == 0)
+                slot_queue_push(&queue, next_in++);
+        }
+    }
+    while (queue.length > 0)
+        assert_int_equal(slot_queue_pop(&queue), next_out++);
+    assert_int_equal(next_in, next_out);
+    assert_true(slot_queue_grow(&queue, 1)); /* never less than before */
+    assert_int_equal(queue.room, 49);
+    slot_queue_free(&queue);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_order)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,293 @@
+/* What is sent: lists with weights, access logs with times, and the messages made of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "loadgen/plan/work.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char path[] = "/tmp/test_load_work.XXXXXX";
+static struct work work;
+static struct plan plan;
+static char why[512];
+
+static int make_file(void **state)
+{
+    int fd = mkstemp(path);
+
+    (void)state;
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_file(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static void write_file(const char *text)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void reset_plan(void)
+{
+    plan = (struct plan){
+        .urls = {"http://a.test:81/base"},
+        .url_count = 1,
+        .method = "GET",
+        .keepalive = true,
+        .replay_speed = 1,
+    };
+}
+
+static void prepare(void)
+{
+    if (work_prepare(&work, &plan, why, sizeof(why)) != 0)
+        fail_msg("%s", why);
+}
+
+/* The method and path of entry I. */
+static const char *entry(size_t i)
+{
+    static char text[256];
+    const struct request *request = &work.requests[work.entries[i].request];
+
+    snprintf(text, sizeof(text), "%s %s", request->method,
+             strstr(request->target.text, "test") + 4);
+    return text;
+}
+
+static void test_list(void **state)
+{
+    (void)state;
+    reset_plan();
+    plan.urls_file = path;
+    write_file("# what is asked for\n\n/one 3\r\nHEAD /two\nhttp://b.test/three?x=1\t2\n/one\n");
+    prepare();
+    assert_int_equal(work.entry_count, 7);
+    assert_int_equal(work.count, 4); /* each once, and the one of the command line */
+    assert_string_equal(entry(0), "GET :81/one");
+    assert_string_equal(entry(3), "HEAD :81/two");
+    assert_string_equal(entry(5), "GET /three?x=1");
+    assert_string_equal(entry(6), "GET :81/one");
+    assert_int_equal(work.requests[1].origin, 0);
+    assert_int_equal(work.requests[3].origin, 3);
+    work_free(&work);
+}
+
+static void test_wrong_lists(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } lists[] = {
+        {"/one 0\n", ":1: a weight is a number from 1 to 10000 behind the URL"},
+        {"/one\n/two x\n", ":2: a weight is a number from 1 to 10000 behind the URL"},
+        {"GET\n", ":1: a method without a URL"},
+        {"GET /one 1 more\n", ":1: more than a method, a URL and a weight"},
+        {"ftp://x/\n", ":1: the URL 'ftp://x/' cannot be used: only http:// and https:// are "
+                       "spoken here"},
+        {"# nothing\n", "' has no request in it that can be sent"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(lists); i++) {
+        reset_plan();
+        plan.urls_file = path;
+        write_file(lists[i].text);
+        assert_int_equal(work_prepare(&work, &plan, why, sizeof(why)), -1);
+        if (strstr(why, lists[i].why) == NULL)
+            fail_msg("%s", why);
+        work_free(&work);
+    }
+}
+
+/* In sequence each comes in its turn, whoever asks; at random each comes by its weight. */
+static void test_order(void **state)
+{
+    uint64_t random = 1;
+    unsigned ones = 0;
+
+    (void)state;
+    reset_plan();
+    plan.urls_file = path;
+    write_file("/one 3\n/two\n");
+    prepare();
+    for (int i = 0; i < 4000; i++) {
+        const struct request *request = work_choose(&work, &random);
+
+        assert_string_equal(strrchr(request->target.text, '/'), i % 4 < 3 ? "/one" : "/two");
+    }
+    plan.order = PLAN_ORDER_RANDOM;
+    for (int i = 0; i < 4000; i++)
+        ones += strstr(work_choose(&work, &random)->target.text, "one") != NULL;
+    assert_in_range(ones, 2800, 3200);
+    work_free(&work);
+}
+
+static const char log_text[] =
+    "127.0.0.1 - - [21/Nov/2026:13:00:02 +0000] \"GET /b HTTP/1.1\" 200 5 \"-\" \"agent\"\n"
+    "127.0.0.1 - - [21/Nov/2026:14:00:00 +0100] \"GET /a?q=\\x22\\\\ HTTP/1.1\" 200 5\n"
+    "::1 - - [21/Nov/2026:13:00:02 +0000] \"HEAD /c HTTP/1.1\" 200 5 \"-\" \"a \\\" b\"\n"
+    "::1 - - [21/Nov/2026:13:00:03 +0000] \"POST /d HTTP/1.1\" 200 5\n"
+    "::1 - - [21/Nov/2026:13:00:03 +0000] \"-\" 400 5\n"
+    "{\"time\": \"2026-11-21T13:00:04.250Z\", \"request\": \"GET /e HTTP/1.1\"}\n"
+    "{\"time\": 1795266005.5, \"method\": \"GET\", \"target\": \"/f\"}\n";
+
+/* In the order of their times, a second's lines spread over it, relative to the first. */
+static void test_replay(void **state)
+{
+    static const struct {
+        const char *entry;
+        uint64_t due_ms;
+    } expected[] = {{"GET :81/a?q=\"\\", 0},
+                    {"GET :81/b", 2000},
+                    {"HEAD :81/c", 2500},
+                    {"GET :81/e", 4250},
+                    {"GET :81/f", 5500}};
+
+    (void)state;
+    write_file(log_text);
+    for (int speed = 1; speed <= 2; speed++) {
+        reset_plan();
+        plan.replay_file = path;
+        plan.replay_speed = speed;
+        prepare();
+        assert_int_equal(work.entry_count, ARRAY_LENGTH(expected));
+        assert_int_equal(work.skipped, 2);
+        for (size_t i = 1; i < ARRAY_LENGTH(expected); i++) {
+            assert_string_equal(entry(i), expected[i].entry);
+            assert_in_range(work.entries[i].due_ns / NS_PER_US,
+                            expected[i].due_ms * 1000 / (unsigned)speed - 1,
+                            expected[i].due_ms * 1000 / (unsigned)speed + 1);
+        }
+        assert_int_equal(work.entries[0].due_ns, 0);
+        for (size_t i = 0; i < work.entry_count; i++)
+            assert_ptr_equal(work_take_entry(&work), &work.entries[i]);
+        assert_null(work_take_entry(&work));
+        work_free(&work);
+    }
+}
+
+/* Lines that broke, of a log that is one, are left out: the rest can be sent. */
+static void test_broken_log(void **state)
+{
+    static const char text[] =
+        "::1 - - [28/Feb/2026:13:00:00 +0000] \"GET /a HTTP/1.1\" 200 5\n"
+        "half a li\n"
+        "::1 - - [31/Feb/2026:13:00:00 +0000] \"GET /no-such-day HTTP/1.1\" 200 5\n"
+        "::1 - - [28/Feb/2026:13:00:01 +0000] \"GET /b HTTP/1.1\" 200 5\n"
+        "{\"time\": \"2026-02-30T00:00:00Z\", \"request\": \"GET /no-such-day HTTP/1.1\"}\n"
+        "::1 - - [28/Feb/2026:13:00:02 +0000] \"GET /hal\n"
+        "::1 - - [28/F";
+
+    (void)state;
+    reset_plan();
+    plan.replay_file = path;
+    write_file(text);
+    prepare();
+    assert_int_equal(work.skipped, 5);
+    assert_int_equal(work.entry_count, 2);
+    assert_string_equal(entry(1), "GET :81/b");
+    assert_int_equal(work.entries[1].due_ns, NS_PER_S);
+    assert_int_equal(work_origins(&work), 1);
+    work_free(&work);
+}
+
+/* A log's lines without their times are a list. */
+static void test_log_as_list(void **state)
+{
+    (void)state;
+    reset_plan();
+    plan.urls_file = path;
+    write_file("\"GET /without-time HTTP/1.1\"\n");
+    prepare();
+    assert_string_equal(entry(0), "GET :81/without-time");
+    work_free(&work);
+    plan.urls_file = NULL;
+    plan.replay_file = path;
+    assert_int_equal(work_prepare(&work, &plan, why, sizeof(why)), -1);
+    assert_non_null(strstr(why, ":1: has no time, which a replay needs"));
+    work_free(&work);
+    write_file("/one\n");
+    assert_int_equal(work_prepare(&work, &plan, why, sizeof(why)), -1);
+    assert_non_null(strstr(why, ":1: is no line of an access log"));
+    work_free(&work);
+}
+
+static void check_message(const char *message)
+{
+    prepare();
+    assert_int_equal(work.requests[0].message_length, strlen(message));
+    assert_memory_equal(work.requests[0].message, message, strlen(message));
+    work_free(&work);
+}
+
+static void test_messages(void **state)
+{
+    (void)state;
+    reset_plan();
+    check_message("GET /base HTTP/1.1\r\nHost: a.test:81\r\nUser-Agent: wsload/" WEBSERVERD_VERSION
+                  "\r\nAccept: */*\r\n\r\n");
+    plan.http = PLAN_HTTP_1_0;
+    plan.headers[0] = "host: other";
+    plan.headers[1] = "User-Agent: me";
+    plan.headers[2] = "Accept:";
+    plan.header_count = 3;
+    plan.user = "Aladdin:open sesame";
+    plan.range = "0-99";
+    plan.gzip = true;
+    check_message("GET /base HTTP/1.0\r\nhost: other\r\nUser-Agent: me\r\nAccept:\r\n"
+                  "Connection: keep-alive\r\nAccept-Encoding: gzip\r\nRange: bytes=0-99\r\n"
+                  "Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n\r\n");
+    reset_plan();
+    plan.urls[0] = "http://[::1]/?x";
+    plan.method = "PUT";
+    plan.body = "x=1";
+    plan.keepalive = false;
+    check_message("PUT /?x HTTP/1.1\r\nHost: [::1]\r\nUser-Agent: wsload/" WEBSERVERD_VERSION
+                  "\r\nAccept: */*\r\nConnection: close\r\n"
+                  "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 3\r\n\r\n"
+                  "x=1");
+}
+
+static void test_body_file(void **state)
+{
+    (void)state;
+    reset_plan();
+    plan.body_file = path;
+    write_file("a body\n");
+    prepare();
+    assert_int_equal(work.body_length, 7);
+    work_free(&work);
+    plan.body_file = "/nowhere/at/all";
+    assert_int_equal(work_prepare(&work, &plan, why, sizeof(why)), -1);
+    assert_string_equal(why,
+                        "cannot read the body from '/nowhere/at/all': No such file or directory");
+    work_free(&work);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_list),       cmocka_unit_test(test_wrong_lists),
+        cmocka_unit_test(test_order),      cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_broken_log), cmocka_unit_test(test_log_as_list),
+        cmocka_unit_test(test_messages),   cmocka_unit_test(test_body_file),
+    };
+
+    return cmocka_run_group_tests(tests, make_file, remove_file);
+}

@@ -1,0 +1,157 @@
+/* What gnuplot is told, and what becomes of a gnuplot that is not there, or fails. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "loadgen/report/gnuplot.h"
+#include "loadgen/report/plot_axes.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/wsload-gnuplot-XXXXXX";
+static char *old_path;
+
+/* A gnuplot that does what SCRIPT says, and nothing else on the path but the shell and cat. */
+static void put_gnuplot(const char *script)
+{
+    char file[128];
+    FILE *out;
+
+    snprintf(file, sizeof(file), "%s/gnuplot", folder);
+    out = fopen(file, "w");
+    assert_non_null(out);
+    fprintf(out, "#!/bin/sh\n%s\n", script);
+    fclose(out);
+    assert_int_equal(chmod(file, 0700), 0);
+    setenv("PATH", folder, 1);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    old_path = strdup(getenv("PATH"));
+    return mkdtemp(folder) != NULL ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    char file[128];
+
+    (void)state;
+    snprintf(file, sizeof(file), "%s/gnuplot", folder);
+    unlink(file);
+    rmdir(folder);
+    setenv("PATH", old_path, 1);
+    free(old_path);
+    return 0;
+}
+
+static const struct plot_point rising[] = {{1, 100}, {10, 1000}, {100, 2000}};
+static const struct plot_bar bars[] = {{90, 110}, {NAN, NAN}, {1900, 2100}};
+
+static struct gnuplot *collect(void)
+{
+    static const struct plot nothing = {
+        .title = "nothing", .x = {false, axis_count}, .y = {false, axis_count}, .line_count = 1};
+    struct plot plot = {.title = "It's one", .x = {true, axis_count}, .y = {false, axis_percent}};
+    struct gnuplot *gnuplot = gnuplot_create();
+
+    assert_non_null(gnuplot);
+    plot.line[plot.line_count++] =
+        (struct plot_line){.name = "measured", .points = rising, .count = 3, .bars = bars};
+    plot.line[plot.line_count++] =
+        (struct plot_line){.name = "law", .points = rising, .count = 2, .smooth = true};
+    gnuplot_take(gnuplot, &plot);
+    gnuplot_take(gnuplot, &nothing);
+    return gnuplot;
+}
+
+static char *draw(int expected, int error)
+{
+    FILE *out = tmpfile();
+    char *text = calloc(1, 65536);
+    int result;
+
+    assert_non_null(out);
+    assert_non_null(text);
+    errno = 0;
+    result = gnuplot_draw(collect(), "a 'title'\nin two", out);
+    assert_int_equal(result, expected);
+    if (result != 0)
+        assert_int_equal(errno, error);
+    rewind(out);
+    fread(text, 1, 65535, out);
+    fclose(out);
+    return text;
+}
+
+static void test_script(void **state)
+{
+    static const char *const parts[] = {
+        "set multiplot layout 1,1 title 'a ''title'' in two'\n",
+        "$d0_0 << END\n1 100 90 110\n10 1000 nan nan\n100 2000 1900 2100\nEND\n",
+        "set title 'It''s one'\nset logscale x\nset xrange [1:100]\nset xtics ('1' 1, ",
+        "unset logscale y\nset yrange [0:2000]\nset ytics ('0%%' 0, '500%%' 500, ",
+        "plot $d0_0 using 1:2:3:4 with yerrorbars",
+        "$d0_0 using 1:2 with linespoints pt 7 ps 0.6 lw 2 lc rgb '#0072b2'",
+        " dt solid title 'measured'",
+        ", $d0_1 using 1:2 with lines lw 2",
+        "unset multiplot\n",
+    };
+    char *text;
+
+    (void)state;
+    put_gnuplot("exec /bin/cat");
+    assert_true(gnuplot_is_there());
+    text = draw(0, 0);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        if (strstr(text, parts[i]) == NULL)
+            fail_msg("no %s in\n%s", parts[i], text);
+    assert_null(strstr(text, "nothing"));
+    free(text);
+}
+
+static void test_failures(void **state)
+{
+    (void)state;
+    put_gnuplot("/bin/cat >/dev/null; exit 3");
+    free(draw(-1, EIO));
+    setenv("PATH", "/nonexistent", 1);
+    assert_false(gnuplot_is_there());
+    free(draw(-1, ENOENT));
+    setenv("PATH", old_path, 1);
+}
+
+/* The real one takes it, where it is installed. */
+static void test_real_picture(void **state)
+{
+    char *text;
+
+    (void)state;
+    setenv("PATH", old_path, 1);
+    if (!gnuplot_is_there())
+        skip();
+    text = draw(0, 0);
+    assert_memory_equal(text, "\x89PNG\r\n", 6);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_script),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_real_picture),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,152 @@
+/* Distributions as rows, and the trace of the rate. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "loadgen/plan/arrivals.h"
+#include "loadgen/plan/rate_trace.h"
+#include "loadgen/report/latency_bars.h"
+
+#include <string.h>
+
+static struct histogram times;
+static struct latency_bar bars[LATENCY_BARS_MAX];
+
+static void record(uint64_t ns, unsigned count)
+{
+    while (count-- > 0)
+        histogram_record(&times, ns);
+}
+
+/* Each row as it is written: label, bar, and what is behind. */
+static void expect(size_t number, const char *label, const char *bar, const char *behind)
+{
+    assert_string_equal(bars[number].label, label);
+    assert_string_equal(bars[number].bar, bar);
+    assert_string_equal(bars[number].behind, behind);
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    histogram_reset(&times);
+    assert_int_equal(latency_bars(&times, 12, 10, true, bars), 0);
+    record(105 * NS_PER_US, 75);
+    record(130 * NS_PER_US, 15);
+    record(190 * NS_PER_US, 9910);
+    assert_int_equal(latency_bars(&times, 12, 10, true, bars), 4);
+    expect(0, "100-120 us", "▏", "            0.8%");
+    expect(1, "120-150 us", "▏", "            0.1%");
+    expect(2, "150-180 us", "", "");
+    expect(3, "180-220 us", "██████████", "  99.1% p50 p90 p99 p99.9");
+    assert_int_equal(latency_bars(&times, 12, 10, false, bars), 4);
+    expect(0, "100-120 us", ".", "            0.8%");
+    expect(3, "180-220 us", "##########", "  99.1% p50 p90 p99 p99.9");
+}
+
+/* The wider the range, the coarser the scale; the fast ones share a row when there are too few. */
+static void test_scales(void **state)
+{
+    static const struct {
+        uint64_t from_ns, to_ns;
+        size_t most, rows;
+        const char *first, *last;
+    } cases[] = {
+        {101 * NS_PER_US, 110 * NS_PER_US, 10, 1, "100-120 us", "100-120 us"},
+        {101 * NS_PER_US, 500 * NS_PER_US, 10, 9, "100-120 us", "470-560 us"},
+        {101 * NS_PER_US, 710 * NS_PER_US, 8, 6, "100-150 us", "700 us-1 ms"},
+        {101 * NS_PER_US, 7 * NS_PER_MS, 8, 6, "100-200 us", "5-10 ms"},
+        {101 * NS_PER_US, 70 * NS_PER_MS, 8, 6, "100-300 us", "30-100 ms"},
+        {101 * NS_PER_US, 70 * NS_PER_S, 8, 6, "100 us-1 ms", "10-100 s"},
+        {100, 70 * NS_PER_S, 3, 3, "100 ms-1 s", "10-100 s"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        uint64_t sum = 0;
+
+        histogram_reset(&times);
+        record(cases[i].from_ns, 5);
+        record(cases[i].to_ns, 7);
+        assert_int_equal(latency_bars(&times, cases[i].most, 40, true, bars), cases[i].rows);
+        assert_string_equal(bars[0].label, cases[i].first);
+        assert_string_equal(bars[cases[i].rows - 1].label, cases[i].last);
+        for (size_t row = 0; row < cases[i].rows; row++)
+            sum += bars[row].count;
+        assert_int_equal(sum, 12);
+    }
+}
+
+/* Whatever was recorded: all rows fit, none is wider than asked for, and every answer is in one. */
+static void test_any(void **state)
+{
+    uint64_t random = 7;
+
+    (void)state;
+    for (unsigned round = 0; round < 300; round++) {
+        size_t most = 1 + random_next(&random) % 30, rows;
+        uint64_t sum = 0, values = 1 + random_next(&random) % 50;
+
+        histogram_reset(&times);
+        for (uint64_t i = 0; i < values; i++)
+            histogram_record(&times, random_next(&random) >> (random_next(&random) % 64));
+        rows = latency_bars(&times, most, 500, round % 2 == 0, bars);
+        assert_in_range(rows, 1, most < LATENCY_BARS_MAX ? most : LATENCY_BARS_MAX);
+        for (size_t i = 0; i < rows; i++) {
+            sum += bars[i].count;
+            assert_true(strlen(bars[i].label) <= LATENCY_BAR_LABEL_COLUMNS);
+            assert_true(strlen(bars[i].bar) <= (size_t)3 * LATENCY_BAR_WIDTH_MAX);
+            assert_true(bars[i].count == 0 || bars[i].bar[0] != '\0');
+        }
+        assert_int_equal(sum, values);
+    }
+}
+
+static void test_trace(void **state)
+{
+    struct rate_trace trace = {0};
+    char text[RATE_TRACE_TEXT];
+
+    (void)state;
+    assert_int_equal(rate_trace_draw(text, &trace, 10, true), 0);
+    rate_trace_add(&trace, 0);
+    rate_trace_add(&trace, 100);
+    rate_trace_add(&trace, 50);
+    assert_int_equal(rate_trace_draw(text, &trace, 10, true), 3);
+    assert_string_equal(text, " █▅");
+    assert_int_equal(rate_trace_draw(text, &trace, 10, false), 3);
+    assert_string_equal(text, " #=");
+}
+
+/* A long run has as many cells as a short one, and its mean stays what it was. */
+static void test_long_trace(void **state)
+{
+    struct rate_trace trace = {0};
+    char text[RATE_TRACE_TEXT];
+
+    (void)state;
+    for (unsigned i = 0; i < 100000; i++) {
+        rate_trace_add(&trace, i < 50000 ? 10 : 1000);
+        assert_true(trace.count <= RATE_TRACE_CELLS);
+    }
+    assert_in_range(trace.count, RATE_TRACE_CELLS / 2, RATE_TRACE_CELLS);
+    assert_true(rate_trace_peak(&trace) == 1000);
+    assert_true(trace.cell[0] == 10);
+    assert_int_equal(rate_trace_draw(text, &trace, 4, false), 4);
+    assert_string_equal(text, "__##");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),  cmocka_unit_test(test_scales),     cmocka_unit_test(test_any),
+        cmocka_unit_test(test_trace), cmocka_unit_test(test_long_trace),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

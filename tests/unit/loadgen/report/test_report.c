@@ -1,0 +1,230 @@
+/* Both reports of results that are fixed: the text to the letter, the JSON by its values. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/loadgen/load_results.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char good_text[] =
+    "GET http://127.0.0.1:8080/\n"
+    "100 connections kept alive, 2 threads, engine curl, 2.00 s\n"
+    "\n"
+    "  Requests     20,000: 20,000 answered, 0 failed\n"
+    "  Rate         10,000 requests/s\n"
+    "  Received     19.5 MiB (19.1 MiB of it content), 9.77 MiB/s\n"
+    "  Connections  100 of 100 came up, 234 opened in all\n"
+    "  Client       25% of a core for each thread, 50.0 us of CPU time a request\n"
+    "\n"
+    "  Latency          mean     p50     p90     p99   p99.9  p99.99 p99.999     max\n"
+    "  whole answer   164 us 64.5 us 64.5 us 64.5 us 64.5 us 64.5 us       -  2.00 s\n"
+    "  first byte    82.0 us 32.3 us 32.3 us 32.3 us 32.3 us 32.3 us       -  1.00 s\n"
+    "\n"
+    "    30-100 us  ########################################## 100.0% p50 p90 p99 p99.9\n"
+    "   100-300 us  \n"
+    "  300 us-1 ms  \n"
+    "       1-3 ms  \n"
+    "      3-10 ms  \n"
+    "     10-30 ms  \n"
+    "    30-100 ms  \n"
+    "   100-300 ms  \n"
+    "   300 ms-1 s  \n"
+    "        1-3 s  .                                           <0.1%\n"
+    "\n"
+    "  Statuses     200        19,999\n"
+    "               304             1\n";
+
+static const char bad_text[] =
+    "HEAD http://127.0.0.1:8080/\n"
+    "101 connections, closed after each request, 1 thread, engine curl, 2.00 s\n"
+    "\n"
+    "  Requests     101: 60 answered, 39 failed, 2 unanswered at the end\n"
+    "  Rate         30 requests/s\n"
+    "  Received     99.0 KiB (96.7 KiB of it content), 49.5 KiB/s\n"
+    "  Connections  100 of 101 came up, 234 opened in all\n"
+    "  Client       95% of a core for each thread, 18.8 ms of CPU time a request\n"
+    "\n"
+    "  Latency          mean     p50     p90     p99   p99.9  p99.99 p99.999     max\n"
+    "  whole answer  1.00 ms 1.00 ms 1.00 ms       -       -       -       - 1.00 ms\n"
+    "  first byte     500 us  500 us  500 us       -       -       -       -  500 us\n"
+    "\n"
+    "  820 us-1 ms  ########################################## 100.0% p50 p90\n"
+    "\n"
+    "  Statuses     200            50\n"
+    "               404            10\n"
+    "\n"
+    "  Errors                      30  connection refused\n"
+    "                               9  other\n"
+    "                                  No route to host\n"
+    "\n"
+    "  ! Interrupted: the run was stopped before its end.\n"
+    "  ! 51 of 101 requests count as errors (50.5%); allowed: 0% (--max-errors).\n"
+    "  ! 500 connections were asked for and 101 used: there were no more requests.\n"
+    "  ! Only 100 of 101 connections came up.\n"
+    "  ! The client was the bottleneck: its threads used 95% of a core each. The\n"
+    "    server may be faster than this, and the latencies contain waiting in the\n"
+    "    client. --engine raw costs less.\n"
+    "  ! The latencies are those of answers: 41 requests without one are not in them.\n";
+
+static char *make_text(bool colour)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_non_null(out);
+    report_text(out, &result, colour);
+    fclose(out);
+    return text;
+}
+
+static void test_text(void **state)
+{
+    char *text;
+
+    (void)state;
+    fill_good();
+    text = make_text(false);
+    assert_string_equal(text, good_text);
+    free(text);
+    fill_bad();
+    text = make_text(false);
+    assert_string_equal(text, bad_text);
+    free(text);
+}
+
+/* Nothing is wider than a terminal, and colour adds escape sequences and nothing else. */
+static void test_colour(void **state)
+{
+    char *text, *to;
+
+    (void)state;
+    fill_bad();
+    text = to = make_text(true);
+    assert_non_null(strstr(text, "\x1b[31m"));
+    for (const char *from = text; *from != '\0'; from++)
+        if (*from == '\x1b')
+            from += strcspn(from, "m");
+        else
+            *to++ = *from;
+    *to = '\0';
+    assert_string_equal(text, bad_text);
+    for (char *rest, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        assert_true(strlen(line) <= 80);
+    free(text);
+}
+
+static json_t *make_json(void)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    json_t *json;
+
+    assert_non_null(out);
+    assert_int_equal(report_json(out, &result, false), 0);
+    fclose(out);
+    assert_int_equal(text[size - 1], '\n');
+    json = json_loads(text, 0, NULL);
+    assert_non_null(json);
+    free(text);
+    return json;
+}
+
+static const json_t *at(const json_t *json, const char *outer, const char *inner)
+{
+    return json_object_get(json_object_get(json, outer), inner);
+}
+
+static json_int_t integer(const json_t *json, const char *outer, const char *inner)
+{
+    assert_true(json_is_integer(at(json, outer, inner)));
+    return json_integer_value(at(json, outer, inner));
+}
+
+static void test_json_good(void **state)
+{
+    json_t *json;
+
+    (void)state;
+    fill_good();
+    json = make_json();
+    assert_string_equal(json_string_value(json_object_get(json, "wsload")), WEBSERVERD_VERSION);
+    assert_string_equal(json_string_value(at(json, "plan", "url")), "http://127.0.0.1:8080/");
+    assert_int_equal(integer(json, "plan", "requests"), 20000);
+    assert_true(json_is_null(at(json, "plan", "duration_s")));
+    assert_true(json_is_true(at(json, "plan", "keepalive")));
+    assert_true(json_real_value(json_object_get(json, "elapsed_s")) == 2);
+    assert_true(json_real_value(json_object_get(json, "requests_per_second")) == 10000);
+    assert_int_equal(integer(json, "requests", "begun"), 20000);
+    assert_int_equal(integer(json, "bytes", "body"), 20000000);
+    assert_int_equal(integer(json, "bytes", "head"), 480000);
+    assert_int_equal(integer(json, "statuses", "304"), 1);
+    assert_int_equal(json_object_size(json_object_get(json, "statuses")), 2);
+    assert_true(json_real_value(at(json, "latency_us", "p50")) == 64.511);
+    assert_true(json_real_value(at(json, "latency_us", "max")) == 2000000);
+    assert_int_equal(integer(json, "connect_us", "count"), 0);
+    assert_true(json_is_null(at(json, "connect_us", "p50")));
+    assert_int_equal(json_object_size(json_object_get(json, "error_texts")), 0);
+    assert_int_equal(json_array_size(json_object_get(json, "notes")), 0);
+    assert_int_equal(json_integer_value(json_object_get(json, "exit_status")), 0);
+    json_decref(json);
+}
+
+static void test_json_bad(void **state)
+{
+    json_t *json;
+    const json_t *notes;
+
+    (void)state;
+    fill_bad();
+    json = make_json();
+    assert_int_equal(integer(json, "requests", "failed"), 39);
+    assert_int_equal(integer(json, "requests", "unanswered"), 2);
+    assert_int_equal(integer(json, "requests", "bad_statuses"), 10);
+    assert_int_equal(integer(json, "errors", "refused"), 30);
+    assert_int_equal(integer(json, "errors", "timeout"), 0);
+    assert_int_equal(json_object_size(json_object_get(json, "errors")), ERROR_KIND_COUNT);
+    assert_int_equal(integer(json, "connections", "asked"), 500);
+    assert_int_equal(integer(json, "connections", "used"), 101);
+    assert_int_equal(integer(json, "connections", "up"), 100);
+    assert_true(json_is_null(at(json, "latency_us", "p99")));
+    assert_string_equal(json_string_value(at(json, "error_texts", "other")), "No route to host");
+    notes = json_object_get(json, "notes");
+    assert_int_equal(json_array_size(notes), 6);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(notes, 0), "name")),
+                        "interrupted");
+    assert_true(json_is_true(json_object_get(json, "interrupted")));
+    assert_int_equal(json_integer_value(json_object_get(json, "exit_status")), 130);
+    json_decref(json);
+}
+
+static void test_known_percentiles(void **state)
+{
+    (void)state;
+    assert_false(report_percentile_known(50, 1));
+    assert_true(report_percentile_known(50, 2));
+    assert_false(report_percentile_known(99, 99));
+    assert_true(report_percentile_known(99, 100));
+    assert_false(report_percentile_known(99.99, 9999));
+    assert_true(report_percentile_known(99.99, 10000));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_colour),
+        cmocka_unit_test(test_json_good),
+        cmocka_unit_test(test_json_bad),
+        cmocka_unit_test(test_known_percentiles),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

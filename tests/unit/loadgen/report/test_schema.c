@@ -1,0 +1,331 @@
+/*
+ * The JSON report against its schema, which declares every member as required and allows no other: a
+ * member that one of the two has alone is found. Of JSON Schema, what that file uses is understood.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "tests/unit/loadgen/load_results.h"
+#include "tests/unit/loadgen/sweep_results.h"
+
+#include <jansson.h>
+#include <regex.h>
+#include <stdlib.h>
+
+static json_t *schema;
+
+static bool fits(const json_t *rule, const json_t *value);
+
+static bool is_of_type(const char *type, const json_t *value)
+{
+    if (strcmp(type, "object") == 0)
+        return json_is_object(value);
+    if (strcmp(type, "array") == 0)
+        return json_is_array(value);
+    if (strcmp(type, "string") == 0)
+        return json_is_string(value);
+    if (strcmp(type, "boolean") == 0)
+        return json_is_boolean(value);
+    if (strcmp(type, "integer") == 0)
+        return json_is_integer(value);
+    if (strcmp(type, "number") == 0)
+        return json_is_number(value);
+    assert_string_equal(type, "null");
+    return json_is_null(value);
+}
+
+static bool fits_type(const json_t *types, const json_t *value)
+{
+    bool fitting = false;
+    const json_t *type;
+    size_t i;
+
+    if (json_is_string(types))
+        return is_of_type(json_string_value(types), value);
+    json_array_foreach(types, i, type) fitting =
+        fitting || is_of_type(json_string_value(type), value);
+    return fitting;
+}
+
+/* The rule for a member of that name; NULL: there must be none. */
+static const json_t *rule_for(const json_t *rule, const char *name)
+{
+    const json_t *found = json_object_get(json_object_get(rule, "properties"), name), *one;
+    const char *pattern;
+
+    json_object_foreach(json_object_get(rule, "patternProperties"), pattern, one)
+    {
+        regex_t expression;
+
+        assert_int_equal(regcomp(&expression, pattern, REG_EXTENDED | REG_NOSUB), 0);
+        if (found == NULL && regexec(&expression, name, 0, NULL, 0) == 0)
+            found = one;
+        regfree(&expression);
+    }
+    return found;
+}
+
+static bool fits_members(const json_t *rule, json_t *value)
+{
+    const json_t *member, *name;
+    const char *key;
+    size_t i;
+
+    json_array_foreach(json_object_get(rule, "required"), i, name)
+    {
+        if (json_object_get(value, json_string_value(name)) == NULL) {
+            print_message("no member %s\n", json_string_value(name));
+            return false;
+        }
+    }
+    json_object_foreach(value, key, member)
+    {
+        const json_t *its = rule_for(rule, key);
+
+        if (its == NULL || !fits(its, member)) {
+            print_message("member %s\n", key);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_one_of(const json_t *values, const json_t *value)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(values, i, one)
+    {
+        if (json_equal(one, value))
+            return true;
+    }
+    return values == NULL;
+}
+
+/* A rule with a word that this test does not know would be a rule that is not looked at. */
+static void check_words(const json_t *rule)
+{
+    static const char *const known[] = {"$schema",
+                                        "title",
+                                        "$defs",
+                                        "oneOf",
+                                        "description",
+                                        "type",
+                                        "properties",
+                                        "required",
+                                        "patternProperties",
+                                        "additionalProperties",
+                                        "items",
+                                        "enum",
+                                        "minimum"};
+    const json_t *value;
+    const char *key;
+
+    json_object_foreach((json_t *)(uintptr_t)rule, key, value)
+    {
+        bool found = false;
+
+        for (size_t i = 0; i < ARRAY_LENGTH(known); i++)
+            found = found || strcmp(known[i], key) == 0;
+        if (!found)
+            fail_msg("%s is not understood", key);
+    }
+}
+
+static bool fits_one(const json_t *rules, const json_t *value)
+{
+    const json_t *rule;
+    size_t i, fitting = 0;
+
+    json_array_foreach(rules, i, rule) fitting += fits(rule, value);
+    return fitting == 1;
+}
+
+static bool fits(const json_t *rule, const json_t *value)
+{
+    const char *reference = json_string_value(json_object_get(rule, "$ref"));
+    const json_t *minimum = json_object_get(rule, "minimum"), *item;
+    size_t i;
+
+    if (reference != NULL)
+        return fits(json_object_get(json_object_get(schema, "$defs"), strrchr(reference, '/') + 1),
+                    value);
+    check_words(rule);
+    if (json_object_get(rule, "oneOf") != NULL)
+        return fits_one(json_object_get(rule, "oneOf"), value);
+    if (!fits_type(json_object_get(rule, "type"), value) ||
+        !is_one_of(json_object_get(rule, "enum"), value) ||
+        (minimum != NULL && json_number_value(value) < json_number_value(minimum)))
+        return false;
+    json_array_foreach(value, i, item)
+    {
+        if (!fits(json_object_get(rule, "items"), item))
+            return false;
+    }
+    return !json_is_object(value) || fits_members(rule, (json_t *)(uintptr_t)value);
+}
+
+static json_t *make_report(void)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    json_t *report;
+
+    assert_non_null(out);
+    assert_int_equal(report_json(out, &result, false), 0);
+    fclose(out);
+    report = json_loadb(text, size, 0, NULL);
+    assert_non_null(report);
+    free(text);
+    return report;
+}
+
+static void check_report(void)
+{
+    json_t *report = make_report();
+
+    assert_true(fits(schema, report));
+    json_decref(report);
+}
+
+static void test_reports(void **state)
+{
+    struct series_entry entry = {.end_ns = NS_PER_S, .answered = 5};
+    struct series series = {.entry = &entry, .count = 1};
+
+    (void)state;
+    fill_good();
+    result.series = &series;
+    result.server = (struct server_check_result){SERVER_CHECK_SAME, "one", 5, 5, 1.5};
+    plan.percentiles[0] = 99.9999;
+    plan.percentile_count = 1;
+    check_report();
+    fill_bad();
+    plan.rate = 10;
+    check_report();
+    begin();
+    plan.requests = 0;
+    plan.duration_ms = 5;
+    check_report();
+    fill_good();
+    begin_repeat(5);
+    for (uint32_t i = 0; i < 4; i++)
+        add_round(1000 + i);
+    check_report();
+    end_repeat();
+}
+
+static json_t *make_sweep(const char *line, double ripple, uint32_t rounds)
+{
+    const struct invented invented = {.law = {.lambda = 1000, .sigma = 0.05},
+                                      .ripple = ripple,
+                                      .server_cores = 1,
+                                      .machine_percent = NAN,
+                                      .cores = 4,
+                                      .rounds_done = rounds};
+    struct sweep *sweep = invent_sweep(&invented, line);
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    json_t *report;
+
+    assert_non_null(out);
+    assert_int_equal(sweep_json(out, sweep, false), 0);
+    fclose(out);
+    report = json_loadb(text, size, 0, NULL);
+    assert_non_null(report);
+    free(text);
+    sweep_free(sweep);
+    return report;
+}
+
+/* With and without a law, with noise that lets nothing be said, and with nothing measured. */
+static void test_sweeps(void **state)
+{
+    static const struct {
+        const char *line;
+        double ripple;
+        uint32_t rounds;
+    } sweeps[] = {{"-c 1,2,5,10,20,50 --keepalive both", 0.01, 5},
+                  {"-c 1,2 --server-threads 1,2 -n 5", 0.01, 2},
+                  {"-c 1,2,5,10,20,50", 0.9, 5},
+                  {"-c 1,2", 0, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(sweeps); i++) {
+        json_t *report = make_sweep(sweeps[i].line, sweeps[i].ripple, sweeps[i].rounds);
+
+        assert_true(fits(schema, report));
+        json_object_set_new(report, "surprise", json_true());
+        assert_false(fits(schema, report));
+        json_decref(report);
+    }
+}
+
+/* Whatever is taken away, added or of another type is found. */
+static void test_differences(void **state)
+{
+    json_t *report;
+    const char *key;
+    json_t *required, *name;
+    size_t i;
+
+    (void)state;
+    fill_good();
+    report = make_report();
+    required =
+        json_object_get(json_object_get(json_object_get(schema, "$defs"), "run"), "required");
+    json_array_foreach(required, i, name)
+    {
+        json_t *without = json_deep_copy(report), *other = json_deep_copy(report);
+
+        key = json_string_value(name);
+        json_object_del(without, key);
+        assert_false(fits(schema, without));
+        json_object_set_new(other, key, json_null());
+        assert_int_equal(fits(schema, other),
+                         strcmp(key, "server") == 0 || strcmp(key, "due_per_second") == 0 ||
+                             strcmp(key, "medians") == 0 || strcmp(key, "rounds") == 0);
+        json_decref(without);
+        json_decref(other);
+    }
+    json_object_set_new(json_object_get(report, "plan"), "surprise", json_true());
+    assert_false(fits(schema, report));
+    json_decref(report);
+}
+
+static int load_schema(void **state)
+{
+    json_error_t error;
+
+    (void)state;
+    schema = json_load_file(SCHEMA_FILE, JSON_REJECT_DUPLICATES, &error);
+    if (schema == NULL)
+        print_error("%s:%d: %s\n", SCHEMA_FILE, error.line, error.text);
+    return schema == NULL ? -1 : 0;
+}
+
+static int free_schema(void **state)
+{
+    (void)state;
+    json_decref(schema);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_sweeps),
+        cmocka_unit_test(test_differences),
+    };
+
+    return cmocka_run_group_tests(tests, load_schema, free_schema);
+}

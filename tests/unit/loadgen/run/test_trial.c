@@ -1,0 +1,160 @@
+/* Runs of one process one after the other, and signals that come when nobody looks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "loadgen/base/interrupts.h"
+#include "loadgen/run/trial.h"
+
+#include <curl/curl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int handled;
+
+static void handle(int number)
+{
+    handled = number;
+}
+
+static void test_interrupts(void **state)
+{
+    (void)state;
+    signal(SIGTERM, handle);
+    assert_int_equal(interrupts_fd(), -1);
+    assert_int_equal(interrupts_begin(), 0);
+    raise(SIGINT);
+    assert_int_equal(interrupts_begin(), 0);
+    raise(SIGTERM);
+    interrupts_end();
+    raise(SIGHUP);
+    assert_int_equal(interrupts_take(), 3);
+    assert_int_equal(interrupts_take(), 0);
+    assert_int_equal(handled, 0);
+    interrupts_end();
+    raise(SIGTERM);
+    assert_int_equal(handled, SIGTERM);
+    signal(SIGTERM, SIG_DFL);
+}
+
+/* What ignores a lost terminal goes on doing so. */
+static void test_nohup(void **state)
+{
+    (void)state;
+    signal(SIGHUP, SIG_IGN);
+    assert_int_equal(interrupts_begin(), 0);
+    raise(SIGHUP);
+    assert_int_equal(interrupts_take(), 0);
+    interrupts_end();
+    signal(SIGHUP, SIG_DFL);
+}
+
+/* A URL of a port that is taken and refuses. */
+static void bind_refusing(int *fd, char *url, size_t size)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof(address);
+
+    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(*fd, (struct sockaddr *)&address, length), 0);
+    assert_int_equal(getsockname(*fd, (struct sockaddr *)&address, &length), 0);
+    snprintf(url, size, "http://127.0.0.1:%u/", ntohs(address.sin_port));
+}
+
+static void make_plan(struct plan *plan, const char *url)
+{
+    plan_begin(plan, 2);
+    plan->urls[plan->url_count++] = url;
+    plan->method = "GET";
+    plan->quiet = true;
+    plan->requests = 5;
+    plan_set_connections(plan, 8);
+}
+
+static void test_plan(void **state)
+{
+    struct plan plan;
+
+    (void)state;
+    make_plan(&plan, "http://127.0.0.1/");
+    assert_int_equal(plan.connections_asked, 8);
+    assert_int_equal(plan.connections, 5);
+    assert_int_equal(plan.threads, 2);
+    plan_set_connections(&plan, 1);
+    assert_int_equal(plan.connections, 1);
+    assert_int_equal(plan.threads, 1);
+    plan_set_connections(&plan, 3);
+    assert_int_equal(plan.threads, 2);
+}
+
+static void test_trials(void **state)
+{
+    struct result *result = malloc(sizeof(*result));
+    struct plan plan;
+    char url[64], why[256] = "";
+    int fd;
+
+    (void)state;
+    assert_non_null(result);
+    bind_refusing(&fd, url, sizeof(url));
+    make_plan(&plan, url);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(trial(&plan, result, why, sizeof(why)), TRIAL_DONE);
+        assert_string_equal(result->url, url);
+        assert_int_equal(tally_get(&result->tally, TALLY_begun), 5);
+        assert_int_equal(tally_error(&result->tally, ERROR_KIND_REFUSED), 5);
+        assert_int_equal(trial_status(TRIAL_DONE, result), RESULT_NOTHING);
+        result_free(result);
+    }
+    plan.urls[0] = "http://nobody.invalid/";
+    assert_int_equal(trial(&plan, result, why, sizeof(why)), TRIAL_UNKNOWN_HOST);
+    assert_int_equal(trial_status(TRIAL_UNKNOWN_HOST, result), RESULT_NOTHING);
+    plan.urls[0] = "gopher://x/";
+    assert_int_equal(trial(&plan, result, why, sizeof(why)), TRIAL_WRONG);
+    assert_true(strlen(why) > 0);
+    free(result);
+    close(fd);
+}
+
+/* A signal that came before a run ends it. */
+static void test_early_signal(void **state)
+{
+    struct result *result = malloc(sizeof(*result));
+    struct plan plan;
+    char url[64], why[256];
+    int fd;
+
+    (void)state;
+    assert_non_null(result);
+    bind_refusing(&fd, url, sizeof(url));
+    make_plan(&plan, url);
+    plan.requests = 0;
+    plan.duration_ms = 3600 * 1000;
+    assert_int_equal(interrupts_begin(), 0);
+    raise(SIGINT);
+    assert_int_equal(trial(&plan, result, why, sizeof(why)), TRIAL_DONE);
+    assert_true(result->interrupted);
+    interrupts_end();
+    result_free(result);
+    free(result);
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_interrupts),   cmocka_unit_test(test_nohup),
+        cmocka_unit_test(test_plan),         cmocka_unit_test(test_trials),
+        cmocka_unit_test(test_early_signal),
+    };
+
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

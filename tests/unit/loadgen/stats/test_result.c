@@ -1,0 +1,310 @@
+/* Exit status and notes, from what was counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "loadgen/stats/result.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct plan plan;
+static struct result result;
+
+/* A run of one second in which one thread of 4 connections got ANSWERED answers of STATUS. */
+static void fill(uint64_t answered, uint32_t status)
+{
+    const struct exchange exchange = {
+        .error = ERROR_KIND_NONE,
+        .status = status,
+        .bad_status = status >= 400,
+        .service_ns = 1000,
+        .latency_ns = 1000,
+    };
+
+    plan = (struct plan){.connections_asked = 4, .connections = 4, .threads = 1};
+    memset(&result, 0, sizeof(result));
+    result.plan = &plan;
+    result.elapsed_ns = result.thread_ns = NS_PER_S;
+    tally_count(&result.tally, TALLY_begun, answered);
+    tally_count(&result.tally, TALLY_clients_up, 4);
+    tally_count(&result.tally, TALLY_clients_used, 4);
+    for (uint64_t i = 0; i < answered; i++)
+        tally_record(&result.tally, &exchange);
+}
+
+static void add_errors(uint64_t count)
+{
+    const struct exchange exchange = {.error = ERROR_KIND_CLOSED};
+
+    tally_count(&result.tally, TALLY_begun, count);
+    for (uint64_t i = 0; i < count; i++)
+        tally_record(&result.tally, &exchange);
+}
+
+/* The names of all notes, each with a blank behind it. */
+static const char *notes(void)
+{
+    static char names[512];
+    struct result_note list[RESULT_NOTES_MAX];
+    size_t count = result_notes(&result, list);
+
+    names[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        assert_true(strlen(list[i].text) > 0);
+        strcat(strcat(names, list[i].name), " ");
+    }
+    return names;
+}
+
+static void test_good(void **state)
+{
+    (void)state;
+    fill(1000, 304);
+    assert_int_equal(result_status(&result), RESULT_GOOD);
+    assert_string_equal(notes(), "");
+    assert_true(result_rate(&result) == 1000);
+    assert_true(result_bad_percent(&result) == 0);
+}
+
+static void test_nothing(void **state)
+{
+    (void)state;
+    fill(0, 0);
+    add_errors(10);
+    assert_int_equal(result_status(&result), RESULT_NOTHING);
+    assert_string_equal(notes(), "nothing_answered ");
+    fill(0, 0); /* not even begun */
+    result.elapsed_ns = result.thread_ns = 0;
+    assert_int_equal(result_status(&result), RESULT_NOTHING);
+    assert_true(result_rate(&result) == 0 && result_bad_percent(&result) == 0 &&
+                result_cpu_share(&result) == 0);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    fill(99, 200);
+    add_errors(1);
+    assert_int_equal(result_status(&result), RESULT_ERRORS);
+    assert_string_equal(notes(), "too_many_errors latency_of_answers_only ");
+    plan.max_errors = 1;
+    assert_int_equal(result_status(&result), RESULT_GOOD);
+    assert_string_equal(notes(), "latency_of_answers_only ");
+    fill(10, 404);
+    assert_int_equal(result_status(&result), RESULT_ERRORS);
+    assert_int_equal(tally_bad(&result.tally), 10);
+    fill(9, 200); /* a server that hangs at the end is not good */
+    tally_count(&result.tally, TALLY_begun, 1);
+    tally_count(&result.tally, TALLY_unanswered, 1);
+    assert_int_equal(result_status(&result), RESULT_ERRORS);
+    assert_true(result_bad_percent(&result) == 10);
+}
+
+static void test_interrupted(void **state)
+{
+    (void)state;
+    fill(0, 0);
+    result.interrupted = true;
+    assert_int_equal(result_status(&result), RESULT_INTERRUPTED);
+    assert_string_equal(notes(), "interrupted nothing_answered ");
+}
+
+static void test_connections(void **state)
+{
+    struct result_note list[RESULT_NOTES_MAX];
+
+    (void)state;
+    fill(10, 200);
+    plan.connections_asked = plan.connections = 1000;
+    tally_count(&result.tally, TALLY_clients_used, 996);
+    assert_string_equal(notes(), "connections_missing ");
+    result_notes(&result, list);
+    assert_string_equal(list[0].text, "Only 4 of 1000 connections came up.");
+    fill(3, 200);
+    plan.connections = 3;
+    assert_string_equal(notes(), "fewer_requests_than_connections ");
+}
+
+static void test_busy_client(void **state)
+{
+    (void)state;
+    fill(10, 200);
+    result.cpu_ns = 840 * NS_PER_MS;
+    assert_string_equal(notes(), "");
+    result.cpu_ns = 860 * NS_PER_MS;
+    assert_string_equal(notes(), "client_busy ");
+    result.thread_ns = 2 * NS_PER_S;
+    assert_string_equal(notes(), "");
+    result.elapsed_ns = result.thread_ns = 100 * NS_PER_MS; /* too short to say */
+    result.cpu_ns = 100 * NS_PER_MS;
+    assert_string_equal(notes(), "");
+}
+
+/* Ready to run, and others had the cores: the times tell of that too. */
+static void test_starved_client(void **state)
+{
+    (void)state;
+    fill(10, 200);
+    result.waited_ns = 190 * NS_PER_MS;
+    assert_string_equal(notes(), "");
+    result.waited_ns = 210 * NS_PER_MS;
+    assert_string_equal(notes(), "client_starved ");
+    result.thread_ns = 2 * NS_PER_S;
+    assert_string_equal(notes(), "");
+}
+
+/* Connections that end after few answers are said to; after a hundred, or where it is asked for, not. */
+static void test_reopened(void **state)
+{
+    (void)state;
+    fill(1000, 200);
+    plan.keepalive = true;
+    tally_count(&result.tally, TALLY_connections_opened, 14);
+    assert_string_equal(notes(), "");
+    tally_count(&result.tally, TALLY_connections_opened, 1);
+    assert_string_equal(notes(), "reopened ");
+    plan.requests_per_connection = 66;
+    assert_string_equal(notes(), "");
+    plan.requests_per_connection = 0;
+    result.origins = 2; /* a connection that goes from one to the other is another one */
+    assert_string_equal(notes(), "");
+    result.origins = 1;
+    plan.stages_of_connections = true;
+    assert_string_equal(notes(), "");
+    plan.stages_of_connections = false;
+    plan.keepalive = false;
+    assert_string_equal(notes(), "");
+}
+
+/* Requests of the warm-up cost processor time too. */
+static void test_cpu_of_a_request(void **state)
+{
+    (void)state;
+    fill(10, 200);
+    result.cpu_ns = 1000;
+    assert_true(result_cpu_each_ns(&result) == 100);
+    tally_count(&result.warmup, TALLY_begun, 90);
+    assert_true(result_cpu_each_ns(&result) == 10);
+    memset(&result, 0, sizeof(result));
+    assert_true(isnan(result_cpu_each_ns(&result)));
+}
+
+/* A plan says what is due; where it changes with time, that is what was due on average. */
+static void test_rate_that_was_due(void **state)
+{
+    (void)state;
+    fill(30, 200);
+    result.due_ns = 2 * NS_PER_S;
+    assert_true(result_rate_due(&result) == 0);
+    plan.rate = 20;
+    assert_false(result_rate_is_average(&result));
+    assert_true(result_rate_due(&result) == 20);
+    tally_count(&result.tally, TALLY_unsent_late, 4);
+    plan.ramp_ms = 1000;
+    assert_true(result_rate_is_average(&result));
+    assert_true(result_rate_due(&result) == 17);
+    plan.ramp_ms = 0;
+    result.changes = 1;
+    assert_true(result_rate_due(&result) == 17);
+    plan.rate = 0;
+    result.changes = 0;
+    plan.stage_count = 1;
+    assert_true(result_rate_due(&result) == 17);
+}
+
+/* In milliseconds: seconds end at whole ones, at the warm-up's end, and at whole ones since then. */
+static void test_seconds(void **state)
+{
+    static const struct {
+        uint64_t before, warmup, now;
+        bool is_over;
+    } cases[] = {
+        {0, 0, 990, false},       {0, 0, 1000, true},        {1080, 0, 1990, false},
+        {1080, 0, 2000, true},    {0, 1500, 1000, true},     {1000, 1500, 1490, false},
+        {1000, 1500, 1500, true}, {1560, 1500, 2000, false}, {1560, 1500, 2490, false},
+        {1560, 1500, 2500, true}, {0, 300, 390, true},       {390, 300, 1290, false},
+        {390, 300, 1310, true},
+    };
+    static struct series series;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        series.before_ns = cases[i].before * NS_PER_MS;
+        if (series_second_is_over(&series, cases[i].warmup * NS_PER_MS, cases[i].now * NS_PER_MS) !=
+            cases[i].is_over)
+            fail_msg("case %zu", i);
+    }
+}
+
+/* What an open loop has to say about itself. */
+static void test_open_loop(void **state)
+{
+    struct exchange waited = {.status = 200, .service_ns = 1000, .latency_ns = 1000000};
+
+    (void)state;
+    fill(10, 200);
+    plan.rate = 10;
+    assert_string_equal(notes(), "");
+    waited.error = ERROR_KIND_NONE;
+    tally_count(&result.tally, TALLY_begun, 1);
+    tally_record(&result.tally, &waited);
+    assert_string_equal(notes(), "");
+    tally_count(&result.tally, TALLY_waited, 1);
+    assert_string_equal(notes(), "waiting ");
+    tally_count(&result.tally, TALLY_late, 1);
+    tally_count(&result.tally, TALLY_unsent_busy, 5);
+    assert_string_equal(notes(), "client_late unsent waiting ");
+    tally_count(&result.tally, TALLY_unsent_late, 1);
+    assert_string_equal(notes(), "client_late unsent unsent_late waiting ");
+    assert_int_equal(tally_unsent(&result.tally), 6);
+    assert_int_equal(result_status(&result), RESULT_GOOD);
+}
+
+/* Gates come last among what can be wrong; an early end by a condition is a gate too. */
+static void test_gates(void **state)
+{
+    char why[256];
+
+    (void)state;
+    fill(10, 200);
+    plan.fail_if_count = 1;
+    assert_int_equal(condition_parse(&plan.fail_if[0], "p99>1ms", why, sizeof(why)), 0);
+    assert_int_equal(result_status(&result), RESULT_GOOD);
+    assert_string_equal(notes(), "too_short ");
+    assert_int_equal(condition_parse(&plan.fail_if[0], "max>=1us", why, sizeof(why)), 0);
+    assert_int_equal(result_status(&result), RESULT_GATE);
+    assert_string_equal(notes(), "gate_failed ");
+    fill(10, 500);
+    result.aborted_by = &plan.fail_if[0];
+    assert_int_equal(result_status(&result), RESULT_GATE);
+    assert_string_equal(notes(), "aborted too_many_errors ");
+    result.aborted_by = NULL;
+    assert_int_equal(result_status(&result), RESULT_ERRORS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_connections),
+        cmocka_unit_test(test_busy_client),
+        cmocka_unit_test(test_seconds),
+        cmocka_unit_test(test_starved_client),
+        cmocka_unit_test(test_reopened),
+        cmocka_unit_test(test_cpu_of_a_request),
+        cmocka_unit_test(test_rate_that_was_due),
+        cmocka_unit_test(test_open_loop),
+        cmocka_unit_test(test_gates),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* What is counted for a request, and that sums lose nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "loadgen/stats/tally.h"
+
+static struct tally tally, sum;
+
+static const struct exchange good = {
+    .error = ERROR_KIND_NONE,
+    .status = 200,
+    .connected = true,
+    .connect_ns = 100,
+    .first_byte_ns = 110,
+    .service_ns = 115,
+    .latency_ns = 120,
+    .head_bytes = 50,
+    .body_bytes = 1000,
+};
+
+static void test_answer(void **state)
+{
+    struct exchange again = good;
+
+    (void)state;
+    again.connected = false;
+    tally_reset(&tally);
+    tally_record(&tally, &good);
+    tally_record_connection(&tally, &good);
+    tally_record(&tally, &again);
+    tally_record_connection(&tally, &again);
+    assert_int_equal(tally_get(&tally, TALLY_answered), 2);
+    assert_int_equal(tally_get(&tally, TALLY_head_bytes), 100);
+    assert_int_equal(tally_get(&tally, TALLY_body_bytes), 2000);
+    assert_int_equal(tally_get(&tally, TALLY_connections_opened), 1);
+    assert_int_equal(tally_status(&tally, 200), 2);
+    assert_int_equal(tally_errors(&tally), 0);
+    assert_int_equal(histogram_count(&tally.latency), 2);
+    assert_int_equal(histogram_max(&tally.latency), 120);
+    assert_int_equal(histogram_max(&tally.service), 115);
+    assert_int_equal(histogram_max(&tally.first_byte), 110);
+    assert_int_equal(histogram_count(&tally.connect), 1);
+    assert_int_equal(histogram_max(&tally.connect), 100);
+}
+
+/* An error counts its bytes and its connection, but has no status and no latency. */
+static void test_error(void **state)
+{
+    struct exchange lost = good;
+
+    (void)state;
+    tally_reset(&tally);
+    for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++) {
+        lost.error = (enum error_kind)kind;
+        tally_record(&tally, &lost);
+        tally_record_connection(&tally, &lost);
+        assert_int_equal(tally_error(&tally, lost.error), 1);
+        assert_int_equal(tally_errors(&tally), kind + 1);
+    }
+    assert_int_equal(tally_get(&tally, TALLY_answered), 0);
+    assert_int_equal(tally_status(&tally, 200), 0);
+    assert_int_equal(histogram_count(&tally.latency), 0);
+    assert_int_equal(histogram_count(&tally.first_byte), 0);
+    assert_int_equal(tally_get(&tally, TALLY_connections_opened), ERROR_KIND_COUNT);
+    assert_int_equal(tally_get(&tally, TALLY_body_bytes), 1000 * ERROR_KIND_COUNT);
+}
+
+/* One request counts as one error, whatever is wrong with it. */
+static void test_bad_answers(void **state)
+{
+    struct exchange exchange = good;
+
+    (void)state;
+    tally_reset(&tally);
+    exchange.status = 404;
+    exchange.bad_status = exchange.bad_content = true;
+    tally_record(&tally, &exchange);
+    assert_int_equal(tally_get(&tally, TALLY_bad_statuses), 1);
+    assert_int_equal(tally_get(&tally, TALLY_bad_contents), 0);
+    exchange.bad_status = false;
+    tally_record(&tally, &exchange);
+    assert_int_equal(tally_get(&tally, TALLY_bad_contents), 1);
+    tally_count(&tally, TALLY_unanswered, 3);
+    assert_int_equal(tally_bad(&tally), 5);
+    assert_int_equal(tally_get(&tally, TALLY_answered), 2);
+    exchange.status = 5000;
+    tally_record(&tally, &exchange);
+    assert_int_equal(tally_status(&tally, 404), 2);
+    assert_int_equal(tally_status(&tally, 0), 1); /* the one that no status has room for */
+    assert_int_equal(tally_status(&tally, 1000), 0);
+}
+
+static void test_sum(void **state)
+{
+    struct exchange refused = {.error = ERROR_KIND_REFUSED};
+
+    (void)state;
+    tally_reset(&tally);
+    tally_reset(&sum);
+    tally_record(&tally, &good);
+    tally_record_connection(&tally, &good);
+    tally_record(&tally, &refused);
+    tally_count(&tally, TALLY_begun, 3);
+    tally_count(&tally, TALLY_unanswered, 1);
+    tally_add(&sum, &tally);
+    tally_add(&sum, &tally);
+    assert_int_equal(tally_get(&sum, TALLY_begun), 6);
+    assert_int_equal(tally_get(&sum, TALLY_answered), 2);
+    assert_int_equal(tally_get(&sum, TALLY_unanswered), 2);
+    assert_int_equal(tally_error(&sum, ERROR_KIND_REFUSED), 2);
+    assert_int_equal(tally_status(&sum, 200), 2);
+    assert_int_equal(histogram_count(&sum.latency), 2);
+    assert_int_equal(histogram_count(&sum.first_byte), 2);
+    assert_int_equal(histogram_count(&sum.connect), 2);
+    assert_int_equal(tally_get(&tally, TALLY_begun), 3);
+    tally_reset(&sum);
+    assert_int_equal(tally_get(&sum, TALLY_begun) + tally_errors(&sum) + tally_status(&sum, 200),
+                     0);
+    assert_int_equal(histogram_count(&sum.latency), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answer),
+        cmocka_unit_test(test_error),
+        cmocka_unit_test(test_bad_answers),
+        cmocka_unit_test(test_sum),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,294 @@
+/* What a sweep goes over, what its numbers mean, and how its reports look. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "tests/unit/loadgen/sweep_results.h"
+
+#include <stdlib.h>
+
+#define LOADS "-c 1,2,5,10,20,50,100,200 "
+
+/* A server with contention, on a machine with time to spare. */
+static struct invented usual(void)
+{
+    return (struct invented){.law = {.lambda = 1000, .sigma = 0.05},
+                             .ripple = 0.01,
+                             .client_percent = 30,
+                             .server_cores = 0.5,
+                             .machine_percent = 40,
+                             .cores = 4,
+                             .server = {1, 4},
+                             .rounds_done = 5};
+}
+
+static const char *finding(const struct sweep_curve *curve, const char *name)
+{
+    for (size_t i = 0; i < curve->finding_count; i++)
+        if (strcmp(curve->finding[i].name, name) == 0)
+            return curve->finding[i].text;
+    return NULL;
+}
+
+static void test_points(void **state)
+{
+    const struct invented nothing = {.cores = 1};
+    struct sweep *sweep = invent_sweep(
+        &nothing,
+        "-c 100,10,10,1k --keepalive both --server-threads 6,1 --server-workers 1,2 -t 20");
+
+    (void)state;
+    assert_int_equal(sweep->curve_count, 8);
+    assert_int_equal(sweep->point_count, 24);
+    assert_string_equal(sweep->curves[0].name, "kept alive, 1 worker x 1 thread");
+    assert_string_equal(sweep->curves[1].name, "kept alive, 1 worker x 6 threads");
+    assert_string_equal(sweep->curves[7].name, "a connection each, 2 workers x 6 threads");
+    assert_string_equal(sweep->points[5].name,
+                        "1000 connections, kept alive, 1 worker x 6 threads");
+    assert_int_equal(sweep->points[0].plan.connections, 10);
+    assert_int_equal(sweep->points[0].plan.threads, 10);
+    assert_int_equal(sweep->points[1].plan.threads, 20);
+    assert_true(sweep->points[11].plan.keepalive);
+    assert_false(sweep->points[12].plan.keepalive);
+    assert_int_equal(sweep->curves[0].measured, 0);
+    assert_int_equal(sweep->curves[0].finding_count, 0);
+    sweep_free(sweep);
+}
+
+struct limit_case {
+    const char *what;
+    double client_percent, server_cores, machine_percent, kappa;
+    enum sweep_limit limit;
+    const char *text; /* of the sentence */
+};
+
+static const struct limit_case limit_cases[] = {
+    {"client", 90, 3, 99, 0, SWEEP_LIMIT_CLIENT,
+     "The client limits: each of its threads used 90 %"},
+    {"threads", 30, 1.9, 70, 0, SWEEP_LIMIT_SERVER_THREADS,
+     "The server's threads limit: its 2 kept 1.90 cores busy at the best point, and this machine "
+     "has "
+     "4. More threads may do more."},
+    {"machine", 60, 1.5, 97, 0, SWEEP_LIMIT_MACHINE,
+     "(server 1.50, client 2.40, other programs and interrupts 0.00)"},
+    {"contention", 30, 0.2, 40, 0, SWEEP_LIMIT_CONTENTION, "Contention limits"},
+    {"coherency", 30, 0.2, 40, 0.01, SWEEP_LIMIT_COHERENCY, "Coherency limits"},
+    {"contention of another's server", 30, NAN, NAN, 0, SWEEP_LIMIT_CONTENTION,
+     "Contention limits"},
+};
+
+static void test_limits(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(limit_cases); i++) {
+        const struct limit_case *c = &limit_cases[i];
+        struct invented invented = usual();
+        struct sweep *sweep;
+        const char *text;
+
+        invented.client_percent = c->client_percent;
+        invented.server_cores = c->server_cores;
+        invented.machine_percent = c->machine_percent;
+        invented.law.kappa = c->kappa;
+        invented.server.threads = 2;
+        sweep = invent_sweep(&invented, LOADS);
+        text = finding(sweep->curves, "limit");
+        if (sweep->curves[0].limit != c->limit || text == NULL || strstr(text, c->text) == NULL)
+            fail_msg("%s: %d, %s", c->what, (int)sweep->curves[0].limit, text);
+        sweep_free(sweep);
+    }
+}
+
+/* All cores are the server's: more threads would not do more. */
+static void test_server_cpu(void **state)
+{
+    struct invented invented = usual();
+    struct sweep *sweep;
+
+    (void)state;
+    invented.server_cores = 3.8;
+    sweep = invent_sweep(&invented, LOADS);
+    assert_int_equal(sweep->curves[0].limit, SWEEP_LIMIT_SERVER_CPU);
+    sweep_free(sweep);
+}
+
+/* Throughput that still grows has neither knee nor limit. */
+static void test_growing(void **state)
+{
+    struct invented invented = usual();
+    struct sweep *sweep;
+
+    (void)state;
+    invented.law.sigma = 0;
+    sweep = invent_sweep(&invented, LOADS);
+    assert_int_equal(sweep->curves[0].limit, SWEEP_LIMIT_NOT_REACHED);
+    assert_string_equal(finding(sweep->curves, "no_knee"),
+                        "No knee: the throughput still grows at 200 connections. Sweep further.");
+    assert_null(finding(sweep->curves, "knee"));
+    assert_null(finding(sweep->curves, "limit"));
+    sweep_free(sweep);
+}
+
+/* Where the client is the limit, there is no law of the server; noise has no shape. */
+static void test_what_is_not_said(void **state)
+{
+    struct invented invented = usual();
+    struct sweep *sweep;
+
+    (void)state;
+    invented.client_percent = 90;
+    sweep = invent_sweep(&invented, LOADS);
+    assert_false(sweep->curves[0].has_usl);
+    assert_non_null(strstr(finding(sweep->curves, "client_bound"), "limit at 8 of 8 points"));
+    sweep_free(sweep);
+    invented = usual();
+    invented.ripple = 0.6;
+    sweep = invent_sweep(&invented, LOADS);
+    assert_non_null(finding(sweep->curves, "noisy"));
+    assert_non_null(finding(sweep->curves, "best"));
+    assert_null(finding(sweep->curves, "knee"));
+    assert_null(finding(sweep->curves, "usl"));
+    assert_int_equal(sweep->curves[0].points[0].zone, ZONE_UNKNOWN);
+    sweep_free(sweep);
+}
+
+/* The curve with contention 0.05 comes to 0.9 of its value at 200 with 67.6, so the plateau has 100. */
+static const char whole_text[] =
+    "Sweep of GET http://a/\n"
+    "8 points of 2s in 5 rounds, in turns; engine curl, up to 4 threads\n"
+    "\n"
+    "Kept alive, 1 worker x 4 threads\n"
+    "  Connections requests/s    +-     p50     p99  errors  client machine     zone\n"
+    "            1      1,000  1.0%  900 us 3.00 ms      0%     30%     40%   linear\n"
+    "            2      1,905  1.0%  945 us 3.15 ms      0%     30%     40%   linear\n"
+    "            5      4,167  1.0% 1.08 ms 3.60 ms      0%     30%     40%   linear\n"
+    "           10      6,897  1.0% 1.30 ms 4.35 ms      0%     30%     40%   linear\n"
+    "           20     10,256  1.0% 1.76 ms 5.85 ms      0%     30%     40%   linear\n"
+    "           50     14,493  1.0% 3.11 ms 10.4 ms      0%     30%     40%   linear\n"
+    "          100     16,807  1.0% 5.36 ms 17.9 ms      0%     30%     40%  plateau\n"
+    "          200     18,265  1.0% 9.86 ms 32.9 ms      0%     30%     40%  plateau\n"
+    "  - Most: 18,265 requests/s with 200 connections (95 % confidence: 18,086 to\n"
+    "    18,444); p99 is 32.9 ms there.\n"
+    "  - The knee is at about 18 connections: up to there the throughput grows with\n"
+    "    them (linear), beyond it they mostly wait (plateau from 100 on).\n"
+    "  - Universal Scalability Law: contention sigma 0.05, coherency kappa 0; the 8\n"
+    "    points are off the curve by 0.0 % on average. By it, no number of\n"
+    "    connections gets more than 20,000 requests/s.\n"
+    "  - Contention limits: requests wait their turn for something they share (a\n"
+    "    lock, a core, a disk, the network), and processors were not what it was.\n";
+
+static char *write_report(const struct sweep *sweep)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_non_null(out);
+    assert_int_equal(sweep_report(out, sweep, false), 0);
+    fclose(out);
+    return text;
+}
+
+static void test_text(void **state)
+{
+    const struct invented invented = usual();
+    struct sweep *sweep = invent_sweep(&invented, LOADS "http://a/");
+    char *text = write_report(sweep);
+
+    (void)state;
+    assert_string_equal(text, whole_text);
+    free(text);
+    sweep_free(sweep);
+}
+
+static void test_csv(void **state)
+{
+    struct invented invented = usual();
+    struct sweep *sweep;
+    char *text, *rest = NULL;
+    size_t lines = 0, commas = 0;
+
+    (void)state;
+    invented.rounds_done = 3;
+    sweep = invent_sweep(&invented, LOADS "--keepalive both --format csv --rounds 3");
+    text = write_report(sweep);
+    assert_non_null(strstr(text, "\nmedian,,on,1,4,1,1000,1000,900,1500,3000,,10000,0,30,5,0.5,40,"
+                                 "linear,no\n"));
+    assert_non_null(strstr(text, "\nround,2,off,1,4,200,18447.5,"));
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        size_t its_commas = 0;
+
+        for (const char *at = line; *at != '\0'; at++)
+            its_commas += *at == ',';
+        if (lines++ == 0)
+            commas = its_commas;
+        assert_int_equal(its_commas, commas);
+    }
+    assert_int_equal(lines, 1 + 16 * (3 + 3));
+    free(text);
+    sweep_free(sweep);
+}
+
+/* Every form says what the sentences say, and what is in a URL is no markup. */
+static void test_forms(void **state)
+{
+    static const struct {
+        const char *format, *url, *knee;
+    } forms[] = {
+        {"md", "http://a/\\<b\\>", "- The knee is at about 18 connections"},
+        {"html", "http://a/&lt;b&gt;", "<li>The knee is at about 18 connections"},
+        {"json", "http://a/<b>", "\"text\": \"The knee is at about 18 connections"},
+    };
+    const struct invented invented = usual();
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(forms); i++) {
+        char line[128], *text;
+        struct sweep *sweep;
+
+        snprintf(line, sizeof(line), LOADS "--keepalive both --format %s http://a/<b>",
+                 forms[i].format);
+        sweep = invent_sweep(&invented, line);
+        text = write_report(sweep);
+        assert_non_null(strstr(text, forms[i].url));
+        assert_non_null(strstr(text, forms[i].knee));
+        assert_non_null(strstr(text, "1.00 times that of the worst"));
+        free(text);
+        sweep_free(sweep);
+    }
+}
+
+/* What was measured until a signal is said, and that there is less of it. */
+static void test_interrupted(void **state)
+{
+    struct invented invented = usual();
+    struct sweep *sweep;
+    char *text;
+
+    (void)state;
+    invented.rounds_done = 1;
+    invented.end = TRIALS_INTERRUPTED;
+    sweep = invent_sweep(&invented, "-c 1,10,100 --keepalive both");
+    text = write_report(sweep);
+    assert_non_null(strstr(text, "Interrupted after 6 of 30 runs"));
+    assert_non_null(strstr(text, "            1      1,000     -"));
+    free(text);
+    sweep_free(sweep);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_points),      cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_growing),     cmocka_unit_test(test_server_cpu),
+        cmocka_unit_test(test_text),        cmocka_unit_test(test_what_is_not_said),
+        cmocka_unit_test(test_csv),         cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_interrupted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,73 @@
+/* Sweeps that never were: their numbers follow a law, and the rounds differ a little. */
+#ifndef TESTS_SWEEP_RESULTS_H
+#define TESTS_SWEEP_RESULTS_H
+
+#include "loadgen/cli/options.h"
+#include "loadgen/sweep/sweep_report.h"
+
+#include <math.h>
+#include <string.h>
+
+struct invented {
+    struct usl law;
+    double ripple; /* rounds are off by so much, to and fro */
+    double client_percent, server_cores, machine_percent;
+    uint32_t cores;
+    struct server_sizes server;
+    uint32_t rounds_done; /* of 5 */
+    enum trials_end end;
+};
+
+static struct plan sweep_plan;
+
+static struct measures invent(const struct invented *invented, double n, uint32_t round)
+{
+    static const double to_and_fro[] = {0, 1, -1, 0.5, -0.5};
+    double rate = usl_at(&invented->law, n) * (1 + invented->ripple * to_and_fro[round % 5]);
+    double us = n / rate * 1e6;
+    struct measures measures;
+
+    for (size_t i = 0; i < MEASURE_COUNT; i++)
+        measures.value[i] = NAN;
+    measures.value[MEASURE_RATE] = rate;
+    measures.value[MEASURE_MEAN] = us;
+    measures.value[MEASURE_P50] = us * 0.9;
+    measures.value[MEASURE_P90] = us * 1.5;
+    measures.value[MEASURE_P99] = us * 3;
+    measures.value[MEASURE_MAX] = us * 10;
+    measures.value[MEASURE_ERRORS] = 0;
+    measures.value[MEASURE_CLIENT_SHARE] = invented->client_percent;
+    measures.value[MEASURE_CLIENT_CPU] = 5;
+    measures.value[MEASURE_SERVER_CORES] = invented->server_cores;
+    measures.value[MEASURE_MACHINE_BUSY] = invented->machine_percent;
+    return measures;
+}
+
+/* LINE is a command line of wsload with blanks between, without "wsload sweep". */
+static struct sweep *invent_sweep(const struct invented *invented, const char *line)
+{
+    static char words_of[512];
+    char *words[32] = {(char *)"wsload", (char *)"sweep"}, *rest = NULL, why[256] = "";
+    struct sweep *sweep;
+    int count = 2;
+
+    snprintf(words_of, sizeof(words_of), "%s", line);
+    for (char *word = strtok_r(words_of, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        words[count++] = word;
+    assert_int_equal(options_parse(count, words, 4, &sweep_plan, why, sizeof(why)), OPTIONS_RUN);
+    sweep = sweep_create(&sweep_plan, invented->server, why, sizeof(why));
+    assert_non_null(sweep);
+    sweep->cores = invented->cores;
+    for (uint32_t round = 0; round < invented->rounds_done; round++)
+        for (size_t i = 0; i < sweep->point_count; i++) {
+            const struct measures measures =
+                invent(invented, sweep->points[i].plan.connections_asked, round);
+
+            trials_add(sweep->trials, i, &measures);
+        }
+    sweep->end = invented->end;
+    sweep_conclude(sweep);
+    return sweep;
+}
+
+#endif
