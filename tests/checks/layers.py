@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Checks the layers of the source tree. Run from the top directory; exits 1 and lists every violation.
+
+usage: layers.py [BUILD_DIRECTORY]
+
+1. A file includes only files of its own directory and of the directories that LAYERS allows it.
+2. No circle of modules. A module is a .c file with its .h file. One module depends on another if it
+   includes a file of it or, when BUILD_DIRECTORY names a finished build, uses a symbol that it defines.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+# Directory: the directories that its files may include, besides its own. Order: bottom to top.
+LAYERS = {
+    "common": "",
+    "daemon/base": "common",
+    "daemon/config": "common base",
+    "daemon/sandbox": "common base config",
+    "daemon/http": "common base",
+    "daemon/content": "common base config http",
+    "daemon/transaction": "common base config http content",
+    "daemon/connection": "common base config http content transaction",
+    "daemon/http1": "common base config http content transaction connection",
+    "daemon/worker": "common base config sandbox http content transaction connection http1",
+    "daemon/logger": "common base config",
+    "daemon/master": "common base config sandbox worker logger",
+    "daemon/control": "common base config master",
+    "daemon": "common base config sandbox worker logger master control",
+    "console/data": "common",
+    "console/ui": "common",
+    "console/load": "common data ui",
+    "console/views": "common data ui load",
+    "console/lab": "common data ui load views",
+    "console": "common data ui load views lab",
+    "loadgen/base": "common",
+    "loadgen/plan": "common base",
+    "loadgen/stats": "common base plan",
+    "loadgen/engine": "common base plan stats",
+    "loadgen/report": "common base plan stats",
+    "loadgen/run": "common base plan stats engine report",
+    "loadgen/sweep": "common base plan stats report run",
+    "loadgen/lab": "common base plan stats report run sweep",
+    "loadgen/cli": "common base plan stats report run sweep lab",
+    "loadgen": "common base plan stats report run sweep lab cli",
+}
+
+
+def allowed(directory):
+    """The directories that DIRECTORY may include, as paths from the top."""
+    program = directory.split("/")[0]
+    names = LAYERS[directory].split()
+    return {directory} | {name if name == "common" else f"{program}/{name}" for name in names}
+
+
+def sources():
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "common", "daemon", "console", "loadgen"],
+                            check=True, capture_output=True, text=True).stdout.split()
+    return [path for path in listed if path.endswith((".c", ".h", ".def")) and os.path.exists(path)]
+
+
+def module(path):
+    return os.path.splitext(path)[0] if path.endswith((".c", ".h")) else path
+
+
+def include_edges(paths, problems):
+    edges = {}
+    for path in paths:
+        directory = os.path.dirname(path)
+        if directory not in LAYERS:
+            problems.append(f"{path}: {directory} is missing in the table of layers")
+            continue
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                found = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+                if not found:
+                    continue
+                target = found.group(1)
+                if os.path.dirname(target) not in allowed(directory):
+                    problems.append(f"{path}:{number}: {directory}/ must not include {target}")
+                edges.setdefault(module(path), set()).add(module(target))
+    return edges
+
+
+def symbol_edges(build):
+    """Who uses a symbol of whom, from the object files of BUILD."""
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
+        commands = json.load(file)
+    top = os.getcwd()
+    defined, used = {}, {}
+    for command in commands:
+        path = os.path.relpath(command["file"], top)
+        if os.path.dirname(path) not in LAYERS:
+            continue
+        output = os.path.join(command["directory"], command["output"]) if "output" in command else \
+            os.path.join(command["directory"], re.search(r" -o (\S+)", command["command"]).group(1))
+        listing = subprocess.run(["nm", "-P", "-g", output], check=True, capture_output=True, text=True).stdout
+        for line in listing.splitlines():
+            name, kind = line.split()[:2]
+            if kind == "U":
+                used.setdefault(module(path), set()).add(name)
+            else:
+                defined[name] = module(path)
+    del defined["main"]
+    return {user: {defined[name] for name in names if name in defined} for user, names in used.items()}
+
+
+def circles(edges):
+    """The strongly connected components of more than one module (Tarjan's algorithm)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for target in sorted(edges.get(node, ())):
+            if target not in index:
+                visit(target)
+                low[node] = min(low[node], low[target])
+            elif target in stack:
+                low[node] = min(low[node], index[target])
+        if low[node] == index[node]:
+            component = []
+            while not component or component[-1] != node:
+                component.append(stack.pop())
+            if len(component) > 1:
+                found.append(sorted(component))
+
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def main():
+    sys.setrecursionlimit(10000)
+    problems = []
+    edges = include_edges(sources(), problems)
+    if len(sys.argv) > 1:
+        for user, targets in symbol_edges(sys.argv[1]).items():
+            edges.setdefault(user, set()).update(targets)
+    for node in edges:
+        edges[node].discard(node)
+    for component in circles(edges):
+        problems.append("these modules form a circle: " + " ".join(component))
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
