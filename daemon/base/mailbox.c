@@ -20,37 +20,37 @@ void mailbox_close(struct mailbox *mailbox)
     pthread_mutex_destroy(&mailbox->lock);
 }
 
-/* The eventfd is written only when the box was empty: its reader takes all letters at once. */
-static void put(struct mailbox *mailbox, struct letter *letter)
+/* Wakes the reader only if the queue was empty: it takes all items at once. */
+static void put(struct mailbox *mailbox, struct mailbox_item *item)
 {
     bool was_empty;
 
-    letter->next = NULL;
+    item->next = NULL;
     pthread_mutex_lock(&mailbox->lock);
     was_empty = mailbox->first == NULL;
-    *mailbox->last = letter;
-    mailbox->last = &letter->next;
+    *mailbox->last = item;
+    mailbox->last = &item->next;
     if (was_empty)
         eventfd_write(mailbox->eventfd, 1);
     pthread_mutex_unlock(&mailbox->lock);
 }
 
-void mailbox_post(struct mailbox *mailbox, struct letter *letter, int kind)
+void mailbox_post(struct mailbox *mailbox, struct mailbox_item *item, int kind)
 {
-    letter->kind = kind;
-    letter->counted = false;
-    put(mailbox, letter);
+    item->kind = kind;
+    item->counted = false;
+    put(mailbox, item);
 }
 
-bool mailbox_offer(struct mailbox *mailbox, struct letter *letter, int kind)
+bool mailbox_offer(struct mailbox *mailbox, struct mailbox_item *item, int kind)
 {
     if (atomic_fetch_add_explicit(&mailbox->offered, 1, memory_order_relaxed) >= mailbox->limit) {
         atomic_fetch_sub_explicit(&mailbox->offered, 1, memory_order_relaxed);
         return false;
     }
-    letter->kind = kind;
-    letter->counted = true;
-    put(mailbox, letter);
+    item->kind = kind;
+    item->counted = true;
+    put(mailbox, item);
     return true;
 }
 
@@ -59,21 +59,21 @@ uint32_t mailbox_waiting(const struct mailbox *mailbox)
     return atomic_load_explicit(&mailbox->offered, memory_order_relaxed);
 }
 
-struct letter *mailbox_take(struct mailbox *mailbox)
+struct mailbox_item *mailbox_take(struct mailbox *mailbox)
 {
-    struct letter *first;
+    struct mailbox_item *first;
     uint32_t counted = 0;
-    eventfd_t rings;
+    eventfd_t count;
 
     pthread_mutex_lock(&mailbox->lock);
     first = mailbox->first;
     mailbox->first = NULL;
     mailbox->last = &mailbox->first;
     if (first != NULL)
-        eventfd_read(mailbox->eventfd, &rings);
+        eventfd_read(mailbox->eventfd, &count);
     pthread_mutex_unlock(&mailbox->lock);
-    for (struct letter *letter = first; letter != NULL; letter = letter->next)
-        counted += letter->counted;
+    for (struct mailbox_item *item = first; item != NULL; item = item->next)
+        counted += item->counted;
     if (counted > 0)
         atomic_fetch_sub_explicit(&mailbox->offered, counted, memory_order_relaxed);
     return first;

@@ -1,9 +1,8 @@
 /*
- * How a thread is reached by others: a queue of letters and one eventfd that its loop watches. The
- * mutex guards the queue only and is held for a few instructions; nothing else is taken inside.
+ * The queue of a thread: other threads append items, its loop watches one eventfd and takes them all.
+ * The mutex guards the queue only, is held for a few instructions, and nothing is locked inside it.
  *
- * A letter is the first member of whatever it carries. Posting hands it to the mailbox's thread,
- * which owns it once taken.
+ * An item is the first member of a larger struct. Posting passes ownership to the mailbox's thread.
  */
 #ifndef DAEMON_MAILBOX_H
 #define DAEMON_MAILBOX_H
@@ -13,36 +12,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct letter {
-    struct letter *next;
+struct mailbox_item {
+    struct mailbox_item *next;
     int kind;     /* the reader's own enum */
-    bool counted; /* offered, not posted: it takes one of the bounded places */
+    bool counted; /* queued by mailbox_offer(): counts towards the limit */
 };
 
 struct mailbox {
-    int eventfd; /* readable while letters wait */
+    int eventfd; /* readable while the queue is not empty */
     uint32_t limit;
-    _Atomic uint32_t offered; /* letters waiting that were offered */
+    _Atomic uint32_t offered; /* counted items in the queue */
     pthread_mutex_t lock;     /* guards first and last */
-    struct letter *first;
-    struct letter **last;
+    struct mailbox_item *first;
+    struct mailbox_item **last;
 };
 
-/* LIMIT is how many offered letters may wait. Returns 0, or -1 with errno. */
+/* LIMIT: maximum number of offered items in the queue. Returns 0, or -1 with errno. */
 int mailbox_open(struct mailbox *mailbox, uint32_t limit);
 void mailbox_close(struct mailbox *mailbox);
 
-/* For what must arrive: always taken. Any thread. */
-void mailbox_post(struct mailbox *mailbox, struct letter *letter, int kind);
+/* Always queues; for what must not be lost. Any thread. */
+void mailbox_post(struct mailbox *mailbox, struct mailbox_item *item, int kind);
 
-/* For new work: false, and the letter stays the caller's, when LIMIT of them wait. Any thread. */
-bool mailbox_offer(struct mailbox *mailbox, struct letter *letter, int kind);
+/* Queues new work. Returns false, and the caller keeps ITEM, if LIMIT items are queued. Any thread. */
+bool mailbox_offer(struct mailbox *mailbox, struct mailbox_item *item, int kind);
 
-/* How many offered letters wait. Any thread. */
+/* Number of offered items in the queue. Any thread. */
 uint32_t mailbox_waiting(const struct mailbox *mailbox);
 
-/* All letters in the order of their arrival, linked by next; NULL when empty. The mailbox's thread.
- */
-struct letter *mailbox_take(struct mailbox *mailbox);
+/* Empties the queue: all items in order of arrival, linked by next; NULL if empty. The mailbox's thread. */
+struct mailbox_item *mailbox_take(struct mailbox *mailbox);
 
 #endif

@@ -126,7 +126,7 @@ static void hand_over(struct connection *connection)
     metric_add(thread->metrics, METRIC_connections_handed_over, 1);
     connection->log_blocked = false;
     connection->thread = NULL;
-    mailbox_post(thread->site->main, &connection->letter, LETTER_HANDED_OVER);
+    mailbox_post(thread->site->main, &connection->item, ITEM_HANDED_OVER);
 }
 
 /* Returns true when the connection is the thread's no longer. */

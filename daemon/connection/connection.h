@@ -1,6 +1,6 @@
 /*
  * A client connection. It belongs to one serving thread at a time and is touched by no other; it
- * travels between threads as a letter. An idle one keeps no buffer.
+ * travels between threads as an item. An idle one keeps no buffer.
  *
  *   adopt ─▶ readable ─▶ serve: parse, exchange, … ─▶ flush ─▶ (rest left: writable …) ─▶ at rest
  *                            └─▶ job out ─▶ loaded ─▶ the same request again, now with the answer
@@ -17,7 +17,7 @@ struct pending;
 struct receiving;
 
 struct connection {
-    struct letter letter;
+    struct mailbox_item item;
     struct event event; /* readable, or writable while an answer waits for its client */
     TAILQ_ENTRY(connection) link;
     struct serving_thread *thread;

@@ -17,7 +17,7 @@
 enum { ACCEPTS_A_TURN = 64 }; /* then connections that are open already get their turn */
 
 struct lane {
-    struct letter add, drop; /* from the main thread */
+    struct mailbox_item add, drop; /* from the main thread */
     LIST_ENTRY(lane) link;
     struct serving_thread *thread;
     struct event event;
@@ -106,18 +106,18 @@ struct lane *lane_give(struct serving_thread *thread, int fd)
         return NULL;
     }
     lane->fd = fd;
-    mailbox_post(&thread->mailbox, &lane->add, LETTER_LANE_ADD);
+    mailbox_post(&thread->mailbox, &lane->add, ITEM_LANE_ADD);
     return lane;
 }
 
 void lane_take_back(struct serving_thread *thread, struct lane *lane)
 {
-    mailbox_post(&thread->mailbox, &lane->drop, LETTER_LANE_DROP);
+    mailbox_post(&thread->mailbox, &lane->drop, ITEM_LANE_DROP);
 }
 
-void lane_take(struct serving_thread *thread, struct letter *letter)
+void lane_take(struct serving_thread *thread, struct mailbox_item *item)
 {
-    struct lane *lane = CONTAINER_OF(letter, struct lane, add);
+    struct lane *lane = CONTAINER_OF(item, struct lane, add);
 
     lane->thread = thread;
     LIST_INSERT_HEAD(&thread->lanes, lane, link);
@@ -137,9 +137,9 @@ static void drop(struct lane *lane)
     free(lane);
 }
 
-void lane_drop(struct letter *letter)
+void lane_drop(struct mailbox_item *item)
 {
-    drop(CONTAINER_OF(letter, struct lane, drop));
+    drop(CONTAINER_OF(item, struct lane, drop));
 }
 
 void lanes_drop_all(struct serving_thread *thread)

@@ -16,9 +16,9 @@
 struct lane *lane_give(struct serving_thread *thread, int fd);
 void lane_take_back(struct serving_thread *thread, struct lane *lane);
 
-/* What the thread does with the letters of the two. */
-void lane_take(struct serving_thread *thread, struct letter *letter);
-void lane_drop(struct letter *letter);
+/* What the thread does with the items of the two. */
+void lane_take(struct serving_thread *thread, struct mailbox_item *item);
+void lane_drop(struct mailbox_item *item);
 
 /* Lets go of all. */
 void lanes_drop_all(struct serving_thread *thread);

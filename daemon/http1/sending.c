@@ -234,7 +234,7 @@ static bool submit_warm(struct connection *connection, const struct pending *pen
                                      .work = pending->body->file_path,
                                      .state = THREAD_STATE_FILE,
                                      .owner = &thread->mailbox,
-                                     .kind = LETTER_WARMED};
+                                     .kind = ITEM_WARMED};
     warm->connection = connection;
     warm->file = pending->body;
     warm->offset = pending->body_offset;

@@ -78,7 +78,7 @@ void serving_unblock(struct serving_thread *thread)
     }
 }
 
-/* Closes; while a job is out, whose letter names the connection, as soon as that is back. */
+/* Closes; while a job is out, whose item names the connection, as soon as that is back. */
 static void give_up(struct connection *connection)
 {
     if (!connection->job_out) {

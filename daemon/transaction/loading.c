@@ -43,7 +43,7 @@ static struct load_job *new_job(const struct exchange *exchange, struct span pat
     load->job.work = (struct span){load->path, path.length};
     load->job.state = THREAD_STATE_FILE;
     load->job.owner = &thread->mailbox;
-    load->job.kind = LETTER_LOADED;
+    load->job.kind = ITEM_LOADED;
     load->connection = exchange->connection;
     load->site = thread->site;
     load->length = length;

@@ -136,7 +136,7 @@ static void run_job(struct offload_job *job, struct segment_activity *activity)
     segment_activity_work(activity, job->state, clock_monotonic_ns(), job->work.start,
                           job->work.length);
     job->run(job);
-    mailbox_post(job->owner, &job->letter, job->kind);
+    mailbox_post(job->owner, &job->item, job->kind);
 }
 
 static void serve(struct offload *offload, struct segment_activity *activity)

@@ -24,12 +24,12 @@
 /* The first member of whatever a job needs. Owned by the queue and its thread until it is posted
  * back. */
 struct offload_job {
-    struct letter letter;
+    struct mailbox_item item;
     void (*run)(struct offload_job *job); /* on an offload thread; may block */
     struct span work;        /* what it works on, for the consoles; lives with the job... */
     enum thread_state state; /* ...and how */
     struct mailbox *owner;   /* where it is posted when done... */
-    int kind;                /* ...as this kind of letter */
+    int kind;                /* ...as this kind of item */
     uint64_t queued_ns;      /* set by offload_submit() */
 };
 

@@ -45,35 +45,35 @@ static void change_mode(struct serving_thread *thread, enum thread_mode mode)
     connections_obey_mode(thread);
 }
 
-static void read_letter(struct serving_thread *thread, struct letter *letter)
+static void handle_item(struct serving_thread *thread, struct mailbox_item *item)
 {
-    switch ((enum thread_letter)letter->kind) {
-    case LETTER_CONNECTION:
-        connection_adopt(thread, CONTAINER_OF(letter, struct connection, letter));
+    switch ((enum thread_item)item->kind) {
+    case ITEM_CONNECTION:
+        connection_adopt(thread, CONTAINER_OF(item, struct connection, item));
         return;
-    case LETTER_ARRIVAL:
-        connection_adopt_arrival(thread, CONTAINER_OF(letter, struct arrival, letter));
+    case ITEM_ARRIVAL:
+        connection_adopt_arrival(thread, CONTAINER_OF(item, struct arrival, item));
         return;
-    case LETTER_LOADED:
-        serving_resume(loading_back(CONTAINER_OF(letter, struct load_job, job.letter)));
+    case ITEM_LOADED:
+        serving_resume(loading_back(CONTAINER_OF(item, struct load_job, job.item)));
         return;
-    case LETTER_WARMED:
-        serving_resume(sending_warmed(CONTAINER_OF(letter, struct warm_job, job.letter)));
+    case ITEM_WARMED:
+        serving_resume(sending_warmed(CONTAINER_OF(item, struct warm_job, job.item)));
         return;
-    case LETTER_SWEEP:
+    case ITEM_SWEEP:
         if (thread->front != NULL)
             cache_front_sweep(thread->front);
         if (thread->missing != NULL)
             missing_forget(thread->missing);
-        mailbox_post(thread->site->main, letter, LETTER_SWEPT);
+        mailbox_post(thread->site->main, item, ITEM_SWEPT);
         return;
-    case LETTER_LANE_ADD:
-        lane_take(thread, letter);
+    case ITEM_LANE_ADD:
+        lane_take(thread, item);
         return;
-    case LETTER_LANE_DROP:
-        lane_drop(letter);
+    case ITEM_LANE_DROP:
+        lane_drop(item);
         return;
-    case LETTER_LEAVE:
+    case ITEM_LEAVE:
         change_mode(thread, thread->leaving);
         return;
     }
@@ -82,16 +82,16 @@ static void read_letter(struct serving_thread *thread, struct letter *letter)
 static void on_mail(evutil_socket_t fd, short what, void *argument)
 {
     struct serving_thread *thread = argument;
-    struct letter *letter;
+    struct mailbox_item *item;
 
     (void)fd, (void)what;
     turn_enter(thread);
-    letter = mailbox_take(&thread->mailbox);
-    while (letter != NULL) {
-        struct letter *next = letter->next;
+    item = mailbox_take(&thread->mailbox);
+    while (item != NULL) {
+        struct mailbox_item *next = item->next;
 
-        read_letter(thread, letter);
-        letter = next;
+        handle_item(thread, item);
+        item = next;
     }
 }
 
@@ -192,7 +192,7 @@ static void *thread_main(void *argument)
     }
     lanes_drop_all(thread);
     segment_activity_clear(thread->activity, clock_monotonic_ns());
-    mailbox_post(thread->site->main, &thread->ended, LETTER_THREAD_ENDED);
+    mailbox_post(thread->site->main, &thread->ended, ITEM_THREAD_ENDED);
     return NULL;
 }
 
@@ -327,5 +327,5 @@ void thread_free(struct serving_thread *thread, bool started)
 void thread_tell_leave(struct serving_thread *thread, enum thread_mode mode)
 {
     thread->leaving = mode;
-    mailbox_post(&thread->mailbox, &thread->leave, LETTER_LEAVE);
+    mailbox_post(&thread->mailbox, &thread->leave, ITEM_LEAVE);
 }

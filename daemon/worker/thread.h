@@ -26,27 +26,27 @@ struct connection;
 TAILQ_HEAD(connection_list, connection);
 
 /* Letters to a serving thread. */
-enum thread_letter {
-    LETTER_CONNECTION, /* struct connection: adopt it */
-    LETTER_ARRIVAL,    /* struct arrival: a connection that is not one yet */
-    LETTER_LANE_ADD,   /* of a struct lane: accept from it */
-    LETTER_LANE_DROP,  /* of a struct lane: let go of it */
-    LETTER_LEAVE,      /* of struct serving_thread: go, in the mode that it names */
-    LETTER_LOADED,     /* struct load_job: come back from an offload thread */
-    LETTER_WARMED,     /* struct warm_job: come back from an offload thread */
-    LETTER_SWEEP,      /* struct sweep_letter: sweep the front table and send it back */
+enum thread_item {
+    ITEM_CONNECTION, /* struct connection: adopt it */
+    ITEM_ARRIVAL,    /* struct arrival: a connection that is not one yet */
+    ITEM_LANE_ADD,   /* of a struct lane: accept from it */
+    ITEM_LANE_DROP,  /* of a struct lane: let go of it */
+    ITEM_LEAVE,      /* of struct serving_thread: go, in the mode that it names */
+    ITEM_LOADED,     /* struct load_job: come back from an offload thread */
+    ITEM_WARMED,     /* struct warm_job: come back from an offload thread */
+    ITEM_SWEEP,      /* struct sweep_item: sweep the front table and send it back */
 };
 
 /* Letters to the worker's main thread. */
-enum main_letter {
-    LETTER_HANDED_OVER = 100, /* struct connection: the sender serves it no more */
-    LETTER_THREAD_ENDED,      /* struct serving_thread: join it */
-    LETTER_SWEPT,             /* struct sweep_letter */
+enum main_item {
+    ITEM_HANDED_OVER = 100, /* struct connection: the sender serves it no more */
+    ITEM_THREAD_ENDED,      /* struct serving_thread: join it */
+    ITEM_SWEPT,             /* struct sweep_item */
 };
 
 /* A connection on its way in: a descriptor and what is known of it. */
 struct arrival {
-    struct letter letter;
+    struct mailbox_item item;
     int fd;
     uint8_t address[LOG_ADDRESS_BYTES];
     uint32_t requests;
@@ -56,8 +56,8 @@ struct arrival {
 };
 
 /* Goes to a thread and back; see daemon/worker/worker_orders.h. */
-struct sweep_letter {
-    struct letter letter;
+struct sweep_item {
+    struct mailbox_item item;
     struct order_under_way *order;
 };
 
@@ -98,10 +98,10 @@ struct held_input {
 };
 
 struct serving_thread {
-    struct letter leave;      /* from the main thread, with... */
-    enum thread_mode leaving; /* ...how to go; not to be read before it came */
-    struct letter ended;      /* to the main thread, at the end */
-    _Atomic uint64_t beat_ns; /* when its loop last turned, to a second or so; monotonic clock */
+    struct mailbox_item leave; /* from the main thread, with... */
+    enum thread_mode leaving;  /* ...how to go; not to be read before it came */
+    struct mailbox_item ended; /* to the main thread, at the end */
+    _Atomic uint64_t beat_ns;  /* when its loop last turned, to a second or so; monotonic clock */
     pthread_t id;
     const struct site *site;
     uint32_t index; /* among the worker's threads */
@@ -152,7 +152,7 @@ struct serving_thread {
 struct serving_thread *thread_new(const struct site *site, uint32_t index, uint32_t slot);
 int thread_start(struct serving_thread *thread);
 
-/* After LETTER_THREAD_ENDED (or when it was never started): joins and frees. The main thread. */
+/* After ITEM_THREAD_ENDED (or when it was never started): joins and frees. The main thread. */
 void thread_free(struct serving_thread *thread, bool started);
 
 /* Tells the thread to go, in one of the modes other than THREAD_SERVING; once. The main thread. */

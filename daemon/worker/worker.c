@@ -136,10 +136,10 @@ static bool offer_to_threads(struct worker *worker, struct arrival *arrival)
 {
     struct serving_thread *best = least_loaded(worker);
 
-    if (best != NULL && mailbox_offer(&best->mailbox, &arrival->letter, LETTER_ARRIVAL))
+    if (best != NULL && mailbox_offer(&best->mailbox, &arrival->item, ITEM_ARRIVAL))
         return true;
     for (uint32_t i = 0; i < worker->count; i++)
-        if (mailbox_offer(&worker->serving[i]->mailbox, &arrival->letter, LETTER_ARRIVAL))
+        if (mailbox_offer(&worker->serving[i]->mailbox, &arrival->item, ITEM_ARRIVAL))
             return true;
     return false;
 }
@@ -226,7 +226,7 @@ static void pass_on(struct worker *worker, struct connection *connection)
     struct arrival *arrival;
 
     if (sibling != NULL) {
-        mailbox_post(&sibling->mailbox, &connection->letter, LETTER_CONNECTION);
+        mailbox_post(&sibling->mailbox, &connection->item, ITEM_CONNECTION);
         return;
     }
     arrival = connection_to_arrival(connection, &worker->site);
@@ -279,7 +279,7 @@ static void on_master_gone(void *argument)
     _exit(EXIT_FAILURE);
 }
 
-/* Messages and letters */
+/* Messages and items */
 
 static void on_command(void *owner, int kind, const void *data, size_t length, int fd)
 {
@@ -347,17 +347,17 @@ static void on_drained(void *owner)
     end_if_done(owner);
 }
 
-static void read_letter(struct worker *worker, struct letter *letter)
+static void handle_item(struct worker *worker, struct mailbox_item *item)
 {
-    switch ((enum main_letter)letter->kind) {
-    case LETTER_HANDED_OVER:
-        pass_on(worker, CONTAINER_OF(letter, struct connection, letter));
+    switch ((enum main_item)item->kind) {
+    case ITEM_HANDED_OVER:
+        pass_on(worker, CONTAINER_OF(item, struct connection, item));
         break;
-    case LETTER_SWEPT:
-        order_swept(CONTAINER_OF(letter, struct sweep_letter, letter), worker->commands);
+    case ITEM_SWEPT:
+        order_swept(CONTAINER_OF(item, struct sweep_item, item), worker->commands);
         break;
-    case LETTER_THREAD_ENDED:
-        thread_free(CONTAINER_OF(letter, struct serving_thread, ended), true);
+    case ITEM_THREAD_ENDED:
+        thread_free(CONTAINER_OF(item, struct serving_thread, ended), true);
         worker->ending--;
         report_threads(worker);
         if (worker->leaving || worker->stopping)
@@ -369,14 +369,14 @@ static void read_letter(struct worker *worker, struct letter *letter)
 static void on_mail(evutil_socket_t fd, short what, void *argument)
 {
     struct worker *worker = argument;
-    struct letter *letter = mailbox_take(&worker->mailbox);
+    struct mailbox_item *item = mailbox_take(&worker->mailbox);
 
     (void)fd, (void)what;
-    while (letter != NULL) {
-        struct letter *next = letter->next;
+    while (item != NULL) {
+        struct mailbox_item *next = item->next;
 
-        read_letter(worker, letter);
-        letter = next;
+        handle_item(worker, item);
+        item = next;
     }
     end_if_done(worker);
 }

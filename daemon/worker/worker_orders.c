@@ -4,7 +4,7 @@
 
 struct order_under_way {
     uint64_t number, affected;
-    uint32_t outstanding; /* letters that have not come back yet */
+    uint32_t outstanding; /* items that have not come back yet */
 };
 
 const struct cache_policy *order_policy(uint64_t policy)
@@ -28,15 +28,15 @@ static uint64_t change_cache(struct cache *cache, const struct message_order *me
     return 0;
 }
 
-static void send_letter(struct order_under_way *order, struct mailbox *to)
+static void send_sweep(struct order_under_way *order, struct mailbox *to)
 {
-    struct sweep_letter *letter = calloc(1, sizeof(*letter));
+    struct sweep_item *item = calloc(1, sizeof(*item));
 
-    if (letter == NULL)
+    if (item == NULL)
         return; /* it sweeps in its own time */
-    letter->order = order;
+    item->order = order;
     order->outstanding++;
-    mailbox_post(to, &letter->letter, LETTER_SWEEP);
+    mailbox_post(to, &item->item, ITEM_SWEEP);
 }
 
 static void report(struct channel *commands, uint64_t number, uint64_t affected)
@@ -56,19 +56,19 @@ void order_begin(const struct site *site, struct serving_thread **serving, uint3
         order->number = message->number;
         order->affected = affected;
         for (uint32_t i = 0; i < count; i++)
-            send_letter(order, &serving[i]->mailbox);
+            send_sweep(order, &serving[i]->mailbox);
     }
     if (order != NULL && order->outstanding > 0)
-        return; /* the last letter that comes back reports */
+        return; /* the last item that comes back reports */
     free(order);
     report(commands, message->number, affected);
 }
 
-void order_swept(struct sweep_letter *letter, struct channel *commands)
+void order_swept(struct sweep_item *item, struct channel *commands)
 {
-    struct order_under_way *order = letter->order;
+    struct order_under_way *order = item->order;
 
-    free(letter);
+    free(item);
     if (--order->outstanding > 0)
         return;
     report(commands, order->number, order->affected);

@@ -1,7 +1,7 @@
 /*
  * How a worker carries out an order of the master (daemon/master/orders.h): the shared cache changes at
  * once, then every serving thread sweeps its front table, and when the last has done so the master
- * is told by COMMANDS. Where there is no memory for a letter to a thread, that one is not waited for. The
+ * is told by COMMANDS. Where there is no memory for an item to a thread, that one is not waited for. The
  * worker's main thread.
  */
 #ifndef DAEMON_WORKER_ORDERS_H
@@ -11,12 +11,12 @@
 #include "daemon/base/messages.h"
 #include "daemon/worker/thread.h"
 
-/* Begins; each of the COUNT threads of SERVING gets a LETTER_SWEEP. */
+/* Begins; each of the COUNT threads of SERVING gets a ITEM_SWEEP. */
 void order_begin(const struct site *site, struct serving_thread **serving, uint32_t count,
                  const struct message_order *message, struct channel *commands);
 
-/* A thread has answered with LETTER_SWEPT: frees LETTER, and reports the order when it was the last. */
-void order_swept(struct sweep_letter *letter, struct channel *commands);
+/* A thread has answered with ITEM_SWEPT: frees ITEM, and reports the order when it was the last. */
+void order_swept(struct sweep_item *item, struct channel *commands);
 
 /* The policy of that number (enum config_policy). */
 const struct cache_policy *order_policy(uint64_t policy);

@@ -15,7 +15,7 @@
 enum { SENDERS = 4, EACH = 5000 };
 
 struct numbered {
-    struct letter letter;
+    struct mailbox_item item;
     int sender, number;
 };
 
@@ -26,11 +26,11 @@ static bool rings(const struct mailbox *mailbox)
     return poll(&wait, 1, 0) == 1;
 }
 
-static void letters_come_out_in_order(void **state)
+static void items_come_out_in_order(void **state)
 {
     struct mailbox mailbox;
     struct numbered sent[3] = {{.number = 0}, {.number = 1}, {.number = 2}};
-    struct letter *letter;
+    struct mailbox_item *item;
     int expected = 0;
 
     (void)state;
@@ -38,11 +38,11 @@ static void letters_come_out_in_order(void **state)
     assert_null(mailbox_take(&mailbox));
     assert_false(rings(&mailbox));
     for (int i = 0; i < 3; i++)
-        mailbox_post(&mailbox, &sent[i].letter, 40 + i);
+        mailbox_post(&mailbox, &sent[i].item, 40 + i);
     assert_true(rings(&mailbox));
-    for (letter = mailbox_take(&mailbox); letter != NULL; letter = letter->next, expected++) {
-        assert_int_equal(letter->kind, 40 + expected);
-        assert_int_equal(CONTAINER_OF(letter, struct numbered, letter)->number, expected);
+    for (item = mailbox_take(&mailbox); item != NULL; item = item->next, expected++) {
+        assert_int_equal(item->kind, 40 + expected);
+        assert_int_equal(CONTAINER_OF(item, struct numbered, item)->number, expected);
     }
     assert_int_equal(expected, 3);
     assert_false(rings(&mailbox));
@@ -56,14 +56,14 @@ static void offers_are_bounded_and_posts_are_not(void **state)
 
     (void)state;
     assert_int_equal(mailbox_open(&mailbox, 2), 0);
-    assert_true(mailbox_offer(&mailbox, &sent[0].letter, 1));
-    assert_true(mailbox_offer(&mailbox, &sent[1].letter, 1));
-    assert_false(mailbox_offer(&mailbox, &sent[2].letter, 1));
-    mailbox_post(&mailbox, &sent[3].letter, 1);
+    assert_true(mailbox_offer(&mailbox, &sent[0].item, 1));
+    assert_true(mailbox_offer(&mailbox, &sent[1].item, 1));
+    assert_false(mailbox_offer(&mailbox, &sent[2].item, 1));
+    mailbox_post(&mailbox, &sent[3].item, 1);
     assert_int_equal(mailbox_waiting(&mailbox), 2);
     assert_non_null(mailbox_take(&mailbox));
     assert_int_equal(mailbox_waiting(&mailbox), 0);
-    assert_true(mailbox_offer(&mailbox, &sent[4].letter, 1));
+    assert_true(mailbox_offer(&mailbox, &sent[4].item, 1));
     assert_non_null(mailbox_take(&mailbox));
     mailbox_close(&mailbox);
 }
@@ -77,8 +77,8 @@ static void *send_all(void *argument)
 
     for (int i = 0; i < EACH; i++) {
         post[sender][i] = (struct numbered){.sender = sender, .number = i};
-        if (i % 2 == 0 || !mailbox_offer(&shared, &post[sender][i].letter, 1))
-            mailbox_post(&shared, &post[sender][i].letter, 1);
+        if (i % 2 == 0 || !mailbox_offer(&shared, &post[sender][i].item, 1))
+            mailbox_post(&shared, &post[sender][i].item, 1);
     }
     return NULL;
 }
@@ -94,11 +94,11 @@ static void nothing_is_lost_between_threads(void **state)
         assert_int_equal(pthread_create(&sender[i], NULL, send_all, (void *)i), 0);
     while (received < SENDERS * EACH) {
         struct pollfd wait = {.fd = shared.eventfd, .events = POLLIN};
-        struct letter *letter;
+        struct mailbox_item *item;
 
-        assert_int_equal(poll(&wait, 1, 60000), 1); /* the bell must ring while letters wait */
-        for (letter = mailbox_take(&shared); letter != NULL; letter = letter->next, received++) {
-            struct numbered *numbered = CONTAINER_OF(letter, struct numbered, letter);
+        assert_int_equal(poll(&wait, 1, 60000), 1); /* the bell must ring while items wait */
+        for (item = mailbox_take(&shared); item != NULL; item = item->next, received++) {
+            struct numbered *numbered = CONTAINER_OF(item, struct numbered, item);
 
             assert_int_equal(numbered->number, next[numbered->sender]++);
         }
@@ -113,7 +113,7 @@ static void nothing_is_lost_between_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(letters_come_out_in_order),
+        cmocka_unit_test(items_come_out_in_order),
         cmocka_unit_test(offers_are_bounded_and_posts_are_not),
         cmocka_unit_test(nothing_is_lost_between_threads),
     };

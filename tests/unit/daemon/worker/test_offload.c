@@ -71,12 +71,12 @@ static void collect(int count)
 {
     while (count > 0) {
         struct pollfd wait = {.fd = mailbox.eventfd, .events = POLLIN};
-        struct letter *letter;
+        struct mailbox_item *item;
 
         assert_int_equal(poll(&wait, 1, DEADLINE_MS), 1);
-        for (letter = mailbox_take(&mailbox); letter != NULL; letter = letter->next, count--) {
-            assert_int_equal(letter->kind, 7);
-            assert_true(CONTAINER_OF(letter, struct work, job.letter)->done);
+        for (item = mailbox_take(&mailbox); item != NULL; item = item->next, count--) {
+            assert_int_equal(item->kind, 7);
+            assert_true(CONTAINER_OF(item, struct work, job.item)->done);
         }
     }
     assert_int_equal(count, 0);
