@@ -2,11 +2,11 @@
  * wsconsole: a running webserverd, live in the terminal. Three layers: the source (shared memory),
  * the model (what the numbers mean), the views (how they look); only the last knows of curses.
  */
-#include "console/chooser.h"
-#include "console/lab_visit.h"
-#include "console/once.h"
-#include "console/options.h"
-#include "console/program.h"
+#include "console/app/chooser.h"
+#include "console/app/lab_visit.h"
+#include "console/app/once.h"
+#include "console/app/options.h"
+#include "console/app/program.h"
 
 #include <locale.h>
 #include <stdio.h>

@@ -1,15 +1,15 @@
 /*
  * Writes wsconsole(1) from its frame: `console_manual FRAME OUTPUT SCREENS`. A line of the frame
  *
- *     @OPTIONS@      becomes the list of options, from console/options.def
+ *     @OPTIONS@      becomes the list of options, from console/app/options.def
  *     @SETTINGS@     those of them that console.ini takes
  *     @KEYS@         the list of keys, from console/ui/keys.def
  *     @DANGERS@      what is asked back before it is done, from console/data/dangers.def
- *     @SCENARIOS@    the guided scenarios, from console/lab/lab_scenarios.def
+ *     @SCENARIOS@    the guided scenarios, from console/lab/scenarios.def
  *     @SCREEN name@  the picture SCREENS/name-72x22-ascii.txt, which a test compares with the real
  *                    screen: so the manual can't drift
  */
-#include "console/lab/lab_scenario.h"
+#include "console/lab/scenario.h"
 
 #include <curses.h>
 #include <stdbool.h>
@@ -28,7 +28,7 @@ static const struct {
 #define FILE                                        true
 #define LINE                                        false
 #define OPTION(name, letter, argument, place, help) {#name, argument, help, letter, place},
-#include "console/options.def"
+#include "console/app/options.def"
 #undef OPTION
 #undef LINE
 #undef FILE

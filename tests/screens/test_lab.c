@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "console/lab/lab_scenario.h"
+#include "console/lab/scenario.h"
 #include "patience.h"
 #include "scratch.h"
 #include "server.h"

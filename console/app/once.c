@@ -1,0 +1,270 @@
+#include "console/app/once.h"
+
+#include "common/clock.h"
+#include "console/data/watch.h"
+#include "console/ui/desk_program.h"
+#include "console/ui/rows.h"
+#include "console/ui/view.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_NO_DAEMON = 3, ONCE_SPAN_S = 60 };
+
+#define APART_NS      (NS_PER_S * 6 / 10) /* long enough for the model to have an interval */
+#define LOOK_EVERY_NS (NS_PER_S / 5)
+#define ANSWER_IN_NS  (5 * NS_PER_S)
+
+static void pause_for(uint64_t ns)
+{
+    struct timespec left = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+}
+
+static json_t *json_server(const struct snapshot *now)
+{
+    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I}", "name", now->server.name, "pid",
+                     (int)now->server.pid, "version", now->server.version, "listening",
+                     now->server.listening, "started_ns", (json_int_t)now->server.started_ns,
+                     "time_ns", (json_int_t)now->wall_ns);
+}
+
+/* A view with what belongs to it, for one print. */
+struct stand {
+    const struct view *view;
+    void *state;
+    struct grid grid;
+};
+
+static void take_origins(void *context, bool ok, const char *answer)
+{
+    if (ok)
+        watch_tell_origins(context, answer);
+    else
+        fprintf(stderr, "wsconsole: where values came from is not known: %s\n", answer);
+}
+
+/* Asks the daemon for what is not in shared memory, if that is wanted, and waits for the answer; at a
+ * desk of its own, so that an answer that comes too late finds nobody. */
+static void ask_origins(const struct options *options, struct watch *watch)
+{
+    const struct desk_setting setting = {
+        .name = options->name, .socket = options->socket, .readonly = true, .watch = watch};
+    uint64_t now_ns = clock_monotonic_ns(), until_ns = now_ns + ANSWER_IN_NS;
+    struct desk *desk;
+
+    if (!watch_wants_origins(watch, options->view != NULL ? options->view->wants : WANT_ALL))
+        return;
+    desk = desk_create(&setting);
+    if (desk != NULL)
+        desk_call(desk, "config", take_origins, watch);
+    for (; desk != NULL && desk_waiting(desk) > 0 && now_ns < until_ns;
+         now_ns = clock_monotonic_ns()) {
+        struct pollfd wait = {.fd = desk_descriptor(desk), .events = POLLIN};
+
+        poll(&wait, 1, (int)(LOOK_EVERY_NS / NS_PER_MS));
+        desk_update(desk, clock_monotonic_ns());
+    }
+    if (desk != NULL && desk_waiting(desk) > 0)
+        fprintf(stderr,
+                "wsconsole: where values came from is not known: the daemon does not answer\n");
+    desk_destroy(desk);
+}
+
+static int set_up(struct stand *stand, const struct view *view, struct scene *scene)
+{
+    stand->view = view;
+    stand->state = calloc(1, view->state_size + 1);
+    grid_start(&stand->grid, view->list, stand->state);
+    scene->grid = &stand->grid;
+    if (stand->state == NULL)
+        return -1;
+    if (view->list != NULL)
+        grid_update(&stand->grid, scene);
+    return 0;
+}
+
+static void take_down(struct stand *stand, struct scene *scene)
+{
+    scene->grid = NULL;
+    if (stand->view->release != NULL && stand->state != NULL)
+        stand->view->release(stand->state);
+    grid_release(&stand->grid);
+    free(stand->state);
+}
+
+static json_t *json_of_view(const struct view *view, struct scene *scene)
+{
+    struct stand stand;
+    json_t *json = NULL;
+
+    if (set_up(&stand, view, scene) == 0)
+        json = view->json != NULL ? view->json(stand.state, scene) : rows_json(&stand.grid, scene);
+    take_down(&stand, scene);
+    return json;
+}
+
+static int print_text(const struct options *options, struct scene *scene)
+{
+    const struct view *view = options->view;
+    struct stand stand;
+    int failed = set_up(&stand, view, scene);
+
+    if (!failed && options->csv)
+        rows_print_csv(&stand.grid, scene, stdout);
+    else if (!failed && view->once != NULL)
+        view->once(stand.state, scene, stdout);
+    else if (!failed)
+        rows_print(&stand.grid, scene, stdout);
+    take_down(&stand, scene);
+    return failed ? EXIT_FAILED : EXIT_DONE;
+}
+
+static int print_json(const struct options *options, struct scene *scene)
+{
+    json_t *all = json_object();
+    int failed = json_object_set_new(all, "server", json_server(model_now(scene->model)));
+
+    for (size_t i = 0; i < VIEW_COUNT; i++)
+        if (options->view == NULL || options->view == view_table[i])
+            failed |=
+                json_object_set_new(all, view_table[i]->name, json_of_view(view_table[i], scene));
+    if (!failed && json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0)
+        putchar('\n');
+    else
+        failed = 1;
+    json_decref(all);
+    return failed ? EXIT_FAILED : EXIT_DONE;
+}
+
+static int say_no_daemon(const struct source *source)
+{
+    fprintf(stderr, "wsconsole: %s\n", source_why(source));
+    return EXIT_NO_DAEMON;
+}
+
+static int print_scene(const struct options *options, struct watch *watch)
+{
+    struct filter filter = {0};
+    struct scene scene = scene_of(watch);
+
+    scene.span_s = ONCE_SPAN_S;
+    scene.style = GRAPH_ASCII;
+    scene.ascii = true;
+    scene.filter = &filter;
+    if (options->filter != NULL)
+        filter = *options->filter;
+    if (options->json)
+        return print_json(options, &scene);
+    return print_text(options, &scene);
+}
+
+static int take_live(struct watch *watch)
+{
+    uint64_t now_ns = clock_monotonic_ns(), wall_ns = clock_wall_ns();
+    char why[512] = "out of memory";
+
+    if (watch_sample(watch, now_ns, wall_ns, WANT_ALL) == 0 &&
+        watch_record(watch, now_ns, wall_ns, why, sizeof(why)) == 0)
+        return EXIT_DONE;
+    fprintf(stderr, "wsconsole: %s\n", why);
+    return EXIT_FAILED;
+}
+
+static bool is_there(const struct watch *watch)
+{
+    enum source_state state = source_state(watch_source(watch));
+
+    return state != SOURCE_ABSENT && state != SOURCE_ENDED;
+}
+
+/* The first sample; waits for a daemon as long as the options say. */
+static int begin_live(const struct options *options, struct watch *watch)
+{
+    uint64_t until_ns = clock_monotonic_ns() + options->wait_s * NS_PER_S;
+
+    for (;;) {
+        if (take_live(watch) != EXIT_DONE)
+            return EXIT_FAILED;
+        if (is_there(watch))
+            return EXIT_DONE;
+        if (!options->wait_given || clock_monotonic_ns() >= until_ns)
+            return say_no_daemon(watch_source(watch));
+        pause_for(LOOK_EVERY_NS);
+    }
+}
+
+static int print_live(const struct options *options, struct watch *watch)
+{
+    uint64_t every_ns = (uint64_t)(options->every_s * (double)NS_PER_S);
+    int status = begin_live(options, watch);
+
+    for (uint64_t i = 0; status == EXIT_DONE && (options->count == 0 || i < options->count); i++) {
+        uint64_t left_ns = i == 0 ? APART_NS : every_ns;
+
+        ask_origins(options, watch);
+        /* Several samples on the way, so that no log record passes unseen. */
+        for (; left_ns > 0 && status == EXIT_DONE;
+             left_ns -= left_ns < APART_NS ? left_ns : APART_NS) {
+            pause_for(left_ns < APART_NS ? left_ns : APART_NS);
+            status = take_live(watch);
+        }
+        if (status == EXIT_DONE && !is_there(watch))
+            return say_no_daemon(watch_source(watch));
+        if (status == EXIT_DONE)
+            status = print_scene(options, watch);
+        if (fflush(stdout) != 0)
+            break;
+    }
+    return status;
+}
+
+static int print_replayed(const struct options *options, struct watch *watch)
+{
+    uint64_t at_ns = options->at_given ? options->at_ns : replay_length_ns(watch_replay(watch));
+    int failed = watch_replay_to(watch, at_ns, WANT_ALL);
+
+    if (replay_flaw(watch_replay(watch)) != NULL)
+        fprintf(stderr, "wsconsole: %s\n", replay_flaw(watch_replay(watch)));
+    if (!failed && model_now(watch_model(watch)) != NULL)
+        return print_scene(options, watch);
+    fprintf(stderr, "wsconsole: %s\n", failed ? "out of memory" : "there is nothing to show");
+    return EXIT_FAILED;
+}
+
+int once_run(const struct options *options)
+{
+    char why[512] = "out of memory";
+    struct watch *watch = options->replay != NULL
+                              ? watch_open_replay(options->replay, why, sizeof(why))
+                              : watch_open(options->name);
+    int status;
+
+    if (watch == NULL) {
+        fprintf(stderr, "wsconsole: %s\n", why);
+        return EXIT_FAILED;
+    }
+    if (options->record != NULL && watch_record_to(watch, options->record, why, sizeof(why)) != 0) {
+        fprintf(stderr, "wsconsole: %s\n", why);
+        watch_close(watch);
+        return EXIT_FAILED;
+    }
+    status = options->replay != NULL ? print_replayed(options, watch) : print_live(options, watch);
+    if (watch_record_end(watch, why, sizeof(why)) != 0) {
+        fprintf(stderr, "wsconsole: %s\n", why);
+        status = EXIT_FAILED;
+    }
+    watch_close(watch);
+    if (fflush(stdout) != 0) {
+        fprintf(stderr, "wsconsole: cannot write: %s\n", strerror(errno));
+        return EXIT_FAILED;
+    }
+    return status;
+}

@@ -1,0 +1,372 @@
+/*
+ * What each option means: a function read_NAME() that takes its argument, and for a setting
+ * show_NAME() that tells it again. console/app/options.def has the list.
+ */
+
+#include "console/app/option_table.h"
+
+#include "common/nearest.h"
+#include "common/units.h"
+#include "console/data/instances.h"
+#include "console/lab/scenario.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RATE_MOST = 60 };
+
+#define SPEED_LEAST 0.1
+#define SPEED_MOST  100
+
+enum options_result option_wrong(struct options *options, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(options->why, sizeof(options->why), format, arguments);
+    va_end(arguments);
+    return OPTIONS_WRONG;
+}
+
+/* An option without an argument: given, or with a word in the file. */
+static enum options_result read_flag(const char *word, struct options *options, bool *flag)
+{
+    static const char *const on[] = {"on", "yes", "true"}, *const off[] = {"off", "no", "false"};
+
+    for (size_t i = 0; word != NULL && i < ARRAY_LENGTH(off); i++)
+        if (strcmp(word, off[i]) == 0) {
+            *flag = false;
+            return OPTIONS_RUN;
+        }
+    for (size_t i = 0; i < ARRAY_LENGTH(on); i++)
+        if (word == NULL || strcmp(word, on[i]) == 0) {
+            *flag = true;
+            return OPTIONS_RUN;
+        }
+    return option_wrong(options, "'%s' is neither on nor off", word);
+}
+
+/* One function an option. WORD is its argument; NULL where there is none. */
+
+static enum options_result read_name(const char *word, struct options *options)
+{
+    if (!instance_name_valid(word))
+        return option_wrong(
+            options, "'%s' is no instance name: letters, digits, '.', '_' and '-' only", word);
+    snprintf(options->name, sizeof(options->name), "%s", word);
+    options->name_given = true;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_socket(const char *word, struct options *options)
+{
+    options->socket = word;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_list(const char *word, struct options *options)
+{
+    (void)word;
+    (void)options;
+    instances_print(stdout);
+    return OPTIONS_DONE;
+}
+
+static enum options_result read_wait(const char *word, struct options *options)
+{
+    uint64_t ms = 0;
+
+    if (strcmp(word, "off") != 0 && units_parse_time_ms(word, &ms) != 0)
+        return option_wrong(options, "'%s' is no time to wait: off, 10, 2m", word);
+    options->wait_given = true;
+    options->wait_s = (ms + 999) / 1000;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_fps(const char *word, struct options *options)
+{
+    uint64_t rate;
+
+    if (units_parse_number(word, &rate) != 0 || rate < 1 || rate > RATE_MOST)
+        return option_wrong(options, "'%s' is no rate: 1 to %d pictures a second", word, RATE_MOST);
+    options->rate_hz = (unsigned)rate;
+    options->rate_given = true;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_theme(const char *word, struct options *options)
+{
+    enum theme theme = theme_named(word);
+
+    if (theme == THEME_COUNT)
+        return option_wrong(options, "there is no theme '%s': dark, light or mono", word);
+    options->theme = options->theme_setting = theme;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_no_color(const char *word, struct options *options)
+{
+    (void)word;
+    return read_theme("mono", options);
+}
+
+static enum options_result read_ascii(const char *word, struct options *options)
+{
+    return read_flag(word, options, &options->ascii);
+}
+
+static enum options_result read_no_mouse(const char *word, struct options *options)
+{
+    return read_flag(word, options, &options->no_mouse);
+}
+
+static enum options_result read_readonly(const char *word, struct options *options)
+{
+    return read_flag(word, options, &options->readonly);
+}
+
+static enum options_result read_view(const char *word, struct options *options)
+{
+    const char *names[VIEW_COUNT];
+    const char *nearest;
+
+    options->view = view_named(word);
+    options->view_setting = options->view;
+    if (options->view != NULL)
+        return OPTIONS_RUN;
+    for (size_t i = 0; i < VIEW_COUNT; i++)
+        names[i] = view_table[i]->name;
+    nearest = nearest_word(word, names, VIEW_COUNT);
+    if (nearest != NULL)
+        return option_wrong(options, "there is no view '%s'; did you mean '%s'?", word, nearest);
+    return option_wrong(options, "there is no view '%s'; -h lists the views", word);
+}
+
+static enum options_result read_span(const char *word, struct options *options)
+{
+    uint64_t ms = 0;
+
+    if (units_parse_time_ms(word, &ms) == 0)
+        for (size_t i = 0; i < OPTIONS_SPANS; i++)
+            if (ms == (uint64_t)options_spans_s[i] * 1000) {
+                options->span_s = options_spans_s[i];
+                return OPTIONS_RUN;
+            }
+    return option_wrong(options, "'%s' is no span of graphs: 1m, 5m or 15m", word);
+}
+
+static enum options_result read_filter(const char *word, struct options *options)
+{
+    static struct filter filter;
+    char why[128];
+
+    if (filter_set(&filter, word, why, sizeof(why)) != 0)
+        return option_wrong(options, "%s", why);
+    options->filter = &filter;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_once(const char *word, struct options *options)
+{
+    options->once = true;
+    return read_view(word, options);
+}
+
+static enum options_result read_json(const char *word, struct options *options)
+{
+    (void)word;
+    options->once = options->json = true;
+    options->view = NULL;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_csv(const char *word, struct options *options)
+{
+    options->once = options->csv = true;
+    if (read_view(word, options) != OPTIONS_RUN)
+        return OPTIONS_WRONG;
+    if (options->view->list == NULL)
+        return option_wrong(options, "the view '%s' has no list to print as CSV", word);
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_batch(const char *word, struct options *options)
+{
+    (void)word;
+    options->batch = true;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_every(const char *word, struct options *options)
+{
+    uint64_t ms;
+
+    if (units_parse_time_ms(word, &ms) != 0 || ms == 0)
+        return option_wrong(options, "'%s' is no time: 2, 500ms, 1m", word);
+    options->every_s = (double)ms / 1000;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_count(const char *word, struct options *options)
+{
+    if (units_parse_number(word, &options->count) == 0 && options->count > 0)
+        return OPTIONS_RUN;
+    return option_wrong(options, "'%s' is no count: 1 and above", word);
+}
+
+static enum options_result read_record(const char *word, struct options *options)
+{
+    options->record = word;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_replay(const char *word, struct options *options)
+{
+    options->replay = word;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_lab(const char *word, struct options *options)
+{
+    const char *names[LAB_SCENARIO_COUNT], *nearest;
+
+    for (size_t i = 0; i < LAB_SCENARIO_COUNT; i++) {
+        names[i] = lab_scenario_table[i]->name;
+        if (strcmp(word, "list") == 0)
+            printf("%-14s %s\n", names[i], lab_scenario_table[i]->title);
+    }
+    if (strcmp(word, "list") == 0)
+        return OPTIONS_DONE;
+    options->lab = lab_scenario_named(word);
+    if (options->lab != NULL)
+        return OPTIONS_RUN;
+    nearest = nearest_word(word, names, LAB_SCENARIO_COUNT);
+    return option_wrong(options, "there is no scenario '%s'%s%s%s; --lab list shows them", word,
+                        nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
+                        nearest != NULL ? "'?" : "");
+}
+
+static enum options_result read_speed(const char *word, struct options *options)
+{
+    char rest;
+
+    if (sscanf(word, "%lf%c", &options->speed, &rest) == 1 && options->speed >= SPEED_LEAST &&
+        options->speed <= SPEED_MOST)
+        return OPTIONS_RUN;
+    return option_wrong(options, "'%s' is no speed: 0.1 to 100", word);
+}
+
+static enum options_result read_at(const char *word, struct options *options)
+{
+    uint64_t ms;
+
+    if (units_parse_time_ms(word, &ms) != 0)
+        return option_wrong(options, "'%s' is no time: 90s, 5m", word);
+    options->at_ns = ms * 1000000;
+    options->at_given = true;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_version(const char *word, struct options *options)
+{
+    (void)word;
+    (void)options;
+    printf("wsconsole " WEBSERVERD_VERSION "\n");
+    return OPTIONS_DONE;
+}
+
+static enum options_result read_help(const char *word, struct options *options)
+{
+    (void)word;
+    (void)options;
+    option_table_print(stdout);
+    return OPTIONS_DONE;
+}
+
+/* The settings as they are in force, in the words that their readers take; "" for a default. */
+
+static void show_name(const struct options *options, char *text, size_t size)
+{
+    if (strcmp(options->name, INSTANCE_DEFAULT_NAME) != 0)
+        snprintf(text, size, "%s", options->name);
+}
+
+static void show_wait(const struct options *options, char *text, size_t size)
+{
+    if (options->wait_given && options->wait_s == 0)
+        snprintf(text, size, "off");
+    else if (options->wait_given)
+        units_format_time_ms(text, size, options->wait_s * 1000);
+}
+
+static void show_fps(const struct options *options, char *text, size_t size)
+{
+    if (options->rate_given)
+        snprintf(text, size, "%u", options->rate_hz);
+}
+
+static void show_theme(const struct options *options, char *text, size_t size)
+{
+    if (options->theme_setting != THEME_COUNT)
+        snprintf(text, size, "%s", theme_names[options->theme_setting]);
+}
+
+static void show_flag(bool flag, char *text, size_t size)
+{
+    if (flag)
+        snprintf(text, size, "on");
+}
+
+static void show_ascii(const struct options *options, char *text, size_t size)
+{
+    show_flag(options->ascii, text, size);
+}
+
+static void show_no_mouse(const struct options *options, char *text, size_t size)
+{
+    show_flag(options->no_mouse, text, size);
+}
+
+static void show_readonly(const struct options *options, char *text, size_t size)
+{
+    show_flag(options->readonly, text, size);
+}
+
+static void show_view(const struct options *options, char *text, size_t size)
+{
+    if (options->view_setting != NULL)
+        snprintf(text, size, "%s", options->view_setting->name);
+}
+
+static void show_span(const struct options *options, char *text, size_t size)
+{
+    if (options->span_s != options_spans_s[0])
+        units_format_time_ms(text, size, (uint64_t)options->span_s * 1000);
+}
+
+/* The options as a table. */
+
+const struct option_info option_table[OPTION_COUNT] = {
+#define FILE(name) show_##name
+#define LINE(name) NULL
+#define OPTION(name, letter, argument, place, help)                                                \
+    {#name, argument, help, letter, read_##name, place(name)},
+#include "console/app/options.def"
+#undef OPTION
+#undef LINE
+#undef FILE
+};
+
+const int options_spans_s[OPTIONS_SPANS] = {60, 300, 900};
+
+char *option_typed_name(const struct option_info *option, char *buffer)
+{
+    size_t i;
+
+    for (i = 0; option->name[i] != '\0' && i < OPTION_NAME_BYTES - 1; i++)
+        buffer[i] = option->name[i] == '_' ? '-' : option->name[i];
+    buffer[i] = '\0';
+    return buffer;
+}

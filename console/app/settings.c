@@ -1,0 +1,267 @@
+#include "console/app/settings.h"
+
+#include "common/nearest.h"
+#include "console/app/option_table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 512, SETTINGS_MODE = 0644 };
+
+/* The settings among the options */
+
+static const struct option_info *setting_named(const char *name)
+{
+    char typed[OPTION_NAME_BYTES];
+
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if (option_table[i].show != NULL &&
+            strcmp(option_typed_name(&option_table[i], typed), name) == 0)
+            return &option_table[i];
+    return NULL;
+}
+
+size_t settings_names(const char **names)
+{
+    static char typed[OPTION_COUNT][OPTION_NAME_BYTES];
+    size_t count = 0;
+
+    for (size_t i = 0; i < OPTION_COUNT && count < SETTINGS_MOST; i++)
+        if (option_table[i].show != NULL)
+            names[count++] = option_typed_name(&option_table[i], typed[i]);
+    return count;
+}
+
+enum options_result settings_set(struct options *options, const char *name, const char *value)
+{
+    const struct option_info *setting = setting_named(name);
+    const char *names[SETTINGS_MOST], *nearest;
+
+    if (setting != NULL)
+        return setting->read(value, options);
+    nearest = nearest_word(name, names, settings_names(names));
+    if (nearest != NULL)
+        return option_wrong(options, "there is no setting '%.40s'; did you mean '%s'?", name,
+                            nearest);
+    return option_wrong(options, "there is no setting '%.40s'; wsconsole(1) lists them", name);
+}
+
+char *settings_value(const struct options *options, const char *name, char *text, size_t size)
+{
+    const struct option_info *setting = setting_named(name);
+
+    text[0] = '\0';
+    if (setting != NULL)
+        setting->show(options, text, size);
+    return text;
+}
+
+/* Reading console.ini */
+
+static char *trim(char *text)
+{
+    size_t length;
+
+    text += strspn(text, " \t\r\n");
+    length = strlen(text);
+    while (length > 0 && strchr(" \t\r\n", text[length - 1]) != NULL)
+        text[--length] = '\0';
+    return text;
+}
+
+/* True for what is passed over. */
+static bool is_no_setting(const char *line)
+{
+    line += strspn(line, " \t\r\n");
+    return *line == '\0' || *line == '#' || *line == ';' || *line == '[';
+}
+
+static enum options_result read_line(char *line, struct options *options)
+{
+    char *start = trim(line), *equals = strchr(start, '=');
+
+    if (is_no_setting(start))
+        return OPTIONS_RUN;
+    if (equals == NULL)
+        return option_wrong(options, "'%.80s' is no setting: key = value", start);
+    *equals = '\0';
+    return settings_set(options, trim(start), trim(equals + 1));
+}
+
+/* Where console.ini is. False: neither variable says. */
+static bool file_path(char *path, size_t size)
+{
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+    if (config != NULL && config[0] == '/')
+        snprintf(path, size, "%s/webserverd/console.ini", config);
+    else if (home != NULL && home[0] == '/')
+        snprintf(path, size, "%s/.config/webserverd/console.ini", home);
+    else
+        return false;
+    return true;
+}
+
+enum options_result settings_read(struct options *options, FILE *errors)
+{
+    char path[PATH_MAX] = "", line[LINE_BYTES];
+    enum options_result result = OPTIONS_RUN;
+    FILE *file = file_path(path, sizeof(path)) ? fopen(path, "re") : NULL;
+
+    if (file == NULL && errno != ENOENT && errno != ENOTDIR && path[0] != '\0') {
+        fprintf(errors, "wsconsole: cannot read %s: %s\n", path, strerror(errno));
+        return OPTIONS_WRONG;
+    }
+    for (int number = 1; file != NULL && fgets(line, sizeof(line), file) != NULL; number++)
+        if (read_line(line, options) != OPTIONS_RUN) {
+            fprintf(errors, "wsconsole: %s:%d: %s\n", path, number, options->why);
+            result = OPTIONS_WRONG; /* all that is wrong is said, not only the first */
+        }
+    options->why[0] = '\0';
+    if (file != NULL)
+        fclose(file);
+    return result;
+}
+
+/* Saving */
+
+struct saving {
+    const struct options *options;
+    FILE *old, *new;
+    bool written[OPTION_COUNT];
+    char names[LINE_BYTES]; /* of what was written */
+};
+
+static void write_setting(struct saving *saving, const struct option_info *setting,
+                          const char *value)
+{
+    char name[OPTION_NAME_BYTES];
+    size_t used = strlen(saving->names);
+
+    option_typed_name(setting, name);
+    fprintf(saving->new, "%s = %s\n", name, value);
+    saving->written[setting - option_table] = true;
+    snprintf(saving->names + used, sizeof(saving->names) - used, "%s%s", used > 0 ? ", " : "",
+             name);
+}
+
+/* A line of the old file: kept when it is no setting, brought up to date, or left out. */
+static void copy_line(struct saving *saving, const char *line)
+{
+    char copy[LINE_BYTES], value[OPTION_VALUE_BYTES] = "";
+    const struct option_info *setting;
+
+    snprintf(copy, sizeof(copy), "%.*s", (int)strcspn(line, "="), line);
+    setting = is_no_setting(line) ? NULL : setting_named(trim(copy));
+    if (setting == NULL) {
+        fprintf(saving->new, "%s%s", line, strchr(line, '\n') != NULL ? "" : "\n");
+        return;
+    }
+    setting->show(saving->options, value, sizeof(value));
+    if (value[0] != '\0' && !saving->written[setting - option_table])
+        write_setting(saving, setting, value);
+}
+
+static void write_all(struct saving *saving)
+{
+    char *line = NULL;
+    size_t room = 0;
+
+    while (saving->old != NULL && getline(&line, &room, saving->old) > 0)
+        copy_line(saving, line);
+    free(line);
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        char value[OPTION_VALUE_BYTES] = "";
+
+        if (option_table[i].show == NULL || saving->written[i])
+            continue;
+        option_table[i].show(saving->options, value, sizeof(value));
+        if (value[0] != '\0')
+            write_setting(saving, &option_table[i], value);
+    }
+}
+
+/* Makes the folders above PATH that are not there. Returns 0, or -1 with errno. */
+static int make_folders(const char *path)
+{
+    char folder[PATH_MAX];
+
+    for (const char *end = strchr(path + 1, '/'); end != NULL; end = strchr(end + 1, '/')) {
+        snprintf(folder, sizeof(folder), "%.*s", (int)(end - path), path);
+        if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+            return -1;
+    }
+    return 0;
+}
+
+/* The new file beside PATH, with the access of the old one. NULL with errno. */
+static FILE *open_new(const char *path, FILE *old, char *temporary, size_t size)
+{
+    struct stat status = {.st_mode = SETTINGS_MODE};
+    int descriptor;
+
+    snprintf(temporary, size, "%s.XXXXXX", path);
+    descriptor = mkostemp(temporary, O_CLOEXEC);
+    if (descriptor < 0)
+        return NULL;
+    if (old != NULL)
+        fstat(fileno(old), &status);
+    fchmod(descriptor, status.st_mode & 0777);
+    return fdopen(descriptor, "w");
+}
+
+/* Ends the new file and puts it in PATH's place. Returns 0, or -1 with errno and nothing changed. */
+static int replace(FILE *new, const char *temporary, const char *path)
+{
+    int problem = ferror(new) != 0 || fflush(new) != 0 || fsync(fileno(new)) != 0 ? errno : 0;
+
+    if (fclose(new) != 0 && problem == 0)
+        problem = errno;
+    if (problem == 0 && rename(temporary, path) == 0)
+        return 0;
+    problem = problem != 0 ? problem : errno;
+    unlink(temporary);
+    errno = problem;
+    return -1;
+}
+
+/* Returns 0, or -1 with errno. */
+static int save_into(struct saving *saving, const char *path)
+{
+    char temporary[PATH_MAX + 8];
+
+    saving->old = fopen(path, "re");
+    if (saving->old == NULL && (errno != ENOENT || make_folders(path) != 0))
+        return -1;
+    saving->new = open_new(path, saving->old, temporary, sizeof(temporary));
+    if (saving->new == NULL)
+        return -1;
+    write_all(saving);
+    return replace(saving->new, temporary, path);
+}
+
+int settings_save(const struct options *options, char *said, size_t size)
+{
+    struct saving saving = {.options = options};
+    char path[PATH_MAX], target[PATH_MAX];
+    int result;
+
+    if (!file_path(path, sizeof(path))) {
+        snprintf(said, size, "neither XDG_CONFIG_HOME nor HOME says where console.ini belongs");
+        return -1;
+    }
+    result = save_into(&saving, realpath(path, target) != NULL ? target : path);
+    if (result != 0)
+        snprintf(said, size, "cannot write %.200s: %s", path, strerror(errno));
+    else
+        snprintf(said, size, "saved in %.150s: %s", path,
+                 saving.names[0] != '\0' ? saving.names : "nothing, all is at its default");
+    if (saving.old != NULL)
+        fclose(saving.old);
+    return result;
+}

@@ -1,0 +1,302 @@
+#include "console/load/run.h"
+
+#include "common/clock.h"
+#include "common/units.h"
+#include "console/data/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { RUN_FORMAT = 1 };
+
+#define LEAST_SPACING_S 0.1
+#define LEAST_SPAN_S    5
+
+void load_run_begin(struct load_run *run, const struct load_settings *settings, const char *url,
+                    uint64_t wall_ns)
+{
+    memset(run, 0, sizeof(*run));
+    run->started_ns = wall_ns;
+    run->settings = *settings;
+    run->spacing_s = LEAST_SPACING_S;
+    run->totals.client_cores = NAN;
+    snprintf(run->url, sizeof(run->url), "%s", url);
+}
+
+/* A number of OBJECT, or OTHERWISE where it is absent or null. */
+static double number(const json_t *object, const char *name, double otherwise)
+{
+    const json_t *value = json_object_get(object, name);
+
+    return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
+static uint64_t count(const json_t *object, const char *name)
+{
+    double value = number(object, name, 0);
+
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static void take_totals(struct load_totals *totals, const json_t *line)
+{
+    totals->elapsed_s = number(line, "elapsed_s", totals->elapsed_s);
+    totals->done_percent = number(line, "done_percent", totals->done_percent);
+    totals->requests_per_s = number(line, "requests_per_second", 0);
+    totals->p50_ns = 1e3 * number(line, "latency_p50_us", NAN);
+    totals->p90_ns = 1e3 * number(line, "latency_p90_us", NAN);
+    totals->p99_ns = 1e3 * number(line, "latency_p99_us", NAN);
+    totals->max_ns = 1e3 * number(line, "latency_max_us", NAN);
+    totals->begun = count(line, "begun");
+    totals->answered = count(line, "answered");
+    totals->failed = count(line, "failed");
+    totals->bad_statuses = count(line, "bad_statuses");
+    totals->connections = count(line, "connections");
+    totals->connections_up = count(line, "connections_up");
+    totals->rate_wanted = number(line, "rate", 0);
+    totals->client_cores = number(line, "client_cores", NAN);
+}
+
+/* Leaves every second point out when there is no room for more. */
+static void thin_out(struct load_run *run)
+{
+    for (size_t i = 0; i < run->point_count / 2; i++)
+        run->point[i] = run->point[2 * i + 1];
+    run->point_count /= 2;
+    run->spacing_s *= 2;
+}
+
+static void add_point(struct load_run *run, const struct load_point *point)
+{
+    if (run->point_count > 0 &&
+        point->at_s < run->point[run->point_count - 1].at_s + run->spacing_s * 0.99)
+        return;
+    if (run->point_count == LOAD_POINTS_MAX)
+        thin_out(run);
+    run->point[run->point_count++] = *point;
+}
+
+static double positive(double value)
+{
+    return value > 0 ? value : NAN;
+}
+
+/* "rate 500, 50 connections": what is asked for from now on. */
+static void mark_change(struct load_run *run, const json_t *event)
+{
+    double rate = number(event, "rate", 0);
+    char text[LOAD_MARK_BYTES], figure[UNITS_TEXT];
+
+    if (json_object_get(event, "why") != NULL)
+        return;
+    if (rate > 0)
+        snprintf(text, sizeof(text), "client: %s/s, %.0f connections",
+                 units_format_count(figure, sizeof(figure), rate), number(event, "connections", 0));
+    else
+        snprintf(text, sizeof(text), "client: %.0f connections", number(event, "connections", 0));
+    load_run_mark(run, run->totals.elapsed_s, text);
+}
+
+bool load_run_progress(struct load_run *run, const char *line,
+                       const struct load_server_sample *server)
+{
+    json_t *object = json_loads(line, 0, NULL);
+    struct load_point point;
+
+    if (!json_is_object(object) || json_object_get(object, "elapsed_s") == NULL) {
+        if (json_object_get(object, "event") != NULL)
+            mark_change(run, object);
+        else if (line[0] != '\0')
+            text_escape(run->failure, sizeof(run->failure), line, strlen(line));
+        json_decref(object);
+        return false;
+    }
+    take_totals(&run->totals, object);
+    point = (struct load_point){
+        .at_s = run->totals.elapsed_s,
+        .client_rate = run->totals.requests_per_s,
+        .client_p50_ns = positive(1e3 * number(object, "recent_p50_us", run->totals.p50_ns / 1e3)),
+        .client_p99_ns = positive(1e3 * number(object, "recent_p99_us", run->totals.p99_ns / 1e3)),
+        .server_rate = run->own_server ? server->rate : NAN,
+        .server_p50_ns = run->own_server ? server->p50_ns : NAN,
+        .server_p99_ns = run->own_server ? server->p99_ns : NAN,
+        .connections = (double)run->totals.connections_up};
+    add_point(run, &point);
+    json_decref(object);
+    return true;
+}
+
+static void take_text(char *buffer, size_t size, const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+
+    text_escape(buffer, size, text != NULL ? text : "", text != NULL ? strlen(text) : 0);
+}
+
+static void take_note(struct load_run *run, const json_t *notes)
+{
+    take_text(run->note, sizeof(run->note), json_array_get(notes, 0), "text");
+}
+
+void load_run_report(struct load_run *run, const char *report, size_t size)
+{
+    json_t *object = json_loadb(report, size, 0, NULL);
+    const json_t *requests = json_object_get(object, "requests");
+    const json_t *latency = json_object_get(object, "latency_us");
+    struct load_totals *totals = &run->totals;
+
+    run->finished = true;
+    if (json_is_object(requests)) {
+        totals->elapsed_s = number(object, "elapsed_s", totals->elapsed_s);
+        totals->requests_per_s = number(object, "requests_per_second", 0);
+        totals->begun = count(requests, "begun");
+        totals->answered = count(requests, "answered");
+        totals->failed = count(requests, "failed");
+        totals->bad_statuses = count(requests, "bad_statuses");
+        totals->unanswered = count(requests, "unanswered");
+        totals->p50_ns = 1e3 * number(latency, "p50", NAN);
+        totals->p90_ns = 1e3 * number(latency, "p90", NAN);
+        totals->p99_ns = 1e3 * number(latency, "p99", NAN);
+        totals->max_ns = 1e3 * number(latency, "max", NAN);
+        totals->done_percent = 100;
+        take_note(run, json_object_get(object, "notes"));
+    }
+    json_decref(object);
+}
+
+void load_run_mark(struct load_run *run, double at_s, const char *text)
+{
+    if (run->mark_count == LOAD_MARKS_MAX)
+        return;
+    run->mark[run->mark_count].at_s = at_s;
+    text_escape(run->mark[run->mark_count].text, LOAD_MARK_BYTES, text, strlen(text));
+    run->mark_count++;
+}
+
+enum load_check load_run_check(const struct load_run *run)
+{
+    uint64_t counted = run->server_after - run->server_before;
+
+    if (!run->own_server || !run->finished || run->totals.begun == 0 ||
+        run->server_after < run->server_before)
+        return LOAD_CHECK_NONE;
+    if (counted == run->totals.answered)
+        return LOAD_CHECK_EQUAL;
+    if (counted > run->totals.answered &&
+        counted <= run->totals.answered + run->totals.unanswered + run->totals.failed)
+        return LOAD_CHECK_OPEN;
+    return LOAD_CHECK_DIFFERENT;
+}
+
+double load_run_span_s(const struct load_run *run)
+{
+    double span = run->totals.elapsed_s > LEAST_SPAN_S ? run->totals.elapsed_s : LEAST_SPAN_S;
+    uint64_t planned_ms;
+
+    if (!run->finished && run->settings.text[LOAD_REQUESTS][0] == '\0' &&
+        units_parse_time_ms(run->settings.text[LOAD_DURATION], &planned_ms) == 0 &&
+        (double)planned_ms / 1e3 > span)
+        span = (double)planned_ms / 1e3;
+    return span;
+}
+
+/* Keeping */
+
+static json_t *real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *totals_json(const struct load_totals *totals)
+{
+    return json_pack("{s:f, s:f, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "elapsed_s",
+                     totals->elapsed_s, "requests_per_s", totals->requests_per_s, "p50_ns",
+                     real(totals->p50_ns), "p90_ns", real(totals->p90_ns), "p99_ns",
+                     real(totals->p99_ns), "max_ns", real(totals->max_ns), "begun",
+                     (json_int_t)totals->begun, "answered", (json_int_t)totals->answered, "failed",
+                     (json_int_t)totals->failed, "bad_statuses", (json_int_t)totals->bad_statuses,
+                     "unanswered", (json_int_t)totals->unanswered, "connections_up",
+                     (json_int_t)totals->connections_up);
+}
+
+static json_t *point_json(const struct load_point *point)
+{
+    return json_pack("[f,o,o,o,o,o,o,o]", point->at_s, real(point->client_rate),
+                     real(point->client_p50_ns), real(point->client_p99_ns),
+                     real(point->server_rate), real(point->server_p50_ns),
+                     real(point->server_p99_ns), real(point->connections));
+}
+
+json_t *load_run_json(const struct load_run *run)
+{
+    json_t *points = json_array(), *marks = json_array();
+
+    for (size_t i = 0; i < run->point_count; i++)
+        json_array_append_new(points, point_json(&run->point[i]));
+    for (size_t i = 0; i < run->mark_count; i++)
+        json_array_append_new(
+            marks, json_pack("{s:f, s:s}", "at_s", run->mark[i].at_s, "text", run->mark[i].text));
+    return json_pack("{s:i, s:I, s:s, s:s, s:b, s:i, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}",
+                     "webserverd_run", RUN_FORMAT, "started_ns", (json_int_t)run->started_ns, "url",
+                     run->url, "server", run->server, "own_server", (int)run->own_server,
+                     "exit_status", run->exit_status, "failure", run->failure, "note", run->note,
+                     "server_before", (json_int_t)run->server_before, "server_after",
+                     (json_int_t)run->server_after, "settings", load_settings_json(&run->settings),
+                     "totals", totals_json(&run->totals), "marks", marks, "points", points);
+}
+
+static void take_points(struct load_run *run, const json_t *points)
+{
+    for (size_t i = 0; i < json_array_size(points) && i < LOAD_POINTS_MAX; i++) {
+        const json_t *values = json_array_get(points, i);
+        double value[8];
+
+        for (size_t j = 0; j < 8; j++) {
+            const json_t *item = json_array_get(values, j);
+
+            value[j] = json_is_number(item) ? json_number_value(item) : NAN;
+        }
+        run->point[run->point_count++] = (struct load_point){
+            value[0], value[1], value[2], value[3], value[4], value[5], value[6], value[7]};
+    }
+}
+
+int load_run_from_json(struct load_run *run, const json_t *object)
+{
+    const json_t *totals = json_object_get(object, "totals");
+    const json_t *marks = json_object_get(object, "marks");
+    struct load_settings settings;
+    char url[LOAD_TEXT_BYTES];
+
+    if (json_integer_value(json_object_get(object, "webserverd_run")) != RUN_FORMAT ||
+        !json_is_object(totals))
+        return -1;
+    load_settings_from_json(&settings, json_object_get(object, "settings"));
+    take_text(url, sizeof(url), object, "url");
+    load_run_begin(run, &settings, url, count(object, "started_ns"));
+    take_text(run->server, sizeof(run->server), object, "server");
+    take_text(run->failure, sizeof(run->failure), object, "failure");
+    take_text(run->note, sizeof(run->note), object, "note");
+    run->own_server = json_is_true(json_object_get(object, "own_server"));
+    run->exit_status = (int)json_integer_value(json_object_get(object, "exit_status"));
+    run->server_before = count(object, "server_before");
+    run->server_after = count(object, "server_after");
+    run->finished = true;
+    take_totals(&run->totals, totals);
+    run->totals.requests_per_s = number(totals, "requests_per_s", 0);
+    run->totals.p50_ns = number(totals, "p50_ns", NAN);
+    run->totals.p90_ns = number(totals, "p90_ns", NAN);
+    run->totals.p99_ns = number(totals, "p99_ns", NAN);
+    run->totals.max_ns = number(totals, "max_ns", NAN);
+    run->totals.unanswered = count(totals, "unanswered");
+    run->totals.done_percent = 100;
+    for (size_t i = 0; i < json_array_size(marks); i++) {
+        const json_t *mark = json_array_get(marks, i);
+        const char *text = json_string_value(json_object_get(mark, "text"));
+
+        load_run_mark(run, number(mark, "at_s", 0), text != NULL ? text : "");
+    }
+    take_points(run, json_object_get(object, "points"));
+    return 0;
+}

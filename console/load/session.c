@@ -1,0 +1,158 @@
+#include "console/load/session.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "console/load/draw.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SETTLE_MS = 300, SETTLE_MOST_MS = 3000 };
+
+static struct load_server_sample server_now(const struct scene *scene)
+{
+    if (scene->moment != MOMENT_LIVE)
+        return (struct load_server_sample){NAN, NAN, NAN};
+    return (struct load_server_sample){model_rate(scene->model, METRIC_requests),
+                                       model_percentile(scene->model, 50),
+                                       model_percentile(scene->model, 99)};
+}
+
+void load_session_start(struct load_session *session, const struct load_settings *settings,
+                        const struct scene *scene)
+{
+    const struct snapshot *now = model_now(scene->model);
+    const char *argv[LOAD_ARGUMENTS_MAX], *url = settings->text[LOAD_TARGET];
+    char target[LOAD_TEXT_BYTES], control[8], why[DESK_TEXT];
+
+    if (!desk_allows(scene->desk))
+        return;
+    load_target_of(now->server.listening, target, sizeof(target));
+    url = url[0] != '\0' ? url : target;
+    if (url[0] == '\0') {
+        desk_say(scene->desk, true, "the server listens on no TCP address: fill in a target");
+        return;
+    }
+    snprintf(control, sizeof(control), "%d", CHILD_CONTROL_FD);
+    load_settings_arguments(settings, target, control, argv);
+    if (child_start(&session->child, argv, why, sizeof(why)) != 0) {
+        desk_say(scene->desk, true, "%s", why);
+        return;
+    }
+    load_run_begin(session->run, settings, url, clock_wall_ns());
+    session->run->own_server = load_target_is(url, now->server.listening);
+    session->run->server_before = now->sums[METRIC_requests];
+    snprintf(session->run->server, sizeof(session->run->server), "%.30s %.20s", now->server.name,
+             now->server.version);
+    session->event_ns = session->run->started_ns;
+    session->phase = LOAD_RUNNING;
+}
+
+/* What the daemon says that somebody changed becomes a mark on the axis. */
+static void mark_changes(struct load_session *session, const struct scene *scene)
+{
+    const struct event_row *rows[16];
+    size_t count =
+        event_list_rows(scene->events, true, LEVEL_INFO, UINT64_MAX, rows, ARRAY_LENGTH(rows));
+
+    while (count > 0) {
+        const struct event_row *event = rows[--count];
+        const char *by = strstr(event->text, ", by uid");
+        char text[LOAD_MARK_BYTES];
+
+        if (event->last_ns <= session->event_ns || by == NULL)
+            continue;
+        session->event_ns = event->last_ns;
+        snprintf(text, sizeof(text), "%.*s", (int)(by - event->text), event->text);
+        load_run_mark(session->run, (double)(event->last_ns - session->run->started_ns) / 1e9,
+                      text);
+    }
+}
+
+static void take_line(void *context, const char *line)
+{
+    struct load_session *session = context;
+    struct load_server_sample server = server_now(session->scene);
+    json_t *object;
+
+    if (load_run_progress(session->run, line, &server))
+        return;
+    object = json_loads(line, 0, NULL);
+    if (json_object_get(object, "why") != NULL)
+        desk_say(session->desk, true, "%s", json_string_value(json_object_get(object, "why")));
+    json_decref(object);
+}
+
+static void finish(struct load_session *session)
+{
+    char why[DESK_TEXT], words[DESK_TEXT];
+
+    session->phase = LOAD_DONE;
+    if (session->run->totals.begun == 0) {
+        desk_say(session->desk, true, "%s",
+                 session->run->failure[0] != '\0' ? session->run->failure : "wsload did not begin");
+        return;
+    }
+    load_check_words(session->run, words, sizeof(words));
+    desk_say(session->desk, false, "the run has ended%s%s", words[0] != '\0' ? ": " : "", words);
+    if (run_store_add(session->store, session->run, why, sizeof(why)) != 0)
+        desk_say(session->desk, true, "%s", why);
+}
+
+/*
+ * The server counts an answer a moment after the client has it, and is looked at some ten times a
+ * second: its count is taken once it stands still.
+ */
+static void settle(struct load_session *session, const struct scene *scene)
+{
+    const struct snapshot *now = model_now(scene->model);
+
+    if (session->phase != LOAD_SETTLING || scene->moment != MOMENT_LIVE)
+        return;
+    if (now->sums[METRIC_requests] != session->counted || session->counted_ns == 0) {
+        session->counted = now->sums[METRIC_requests];
+        session->counted_ns = now->time_ns;
+    }
+    session->run->server_after = session->counted;
+    if (now->time_ns >= session->counted_ns + SETTLE_MS * NS_PER_MS ||
+        now->time_ns >= session->ended_ns + SETTLE_MOST_MS * NS_PER_MS)
+        finish(session);
+}
+
+void load_session_update(struct load_session *session, const struct scene *scene)
+{
+    int status;
+
+    session->scene = scene;
+    session->desk = scene->desk;
+    if (load_session_under_way(session))
+        mark_changes(session, scene);
+    if (child_update(&session->child, take_line, session, &status)) {
+        session->run->exit_status = status;
+        load_run_report(session->run, session->child.text, session->child.output_length);
+        session->phase = LOAD_SETTLING;
+        session->ended_ns = model_now(scene->model)->time_ns;
+        session->counted_ns = 0;
+    }
+    settle(session, scene);
+}
+
+int load_session_init(struct load_session *session, struct run_store *store)
+{
+    child_init(&session->child);
+    session->store = store;
+    session->run = calloc(1, sizeof(*session->run));
+    return session->run != NULL ? 0 : -1;
+}
+
+void load_session_release(struct load_session *session)
+{
+    child_release(&session->child);
+    free(session->run);
+}
+
+bool load_session_under_way(const struct load_session *session)
+{
+    return session->phase == LOAD_RUNNING || session->phase == LOAD_SETTLING;
+}

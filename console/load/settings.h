@@ -1,0 +1,64 @@
+/* What a load run is to be: the values of the form, as typed, and what they are for wsload. Pure. */
+#ifndef CONSOLE_LOAD_SETTINGS_H
+#define CONSOLE_LOAD_SETTINGS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum load_field {
+#define LOAD_FIELD(id, label, kind, option, initial, help) LOAD_##id,
+#include "console/load/fields.def"
+#undef LOAD_FIELD
+    LOAD_FIELDS
+};
+
+enum load_field_kind { LOAD_TEXT, LOAD_COUNT, LOAD_TIME, LOAD_SWITCH };
+
+struct load_field_info {
+    const char *label;
+    enum load_field_kind kind;
+    const char *option, *initial, *help;
+};
+extern const struct load_field_info load_field_table[LOAD_FIELDS];
+
+enum { LOAD_TEXT_BYTES = 256, LOAD_ARGUMENTS_MAX = 2 * LOAD_FIELDS + 8 };
+
+struct load_settings {
+    char text[LOAD_FIELDS][LOAD_TEXT_BYTES];
+};
+
+/* The form as it is at first. */
+void load_settings_init(struct load_settings *settings);
+
+/* Sets FIELD. Returns 0, or -1 with a sentence in WHY: the settings are then as before. */
+int load_settings_set(struct load_settings *settings, enum load_field field, const char *text,
+                      char *why, size_t size);
+
+/* The next preset, round and round; TARGET and THREADS stay. */
+size_t load_preset_count(void);
+const char *load_preset_name(size_t preset);
+const char *load_preset_help(size_t preset);
+void load_settings_preset(struct load_settings *settings, size_t preset);
+
+/*
+ * The arguments of wsload, argv[0] included and ended by NULL; they point into SETTINGS, TARGET (the
+ * URL to ask for where the form has none), and constants. CONTROL is the descriptor of its commands, as
+ * text, or NULL.
+ */
+void load_settings_arguments(const struct load_settings *settings, const char *target,
+                             const char *control, const char *argv[LOAD_ARGUMENTS_MAX]);
+
+/* "50 connections, 30s, 1000/s": in few words. Returns BUFFER. */
+char *load_settings_brief(const struct load_settings *settings, char *buffer, size_t size);
+
+/* The URL of the first of LISTENING (a server's addresses, separated by spaces); "" without one. */
+char *load_target_of(const char *listening, char *buffer, size_t size);
+
+/* Whether URL leads to one of the addresses LISTENING. */
+bool load_target_is(const char *url, const char *listening);
+
+json_t *load_settings_json(const struct load_settings *settings);
+void load_settings_from_json(struct load_settings *settings, const json_t *object);
+
+#endif

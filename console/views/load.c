@@ -1,0 +1,463 @@
+/*
+ * The load: a form, a run of wsload seen from both ends on one time axis, its pace changed while it
+ * goes on, and the runs of the past, two of them compared.
+ */
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "console/data/text.h"
+#include "console/load/draw.h"
+#include "console/load/form.h"
+#include "console/load/session.h"
+#include "console/ui/cells.h"
+#include "console/ui/layout.h"
+#include "console/ui/view.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum column_number { WHEN, RATE, P50, P99, FAILED, CHECK, WHAT, URL, COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    [WHEN] = {.title = "WHEN", .width = 15, .importance = 9},
+    [RATE] = {.title = "REQ/S", .width = 6, .importance = 10, .right = true},
+    [P50] = {.title = "P50", .width = 7, .importance = 6, .right = true},
+    [P99] = {.title = "P99", .width = 7, .importance = 8, .right = true},
+    [FAILED] = {.title = "FAILED", .width = 6, .importance = 5, .right = true},
+    [CHECK] = {.title = "COUNTS", .width = 6, .importance = 4},
+    [WHAT] = {.title = "WHAT", .width = 22, .importance = 7, .stretch = true, .key = true},
+    [URL] = {.title = "URL", .width = 24, .importance = 1},
+};
+
+enum { KEPT_LINES = 7, ADVICE_WIDTH = 78 };
+
+struct state {
+    bool ready; /* what follows was set up */
+    struct load_settings settings;
+    int field;
+    struct load_form form;
+    size_t preset; /* the next one to be taken */
+    struct load_session session;
+    struct run_store store;
+    bool listing;          /* past runs are shown */
+    struct load_run *past; /* one that was loaded, to be looked at */
+    char past_name[RUN_NAME_BYTES];
+    char compared[RUN_NAME_BYTES]; /* "": none was picked */
+    struct desk *desk;             /* while a question is open */
+};
+
+static int set_up(struct state *state)
+{
+    char why[DESK_TEXT];
+
+    if (state->ready)
+        return 0;
+    load_settings_init(&state->settings);
+    state->past = calloc(1, sizeof(*state->past));
+    state->ready = state->past != NULL && load_session_init(&state->session, &state->store) == 0;
+    run_store_read(&state->store, why, sizeof(why));
+    return state->ready ? 0 : -1;
+}
+
+/* Past runs */
+
+static size_t count(void *state, const struct scene *scene)
+{
+    struct state *own = state;
+
+    (void)scene;
+    return set_up(own) == 0 ? own->store.count : 0;
+}
+
+static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
+{
+    const struct state *own = state;
+    const struct run_entry *entry = &own->store.entries[row];
+    const struct load_totals *totals = &entry->totals;
+    time_t second = (time_t)(entry->started_ns / NS_PER_S);
+    struct tm parts;
+
+    localtime_r(&second, &parts);
+    strftime(cells[WHEN].text, sizeof(cells[WHEN].text), "%b %d %H:%M:%S", &parts);
+    cells[WHEN].tone = strcmp(entry->name, own->compared) == 0 ? TONE_NOTE : TONE_NORMAL;
+    cell_count(&cells[RATE], TONE_VALUE, totals->requests_per_s);
+    cell_latency(&cells[P50], TONE_NORMAL, totals->p50_ns);
+    cell_latency(&cells[P99], TONE_NORMAL, totals->p99_ns);
+    cell_exact(&cells[FAILED], totals->failed > 0 ? TONE_WARN : TONE_DIM, totals->failed);
+    cell_text(&cells[CHECK], entry->check == LOAD_CHECK_DIFFERENT ? TONE_WARN : TONE_GOOD,
+              entry->check == LOAD_CHECK_NONE        ? "-"
+              : entry->check == LOAD_CHECK_DIFFERENT ? (scene->ascii ? "no" : "✗")
+                                                     : (scene->ascii ? "ok" : "✓"));
+    load_settings_brief(&entry->settings, cells[WHAT].text, sizeof(cells[WHAT].text));
+    cell_text(&cells[URL], TONE_DIM, entry->url);
+}
+
+static uint64_t id(void *state, const struct scene *scene, size_t row)
+{
+    (void)scene;
+    return ((struct state *)state)->store.entries[row].started_ns;
+}
+
+static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
+{
+    const struct run_entry *entry = &((struct state *)state)->store.entries[row];
+    const struct load_totals *totals = &entry->totals;
+    char text[TEXT_SHORT];
+
+    (void)scene;
+    fprintf(out, "target\t%s\n", entry->url);
+    for (int i = LOAD_CONNECTIONS; i < LOAD_FIELDS; i++)
+        if (entry->settings.text[i][0] != '\0')
+            fprintf(out, "%s\t%s\n", load_field_table[i].label, entry->settings.text[i]);
+    fprintf(out, "took\t%.1f s\n", totals->elapsed_s);
+    fprintf(out, "requests/s\t%.1f\n", totals->requests_per_s);
+    fprintf(out, "answered\t%" PRIu64 "\n", totals->answered);
+    fprintf(out, "failed\t%" PRIu64 "\n", totals->failed);
+    fprintf(out, "bad statuses\t%" PRIu64 "\n", totals->bad_statuses);
+    fprintf(out, "p50\t%s\n", text_latency(text, totals->p50_ns));
+    fprintf(out, "p90\t%s\n", text_latency(text, totals->p90_ns));
+    fprintf(out, "p99\t%s\n", text_latency(text, totals->p99_ns));
+    fprintf(out, "max\t%s\n", text_latency(text, totals->max_ns));
+    fprintf(out, "c picks it for a comparison, d forgets it.\n");
+}
+
+static const struct list list = {
+    .columns = columns,
+    .column_count = COLUMNS,
+    .count = count,
+    .fill = fill,
+    .id = id,
+    .detail = detail,
+};
+
+static const struct run_entry *entry_named(const struct state *state, const char *name)
+{
+    for (size_t i = 0; i < state->store.count; i++)
+        if (name[0] != '\0' && strcmp(state->store.entries[i].name, name) == 0)
+            return &state->store.entries[i];
+    return NULL;
+}
+
+/* The selected one whole, read when it is another than before; NULL: none is selected. */
+static const struct load_run *selected_run(struct state *state, const struct scene *scene)
+{
+    char why[DESK_TEXT];
+    size_t row;
+
+    if (!grid_selected(scene->grid, &row))
+        return NULL;
+    if (strcmp(state->past_name, state->store.entries[row].name) != 0) {
+        snprintf(state->past_name, sizeof(state->past_name), "%s", state->store.entries[row].name);
+        if (run_store_load(&state->store.entries[row], state->past, why, sizeof(why)) != 0)
+            memset(state->past, 0, sizeof(*state->past));
+    }
+    return state->past;
+}
+
+static void update(void *state, const struct scene *scene)
+{
+    struct state *own = state;
+
+    if (own->ready && model_now(scene->model) != NULL)
+        load_session_update(&own->session, scene);
+}
+
+static int descriptor(void *state)
+{
+    struct state *own = state;
+
+    return own->ready ? child_descriptor(&own->session.child) : -1;
+}
+
+static void release(void *state)
+{
+    struct state *own = state;
+
+    if (own->ready)
+        load_session_release(&own->session);
+    run_store_release(&own->store);
+    free(own->past);
+}
+
+/* Keys */
+
+static void edited(void *context, const char *text)
+{
+    struct state *state = context;
+    char why[DESK_TEXT];
+
+    if (load_settings_set(&state->settings, (enum load_field)state->field, text, why,
+                          sizeof(why)) != 0)
+        desk_say(state->desk, true, "%s", why);
+}
+
+static void edit_field(struct state *state, const struct scene *scene)
+{
+    const struct load_field_info *info = &load_field_table[state->field];
+    char label[64];
+
+    state->desk = scene->desk;
+    if (info->kind == LOAD_SWITCH) {
+        edited(state, strcmp(state->settings.text[state->field], "on") == 0 ? "off" : "on");
+        return;
+    }
+    snprintf(label, sizeof(label), "%s: ", info->label);
+    desk_prompt(scene->desk, label, state->settings.text[state->field], edited, state);
+}
+
+static void pace_typed(void *context, const char *text)
+{
+    struct state *state = context;
+
+    if (!child_tell(&state->session.child, text))
+        desk_say(state->desk, true, "the run is over");
+}
+
+static void edit_pace(struct state *state, const struct scene *scene)
+{
+    char initial[64];
+
+    state->desk = scene->desk;
+    snprintf(initial, sizeof(initial), "rate %.0f", state->session.run->totals.rate_wanted);
+    if (!(state->session.run->totals.rate_wanted > 0))
+        snprintf(initial, sizeof(initial), "connections %" PRIu64,
+                 state->session.run->totals.connections);
+    desk_prompt(scene->desk, "change the run (rate 500, connections +20, threads 2): ", initial,
+                pace_typed, state);
+}
+
+static void next_preset(struct state *state, const struct scene *scene)
+{
+    size_t preset = state->preset;
+
+    load_settings_preset(&state->settings, preset);
+    desk_say(scene->desk, false, "%s: %s", load_preset_name(preset), load_preset_help(preset));
+    state->preset = (preset + 1) % load_preset_count();
+}
+
+static void forget_selected(struct state *state, const struct scene *scene)
+{
+    char why[DESK_TEXT];
+    size_t row;
+
+    if (!grid_selected(scene->grid, &row))
+        desk_say(scene->desk, true, "select a run first (Up, Down)");
+    else if (run_store_remove(&state->store, row, why, sizeof(why)) != 0)
+        desk_say(scene->desk, true, "%s", why);
+}
+
+static void pick_for_comparison(struct state *state, const struct scene *scene)
+{
+    size_t row;
+
+    if (!grid_selected(scene->grid, &row)) {
+        desk_say(scene->desk, true, "select a run first (Up, Down), then c");
+        return;
+    }
+    if (strcmp(state->compared, state->store.entries[row].name) == 0)
+        state->compared[0] = '\0';
+    else
+        snprintf(state->compared, sizeof(state->compared), "%s", state->store.entries[row].name);
+    desk_say(scene->desk, false,
+             state->compared[0] != '\0' ? "picked as A: select another run, it is B"
+                                        : "nothing is compared any more");
+}
+
+/* Keys of the list of past runs. */
+static bool list_key(struct state *state, const struct scene *scene, enum request request)
+{
+    switch (request) {
+    case REQUEST_REMOVE:
+        forget_selected(state, scene);
+        return true;
+    case REQUEST_COMPARE:
+        pick_for_comparison(state, scene);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Keys of the form. */
+static bool form_key(struct state *state, const struct scene *scene, enum request request)
+{
+    switch (request) {
+    case REQUEST_UP:
+        state->field = (state->field + LOAD_FIELDS - 1) % LOAD_FIELDS;
+        return true;
+    case REQUEST_DOWN:
+        state->field = (state->field + 1) % LOAD_FIELDS;
+        return true;
+    case REQUEST_OPEN:
+        edit_field(state, scene);
+        return true;
+    case REQUEST_EDIT:
+        if (state->session.phase == LOAD_RUNNING)
+            edit_pace(state, scene);
+        else
+            edit_field(state, scene);
+        return true;
+    case REQUEST_NEXT:
+        next_preset(state, scene);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool key(void *state, const struct scene *scene, enum request request)
+{
+    struct state *own = state;
+
+    if (set_up(own) != 0)
+        return false;
+    switch (request) {
+    case REQUEST_RUN:
+        if (load_session_under_way(&own->session))
+            desk_say(scene->desk, true, "a run is under way: x stops it, e changes its pace");
+        else {
+            load_session_start(&own->session, &own->settings, scene);
+            own->listing = false;
+        }
+        return true;
+    case REQUEST_STOP:
+        child_stop(&own->session.child);
+        return true;
+    case REQUEST_MODE:
+        own->listing = !own->listing;
+        return true;
+    default:
+        return own->listing ? list_key(own, scene, request) : form_key(own, scene, request);
+    }
+}
+
+/* A field is selected, and edited when it is already; what is offered is done. */
+static bool click(void *state, const struct scene *scene, int y, int x)
+{
+    struct state *own = state;
+    int field = load_form_field_at(&own->form, y, x);
+    enum request deed = load_form_deed_at(&own->form, y, x);
+
+    if (field >= 0 && field == own->field)
+        edit_field(own, scene);
+    else if (field >= 0)
+        own->field = field;
+    else if (deed != REQUEST_NONE)
+        key(own, scene, deed);
+    return field >= 0 || deed != REQUEST_NONE;
+}
+
+static const char *const help[] = {
+    "Makes load with wsload and shows it from both ends on one time axis:",
+    "dots are what the client saw, circles what the server counted.",
+    "Numbers on the axis mark when a thread count or another knob changed.",
+    "At the end both counts are compared; a tick means that none was lost.",
+    "r runs, x stops, e changes rate and connections meanwhile, n takes a preset.",
+    "A click does what the line above says; a second one on a field edits it.",
+    "m lists past runs (kept in $XDG_STATE_HOME/webserverd/runs), c compares two.",
+    NULL};
+
+/* Drawing */
+
+/* Before the first run: what will be seen here. */
+static void draw_advice(const struct canvas *canvas)
+{
+    for (int y = 0; y < canvas->height && help[y] != NULL; y++)
+        canvas_text(canvas, y, 1, TONE_DIM, help[y]);
+}
+
+static void draw_main(struct state *state, const struct scene *scene, const struct canvas *canvas)
+{
+    bool any = state->session.phase != LOAD_NOT_RUN,
+         form = !load_session_under_way(&state->session) || canvas->height >= 30;
+    bool advice = !any && canvas->width >= ADVICE_WIDTH && canvas->height > LOAD_FIELDS + 6;
+    int totals = any ? load_draw_totals_lines(state->session.run, canvas->width) : 0;
+    const struct layout_part parts[] = {
+        {.least = 1, .importance = 3},
+        {.least = 3, .most = LOAD_FIELDS, .weight = 8, .importance = form ? 6 : 0},
+        {.least = 3, .most = totals, .weight = 8, .importance = 5, .gap = 1},
+        {.least = form ? 5 : canvas->height - totals - 3, .weight = 8, .importance = 4, .gap = 1}};
+    const struct layout_part parts_before[] = {parts[0], parts[1], parts[3]};
+    struct canvas places[ARRAY_LENGTH(parts)];
+
+    scene->grid->titles = scene->grid->rows = (struct canvas){0};
+    if (any)
+        layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
+    else
+        layout_stack(canvas, parts_before, advice ? 3 : 2, places);
+    if (places[0].height > 0)
+        load_form_draw_deeds(&state->form,
+                             state->session.phase == LOAD_RUNNING ? LOAD_DEEDS_RUNNING
+                                                                  : LOAD_DEEDS_FORM,
+                             &places[0]);
+    if (places[1].height > 0)
+        load_form_draw(&state->form, &state->settings, state->field, scene, &places[1]);
+    if (advice)
+        draw_advice(&places[2]);
+    if (any && places[2].height > 0)
+        load_draw_totals(state->session.run, scene, &places[2]);
+    if (any && places[3].height > 0)
+        load_draw_plots(state->session.run, scene, &places[3]);
+}
+
+static void draw_past(struct state *state, const struct scene *scene, const struct canvas *canvas)
+{
+    const struct load_run *run;
+    const struct run_entry *compared = entry_named(state, state->compared), *selected;
+    const struct layout_part parts[] = {
+        {.least = 1, .importance = 2},
+        {.least = 3, .most = (int)state->store.count + 2, .weight = 1, .importance = 3},
+        {.least = compared != NULL ? RUN_DIFFERENCES + 2 : LOAD_TOTALS + KEPT_LINES,
+         .weight = 1,
+         .importance = 1,
+         .gap = 1}};
+    struct canvas places[ARRAY_LENGTH(parts)], upper, lower;
+    int totals;
+
+    layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
+    load_form_draw_deeds(&state->form, LOAD_DEEDS_PAST, &places[0]);
+    grid_draw(scene->grid, scene, &places[1]);
+    run = selected_run(state, scene);
+    if (run == NULL || places[2].height == 0)
+        return;
+    selected = entry_named(state, state->past_name);
+    if (compared != NULL && selected != NULL && compared != selected) {
+        load_draw_comparison(compared, selected, &places[2]);
+        return;
+    }
+    totals = load_draw_totals_lines(run, canvas->width);
+    upper = canvas_part(&places[2], 0, 0, totals, canvas->width);
+    lower = canvas_part(&places[2], totals + 1, 0, places[2].height - totals - 1, canvas->width);
+    load_draw_totals(run, scene, &upper);
+    load_draw_plots(run, scene, &lower);
+}
+
+static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+{
+    struct state *own = state;
+
+    if (set_up(own) != 0)
+        return;
+    own->form = (struct load_form){0};
+    if (own->listing)
+        draw_past(own, scene, canvas);
+    else
+        draw_main(own, scene, canvas);
+}
+
+const struct view view_load = {
+    .name = "load",
+    .request = REQUEST_VIEW_LOAD,
+    .empty = "",
+    .help = help,
+    .state_size = sizeof(struct state),
+    .list = &list,
+    .draw = draw,
+    .key = key,
+    .click = click,
+    .descriptor = descriptor,
+    .update = update,
+    .release = release,
+};

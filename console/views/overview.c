@@ -1,0 +1,290 @@
+/* The overview: six numbers with their past, and on a tall screen the processes below them. */
+
+#include "common/macros.h"
+#include "common/units.h"
+#include "console/data/summary.h"
+#include "console/data/text.h"
+#include "console/ui/strip.h"
+#include "console/ui/view.h"
+#include "console/views/panels.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static uint64_t sum(const struct scene *scene, enum metric metric)
+{
+    return model_now(scene->model)->sums[metric];
+}
+
+static double rate(const struct scene *scene, enum metric metric)
+{
+    return model_rate(scene->model, metric);
+}
+
+static const struct panel *const panels[] = {&panel_requests,    &panel_latency, &panel_sent,
+                                             &panel_connections, &panel_errors,  &panel_cache};
+
+enum { PANEL_GAP = 2 };
+
+/*
+ * The lines below the panels, the most important first: a line that finds no room is left out. Each
+ * makes a text of items that fit a width.
+ */
+
+struct line {
+    const char *title;
+    void (*write)(const struct scene *scene, char *line, size_t size, int width);
+};
+
+/* "worker 0 45.2% 12.0 MiB": processor time of one core, and memory. */
+static void processes_line(const struct scene *scene, char *line, size_t size, int width)
+{
+    const struct process_table *table = scene->processes;
+    char cores[TEXT_SHORT], memory[TEXT_SHORT], name[32];
+
+    line[0] = '\0';
+    if (scene->moment == MOMENT_PAST)
+        summary_append(line, size, width, "not known of a moment gone by");
+    for (uint32_t i = 0; scene->moment != MOMENT_PAST && i < table->count; i++) {
+        const struct process_usage *usage = &table->process[i];
+
+        snprintf(name, sizeof(name), usage->role == ROLE_WORKER ? "%s %" PRIu32 : "%s",
+                 role_names[usage->role], usage->slot);
+        summary_append(
+            line, size, width, "%s %s %s", name, text_percent(cores, (double)usage->cores),
+            text_bytes(memory, usage->resident_bytes > 0 ? (double)usage->resident_bytes : NAN));
+    }
+}
+
+/* What was not done as asked, since the start. */
+static void refused_line(const struct scene *scene, char *line, size_t size, int width)
+{
+    static const struct {
+        const char *name;
+        enum metric metric;
+    } items[] = {{"rate-limited", METRIC_requests_limited},
+                 {"over max_per_ip", METRIC_connections_refused},
+                 {"queue full", METRIC_offload_refused},
+                 {"log lines dropped", METRIC_log_dropped},
+                 {"timed out", METRIC_connections_timed_out},
+                 {"cut short", METRIC_responses_cut_short},
+                 {"accept errors", METRIC_accept_errors},
+                 {"log errors", METRIC_log_write_errors},
+                 {"workers died", METRIC_workers_died}};
+    char count[TEXT_SHORT];
+
+    line[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LENGTH(items); i++)
+        summary_append(line, size, width, "%s %s", items[i].name,
+                       text_count(count, (double)sum(scene, items[i].metric)));
+}
+
+static void offload_line(const struct scene *scene, char *line, size_t size, int width)
+{
+    char jobs[TEXT_SHORT], wait[TEXT_SHORT];
+    double finished = rate(scene, METRIC_offload_jobs);
+
+    line[0] = '\0';
+    summary_append(line, size, width, "queued %" PRIu64, sum(scene, METRIC_offload_queue_depth));
+    summary_append(line, size, width, "jobs/s %s", text_count(jobs, finished));
+    summary_append(
+        line, size, width, "mean wait %s",
+        text_latency(wait, finished > 0 ? rate(scene, METRIC_offload_wait) / finished : NAN));
+    summary_append(line, size, width, "refused %" PRIu64, sum(scene, METRIC_offload_refused));
+}
+
+static void log_line(const struct scene *scene, char *line, size_t size, int width)
+{
+    char lines[TEXT_SHORT], bytes[TEXT_SHORT];
+
+    line[0] = '\0';
+    summary_append(line, size, width, "lines/s %s",
+                   text_count(lines, rate(scene, METRIC_log_lines)));
+    summary_append(line, size, width, "%s/s", text_bytes(bytes, rate(scene, METRIC_log_bytes)));
+    summary_append(line, size, width, "waits %" PRIu64, sum(scene, METRIC_log_waits));
+    summary_append(line, size, width, "dropped %" PRIu64, sum(scene, METRIC_log_dropped));
+    summary_append(line, size, width, "write errors %" PRIu64, sum(scene, METRIC_log_write_errors));
+}
+
+static void server_line(const struct scene *scene, char *line, size_t size, int width)
+{
+    summary_processes(model_now(scene->model), line, size, width);
+}
+
+static const struct line lines[] = {{"cpu mem", processes_line},
+                                    {"refused", refused_line},
+                                    {"offload", offload_line},
+                                    {"log", log_line},
+                                    {"server", server_line}};
+
+enum { LINE_LABEL = 9, STRIP_MOST = 3 };
+
+/* The strip of threads, then as many lines as there is room for. */
+static void draw_lines(const struct scene *scene, const struct canvas *canvas)
+{
+    int strip = canvas->height - (int)ARRAY_LENGTH(lines), y;
+    char line[256];
+
+    strip = strip < 1 ? 1 : strip > STRIP_MOST ? STRIP_MOST : strip;
+    y = strip_draw(canvas, 0, strip, model_now(scene->model));
+    for (size_t i = 0; i < ARRAY_LENGTH(lines) && y < canvas->height; i++, y++) {
+        lines[i].write(scene, line, sizeof(line), canvas->width - LINE_LABEL);
+        canvas_text(canvas, y, 0, TONE_TITLE, lines[i].title);
+        canvas_text(canvas, y, LINE_LABEL, TONE_NORMAL, line);
+    }
+}
+
+/* How many panels stand side by side. */
+static int grid_columns(int width)
+{
+    return width >= 150 ? 3 : width >= 70 ? 2 : 1;
+}
+
+static void draw_panels(const struct scene *scene, const struct canvas *canvas)
+{
+    int columns = grid_columns(canvas->width);
+    int rows = ((int)ARRAY_LENGTH(panels) + columns - 1) / columns;
+    int height = canvas->height / rows, width = (canvas->width + PANEL_GAP) / columns;
+
+    height = height < 1 ? 1 : height;
+    for (int i = 0; i < (int)ARRAY_LENGTH(panels); i++) {
+        int y = i / columns * height, x = i % columns * width;
+        int gap_below = height > PANEL_FULL_HEIGHT && i / columns + 1 < rows;
+        struct canvas place = canvas_part(canvas, y, x, height - gap_below, width - PANEL_GAP);
+
+        if (place.height > 0)
+            panel_draw(panels[i], scene, &place);
+    }
+}
+
+/* Lines that the strip would like to have. */
+static int strip_lines(const struct scene *scene, int width)
+{
+    const struct snapshot *now = model_now(scene->model);
+    int letters = (int)(now->thread_count + 4 * now->worker_count);
+    int need = letters / (width > LINE_LABEL ? width - LINE_LABEL : 1) + 1;
+
+    return need < STRIP_MOST ? need : STRIP_MOST;
+}
+
+/* Lines below the panels: all where the panels stay whole, few where they are single lines. */
+static int lines_below(int height, int rows, int most)
+{
+    int left = height - rows * PANEL_FULL_HEIGHT;
+
+    if (left < 1)
+        left = (height - rows) % rows;
+    return left < 0 ? 0 : left > most ? most : left;
+}
+
+static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
+{
+    int columns = grid_columns(canvas->width);
+    int rows = ((int)ARRAY_LENGTH(panels) + columns - 1) / columns;
+    int most = (int)ARRAY_LENGTH(lines) + strip_lines(scene, canvas->width);
+    int below = lines_below(canvas->height, rows, most);
+    int gap = below == most && canvas->height > most + rows * PANEL_FULL_HEIGHT;
+    struct canvas upper = canvas_part(canvas, 0, 0, canvas->height - below - gap, canvas->width);
+    struct canvas lower = canvas_part(canvas, canvas->height - below, 0, below, canvas->width);
+
+    (void)state;
+    draw_panels(scene, &upper);
+    if (below > 0)
+        draw_lines(scene, &lower);
+}
+
+static void once(void *state, const struct scene *scene, FILE *out)
+{
+    char line[512], value[TEXT_SHORT], detail[PANEL_TEXT];
+
+    (void)state;
+    summary_identity(model_now(scene->model), line, sizeof(line), (int)sizeof(line) - 1);
+    fprintf(out, "%s\n", line);
+    summary_processes(model_now(scene->model), line, sizeof(line), (int)sizeof(line) - 1);
+    fprintf(out, "%s\n\n", line);
+    for (size_t i = 0; i < ARRAY_LENGTH(panels); i++) {
+        panel_number(panels[i], panels[i]->value(scene), value);
+        panels[i]->detail(scene, detail, sizeof(detail));
+        fprintf(out, "%-20s %10s  %s\n", panels[i]->title, value, detail);
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
+        lines[i].write(scene, line, sizeof(line), (int)sizeof(line) - 1);
+        fprintf(out, "%-20s %10s  %s\n", lines[i].title, "", line);
+    }
+}
+
+/* A number, or null where there is none. */
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *json_metrics(const struct scene *scene)
+{
+    json_t *metrics = json_object();
+
+    for (int i = 0; i < METRIC_COUNT; i++)
+        json_object_set_new(metrics, metric_table[i].name,
+                            json_integer((json_int_t)sum(scene, (enum metric)i)));
+    return metrics;
+}
+
+static json_t *json_rates(const struct scene *scene)
+{
+    json_t *rates = json_object();
+
+    for (int i = 0; i < METRIC_COUNT; i++)
+        if (metric_table[i].kind == KIND_COUNTER)
+            json_object_set_new(rates, metric_table[i].name, number(rate(scene, (enum metric)i)));
+    return rates;
+}
+
+static json_t *json_processes(const struct scene *scene)
+{
+    json_t *processes = json_array();
+
+    for (uint32_t i = 0; i < scene->processes->count; i++) {
+        const struct process_usage *usage = &scene->processes->process[i];
+
+        json_array_append_new(processes,
+                              json_pack("{s:s, s:i, s:i, s:o, s:I}", "role",
+                                        role_names[usage->role], "slot", (int)usage->slot, "pid",
+                                        (int)usage->pid, "cores", number((double)usage->cores),
+                                        "resident_bytes", (json_int_t)usage->resident_bytes));
+    }
+    return processes;
+}
+
+static json_t *json(void *state, const struct scene *scene)
+{
+    const struct model *model = scene->model;
+    const struct snapshot *now = model_now(model);
+
+    (void)state;
+    return json_pack(
+        "{s:f, s:o, s:{s:o, s:o, s:o, s:o}, s:{s:i, s:i}, s:{s:i, s:i}, s:o, s:o, s:o}",
+        "interval_s", (double)model_interval_ns(model) / 1e9, "cache_hit_ratio",
+        number(model_hit_ratio(model)), "latency_ns", "p50", number(model_percentile(model, 50)),
+        "p90", number(model_percentile(model, 90)), "p99", number(model_percentile(model, 99)),
+        "max", number(model_percentile(model, 100)), "workers", "wanted", (int)now->workers_wanted,
+        "actual", (int)snapshot_workers_actual(now), "threads", "wanted",
+        (int)(now->workers_wanted * now->threads_wanted), "actual",
+        (int)snapshot_threads_actual(now), "processes", json_processes(scene), "metrics",
+        json_metrics(scene), "rates_per_s", json_rates(scene));
+}
+
+static const char *const help[] = {
+    "What the server does now, and did in the time that g picks.",
+    "A mark below a graph shows where its peak was; the scale stands at the left.",
+    "cpu mem: processor time in percent of one core, and memory, of each process.",
+    "connections: busy ones wait for an offload thread or their client.", NULL};
+
+const struct view view_overview = {
+    .name = "overview",
+    .request = REQUEST_VIEW_OVERVIEW,
+    .empty = "",
+    .help = help,
+    .draw = draw,
+    .once = once,
+    .json = json,
+};

@@ -1,0 +1,194 @@
+/* A load run: progress lines, the report, marks, the check of both counts, keeping. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "console/load/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct load_run run, again;
+
+static int begin(void **state)
+{
+    struct load_settings settings;
+
+    (void)state;
+    load_settings_init(&settings);
+    load_run_begin(&run, &settings, "http://127.0.0.1:8080/", 5000);
+    run.own_server = true;
+    return 0;
+}
+
+static bool progress(double at_s, double rate)
+{
+    static const struct load_server_sample server = {900, 2000, 3000};
+    char line[256];
+
+    snprintf(line, sizeof(line),
+             "{\"elapsed_s\":%.3f,\"requests_per_second\":%.1f,\"answered\":7,"
+             "\"latency_p50_us\":2.5,\"latency_p99_us\":null,\"connections_up\":3}",
+             at_s, rate);
+    return load_run_progress(&run, line, &server);
+}
+
+static void report(int answered, int unanswered)
+{
+    char text[256];
+
+    snprintf(text, sizeof(text),
+             "{\"elapsed_s\":2.5,\"requests\":{\"begun\":%d,\"answered\":%d,\"unanswered\":%d},"
+             "\"latency_us\":{\"p50\":10,\"p99\":null}}",
+             answered + unanswered, answered, unanswered);
+    load_run_report(&run, text, strlen(text));
+}
+
+static void a_progress_line_is_a_point(void **state)
+{
+    (void)state;
+    assert_true(progress(0.2, 1000));
+    assert_int_equal(run.point_count, 1);
+    assert_float_equal((float)run.point[0].client_rate, 1000, 0);
+    assert_float_equal((float)run.point[0].client_p50_ns, 2500, 0);
+    assert_true(isnan(run.point[0].client_p99_ns));
+    assert_float_equal((float)run.point[0].server_rate, 900, 0);
+    assert_float_equal((float)run.point[0].connections, 3, 0);
+    assert_int_equal(run.totals.answered, 7);
+}
+
+static void another_server_says_nothing_here(void **state)
+{
+    (void)state;
+    run.own_server = false;
+    assert_true(progress(0.2, 1000));
+    assert_true(isnan(run.point[0].server_rate));
+}
+
+static void what_is_no_progress_is_what_went_wrong(void **state)
+{
+    static const struct load_server_sample server = {0};
+
+    (void)state;
+    assert_false(load_run_progress(&run, "wsload: cannot resolve x\x1b[2J", &server));
+    assert_string_equal(run.failure, "wsload: cannot resolve x\\x1b[2J");
+    assert_false(load_run_progress(&run, "[1]", &server));
+    assert_int_equal(run.point_count, 0);
+}
+
+static void changes_of_the_client_are_marked(void **state)
+{
+    static const struct load_server_sample server = {0};
+
+    (void)state;
+    progress(0.4, 1000);
+    assert_false(load_run_progress(&run, "{\"event\":\"changed\",\"rate\":700.0,\"connections\":5}",
+                                   &server));
+    assert_false(load_run_progress(&run, "{\"event\":\"refused\",\"why\":\"no\"}", &server));
+    assert_int_equal(run.mark_count, 1);
+    assert_string_equal(run.mark[0].text, "client: 700/s, 5 connections");
+    assert_float_equal((float)run.mark[0].at_s, 0.4, 1e-6);
+    assert_string_equal(run.failure, "");
+}
+
+static void a_long_run_is_thinned_out(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20000; i++)
+        progress(i * 0.2, i);
+    assert_true(run.point_count <= LOAD_POINTS_MAX);
+    assert_true(run.point_count >= LOAD_POINTS_MAX / 2);
+    for (size_t i = 1; i < run.point_count; i++)
+        assert_true(run.point[i].at_s > run.point[i - 1].at_s);
+    assert_true(run.point[run.point_count - 1].at_s > 3990);
+}
+
+static void the_counts_are_compared(void **state)
+{
+    (void)state;
+    run.server_before = 100;
+    run.server_after = 150;
+    assert_int_equal(load_run_check(&run), LOAD_CHECK_NONE); /* not over yet */
+    report(50, 4);
+    assert_int_equal(load_run_check(&run), LOAD_CHECK_EQUAL);
+    run.server_after = 153;
+    assert_int_equal(load_run_check(&run), LOAD_CHECK_OPEN);
+    run.server_after = 155;
+    assert_int_equal(load_run_check(&run), LOAD_CHECK_DIFFERENT);
+    run.server_after = 149;
+    assert_int_equal(load_run_check(&run), LOAD_CHECK_DIFFERENT);
+    run.own_server = false;
+    assert_int_equal(load_run_check(&run), LOAD_CHECK_NONE);
+}
+
+static void the_axis_spans_what_is_planned(void **state)
+{
+    (void)state;
+    assert_float_equal((float)load_run_span_s(&run), 30, 0);
+    run.settings.text[LOAD_DURATION][0] = '\0';
+    assert_float_equal((float)load_run_span_s(&run), 5, 0);
+    run.totals.elapsed_s = 40;
+    assert_float_equal((float)load_run_span_s(&run), 40, 0);
+}
+
+static void kept_and_taken_again(void **state)
+{
+    json_t *object;
+
+    (void)state;
+    progress(0.2, 1000);
+    progress(0.4, 1100);
+    load_run_mark(&run, 0.3, "threads: 8 instead of 4");
+    report(50, 0);
+    run.server_after = 50;
+    object = load_run_json(&run);
+    assert_non_null(object);
+    assert_int_equal(load_run_from_json(&again, object), 0);
+    json_decref(object);
+    assert_int_equal(again.point_count, 2);
+    assert_true(isnan(again.point[1].client_p99_ns));
+    assert_float_equal((float)again.point[1].client_rate, 1100, 0);
+    assert_int_equal(again.mark_count, 1);
+    assert_string_equal(again.mark[0].text, "threads: 8 instead of 4");
+    assert_float_equal((float)again.totals.p50_ns, 10000, 0);
+    assert_true(isnan(again.totals.p99_ns));
+    assert_int_equal(load_run_check(&again), LOAD_CHECK_EQUAL);
+    assert_string_equal(again.url, run.url);
+    assert_int_equal(again.started_ns, 5000);
+}
+
+static void what_is_no_run_is_refused(void **state)
+{
+    static const char *const texts[] = {"{}", "[]", "{\"webserverd_run\":1}",
+                                        "{\"webserverd_run\":2,\"totals\":{}}"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        json_t *object = json_loads(texts[i], 0, NULL);
+
+        assert_int_equal(load_run_from_json(&again, object), -1);
+        json_decref(object);
+    }
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_progress_line_is_a_point, begin),
+        cmocka_unit_test_setup(another_server_says_nothing_here, begin),
+        cmocka_unit_test_setup(what_is_no_progress_is_what_went_wrong, begin),
+        cmocka_unit_test_setup(changes_of_the_client_are_marked, begin),
+        cmocka_unit_test_setup(a_long_run_is_thinned_out, begin),
+        cmocka_unit_test_setup(the_counts_are_compared, begin),
+        cmocka_unit_test_setup(the_axis_spans_what_is_planned, begin),
+        cmocka_unit_test_setup(kept_and_taken_again, begin),
+        cmocka_unit_test_setup(what_is_no_run_is_refused, begin),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

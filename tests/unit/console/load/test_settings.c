@@ -1,0 +1,144 @@
+/* The load view's form: what it takes, and the arguments of wsload that it becomes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "console/load/settings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void assert_arguments(const struct load_settings *settings, const char *expected)
+{
+    const char *argv[LOAD_ARGUMENTS_MAX];
+    char line[512] = "";
+
+    load_settings_arguments(settings, "http://127.0.0.1:8080/", NULL, argv);
+    for (size_t i = 0; argv[i] != NULL; i++) {
+        strncat(line, i > 0 ? " " : "", sizeof(line) - strlen(line) - 1);
+        strncat(line, argv[i], sizeof(line) - strlen(line) - 1);
+    }
+    assert_string_equal(line, expected);
+}
+
+static void the_form_becomes_arguments(void **state)
+{
+    struct load_settings settings;
+    char why[128], brief[128];
+
+    (void)state;
+    load_settings_init(&settings);
+    assert_arguments(&settings, "wsload --json --progress --connections 50 --duration 30s "
+                                "http://127.0.0.1:8080/");
+    assert_int_equal(load_settings_set(&settings, LOAD_REQUESTS, "50k", why, sizeof(why)), 0);
+    assert_int_equal(load_settings_set(&settings, LOAD_DURATION, "", why, sizeof(why)), 0);
+    assert_int_equal(load_settings_set(&settings, LOAD_KEEPALIVE, "off", why, sizeof(why)), 0);
+    assert_int_equal(load_settings_set(&settings, LOAD_TARGET, "http://x/", why, sizeof(why)), 0);
+    assert_arguments(&settings, "wsload --json --progress --connections 50 --requests 50k "
+                                "--no-keepalive http://x/");
+    assert_string_equal(load_settings_brief(&settings, brief, sizeof(brief)),
+                        "50 connections, 50k requests, no keep-alive");
+}
+
+static void what_it_does_not_take_is_said(void **state)
+{
+    static const struct {
+        enum load_field field;
+        const char *text, *why;
+    } cases[] = {
+        {LOAD_CONNECTIONS, "many", "connections takes a number such as 500 or 50k, not \"many\""},
+        {LOAD_CONNECTIONS, "0", "connections takes a number such as 500 or 50k, not \"0\""},
+        {LOAD_DURATION, "5x", "duration takes a time such as 30s or 2m, not \"5x\""},
+        {LOAD_KEEPALIVE, "yes", "keep-alive takes on or off, not \"yes\""},
+        {LOAD_KEEPALIVE, "", "keep-alive takes on or off"},
+        {LOAD_TARGET, "--help", "target cannot begin with a dash"},
+    };
+    struct load_settings settings, before;
+    char why[256];
+
+    (void)state;
+    load_settings_init(&settings);
+    before = settings;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        assert_int_equal(
+            load_settings_set(&settings, cases[i].field, cases[i].text, why, sizeof(why)), -1);
+        assert_string_equal(why, cases[i].why);
+        assert_memory_equal(&settings, &before, sizeof(before));
+    }
+}
+
+static void every_preset_is_taken_by_the_form(void **state)
+{
+    struct load_settings settings, typed;
+    char why[256];
+
+    (void)state;
+    for (size_t i = 0; i < load_preset_count(); i++) {
+        load_settings_init(&settings);
+        load_settings_preset(&settings, i);
+        typed = settings;
+        for (int field = 0; field < LOAD_FIELDS; field++)
+            assert_int_equal(load_settings_set(&typed, (enum load_field)field, settings.text[field],
+                                               why, sizeof(why)),
+                             0);
+        assert_true(settings.text[LOAD_REQUESTS][0] != '\0' ||
+                    settings.text[LOAD_DURATION][0] != '\0');
+    }
+}
+
+static void targets_and_addresses(void **state)
+{
+    static const struct {
+        const char *listening, *target;
+    } cases[] = {
+        {"127.0.0.1:8080 [::1]:8080", "http://127.0.0.1:8080/"},
+        {"*:80", "http://127.0.0.1:80/"},
+        {"unix:/run/x [::1]:81", "http://[::1]:81/"},
+        {"unix:/run/x", ""},
+        {"", ""},
+    };
+    char url[LOAD_TEXT_BYTES];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+        assert_string_equal(load_target_of(cases[i].listening, url, sizeof(url)), cases[i].target);
+    assert_true(load_target_is("http://127.0.0.1:8080/x?y", "127.0.0.1:8080"));
+    assert_true(load_target_is("http://localhost:8080", "[::1]:8080 127.0.0.1:8080"));
+    assert_true(load_target_is("http://example.org/", "*:80"));
+    assert_true(load_target_is("[::1]:81/", "[::1]:81"));
+    assert_false(load_target_is("http://127.0.0.1:8081/", "127.0.0.1:8080"));
+    assert_false(load_target_is("http://example.org:8080/", "127.0.0.1:8080"));
+    assert_false(load_target_is("http://example.org/", ""));
+}
+
+static void kept_and_taken_again(void **state)
+{
+    struct load_settings settings, again;
+    json_t *object;
+
+    (void)state;
+    load_settings_init(&settings);
+    load_settings_preset(&settings, 1);
+    object = load_settings_json(&settings);
+    load_settings_from_json(&again, object);
+    json_decref(object);
+    for (int i = 0; i < LOAD_FIELDS; i++)
+        assert_string_equal(settings.text[i], again.text[i]);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_form_becomes_arguments),
+        cmocka_unit_test(what_it_does_not_take_is_said),
+        cmocka_unit_test(every_preset_is_taken_by_the_form),
+        cmocka_unit_test(targets_and_addresses),
+        cmocka_unit_test(kept_and_taken_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
