@@ -6,7 +6,7 @@
 #include "daemon/config/config_lists.h"
 #include "daemon/config/config_path.h"
 #include "daemon/config/config_report.h"
-#include "daemon/logger/log_sink.h"
+#include "daemon/logger/sink.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef DAEMON_COMMAND_H
 #define DAEMON_COMMAND_H
 
-#include "daemon/control/control.h"
+#include "daemon/control/socket.h"
 
 #include "common/control_client.h"
 #include "common/tables.h"

@@ -4,7 +4,7 @@
 #include "common/nearest.h"
 #include "daemon/config/config_value.h"
 #include "daemon/master/reload.h"
-#include "daemon/master/stopping.h"
+#include "daemon/master/shutdown.h"
 #include "daemon/master/supervisor.h"
 
 #include <stdio.h>

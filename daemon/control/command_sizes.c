@@ -3,7 +3,7 @@
 
 #include "common/units.h"
 #include "daemon/master/capacity.h"
-#include "daemon/master/stopping.h"
+#include "daemon/master/shutdown.h"
 #include "daemon/master/supervisor.h"
 
 #include <stdio.h>

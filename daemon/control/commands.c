@@ -6,7 +6,7 @@
 #include "common/nearest.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
-#include "daemon/master/stopping.h"
+#include "daemon/master/shutdown.h"
 
 #include <stdarg.h>
 #include <stdio.h>

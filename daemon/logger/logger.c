@@ -5,7 +5,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/signals.h"
-#include "daemon/logger/log_sink.h"
+#include "daemon/logger/sink.h"
 
 #include <errno.h>
 #include <poll.h>

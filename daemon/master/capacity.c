@@ -1,7 +1,7 @@
 #include "daemon/master/capacity.h"
 
 #include "common/segment_writer.h"
-#include "daemon/master/listener.h"
+#include "daemon/master/listeners.h"
 #include "daemon/master/slots.h"
 #include "daemon/worker/site.h"
 

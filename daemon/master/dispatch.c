@@ -6,7 +6,7 @@
 #include "daemon/base/messages.h"
 #include "daemon/connection/lane.h"
 #include "daemon/master/capacity.h"
-#include "daemon/master/listener.h"
+#include "daemon/master/listeners.h"
 #include "daemon/master/supervisor.h"
 
 #include <errno.h>

@@ -22,10 +22,10 @@
 #include "daemon/config/config.h"
 #include "daemon/config/options.h"
 #include "daemon/master/inheritance.h"
-#include "daemon/master/listener.h"
+#include "daemon/master/listeners.h"
 #include "daemon/master/orders.h"
+#include "daemon/master/pid_file.h"
 #include "daemon/master/post_mortem.h"
-#include "daemon/master/runtime.h"
 #include "daemon/master/watchdog.h"
 
 #include <event2/event.h>

@@ -4,11 +4,11 @@
 #include "daemon/base/notify.h"
 #include "daemon/config/config_keys.h"
 #include "daemon/config/config_value.h"
-#include "daemon/control/control.h"
-#include "daemon/logger/log_sink.h"
+#include "daemon/control/socket.h"
+#include "daemon/logger/sink.h"
 #include "daemon/master/capacity.h"
 #include "daemon/master/dispatch.h"
-#include "daemon/master/stopping.h"
+#include "daemon/master/shutdown.h"
 #include "daemon/master/supervisor.h"
 
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #ifndef DAEMON_SUPERVISION_H
 #define DAEMON_SUPERVISION_H
 
-#include "daemon/logger/logger_process.h"
-#include "daemon/master/dealer.h"
+#include "daemon/logger/process.h"
+#include "daemon/master/listener_assign.h"
 #include "daemon/master/supervisor.h"
 
 enum { MOST_WORKERS = 64 }; /* the limit of max_processes */

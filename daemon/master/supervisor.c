@@ -5,9 +5,9 @@
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/messages.h"
-#include "daemon/logger/logger_process.h"
-#include "daemon/master/dealer.h"
-#include "daemon/master/listener.h"
+#include "daemon/logger/process.h"
+#include "daemon/master/listener_assign.h"
+#include "daemon/master/listeners.h"
 #include "daemon/master/slots.h"
 
 #include <assert.h>

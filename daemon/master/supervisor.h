@@ -6,7 +6,7 @@
 #define DAEMON_SUPERVISOR_H
 
 #include "daemon/master/master.h"
-#include "daemon/master/worker_process.h"
+#include "daemon/master/workers.h"
 
 #include <sys/types.h>
 

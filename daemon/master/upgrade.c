@@ -3,8 +3,8 @@
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/notify.h"
-#include "daemon/control/control.h"
-#include "daemon/master/stopping.h"
+#include "daemon/control/socket.h"
+#include "daemon/master/shutdown.h"
 
 #include "common/segment_writer.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/master/listener.h"
+#include "daemon/master/listeners.h"
 
 #include "daemon/master/listening.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/logger/log_sink.h"
+#include "daemon/logger/sink.h"
 
 #include "common/macros.h"
 

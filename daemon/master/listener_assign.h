@@ -7,7 +7,7 @@
 #define DAEMON_DEALER_H
 
 #include "daemon/base/channel.h"
-#include "daemon/master/listener.h"
+#include "daemon/master/listeners.h"
 
 /* Lanes are dealt to these, in this order. */
 struct dealer_hand {

@@ -1,4 +1,4 @@
-#include "daemon/master/runtime.h"
+#include "daemon/master/pid_file.h"
 
 #include "common/clock.h"
 #include "common/control_client.h"

@@ -1,4 +1,4 @@
-#include "daemon/control/control.h"
+#include "daemon/control/socket.h"
 
 #include "common/clock.h"
 #include "common/units.h"

@@ -1,4 +1,4 @@
-#include "daemon/logger/logger_process.h"
+#include "daemon/logger/process.h"
 
 #include "common/clock.h"
 #include "daemon/base/events.h"

@@ -1,4 +1,4 @@
-#include "daemon/master/dealer.h"
+#include "daemon/master/listener_assign.h"
 
 #include "daemon/base/messages.h"
 

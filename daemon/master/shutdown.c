@@ -1,4 +1,4 @@
-#include "daemon/master/stopping.h"
+#include "daemon/master/shutdown.h"
 
 #include "daemon/base/events.h"
 #include "daemon/base/notify.h"

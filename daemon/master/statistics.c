@@ -1,4 +1,4 @@
-#include "daemon/master/history.h"
+#include "daemon/master/statistics.h"
 
 #include "daemon/base/latency_window.h"
 

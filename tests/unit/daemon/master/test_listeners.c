@@ -1,6 +1,6 @@
 #include "common/macros.h"
 #include "daemon/config/config.h"
-#include "daemon/master/listener.h"
+#include "daemon/master/listeners.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "daemon/master/worker_process.h"
+#include "daemon/master/workers.h"
 
 #include "common/clock.h"
 #include "common/segment_writer.h"
