@@ -6,7 +6,7 @@
 #include "daemon/config/config_lists.h"
 #include "daemon/config/config_path.h"
 #include "daemon/config/config_report.h"
-#include "daemon/logger/sink.h"
+#include "daemon/config/log_target.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -253,7 +253,7 @@ static int parse_log_word(const struct config_key *key, const char *text, const 
         return config_fault_tell(faults, 0, strlen(text),
                                  "syslog:, syslog:FACILITY, syslog:FACILITY@/SOCKET, journald",
                                  "%s", problem);
-    if (target.kind == LOG_SINK_OFF && strcmp(key->name, "access") != 0)
+    if (target.kind == LOG_TARGET_OFF && strcmp(key->name, "access") != 0)
         return config_fault_tell(faults, 0, strlen(text), "raise [log] level to hear less",
                                  "the %s log can't be off", key->name);
     return keep_text(text, field, faults);

@@ -246,7 +246,7 @@ static void write_event(struct logger *logger, const struct event_record *event)
     char line[EVENT_TEXT_BYTES + 80];
     size_t length;
 
-    if (logger->error.kind == LOG_SINK_FILE)
+    if (logger->error.kind == LOG_TARGET_FILE)
         length = event_line(event, line, sizeof(line));
     else
         length = event_line_short(event, line, sizeof(line));
@@ -361,7 +361,7 @@ static void open_error_log(struct logger *logger)
     event_log(LEVEL_ERROR, "cannot open the error log %s: %s; using standard error",
               config->log_error, strerror(errno));
     if (log_sink_open(&logger->error, "-", STDERR_FILENO, config->server_name) != 0)
-        logger->error.kind = LOG_SINK_OFF;
+        logger->error.kind = LOG_TARGET_OFF;
 }
 
 /*

@@ -15,15 +15,6 @@
 #include <unistd.h>
 
 static const char program[] = "webserverd";
-static const char syslog_word[] = "syslog:", journald_word[] = "journald";
-
-static const struct {
-    const char *name;
-    int facility;
-} facilities[] = {{"daemon", LOG_DAEMON}, {"user", LOG_USER},     {"auth", LOG_AUTH},
-                  {"cron", LOG_CRON},     {"local0", LOG_LOCAL0}, {"local1", LOG_LOCAL1},
-                  {"local2", LOG_LOCAL2}, {"local3", LOG_LOCAL3}, {"local4", LOG_LOCAL4},
-                  {"local5", LOG_LOCAL5}, {"local6", LOG_LOCAL6}, {"local7", LOG_LOCAL7}};
 
 static const int priorities[] = {
     [LEVEL_DEBUG] = LOG_DEBUG,
@@ -31,73 +22,6 @@ static const int priorities[] = {
     [LEVEL_WARN] = LOG_WARNING,
     [LEVEL_ERROR] = LOG_ERR,
 };
-
-/* Naming */
-
-static bool starts_with(const char *text, const char *word)
-{
-    return strncmp(text, word, strlen(word)) == 0;
-}
-
-static bool is_journald(const char *text)
-{
-    size_t length = strlen(journald_word);
-
-    return starts_with(text, journald_word) && (text[length] == '\0' || text[length] == ':');
-}
-
-bool log_target_is_word(const char *text)
-{
-    return strcmp(text, "-") == 0 || strcmp(text, "off") == 0 || starts_with(text, syslog_word) ||
-           is_journald(text);
-}
-
-/* "@/path" behind a word, or nothing. */
-static const char *parse_socket(const char *text, struct log_target *target)
-{
-    const struct sockaddr_un *address = NULL;
-
-    if (text[0] == '\0')
-        return NULL;
-    if (text[0] != '@' || text[1] != '/')
-        return "the path of a socket begins with '@/'";
-    if (strlen(text + 1) >= sizeof(address->sun_path))
-        return "the path of a socket has at most 107 bytes";
-    target->path = text + 1;
-    return NULL;
-}
-
-static const char *parse_syslog(const char *text, struct log_target *target)
-{
-    size_t length = strcspn(text, "@");
-
-    *target = (struct log_target){LOG_SINK_SYSLOG, LOG_DAEMON, "/dev/log"};
-    if (length == 0)
-        return parse_socket(text, target);
-    for (size_t i = 0; i < ARRAY_LENGTH(facilities); i++) {
-        if (strlen(facilities[i].name) != length || strncmp(text, facilities[i].name, length) != 0)
-            continue;
-        target->facility = facilities[i].facility;
-        return parse_socket(text + length, target);
-    }
-    return "syslog's facilities are daemon, user, auth, cron and local0 to local7";
-}
-
-const char *log_target_parse(const char *text, struct log_target *target)
-{
-    *target = (struct log_target){LOG_SINK_FILE, 0, text};
-    if (text[0] == '\0')
-        return "there is no path";
-    if (strcmp(text, "off") == 0)
-        target->kind = LOG_SINK_OFF;
-    if (starts_with(text, syslog_word))
-        return parse_syslog(text + strlen(syslog_word), target);
-    if (!is_journald(text))
-        return NULL;
-    *target = (struct log_target){LOG_SINK_JOURNALD, 0, "/run/systemd/journal/socket"};
-    text += strlen(journald_word);
-    return parse_socket(text[0] == ':' ? text + 1 : text, target);
-}
 
 /* Opening */
 
@@ -137,10 +61,10 @@ int log_sink_open(struct log_sink *sink, const char *text, int fallback, const c
     }
     sink->kind = target.kind;
     sink->facility = target.facility;
-    if (target.kind == LOG_SINK_OFF)
+    if (target.kind == LOG_TARGET_OFF)
         return 0;
-    sink->fd =
-        target.kind == LOG_SINK_FILE ? open_file(target.path, fallback) : open_socket(target.path);
+    sink->fd = target.kind == LOG_TARGET_FILE ? open_file(target.path, fallback)
+                                              : open_socket(target.path);
     return sink->fd >= 0 ? 0 : -1;
 }
 
@@ -234,8 +158,8 @@ static size_t send_lines(const struct log_sink *sink, enum level level, const ch
     while (done < length) {
         const char *line = lines + done, *end = memchr(line, '\n', length - done);
         size_t bytes = end != NULL ? (size_t)(end - line) : length - done;
-        bool sent = sink->kind == LOG_SINK_SYSLOG ? send_syslog(sink, level, line, bytes)
-                                                  : send_journald(sink, level, line, bytes);
+        bool sent = sink->kind == LOG_TARGET_SYSLOG ? send_syslog(sink, level, line, bytes)
+                                                    : send_journald(sink, level, line, bytes);
 
         if (!sent)
             break;
@@ -247,12 +171,12 @@ static size_t send_lines(const struct log_sink *sink, enum level level, const ch
 size_t log_sink_write(struct log_sink *sink, enum level level, const char *lines, size_t length)
 {
     switch (sink->kind) {
-    case LOG_SINK_OFF:
+    case LOG_TARGET_OFF:
         return length;
-    case LOG_SINK_FILE:
+    case LOG_TARGET_FILE:
         return write_stream(sink->fd, lines, length);
-    case LOG_SINK_SYSLOG:
-    case LOG_SINK_JOURNALD:
+    case LOG_TARGET_SYSLOG:
+    case LOG_TARGET_JOURNALD:
         break;
     }
     return send_lines(sink, level, lines, length);

@@ -64,63 +64,6 @@ static void expect_message(int fd, const char *begins, const char *ends)
     assert_string_equal(message + length - strlen(ends), ends);
 }
 
-static void targets_are_told_apart(void **state)
-{
-    static const struct {
-        const char *text;
-        enum log_sink_kind kind;
-        int facility;
-        const char *path;
-        bool word;
-    } cases[] = {
-        {"/var/log/a.log", LOG_SINK_FILE, 0, "/var/log/a.log", false},
-        {"syslogs", LOG_SINK_FILE, 0, "syslogs", false},
-        {"journald.log", LOG_SINK_FILE, 0, "journald.log", false},
-        {"-", LOG_SINK_FILE, 0, "-", true},
-        {"off", LOG_SINK_OFF, 0, "off", true},
-        {"syslog:", LOG_SINK_SYSLOG, LOG_DAEMON, "/dev/log", true},
-        {"syslog:local7", LOG_SINK_SYSLOG, LOG_LOCAL7, "/dev/log", true},
-        {"syslog:@/run/x", LOG_SINK_SYSLOG, LOG_DAEMON, "/run/x", true},
-        {"syslog:user@/run/x", LOG_SINK_SYSLOG, LOG_USER, "/run/x", true},
-        {"journald", LOG_SINK_JOURNALD, 0, "/run/systemd/journal/socket", true},
-        {"journald:@/run/j", LOG_SINK_JOURNALD, 0, "/run/j", true},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct log_target target;
-
-        assert_null(log_target_parse(cases[i].text, &target));
-        assert_int_equal(target.kind, cases[i].kind);
-        assert_int_equal(target.facility, cases[i].facility);
-        assert_string_equal(target.path, cases[i].path);
-        assert_int_equal(log_target_is_word(cases[i].text), cases[i].word);
-    }
-}
-
-static void bad_targets_are_explained(void **state)
-{
-    static const struct {
-        const char *text, *says;
-    } cases[] = {{"", "no path"},
-                 {"syslog:local9", "facilities"},
-                 {"syslog:localhost:514", "facilities"},
-                 {"syslog:local1@run/x", "begins with '@/'"},
-                 {"journald:/run/j", "begins with '@/'"}};
-    struct log_target target;
-    char text[256] = "syslog:@/";
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        const char *problem = log_target_parse(cases[i].text, &target);
-
-        assert_non_null(problem);
-        assert_non_null(strstr(problem, cases[i].says));
-    }
-    memset(text + strlen(text), 'x', 120);
-    assert_non_null(strstr(log_target_parse(text, &target), "107 bytes"));
-}
-
 static void a_line_is_a_datagram_to_syslog(void **state)
 {
     static const char lines[] = "first line\nsecond line\n";
@@ -226,8 +169,6 @@ static void off_takes_all_and_keeps_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(targets_are_told_apart),
-        cmocka_unit_test(bad_targets_are_explained),
         cmocka_unit_test(a_line_is_a_datagram_to_syslog),
         cmocka_unit_test(journald_gets_fields),
         cmocka_unit_test(a_socket_takes_whole_lines_or_none),
