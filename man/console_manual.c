@@ -4,7 +4,7 @@
  *     @OPTIONS@      becomes the list of options, from console/app/options.def
  *     @SETTINGS@     those of them that console.ini takes
  *     @KEYS@         the list of keys, from console/ui/keys.def
- *     @DANGERS@      what is asked back before it is done, from console/data/dangers.def
+ *     @DANGERS@      what is asked back before it is done, from console/scene/dangers.def
  *     @SCENARIOS@    the guided scenarios, from console/lab/scenarios.def
  *     @SCREEN name@  the picture SCREENS/name-72x22-ascii.txt, which a test compares with the real
  *                    screen: so the manual can't drift
@@ -44,7 +44,7 @@ static const struct {
 
 static const char *const dangers[] = {
 #define DANGER(command, when, question) command,
-#include "console/data/dangers.def"
+#include "console/scene/dangers.def"
 #undef DANGER
 };
 

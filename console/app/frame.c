@@ -3,11 +3,11 @@
 #include "common/clock.h"
 #include "common/instance.h"
 #include "console/app/popup.h"
-#include "console/data/summary.h"
-#include "console/data/text.h"
 #include "console/lab/panel.h"
-#include "console/ui/help.h"
-#include "console/ui/strip.h"
+#include "console/scene/help.h"
+#include "console/scene/strip.h"
+#include "console/scene/summary.h"
+#include "console/ui/text.h"
 
 #include <inttypes.h>
 #include <string.h>

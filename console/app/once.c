@@ -2,9 +2,9 @@
 
 #include "common/clock.h"
 #include "console/data/watch.h"
-#include "console/ui/desk_program.h"
+#include "console/scene/controller_program.h"
+#include "console/scene/view.h"
 #include "console/ui/rows.h"
-#include "console/ui/view.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 #include "console/app/popup.h"
 
-#include "console/data/text.h"
+#include "console/ui/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

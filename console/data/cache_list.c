@@ -1,6 +1,6 @@
 #include "console/data/cache_list.h"
 
-#include "console/data/text.h"
+#include "console/ui/text.h"
 
 #include <stdlib.h>
 #include <string.h>

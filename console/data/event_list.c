@@ -1,6 +1,6 @@
 #include "console/data/event_list.h"
 
-#include "console/data/text.h"
+#include "console/ui/text.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "console/data/tail.h"
 
-#include "console/data/text.h"
+#include "console/ui/text.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

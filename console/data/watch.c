@@ -1,10 +1,10 @@
 #include "console/data/watch.h"
 
 #include "common/clock.h"
-#include "console/data/learnt.h"
 #include "console/data/recorder.h"
 #include "console/data/replay.h"
-#include "console/ui/view.h"
+#include "console/data/server_info.h"
+#include "console/scene/view.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -34,7 +34,7 @@ void watch_close(struct watch *watch);
 
 /*
  * Looks whether the daemon is there, and takes a sample if it is. NOW_NS is the monotonic clock,
- * WALL_NS the wall clock. WANTS are bits of enum wants (console/ui/view.h): what is to be read besides
+ * WALL_NS the wall clock. WANTS are bits of enum wants (console/scene/view.h): what is to be read besides
  * what is always read. Returns 0, or -1 when memory is out.
  */
 int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants);

@@ -1,6 +1,6 @@
 #include "console/lab/panel.h"
 
-#include "console/data/text.h"
+#include "console/ui/text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "console/data/config_text.h"
 #include "console/lab/testbed.h"
-#include "console/ui/view.h"
+#include "console/scene/view.h"
 
 #include <math.h>
 #include <stdio.h>

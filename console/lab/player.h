@@ -9,7 +9,7 @@
 #define CONSOLE_LAB_H
 
 #include "console/lab/scenario.h"
-#include "console/ui/scene.h"
+#include "console/scene/scene.h"
 
 #include <stdbool.h>
 #include <stddef.h>

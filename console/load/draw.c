@@ -3,10 +3,10 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/units.h"
-#include "console/data/summary.h"
-#include "console/data/text.h"
+#include "console/scene/summary.h"
 #include "console/ui/heat.h"
 #include "console/ui/layout.h"
+#include "console/ui/text.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -7,7 +7,7 @@
 
 #include "console/load/run.h"
 #include "console/load/store.h"
-#include "console/ui/scene.h"
+#include "console/scene/scene.h"
 
 enum { LOAD_TOTALS = 5 }; /* lines that most runs make use of */
 

@@ -6,9 +6,9 @@
 #define CONSOLE_LOAD_FORM_H
 
 #include "console/load/settings.h"
+#include "console/scene/scene.h"
 #include "console/ui/canvas.h"
 #include "console/ui/keys.h"
-#include "console/ui/scene.h"
 
 /* What can be done before a run, during one, and with those of the past. */
 enum load_deeds { LOAD_DEEDS_FORM, LOAD_DEEDS_RUNNING, LOAD_DEEDS_PAST, LOAD_DEEDS };

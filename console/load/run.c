@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 #include "common/units.h"
-#include "console/data/text.h"
+#include "console/ui/text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 #include "console/data/child.h"
 #include "console/load/store.h"
-#include "console/ui/scene.h"
+#include "console/scene/scene.h"
 
 #include <stdbool.h>
 #include <stdint.h>

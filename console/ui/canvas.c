@@ -1,6 +1,6 @@
 #include "console/ui/canvas.h"
 
-#include "console/data/text.h"
+#include "console/ui/text.h"
 
 #include <curses.h>
 #include <stdarg.h>

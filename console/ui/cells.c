@@ -1,6 +1,6 @@
 #include "console/ui/cells.h"
 
-#include "console/data/text.h"
+#include "console/ui/text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

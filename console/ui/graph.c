@@ -1,6 +1,6 @@
 #include "console/ui/graph.h"
 
-#include "console/data/text.h"
+#include "console/ui/text.h"
 
 #include <math.h>
 

@@ -6,7 +6,7 @@
 #ifndef CONSOLE_LIST_H
 #define CONSOLE_LIST_H
 
-#include "console/ui/scene.h"
+#include "console/scene/scene.h"
 #include "console/ui/table.h"
 
 #include <stdint.h>

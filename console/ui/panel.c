@@ -1,7 +1,7 @@
 #include "console/ui/panel.h"
 
 #include "common/units.h"
-#include "console/data/text.h"
+#include "console/ui/text.h"
 
 #include <math.h>
 #include <stdlib.h>

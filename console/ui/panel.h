@@ -6,7 +6,7 @@
 #ifndef CONSOLE_PANEL_H
 #define CONSOLE_PANEL_H
 
-#include "console/ui/view.h"
+#include "console/scene/view.h"
 
 enum { PANEL_TEXT = 96, PANEL_FULL_HEIGHT = 6 };
 

@@ -6,13 +6,13 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "console/data/config_text.h"
-#include "console/data/summary.h"
-#include "console/data/text.h"
+#include "console/scene/summary.h"
+#include "console/scene/view.h"
 #include "console/ui/cells.h"
 #include "console/ui/heat.h"
 #include "console/ui/layout.h"
 #include "console/ui/rows.h"
-#include "console/ui/view.h"
+#include "console/ui/text.h"
 #include "console/views/panels.h"
 
 #include <inttypes.h>

@@ -6,10 +6,10 @@
 #include "common/macros.h"
 #include "console/data/child.h"
 #include "console/data/config_text.h"
-#include "console/data/text.h"
+#include "console/scene/view.h"
 #include "console/ui/cells.h"
 #include "console/ui/layout.h"
-#include "console/ui/view.h"
+#include "console/ui/text.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -6,11 +6,11 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/tables.h"
-#include "console/data/text.h"
+#include "console/scene/view.h"
 #include "console/ui/cells.h"
 #include "console/ui/layout.h"
 #include "console/ui/rows.h"
-#include "console/ui/view.h"
+#include "console/ui/text.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -5,13 +5,13 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "console/data/text.h"
 #include "console/load/draw.h"
 #include "console/load/form.h"
 #include "console/load/session.h"
+#include "console/scene/view.h"
 #include "console/ui/cells.h"
 #include "console/ui/layout.h"
-#include "console/ui/view.h"
+#include "console/ui/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

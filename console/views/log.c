@@ -1,10 +1,10 @@
 /* The log: the last requests of all threads as they are answered, the newest at the bottom. */
 
 #include "common/macros.h"
-#include "console/data/text.h"
+#include "console/scene/view.h"
 #include "console/ui/cells.h"
 #include "console/ui/rows.h"
-#include "console/ui/view.h"
+#include "console/ui/text.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,10 +2,10 @@
 
 #include "common/macros.h"
 #include "common/units.h"
-#include "console/data/summary.h"
-#include "console/data/text.h"
-#include "console/ui/strip.h"
-#include "console/ui/view.h"
+#include "console/scene/strip.h"
+#include "console/scene/summary.h"
+#include "console/scene/view.h"
+#include "console/ui/text.h"
 #include "console/views/panels.h"
 
 #include <inttypes.h>

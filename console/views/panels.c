@@ -1,6 +1,6 @@
 #include "console/views/panels.h"
 
-#include "console/data/text.h"
+#include "console/ui/text.h"
 
 #include <math.h>
 

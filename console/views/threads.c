@@ -4,12 +4,12 @@
  */
 
 #include "common/macros.h"
-#include "console/data/summary.h"
-#include "console/data/text.h"
+#include "console/scene/strip.h"
+#include "console/scene/summary.h"
+#include "console/scene/view.h"
 #include "console/ui/cells.h"
 #include "console/ui/rows.h"
-#include "console/ui/strip.h"
-#include "console/ui/view.h"
+#include "console/ui/text.h"
 #include "console/views/panels.h"
 #include "console/views/threads_json.h"
 

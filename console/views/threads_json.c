@@ -1,7 +1,7 @@
 #include "console/views/threads_json.h"
 
-#include "console/data/text.h"
-#include "console/ui/strip.h"
+#include "console/scene/strip.h"
+#include "console/ui/text.h"
 
 #include <math.h>
 #include <stdlib.h>

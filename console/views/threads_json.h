@@ -2,7 +2,7 @@
 #ifndef CONSOLE_THREADS_JSON_H
 #define CONSOLE_THREADS_JSON_H
 
-#include "console/ui/scene.h"
+#include "console/scene/scene.h"
 
 #include <jansson.h>
 

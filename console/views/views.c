@@ -1,4 +1,4 @@
-#include "console/ui/view.h"
+#include "console/scene/view.h"
 
 #include <string.h>
 

@@ -8,11 +8,11 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "console/data/summary.h"
-#include "console/data/text.h"
+#include "console/scene/summary.h"
 #include "console/ui/keys.h"
 #include "console/ui/scroll.h"
 #include "console/ui/table.h"
+#include "console/ui/text.h"
 
 #include <math.h>
 #include <string.h>

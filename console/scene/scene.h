@@ -15,7 +15,7 @@
 #include "console/data/processes.h"
 #include "console/data/tail.h"
 #include "console/data/top.h"
-#include "console/ui/desk.h"
+#include "console/scene/controller.h"
 #include "console/ui/filter.h"
 #include "console/ui/graph.h"
 

@@ -1,4 +1,4 @@
-#include "console/data/dangers.h"
+#include "console/scene/dangers.h"
 
 #include "common/macros.h"
 #include "common/units.h"
@@ -15,7 +15,7 @@ static const struct {
     const char *question;
 } dangers[] = {
 #define DANGER(command, when, question) {command, when, question},
-#include "console/data/dangers.def"
+#include "console/scene/dangers.def"
 #undef DANGER
 };
 

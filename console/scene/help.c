@@ -1,7 +1,7 @@
-#include "console/ui/help.h"
+#include "console/scene/help.h"
 
-#include "console/data/text.h"
-#include "console/ui/strip.h"
+#include "console/scene/strip.h"
+#include "console/ui/text.h"
 
 #include <stdio.h>
 #include <string.h>

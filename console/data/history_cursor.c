@@ -1,4 +1,4 @@
-#include "console/data/past.h"
+#include "console/data/history_cursor.h"
 
 #include "common/clock.h"
 

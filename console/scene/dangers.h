@@ -1,4 +1,4 @@
-/* Which commands hurt, from console/data/dangers.def. The console's only thread. */
+/* Which commands hurt, from console/scene/dangers.def. The console's only thread. */
 #ifndef CONSOLE_DANGERS_H
 #define CONSOLE_DANGERS_H
 

@@ -1,4 +1,4 @@
-#include "console/ui/desk.h"
+#include "console/scene/controller.h"
 
 #include "common/clock.h"
 #include "common/control_client.h"
@@ -6,9 +6,9 @@
 #include "console/data/answers.h"
 #include "console/data/caller.h"
 #include "console/data/commands.h"
-#include "console/data/dangers.h"
 #include "console/data/target.h"
-#include "console/ui/desk_program.h"
+#include "console/scene/controller_program.h"
+#include "console/scene/dangers.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

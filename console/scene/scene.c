@@ -1,4 +1,4 @@
-#include "console/ui/scene.h"
+#include "console/scene/scene.h"
 
 #include "console/data/watch.h"
 

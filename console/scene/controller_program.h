@@ -4,7 +4,7 @@
 #define CONSOLE_DESK_PROGRAM_H
 
 #include "console/data/watch.h"
-#include "console/ui/desk.h"
+#include "console/scene/controller.h"
 #include "console/ui/dialog.h"
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "console/data/summary.h"
+#include "console/scene/summary.h"
 
 #include "common/units.h"
 

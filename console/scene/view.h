@@ -6,11 +6,11 @@
 #ifndef CONSOLE_VIEW_H
 #define CONSOLE_VIEW_H
 
+#include "console/scene/scene.h"
 #include "console/ui/canvas.h"
 #include "console/ui/grid.h"
 #include "console/ui/keys.h"
 #include "console/ui/list.h"
-#include "console/ui/scene.h"
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
-#include "console/data/learnt.h"
+#include "console/data/server_info.h"
 
 #include "common/clock.h"
-#include "console/ui/view.h"
+#include "console/scene/view.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,9 +10,9 @@
 #include "console/data/client_list.h"
 #include "console/data/event_list.h"
 #include "console/data/history.h"
+#include "console/data/history_cursor.h"
 #include "console/data/model.h"
 #include "console/data/outcomes.h"
-#include "console/data/past.h"
 #include "console/data/processes.h"
 #include "console/data/snapshot.h"
 #include "console/data/tail.h"
@@ -59,7 +59,7 @@ int learnt_forget(struct learnt *learnt);
  * -1: out of memory. */
 int learnt_begin(struct learnt *learnt, const struct segment_reader *reader);
 
-/* Takes the present. WANTS: bits of enum wants (console/ui/view.h). Results as above. */
+/* Takes the present. WANTS: bits of enum wants (console/scene/view.h). Results as above. */
 int learnt_take(struct learnt *learnt, const struct segment_reader *reader, uint64_t now_ns,
                 uint64_t wall_ns, unsigned wants);
 

@@ -1,4 +1,4 @@
-#include "console/data/text.h"
+#include "console/ui/text.h"
 
 #include "common/clock.h"
 #include "common/units.h"

@@ -3,9 +3,9 @@
 #define CONSOLE_HELP_H
 
 #include "console/data/snapshot.h"
+#include "console/scene/view.h"
 #include "console/ui/canvas.h"
 #include "console/ui/scroll.h"
-#include "console/ui/view.h"
 
 /* Draws the help over the whole canvas: of VIEW first, then of all. NOW may be NULL: then the
  * letters are those known here. */

@@ -1,4 +1,4 @@
-#include "console/ui/strip.h"
+#include "console/scene/strip.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
