@@ -4,7 +4,7 @@
  * by the callback when its last reference goes.
  *
  *   thread's front table ──counted reference──▶ entry ◀──one reference── shared table (mutex)
- *   (cache_front.h, no lock)
+ *   (thread_cache.h, no lock)
  *
  * A hit in a front table takes no lock and writes no line that another thread writes: each thread
  * counts hits in its own table in shared memory (struct segment_hits), and the evictor reads them.

@@ -2,8 +2,8 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "daemon/content/family.h"
 #include "daemon/content/resource_head.h"
+#include "daemon/content/variants.h"
 #include "daemon/http/gzip.h"
 
 #include <errno.h>

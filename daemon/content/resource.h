@@ -8,8 +8,8 @@
 #include "common/span.h"
 #include "daemon/config/header_rules.h"
 #include "daemon/content/cache.h"
+#include "daemon/content/directory_check.h"
 #include "daemon/content/files.h"
-#include "daemon/content/folder_look.h"
 #include "daemon/http/coding.h"
 #include "daemon/http/mime.h"
 
@@ -24,7 +24,7 @@ struct file_identity {
     uint32_t ctime_ns;
 };
 
-/* A file [CODING_IDENTITY] and the precompressed forms that lie beside it (daemon/content/family.h). */
+/* A file [CODING_IDENTITY] and the precompressed forms that lie beside it (daemon/content/variants.h). */
 struct family {
     struct file_identity member[CODING_COUNT];
 };

@@ -10,7 +10,7 @@
 #include "daemon/connection/expiry.h"
 #include "daemon/connection/lane.h"
 #include "daemon/connection/turn.h"
-#include "daemon/content/missing.h"
+#include "daemon/content/negative_cache.h"
 #include "daemon/http1/sending.h"
 #include "daemon/http1/serving.h"
 #include "daemon/transaction/loading.h"

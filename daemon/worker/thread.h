@@ -11,8 +11,8 @@
 
 #include "common/segment.h"
 #include "daemon/connection/output.h"
-#include "daemon/content/cache_front.h"
-#include "daemon/content/folder_look.h"
+#include "daemon/content/directory_check.h"
+#include "daemon/content/thread_cache.h"
 #include "daemon/http/coding.h"
 #include "daemon/http/response.h"
 #include "daemon/worker/site.h"

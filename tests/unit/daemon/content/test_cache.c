@@ -2,7 +2,7 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/content/cache.h"
-#include "daemon/content/cache_front.h"
+#include "daemon/content/thread_cache.h"
 
 #include <pthread.h>
 #include <stdio.h>

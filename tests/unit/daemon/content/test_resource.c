@@ -3,8 +3,8 @@
  * that are missing, as on tmpfs: there the site lies, if the machine has one.
  */
 #include "common/clock.h"
-#include "daemon/content/family.h"
 #include "daemon/content/resource.h"
+#include "daemon/content/variants.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "daemon/content/family.h"
+#include "daemon/content/variants.h"
 
 #include "daemon/http/target.h"
 

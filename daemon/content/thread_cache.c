@@ -1,4 +1,4 @@
-#include "daemon/content/cache_front.h"
+#include "daemon/content/thread_cache.h"
 
 #include "common/macros.h"
 #include "daemon/base/hash.h"

@@ -1,5 +1,5 @@
 /* What a thread remembers of paths where there is no file. */
-#include "daemon/content/missing.h"
+#include "daemon/content/negative_cache.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "daemon/content/folder_look.h"
+#include "daemon/content/directory_check.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-#include "daemon/content/missing.h"
+#include "daemon/content/negative_cache.h"
 
 #include "common/macros.h"
 #include "daemon/base/hash.h"
