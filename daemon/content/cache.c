@@ -348,7 +348,7 @@ static bool any_path(const char *path, const struct cache_entry *entry)
     return true;
 }
 
-/* A path with "//" and more behind it is that of a form of the same. */
+/* A path with "//" and more behind it is that of a variant of the same. */
 static bool path_matches(const char *path, const struct cache_entry *entry)
 {
     size_t length = strlen(path);

@@ -3,12 +3,12 @@
  * nothing about files or HTTP: an entry is the first member of whatever is cached, and is destroyed
  * by the callback when its last reference goes.
  *
- *   thread's front table ──counted reference──▶ entry ◀──one reference── shared table (mutex)
+ *   thread's thread cache ──counted reference──▶ entry ◀──one reference── shared table (mutex)
  *   (thread_cache.h, no lock)
  *
- * A hit in a front table takes no lock and writes no line that another thread writes: each thread
+ * A hit in a thread cache takes no lock and writes no line that another thread writes: each thread
  * counts hits in its own table in shared memory (struct segment_hits), and the evictor reads them.
- * An entry that leaves the shared table is marked stale; front tables drop it when they see that.
+ * An entry that leaves the shared table is marked stale; thread caches drop it when they see that.
  * Its bytes count until its last reference is gone.
  *
  * The mutex guards the table, the policy's list, the free slots, and the worker's cache metrics and
@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 /*
- * What a hit reads stands at the end: a front table fetches it into the processor's cache together with what
+ * What a hit reads stands at the end: a thread cache fetches it into the processor's cache together with what
  * follows in memory, where the owner puts what it reads then.
  */
 struct cache_entry {
@@ -118,7 +118,7 @@ void cache_release(struct cache *cache, struct cache_entry *entry);
 bool cache_claim_check(struct cache_entry *entry, uint64_t now_ns, uint64_t max_age_ns);
 
 /*
- * True when stale entries hold so much memory, or a descriptor, that front tables should look for them now, and some
+ * True when stale entries hold so much memory, or a descriptor, that thread caches should look for them now, and some
  * have become stale since *SEEN, the caller's own (0 at first), was last set here. Any thread.
  */
 bool cache_wants_sweep(const struct cache *cache, uint64_t *seen);

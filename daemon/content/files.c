@@ -106,13 +106,13 @@ static int path_of(int fd, char *path)
     return 0;
 }
 
-static bool lies_below(const char *path, const char *folder)
+static bool lies_below(const char *path, const char *directory)
 {
-    size_t length = strlen(folder);
+    size_t length = strlen(directory);
 
-    if (strcmp(folder, "/") == 0)
+    if (strcmp(directory, "/") == 0)
         return true;
-    return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == '\0');
+    return strncmp(path, directory, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
 static bool is_fenced(const struct files_root *root, int fd)
@@ -153,7 +153,7 @@ static int open_found(const struct files_root *root, int found)
 static void fill_file(struct file *file, int fd, const struct stat *status)
 {
     file->fd = fd;
-    file->folder = S_ISDIR(status->st_mode);
+    file->directory = S_ISDIR(status->st_mode);
     file->size = (uint64_t)status->st_size;
     file->mtime_s = status->st_mtim.tv_sec;
     file->mtime_ns = (uint32_t)status->st_mtim.tv_nsec;
@@ -199,11 +199,11 @@ int files_open(const struct files_root *root, const char *path, enum files_effor
     return 0;
 }
 
-int files_look(int folder, const char *name, struct file *file)
+int files_look(int directory, const char *name, struct file *file)
 {
     struct stat status;
 
-    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return errno;
     if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
         return EACCES;

@@ -24,7 +24,7 @@ enum files_links {
 };
 
 struct files_root {
-    int fd; /* of the root folder; O_PATH will do */
+    int fd; /* of the root directory; O_PATH will do */
     enum files_links links;
     const char *const *fence; /* real paths of folders */
     size_t fence_count;
@@ -32,7 +32,7 @@ struct files_root {
 
 struct file {
     int fd; /* owned by the holder of the struct */
-    bool folder;
+    bool directory;
     uint64_t size;     /* bytes */
     int64_t mtime_s;   /* since 1970 */
     uint32_t mtime_ns; /* within that second */
@@ -45,20 +45,20 @@ struct file {
  * Opens PATH (absolute within the root: "/a/b.html", canonical) for reading. Returns 0 with *FILE
  * filled, or an errno: ENOENT, EACCES, ELOOP, EAGAIN (FILES_CACHED_ONLY only), ENOTDIR, EMFILE,
  * EXDEV (".." or a link out of the root), EBUSY (a write lease of another process is in the way) …
- * What is neither a regular file nor a folder (FIFO, socket, device) is refused with EACCES and
+ * What is neither a regular file nor a directory (FIFO, socket, device) is refused with EACCES and
  * never blocks. With FILES_CACHED_ONLY where RESOLVE_CACHED can't be had, it may block after all.
  */
 int files_open(const struct files_root *root, const char *path, enum files_effort effort,
                struct file *file);
 
 /*
- * Looks at NAME, one component, in the folder FOLDER without opening it: at the link itself where it
+ * Looks at NAME, one component, in the directory DIRECTORY without opening it: at the link itself where it
  * is one. Returns 0 with *FILE filled but for its descriptor, or an errno; what is neither a regular
- * file nor a folder is refused with EACCES.
+ * file nor a directory is refused with EACCES.
  */
-int files_look(int folder, const char *name, struct file *file);
+int files_look(int directory, const char *name, struct file *file);
 
-/* A component of PATH begins with a dot, but for the well-known folder of RFC 8615. */
+/* A component of PATH begins with a dot, but for the well-known directory of RFC 8615. */
 bool files_is_hidden(const char *path);
 
 /* The status for an errno of files_open(): 404, 403, 500 or 503. */

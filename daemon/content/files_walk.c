@@ -10,12 +10,12 @@
 enum { LINKS_MAX = 40 }; /* as the kernel has it */
 
 /*
- * A walk under way: FOLDER is what DONE leads to, REST what is still to be gone. DONE has no link in
- * it: each of its components was entered as a folder.
+ * A walk under way: DIRECTORY is what DONE leads to, REST what is still to be gone. DONE has no link in
+ * it: each of its components was entered as a directory.
  */
 struct walk {
     int root;
-    int folder; /* the root's, or ours to close */
+    int directory; /* the root's, or ours to close */
     bool links;
     unsigned followed;
     char name[NAME_MAX + 1]; /* the component under way */
@@ -29,13 +29,13 @@ static int fail(int error)
     return -1;
 }
 
-static void stand_in(struct walk *walk, int folder)
+static void stand_in(struct walk *walk, int directory)
 {
     int error = errno;
 
-    if (walk->folder != walk->root)
-        close(walk->folder);
-    walk->folder = folder;
+    if (walk->directory != walk->root)
+        close(walk->directory);
+    walk->directory = directory;
     errno = error;
 }
 
@@ -53,13 +53,13 @@ static int take_name(struct walk *walk)
 }
 
 /*
- * Opens the folder NAME in FOLDER without following it if it is a link. O_PATH opens the link
- * itself, so that it can be told from what is no folder.
+ * Opens the directory NAME in DIRECTORY without following it if it is a link. O_PATH opens the link
+ * itself, so that it can be told from what is no directory.
  */
-static int open_folder(int folder, const char *name)
+static int open_directory(int directory, const char *name)
 {
     struct stat status;
-    int fd = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     int error;
 
     if (fd < 0)
@@ -77,7 +77,7 @@ static int open_folder(int folder, const char *name)
 static int enter(struct walk *walk)
 {
     size_t length = strlen(walk->done);
-    int fd = open_folder(walk->folder, walk->name);
+    int fd = open_directory(walk->directory, walk->name);
 
     if (fd < 0)
         return -1;
@@ -90,7 +90,7 @@ static int enter(struct walk *walk)
     return 0;
 }
 
-/* From the root again: the ".." of a folder that is moved meanwhile might lead out. */
+/* From the root again: the ".." of a directory that is moved meanwhile might lead out. */
 static int go_up(struct walk *walk)
 {
     char again[PATH_MAX], *slash = strrchr(walk->done, '/');
@@ -107,7 +107,7 @@ static int go_up(struct walk *walk)
         end = at + strcspn(at, "/");
         if (*end == '/')
             *end++ = '\0';
-        fd = open_folder(walk->folder, at);
+        fd = open_directory(walk->directory, at);
         if (fd < 0)
             return -1;
         stand_in(walk, fd);
@@ -119,7 +119,7 @@ static int go_up(struct walk *walk)
 static int follow(struct walk *walk)
 {
     char text[PATH_MAX];
-    ssize_t length = readlinkat(walk->folder, walk->name, text, sizeof(text));
+    ssize_t length = readlinkat(walk->directory, walk->name, text, sizeof(text));
     size_t rest = strlen(walk->rest);
 
     if (length < 0)
@@ -168,13 +168,13 @@ static enum progress open_last(struct walk *walk, int *fd)
             return WALK_FAILED;
         name = ".";
     }
-    *fd = openat(walk->folder, name, FILES_OPEN_FLAGS | O_NOFOLLOW);
+    *fd = openat(walk->directory, name, FILES_OPEN_FLAGS | O_NOFOLLOW);
     return *fd >= 0 ? WALK_OPENED : follow_if_link(walk);
 }
 
 int files_walk(int root, const char *path, bool links)
 {
-    struct walk walk = {.root = root, .folder = root, .links = links};
+    struct walk walk = {.root = root, .directory = root, .links = links};
     enum progress progress = WALK_ON;
     int fd = -1;
 

@@ -50,9 +50,9 @@ struct listing_order listing_order_read(struct span query)
 
 struct reading {
     const struct files_root *root;
-    const char *path; /* of the folder, with a slash at its end */
+    const char *path; /* of the directory, with a slash at its end */
     bool hidden;
-    int folder;
+    int directory;
     struct listing *listing;
     size_t room;
 };
@@ -92,20 +92,21 @@ static bool look_at(const struct reading *reading, const char *name, struct list
     struct stat status;
     struct file file;
 
-    if (fstatat(reading->folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(reading->directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return false;
     if (S_ISLNK(status.st_mode)) {
         if (!look_through(reading, name, &file))
             return false;
     } else if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) {
-        file = (struct file){.folder = S_ISDIR(status.st_mode),
+        file = (struct file){.directory = S_ISDIR(status.st_mode),
                              .size = (uint64_t)status.st_size,
                              .mtime_s = status.st_mtim.tv_sec};
     } else {
         return false;
     }
-    *entry = (struct listing_entry){
-        .folder = file.folder, .size = file.folder ? 0 : file.size, .mtime_s = file.mtime_s};
+    *entry = (struct listing_entry){.directory = file.directory,
+                                    .size = file.directory ? 0 : file.size,
+                                    .mtime_s = file.mtime_s};
     return true;
 }
 
@@ -149,23 +150,23 @@ static int take(struct reading *reading, const char *name)
 }
 
 /* Takes FD over. */
-static int read_folder(struct reading *reading, int fd)
+static int read_directory(struct reading *reading, int fd)
 {
-    DIR *folder = fdopendir(fd);
+    DIR *stream = fdopendir(fd);
     const struct dirent *entry;
     int failed = 0;
 
-    if (folder == NULL) {
+    if (stream == NULL) {
         failed = errno;
         close(fd);
         return failed;
     }
-    reading->folder = dirfd(folder);
-    while (failed == 0 && (errno = 0, entry = readdir(folder)) != NULL)
+    reading->directory = dirfd(stream);
+    while (failed == 0 && (errno = 0, entry = readdir(stream)) != NULL)
         failed = take(reading, entry->d_name);
     if (failed == 0)
         failed = errno;
-    closedir(folder);
+    closedir(stream);
     return failed;
 }
 
@@ -183,15 +184,15 @@ static int by_name(const struct listing_entry *one, const struct listing_entry *
     return difference != 0 ? difference : strcmp(one->name, other->name);
 }
 
-/* Folders first, whatever the order; equals are by name. */
+/* Directories first, whatever the order; equals are by name. */
 static int compare(const void *a, const void *b, void *argument)
 {
     const struct listing_entry *one = a, *other = b;
     const struct listing_order *order = argument;
     int difference = 0;
 
-    if (one->folder != other->folder)
-        return one->folder ? -1 : 1;
+    if (one->directory != other->directory)
+        return one->directory ? -1 : 1;
     if (order->key == LISTING_BY_SIZE)
         difference = by_number(one->size, other->size);
     else if (order->key == LISTING_BY_TIME)
@@ -213,11 +214,11 @@ int listing_read(const struct files_root *root, const char *path, bool hidden,
     *listing = (struct listing){.count = 0};
     if (failed != 0)
         return failed;
-    if (!file.folder) {
+    if (!file.directory) {
         close(file.fd);
         return ENOTDIR;
     }
-    failed = read_folder(&reading, file.fd);
+    failed = read_directory(&reading, file.fd);
     if (failed != 0) {
         listing_free(listing);
         return failed;

@@ -1,5 +1,5 @@
 /*
- * The contents of a folder as a page: read, sorted, and written as HTML or JSON. It shows what would
+ * The contents of a directory as a page: read, sorted, and written as HTML or JSON. It shows what would
  * be served, and nothing else: no hidden name, no link that is not followed, no device. Any thread;
  * reading may block.
  */
@@ -26,8 +26,8 @@ struct listing_order {
 
 struct listing_entry {
     char *name;
-    bool folder;
-    uint64_t size;   /* bytes; 0 for a folder */
+    bool directory;
+    uint64_t size;   /* bytes; 0 for a directory */
     int64_t mtime_s; /* since 1970 */
 };
 
@@ -41,7 +41,7 @@ struct listing {
 struct listing_order listing_order_read(struct span query);
 
 /*
- * Reads the folder PATH (canonical). HIDDEN: names with a dot are shown. Returns 0 with *LISTING
+ * Reads the directory PATH (canonical). HIDDEN: names with a dot are shown. Returns 0 with *LISTING
  * filled and sorted, then owed listing_free(); or an errno.
  */
 int listing_read(const struct files_root *root, const char *path, bool hidden,

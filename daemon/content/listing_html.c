@@ -31,7 +31,7 @@ static const struct {
     [LISTING_BY_TIME] = {"time", "Modified (UTC)", true},
 };
 
-/* A part of the path, as a link so many folders up; 0: where we are. */
+/* A part of the path, as a link so many directories up; 0: where we are. */
 static void write_crumb(FILE *out, size_t up, const char *name)
 {
     if (up > 0) {
@@ -104,7 +104,7 @@ static void write_entry(FILE *out, const struct listing_entry *entry)
 {
     char link[3 * NAME_MAX];
     size_t length = escape_path(link, sizeof(link), entry->name);
-    const char *slash = entry->folder ? "/" : "";
+    const char *slash = entry->directory ? "/" : "";
 
     fputs("<tr><td><a href=\"./", out); /* so that a colon in the name ends no scheme */
     for (size_t i = 0; i < length; i++)
@@ -112,7 +112,7 @@ static void write_entry(FILE *out, const struct listing_entry *entry)
     fprintf(out, "%s\">", slash);
     escape_html(out, entry->name);
     fprintf(out, "%s</a></td>", slash);
-    if (entry->folder)
+    if (entry->directory)
         fputs("<td class=\"n\">\u2013</td>", out);
     else
         write_size(out, entry->size);
@@ -122,16 +122,16 @@ static void write_entry(FILE *out, const struct listing_entry *entry)
 
 static void write_foot(FILE *out, const struct listing *listing)
 {
-    size_t folders = 0;
+    size_t directories = 0;
     uint64_t bytes = 0;
     char size[UNITS_TEXT];
 
     for (size_t i = 0; i < listing->count; i++) {
-        folders += listing->entry[i].folder;
+        directories += listing->entry[i].directory;
         bytes += listing->entry[i].size;
     }
-    fprintf(out, "<p>%zu folder%s, %zu file%s, %s</p>\n", folders, folders == 1 ? "" : "s",
-            listing->count - folders, listing->count - folders == 1 ? "" : "s",
+    fprintf(out, "<p>%zu folder%s, %zu file%s, %s</p>\n", directories, directories == 1 ? "" : "s",
+            listing->count - directories, listing->count - directories == 1 ? "" : "s",
             bytes == 0 ? "0 B" : units_format_bytes(size, sizeof(size), (double)bytes));
     if (listing->total > listing->count)
         fprintf(out, "<p><strong>Only %zu of %zu entries are shown.</strong></p>\n", listing->count,

@@ -13,8 +13,8 @@ static void write_entry(FILE *out, const struct listing_entry *entry)
 
     fputs("{\"name\":\"", out);
     escape_json(out, entry->name);
-    fprintf(out, "\",\"type\":\"%s\"", entry->folder ? "directory" : "file");
-    if (!entry->folder)
+    fprintf(out, "\",\"type\":\"%s\"", entry->directory ? "directory" : "file");
+    if (!entry->directory)
         fprintf(out, ",\"size\":%" PRIu64, entry->size);
     if (gmtime_r(&time, &parts) != NULL)
         strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);

@@ -18,54 +18,54 @@ struct place {
 };
 static_assert(sizeof(struct place) == 2 * CACHE_LINE, "a place is two lines");
 
-struct missing {
+struct negative_cache {
     uint64_t seed, patience_ns;
     struct place places[PLACES];
 };
 
-struct missing *missing_new(uint64_t patience_ns)
+struct negative_cache *negative_cache_new(uint64_t patience_ns)
 {
-    struct missing *missing = calloc(1, sizeof(*missing));
+    struct negative_cache *cache = calloc(1, sizeof(*cache));
 
-    if (missing == NULL)
+    if (cache == NULL)
         return NULL;
-    missing->patience_ns = patience_ns;
-    if (getrandom(&missing->seed, sizeof(missing->seed), 0) != sizeof(missing->seed)) {
-        free(missing);
+    cache->patience_ns = patience_ns;
+    if (getrandom(&cache->seed, sizeof(cache->seed), 0) != sizeof(cache->seed)) {
+        free(cache);
         return NULL;
     }
-    return missing;
+    return cache;
 }
 
-void missing_free(struct missing *missing)
+void negative_cache_free(struct negative_cache *cache)
 {
-    free(missing);
+    free(cache);
 }
 
-bool missing_has(const struct missing *missing, struct span path, uint64_t now_ns)
+bool negative_cache_has(const struct negative_cache *cache, struct span path, uint64_t now_ns)
 {
-    uint64_t hash = hash_bytes(path.start, path.length, missing->seed);
-    const struct place *place = &missing->places[hash % PLACES];
+    uint64_t hash = hash_bytes(path.start, path.length, cache->seed);
+    const struct place *place = &cache->places[hash % PLACES];
 
     return place->hash == hash && now_ns < place->until_ns &&
            span_is(path, (struct span){place->path, place->length});
 }
 
-void missing_add(struct missing *missing, struct span path, uint64_t now_ns)
+void negative_cache_add(struct negative_cache *cache, struct span path, uint64_t now_ns)
 {
-    uint64_t hash = hash_bytes(path.start, path.length, missing->seed);
-    struct place *place = &missing->places[hash % PLACES];
+    uint64_t hash = hash_bytes(path.start, path.length, cache->seed);
+    struct place *place = &cache->places[hash % PLACES];
 
     if (path.length > PATH_MAX_KEPT)
         return;
     place->hash = hash;
-    place->until_ns = now_ns + missing->patience_ns;
+    place->until_ns = now_ns + cache->patience_ns;
     place->length = (uint16_t)path.length;
     memcpy(place->path, path.start, path.length);
 }
 
-void missing_forget(struct missing *missing)
+void negative_cache_clear(struct negative_cache *cache)
 {
     for (size_t i = 0; i < PLACES; i++)
-        missing->places[i].until_ns = 0;
+        cache->places[i].until_ns = 0;
 }

@@ -4,27 +4,27 @@
  * link) costs no system call. As with files in the cache, the file system is asked again after
  * [cache] revalidate. The owning thread.
  */
-#ifndef DAEMON_MISSING_H
-#define DAEMON_MISSING_H
+#ifndef DAEMON_NEGATIVE_CACHE_H
+#define DAEMON_NEGATIVE_CACHE_H
 
 #include "common/span.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct missing;
+struct negative_cache;
 
 /* Each path is believed to be missing for PATIENCE_NS. NULL with errno. */
-struct missing *missing_new(uint64_t patience_ns);
-void missing_free(struct missing *missing);
+struct negative_cache *negative_cache_new(uint64_t patience_ns);
+void negative_cache_free(struct negative_cache *cache);
 
 /* Was there no file at PATH, not long ago? */
-bool missing_has(const struct missing *missing, struct span path, uint64_t now_ns);
+bool negative_cache_has(const struct negative_cache *cache, struct span path, uint64_t now_ns);
 
 /* There is none now. Longer paths are not kept; the place of another may be taken. */
-void missing_add(struct missing *missing, struct span path, uint64_t now_ns);
+void negative_cache_add(struct negative_cache *cache, struct span path, uint64_t now_ns);
 
 /* Knows nothing any more. */
-void missing_forget(struct missing *missing);
+void negative_cache_clear(struct negative_cache *cache);
 
 #endif

@@ -45,41 +45,41 @@ static struct span piece_at(const char *text, struct head_piece piece)
 struct making {
     const struct resource_source *source;
     struct span path;   /* of the file */
-    enum coding coding; /* not CODING_IDENTITY: a form of the file... */
+    enum coding coding; /* not CODING_IDENTITY: a variant of the file... */
     bool made;          /* ...that we make */
-    struct family family;
-    uint64_t folder_state, folder_ns; /* as in struct resource */
+    struct variants variants;
+    uint64_t directory_state, directory_ns; /* as in struct resource */
     uint64_t now_ns;
 };
 
 static const struct file_identity *file_of(const struct making *making)
 {
-    return &making->family.member[making->made ? CODING_IDENTITY : making->coding];
+    return &making->variants.member[making->made ? CODING_IDENTITY : making->coding];
 }
 
-/* What a client sees of a change of either: a form is as young as the younger of both. */
+/* What a client sees of a change of either: a variant is as young as the younger of both. */
 static int64_t modified_of(const struct making *making)
 {
-    int64_t original = making->family.member[CODING_IDENTITY].mtime_s;
+    int64_t original = making->variants.member[CODING_IDENTITY].mtime_s;
     int64_t own = file_of(making)->mtime_s;
 
     return own > original ? own : original;
 }
 
-static bool can_be_made(const struct making *making, uint64_t length)
+static bool may_gzip(const struct making *making, uint64_t length)
 {
     return making->source->compress && making->coding == CODING_IDENTITY &&
            length >= COMPRESS_LEAST && length <= making->source->memory_limit &&
            coding_compressible(mime_type(making->source->mime, making->path.start));
 }
 
-/* Answers depend on Accept-Encoding where there is, or may be, more than one form. */
+/* Answers depend on Accept-Encoding where there is, or may be, more than one variant. */
 static bool varies(const struct making *making, uint64_t length)
 {
-    if (making->coding != CODING_IDENTITY || can_be_made(making, length))
+    if (making->coding != CODING_IDENTITY || may_gzip(making, length))
         return true;
     for (int i = CODING_IDENTITY + 1; i < CODING_COUNT; i++)
-        if (making->family.member[i].inode != 0)
+        if (making->variants.member[i].inode != 0)
             return true;
     return false;
 }
@@ -109,8 +109,8 @@ static size_t write_entry_path(char *place, const struct making *making)
 
     memcpy(place, making->path.start, length);
     if (making->coding != CODING_IDENTITY) {
-        memcpy(place + length, RESOURCE_FORM_MARK, sizeof(RESOURCE_FORM_MARK) - 1);
-        length += sizeof(RESOURCE_FORM_MARK) - 1;
+        memcpy(place + length, RESOURCE_VARIANT_MARK, sizeof(RESOURCE_VARIANT_MARK) - 1);
+        length += sizeof(RESOURCE_VARIANT_MARK) - 1;
         memcpy(place + length, name.start, name.length);
         length += name.length;
     }
@@ -121,11 +121,11 @@ static size_t write_entry_path(char *place, const struct making *making)
 static void fill(struct resource *resource, const struct making *making,
                  const struct resource_head *head, uint64_t body_length)
 {
-    resource->family = making->family;
-    resource->can_be_made = can_be_made(making, body_length);
-    atomic_init(&resource->not_worth_it, false);
-    atomic_init(&resource->folder_state, making->folder_state);
-    atomic_init(&resource->folder_ns, making->folder_ns);
+    resource->variants = making->variants;
+    resource->may_gzip = may_gzip(making, body_length);
+    atomic_init(&resource->gzip_not_smaller, false);
+    atomic_init(&resource->directory_state, making->directory_state);
+    atomic_init(&resource->directory_ns, making->directory_ns);
     resource->head_length = head->length;
     resource->body_length = body_length;
     resource->fd = -1;
@@ -227,27 +227,27 @@ static const char *name_in(struct span path)
 }
 
 /*
- * Opens the family as family_open() does and notes the folder's state, as it was before. A file system
- * that does not remember which names are missing (tmpfs) can't tell without waiting that a form is
- * still missing; that the folder is the same, each can.
+ * Opens the variants as variants_open() does and notes the directory's state, as it was before. A file system
+ * that does not remember which names are missing (tmpfs) can't tell without waiting that a variant is
+ * still missing; that the directory is the same, each can.
  */
 static int open_in_folder(struct making *making, struct file *file)
 {
     const struct resource_source *source = making->source;
-    struct folder_look look;
+    struct directory_check look;
     uint64_t state;
     int failed;
 
-    folder_look_init(&look, 0);
-    state = folder_look_at(&look, source->root, making->path, FILES_MAY_BLOCK, making->now_ns,
-                           wall_s());
-    failed = family_open(source, making->path.start, FILES_MAY_BLOCK, file, &making->family);
+    directory_check_init(&look, 0);
+    state = directory_check_state(&look, source->root, making->path, FILES_MAY_BLOCK,
+                                  making->now_ns, wall_s());
+    failed = variants_open(source, making->path.start, FILES_MAY_BLOCK, file, &making->variants);
     if (failed == 0 && state != 0 &&
-        family_is_all(look.fd, name_in(making->path), &making->family)) {
-        making->folder_state = state;
-        making->folder_ns = making->now_ns;
+        variants_complete(look.fd, name_in(making->path), &making->variants)) {
+        making->directory_state = state;
+        making->directory_ns = making->now_ns;
     }
-    folder_look_forget(&look);
+    directory_check_close(&look);
     return failed;
 }
 
@@ -259,7 +259,7 @@ int resource_load(const struct resource_source *source, const char *path, size_t
     struct file file;
     int failed = opening == FILES_MAY_BLOCK
                      ? open_in_folder(&making, &file)
-                     : family_open(source, path, opening, &file, &making.family);
+                     : variants_open(source, path, opening, &file, &making.variants);
 
     return failed != 0 ? failed : load(&making, &file, reading, resource);
 }
@@ -298,14 +298,14 @@ static int make_gzip(const struct making *making, struct span body, struct resou
     return *resource == NULL ? ENOMEM : 0;
 }
 
-static int make_form(const struct making *making, const struct resource *original,
-                     enum files_effort effort, struct resource **resource)
+static int make_variant(const struct making *making, const struct resource *original,
+                        enum files_effort effort, struct resource **resource)
 {
     struct span body;
     char *read;
     int failed;
 
-    if (!original->can_be_made || making->coding != CODING_GZIP)
+    if (!original->may_gzip || making->coding != CODING_GZIP)
         return ENODATA;
     if (effort == FILES_CACHED_ONLY)
         return EBUSY;
@@ -316,26 +316,26 @@ static int make_form(const struct making *making, const struct resource *origina
     return failed;
 }
 
-int resource_load_form(const struct resource_source *source, const struct resource *original,
-                       enum coding coding, enum files_effort opening, enum files_effort reading,
-                       uint64_t now_ns, struct resource **resource)
+int resource_load_variant(const struct resource_source *source, const struct resource *original,
+                          enum coding coding, enum files_effort opening, enum files_effort reading,
+                          uint64_t now_ns, struct resource **resource)
 {
     const struct making making = {
         .source = source,
         .path = original->file_path,
         .coding = coding,
-        .made = original->family.member[coding].inode == 0,
-        .family = original->family,
-        .folder_state = atomic_load_explicit(&original->folder_state, memory_order_relaxed),
-        .folder_ns = atomic_load_explicit(&original->folder_ns, memory_order_relaxed),
+        .made = original->variants.member[coding].inode == 0,
+        .variants = original->variants,
+        .directory_state = atomic_load_explicit(&original->directory_state, memory_order_relaxed),
+        .directory_ns = atomic_load_explicit(&original->directory_ns, memory_order_relaxed),
         .now_ns = now_ns,
     };
     struct file file;
     int failed;
 
     if (making.made)
-        return make_form(&making, original, reading, resource);
-    failed = family_open_form(source, making.path.start, coding, &making.family, opening, &file);
+        return make_variant(&making, original, reading, resource);
+    failed = variants_open_one(source, making.path.start, coding, &making.variants, opening, &file);
     return failed != 0 ? failed : load(&making, &file, reading, resource);
 }
 
@@ -363,62 +363,64 @@ static bool is_shortage(int error)
 }
 
 /*
- * No name has come or gone in the folder since the family was looked for, and its members look as
+ * No name has come or gone in the directory since the variants was looked for, and its members look as
  * they did. A name that was not looked at for long may have to be read from a disk.
  */
-static bool is_unchanged(const struct resource *resource, const struct folder_look *look,
-                         uint64_t folder_state, uint64_t now_ns)
+static bool is_unchanged(const struct resource *resource, const struct directory_check *look,
+                         uint64_t directory_state, uint64_t now_ns)
 {
-    uint64_t seen_ns = atomic_load_explicit(&resource->folder_ns, memory_order_relaxed);
+    uint64_t seen_ns = atomic_load_explicit(&resource->directory_ns, memory_order_relaxed);
 
-    return folder_state != 0 &&
-           folder_state == atomic_load_explicit(&resource->folder_state, memory_order_relaxed) &&
+    return directory_state != 0 &&
+           directory_state ==
+               atomic_load_explicit(&resource->directory_state, memory_order_relaxed) &&
            now_ns - seen_ns < NAMES_WARM_S * NS_PER_S &&
-           family_is_there(look->fd, name_in(resource->file_path), &resource->family);
+           variants_unchanged(look->fd, name_in(resource->file_path), &resource->variants);
 }
 
 static int check_all(const struct resource_source *source, struct resource *resource,
-                     enum files_effort effort, const struct folder_look *look,
-                     uint64_t folder_state)
+                     enum files_effort effort, const struct directory_check *look,
+                     uint64_t directory_state)
 {
-    struct family family;
+    struct variants variants;
     struct file file;
-    int failed = family_open(source, resource->file_path.start, effort, &file, &family);
+    int failed = variants_open(source, resource->file_path.start, effort, &file, &variants);
 
     if (failed == EAGAIN)
         return EAGAIN;
     if (failed != 0)
         return is_shortage(failed) ? 0 : ESTALE;
     close(file.fd);
-    if (folder_state != 0 && !family_is_all(look->fd, name_in(resource->file_path), &family))
-        folder_state = 0;
-    atomic_store_explicit(&resource->folder_state, folder_state, memory_order_relaxed);
-    return family_same(&family, &resource->family) ? 0 : ESTALE;
+    if (directory_state != 0 &&
+        !variants_complete(look->fd, name_in(resource->file_path), &variants))
+        directory_state = 0;
+    atomic_store_explicit(&resource->directory_state, directory_state, memory_order_relaxed);
+    return variants_equal(&variants, &resource->variants) ? 0 : ESTALE;
 }
 
 int resource_check(const struct resource_source *source, struct resource *resource,
-                   enum files_effort effort, struct folder_look *look, uint64_t now_ns)
+                   enum files_effort effort, struct directory_check *look, uint64_t now_ns)
 {
-    /* The folder first: what changes in it from now on is seen the next time. */
-    uint64_t folder_state =
-        folder_look_at(look, source->root, resource->file_path, effort, now_ns, wall_s());
+    /* The directory first: what changes in it from now on is seen the next time. */
+    uint64_t directory_state =
+        directory_check_state(look, source->root, resource->file_path, effort, now_ns, wall_s());
 
-    if (!is_unchanged(resource, look, folder_state, now_ns)) {
-        int failed = check_all(source, resource, effort, look, folder_state);
+    if (!is_unchanged(resource, look, directory_state, now_ns)) {
+        int failed = check_all(source, resource, effort, look, directory_state);
 
         if (failed != 0)
             return failed;
     }
-    atomic_store_explicit(&resource->folder_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&resource->directory_ns, now_ns, memory_order_relaxed);
     return 0;
 }
 
-void resource_share_look(struct resource *form, const struct resource *original)
+void resource_share_check(struct resource *variant, const struct resource *original)
 {
-    atomic_store_explicit(&form->folder_state,
-                          atomic_load_explicit(&original->folder_state, memory_order_relaxed),
+    atomic_store_explicit(&variant->directory_state,
+                          atomic_load_explicit(&original->directory_state, memory_order_relaxed),
                           memory_order_relaxed);
-    atomic_store_explicit(&form->folder_ns,
-                          atomic_load_explicit(&original->folder_ns, memory_order_relaxed),
+    atomic_store_explicit(&variant->directory_ns,
+                          atomic_load_explicit(&original->directory_ns, memory_order_relaxed),
                           memory_order_relaxed);
 }

@@ -24,22 +24,22 @@ struct file_identity {
     uint32_t ctime_ns;
 };
 
-/* A file [CODING_IDENTITY] and the precompressed forms that lie beside it (daemon/content/variants.h). */
-struct family {
+/* A file [CODING_IDENTITY] and the precompressed variants that lie beside it (daemon/content/variants.h). */
+struct variants {
     struct file_identity member[CODING_COUNT];
 };
 
-/* A form's path in the cache: its file's, this, and the coding's name. No file has such a path. */
-#define RESOURCE_FORM_MARK "//"
+/* A variant's path in the cache: its file's, this, and the coding's name. No file has such a path. */
+#define RESOURCE_VARIANT_MARK "//"
 
 struct resource {
-    struct span file_path;     /* of the file; ended by NUL */
-    struct family family;      /* that it was made from */
-    bool can_be_made;          /* its gzip form can be made from it */
-    _Atomic bool not_worth_it; /* that has been tried, and was no smaller */
-    /* The folder's state when all of the family was looked for in it (0: not known), and when that
+    struct span file_path;         /* of the file; ended by NUL */
+    struct variants variants;      /* that it was made from */
+    bool may_gzip;                 /* its gzip variant can be made from it */
+    _Atomic bool gzip_not_smaller; /* that has been tried, and was no smaller */
+    /* The directory's state when all of the variants was looked for in it (0: not known), and when that
      * was last found to be so, monotonic clock. */
-    _Atomic uint64_t folder_state, folder_ns;
+    _Atomic uint64_t directory_state, directory_ns;
     /* Pieces of the head, as daemon/content/resource_head.h draws them. */
     struct span typing, sharing, validators;
     struct span etag;   /* with its quotes */
@@ -65,15 +65,15 @@ struct resource_source {
     const struct files_root *root;
     const struct mime_table *mime;
     const struct header_rules *headers;
-    uint64_t memory_limit; /* of larger files no form is kept in memory */
+    uint64_t memory_limit; /* of larger files no variant is kept in memory */
     uint64_t copy_limit;   /* larger files are not read but kept open, and sent by the kernel */
-    bool precompressed;    /* look for forms beside files */
-    bool compress;         /* make gzip forms of what is worth it */
+    bool precompressed;    /* look for variants beside files */
+    bool compress;         /* make gzip variants of what is worth it */
 };
 
 /*
  * Loads PATH (canonical, below the root). Returns 0 with *RESOURCE holding one reference of the
- * caller's; EISDIR for a folder; EAGAIN when opening, EBUSY when reading would wait for a disk and
+ * caller's; EISDIR for a directory; EAGAIN when opening, EBUSY when reading would wait for a disk and
  * OPENING or READING forbids it; or another errno. Any thread.
  */
 int resource_load(const struct resource_source *source, const char *path, size_t length,
@@ -81,13 +81,13 @@ int resource_load(const struct resource_source *source, const char *path, size_t
                   struct resource **resource);
 
 /*
- * The form of ORIGINAL in CODING: loaded from beside the file, or made, which counts as reading.
- * Results as above; ESTALE when the form's file has changed since ORIGINAL was loaded; ENODATA when
+ * The variant of ORIGINAL in CODING: loaded from beside the file, or made, which counts as reading.
+ * Results as above; ESTALE when the variant's file has changed since ORIGINAL was loaded; ENODATA when
  * it is not worth making. Any thread.
  */
-int resource_load_form(const struct resource_source *source, const struct resource *original,
-                       enum coding coding, enum files_effort opening, enum files_effort reading,
-                       uint64_t now_ns, struct resource **resource);
+int resource_load_variant(const struct resource_source *source, const struct resource *original,
+                          enum coding coding, enum files_effort opening, enum files_effort reading,
+                          uint64_t now_ns, struct resource **resource);
 
 /* Gives a reference back; CACHE is NULL where there is none. Any thread. */
 void resource_release(struct cache *cache, struct resource *resource);
@@ -96,16 +96,16 @@ void resource_release(struct cache *cache, struct resource *resource);
 void resource_destroy(struct cache_entry *entry);
 
 /*
- * Do the file and its forms still look as they did? Returns 0 for yes, ESTALE for no (or
+ * Do the file and its variants still look as they did? Returns 0 for yes, ESTALE for no (or
  * gone), EAGAIN when EFFORT forbids to find out. Out of descriptors or memory it is yes. While names
- * in the folder, which LOOK keeps open, are the same as when the family was looked for, only those
+ * in the directory, which LOOK keeps open, are the same as when the variants was looked for, only those
  * that are there are looked at. Any thread, with its own LOOK.
  */
 int resource_check(const struct resource_source *source, struct resource *resource,
-                   enum files_effort effort, struct folder_look *look, uint64_t now_ns);
+                   enum files_effort effort, struct directory_check *look, uint64_t now_ns);
 
-/* FORM is of the same family as ORIGINAL, which was checked: what that learned of the folder holds for
+/* VARIANT is of the same variants as ORIGINAL, which was checked: what that learned of the directory holds for
  * both. Any thread. */
-void resource_share_look(struct resource *form, const struct resource *original);
+void resource_share_check(struct resource *variant, const struct resource *original);
 
 #endif

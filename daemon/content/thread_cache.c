@@ -29,8 +29,8 @@ struct set {
 
 static_assert(sizeof(struct set) == 2 * CACHE_LINE, "a set is fetched as two lines");
 
-struct cache_front {
-    struct cache *cache;
+struct thread_cache {
+    struct cache *shared;
     struct segment_hits *hits;
     uint64_t seed;
     uint64_t expected; /* hash of the target that was named last */
@@ -40,33 +40,33 @@ struct cache_front {
     uint32_t next_way; /* where the next one goes in a full set */
 };
 
-struct cache_front *cache_front_new(struct cache *cache, uint32_t entries,
-                                    struct segment_hits *hits)
+struct thread_cache *thread_cache_new(struct cache *shared, uint32_t entries,
+                                      struct segment_hits *hits)
 {
-    struct cache_front *front = calloc(1, sizeof(*front));
+    struct thread_cache *cache = calloc(1, sizeof(*cache));
     size_t sets = 16;
 
     while (sets * WAYS < 2 * (size_t)entries)
         sets *= 2;
-    if (front == NULL)
+    if (cache == NULL)
         return NULL;
-    front->cache = cache;
-    front->hits = hits;
-    front->mask = sets - 1;
-    front->memory = calloc(1, sets * sizeof(struct set) + CACHE_LINE);
-    if (front->memory == NULL ||
-        getrandom(&front->seed, sizeof(front->seed), 0) != sizeof(front->seed)) {
-        free(front->memory);
-        free(front);
+    cache->shared = shared;
+    cache->hits = hits;
+    cache->mask = sets - 1;
+    cache->memory = calloc(1, sets * sizeof(struct set) + CACHE_LINE);
+    if (cache->memory == NULL ||
+        getrandom(&cache->seed, sizeof(cache->seed), 0) != sizeof(cache->seed)) {
+        free(cache->memory);
+        free(cache);
         return NULL;
     }
-    front->sets =
-        (struct set *)(((uintptr_t)front->memory + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
-    front->expected = 1; /* as good as any, but for 0 */
-    return front;
+    cache->sets =
+        (struct set *)(((uintptr_t)cache->memory + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+    cache->expected = 1; /* as good as any, but for 0 */
+    return cache;
 }
 
-static void drop(struct cache_front *front, struct set *set, size_t way)
+static void drop(struct thread_cache *cache, struct set *set, size_t way)
 {
     struct item *item = set->item[way];
 
@@ -74,19 +74,19 @@ static void drop(struct cache_front *front, struct set *set, size_t way)
         return;
     set->item[way] = NULL;
     set->hash[way] = 0;
-    cache_release(front->cache, set->entry[way]);
+    cache_release(cache->shared, set->entry[way]);
     free(item);
 }
 
-void cache_front_free(struct cache_front *front)
+void thread_cache_free(struct thread_cache *cache)
 {
-    if (front == NULL)
+    if (cache == NULL)
         return;
-    for (size_t i = 0; i <= front->mask; i++)
+    for (size_t i = 0; i <= cache->mask; i++)
         for (size_t way = 0; way < WAYS; way++)
-            drop(front, &front->sets[i], way);
-    free(front->memory);
-    free(front);
+            drop(cache, &cache->sets[i], way);
+    free(cache->memory);
+    free(cache);
 }
 
 static bool is_stale(const struct cache_entry *entry)
@@ -94,44 +94,44 @@ static bool is_stale(const struct cache_entry *entry)
     return atomic_load_explicit(&entry->stale, memory_order_acquire);
 }
 
-void cache_front_sweep(struct cache_front *front)
+void thread_cache_sweep(struct thread_cache *cache)
 {
-    for (size_t i = 0; i <= front->mask; i++)
+    for (size_t i = 0; i <= cache->mask; i++)
         for (size_t way = 0; way < WAYS; way++) {
-            struct set *set = &front->sets[i];
+            struct set *set = &cache->sets[i];
 
             if (set->item[way] != NULL && is_stale(set->entry[way]))
-                drop(front, set, way);
+                drop(cache, set, way);
         }
 }
 
 /* 0 marks an empty way, so no target may hash to it. */
-static uint64_t hash_of(const struct cache_front *front, struct span target)
+static uint64_t hash_of(const struct thread_cache *cache, struct span target)
 {
-    return hash_bytes(target.start, target.length, front->seed) | 1;
+    return hash_bytes(target.start, target.length, cache->seed) | 1;
 }
 
-static struct set *set_of(const struct cache_front *front, uint64_t hash)
+static struct set *set_of(const struct thread_cache *cache, uint64_t hash)
 {
-    return &front->sets[(hash >> 1) & front->mask];
+    return &cache->sets[(hash >> 1) & cache->mask];
 }
 
-void cache_front_expect(struct cache_front *front, struct span target)
+void thread_cache_expect(struct thread_cache *cache, struct span target)
 {
     const char *set;
 
-    front->expected = hash_of(front, target);
-    set = (const char *)set_of(front, front->expected);
+    cache->expected = hash_of(cache, target);
+    set = (const char *)set_of(cache, cache->expected);
     for (size_t i = 0; i < sizeof(struct set); i += CACHE_LINE)
         __builtin_prefetch(set + i);
 }
 
-void cache_front_fetch(const struct cache_front *front)
+void thread_cache_fetch(const struct thread_cache *cache)
 {
-    const struct set *set = set_of(front, front->expected);
+    const struct set *set = set_of(cache, cache->expected);
 
     for (size_t way = 0; way < WAYS; way++) {
-        if (set->hash[way] != front->expected)
+        if (set->hash[way] != cache->expected)
             continue;
         __builtin_prefetch(set->item[way]);
         for (size_t i = 0; i < FETCHED; i += CACHE_LINE)
@@ -139,9 +139,9 @@ void cache_front_fetch(const struct cache_front *front)
     }
 }
 
-static void count_hits(struct cache_front *front, uint32_t slot, uint64_t more, uint64_t now_ns)
+static void count_hits(struct thread_cache *cache, uint32_t slot, uint64_t more, uint64_t now_ns)
 {
-    struct segment_hits *hits = &front->hits[slot];
+    struct segment_hits *hits = &cache->hits[slot];
     uint64_t count = atomic_load_explicit(&hits->hits, memory_order_relaxed);
 
     atomic_store_explicit(&hits->hits, count + more, memory_order_relaxed);
@@ -149,9 +149,9 @@ static void count_hits(struct cache_front *front, uint32_t slot, uint64_t more, 
 }
 
 /* The slot has a new tenant: begin at 0, and only then say whose hits these are. */
-static void claim_hits(struct cache_front *front, const struct cache_entry *entry)
+static void claim_hits(struct thread_cache *cache, const struct cache_entry *entry)
 {
-    struct segment_hits *hits = &front->hits[entry->slot];
+    struct segment_hits *hits = &cache->hits[entry->slot];
 
     if (atomic_load_explicit(&hits->id, memory_order_relaxed) == entry->id)
         return;
@@ -166,38 +166,38 @@ static bool same(const struct item *item, struct span target, coding_preference 
            memcmp(item->target, target.start, target.length) == 0;
 }
 
-struct cache_entry *cache_front_find(struct cache_front *front, struct span target,
-                                     coding_preference accepts, uint64_t now_ns)
+struct cache_entry *thread_cache_find(struct thread_cache *cache, struct span target,
+                                      coding_preference accepts, uint64_t now_ns)
 {
-    uint64_t hash = hash_of(front, target);
-    struct set *set = set_of(front, hash);
+    uint64_t hash = hash_of(cache, target);
+    struct set *set = set_of(cache, hash);
 
     for (size_t way = 0; way < WAYS; way++) {
         if (set->hash[way] != hash || !same(set->item[way], target, accepts))
             continue;
         if (UNLIKELY(is_stale(set->entry[way]))) {
-            drop(front, set, way);
+            drop(cache, set, way);
             return NULL;
         }
-        count_hits(front, set->entry[way]->slot, 1, now_ns);
+        count_hits(cache, set->entry[way]->slot, 1, now_ns);
         return set->entry[way];
     }
     return NULL;
 }
 
-static size_t free_way(struct cache_front *front, const struct set *set)
+static size_t free_way(struct thread_cache *cache, const struct set *set)
 {
     for (size_t way = 0; way < WAYS; way++)
         if (set->item[way] == NULL)
             return way;
-    return front->next_way++ % WAYS;
+    return cache->next_way++ % WAYS;
 }
 
-void cache_front_store(struct cache_front *front, struct span target, coding_preference accepts,
-                       struct cache_entry *entry, bool hit, uint64_t now_ns)
+void thread_cache_store(struct thread_cache *cache, struct span target, coding_preference accepts,
+                        struct cache_entry *entry, bool hit, uint64_t now_ns)
 {
-    uint64_t hash = hash_of(front, target);
-    struct set *set = set_of(front, hash);
+    uint64_t hash = hash_of(cache, target);
+    struct set *set = set_of(cache, hash);
     struct item *item = malloc(sizeof(*item) + target.length);
     size_t way;
 
@@ -207,11 +207,11 @@ void cache_front_store(struct cache_front *front, struct span target, coding_pre
     item->length = target.length;
     memcpy(item->target, target.start, target.length);
     cache_hold(entry);
-    way = free_way(front, set);
-    drop(front, set, way);
+    way = free_way(cache, set);
+    drop(cache, set, way);
     set->hash[way] = hash;
     set->item[way] = item;
     set->entry[way] = entry;
-    claim_hits(front, entry);
-    count_hits(front, entry->slot, hit, now_ns);
+    claim_hits(cache, entry);
+    count_hits(cache, entry->slot, hit, now_ns);
 }

@@ -26,7 +26,7 @@ static bool same_identity(const struct file_identity *one, const struct file_ide
            one->ctime_s == other->ctime_s && one->ctime_ns == other->ctime_ns;
 }
 
-bool family_same(const struct family *one, const struct family *other)
+bool variants_equal(const struct variants *one, const struct variants *other)
 {
     for (int i = 0; i < CODING_COUNT; i++)
         if (!same_identity(&one->member[i], &other->member[i]))
@@ -34,8 +34,8 @@ bool family_same(const struct family *one, const struct family *other)
     return true;
 }
 
-/* Is PATH itself such a form? Then it has none. */
-static bool is_form(const char *path)
+/* Is PATH itself such a variant? Then it has none. */
+static bool is_variant(const char *path)
 {
     size_t length = strlen(path);
 
@@ -49,17 +49,17 @@ static bool is_form(const char *path)
     return false;
 }
 
-static int open_form(const struct resource_source *source, const char *path, enum coding coding,
-                     enum files_effort effort, struct file *file)
+static int open_variant(const struct resource_source *source, const char *path, enum coding coding,
+                        enum files_effort effort, struct file *file)
 {
-    char form[TARGET_PATH_MAX + 8];
-    int length = snprintf(form, sizeof(form), "%s%s", path, coding_endings[coding].start);
+    char variant[TARGET_PATH_MAX + 8];
+    int length = snprintf(variant, sizeof(variant), "%s%s", path, coding_endings[coding].start);
     int failed;
 
-    if ((size_t)length >= sizeof(form))
+    if ((size_t)length >= sizeof(variant))
         return ENAMETOOLONG;
-    failed = files_open(source->root, form, effort, file);
-    if (failed == 0 && file->folder) {
+    failed = files_open(source->root, variant, effort, file);
+    if (failed == 0 && file->directory) {
         close(file->fd);
         return EISDIR;
     }
@@ -67,89 +67,90 @@ static int open_form(const struct resource_source *source, const char *path, enu
 }
 
 /* EAGAIN when it takes a disk to tell; else 0, and its member stays empty where there is none. */
-static int probe_form(const struct resource_source *source, const char *path, enum coding coding,
-                      enum files_effort effort, struct family *family)
+static int probe_variant(const struct resource_source *source, const char *path, enum coding coding,
+                         enum files_effort effort, struct variants *variants)
 {
     struct file file;
-    int failed = open_form(source, path, coding, effort, &file);
+    int failed = open_variant(source, path, coding, effort, &file);
 
     if (failed != 0)
         return failed == EAGAIN ? EAGAIN : 0;
-    if (file.mtime_s >= family->member[CODING_IDENTITY].mtime_s)
-        family->member[coding] = identity_of(&file);
+    if (file.mtime_s >= variants->member[CODING_IDENTITY].mtime_s)
+        variants->member[coding] = identity_of(&file);
     close(file.fd);
     return 0;
 }
 
-int family_open(const struct resource_source *source, const char *path, enum files_effort effort,
-                struct file *file, struct family *family)
+int variants_open(const struct resource_source *source, const char *path, enum files_effort effort,
+                  struct file *file, struct variants *variants)
 {
     int failed = files_open(source->root, path, effort, file);
 
-    memset(family, 0, sizeof(*family));
+    memset(variants, 0, sizeof(*variants));
     if (failed != 0)
         return failed;
-    if (file->folder)
+    if (file->directory)
         failed = EISDIR;
-    family->member[CODING_IDENTITY] = identity_of(file);
-    if (source->precompressed && !is_form(path))
+    variants->member[CODING_IDENTITY] = identity_of(file);
+    if (source->precompressed && !is_variant(path))
         for (int i = CODING_IDENTITY + 1; i < CODING_COUNT && failed == 0; i++)
-            failed = probe_form(source, path, (enum coding)i, effort, family);
+            failed = probe_variant(source, path, (enum coding)i, effort, variants);
     if (failed != 0)
         close(file->fd);
     return failed;
 }
 
-/* What lies in FOLDER under the name of that form: 0 with *FILE filled, or an errno. */
-static int look_at(int folder, const char *name, enum coding coding, struct file *file)
+/* What lies in DIRECTORY under the name of that variant: 0 with *FILE filled, or an errno. */
+static int look_at(int directory, const char *name, enum coding coding, struct file *file)
 {
-    char form[NAME_MAX + 8];
+    char variant[NAME_MAX + 8];
 
-    snprintf(form, sizeof(form), "%s%s", name, coding_endings[coding].start);
-    return files_look(folder, form, file);
+    snprintf(variant, sizeof(variant), "%s%s", name, coding_endings[coding].start);
+    return files_look(directory, variant, file);
 }
 
-static bool is_there(int folder, const char *name, enum coding coding,
+static bool is_there(int directory, const char *name, enum coding coding,
                      const struct file_identity *member)
 {
     struct file_identity found;
     struct file file;
 
-    if (look_at(folder, name, coding, &file) != 0 || file.folder)
+    if (look_at(directory, name, coding, &file) != 0 || file.directory)
         return false;
     found = identity_of(&file);
     return same_identity(&found, member);
 }
 
-bool family_is_there(int folder, const char *name, const struct family *family)
+bool variants_unchanged(int directory, const char *name, const struct variants *variants)
 {
     for (int i = 0; i < CODING_COUNT; i++)
-        if (family->member[i].inode != 0 &&
-            !is_there(folder, name, (enum coding)i, &family->member[i]))
+        if (variants->member[i].inode != 0 &&
+            !is_there(directory, name, (enum coding)i, &variants->member[i]))
             return false;
     return true;
 }
 
-bool family_is_all(int folder, const char *name, const struct family *family)
+bool variants_complete(int directory, const char *name, const struct variants *variants)
 {
     struct file file;
 
     for (int i = CODING_IDENTITY + 1; i < CODING_COUNT; i++)
-        if (family->member[i].inode == 0 && look_at(folder, name, (enum coding)i, &file) != ENOENT)
+        if (variants->member[i].inode == 0 &&
+            look_at(directory, name, (enum coding)i, &file) != ENOENT)
             return false;
     return true;
 }
 
-int family_open_form(const struct resource_source *source, const char *path, enum coding coding,
-                     const struct family *family, enum files_effort effort, struct file *file)
+int variants_open_one(const struct resource_source *source, const char *path, enum coding coding,
+                      const struct variants *variants, enum files_effort effort, struct file *file)
 {
     struct file_identity found;
-    int failed = open_form(source, path, coding, effort, file);
+    int failed = open_variant(source, path, coding, effort, file);
 
     if (failed != 0)
         return failed;
     found = identity_of(file);
-    if (same_identity(&found, &family->member[coding]))
+    if (same_identity(&found, &variants->member[coding]))
         return 0;
     close(file->fd);
     return ESTALE;

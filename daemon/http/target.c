@@ -247,6 +247,6 @@ int target_canonical(struct span text, struct target *target)
     if (status != 0)
         return status;
     target->path[target->length] = '\0';
-    target->folder = target->path[target->length - 1] == '/';
+    target->directory = target->path[target->length - 1] == '/';
     return take_query((struct span){text.start + used, text.length - used}, target);
 }

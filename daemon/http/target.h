@@ -13,7 +13,7 @@ enum { TARGET_PATH_MAX = 4096 };
 struct target {
     size_t length;              /* of path */
     struct span query;          /* behind the '?', into the target; start NULL when there is none */
-    bool folder;                /* the path ends with '/' */
+    bool directory;             /* the path ends with '/' */
     char path[TARGET_PATH_MAX]; /* ended by NUL */
 };
 

@@ -2,7 +2,7 @@
  * One request and its answer: the order of the steps. Composes the answer in the thread's output;
  * sending is another room's work (daemon/http1/sending.h).
  *
- *   begin ─▶ front table (lookup.h) ─────────────────────────────▶ reply.h ─▶ conclude
+ *   begin ─▶ thread cache (lookup.h) ─────────────────────────────▶ reply.h ─▶ conclude
  *               └─ not there ─▶ route.h ─▶ handler.h ─▶ lookup.h ──┘
  */
 #ifndef DAEMON_EXCHANGE_H

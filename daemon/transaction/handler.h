@@ -1,5 +1,5 @@
 /*
- * What answers a request that the front table does not know: one function for each kind of thing
+ * What answers a request that the thread cache does not know: one function for each kind of thing
  * that is served. route_answer() (daemon/transaction/route.c) chooses; each composes an answer with the verbs of
  * daemon/transaction/reply.h, or gives work to an offload thread and says EXCHANGE_WAITING: then it is called
  * again with the same request when that is done.

@@ -53,7 +53,7 @@ static bool names_a_page(const char *path)
     return strchr(strrchr(path, '/'), '.') == NULL;
 }
 
-/* The front table must not know it by this target: a file may come to be there. */
+/* The thread cache must not know it by this target: a file may come to be there. */
 static enum exchange_result answer_missing(struct exchange *exchange, const struct target *target)
 {
     const char *fallback = exchange->thread->site->config->files_fallback;
@@ -95,7 +95,7 @@ static enum exchange_result answer_without_index(struct exchange *exchange,
 static bool file_path(const struct exchange *exchange, const struct target *target, char *path,
                       size_t *length)
 {
-    const char *index = target->folder ? exchange->thread->site->config->server_index : "";
+    const char *index = target->directory ? exchange->thread->site->config->server_index : "";
     size_t index_length = strlen(index);
 
     *length = target->length + index_length;
@@ -118,9 +118,9 @@ enum exchange_result handler_files(struct exchange *exchange, const struct targe
     if (files_is_hidden(path) && exchange->thread->site->config->files_dotfiles == DOTFILES_DENY)
         return reply_error(exchange, 404);
     failed = lookup_path(exchange, path, length, &resource);
-    if (failed == EISDIR && !target->folder)
+    if (failed == EISDIR && !target->directory)
         return answer_folder_redirect(exchange, target);
-    if (failed == EISDIR || (failed == ENOENT && target->folder))
+    if (failed == EISDIR || (failed == ENOENT && target->directory))
         return answer_without_index(exchange, target);
     if (failed == ENOENT || failed == ENOTDIR)
         return answer_missing(exchange, target);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* What names a page beside files: no file has such a path, and no coding this name. */
-#define PAGE_MARK RESOURCE_FORM_MARK "page"
+#define PAGE_MARK RESOURCE_VARIANT_MARK "page"
 enum { PAGE_MARK_LENGTH = sizeof(PAGE_MARK) - 1 };
 
 static void run_load(struct offload_job *job)
@@ -23,8 +23,8 @@ static void run_load(struct offload_job *job)
                                        (struct span){load->path, load->length - PAGE_MARK_LENGTH},
                                        &load->resource);
     else if (load->original != NULL)
-        load->failed = resource_load_form(source, load->original, load->coding, FILES_MAY_BLOCK,
-                                          FILES_MAY_BLOCK, load->job.queued_ns, &load->resource);
+        load->failed = resource_load_variant(source, load->original, load->coding, FILES_MAY_BLOCK,
+                                             FILES_MAY_BLOCK, load->job.queued_ns, &load->resource);
     else
         load->failed = resource_load(source, load->path, load->length, FILES_MAY_BLOCK,
                                      FILES_MAY_BLOCK, load->job.queued_ns, &load->resource);
@@ -69,12 +69,12 @@ static bool submit(const struct exchange *exchange, struct load_job *load)
     return true;
 }
 
-/* The file is held, and named, while a form of it is made, or read where there is one beside it. */
+/* The file is held, and named, while a variant of it is made, or read where there is one beside it. */
 static void expect_form(struct load_job *load)
 {
     cache_hold(&load->original->entry);
     load->job.work.length = load->original->file_path.length;
-    if (load->original->family.member[load->coding].inode == 0)
+    if (load->original->variants.member[load->coding].inode == 0)
         load->job.state = THREAD_STATE_COMPRESS;
 }
 
@@ -153,7 +153,7 @@ struct connection *loading_back(struct load_job *job)
     if (job->page.make != NULL)
         return connection; /* no cache has pages */
     if (job->failed == ENODATA && job->original != NULL)
-        atomic_store_explicit(&job->original->not_worth_it, true, memory_order_relaxed);
+        atomic_store_explicit(&job->original->gzip_not_smaller, true, memory_order_relaxed);
     if (job->resource != NULL && thread->site->cache != NULL)
         cache_insert(thread->site->cache, &job->resource->entry);
     else if (thread->site->cache != NULL)

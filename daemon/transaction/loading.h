@@ -1,5 +1,5 @@
 /*
- * Loading by offload threads: a connection's request waits until the file, or a form of it, is in
+ * Loading by offload threads: a connection's request waits until the file, or a variant of it, is in
  * memory, and is then answered from what was brought. All on the serving thread, but for the loading
  * itself.
  */
@@ -19,14 +19,14 @@ struct load_job {
     struct resource *original; /* a reference: CODING of this is loaded or made; NULL: a file */
     enum coding coding;
     struct page_order page; /* with a maker: this is made, at the path before the mark of a page */
-    int failed;             /* what resource_load() or resource_load_form() said */
+    int failed;             /* what resource_load() or resource_load_variant() said */
     struct resource *resource;
     size_t length;
     char path[]; /* the entry's, ended by NUL */
 };
 
 /*
- * Gives the loading of PATH (of the form CODING of ORIGINAL, where that is not NULL) to an offload
+ * Gives the loading of PATH (of the variant CODING of ORIGINAL, where that is not NULL) to an offload
  * thread. False: the queue is full, or memory is short.
  */
 bool loading_submit(const struct exchange *exchange, struct span path, struct resource *original,

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORM_PATH_MAX = TARGET_PATH_MAX + 8 };
+enum { VARIANT_PATH_MAX = TARGET_PATH_MAX + 8 };
 
 static void remember(const struct exchange *exchange, struct resource *resource)
 {
@@ -44,8 +44,8 @@ static int load_now(struct exchange *exchange, const char *path, size_t length,
     }
     if (failed == 0)
         remember(exchange, *found);
-    if (failed == ENOENT && thread->missing != NULL)
-        missing_add(thread->missing, (struct span){path, length}, thread->turn_ns);
+    if (failed == ENOENT && thread->negative_cache != NULL)
+        negative_cache_add(thread->negative_cache, (struct span){path, length}, thread->turn_ns);
     return failed;
 }
 
@@ -59,14 +59,14 @@ static int still_true(struct exchange *exchange, struct resource *resource)
     if (!cache_claim_check(&resource->entry, thread->turn_ns, max_age_ns))
         return true;
     segment_activity_state(thread->activity, THREAD_STATE_FILE, thread->turn_ns);
-    changed = resource_check(&thread->site->source, resource, FILES_CACHED_ONLY, &thread->folder,
+    changed = resource_check(&thread->site->source, resource, FILES_CACHED_ONLY, &thread->directory,
                              thread->turn_ns);
     if (changed == EAGAIN && exchange->may_wait &&
         loading_submit(exchange, resource->file_path, NULL, CODING_IDENTITY))
         return LOOKUP_MUST_WAIT;
     if (changed == EAGAIN)
-        changed = resource_check(&thread->site->source, resource, FILES_MAY_BLOCK, &thread->folder,
-                                 thread->turn_ns);
+        changed = resource_check(&thread->site->source, resource, FILES_MAY_BLOCK,
+                                 &thread->directory, thread->turn_ns);
     if (changed == 0)
         return true;
     cache_invalidate(thread->site->cache, &resource->entry);
@@ -75,7 +75,8 @@ static int still_true(struct exchange *exchange, struct resource *resource)
 
 static bool is_missing(const struct serving_thread *thread, struct span path)
 {
-    return thread->missing != NULL && missing_has(thread->missing, path, thread->turn_ns);
+    return thread->negative_cache != NULL &&
+           negative_cache_has(thread->negative_cache, path, thread->turn_ns);
 }
 
 int lookup_path(struct exchange *exchange, const char *path, size_t length, struct resource **found)
@@ -109,39 +110,39 @@ int lookup_path(struct exchange *exchange, const char *path, size_t length, stru
 
 static struct span form_path(const struct resource *original, enum coding coding, char *buffer)
 {
-    int length = snprintf(buffer, FORM_PATH_MAX, "%s" RESOURCE_FORM_MARK "%s", original->entry.path,
-                          coding_names[coding].start);
+    int length = snprintf(buffer, VARIANT_PATH_MAX, "%s" RESOURCE_VARIANT_MARK "%s",
+                          original->entry.path, coding_names[coding].start);
 
     return (struct span){buffer, (size_t)length};
 }
 
-/* The form that the cache has, if it is of the same state of the file. */
+/* The variant that the cache has, if it is of the same state of the file. */
 static struct resource *cached_form(struct exchange *exchange, struct span path,
                                     const struct resource *original)
 {
     struct cache *cache = exchange->thread->site->cache;
     struct cache_entry *entry = cache != NULL ? cache_find(cache, path.start, path.length) : NULL;
-    struct resource *form;
+    struct resource *variant;
 
     if (entry == NULL)
         return NULL;
-    form = CONTAINER_OF(entry, struct resource, entry);
-    if (!family_same(&form->family, &original->family)) {
+    variant = CONTAINER_OF(entry, struct resource, entry);
+    if (!variants_equal(&variant->variants, &original->variants)) {
         cache_release(cache, entry);
         return NULL;
     }
-    resource_share_look(form, original);
-    return form;
+    resource_share_check(variant, original);
+    return variant;
 }
 
-/* A form that lies beside the file; what would wait for a disk goes to an offload thread. Making one
+/* A variant that lies beside the file; what would wait for a disk goes to an offload thread. Making one
  * always goes there. */
 static int load_form(struct exchange *exchange, struct span path, struct resource *original,
                      enum coding coding, struct resource **found)
 {
     struct serving_thread *thread = exchange->thread;
-    int failed = resource_load_form(&thread->site->source, original, coding, FILES_CACHED_ONLY,
-                                    FILES_CACHED_ONLY, thread->turn_ns, found);
+    int failed = resource_load_variant(&thread->site->source, original, coding, FILES_CACHED_ONLY,
+                                       FILES_CACHED_ONLY, thread->turn_ns, found);
 
     if (failed == 0)
         remember(exchange, *found);
@@ -155,11 +156,11 @@ static int load_form(struct exchange *exchange, struct span path, struct resourc
 int lookup_form(struct exchange *exchange, struct resource *original, enum coding coding,
                 struct resource **found)
 {
-    char buffer[FORM_PATH_MAX];
+    char buffer[VARIANT_PATH_MAX];
     struct span path = form_path(original, coding, buffer);
     int failed;
 
-    if (path.length >= FORM_PATH_MAX)
+    if (path.length >= VARIANT_PATH_MAX)
         return ENAMETOOLONG;
     if (loading_take(exchange, path, found, &failed))
         return failed;
@@ -184,14 +185,14 @@ static struct span probable_target(const char *data, size_t length)
 
 void lookup_expect(const struct serving_thread *thread, const char *data, size_t length)
 {
-    if (LIKELY(thread->front != NULL))
-        cache_front_expect(thread->front, probable_target(data, length));
+    if (LIKELY(thread->thread_cache != NULL))
+        thread_cache_expect(thread->thread_cache, probable_target(data, length));
 }
 
 void lookup_fetch(const struct serving_thread *thread)
 {
-    if (LIKELY(thread->front != NULL))
-        cache_front_fetch(thread->front);
+    if (LIKELY(thread->thread_cache != NULL))
+        thread_cache_fetch(thread->thread_cache);
 }
 
 struct resource *lookup_front(struct exchange *exchange)
@@ -200,10 +201,10 @@ struct resource *lookup_front(struct exchange *exchange)
     struct cache_entry *entry;
     struct resource *resource;
 
-    if (thread->front == NULL || exchange->connection->loaded != NULL)
+    if (thread->thread_cache == NULL || exchange->connection->loaded != NULL)
         return NULL;
-    entry = cache_front_find(thread->front, exchange->request->target, exchange->accepts,
-                             thread->turn_ns);
+    entry = thread_cache_find(thread->thread_cache, exchange->request->target, exchange->accepts,
+                              thread->turn_ns);
     if (entry == NULL)
         return NULL;
     resource = CONTAINER_OF(entry, struct resource, entry);
@@ -214,9 +215,9 @@ void lookup_store_front(const struct exchange *exchange, struct resource *resour
 {
     struct serving_thread *thread = exchange->thread;
 
-    if (thread->front != NULL && resource->entry.stored)
-        cache_front_store(thread->front, exchange->request->target, exchange->accepts,
-                          &resource->entry, exchange->outcome == OUTCOME_HIT, thread->turn_ns);
+    if (thread->thread_cache != NULL && resource->entry.stored)
+        thread_cache_store(thread->thread_cache, exchange->request->target, exchange->accepts,
+                           &resource->entry, exchange->outcome == OUTCOME_HIT, thread->turn_ns);
 }
 
 int lookup_status(int failed)

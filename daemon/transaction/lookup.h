@@ -1,5 +1,5 @@
 /*
- * Finding what is to be sent: the thread's front table, the worker's cache, what an offload thread
+ * Finding what is to be sent: the thread cache, the worker's cache, what an offload thread
  * brought, the file system. All on the serving thread, but for the loading itself.
  */
 #ifndef DAEMON_LOOKUP_H
@@ -11,7 +11,7 @@
 /* Beside errnos. */
 enum {
     LOOKUP_MUST_WAIT = -1,      /* a job is out, the answer has to wait for it */
-    LOOKUP_NOT_ACCEPTABLE = -2, /* there is no form that the request accepts */
+    LOOKUP_NOT_ACCEPTABLE = -2, /* there is no variant that the request accepts */
 };
 
 /*
@@ -22,12 +22,12 @@ void lookup_expect(const struct serving_thread *thread, const char *data, size_t
 void lookup_fetch(const struct serving_thread *thread);
 
 /*
- * The resource that the front table has for the request's target and codings, unless it has to be loaded anew:
+ * The resource that the thread cache has for the request's target and codings, unless it has to be loaded anew:
  * then NULL. Borrowed until the next call.
  */
 struct resource *lookup_front(struct exchange *exchange);
 
-/* Puts RESOURCE into the front table for the request's target and codings, where that is possible. */
+/* Puts RESOURCE into the thread cache for the request's target and codings, where that is possible. */
 void lookup_store_front(const struct exchange *exchange, struct resource *resource);
 
 /*
@@ -39,7 +39,7 @@ int lookup_path(struct exchange *exchange, const char *path, size_t length,
                 struct resource **found);
 
 /*
- * The form of ORIGINAL in CODING, which lies beside the file or can be made. Results as above; EBUSY
+ * The variant of ORIGINAL in CODING, which lies beside the file or can be made. Results as above; EBUSY
  * when the offload queue is full.
  */
 int lookup_form(struct exchange *exchange, struct resource *original, enum coding coding,

@@ -48,9 +48,9 @@ coding_preference negotiation_accepts(struct serving_thread *thread, const struc
 
 static bool has_form(const struct resource *resource, enum coding coding)
 {
-    return resource->family.member[coding].inode != 0 ||
-           (coding == CODING_GZIP && resource->can_be_made &&
-            !atomic_load_explicit(&resource->not_worth_it, memory_order_relaxed));
+    return resource->variants.member[coding].inode != 0 ||
+           (coding == CODING_GZIP && resource->may_gzip &&
+            !atomic_load_explicit(&resource->gzip_not_smaller, memory_order_relaxed));
 }
 
 /* EBUSY when one would be acceptable but can't be had now. */

@@ -1,5 +1,5 @@
 /*
- * Which form of a file an answer gets: proactive negotiation by Accept-Encoding, RFC 9110 section
+ * Which variant of a file an answer gets: proactive negotiation by Accept-Encoding, RFC 9110 section
  * 12.5.3. The client's order decides among those that there are: the file itself, precompressed
  * files beside it, and gzip made by an offload thread, for which the first request waits.
  */
@@ -14,7 +14,7 @@
 coding_preference negotiation_accepts(struct serving_thread *thread, const struct request *request);
 
 /*
- * Puts the form of *RESOURCE, a file's own, that EXCHANGE accepts best in its place; the reference
+ * Puts the variant of *RESOURCE, a file's own, that EXCHANGE accepts best in its place; the reference
  * changes with it. Returns 0; or LOOKUP_MUST_WAIT, LOOKUP_NOT_ACCEPTABLE, or an errno, and the
  * reference has been given back.
  */

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 /* A folder that is kept open for this part of the time that a file is believed hardly adds to it. */
-enum { FOLDER_LOOKS_A_CHECK = 64 };
+enum { DIRECTORY_CHECKS_PER_REVALIDATE = 64 };
 
 uint64_t thread_load(const struct serving_thread *thread)
 {
@@ -61,10 +61,10 @@ static void handle_item(struct serving_thread *thread, struct mailbox_item *item
         serving_resume(sending_warmed(CONTAINER_OF(item, struct warm_job, job.item)));
         return;
     case ITEM_SWEEP:
-        if (thread->front != NULL)
-            cache_front_sweep(thread->front);
-        if (thread->missing != NULL)
-            missing_forget(thread->missing);
+        if (thread->thread_cache != NULL)
+            thread_cache_sweep(thread->thread_cache);
+        if (thread->negative_cache != NULL)
+            negative_cache_clear(thread->negative_cache);
         mailbox_post(thread->site->main, item, ITEM_SWEPT);
         return;
     case ITEM_LANE_ADD:
@@ -123,9 +123,9 @@ static void on_tick(evutil_socket_t fd, short what, void *argument)
     atomic_store_explicit(&thread->beat_ns, thread->turn_ns, memory_order_relaxed);
     crowding_look(thread);
     expiry_sweep(thread);
-    folder_look_expire(&thread->folder, thread->turn_ns);
-    if (thread->front != NULL)
-        cache_front_sweep(thread->front);
+    directory_check_expire(&thread->directory, thread->turn_ns);
+    if (thread->thread_cache != NULL)
+        thread_cache_sweep(thread->thread_cache);
     if (thread->mode == THREAD_SERVING)
         lanes_resume(thread);
     else if (thread->turn_ns >= thread->mode_since_ns + drain_ns)
@@ -164,8 +164,8 @@ static bool is_finished(const struct serving_thread *thread)
 
 static void end_turn(struct serving_thread *thread)
 {
-    if (thread->front != NULL && cache_wants_sweep(thread->site->cache, &thread->swept))
-        cache_front_sweep(thread->front);
+    if (thread->thread_cache != NULL && cache_wants_sweep(thread->site->cache, &thread->swept))
+        thread_cache_sweep(thread->thread_cache);
     if (thread->mode == THREAD_SERVING)
         segment_activity_state(thread->activity,
                                thread->log_full          ? THREAD_STATE_LOG
@@ -259,8 +259,8 @@ struct serving_thread *thread_new(const struct site *site, uint32_t index, uint3
     thread->prefixes.server = header_rules_server(site->source.headers);
     thread->wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
     thread->mailbox.eventfd = -1;
-    folder_look_init(&thread->folder,
-                     site->config->cache_revalidate * NS_PER_MS / FOLDER_LOOKS_A_CHECK);
+    directory_check_init(&thread->directory, site->config->cache_revalidate * NS_PER_MS /
+                                                 DIRECTORY_CHECKS_PER_REVALIDATE);
     atomic_init(&thread->beat_ns, clock_monotonic_ns());
     for (int i = 0; i < DEADLINE_COUNT; i++)
         TAILQ_INIT(&thread->connections[i]);
@@ -270,14 +270,14 @@ struct serving_thread *thread_new(const struct site *site, uint32_t index, uint3
     if (make_events(thread) != 0)
         goto failed;
     if (site->cache != NULL) {
-        thread->front = cache_front_new(site->cache, site->config->cache_max_entries,
-                                        segment_hits_of(site->segment, slot));
-        if (thread->front == NULL)
+        thread->thread_cache = thread_cache_new(site->cache, site->config->cache_max_entries,
+                                                segment_hits_of(site->segment, slot));
+        if (thread->thread_cache == NULL)
             goto failed;
     }
     if (site->cache != NULL && site->config->cache_revalidate > 0) {
-        thread->missing = missing_new(site->config->cache_revalidate * NS_PER_MS);
-        if (thread->missing == NULL)
+        thread->negative_cache = negative_cache_new(site->config->cache_revalidate * NS_PER_MS);
+        if (thread->negative_cache == NULL)
             goto failed;
     }
     return thread;
@@ -310,9 +310,9 @@ void thread_free(struct serving_thread *thread, bool started)
         if (thread->site->cache != NULL)
             cache_remove_reader(thread->site->cache, thread->slot);
     }
-    cache_front_free(thread->front);
-    missing_free(thread->missing);
-    folder_look_forget(&thread->folder);
+    thread_cache_free(thread->thread_cache);
+    negative_cache_free(thread->negative_cache);
+    directory_check_close(&thread->directory);
     loop_free_event(thread->mail);
     loop_free_event(thread->tick);
     loop_free_event(thread->log_retry);

@@ -34,7 +34,7 @@ enum thread_item {
     ITEM_LEAVE,      /* of struct serving_thread: go, in the mode that it names */
     ITEM_LOADED,     /* struct load_job: come back from an offload thread */
     ITEM_WARMED,     /* struct warm_job: come back from an offload thread */
-    ITEM_SWEEP,      /* struct sweep_item: sweep the front table and send it back */
+    ITEM_SWEEP,      /* struct sweep_item: sweep the thread cache and send it back */
 };
 
 /* Letters to the worker's main thread. */
@@ -113,11 +113,11 @@ struct serving_thread {
     struct mailbox mailbox;
     struct event *mail, *tick, *log_retry, *lane_retry;
     LIST_HEAD(, lane) lanes;
-    struct cache_front *front; /* NULL: cache off */
+    struct thread_cache *thread_cache; /* NULL: cache off */
     struct accepted accepted;
-    uint64_t swept;            /* see cache_wants_sweep() */
-    struct folder_look folder; /* that files were last checked in */
-    struct missing *missing;   /* NULL: cache off, or files are looked at each time */
+    uint64_t swept;                        /* see cache_wants_sweep() */
+    struct directory_check directory;      /* that files were last checked in */
+    struct negative_cache *negative_cache; /* NULL: cache off, or files are looked at each time */
 
     /* Published: its own block in the segment. */
     struct segment_activity *activity;

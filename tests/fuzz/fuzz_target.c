@@ -13,7 +13,7 @@ static void check_path(const struct target *target)
 
     MUST(target->length >= 1 && target->length < TARGET_PATH_MAX);
     MUST(path[0] == '/' && strlen(path) == target->length);
-    MUST(target->folder == (path[target->length - 1] == '/'));
+    MUST(target->directory == (path[target->length - 1] == '/'));
     MUST(strstr(path, "//") == NULL && strstr(path, "/./") == NULL && strstr(path, "/../") == NULL);
     MUST(target->length < 2 || strcmp(path + target->length - 2, "/.") != 0);
     MUST(target->length < 3 || strcmp(path + target->length - 3, "/..") != 0);

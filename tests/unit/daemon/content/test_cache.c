@@ -103,14 +103,14 @@ static void close_fixture(struct fixture *fixture)
     assert_int_equal(atomic_load(&things_alive), 0);
 }
 
-static struct cache_front *new_front(struct fixture *fixture, uint32_t slot)
+static struct thread_cache *new_thread_cache(struct fixture *fixture, uint32_t slot)
 {
-    struct cache_front *front =
-        cache_front_new(fixture->cache, ENTRIES, segment_hits_of(&fixture->segment, slot));
+    struct thread_cache *cache =
+        thread_cache_new(fixture->cache, ENTRIES, segment_hits_of(&fixture->segment, slot));
 
-    assert_non_null(front);
+    assert_non_null(cache);
     cache_add_reader(fixture->cache, slot);
-    return front;
+    return cache;
 }
 
 static struct span span_of(const char *text)
@@ -232,32 +232,32 @@ static void hits_in_front_tables_protect_from_eviction(void **state)
     (void)state;
     for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
         struct fixture fixture;
-        struct cache_front *front;
+        struct thread_cache *cache;
         struct cache_entry *hot;
         char path[16];
 
         open_fixture(&fixture, 1024 * KIB, policies[p]);
-        front = new_front(&fixture, 1);
+        cache = new_thread_cache(&fixture, 1);
         put(fixture.cache, "/hot", KIB);
         hot = cache_find(fixture.cache, "/hot", 4);
-        cache_front_store(front, SPAN("/hot?"), PREFER_IDENTITY, hot, true, 1);
+        thread_cache_store(cache, SPAN("/hot?"), PREFER_IDENTITY, hot, true, 1);
         cache_release(fixture.cache, hot);
         for (int i = 0; i < 10 * ENTRIES; i++) {
             snprintf(path, sizeof(path), "/%d", i);
             put(fixture.cache, path, 100);
             assert_non_null(
-                cache_front_find(front, SPAN("/hot?"), PREFER_IDENTITY, (uint64_t)i + 2));
+                thread_cache_find(cache, SPAN("/hot?"), PREFER_IDENTITY, (uint64_t)i + 2));
         }
         assert_true(has(fixture.cache, "/hot"));
         assert_int_equal(segment_hits_of(&fixture.segment, 1)[hot->slot].hits, 10 * ENTRIES + 1);
         cache_remove_reader(fixture.cache, 1);
-        cache_front_free(front);
+        thread_cache_free(cache);
         close_fixture(&fixture);
     }
 }
 
-/* Asks for PATH as a thread does whose front table does not know it. */
-static void ask(const struct fixture *fixture, struct cache_front *front, const char *path)
+/* Asks for PATH as a thread does whose thread cache does not know it. */
+static void ask(const struct fixture *fixture, struct thread_cache *cache, const char *path)
 {
     struct cache_entry *entry = cache_find(fixture->cache, path, strlen(path));
     bool hit = entry != NULL;
@@ -267,7 +267,7 @@ static void ask(const struct fixture *fixture, struct cache_front *front, const 
         entry = cache_find(fixture->cache, path, strlen(path));
         assert_non_null(entry);
     }
-    cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, hit, 1);
+    thread_cache_store(cache, span_of(path), PREFER_IDENTITY, entry, hit, 1);
     cache_release(fixture->cache, entry);
 }
 
@@ -279,49 +279,49 @@ static void being_put_in_is_no_hit(void **state)
     (void)state;
     for (size_t p = 0; p < ARRAY_LENGTH(policies); p++) {
         struct fixture fixture;
-        struct cache_front *front;
+        struct thread_cache *cache;
         char path[16];
 
         open_fixture(&fixture, 1024 * KIB, policies[p]);
-        front = new_front(&fixture, 1);
-        ask(&fixture, front, "/0");
-        assert_non_null(cache_front_find(front, SPAN("/0"), PREFER_IDENTITY, 2));
+        cache = new_thread_cache(&fixture, 1);
+        ask(&fixture, cache, "/0");
+        assert_non_null(thread_cache_find(cache, SPAN("/0"), PREFER_IDENTITY, 2));
         for (int i = 1; i <= ENTRIES; i++) {
             snprintf(path, sizeof(path), "/%d", i);
-            ask(&fixture, front, path);
+            ask(&fixture, cache, path);
         }
         assert_true(has(fixture.cache, "/0"));
         assert_false(has(fixture.cache, "/1"));
         cache_remove_reader(fixture.cache, 1);
-        cache_front_free(front);
+        thread_cache_free(cache);
         close_fixture(&fixture);
     }
 }
 
-/* A front table keeps what was evicted until it is swept: there is room for the next ones meanwhile. */
+/* A thread cache keeps what was evicted until it is swept: there is room for the next ones meanwhile. */
 static void evicted_entries_do_not_keep_others_out(void **state)
 {
     struct fixture fixture;
-    struct cache_front *front;
+    struct thread_cache *cache;
     uint64_t seen = 0;
     char path[16];
     int sweeps = 0;
 
     (void)state;
     open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
-    front = new_front(&fixture, 1);
+    cache = new_thread_cache(&fixture, 1);
     for (int i = 0; i < 10 * ENTRIES; i++) {
         snprintf(path, sizeof(path), "/%d", i);
-        ask(&fixture, front, path);
+        ask(&fixture, cache, path);
         if (cache_wants_sweep(fixture.cache, &seen)) {
-            cache_front_sweep(front);
+            thread_cache_sweep(cache);
             sweeps++;
         }
     }
     assert_int_equal(metric_of(&fixture, METRIC_cache_entries), ENTRIES);
     assert_in_range(sweeps, 1, 2 * ENTRIES); /* not at each turn */
     cache_remove_reader(fixture.cache, 1);
-    cache_front_free(front);
+    thread_cache_free(cache);
     close_fixture(&fixture);
 }
 
@@ -360,18 +360,18 @@ static void descriptors_are_bounded_for_themselves(void **state)
 static void unused_descriptors_are_closed(void **state)
 {
     struct fixture fixture;
-    struct cache_front *front;
+    struct thread_cache *cache;
     struct cache_entry *used;
     uint64_t seen = 0;
 
     (void)state;
     open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
-    front = new_front(&fixture, 1);
+    cache = new_thread_cache(&fixture, 1);
     put(fixture.cache, "/memory", KIB);
     put_open(fixture.cache, "/unused");
     put_open(fixture.cache, "/used");
     used = cache_find(fixture.cache, "/used", 5);
-    cache_front_store(front, SPAN("/used"), PREFER_IDENTITY, used, true, 1);
+    thread_cache_store(cache, SPAN("/used"), PREFER_IDENTITY, used, true, 1);
     cache_release(fixture.cache, used);
     cache_close_unused(fixture.cache);
     assert_true(has(fixture.cache, "/memory"));
@@ -380,11 +380,11 @@ static void unused_descriptors_are_closed(void **state)
     assert_false(cache_wants_sweep(fixture.cache, &seen));
     cache_close_unused(fixture.cache); /* not hit since */
     assert_false(has(fixture.cache, "/used"));
-    assert_true(cache_wants_sweep(fixture.cache, &seen)); /* the front table has it */
-    cache_front_sweep(front);
+    assert_true(cache_wants_sweep(fixture.cache, &seen)); /* the thread cache has it */
+    thread_cache_sweep(cache);
     assert_false(cache_wants_sweep(fixture.cache, &seen));
     cache_remove_reader(fixture.cache, 1);
-    cache_front_free(front);
+    thread_cache_free(cache);
     close_fixture(&fixture);
 }
 
@@ -408,86 +408,86 @@ static void a_front_table_tells_codings_apart(void **state)
 {
     const coding_preference gzip = (CODING_GZIP + 1) | (CODING_IDENTITY + 1) << 4;
     struct fixture fixture;
-    struct cache_front *front;
+    struct thread_cache *cache;
     struct cache_entry *plain, *packed;
 
     (void)state;
     open_fixture(&fixture, 1024 * KIB, &cache_policy_lru);
-    front = new_front(&fixture, 1);
+    cache = new_thread_cache(&fixture, 1);
     put(fixture.cache, "/a", KIB);
     put(fixture.cache, "/a//gzip", KIB);
     plain = cache_find(fixture.cache, "/a", 2);
     packed = cache_find(fixture.cache, "/a//gzip", 8);
-    cache_front_store(front, SPAN("/a"), PREFER_IDENTITY, plain, true, 1);
-    assert_null(cache_front_find(front, SPAN("/a"), gzip, 2));
-    cache_front_store(front, SPAN("/a"), gzip, packed, true, 1);
-    assert_ptr_equal(cache_front_find(front, SPAN("/a"), gzip, 2), packed);
-    assert_ptr_equal(cache_front_find(front, SPAN("/a"), PREFER_IDENTITY, 2), plain);
+    thread_cache_store(cache, SPAN("/a"), PREFER_IDENTITY, plain, true, 1);
+    assert_null(thread_cache_find(cache, SPAN("/a"), gzip, 2));
+    thread_cache_store(cache, SPAN("/a"), gzip, packed, true, 1);
+    assert_ptr_equal(thread_cache_find(cache, SPAN("/a"), gzip, 2), packed);
+    assert_ptr_equal(thread_cache_find(cache, SPAN("/a"), PREFER_IDENTITY, 2), plain);
     cache_release(fixture.cache, plain);
     cache_release(fixture.cache, packed);
     cache_remove_reader(fixture.cache, 1);
-    cache_front_free(front);
+    thread_cache_free(cache);
     close_fixture(&fixture);
 }
 
 static void a_front_table_drops_what_is_stale(void **state)
 {
     struct fixture fixture;
-    struct cache_front *front;
+    struct thread_cache *cache;
     struct cache_entry *entry;
 
     (void)state;
     open_fixture(&fixture, 64 * KIB, &cache_policy_sieve);
-    front = new_front(&fixture, 0);
+    cache = new_thread_cache(&fixture, 0);
     put(fixture.cache, "/a", KIB);
     put(fixture.cache, "/b", KIB);
     for (const char *path = "/a"; path != NULL; path = path[1] == 'a' ? "/b" : NULL) {
         entry = cache_find(fixture.cache, path, 2);
-        cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, true, 1);
+        thread_cache_store(cache, span_of(path), PREFER_IDENTITY, entry, true, 1);
         cache_invalidate(fixture.cache, entry);
         cache_release(fixture.cache, entry);
     }
     assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 2 * KIB);
     assert_null(
-        cache_front_find(front, SPAN("/a"), PREFER_IDENTITY, 2)); /* seen when it is asked for */
+        thread_cache_find(cache, SPAN("/a"), PREFER_IDENTITY, 2)); /* seen when it is asked for */
     assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), KIB);
-    cache_front_sweep(front); /* or when it is looked for */
+    thread_cache_sweep(cache); /* or when it is looked for */
     assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 0);
     cache_remove_reader(fixture.cache, 0);
-    cache_front_free(front);
+    thread_cache_free(cache);
     close_fixture(&fixture);
 }
 
 static void a_front_table_tells_targets_apart(void **state)
 {
     struct fixture fixture;
-    struct cache_front *front;
+    struct thread_cache *cache;
     char path[16];
 
     (void)state;
     open_fixture(&fixture, 1024 * KIB, &cache_policy_sieve);
-    front = new_front(&fixture, 0);
+    cache = new_thread_cache(&fixture, 0);
     for (int i = 0; i < ENTRIES; i++) {
         struct cache_entry *entry;
 
         snprintf(path, sizeof(path), "/%d", i);
         put(fixture.cache, path, 100);
         entry = cache_find(fixture.cache, path, strlen(path));
-        cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, true, 1);
+        thread_cache_store(cache, span_of(path), PREFER_IDENTITY, entry, true, 1);
         cache_release(fixture.cache, entry);
     }
     for (int i = 0; i < ENTRIES; i++) {
         struct cache_entry *entry;
 
         snprintf(path, sizeof(path), "/%d", i);
-        entry = cache_front_find(front, span_of(path), PREFER_IDENTITY, 2);
+        entry = thread_cache_find(cache, span_of(path), PREFER_IDENTITY, 2);
         if (entry != NULL) /* a full set may have dropped some */
             assert_string_equal(entry->path, path);
         path[strlen(path)] = 'x'; /* longer by a byte that belongs to nobody */
     }
-    assert_null(cache_front_find(front, SPAN("/"), PREFER_IDENTITY, 2));
+    assert_null(thread_cache_find(cache, SPAN("/"), PREFER_IDENTITY, 2));
     cache_remove_reader(fixture.cache, 0);
-    cache_front_free(front);
+    thread_cache_free(cache);
     close_fixture(&fixture);
 }
 
@@ -511,7 +511,7 @@ struct racer {
     pthread_t id;
 };
 
-static void race_once(struct racer *racer, struct cache_front *front, unsigned *random,
+static void race_once(struct racer *racer, struct thread_cache *own, unsigned *random,
                       uint64_t *swept)
 {
     struct cache *cache = racer->fixture->cache;
@@ -519,7 +519,7 @@ static void race_once(struct racer *racer, struct cache_front *front, unsigned *
     struct cache_entry *entry;
 
     snprintf(path, sizeof(path), "/%d", rand_r(random) % (2 * ENTRIES));
-    entry = cache_front_find(front, span_of(path), PREFER_IDENTITY, 5);
+    entry = thread_cache_find(own, span_of(path), PREFER_IDENTITY, 5);
     if (entry != NULL)
         return;
     entry = cache_find(cache, path, strlen(path));
@@ -532,25 +532,25 @@ static void race_once(struct racer *racer, struct cache_front *front, unsigned *
         cache_invalidate(cache, entry);
     }
     if (entry->stored)
-        cache_front_store(front, span_of(path), PREFER_IDENTITY, entry, true, 5);
+        thread_cache_store(own, span_of(path), PREFER_IDENTITY, entry, true, 5);
     cache_release(cache, entry);
     if (cache_wants_sweep(cache, swept))
-        cache_front_sweep(front);
+        thread_cache_sweep(own);
 }
 
 static void *race(void *argument)
 {
     struct racer *racer = argument;
-    struct cache_front *front = cache_front_new(
+    struct thread_cache *cache = thread_cache_new(
         racer->fixture->cache, ENTRIES, segment_hits_of(&racer->fixture->segment, racer->slot));
     unsigned random = racer->slot + 1;
     uint64_t swept = 0;
 
     cache_add_reader(racer->fixture->cache, racer->slot);
     for (int i = 0; i < 20000; i++)
-        race_once(racer, front, &random, &swept);
+        race_once(racer, cache, &random, &swept);
     cache_remove_reader(racer->fixture->cache, racer->slot);
-    cache_front_free(front);
+    thread_cache_free(cache);
     return NULL;
 }
 

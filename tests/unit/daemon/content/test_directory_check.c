@@ -18,20 +18,20 @@ enum { PATIENCE_NS = 1000, LATER_S = 60 };
 struct place {
     char path[64];
     struct files_root root;
-    struct folder_look look;
+    struct directory_check look;
 };
 
 static int set_up(void **state)
 {
     struct place *place = calloc(1, sizeof(*place));
 
-    snprintf(place->path, sizeof(place->path), "/tmp/folder-look-XXXXXX");
+    snprintf(place->path, sizeof(place->path), "/tmp/directory-look-XXXXXX");
     assert_non_null(mkdtemp(place->path));
     place->root.fd = open(place->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     assert_true(place->root.fd >= 0);
     assert_int_equal(mkdirat(place->root.fd, "a", 0755), 0);
     assert_int_equal(mkdirat(place->root.fd, "b", 0755), 0);
-    folder_look_init(&place->look, PATIENCE_NS);
+    directory_check_init(&place->look, PATIENCE_NS);
     *state = place;
     return 0;
 }
@@ -40,7 +40,7 @@ static int tear_down(void **state)
 {
     struct place *place = *state;
 
-    folder_look_forget(&place->look);
+    directory_check_close(&place->look);
     unlinkat(place->root.fd, "a/new", 0);
     unlinkat(place->root.fd, "a", AT_REMOVEDIR);
     unlinkat(place->root.fd, "c", AT_REMOVEDIR);
@@ -58,8 +58,8 @@ static int64_t later(void)
 
 static uint64_t look_at(struct place *place, const char *file, uint64_t now_ns, int64_t wall_s)
 {
-    return folder_look_at(&place->look, &place->root, (struct span){file, strlen(file)},
-                          FILES_MAY_BLOCK, now_ns, wall_s);
+    return directory_check_state(&place->look, &place->root, (struct span){file, strlen(file)},
+                                 FILES_MAY_BLOCK, now_ns, wall_s);
 }
 
 static void make_new(struct place *place)
@@ -107,7 +107,7 @@ static void folders_are_told_apart(void **state)
     assert_int_equal(look_at(place, "/a/x.html", 1, later()), a);
 }
 
-/* Another folder under the same name, as a new release of a site is. */
+/* Another directory under the same name, as a new release of a site is. */
 static void a_folder_put_in_place_of_another_is_seen(void **state)
 {
     struct place *place = *state;
@@ -130,7 +130,7 @@ static void a_folder_that_changed_just_now_is_not_trusted(void **state)
 static void what_is_not_there_has_no_state(void **state)
 {
     struct place *place = *state;
-    char path[FOLDER_LOOK_PATH_MAX + 8];
+    char path[DIRECTORY_CHECK_PATH_MAX + 8];
 
     assert_int_not_equal(look_at(place, "/a/x.html", 1, later()), 0);
     assert_int_equal(look_at(place, "/none/x.html", 1, later()), 0);
@@ -146,9 +146,9 @@ static void it_is_not_kept_open_for_long(void **state)
     struct place *place = *state;
 
     look_at(place, "/a/x.html", 1, later());
-    folder_look_expire(&place->look, 1 + PATIENCE_NS);
+    directory_check_expire(&place->look, 1 + PATIENCE_NS);
     assert_true(place->look.fd >= 0);
-    folder_look_expire(&place->look, 2 + PATIENCE_NS);
+    directory_check_expire(&place->look, 2 + PATIENCE_NS);
     assert_int_equal(place->look.fd, -1);
 }
 

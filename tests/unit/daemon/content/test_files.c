@@ -1,6 +1,6 @@
 /*
  * Opening below a root: one table of paths, tried by openat2 and by the walk that stands in for it.
- * Both must agree, error by error. The tree is made in a private folder and taken away afterwards.
+ * Both must agree, error by error. The tree is made in a private directory and taken away afterwards.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,9 +31,9 @@ static struct files_root root;
 static char longest_name[NAME_MAX + 2], name_too_long[NAME_MAX + 3];
 static char deep_path[PATH_MAX + 64], path_too_long[PATH_MAX + 64];
 
-static void make_file(int folder, const char *name, const char *content, mode_t mode)
+static void make_file(int directory, const char *name, const char *content, mode_t mode)
 {
-    int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    int fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
 
     assert_true(fd >= 0);
     assert_int_equal(write(fd, content, strlen(content)), strlen(content));
@@ -58,7 +58,7 @@ static void make_links(void)
         const char *name, *target;
     } links[] = {
         {"link-inside", "file"},
-        {"link-folder", "folder"},
+        {"link-directory", "directory"},
         {"link-above", "../outside"},
         {"link-absolute", "/etc/passwd"},
         {"link-root", "/"},
@@ -67,14 +67,14 @@ static void make_links(void)
         {"link-up", ".."},
         {"link-magic", "/proc/self/root/etc/passwd"},
         {"link-chain", "link-inside"},
-        {"link-slash", "folder/"},
-        {"link-through", "link-folder/.././folder//file"},
+        {"link-slash", "directory/"},
+        {"link-through", "link-directory/.././directory//file"},
         {"link-out-and-back", "../root/file"},
         {"link-fifo", "fifo"},
         {"link-shared", "../shared/file"},
         {"link-shared-not", "../shared-not/file"},
-        {"folder/link-deep", "../folder/../file"},
-        {"folder/link-shared", "../../shared"},
+        {"directory/link-deep", "../directory/../file"},
+        {"directory/link-shared", "../../shared"},
     };
     char absolute[64];
 
@@ -82,10 +82,10 @@ static void make_links(void)
         assert_int_equal(symlinkat(links[i].target, root_fd, links[i].name), 0);
     snprintf(absolute, sizeof(absolute), "%s/root/file", base);
     assert_int_equal(symlinkat(absolute, root_fd, "link-absolute-inside"), 0);
-    assert_int_equal(symlinkat("../../outside", root_fd, "folder/link-above"), 0);
+    assert_int_equal(symlinkat("../../outside", root_fd, "directory/link-above"), 0);
     snprintf(absolute, sizeof(absolute), "%s/shared", base);
     assert_int_equal(symlinkat(absolute, root_fd, "link-shared-absolute"), 0);
-    assert_int_equal(symlinkat("../root/folder", base_fd, "shared/link-home"), 0);
+    assert_int_equal(symlinkat("../root/directory", base_fd, "shared/link-home"), 0);
     assert_int_equal(symlinkat("../outside", base_fd, "shared/link-out"), 0);
 }
 
@@ -125,10 +125,10 @@ static int make_tree(void **state)
     make_file(base_fd, "shared/file", "shared", 0644);
     assert_int_equal(mkdirat(base_fd, "shared-not", 0755), 0);
     make_file(base_fd, "shared-not/file", "not shared", 0644);
-    assert_int_equal(mkdirat(root_fd, "folder", 0755), 0);
+    assert_int_equal(mkdirat(root_fd, "directory", 0755), 0);
     assert_int_equal(mkdirat(root_fd, "search-only", 0755), 0);
     assert_int_equal(mkdirat(root_fd, "closed", 0755), 0);
-    make_file(root_fd, "folder/file", "deeper", 0644);
+    make_file(root_fd, "directory/file", "deeper", 0644);
     make_file(root_fd, "search-only/file", "found", 0644);
     make_file(root_fd, "closed/file", "hidden", 0644);
     assert_int_equal(fchmodat(root_fd, "search-only", 0111, 0), 0);
@@ -154,7 +154,7 @@ static int remove_tree(void **state)
 struct files_case {
     const char *path;
     int error;
-    bool folder;
+    bool directory;
     const char *content; /* of a file that opens */
     bool unless_root;    /* root may read all: not tried by root */
 };
@@ -163,9 +163,9 @@ static const struct files_case cases[] = {
     {"/", 0, true, NULL, false},
     {"/file", 0, false, "content", false},
     {"/empty", 0, false, "", false},
-    {"/folder", 0, true, NULL, false},
-    {"/folder/", 0, true, NULL, false},
-    {"/folder/file", 0, false, "deeper", false},
+    {"/directory", 0, true, NULL, false},
+    {"/directory/", 0, true, NULL, false},
+    {"/directory/file", 0, false, "deeper", false},
     {"/.dot", 0, false, "dot", false},
     {"/...", 0, false, "dots", false},
     {"/\xff\x01 \\%41", 0, false, "odd", false},
@@ -177,11 +177,11 @@ static const struct files_case cases[] = {
     {"/closed", EACCES, false, NULL, true},
     {"/closed/file", EACCES, false, NULL, true},
     {"/closed/missing", EACCES, false, NULL, true},
-    /* Not there, or not a folder. */
+    /* Not there, or not a directory. */
     {"/missing", ENOENT, false, NULL, false},
     {"/missing/", ENOENT, false, NULL, false},
     {"/missing/file", ENOENT, false, NULL, false},
-    {"/folder/missing", ENOENT, false, NULL, false},
+    {"/directory/missing", ENOENT, false, NULL, false},
     {"/FILE", ENOENT, false, NULL, false},
     {"/file/", ENOTDIR, false, NULL, false},
     {"/file/file", ENOTDIR, false, NULL, false},
@@ -192,16 +192,16 @@ static const struct files_case cases[] = {
     {"/..", EXDEV, false, NULL, false},
     {"/../outside", EXDEV, false, NULL, false},
     {"/../root/file", EXDEV, false, NULL, false},
-    {"/folder/../../outside", EXDEV, false, NULL, false},
+    {"/directory/../../outside", EXDEV, false, NULL, false},
     {"//../outside", EXDEV, false, NULL, false},
     {"//etc/passwd", ENOENT, false, NULL, false},
     /* Links, wherever they lead: none is followed. */
     {"/link-inside", ELOOP, false, NULL, false},
-    {"/link-folder", ELOOP, false, NULL, false},
-    {"/link-folder/", ELOOP, false, NULL, false},
-    {"/link-folder/file", ELOOP, false, NULL, false},
+    {"/link-directory", ELOOP, false, NULL, false},
+    {"/link-directory/", ELOOP, false, NULL, false},
+    {"/link-directory/file", ELOOP, false, NULL, false},
     {"/link-above", ELOOP, false, NULL, false},
-    {"/folder/link-above", ELOOP, false, NULL, false},
+    {"/directory/link-above", ELOOP, false, NULL, false},
     {"/link-absolute", ELOOP, false, NULL, false},
     {"/link-absolute-inside", ELOOP, false, NULL, false},
     {"/link-root/etc/passwd", ELOOP, false, NULL, false},
@@ -210,7 +210,7 @@ static const struct files_case cases[] = {
     {"/link-dangling", ELOOP, false, NULL, false},
     {"/link-itself", ELOOP, false, NULL, false},
     {"/link-magic", ELOOP, false, NULL, false},
-    /* Neither file nor folder. */
+    /* Neither file nor directory. */
     {"/fifo", EACCES, false, NULL, false},
     {"/socket", EACCES, false, NULL, false},
 };
@@ -220,36 +220,36 @@ struct link_case {
     const char *path;
     int inside, follow,
         fenced;          /* errors: by policy; fenced is follow, with base/shared as a fence */
-    const char *content; /* NULL: a folder */
+    const char *content; /* NULL: a directory */
 };
 
 static const struct link_case link_cases[] = {
     {"/file", 0, 0, 0, "content"},
-    {"/folder/", 0, 0, 0, NULL},
+    {"/directory/", 0, 0, 0, NULL},
     {"/missing", ENOENT, ENOENT, ENOENT, NULL},
     {"/file/", ENOTDIR, ENOTDIR, ENOTDIR, NULL},
     {"/fifo", EACCES, EACCES, EACCES, NULL},
     {"/socket", EACCES, EACCES, EACCES, NULL},
     {"/link-inside", 0, 0, 0, "content"},
     {"/link-inside/", ENOTDIR, ENOTDIR, ENOTDIR, NULL},
-    {"/link-folder", 0, 0, 0, NULL},
-    {"/link-folder/", 0, 0, 0, NULL},
-    {"/link-folder/file", 0, 0, 0, "deeper"},
-    {"/link-folder/missing", ENOENT, ENOENT, ENOENT, NULL},
+    {"/link-directory", 0, 0, 0, NULL},
+    {"/link-directory/", 0, 0, 0, NULL},
+    {"/link-directory/file", 0, 0, 0, "deeper"},
+    {"/link-directory/missing", ENOENT, ENOENT, ENOENT, NULL},
     {"/link-chain", 0, 0, 0, "content"},
     {"/link-slash", 0, 0, 0, NULL},
     {"/link-slash/file", 0, 0, 0, "deeper"},
     {"/link-through", 0, 0, 0, "deeper"},
-    {"/folder/link-deep", 0, 0, 0, "content"},
-    {"/link-folder/link-deep", 0, 0, 0, "content"},
+    {"/directory/link-deep", 0, 0, 0, "content"},
+    {"/link-directory/link-deep", 0, 0, 0, "content"},
     {"/link-fifo", EACCES, EACCES, EACCES, NULL},
     {"/link-dangling", ENOENT, ENOENT, ENOENT, NULL},
     {"/link-itself", ELOOP, ELOOP, ELOOP, NULL},
     {"/link-absolute-inside", EXDEV, 0, 0, "content"},
     {"/link-out-and-back", EXDEV, 0, 0, "content"},
     {"/link-above", EXDEV, EXDEV, EXDEV, NULL},
-    {"/folder/link-above", EXDEV, EXDEV, EXDEV, NULL},
-    {"/link-folder/link-above", EXDEV, EXDEV, EXDEV, NULL},
+    {"/directory/link-above", EXDEV, EXDEV, EXDEV, NULL},
+    {"/link-directory/link-above", EXDEV, EXDEV, EXDEV, NULL},
     {"/link-absolute", EXDEV, EXDEV, EXDEV, NULL},
     {"/link-root", EXDEV, EXDEV, EXDEV, NULL},
     {"/link-root/etc/passwd", EXDEV, EXDEV, EXDEV, NULL},
@@ -258,7 +258,7 @@ static const struct link_case link_cases[] = {
     {"/link-shared", EXDEV, EXDEV, 0, "shared"},
     {"/link-shared-absolute", EXDEV, EXDEV, 0, NULL},
     {"/link-shared-absolute/file", EXDEV, EXDEV, 0, "shared"},
-    {"/folder/link-shared/file", EXDEV, EXDEV, 0, "shared"},
+    {"/directory/link-shared/file", EXDEV, EXDEV, 0, "shared"},
     {"/link-shared-absolute/link-home/file", EXDEV, 0, 0, "deeper"},
     {"/link-shared-absolute/link-out", EXDEV, EXDEV, EXDEV, NULL},
     {"/link-shared-not", EXDEV, EXDEV, EXDEV, NULL},
@@ -279,7 +279,7 @@ static void check_opened(const struct files_case *c, const struct file *file)
     char content[64];
     struct stat status;
 
-    assert_int_equal(file->folder, c->folder);
+    assert_int_equal(file->directory, c->directory);
     assert_int_equal(fstat(file->fd, &status), 0);
     assert_true(file->size == (uint64_t)status.st_size && file->mtime_s == status.st_mtim.tv_sec &&
                 file->mtime_ns == (uint32_t)status.st_mtim.tv_nsec &&
@@ -331,7 +331,7 @@ static void the_walk_keeps_us_inside(void **state)
 
 static void try_link(const struct link_case *c, int expected, enum files_effort effort)
 {
-    const struct files_case opened = {.folder = c->content == NULL, .content = c->content};
+    const struct files_case opened = {.directory = c->content == NULL, .content = c->content};
     struct file file = {.fd = -1};
     int error = open_somehow(c->path, effort, &file);
 
@@ -467,7 +467,7 @@ static void running_out_of_descriptors_is_told(void **state)
 
         files_force_fallback(fallback != 0);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-        error = files_open(&root, "/folder/file", FILES_MAY_BLOCK, &file);
+        error = files_open(&root, "/directory/file", FILES_MAY_BLOCK, &file);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
         assert_int_equal(error, EMFILE);
     }

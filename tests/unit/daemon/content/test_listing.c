@@ -71,7 +71,7 @@ static struct listing_order order_of(const char *query)
     return listing_order_read((struct span){query, strlen(query)});
 }
 
-/* The names in order, each with a blank behind it, and a slash for a folder. */
+/* The names in order, each with a blank behind it, and a slash for a directory. */
 static void names_of(const struct listing *listing, char *names, size_t size)
 {
     size_t used = 0;
@@ -79,7 +79,7 @@ static void names_of(const struct listing *listing, char *names, size_t size)
     names[0] = '\0';
     for (size_t i = 0; i < listing->count; i++)
         used += (size_t)snprintf(names + used, size - used, "%s%s,", listing->entry[i].name,
-                                 listing->entry[i].folder ? "/" : "");
+                                 listing->entry[i].directory ? "/" : "");
 }
 
 static void names_are_in_the_order_that_is_asked_for(void **state)

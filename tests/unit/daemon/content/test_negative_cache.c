@@ -13,40 +13,40 @@
 
 enum { PATIENCE = 1000 };
 
-static struct missing *missing;
+static struct negative_cache *missing;
 
 static int set_up(void **state)
 {
     (void)state;
-    missing = missing_new(PATIENCE);
+    missing = negative_cache_new(PATIENCE);
     return missing == NULL ? -1 : 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    missing_free(missing);
+    negative_cache_free(missing);
     return 0;
 }
 
 static void a_path_is_believed_for_its_time(void **state)
 {
     (void)state;
-    assert_false(missing_has(missing, SPAN("/a"), 5));
-    missing_add(missing, SPAN("/a"), 5);
-    assert_true(missing_has(missing, SPAN("/a"), 5));
-    assert_true(missing_has(missing, SPAN("/a"), 5 + PATIENCE - 1));
-    assert_false(missing_has(missing, SPAN("/a"), 5 + PATIENCE));
-    assert_false(missing_has(missing, SPAN("/"), 5));
-    assert_false(missing_has(missing, SPAN("/ab"), 5));
+    assert_false(negative_cache_has(missing, SPAN("/a"), 5));
+    negative_cache_add(missing, SPAN("/a"), 5);
+    assert_true(negative_cache_has(missing, SPAN("/a"), 5));
+    assert_true(negative_cache_has(missing, SPAN("/a"), 5 + PATIENCE - 1));
+    assert_false(negative_cache_has(missing, SPAN("/a"), 5 + PATIENCE));
+    assert_false(negative_cache_has(missing, SPAN("/"), 5));
+    assert_false(negative_cache_has(missing, SPAN("/ab"), 5));
 }
 
 static void nothing_is_known_after_forgetting(void **state)
 {
     (void)state;
-    missing_add(missing, SPAN("/a"), 5);
-    missing_forget(missing);
-    assert_false(missing_has(missing, SPAN("/a"), 5));
+    negative_cache_add(missing, SPAN("/a"), 5);
+    negative_cache_clear(missing);
+    assert_false(negative_cache_has(missing, SPAN("/a"), 5));
 }
 
 /* Many more than there are places: some are forgotten, none is made up. */
@@ -57,9 +57,10 @@ static void more_paths_than_places(void **state)
 
     (void)state;
     for (int i = 0; i < 5000; i += 2)
-        missing_add(missing, (struct span){path, (size_t)sprintf(path, "/%d", i)}, 5);
+        negative_cache_add(missing, (struct span){path, (size_t)sprintf(path, "/%d", i)}, 5);
     for (int i = 0; i < 5000; i++) {
-        bool has = missing_has(missing, (struct span){path, (size_t)sprintf(path, "/%d", i)}, 5);
+        bool has =
+            negative_cache_has(missing, (struct span){path, (size_t)sprintf(path, "/%d", i)}, 5);
 
         assert_false(has && i % 2 != 0);
         known += has;
@@ -75,11 +76,11 @@ static void paths_of_every_length(void **state)
     (void)state;
     memset(path, 'x', sizeof(path));
     for (size_t length = 1; length <= sizeof(path); length++) {
-        missing_add(missing, (struct span){path, length}, 5);
-        if (!missing_has(missing, (struct span){path, length}, 5))
+        negative_cache_add(missing, (struct span){path, length}, 5);
+        if (!negative_cache_has(missing, (struct span){path, length}, 5))
             break;
         kept = length;
-        assert_false(missing_has(missing, (struct span){path, length + 1}, 5));
+        assert_false(negative_cache_has(missing, (struct span){path, length + 1}, 5));
     }
     assert_in_range(kept, 64, 200); /* longer ones are not kept, and harm nobody */
 }

@@ -30,7 +30,7 @@ struct place {
     struct mime_table *mime;
     struct header_rules headers;
     struct resource_source source;
-    struct folder_look look; /* of the thread that checks */
+    struct directory_check look; /* of the thread that checks */
 };
 
 static const char *const files[] = {"page.html", "page.html.gz", "lone.html", "lone.html.br"};
@@ -70,7 +70,7 @@ static int set_up(void **state)
     put(place, "page.html");
     put(place, "page.html.gz");
     put(place, "lone.html");
-    folder_look_init(&place->look, 0);
+    directory_check_init(&place->look, 0);
     *state = place;
     return 0;
 }
@@ -79,7 +79,7 @@ static int tear_down(void **state)
 {
     struct place *place = *state;
 
-    folder_look_forget(&place->look);
+    directory_check_close(&place->look);
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
         unlinkat(place->root.fd, files[i], 0);
     close(place->root.fd);
@@ -89,15 +89,15 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Until the folder's clock would show another change: its state says nothing before. */
+/* Until the directory's clock would show another change: its state says nothing before. */
 static void wait_until_settled(struct place *place)
 {
     static const struct timespec moment = {.tv_nsec = LOOK_MS * 1000000L};
     struct span file = {"/page.html", 10};
 
     for (int waited = 0; waited < SETTLED_MOST_MS; waited += LOOK_MS) {
-        if (folder_look_at(&place->look, &place->root, file, FILES_MAY_BLOCK, clock_monotonic_ns(),
-                           (int64_t)time(NULL)) != 0)
+        if (directory_check_state(&place->look, &place->root, file, FILES_MAY_BLOCK,
+                                  clock_monotonic_ns(), (int64_t)time(NULL)) != 0)
             return;
         nanosleep(&moment, NULL);
     }
@@ -116,12 +116,12 @@ static struct resource *load(const struct place *place, const char *path)
 
 static struct resource *load_gzip(const struct place *place, const struct resource *original)
 {
-    struct resource *form = NULL;
+    struct resource *variant = NULL;
 
-    assert_int_equal(resource_load_form(&place->source, original, CODING_GZIP, FILES_MAY_BLOCK,
-                                        FILES_MAY_BLOCK, clock_monotonic_ns(), &form),
+    assert_int_equal(resource_load_variant(&place->source, original, CODING_GZIP, FILES_MAY_BLOCK,
+                                           FILES_MAY_BLOCK, clock_monotonic_ns(), &variant),
                      0);
-    return form;
+    return variant;
 }
 
 static int check(struct place *place, struct resource *resource)
@@ -133,35 +133,35 @@ static int check(struct place *place, struct resource *resource)
 static void what_was_loaded_is_checked_without_waiting(void **state)
 {
     struct place *place = *state;
-    struct resource *lone, *page, *form;
+    struct resource *lone, *page, *variant;
 
     wait_until_settled(place);
     lone = load(place, "/lone.html");
     page = load(place, "/page.html");
-    form = load_gzip(place, page);
+    variant = load_gzip(place, page);
     assert_int_equal(check(place, lone), 0);
     assert_int_equal(check(place, page), 0);
-    assert_int_equal(check(place, form), 0);
+    assert_int_equal(check(place, variant), 0);
     put(place, "lone.html.br");
     assert_int_not_equal(check(place, lone), 0);
-    resource_release(NULL, form);
+    resource_release(NULL, variant);
     resource_release(NULL, page);
     resource_release(NULL, lone);
 }
 
-/* As a form does that came into the cache too early to know, when its file is loaded again. */
+/* As a variant does that came into the cache too early to know, when its file is loaded again. */
 static void a_form_takes_over_what_its_file_knows(void **state)
 {
     struct place *place = *state;
-    struct resource *page, *form;
+    struct resource *page, *variant;
 
     wait_until_settled(place);
     page = load(place, "/page.html");
-    form = load_gzip(place, page);
-    form->folder_state = 0;
-    resource_share_look(form, page);
-    assert_int_equal(check(place, form), 0);
-    resource_release(NULL, form);
+    variant = load_gzip(place, page);
+    variant->directory_state = 0;
+    resource_share_check(variant, page);
+    assert_int_equal(check(place, variant), 0);
+    resource_release(NULL, variant);
     resource_release(NULL, page);
 }
 

@@ -222,7 +222,7 @@ static void targets_become_paths(void **state)
         if (strcmp(target.path, c->path) != 0 || target.length != strlen(c->path))
             fail_msg("%s: '%s' instead of '%s' for %s", c->rule, target.path, c->path,
                      c->text.start);
-        assert_int_equal(target.folder, c->path[strlen(c->path) - 1] == '/');
+        assert_int_equal(target.directory, c->path[strlen(c->path) - 1] == '/');
         check_query(c, target.query);
     }
 }
