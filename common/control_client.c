@@ -27,7 +27,7 @@ enum control_result control_connect(struct control_client *client, const char *p
     memcpy(address.sun_path, path, strlen(path) + 1);
     client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (client->fd >= 0 && connect(client->fd, (struct sockaddr *)&address, sizeof(address)) == 0)
-        return CONTROL_WAITING;
+        return CONTROL_PENDING;
     error = errno;
     control_close(client);
     if (error == EACCES || error == EPERM) {
@@ -35,7 +35,7 @@ enum control_result control_connect(struct control_client *client, const char *p
         return CONTROL_DENIED;
     }
     snprintf(why, size, "no webserverd answers on %s: %s", path, strerror(error));
-    return error == EAGAIN ? CONTROL_LOST : CONTROL_NO_DAEMON;
+    return error == EAGAIN ? CONTROL_FAILED : CONTROL_NO_DAEMON;
 }
 
 enum control_result control_send(struct control_client *client, const char *line, char *why,
@@ -47,13 +47,13 @@ enum control_result control_send(struct control_client *client, const char *line
     if (length < 0 || (size_t)length >= sizeof(text) || strchr(line, '\n') != NULL) {
         snprintf(why, size, "the command is longer than %d bytes or has a newline in it",
                  CONTROL_LINE_MAX - 2);
-        return CONTROL_LOST;
+        return CONTROL_FAILED;
     }
     client->length = 0;
     if (send(client->fd, text, (size_t)length, MSG_NOSIGNAL) == length)
-        return CONTROL_WAITING;
+        return CONTROL_PENDING;
     snprintf(why, size, "the daemon does not take commands: %s", strerror(errno));
-    return CONTROL_LOST;
+    return CONTROL_FAILED;
 }
 
 static bool make_room(struct control_client *client)
@@ -63,32 +63,32 @@ static bool make_room(struct control_client *client)
 
     if (client->length < client->room)
         return true;
-    if (room > CONTROL_ANSWER_MAX || (larger = realloc(client->answer, room)) == NULL)
+    if (room > CONTROL_REPLY_MAX || (larger = realloc(client->answer, room)) == NULL)
         return false;
     client->answer = larger;
     client->room = room;
     return true;
 }
 
-/* One read; CONTROL_WAITING when it brought something or there was nothing. */
+/* One read; CONTROL_PENDING when it brought something or there was nothing. */
 static enum control_result take(struct control_client *client, char *why, size_t size)
 {
     ssize_t got;
 
     if (!make_room(client)) {
-        snprintf(why, size, "the daemon's answer is longer than %d bytes", CONTROL_ANSWER_MAX);
-        return CONTROL_LOST;
+        snprintf(why, size, "the daemon's answer is longer than %d bytes", CONTROL_REPLY_MAX);
+        return CONTROL_FAILED;
     }
     got = recv(client->fd, client->answer + client->length, client->room - client->length, 0);
     if (got > 0) {
         client->length += (size_t)got;
-        return CONTROL_WAITING;
+        return CONTROL_PENDING;
     }
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return CONTROL_WAITING;
+        return CONTROL_PENDING;
     snprintf(why, size, "the daemon closed the control connection%s%s", got < 0 ? ": " : "",
              got < 0 ? strerror(errno) : "");
-    return CONTROL_LOST;
+    return CONTROL_FAILED;
 }
 
 enum control_result control_receive(struct control_client *client, int timeout_ms,
@@ -105,15 +105,15 @@ enum control_result control_receive(struct control_client *client, int timeout_m
         if (end != NULL) {
             *end = '\0';
             *line = client->answer;
-            return CONTROL_ANSWERED;
+            return CONTROL_REPLY;
         }
         if (poll(&wait, 1, left) > 0) {
             enum control_result result = take(client, why, size);
 
-            if (result != CONTROL_WAITING)
+            if (result != CONTROL_PENDING)
                 return result;
         } else if (left == 0) {
-            return CONTROL_WAITING;
+            return CONTROL_PENDING;
         }
     }
 }

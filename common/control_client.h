@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 enum {
-    CONTROL_LINE_MAX = 4096,          /* longest request line, with its newline, bytes */
-    CONTROL_ANSWER_MAX = 1024 * 1024, /* longest answer line, bytes */
+    CONTROL_LINE_MAX = 4096,         /* longest request line, with its newline, bytes */
+    CONTROL_REPLY_MAX = 1024 * 1024, /* longest answer line, bytes */
     CONTROL_WORDS_MAX = 16,
 };
 
@@ -21,14 +21,14 @@ struct control_client {
 };
 
 enum control_result {
-    CONTROL_ANSWERED,  /* *line is the answer, without its newline, valid until the next call */
-    CONTROL_WAITING,   /* nothing whole yet */
-    CONTROL_LOST,      /* the daemon closed the connection or broke the protocol; WHY says */
+    CONTROL_REPLY,     /* *line is the answer, without its newline, valid until the next call */
+    CONTROL_PENDING,   /* nothing whole yet */
+    CONTROL_FAILED,    /* the daemon closed the connection or broke the protocol; WHY says */
     CONTROL_NO_DAEMON, /* nothing listens on that socket; WHY says */
     CONTROL_DENIED,    /* the socket's permissions keep this user out; WHY says */
 };
 
-/* Connects to the UNIX socket at PATH. Returns CONTROL_WAITING (ready to send), or why not. */
+/* Connects to the UNIX socket at PATH. Returns CONTROL_PENDING (ready to send), or why not. */
 enum control_result control_connect(struct control_client *client, const char *path, char *why,
                                     size_t size);
 

@@ -51,5 +51,5 @@ enum log_ring_result log_ring_read(const struct log_ring *ring, uint64_t *positi
 
 overtaken:
     *position = head;
-    return LOG_RING_OVERTAKEN;
+    return LOG_RING_OVERRUN;
 }

@@ -62,9 +62,9 @@ static inline bool log_ring_has_room(const struct log_ring *ring, uint64_t words
 void log_ring_append(struct log_ring *ring, const uint64_t *record, uint64_t count);
 
 enum log_ring_result {
-    LOG_RING_RECORD,    /* *position moved behind the copied record */
-    LOG_RING_EMPTY,     /* nothing between *position and head; *position unchanged */
-    LOG_RING_OVERTAKEN, /* *position moved to head: what lay between is lost to this reader */
+    LOG_RING_RECORD,  /* *position moved behind the copied record */
+    LOG_RING_EMPTY,   /* nothing between *position and head; *position unchanged */
+    LOG_RING_OVERRUN, /* *position moved to head: what lay between is lost to this reader */
 };
 
 /*

@@ -405,12 +405,12 @@ const char *private_server_name(const struct private_server *server)
     return server->name;
 }
 
-const char *private_server_folder(const struct private_server *server)
+const char *private_server_directory(const struct private_server *server)
 {
     return server->folder;
 }
 
-const char *private_server_site(const struct private_server *server)
+const char *private_server_root(const struct private_server *server)
 {
     return server->site;
 }
@@ -446,11 +446,11 @@ json_t *private_server_command(const struct private_server *server, const char *
     const char *text;
     json_t *answer = NULL;
 
-    if (control_connect(&client, server->socket, why, size) != CONTROL_WAITING)
+    if (control_connect(&client, server->socket, why, size) != CONTROL_PENDING)
         return NULL;
     snprintf(why, size, "no answer to '%s' within %d s", line, ANSWER_MS / 1000);
-    if (control_send(&client, line, why, size) == CONTROL_WAITING &&
-        control_receive(&client, ANSWER_MS, &text, why, size) == CONTROL_ANSWERED) {
+    if (control_send(&client, line, why, size) == CONTROL_PENDING &&
+        control_receive(&client, ANSWER_MS, &text, why, size) == CONTROL_REPLY) {
         answer = json_loads(text, 0, NULL);
         if (answer == NULL)
             snprintf(why, size, "the answer to '%s' is no JSON", line);

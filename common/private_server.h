@@ -52,8 +52,8 @@ void private_server_destroy(struct private_server *server);
 
 /* What it is called, and where its things are. Of one that runs: port, process id of the master. */
 const char *private_server_name(const struct private_server *server);
-const char *private_server_folder(const struct private_server *server);
-const char *private_server_site(const struct private_server *server);
+const char *private_server_directory(const struct private_server *server);
+const char *private_server_root(const struct private_server *server);
 const char *private_server_socket(const struct private_server *server);
 uint16_t private_server_port(const struct private_server *server);
 pid_t private_server_pid(const struct private_server *server);

@@ -5,7 +5,7 @@
 
 /* The promise to readers of other versions: when one of these fails, raise SEGMENT_MAJOR. */
 static_assert(sizeof(struct segment_section) == 32, "raise SEGMENT_MAJOR");
-static_assert(offsetof(struct segment_directory, section) == 536, "raise SEGMENT_MAJOR");
+static_assert(offsetof(struct segment_header, section) == 536, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_metric) == 184, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_state) == 80, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_slot) == 16, "raise SEGMENT_MAJOR");
@@ -17,7 +17,7 @@ static_assert(offsetof(struct segment_worker, metrics) == 7808, "raise SEGMENT_M
 static_assert(sizeof(struct segment_cache_entry) == 256, "raise SEGMENT_MAJOR");
 static_assert(offsetof(struct segment_thread, metrics) == 128, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_hits) == 24, "raise SEGMENT_MAJOR");
-static_assert(sizeof(struct segment_peer) == 16, "raise SEGMENT_MAJOR");
+static_assert(sizeof(struct segment_client) == 16, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_rate) == 64, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_rate_bucket) == 128, "raise SEGMENT_MAJOR");
 static_assert(offsetof(struct segment_sample, values) == 24 + 4 * HISTOGRAM_COARSE_BUCKETS,

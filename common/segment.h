@@ -3,7 +3,7 @@
  * The master creates it; workers and logger inherit the mapping; consoles map it read-only.
  *
  *   ┌──────────────┐ 0
- *   │ directory    │ magic, version, who, the section table; `ready` is stored last
+ *   │ header       │ magic, version, who, the section table; `ready` is stored last
  *   ├──────────────┤
  *   │ METRICS      │ a line for each metric: name, unit, kind, help     } all a reader needs to
  *   │ STATES       │ a line for each thread state: letter, name, help   } show the unknown
@@ -81,7 +81,7 @@ enum segment_kind {
     SEGMENT_KINDS_OF_MINOR_0 = SEGMENT_RINGS, /* up to here they are in every segment */
     SEGMENT_RATE,
     SEGMENT_RATE_BUCKETS,
-    SEGMENT_PEERS,
+    SEGMENT_CLIENTS,
     SEGMENT_KIND_COUNT
 };
 
@@ -94,10 +94,10 @@ struct segment_section {
 };
 
 /* Written by the master before `ready`, except for `stopped`. */
-struct segment_directory {
+struct segment_header {
     uint64_t magic;
     uint16_t major, minor;
-    uint32_t directory_size;
+    uint32_t header_size;
     uint64_t total_size;
     uint64_t generation; /* differs at every start of the daemon */
     uint64_t started_ns; /* wall clock */
@@ -151,8 +151,8 @@ struct segment_master {
     _Alignas(CACHE_LINE) _Atomic uint64_t
         heartbeat_ns; /* monotonic clock; at least once a second */
     _Atomic uint32_t workers_wanted;
-    _Atomic uint32_t threads_wanted;                            /* in each worker */
-    _Atomic uint32_t offload_least_wanted, offload_most_wanted; /* in each worker */
+    _Atomic uint32_t threads_wanted;                         /* in each worker */
+    _Atomic uint32_t offload_min_wanted, offload_max_wanted; /* in each worker */
     _Atomic uint32_t log_level;       /* enum level; read by everyone who logs */
     _Atomic uint32_t dispatch_master; /* 0: kernel, 1: master */
     _Atomic uint32_t stopping;        /* 1 while a graceful stop is under way */
@@ -204,7 +204,7 @@ struct segment_rate {
 struct segment_rate_entry {
     _Atomic uint64_t key; /* 0: free */
     _Atomic uint64_t time_ns;
-    _Atomic uint64_t refused; /* requests of this key since it moved in */
+    _Atomic uint64_t rejected; /* requests of this key since it moved in */
 };
 
 enum { SEGMENT_RATE_WAYS = 5, SEGMENT_RATE_BUCKET_COUNT = 4096 };
@@ -219,12 +219,12 @@ struct segment_rate_bucket {
  * Connections by client address: a table for each worker, which is its writer; readers add up what
  * all tables have for a key. Counted only with a limit for each address. See daemon/transaction/peers.c.
  */
-struct segment_peer {
+struct segment_client {
     _Atomic uint64_t key;   /* see address_key(); stays when the count is 0 again; 0: never used */
     _Atomic uint64_t count; /* of connections */
 };
 
-enum { SEGMENT_PEERS_IN_TABLE = 4096 };
+enum { SEGMENT_CLIENTS_PER_WORKER = 4096 };
 
 enum segment_worker_state {
     WORKER_NONE,
@@ -311,7 +311,7 @@ struct segment_sample {
 
 /* A mapped segment, and where its sections are. The mapping belongs to whoever made it. */
 struct segment {
-    struct segment_directory *directory;
+    struct segment_header *header;
     struct segment_section section[SEGMENT_KIND_COUNT]; /* by kind; count 0 where absent */
     size_t size;
     int fd; /* -1 in readers */
@@ -323,7 +323,7 @@ static inline void *segment_at(const struct segment *segment, enum segment_kind 
 {
     const struct segment_section *section = &segment->section[kind];
 
-    return (char *)segment->directory + section->offset + index * section->stride;
+    return (char *)segment->header + section->offset + index * section->stride;
 }
 
 static inline uint32_t segment_count(const struct segment *segment, enum segment_kind kind)
@@ -383,9 +383,9 @@ static inline struct segment_cache_entry *segment_cache(const struct segment *se
     return (struct segment_cache_entry *)segment_at(segment, SEGMENT_CACHE, i);
 }
 
-static inline struct segment_peer *segment_peers(const struct segment *segment, uint32_t i)
+static inline struct segment_client *segment_clients(const struct segment *segment, uint32_t i)
 {
-    return (struct segment_peer *)segment_at(segment, SEGMENT_PEERS, i);
+    return (struct segment_client *)segment_at(segment, SEGMENT_CLIENTS, i);
 }
 
 static inline struct segment_thread *segment_thread(const struct segment *segment, uint32_t i)

@@ -35,8 +35,8 @@ static bool optional_fits(const struct segment *map, enum segment_kind kind, siz
 
 static const char *check_sizes(const struct segment *map)
 {
-    const struct segment_directory *directory = map->directory;
-    uint64_t metrics = directory->metric_count * sizeof(uint64_t);
+    const struct segment_header *header = map->header;
+    uint64_t metrics = header->metric_count * sizeof(uint64_t);
     uint64_t sample = sizeof(struct segment_sample) + metrics + segment_count(map, SEGMENT_THREADS);
 
     for (int kind = SEGMENT_METRICS; kind <= SEGMENT_KINDS_OF_MINOR_0; kind++)
@@ -44,10 +44,11 @@ static const char *check_sizes(const struct segment *map)
             return "a section is missing";
     if (!optional_fits(map, SEGMENT_RATE, sizeof(struct segment_rate)) ||
         !optional_fits(map, SEGMENT_RATE_BUCKETS, sizeof(struct segment_rate_bucket)) ||
-        !optional_fits(map, SEGMENT_PEERS, SEGMENT_PEERS_IN_TABLE * sizeof(struct segment_peer)))
+        !optional_fits(map, SEGMENT_CLIENTS,
+                       SEGMENT_CLIENTS_PER_WORKER * sizeof(struct segment_client)))
         return "a section's entries are too small";
     if (map->section[SEGMENT_METRICS].entry_size < sizeof(struct segment_metric) ||
-        map->section[SEGMENT_METRICS].count < directory->metric_count ||
+        map->section[SEGMENT_METRICS].count < header->metric_count ||
         map->section[SEGMENT_MASTER].entry_size <
             offsetof(struct segment_master, metrics) + metrics ||
         map->section[SEGMENT_LOGGER].entry_size <
@@ -62,11 +63,11 @@ static const char *check_sizes(const struct segment *map)
         map->section[SEGMENT_EVENTS].entry_size < sizeof(struct event_ring) ||
         map->section[SEGMENT_LATENCY].entry_size < sizeof(segment_latency) ||
         map->section[SEGMENT_STATES].entry_size < sizeof(struct segment_state) ||
-        map->section[SEGMENT_STATES].count < directory->state_count ||
+        map->section[SEGMENT_STATES].count < header->state_count ||
         map->section[SEGMENT_CACHE].entry_size <
-            directory->cache_entries * sizeof(struct segment_cache_entry) ||
+            header->cache_entries * sizeof(struct segment_cache_entry) ||
         map->section[SEGMENT_HITS].entry_size <
-            directory->cache_entries * sizeof(struct segment_hits) ||
+            header->cache_entries * sizeof(struct segment_hits) ||
         map->section[SEGMENT_RINGS].entry_size < log_ring_bytes(1) ||
         map->section[SEGMENT_CONFIG].entry_size < SEGMENT_CONFIG_BYTES ||
         map->section[SEGMENT_THREAD_SLOTS].entry_size < sizeof(struct segment_slot) ||
@@ -77,22 +78,22 @@ static const char *check_sizes(const struct segment *map)
     return NULL;
 }
 
-static const char *check_directory(struct segment *map)
+static const char *check_header(struct segment *map)
 {
-    const struct segment_directory *directory = map->directory;
+    const struct segment_header *header = map->header;
 
-    if (directory->magic != SEGMENT_MAGIC)
+    if (header->magic != SEGMENT_MAGIC)
         return "it is not a webserverd segment";
-    if (atomic_load_explicit(&((struct segment_directory *)map->directory)->ready,
+    if (atomic_load_explicit(&((struct segment_header *)map->header)->ready,
                              memory_order_acquire) == 0)
         return "the daemon is still starting";
-    if (directory->major != SEGMENT_MAJOR)
+    if (header->major != SEGMENT_MAJOR)
         return "its layout has another major version than this program understands";
-    if (directory->total_size > map->size || directory->section_count > SEGMENT_SECTIONS_MAX ||
-        memchr(directory->name, '\0', sizeof(directory->name)) == NULL)
+    if (header->total_size > map->size || header->section_count > SEGMENT_SECTIONS_MAX ||
+        memchr(header->name, '\0', sizeof(header->name)) == NULL)
         return "it is damaged: its sizes do not fit";
-    for (uint32_t i = 0; i < directory->section_count; i++) {
-        const struct segment_section *section = &directory->section[i];
+    for (uint32_t i = 0; i < header->section_count; i++) {
+        const struct segment_section *section = &header->section[i];
 
         if (!section_fits(section, map->size))
             return "it is damaged: a section lies outside";
@@ -106,11 +107,11 @@ static void find_metrics(struct segment_reader *reader)
 {
     for (int known = 0; known < METRIC_COUNT; known++) {
         reader->metric_at[known] = -1;
-        for (uint32_t i = 0; i < reader->map.directory->metric_count; i++) {
+        for (uint32_t i = 0; i < reader->map.header->metric_count; i++) {
             const struct segment_metric *line = segment_at(&reader->map, SEGMENT_METRICS, i);
 
             if (strncmp(line->name, metric_table[known].name, sizeof(line->name)) == 0 &&
-                line->index < reader->map.directory->metric_count)
+                line->index < reader->map.header->metric_count)
                 reader->metric_at[known] = (int32_t)line->index;
         }
     }
@@ -130,17 +131,17 @@ static const char *map_file(struct segment_reader *reader, int fd)
 
     if (fstat(fd, &status) != 0)
         return error_text();
-    if ((size_t)status.st_size < sizeof(struct segment_directory))
+    if ((size_t)status.st_size < sizeof(struct segment_header))
         return "the daemon is still starting";
     reader->device = status.st_dev;
     reader->inode = status.st_ino;
     reader->map.size = (size_t)status.st_size;
-    reader->map.directory = mmap(NULL, reader->map.size, PROT_READ, MAP_SHARED, fd, 0);
-    if (reader->map.directory == MAP_FAILED) {
-        reader->map.directory = NULL;
+    reader->map.header = mmap(NULL, reader->map.size, PROT_READ, MAP_SHARED, fd, 0);
+    if (reader->map.header == MAP_FAILED) {
+        reader->map.header = NULL;
         return error_text();
     }
-    return check_directory(&reader->map);
+    return check_header(&reader->map);
 }
 
 enum segment_attach_result segment_attach(struct segment_reader *reader, const char *name,
@@ -155,7 +156,7 @@ enum segment_attach_result segment_attach(struct segment_reader *reader, const c
     if (!instance_name_valid(name) || instance_segment_name(name, path, sizeof(path)) != 0) {
         snprintf(why, size, "'%s' is no instance name: letters, digits, '.', '_' and '-' only",
                  name);
-        return SEGMENT_REFUSED;
+        return SEGMENT_INVALID;
     }
     fd = shm_open(path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0 && errno == ENOENT) {
@@ -168,7 +169,7 @@ enum segment_attach_result segment_attach(struct segment_reader *reader, const c
     if (problem != NULL) {
         snprintf(why, size, "cannot read the shared memory /dev/shm%s: %s", path, problem);
         segment_detach(reader);
-        return SEGMENT_REFUSED;
+        return SEGMENT_INVALID;
     }
     find_metrics(reader);
     return SEGMENT_ATTACHED;
@@ -180,11 +181,11 @@ const char *segment_attach_copy(struct segment_reader *reader, void *memory, siz
 
     memset(reader, 0, sizeof(*reader));
     reader->map.fd = -1;
-    if (size < sizeof(struct segment_directory))
-        return "it is shorter than a segment's directory";
-    reader->map.directory = memory;
+    if (size < sizeof(struct segment_header))
+        return "it is shorter than a segment's header";
+    reader->map.header = memory;
     reader->map.size = size;
-    problem = check_directory(&reader->map);
+    problem = check_header(&reader->map);
     if (problem == NULL)
         find_metrics(reader);
     return problem;
@@ -192,9 +193,9 @@ const char *segment_attach_copy(struct segment_reader *reader, void *memory, siz
 
 void segment_detach(struct segment_reader *reader)
 {
-    if (reader->map.directory != NULL)
-        munmap(reader->map.directory, reader->map.size);
-    reader->map.directory = NULL;
+    if (reader->map.header != NULL)
+        munmap(reader->map.header, reader->map.size);
+    reader->map.header = NULL;
 }
 
 static bool name_leads_elsewhere(const struct segment_reader *reader)
@@ -204,7 +205,7 @@ static bool name_leads_elsewhere(const struct segment_reader *reader)
     bool elsewhere;
     int fd;
 
-    if (instance_segment_name(reader->map.directory->name, path, sizeof(path)) != 0)
+    if (instance_segment_name(reader->map.header->name, path, sizeof(path)) != 0)
         return false;
     fd = shm_open(path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
@@ -216,28 +217,28 @@ static bool name_leads_elsewhere(const struct segment_reader *reader)
 }
 
 /* Its pid is free, or another process has it now. */
-static bool master_is_gone(const struct segment_directory *directory)
+static bool master_is_gone(const struct segment_header *header)
 {
     uint64_t ticks;
 
-    if (kill(directory->master_pid, 0) != 0 && errno == ESRCH)
+    if (kill(header->master_pid, 0) != 0 && errno == ESRCH)
         return true;
-    ticks = process_start_ticks(directory->master_pid);
-    return ticks != 0 && ticks != directory->start_ticks;
+    ticks = process_start_ticks(header->master_pid);
+    return ticks != 0 && ticks != header->start_ticks;
 }
 
 enum segment_health segment_health(const struct segment_reader *reader, uint64_t now_monotonic_ns)
 {
-    const struct segment_directory *directory = reader->map.directory;
+    const struct segment_header *header = reader->map.header;
     uint64_t heartbeat =
         atomic_load_explicit(&segment_master(&reader->map)->heartbeat_ns, memory_order_relaxed);
 
     if (name_leads_elsewhere(reader))
         return SEGMENT_REPLACED;
-    if (atomic_load_explicit(&((struct segment_directory *)reader->map.directory)->stopped,
+    if (atomic_load_explicit(&((struct segment_header *)reader->map.header)->stopped,
                              memory_order_acquire) != 0)
         return SEGMENT_STOPPED;
-    if (master_is_gone(directory))
+    if (master_is_gone(header))
         return SEGMENT_DEAD;
     return now_monotonic_ns > heartbeat + SEGMENT_SILENT_NS ? SEGMENT_SILENT : SEGMENT_ALIVE;
 }
@@ -305,7 +306,7 @@ uint64_t segment_samples(const struct segment_reader *reader)
 static void copy_sample(const struct segment_reader *reader, const struct segment_sample *sample,
                         struct sample_copy *copy, char *letters, size_t letters_size)
 {
-    const char *states = (const char *)&sample->values[reader->map.directory->metric_count];
+    const char *states = (const char *)&sample->values[reader->map.header->metric_count];
     size_t threads = segment_count(&reader->map, SEGMENT_THREADS);
 
     copy->time_ns = atomic_load_explicit(&sample->time_ns, memory_order_acquire);

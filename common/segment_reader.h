@@ -20,7 +20,7 @@ struct segment_reader {
 enum segment_attach_result {
     SEGMENT_ATTACHED,
     SEGMENT_ABSENT,  /* no segment of that name: no daemon runs, or none was left behind */
-    SEGMENT_REFUSED, /* there is one, but WHY it can't be used was written */
+    SEGMENT_INVALID, /* there is one, but WHY it can't be used was written */
 };
 
 /* Maps /webserverd.NAME. WHY gets one sentence unless attached. The reader is then owed a detach. */

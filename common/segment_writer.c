@@ -77,10 +77,10 @@ static uint64_t ring_words(const struct segment_plan *plan)
 
 static void lay_out(struct layout *layout, const struct segment_plan *plan)
 {
-    const enum segment_kind worker_parts[] = {SEGMENT_WORKERS, SEGMENT_CACHE, SEGMENT_PEERS};
+    const enum segment_kind worker_parts[] = {SEGMENT_WORKERS, SEGMENT_CACHE, SEGMENT_CLIENTS};
     const uint64_t worker_sizes[] = {sizeof(struct segment_worker),
                                      plan->cache_entries * sizeof(struct segment_cache_entry),
-                                     SEGMENT_PEERS_IN_TABLE * sizeof(struct segment_peer)};
+                                     SEGMENT_CLIENTS_PER_WORKER * sizeof(struct segment_client)};
     const enum segment_kind thread_parts[] = {SEGMENT_THREADS, SEGMENT_LATENCY, SEGMENT_HITS,
                                               SEGMENT_RINGS};
     const uint64_t thread_sizes[] = {sizeof(struct segment_thread), sizeof(segment_latency),
@@ -89,7 +89,7 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
     uint64_t sample = sizeof(struct segment_sample) + METRIC_COUNT * sizeof(uint64_t) +
                       round_up(plan->max_threads, 8);
 
-    layout->end = round_up(sizeof(struct segment_directory), CACHE_LINE);
+    layout->end = round_up(sizeof(struct segment_header), CACHE_LINE);
     place(layout, SEGMENT_METRICS, sizeof(struct segment_metric), METRIC_COUNT);
     place(layout, SEGMENT_STATES, sizeof(struct segment_state), THREAD_STATE_COUNT);
     place(layout, SEGMENT_WORKER_SLOTS, sizeof(struct segment_slot), plan->max_workers);
@@ -106,16 +106,16 @@ static void lay_out(struct layout *layout, const struct segment_plan *plan)
     place_slots(layout, plan->max_threads, thread_parts, thread_sizes, ARRAY_LENGTH(thread_parts));
 }
 
-static void fill_directory(struct segment *segment, const struct segment_plan *plan, uint64_t size)
+static void fill_header(struct segment *segment, const struct segment_plan *plan, uint64_t size)
 {
-    struct segment_directory *directory = segment->directory;
+    struct segment_header *header = segment->header;
     uint32_t sections = 0;
 
-    *directory = (struct segment_directory){
+    *header = (struct segment_header){
         .magic = SEGMENT_MAGIC,
         .major = SEGMENT_MAJOR,
         .minor = SEGMENT_MINOR,
-        .directory_size = sizeof(*directory),
+        .header_size = sizeof(*header),
         .total_size = size,
         .generation = clock_wall_ns(),
         .started_ns = clock_wall_ns(),
@@ -127,13 +127,13 @@ static void fill_directory(struct segment *segment, const struct segment_plan *p
         .outcome_count = OUTCOME_COUNT,
         .version = WEBSERVERD_VERSION,
     };
-    snprintf(directory->name, sizeof(directory->name), "%s", plan->name);
-    snprintf(directory->socket_path, sizeof(directory->socket_path), "%s", plan->socket_path);
-    snprintf(directory->listening, sizeof(directory->listening), "%s", plan->listening);
+    snprintf(header->name, sizeof(header->name), "%s", plan->name);
+    snprintf(header->socket_path, sizeof(header->socket_path), "%s", plan->socket_path);
+    snprintf(header->listening, sizeof(header->listening), "%s", plan->listening);
     for (int kind = 0; kind < SEGMENT_KIND_COUNT; kind++)
         if (segment->section[kind].count > 0)
-            directory->section[sections++] = segment->section[kind];
-    directory->section_count = sections;
+            header->section[sections++] = segment->section[kind];
+    header->section_count = sections;
 }
 
 static void describe_metrics(struct segment *segment)
@@ -175,9 +175,8 @@ static const char *map_new(struct segment *segment, const char *name, const stru
         errno = failed;
         return "reserve memory for";
     }
-    segment->directory =
-        mmap(NULL, segment->size, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
-    return segment->directory == MAP_FAILED ? "map" : NULL;
+    segment->header = mmap(NULL, segment->size, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
+    return segment->header == MAP_FAILED ? "map" : NULL;
 }
 
 int segment_create(struct segment *segment, const struct segment_plan *plan, char *why, size_t size)
@@ -212,14 +211,14 @@ int segment_create(struct segment *segment, const struct segment_plan *plan, cha
         errno = error;
         return -1;
     }
-    fill_directory(segment, plan, layout.end);
+    fill_header(segment, plan, layout.end);
     describe_metrics(segment);
     return 0;
 }
 
 void segment_publish(struct segment *segment)
 {
-    atomic_store_explicit(&segment->directory->ready, 1, memory_order_release);
+    atomic_store_explicit(&segment->header->ready, 1, memory_order_release);
 }
 
 /* True when the name still leads to the segment that we made: a successor may have replaced it. */
@@ -253,7 +252,7 @@ int segment_promote(const struct segment *segment)
 {
     char name[INSTANCE_PATH_MAX], from[2 * INSTANCE_PATH_MAX], to[2 * INSTANCE_PATH_MAX];
 
-    if (instance_segment_name(segment->directory->name, name, sizeof(name)) != 0)
+    if (instance_segment_name(segment->header->name, name, sizeof(name)) != 0)
         return -1;
     write_path(from, sizeof(from), name, suffix);
     write_path(to, sizeof(to), name, "");
@@ -264,16 +263,16 @@ void segment_destroy(struct segment *segment)
 {
     char name[INSTANCE_PATH_MAX + sizeof(suffix)];
 
-    if (segment->directory == NULL)
+    if (segment->header == NULL)
         return;
-    atomic_store_explicit(&segment->directory->stopped, 1, memory_order_release);
-    if (instance_segment_name(segment->directory->name, name, INSTANCE_PATH_MAX) == 0) {
+    atomic_store_explicit(&segment->header->stopped, 1, memory_order_release);
+    if (instance_segment_name(segment->header->name, name, INSTANCE_PATH_MAX) == 0) {
         if (name_is_ours(segment, name))
             shm_unlink(name);
         else if (name_is_ours(segment, strcat(name, suffix)))
             shm_unlink(name);
     }
-    munmap(segment->directory, segment->size);
+    munmap(segment->header, segment->size);
     close(segment->fd);
     *segment = (struct segment){.fd = -1};
 }
@@ -324,9 +323,9 @@ void segment_store_config(struct segment *segment, const char *text)
 
 void segment_store_listening(struct segment *segment, const char *addresses)
 {
-    struct segment_directory *directory = segment->directory;
+    struct segment_header *header = segment->header;
 
-    strncpy(directory->listening, addresses, sizeof(directory->listening) - 1);
+    strncpy(header->listening, addresses, sizeof(header->listening) - 1);
 }
 
 /* The two halves of a publication: odd while the writer changes the words, even when they are whole. */

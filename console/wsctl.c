@@ -165,14 +165,14 @@ static int converse(const struct options *options, const char *path, const char 
     enum control_result result = control_connect(&client, path, why, sizeof(why));
     int status;
 
-    if (result == CONTROL_WAITING)
+    if (result == CONTROL_PENDING)
         result = control_send(&client, line, why, sizeof(why));
-    if (result == CONTROL_WAITING)
+    if (result == CONTROL_PENDING)
         result = control_receive(&client, options->timeout_ms, &answer, why, sizeof(why));
-    if (result == CONTROL_ANSWERED) {
+    if (result == CONTROL_REPLY) {
         status = show(options, command, answer);
     } else {
-        if (result == CONTROL_WAITING)
+        if (result == CONTROL_PENDING)
             snprintf(why, sizeof(why), "no answer within %d ms; -t waits longer",
                      options->timeout_ms);
         status = complain(why, result == CONTROL_DENIED ? EXIT_REFUSED : EXIT_NO_DAEMON);

@@ -165,7 +165,7 @@ struct subject {
 };
 
 static const struct subject subjects[] = {
-    {"requests", {METRIC_requests, METRIC_requests_kept_alive, METRIC_responses_cut_short}, 3},
+    {"requests", {METRIC_requests, METRIC_requests_keepalive, METRIC_responses_cut_short}, 3},
     {"answers",
      {METRIC_responses_2xx, METRIC_responses_3xx, METRIC_responses_4xx, METRIC_responses_5xx},
      4},
@@ -178,7 +178,7 @@ static const struct subject subjects[] = {
      {METRIC_cache_hits, METRIC_cache_misses, METRIC_cache_entries, METRIC_cache_bytes,
       METRIC_cache_evicted},
      5},
-    {"offload", {METRIC_offload_queue_depth, METRIC_offload_jobs, METRIC_offload_refused}, 3},
+    {"offload", {METRIC_offload_queue_depth, METRIC_offload_jobs, METRIC_offload_rejected}, 3},
     {"log",
      {METRIC_log_lines, METRIC_log_bytes, METRIC_log_waits, METRIC_log_dropped,
       METRIC_log_write_errors},

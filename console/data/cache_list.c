@@ -75,7 +75,7 @@ static int take_worker(struct cache_list *list, const struct segment_reader *rea
     const struct segment_cache_entry *table = segment_cache(&reader->map, worker);
     struct cache_copy entry;
 
-    for (uint32_t slot = 0; slot < reader->map.directory->cache_entries; slot++) {
+    for (uint32_t slot = 0; slot < reader->map.header->cache_entries; slot++) {
         if (!in_use(&table[slot]) || !segment_read_cache(&table[slot], &entry) ||
             entry.state == CACHE_SLOT_FREE)
             continue;

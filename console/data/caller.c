@@ -88,8 +88,8 @@ static void send_first(struct caller *caller, uint64_t now_ns)
     char why[200];
 
     caller->deadline_ns = now_ns + ANSWER_WITHIN_NS;
-    if (control_connect(&caller->client, call->path, why, sizeof(why)) != CONTROL_WAITING ||
-        control_send(&caller->client, call->line, why, sizeof(why)) != CONTROL_WAITING)
+    if (control_connect(&caller->client, call->path, why, sizeof(why)) != CONTROL_PENDING ||
+        control_send(&caller->client, call->line, why, sizeof(why)) != CONTROL_PENDING)
         finish(caller, false, why);
 }
 
@@ -99,14 +99,14 @@ static void receive(struct caller *caller, uint64_t now_ns)
     char why[200];
 
     switch (control_receive(&caller->client, 0, &line, why, sizeof(why))) {
-    case CONTROL_ANSWERED:
+    case CONTROL_REPLY:
         finish(caller, true, line);
         break;
-    case CONTROL_WAITING:
+    case CONTROL_PENDING:
         if (now_ns >= caller->deadline_ns)
             finish(caller, false, "the daemon has not answered for a minute");
         break;
-    case CONTROL_LOST:
+    case CONTROL_FAILED:
     case CONTROL_NO_DAEMON:
     case CONTROL_DENIED:
         finish(caller, false, why);

@@ -24,7 +24,7 @@ static int add(struct client_list *list, const struct client_row *row)
 }
 
 /* One worker's table; a key that changes meanwhile has a count of 0 then. */
-static int take_peers(struct client_list *list, const struct segment_peer *table, size_t entries)
+static int take_peers(struct client_list *list, const struct segment_client *table, size_t entries)
 {
     for (size_t i = 0; i < entries; i++) {
         struct client_row row = {.connections =
@@ -41,11 +41,12 @@ static int take_peers(struct client_list *list, const struct segment_peer *table
 
 static int take_all_peers(struct client_list *list, const struct segment_reader *reader)
 {
-    size_t entries = reader->map.section[SEGMENT_PEERS].entry_size / sizeof(struct segment_peer);
+    size_t entries =
+        reader->map.section[SEGMENT_CLIENTS].entry_size / sizeof(struct segment_client);
 
-    for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_PEERS); i++)
+    for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_CLIENTS); i++)
         if (segment_slot_reserved(segment_worker_slot(&reader->map, i)) &&
-            take_peers(list, segment_peers(&reader->map, i), entries) != 0)
+            take_peers(list, segment_clients(&reader->map, i), entries) != 0)
             return -1;
     return 0;
 }
@@ -64,7 +65,7 @@ static int take_entry(struct client_list *list, const struct segment_rate_entry 
     struct client_row row = {.key = atomic_load_explicit(&entry->key, memory_order_acquire)};
     uint64_t time_ns = atomic_load_explicit(&entry->time_ns, memory_order_acquire);
 
-    row.limited = atomic_load_explicit(&entry->refused, memory_order_relaxed);
+    row.limited = atomic_load_explicit(&entry->rejected, memory_order_relaxed);
     if (row.key == 0 || time_ns == SEGMENT_RATE_CHANGING ||
         atomic_load_explicit(&entry->key, memory_order_acquire) != row.key)
         return 0;

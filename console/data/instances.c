@@ -23,9 +23,9 @@ static bool describe(const char *name, struct instance *instance)
     health = segment_health(&reader, clock_monotonic_ns());
     snprintf(instance->name, sizeof(instance->name), "%s", name);
     snprintf(instance->listening, sizeof(instance->listening), "%.255s",
-             reader.map.directory->listening);
-    instance->pid = reader.map.directory->master_pid;
-    instance->started_ns = reader.map.directory->started_ns;
+             reader.map.header->listening);
+    instance->pid = reader.map.header->master_pid;
+    instance->started_ns = reader.map.header->started_ns;
     segment_detach(&reader);
     return health == SEGMENT_ALIVE || health == SEGMENT_SILENT;
 }

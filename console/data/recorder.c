@@ -96,7 +96,7 @@ static void put_run(struct recorder *recorder, size_t from, size_t to)
 
 static uint64_t live_word(const struct segment *segment, size_t at)
 {
-    const char *base = (const char *)segment->directory;
+    const char *base = (const char *)segment->header;
 
     return atomic_load_explicit((const _Atomic uint64_t *)(const void *)(base + at),
                                 memory_order_relaxed);
@@ -231,9 +231,9 @@ static void take_workers(struct recorder *recorder, const struct segment *segmen
         if (costly)
             take_range(recorder, segment, offset_of(segment, SEGMENT_CACHE, i),
                        segment->section[SEGMENT_CACHE].entry_size);
-        if (costly && i < segment_count(segment, SEGMENT_PEERS))
-            take_range(recorder, segment, offset_of(segment, SEGMENT_PEERS, i),
-                       segment->section[SEGMENT_PEERS].entry_size);
+        if (costly && i < segment_count(segment, SEGMENT_CLIENTS))
+            take_range(recorder, segment, offset_of(segment, SEGMENT_CLIENTS, i),
+                       segment->section[SEGMENT_CLIENTS].entry_size);
     }
 }
 
@@ -243,7 +243,7 @@ static void take_all(struct recorder *recorder, const struct segment *segment, b
         SEGMENT_METRICS, SEGMENT_STATES, SEGMENT_WORKER_SLOTS, SEGMENT_THREAD_SLOTS,
         SEGMENT_MASTER,  SEGMENT_LOGGER, SEGMENT_EVENTS,       SEGMENT_CONFIG};
 
-    take_range(recorder, segment, 0, sizeof(struct segment_directory));
+    take_range(recorder, segment, 0, sizeof(struct segment_header));
     for (size_t i = 0; i < ARRAY_LENGTH(plain); i++)
         take_section(recorder, segment, plain[i]);
     take_section(recorder, segment, SEGMENT_RATE);

@@ -209,7 +209,7 @@ static const char *take_size(struct replay *replay, struct input *input)
     uint64_t size;
     void *image;
 
-    if (!get_number(input, &size) || size < sizeof(struct segment_directory) || size > IMAGE_MAX)
+    if (!get_number(input, &size) || size < sizeof(struct segment_header) || size > IMAGE_MAX)
         return "a segment of impossible size";
     drop_image(replay);
     take_origins(replay, NULL, 0);
@@ -233,7 +233,7 @@ static const char *take_run(struct replay *replay, struct input *input)
     if (replay->image == NULL || from > replay->image_size || length > replay->image_size - from)
         return "a run outside of the segment";
     memcpy(replay->image + from, input->at, length);
-    replay->attached = replay->attached && from >= sizeof(struct segment_directory);
+    replay->attached = replay->attached && from >= sizeof(struct segment_header);
     input->at += length;
     input->run_end = from + length;
     return NULL;
@@ -337,8 +337,8 @@ static const char *put_in_force(struct replay *replay, const struct place *place
             return problem;
         replay->attached = true;
     }
-    replay->newcomer = first || replay->generation != replay->reader.map.directory->generation;
-    replay->generation = replay->reader.map.directory->generation;
+    replay->newcomer = first || replay->generation != replay->reader.map.header->generation;
+    replay->generation = replay->reader.map.header->generation;
     replay->jumped = false;
     return NULL;
 }

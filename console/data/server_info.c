@@ -127,7 +127,7 @@ static void take_past_requests(struct learnt *learnt, const struct segment_reade
     uint64_t since = tail_read_past(learnt->tail, reader, count_past, learnt->top);
 
     if (since == 0 && !top_known(learnt->top))
-        since = reader->map.directory->started_ns;
+        since = reader->map.header->started_ns;
     if (since > 0)
         top_know_since(learnt->top, since < wall_ns ? since : wall_ns);
     learnt->past_unread = false;

@@ -10,16 +10,16 @@ static uint32_t load32(const _Atomic uint32_t *word)
 
 static void describe_server(struct server *server, const struct segment_reader *reader)
 {
-    const struct segment_directory *directory = reader->map.directory;
+    const struct segment_header *header = reader->map.header;
     uint32_t states = segment_count(&reader->map, SEGMENT_STATES);
 
-    server->generation = directory->generation;
-    server->started_ns = directory->started_ns;
-    server->pid = directory->master_pid;
-    memcpy(server->name, directory->name, sizeof(server->name));
-    memcpy(server->version, directory->version, sizeof(server->version));
-    memcpy(server->socket_path, directory->socket_path, sizeof(server->socket_path));
-    memcpy(server->listening, directory->listening, sizeof(server->listening));
+    server->generation = header->generation;
+    server->started_ns = header->started_ns;
+    server->pid = header->master_pid;
+    memcpy(server->name, header->name, sizeof(server->name));
+    memcpy(server->version, header->version, sizeof(server->version));
+    memcpy(server->socket_path, header->socket_path, sizeof(server->socket_path));
+    memcpy(server->listening, header->listening, sizeof(server->listening));
     server->name[sizeof(server->name) - 1] = '\0';
     server->version[sizeof(server->version) - 1] = '\0';
     server->socket_path[sizeof(server->socket_path) - 1] = '\0';
@@ -66,8 +66,8 @@ static void take_master(struct snapshot *snapshot, const struct segment_reader *
 
     snapshot->workers_wanted = load32(&master->workers_wanted);
     snapshot->threads_wanted = load32(&master->threads_wanted);
-    snapshot->offload_least = load32(&master->offload_least_wanted);
-    snapshot->offload_most = load32(&master->offload_most_wanted);
+    snapshot->offload_least = load32(&master->offload_min_wanted);
+    snapshot->offload_most = load32(&master->offload_max_wanted);
     snapshot->log_level = load32(&master->log_level);
     snapshot->dispatch_master = load32(&master->dispatch_master) != 0;
     snapshot->stopping = load32(&master->stopping) != 0;

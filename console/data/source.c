@@ -57,7 +57,7 @@ static bool attach_running(struct source *source, struct segment_reader *reader,
     if (health == SEGMENT_ALIVE || health == SEGMENT_SILENT)
         return true;
     snprintf(why, size, "the last webserverd named '%s' (pid %d) has ended, and none runs now",
-             source->name, (int)reader->map.directory->master_pid);
+             source->name, (int)reader->map.header->master_pid);
     segment_detach(reader);
     return false;
 }
@@ -100,7 +100,7 @@ static void look_at_daemon(struct source *source, uint64_t now_ns)
     case SEGMENT_SILENT:
         snprintf(source->why, sizeof(source->why),
                  "the master (pid %d) gives no sign of life: stopped, or very busy",
-                 (int)source->reader.map.directory->master_pid);
+                 (int)source->reader.map.header->master_pid);
         set_state(source, SOURCE_SILENT);
         break;
     case SEGMENT_STOPPED:

@@ -176,7 +176,7 @@ static void read_ring(struct tail *tail, const struct origin *origin, const stru
             break;
         case LOG_RING_EMPTY:
             return;
-        case LOG_RING_OVERTAKEN:
+        case LOG_RING_OVERRUN:
             tail->missed_words += tail->position[i] - before;
             tail->begun[i] = false; /* look for the newest next time */
             return;

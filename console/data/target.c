@@ -14,8 +14,7 @@ static bool ask_segment(const char *name, char *path, size_t path_size)
 
     if (segment_attach(&reader, name, why, sizeof(why)) != SEGMENT_ATTACHED)
         return false;
-    length =
-        snprintf(path, path_size, "%.*s", INSTANCE_PATH_MAX, reader.map.directory->socket_path);
+    length = snprintf(path, path_size, "%.*s", INSTANCE_PATH_MAX, reader.map.header->socket_path);
     segment_detach(&reader);
     return length > 0 && (size_t)length < path_size;
 }

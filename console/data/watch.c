@@ -219,9 +219,8 @@ uint32_t watch_offload_least(const struct watch *watch)
 {
     const struct segment_master *master = living_master(watch);
 
-    return master != NULL
-               ? atomic_load_explicit(&master->offload_least_wanted, memory_order_relaxed)
-               : 0;
+    return master != NULL ? atomic_load_explicit(&master->offload_min_wanted, memory_order_relaxed)
+                          : 0;
 }
 
 uint32_t watch_wanted(const struct watch *watch, enum knob knob)
@@ -234,7 +233,7 @@ uint32_t watch_wanted(const struct watch *watch, enum knob knob)
     case KNOB_WORKERS:
         return atomic_load_explicit(&master->workers_wanted, memory_order_relaxed);
     case KNOB_OFFLOAD_THREADS:
-        return atomic_load_explicit(&master->offload_most_wanted, memory_order_relaxed);
+        return atomic_load_explicit(&master->offload_max_wanted, memory_order_relaxed);
     case KNOB_THREADS:
     case KNOB_COUNT:
         break;

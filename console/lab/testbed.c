@@ -37,7 +37,8 @@ static int make_list(const struct lab_stage *stage, const struct lab_files *file
     char path[PRIVATE_SERVER_PATH + 64];
     FILE *list;
 
-    snprintf(path, sizeof(path), "%s/%s.urls", private_server_folder(stage->server), files->list);
+    snprintf(path, sizeof(path), "%s/%s.urls", private_server_directory(stage->server),
+             files->list);
     list = fopen(path, "we");
     if (list == NULL)
         return snprintf(why, size, "cannot write %s: %s", path, strerror(errno)), -1;
@@ -90,7 +91,7 @@ static int make_lists(const struct lab_stage *stage, char *why, size_t size)
 
 static void link_path(const struct lab_stage *stage, char *path, size_t size)
 {
-    snprintf(path, size, "%s/access.log", private_server_folder(stage->server));
+    snprintf(path, size, "%s/access.log", private_server_directory(stage->server));
 }
 
 /* The access log leads to a full disk until LAB_LOG_BACK, where the scenario has a use for it. */
@@ -117,7 +118,7 @@ static void put_names(const struct lab_stage *stage, const char *words, char *te
     char url[URL_BYTES];
     const struct {
         const char *mark, *name;
-    } names[] = {{"@URL@", url}, {"@FOLDER@", private_server_folder(stage->server)}};
+    } names[] = {{"@URL@", url}, {"@FOLDER@", private_server_directory(stage->server)}};
     size_t used = 0;
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u", private_server_port(stage->server));

@@ -63,8 +63,8 @@ static void refused_line(const struct scene *scene, char *line, size_t size, int
         const char *name;
         enum metric metric;
     } items[] = {{"rate-limited", METRIC_requests_limited},
-                 {"over max_per_ip", METRIC_connections_refused},
-                 {"queue full", METRIC_offload_refused},
+                 {"over max_per_ip", METRIC_connections_rejected},
+                 {"queue full", METRIC_offload_rejected},
                  {"log lines dropped", METRIC_log_dropped},
                  {"timed out", METRIC_connections_timed_out},
                  {"cut short", METRIC_responses_cut_short},
@@ -90,7 +90,7 @@ static void offload_line(const struct scene *scene, char *line, size_t size, int
     summary_append(
         line, size, width, "mean wait %s",
         text_latency(wait, finished > 0 ? rate(scene, METRIC_offload_wait) / finished : NAN));
-    summary_append(line, size, width, "refused %" PRIu64, sum(scene, METRIC_offload_refused));
+    summary_append(line, size, width, "refused %" PRIu64, sum(scene, METRIC_offload_rejected));
 }
 
 static void log_line(const struct scene *scene, char *line, size_t size, int width)

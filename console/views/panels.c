@@ -24,10 +24,10 @@ static void requests_detail(const struct scene *scene, char *buffer, size_t size
     char total[TEXT_SHORT], kept[TEXT_SHORT];
     double requests = rate(scene, METRIC_requests);
 
-    snprintf(buffer, size, "%s in all, %s kept alive",
-             text_count(total, (double)sum(scene, METRIC_requests)),
-             text_percent(kept,
-                          requests > 0 ? rate(scene, METRIC_requests_kept_alive) / requests : NAN));
+    snprintf(
+        buffer, size, "%s in all, %s kept alive",
+        text_count(total, (double)sum(scene, METRIC_requests)),
+        text_percent(kept, requests > 0 ? rate(scene, METRIC_requests_keepalive) / requests : NAN));
 }
 
 static double sent_value(const struct scene *scene)

@@ -122,7 +122,7 @@ void lane_take(struct serving_thread *thread, struct mailbox_item *item)
     lane->thread = thread;
     LIST_INSERT_HEAD(&thread->lanes, lane, link);
     event_assign(&lane->event, thread->base, lane->fd, EV_READ | EV_PERSIST, on_readable, lane);
-    metric_add(thread->metrics, METRIC_lanes, 1);
+    metric_add(thread->metrics, METRIC_listen_sockets, 1);
     lane->paused = event_add(&lane->event, NULL) != 0;
 }
 
@@ -133,7 +133,7 @@ static void drop(struct lane *lane)
     LIST_REMOVE(lane, link);
     event_del(&lane->event);
     close(lane->fd);
-    metric_sub(lane->thread->metrics, METRIC_lanes, 1);
+    metric_sub(lane->thread->metrics, METRIC_listen_sockets, 1);
     free(lane);
 }
 

@@ -123,7 +123,7 @@ struct cache *cache_new(const struct cache_limits *limits, const struct cache_po
     cache->worker_slot = worker_slot;
     cache->bucket_mask = buckets - 1;
     cache->bucket = calloc(buckets, sizeof(struct cache_entry *));
-    cache->slots = segment->directory->cache_entries;
+    cache->slots = segment->header->cache_entries;
     cache->free_slots = calloc(cache->slots, sizeof(uint32_t));
     cache->readers = calloc(segment_count(segment, SEGMENT_THREADS), sizeof(uint32_t));
     pthread_mutex_init(&cache->lock, NULL);

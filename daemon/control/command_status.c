@@ -36,10 +36,10 @@ static json_t *list_workers(struct master *master)
 static json_t *list_addresses(const struct master *master)
 {
     json_t *list = json_array();
-    char text[sizeof(master->segment.directory->listening)];
+    char text[sizeof(master->segment.header->listening)];
     char *rest = text, *one;
 
-    snprintf(text, sizeof(text), "%s", master->segment.directory->listening);
+    snprintf(text, sizeof(text), "%s", master->segment.header->listening);
     while ((one = strsep(&rest, " ")) != NULL)
         json_array_append_new(list, json_string(one));
     return list;
@@ -60,7 +60,7 @@ struct command_result command_status(const struct call *call)
 {
     struct master *master = call->master;
     const struct config *config = master->config;
-    uint64_t up = (clock_wall_ns() - master->segment.directory->started_ns) / NS_PER_S;
+    uint64_t up = (clock_wall_ns() - master->segment.header->started_ns) / NS_PER_S;
 
     return command_answer(json_pack(
         "{s:b, s:s, s:s, s:i, s:I, s:i, s:o, s:s, s:{s:i}, s:{s:i, s:i, s:o}, s:{s:i, s:i}, s:o}",

@@ -209,7 +209,7 @@ static bool drain_ring(struct logger *logger, struct log_ring *ring)
         result = log_ring_read(ring, &position, words, LOG_RECORD_WORDS_MAX);
         if (result == LOG_RING_RECORD)
             add_line(logger, words);
-        else if (result == LOG_RING_OVERTAKEN)
+        else if (result == LOG_RING_OVERRUN)
             event_log(LEVEL_ERROR, "a log ring is damaged: some access log lines are lost");
     }
     set_after(ring, position);

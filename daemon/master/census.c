@@ -112,7 +112,7 @@ bool supervisor_old_accept(const struct supervisor *supervisor)
             continue;
         worker = atomic_load_explicit(&slot->worker, memory_order_relaxed);
         if (worker < supervisor->slots && supervisor->worker[worker].state == WORKER_LEAVING &&
-            metric_get(segment_thread(segment, i)->metrics, METRIC_lanes) > 0)
+            metric_get(segment_thread(segment, i)->metrics, METRIC_listen_sockets) > 0)
             return true;
     }
     return false;

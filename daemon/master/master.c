@@ -64,7 +64,7 @@ static void announce(struct master *master)
     printf("webserverd %s serves %s on %s: %u worker%s, %u serving thread%s in each\n"
            "  watch it: wsconsole%s    stop it: Ctrl-C, or wsctl%s stop\n",
            WEBSERVERD_VERSION, root != NULL ? root : config->server_root,
-           master->segment.directory->listening, config->workers_processes,
+           master->segment.header->listening, config->workers_processes,
            plural(config->workers_processes), config->workers_threads,
            plural(config->workers_threads), which, which);
     fflush(stdout);
@@ -95,7 +95,7 @@ static void all_serve(struct master *master)
     if (succeed(master) != 0)
         return;
     announce(master);
-    notify_send("READY=1\nSTATUS=serving on %s", master->segment.directory->listening);
+    notify_send("READY=1\nSTATUS=serving on %s", master->segment.header->listening);
     detach_end();
 }
 
@@ -257,12 +257,12 @@ void master_publish_config(struct master *master)
 {
     struct segment_master *block = segment_master(&master->segment);
     const struct config *config = master->config;
-    char listening[sizeof(master->segment.directory->listening)];
+    char listening[sizeof(master->segment.header->listening)];
 
     atomic_store(&block->workers_wanted, config->workers_processes);
     atomic_store(&block->threads_wanted, config->workers_threads);
-    atomic_store(&block->offload_least_wanted, config->workers_offload_threads.least);
-    atomic_store(&block->offload_most_wanted, config->workers_offload_threads.most);
+    atomic_store(&block->offload_min_wanted, config->workers_offload_threads.least);
+    atomic_store(&block->offload_max_wanted, config->workers_offload_threads.most);
     atomic_store(&block->log_level, config->log_level);
     atomic_store(&block->dispatch_master, config->workers_dispatch == DISPATCH_MASTER);
     rate_limit_set(&master->segment, config->ratelimit_enabled,

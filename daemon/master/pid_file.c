@@ -43,10 +43,10 @@ static bool master_answers(const char *socket_path)
     char why[256];
     bool answers;
 
-    if (control_connect(&client, socket_path, why, sizeof(why)) != CONTROL_WAITING)
+    if (control_connect(&client, socket_path, why, sizeof(why)) != CONTROL_PENDING)
         return false;
-    answers = control_send(&client, "ping", why, sizeof(why)) == CONTROL_WAITING &&
-              control_receive(&client, 1000, &line, why, sizeof(why)) == CONTROL_ANSWERED;
+    answers = control_send(&client, "ping", why, sizeof(why)) == CONTROL_PENDING &&
+              control_receive(&client, 1000, &line, why, sizeof(why)) == CONTROL_REPLY;
     control_close(&client);
     return answers;
 }
@@ -148,7 +148,7 @@ static int remove_segment(const struct config *config, char *why, size_t size)
     if (segment_attach(&reader, config->server_name, ignored, sizeof(ignored)) ==
         SEGMENT_ATTACHED) {
         health = segment_health(&reader, clock_monotonic_ns());
-        pid = reader.map.directory->master_pid;
+        pid = reader.map.header->master_pid;
         segment_detach(&reader);
     }
     if (health == SEGMENT_ALIVE || health == SEGMENT_SILENT) {

@@ -80,16 +80,16 @@ static void clear_cache_table(const struct segment *segment, uint32_t worker)
 {
     struct segment_cache_entry *table = segment_cache(segment, worker);
 
-    for (uint32_t i = 0; i < segment->directory->cache_entries; i++)
+    for (uint32_t i = 0; i < segment->header->cache_entries; i++)
         if (atomic_load_explicit(&table[i].state, memory_order_relaxed) != CACHE_SLOT_FREE)
             segment_cache_state(&table[i], CACHE_SLOT_FREE);
 }
 
 static void clear_peers(const struct segment *segment, uint32_t worker)
 {
-    struct segment_peer *table = segment_peers(segment, worker);
+    struct segment_client *table = segment_clients(segment, worker);
 
-    for (uint32_t i = 0; i < SEGMENT_PEERS_IN_TABLE; i++)
+    for (uint32_t i = 0; i < SEGMENT_CLIENTS_PER_WORKER; i++)
         atomic_store_explicit(&table[i].count, 0, memory_order_relaxed);
 }
 

@@ -41,7 +41,7 @@ void account_pack(struct connection *connection, const struct request *request, 
     output->last_record = output->records + output->record_words;
     output->record_words += log_record_pack(&record, output->last_record);
     if (connection->requests++ > 0)
-        metric_add(thread->metrics, METRIC_requests_kept_alive, 1);
+        metric_add(thread->metrics, METRIC_requests_keepalive, 1);
 }
 
 static enum metric status_class(int status)

@@ -67,7 +67,7 @@ void admission_refuse(struct serving_thread *thread, int fd,
 {
     if (verdict == PEERS_TOO_MANY) {
         say_unavailable(thread, fd);
-        metric_add(thread->metrics, METRIC_connections_refused, 1);
+        metric_add(thread->metrics, METRIC_connections_rejected, 1);
     } else if (verdict == PEERS_COUNTED) {
         peers_leave(thread->site->peers, address_key(address));
     }

@@ -40,7 +40,7 @@ static int load_now(struct exchange *exchange, const char *path, size_t length,
         failed = resource_load(source, path, length, FILES_MAY_BLOCK, FILES_CACHED_ONLY,
                                thread->turn_ns, found);
         if (failed == EBUSY)
-            metric_add(thread->metrics, METRIC_offload_refused, 1);
+            metric_add(thread->metrics, METRIC_offload_rejected, 1);
     }
     if (failed == 0)
         remember(exchange, *found);

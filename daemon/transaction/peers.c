@@ -10,14 +10,14 @@ enum { PROBES = 16 }; /* entries in which a key may be, from its place on */
 struct peers {
     pthread_mutex_t lock; /* of the table, against the worker's other threads; nothing inside */
     const struct segment *segment;
-    struct segment_peer *table;
+    struct segment_client *table;
 };
 
 static uint32_t place_of(const struct segment *segment, uint64_t key, uint32_t probe)
 {
     uint64_t hash = hash_mix(key ^ segment_rate(segment)->seed, UINT64_C(0xa0761d6478bd642f));
 
-    return (uint32_t)((hash + probe) % SEGMENT_PEERS_IN_TABLE);
+    return (uint32_t)((hash + probe) % SEGMENT_CLIENTS_PER_WORKER);
 }
 
 struct peers *peers_new(const struct segment *segment, uint32_t worker)
@@ -28,7 +28,7 @@ struct peers *peers_new(const struct segment *segment, uint32_t worker)
         return NULL;
     pthread_mutex_init(&peers->lock, NULL);
     peers->segment = segment;
-    peers->table = segment_peers(segment, worker);
+    peers->table = segment_clients(segment, worker);
     return peers;
 }
 
@@ -40,18 +40,18 @@ void peers_free(struct peers *peers)
     free(peers);
 }
 
-static uint64_t count_of(const struct segment_peer *peer)
+static uint64_t count_of(const struct segment_client *peer)
 {
     return atomic_load_explicit(&peer->count, memory_order_acquire);
 }
 
 /* KEY's entry. NULL: it has none; *FREE then is one that it may have, or NULL. */
-static struct segment_peer *find(const struct peers *peers, uint64_t key,
-                                 struct segment_peer **free)
+static struct segment_client *find(const struct peers *peers, uint64_t key,
+                                   struct segment_client **free)
 {
     *free = NULL;
     for (uint32_t i = 0; i < PROBES; i++) {
-        struct segment_peer *peer = &peers->table[place_of(peers->segment, key, i)];
+        struct segment_client *peer = &peers->table[place_of(peers->segment, key, i)];
 
         if (atomic_load_explicit(&peer->key, memory_order_relaxed) == key)
             return peer;
@@ -64,10 +64,10 @@ static struct segment_peer *find(const struct peers *peers, uint64_t key,
 /* What one table has for KEY; an entry that changes its key meanwhile has a count of 0 then. */
 static uint64_t count_in(const struct segment *segment, uint32_t worker, uint64_t key)
 {
-    const struct segment_peer *table = segment_peers(segment, worker);
+    const struct segment_client *table = segment_clients(segment, worker);
 
     for (uint32_t i = 0; i < PROBES; i++) {
-        const struct segment_peer *peer = &table[place_of(segment, key, i)];
+        const struct segment_client *peer = &table[place_of(segment, key, i)];
         uint64_t count;
 
         if (atomic_load_explicit(&peer->key, memory_order_acquire) != key)
@@ -82,7 +82,7 @@ uint64_t peers_count(const struct segment *segment, uint64_t key)
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_PEERS); i++)
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_CLIENTS); i++)
         if (segment_slot_reserved(segment_worker_slot(segment, i)))
             sum += count_in(segment, i, key);
     return sum;
@@ -91,7 +91,7 @@ uint64_t peers_count(const struct segment *segment, uint64_t key)
 /* With the lock. */
 static bool add(const struct peers *peers, uint64_t key)
 {
-    struct segment_peer *free, *peer = find(peers, key, &free);
+    struct segment_client *free, *peer = find(peers, key, &free);
 
     if (peer == NULL && free == NULL)
         return false;
@@ -105,7 +105,7 @@ static bool add(const struct peers *peers, uint64_t key)
 
 void peers_leave(struct peers *peers, uint64_t key)
 {
-    struct segment_peer *free, *peer;
+    struct segment_client *free, *peer;
 
     pthread_mutex_lock(&peers->lock);
     peer = find(peers, key, &free);

@@ -80,7 +80,7 @@ static enum charge charge(struct segment_rate_entry *entry, uint64_t key, const 
         from = time > now_ns ? time : now_ns;
         if (from - now_ns > rate->ahead_ns) {
             *wait_ns = from - now_ns - rate->ahead_ns;
-            atomic_fetch_add_explicit(&entry->refused, 1, memory_order_relaxed);
+            atomic_fetch_add_explicit(&entry->rejected, 1, memory_order_relaxed);
             return CHARGE_REFUSED;
         }
     } while (!atomic_compare_exchange_weak_explicit(&entry->time_ns, &time,
@@ -142,7 +142,7 @@ static void move_in(struct segment_rate_bucket *bucket, uint64_t key, const stru
     while (!atomic_compare_exchange_weak_explicit(&entry->time_ns, &time, SEGMENT_RATE_CHANGING,
                                                   memory_order_acq_rel, memory_order_relaxed));
     atomic_store_explicit(&entry->key, key, memory_order_release);
-    atomic_store_explicit(&entry->refused, 0, memory_order_relaxed);
+    atomic_store_explicit(&entry->rejected, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->time_ns, now_ns + rate->interval_ns, memory_order_release);
 }
 

@@ -70,7 +70,7 @@ static size_t error_page_path(const struct exchange *exchange, int status, char 
 
 enum exchange_result reply_overloaded(struct exchange *exchange)
 {
-    metric_add(exchange->thread->metrics, METRIC_offload_refused, 1);
+    metric_add(exchange->thread->metrics, METRIC_offload_rejected, 1);
     exchange->may_wait = false; /* a second look might find room, and would count twice if not */
     return reply_error(exchange, 503);
 }

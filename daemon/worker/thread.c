@@ -242,7 +242,7 @@ static void take_slot(struct serving_thread *thread)
         thread->ring = segment_ring(segment, thread->slot);
     metric_set(thread->metrics, METRIC_connections_open, 0);
     metric_set(thread->metrics, METRIC_connections_busy, 0);
-    metric_set(thread->metrics, METRIC_lanes, 0);
+    metric_set(thread->metrics, METRIC_listen_sockets, 0);
     segment_activity_work(thread->activity, THREAD_STATE_STARTING, clock_monotonic_ns(), "", 0);
 }
 

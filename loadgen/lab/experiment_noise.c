@@ -307,9 +307,9 @@ int experiment_noise(struct lab *lab, struct findings *findings)
 
     if (noise.server == NULL || dents == NULL)
         return -1;
-    snprintf(noise.log, sizeof(noise.log), "%s/access.log", private_server_folder(noise.server));
+    snprintf(noise.log, sizeof(noise.log), "%s/access.log", private_server_directory(noise.server));
     snprintf(noise.rotated, sizeof(noise.rotated), "%s/access.log.1",
-             private_server_folder(noise.server));
+             private_server_directory(noise.server));
     if (run_rounds(&noise, dents) != 0)
         return -1;
     put_table(findings, dents);

@@ -14,7 +14,7 @@ static int open_one(const struct files *files, uint32_t number)
 {
     char path[PATH];
 
-    snprintf(path, sizeof(path), "%s/%s/%u.bin", private_server_site(files->server), files->name,
+    snprintf(path, sizeof(path), "%s/%s/%u.bin", private_server_root(files->server), files->name,
              number);
     return open(path, O_RDONLY | O_CLOEXEC);
 }
@@ -59,7 +59,7 @@ int files_ask(struct lab *lab, const struct files *files, struct point *point, c
 
     if (path == NULL)
         return -1;
-    snprintf(path, PATH, "%s/%s.list", private_server_folder(files->server), name);
+    snprintf(path, PATH, "%s/%s.list", private_server_directory(files->server), name);
     list = fopen(path, "we");
     for (size_t i = 0; list != NULL && i < count; i++)
         fprintf(list, "/%s/%u.bin\n", files->name, numbers[i]);

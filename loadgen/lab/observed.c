@@ -38,7 +38,7 @@ static void forget_log(const struct observed *observed)
 {
     char path[PRIVATE_SERVER_PATH + 16];
 
-    snprintf(path, sizeof(path), "%s/access.log", private_server_folder(observed->server));
+    snprintf(path, sizeof(path), "%s/access.log", private_server_directory(observed->server));
     if (truncate(path, 0) != 0)
         return; /* it is just being renamed */
 }

@@ -209,7 +209,7 @@ static void forget_log(const struct private_server *server)
 {
     char path[PRIVATE_SERVER_PATH + 16];
 
-    snprintf(path, sizeof(path), "%s/access.log", private_server_folder(server));
+    snprintf(path, sizeof(path), "%s/access.log", private_server_directory(server));
     if (truncate(path, 0) != 0)
         return; /* there is none */
 }

@@ -23,7 +23,7 @@ struct server_check {
 static uint64_t cpu_of(const struct server_check *check)
 {
     const struct segment *map = &check->reader.map;
-    uint64_t ns = processor_time_of(map->directory->master_pid) +
+    uint64_t ns = processor_time_of(map->header->master_pid) +
                   processor_time_of(atomic_load(&segment_logger(map)->pid));
 
     for (uint32_t i = 0; i < segment_count(map, SEGMENT_WORKERS); i++)
@@ -72,7 +72,7 @@ void server_check_end(struct server_check *check, uint64_t answered,
         nanosleep(&step, NULL);
     }
     result->outcome = result->counted == answered ? SERVER_CHECK_SAME : SERVER_CHECK_DIFFERS;
-    snprintf(result->name, sizeof(result->name), "%s", check->reader.map.directory->name);
+    snprintf(result->name, sizeof(result->name), "%s", check->reader.map.header->name);
     segment_detach(&check->reader);
     free(check);
 }

@@ -25,11 +25,11 @@ struct server_control {
 
 static void take_sizes(struct server_control *control, const struct segment_reader *reader)
 {
-    const struct segment_directory *directory = reader->map.directory;
+    const struct segment_header *header = reader->map.header;
     const struct segment_master *master = segment_master(&reader->map);
 
-    snprintf(control->name, sizeof(control->name), "%s", directory->name);
-    snprintf(control->socket, sizeof(control->socket), "%s", directory->socket_path);
+    snprintf(control->name, sizeof(control->name), "%s", header->name);
+    snprintf(control->socket, sizeof(control->socket), "%s", header->socket_path);
     control->before = (struct server_sizes){atomic_load(&master->workers_wanted),
                                             atomic_load(&master->threads_wanted)};
 }
@@ -90,14 +90,14 @@ static bool is_late(const struct server_control *control)
 static json_t *receive(const struct server_control *control, struct control_client *client,
                        char *why, size_t size)
 {
-    enum control_result result = CONTROL_WAITING;
+    enum control_result result = CONTROL_PENDING;
     const char *line;
 
-    while (result == CONTROL_WAITING && !is_late(control) && !is_interrupted(control, 0))
+    while (result == CONTROL_PENDING && !is_late(control) && !is_interrupted(control, 0))
         result = control_receive(client, STEP_MS, &line, why, size);
-    if (result == CONTROL_ANSWERED)
+    if (result == CONTROL_REPLY)
         return json_loads(line, 0, NULL);
-    if (result == CONTROL_WAITING)
+    if (result == CONTROL_PENDING)
         snprintf(why, size, "%s", is_late(control) ? "there was no answer for a minute" : "");
     return NULL;
 }
@@ -107,9 +107,9 @@ static json_t *ask(const struct server_control *control, const char *line, char 
     struct control_client client;
     json_t *answer = NULL;
 
-    if (control_connect(&client, control->socket, why, size) != CONTROL_WAITING)
+    if (control_connect(&client, control->socket, why, size) != CONTROL_PENDING)
         return NULL;
-    if (control_send(&client, line, why, size) == CONTROL_WAITING)
+    if (control_send(&client, line, why, size) == CONTROL_PENDING)
         answer = receive(control, &client, why, size);
     control_close(&client);
     return answer;

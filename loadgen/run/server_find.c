@@ -33,10 +33,10 @@ static bool is_at(const char *address, const struct target *target)
 
 static bool listens_at(const struct segment_reader *reader, const struct work *work)
 {
-    char text[sizeof(reader->map.directory->listening) + 1], *rest = NULL;
+    char text[sizeof(reader->map.header->listening) + 1], *rest = NULL;
     const char *path = work->plan->unix_socket;
 
-    snprintf(text, sizeof(text), "%s", reader->map.directory->listening);
+    snprintf(text, sizeof(text), "%s", reader->map.header->listening);
     for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         bool of_unix = strncmp(word, "unix:", 5) == 0;
 

@@ -22,7 +22,7 @@ LARGE = 3 * 1024 * 1024
 # What a run must have reached, or it has proved nothing: metrics as `status` names them.
 REACHED = ("cache_hits", "cache_misses", "cache_evicted", "cache_purged", "offloaded", "requests_limited",
            "responses_2xx", "responses_3xx", "responses_4xx", "responses_5xx", "connections_reset",
-           "requests_kept_alive", "log_lines")
+           "requests_keepalive", "log_lines")
 
 
 def write(path, content):

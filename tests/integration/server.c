@@ -241,10 +241,10 @@ static json_t *try_control(const struct server *server, const char *line)
     char why[256];
     json_t *answer = NULL;
 
-    if (control_connect(&client, server->socket, why, sizeof(why)) != CONTROL_WAITING)
+    if (control_connect(&client, server->socket, why, sizeof(why)) != CONTROL_PENDING)
         return NULL;
-    if (control_send(&client, line, why, sizeof(why)) == CONTROL_WAITING &&
-        control_receive(&client, PATIENCE_S * 1000, &text, why, sizeof(why)) == CONTROL_ANSWERED)
+    if (control_send(&client, line, why, sizeof(why)) == CONTROL_PENDING &&
+        control_receive(&client, PATIENCE_S * 1000, &text, why, sizeof(why)) == CONTROL_REPLY)
         answer = json_loads(text, 0, NULL);
     control_close(&client);
     return answer;

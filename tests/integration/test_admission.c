@@ -120,7 +120,7 @@ static void consoles_see_who_is_limited(void **state)
                 &segment_rate_bucket(&reader.map, i)->entry[way];
 
             if (entry->key == UINT64_C(0xffff7f000001))
-                refused += entry->refused;
+                refused += entry->rejected;
         }
     assert_true(refused >= 1);
     segment_detach(&reader);
@@ -200,7 +200,7 @@ static void an_address_has_so_many_connections(void **state, const char *dispatc
     assert_string_equal(http_field(&answer, "Connection"), "close");
     assert_string_equal(http_field(&answer, "X-All"), "yes");
     http_answer_free(&answer);
-    server_expect_metric(server, "connections_refused", 1);
+    server_expect_metric(server, "connections_rejected", 1);
     http_close(&clients[1]);
     WAIT_UNTIL(status_of(server, GET("/a"), NULL, 0) == 200); /* until the server has seen that */
     for (int i = 0; i < 4; i++)

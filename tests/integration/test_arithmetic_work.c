@@ -46,7 +46,7 @@ static void a_full_queue_is_an_answer(void **state)
         http_close(&clients[i]);
     }
     assert_true(done >= 1 && refused >= 1);
-    server_expect_metric(server, "offload_refused", (uint64_t)refused);
+    server_expect_metric(server, "offload_rejected", (uint64_t)refused);
     server_stop(server);
 }
 

@@ -435,7 +435,7 @@ static int as_nobody(const struct server *server, const char *line)
         char why[256];
 
         if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0 ||
-            control_connect(&client, server_socket(server), why, sizeof(why)) != CONTROL_WAITING)
+            control_connect(&client, server_socket(server), why, sizeof(why)) != CONTROL_PENDING)
             _exit(2);
         control_send(&client, line, why, sizeof(why));
         control_receive(&client, PATIENCE_S * 1000, &answer, why, sizeof(why));

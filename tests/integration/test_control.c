@@ -29,7 +29,7 @@ static void open_client(const struct server *server, struct control_client *clie
 {
     char why[256];
 
-    if (control_connect(client, server_socket(server), why, sizeof(why)) != CONTROL_WAITING)
+    if (control_connect(client, server_socket(server), why, sizeof(why)) != CONTROL_PENDING)
         fail_msg("%s", why);
 }
 
@@ -46,7 +46,7 @@ static json_t *hear(struct control_client *client)
     json_t *answer;
 
     client->length = 0;
-    if (control_receive(client, LAST_WORD_MS, &line, why, sizeof(why)) != CONTROL_ANSWERED)
+    if (control_receive(client, LAST_WORD_MS, &line, why, sizeof(why)) != CONTROL_REPLY)
         fail_msg("%s", why);
     answer = json_loads(line, 0, NULL);
     assert_non_null(answer);
@@ -67,7 +67,8 @@ static void expect_end(struct control_client *client)
     const char *line;
 
     client->length = 0;
-    assert_int_equal(control_receive(client, LAST_WORD_MS, &line, why, sizeof(why)), CONTROL_LOST);
+    assert_int_equal(control_receive(client, LAST_WORD_MS, &line, why, sizeof(why)),
+                     CONTROL_FAILED);
 }
 
 static json_int_t integer_in(const json_t *object, const char *key)
@@ -415,7 +416,7 @@ static void a_thousand_connections_are_answered_or_closed(void **state)
         const char *line;
 
         send(client[i].fd, "g\n", 2, MSG_NOSIGNAL);
-        if (control_receive(&client[i], LAST_WORD_MS, &line, why, sizeof(why)) != CONTROL_ANSWERED)
+        if (control_receive(&client[i], LAST_WORD_MS, &line, why, sizeof(why)) != CONTROL_REPLY)
             closed++;
         else if (strstr(line, "\"ok\":true") != NULL)
             answered++;

@@ -247,18 +247,18 @@ static void check_whole(const char *status)
 /* Sends a control line; it is answered, or the connection ends. */
 static void command(const struct server *server, const char *line)
 {
-    enum control_result came = CONTROL_LOST;
+    enum control_result came = CONTROL_FAILED;
     struct control_client client;
     const char *answer;
     char why[256];
 
-    if (control_connect(&client, server_socket(server), why, sizeof(why)) != CONTROL_WAITING)
+    if (control_connect(&client, server_socket(server), why, sizeof(why)) != CONTROL_PENDING)
         return;
-    if (control_send(&client, line, why, sizeof(why)) == CONTROL_WAITING)
+    if (control_send(&client, line, why, sizeof(why)) == CONTROL_PENDING)
         came = control_receive(&client, PATIENCE_S * 1000, &answer, why, sizeof(why));
-    if (came == CONTROL_WAITING)
+    if (came == CONTROL_PENDING)
         fail_msg("neither an answer to '%s' nor the end of the connection came", line);
-    if (came == CONTROL_ANSWERED && strcmp(line, "status") == 0)
+    if (came == CONTROL_REPLY && strcmp(line, "status") == 0)
         check_whole(answer);
     control_close(&client);
 }

@@ -46,7 +46,7 @@ static struct traces traces_of(const struct private_server *server)
 {
     struct traces traces;
 
-    snprintf(traces.folder, sizeof(traces.folder), "%s", private_server_folder(server));
+    snprintf(traces.folder, sizeof(traces.folder), "%s", private_server_directory(server));
     snprintf(traces.segment, sizeof(traces.segment), "webserverd.%s", private_server_name(server));
     return traces;
 }
@@ -183,7 +183,8 @@ static void it_ends_with_whoever_started_it(void **state)
         struct private_server *server = private_server_create(WEBSERVERD_BINARY, why, sizeof(why));
 
         if (server != NULL && private_server_start(server, NULL, why, sizeof(why)) == 0)
-            dprintf(told[1], "%s %s", private_server_name(server), private_server_folder(server));
+            dprintf(told[1], "%s %s", private_server_name(server),
+                    private_server_directory(server));
         pause();
     }
     assert_true(read(told[0], text, sizeof(text) - 1) > 0);

@@ -102,8 +102,8 @@ static void ask_for(const struct server *server, const char *what, int number)
     char line[32], why[256];
 
     snprintf(line, sizeof(line), "%s %d", what, number);
-    if (control_connect(&client, server_socket(server), why, sizeof(why)) != CONTROL_WAITING ||
-        control_send(&client, line, why, sizeof(why)) != CONTROL_WAITING)
+    if (control_connect(&client, server_socket(server), why, sizeof(why)) != CONTROL_PENDING ||
+        control_send(&client, line, why, sizeof(why)) != CONTROL_PENDING)
         fail_msg("%s", why);
     control_close(&client);
 }
@@ -143,7 +143,7 @@ static void open_control(const struct server *server, struct control_client *cli
 {
     char why[256];
 
-    if (control_connect(client, server_socket(server), why, sizeof(why)) != CONTROL_WAITING)
+    if (control_connect(client, server_socket(server), why, sizeof(why)) != CONTROL_PENDING)
         fail_msg("%s", why);
 }
 
@@ -152,7 +152,7 @@ static void send_number(struct control_client *client, const char *what, int num
     char line[32], why[256];
 
     snprintf(line, sizeof(line), "%s %d", what, number);
-    if (control_send(client, line, why, sizeof(why)) != CONTROL_WAITING)
+    if (control_send(client, line, why, sizeof(why)) != CONTROL_PENDING)
         fail_msg("'%s': %s", line, why);
 }
 
@@ -162,7 +162,7 @@ static void expect_in_force(struct control_client *client, const char *what, int
     const char *line = "";
     json_t *answer;
 
-    if (control_receive(client, PATIENCE_S * 1000, &line, why, sizeof(why)) != CONTROL_ANSWERED)
+    if (control_receive(client, PATIENCE_S * 1000, &line, why, sizeof(why)) != CONTROL_REPLY)
         fail_msg("'%s %d': %s", what, number, why);
     answer = json_loads(line, 0, NULL);
     if (!json_is_true(json_object_get(answer, "ok")) ||

@@ -60,7 +60,7 @@ static void upgrade_under_load(struct server *server, const char *dispatch, bool
     }
     load_pass(load, LOAD_STEP / 5);
     server_attach(server, &reader);
-    assert_int_equal(reader.map.directory->master_pid, server_pid(server));
+    assert_int_equal(reader.map.header->master_pid, server_pid(server));
     segment_detach(&reader);
     result = load_finish(load);
     load_check(&result);

@@ -83,7 +83,7 @@ static void fill_thread(struct fixture *fixture, uint32_t slot, uint64_t n)
         enum metric metric;
         uint64_t value;
     } values[] = {
-        {METRIC_requests, 1000},      {METRIC_requests_kept_alive, 900},
+        {METRIC_requests, 1000},      {METRIC_requests_keepalive, 900},
         {METRIC_responses_2xx, 950},  {METRIC_responses_3xx, 8},
         {METRIC_responses_4xx, 40},   {METRIC_responses_5xx, 2},
         {METRIC_bytes_sent, 1000000}, {METRIC_bytes_received, 200000},
@@ -222,7 +222,7 @@ static void serve_one(struct fixture *fixture, uint32_t slot, uint64_t now_ns)
     char work[64];
 
     metric_add(thread->metrics, METRIC_requests, 1);
-    metric_add(thread->metrics, METRIC_requests_kept_alive, number % 10 != 0);
+    metric_add(thread->metrics, METRIC_requests_keepalive, number % 10 != 0);
     metric_add(thread->metrics,
                status < 300   ? METRIC_responses_2xx
                : status < 400 ? METRIC_responses_3xx
@@ -355,10 +355,10 @@ static void fill_segment(struct fixture *fixture)
     struct segment_master *master = segment_master(&fixture->segment);
     uint64_t wall_ns = clock_wall_ns();
 
-    fixture->segment.directory->started_ns = wall_ns - 3725 * NS_PER_S;
+    fixture->segment.header->started_ns = wall_ns - 3725 * NS_PER_S;
     set32(&master->workers_wanted, FIXTURE_WORKERS);
-    set32(&master->offload_least_wanted, 2);
-    set32(&master->offload_most_wanted, 8);
+    set32(&master->offload_min_wanted, 2);
+    set32(&master->offload_max_wanted, 8);
     atomic_store(&master->heartbeat_ns, clock_monotonic_ns());
     for (uint32_t i = 0; i < FIXTURE_WORKERS; i++)
         fill_worker(fixture, i);

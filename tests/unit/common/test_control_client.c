@@ -63,7 +63,7 @@ static int connect_both(void **state)
 {
     if (open_socket(state) != 0)
         return -1;
-    if (control_connect(&client, path, why, sizeof(why)) != CONTROL_WAITING)
+    if (control_connect(&client, path, why, sizeof(why)) != CONTROL_PENDING)
         return -1;
     server = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     return server >= 0 ? 0 : -1;
@@ -93,12 +93,11 @@ static void test_ask_and_answer(void **state)
 
     (void)state;
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(control_send(&client, "threads 8", why, sizeof(why)), CONTROL_WAITING);
+        assert_int_equal(control_send(&client, "threads 8", why, sizeof(why)), CONTROL_PENDING);
         assert_asked("threads 8\n");
-        assert_int_equal(receive(&line), CONTROL_WAITING);
+        assert_int_equal(receive(&line), CONTROL_PENDING);
         answer("{\"ok\":true}\n");
-        assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)),
-                         CONTROL_ANSWERED);
+        assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)), CONTROL_REPLY);
         assert_string_equal(line, "{\"ok\":true}");
     }
 }
@@ -108,13 +107,13 @@ static void test_answer_in_pieces(void **state)
     const char *line;
 
     (void)state;
-    assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_WAITING);
+    assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_PENDING);
     answer("{\"ok\"");
-    assert_int_equal(receive(&line), CONTROL_WAITING);
+    assert_int_equal(receive(&line), CONTROL_PENDING);
     answer(":true}");
-    assert_int_equal(receive(&line), CONTROL_WAITING);
+    assert_int_equal(receive(&line), CONTROL_PENDING);
     answer("\n");
-    assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)), CONTROL_ANSWERED);
+    assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)), CONTROL_REPLY);
     assert_string_equal(line, "{\"ok\":true}");
 }
 
@@ -130,24 +129,24 @@ static void test_long_answers(void **state)
     (void)state;
     memset(piece, 'x', PIECE);
     piece[PIECE] = '\0';
-    assert_int_equal(control_send(&client, "status", why, sizeof(why)), CONTROL_WAITING);
-    while (sent < CONTROL_ANSWER_MAX / 2) {
+    assert_int_equal(control_send(&client, "status", why, sizeof(why)), CONTROL_PENDING);
+    while (sent < CONTROL_REPLY_MAX / 2) {
         answer(piece);
         sent += PIECE;
-        assert_int_equal(receive(&line), CONTROL_WAITING);
+        assert_int_equal(receive(&line), CONTROL_PENDING);
     }
     answer("\n");
-    assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)), CONTROL_ANSWERED);
+    assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)), CONTROL_REPLY);
     assert_int_equal(strlen(line), sent);
 
-    assert_int_equal(control_send(&client, "status", why, sizeof(why)), CONTROL_WAITING);
+    assert_int_equal(control_send(&client, "status", why, sizeof(why)), CONTROL_PENDING);
     sent = 0;
     do {
         answer(piece);
         sent += PIECE;
         result = receive(&line);
-    } while (result == CONTROL_WAITING && sent < 2 * CONTROL_ANSWER_MAX);
-    assert_int_equal(result, CONTROL_LOST);
+    } while (result == CONTROL_PENDING && sent < 2 * CONTROL_REPLY_MAX);
+    assert_int_equal(result, CONTROL_FAILED);
     assert_non_null(strstr(why, "longer"));
 }
 
@@ -156,13 +155,13 @@ static void test_daemon_that_closes(void **state)
     const char *line;
 
     (void)state;
-    assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_WAITING);
+    assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_PENDING);
     answer("{\"half\"");
     close(server);
     server = -1;
-    assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)), CONTROL_LOST);
+    assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)), CONTROL_FAILED);
     assert_non_null(strstr(why, "closed"));
-    assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_LOST);
+    assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_FAILED);
 }
 
 static void test_lines_that_cannot_be_sent(void **state)
@@ -170,12 +169,12 @@ static void test_lines_that_cannot_be_sent(void **state)
     char line[CONTROL_LINE_MAX + 10];
 
     (void)state;
-    assert_int_equal(control_send(&client, "ping\nstop", why, sizeof(why)), CONTROL_LOST);
+    assert_int_equal(control_send(&client, "ping\nstop", why, sizeof(why)), CONTROL_FAILED);
     memset(line, 'a', sizeof(line));
     line[CONTROL_LINE_MAX - 1] = '\0'; /* one too many for newline and NUL */
-    assert_int_equal(control_send(&client, line, why, sizeof(why)), CONTROL_LOST);
+    assert_int_equal(control_send(&client, line, why, sizeof(why)), CONTROL_FAILED);
     line[CONTROL_LINE_MAX - 2] = '\0';
-    assert_int_equal(control_send(&client, line, why, sizeof(why)), CONTROL_WAITING);
+    assert_int_equal(control_send(&client, line, why, sizeof(why)), CONTROL_PENDING);
 }
 
 static void test_nobody_listens(void **state)

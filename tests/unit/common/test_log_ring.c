@@ -196,7 +196,7 @@ static void test_overtaken_by_a_lap(void **state)
     drain_to(CAPACITY);
     record[0] = 1;
     log_ring_append(ring, record, 1);
-    assert_int_equal(log_ring_read(ring, &position, words, LONGEST), LOG_RING_OVERTAKEN);
+    assert_int_equal(log_ring_read(ring, &position, words, LONGEST), LOG_RING_OVERRUN);
     assert_int_equal(position, CAPACITY + 1);
     assert_int_equal(log_ring_read(ring, &position, words, LONGEST), LOG_RING_EMPTY);
     append(9);
@@ -215,7 +215,7 @@ static void test_overtaken_by_a_claim(void **state)
     record[0] = CAPACITY - LONGEST;
     log_ring_append(ring, record, CAPACITY - LONGEST);
     atomic_store(&ring->claimed, CAPACITY + 1);
-    assert_int_equal(log_ring_read(ring, &position, words, LONGEST), LOG_RING_OVERTAKEN);
+    assert_int_equal(log_ring_read(ring, &position, words, LONGEST), LOG_RING_OVERRUN);
     assert_int_equal(position, CAPACITY);
 }
 
@@ -235,7 +235,7 @@ static void test_words_that_are_no_record(void **state)
         make_ring(state);
         log_ring_append(ring, record, 10);
         atomic_store(&ring->word[0], cases[i].length);
-        assert_int_equal(log_ring_read(ring, &position, copy, cases[i].room), LOG_RING_OVERTAKEN);
+        assert_int_equal(log_ring_read(ring, &position, copy, cases[i].room), LOG_RING_OVERRUN);
         assert_int_equal(position, 10);
         free(copy);
         free_ring(state);
@@ -249,7 +249,7 @@ static void test_position_ahead_of_head(void **state)
 
     (void)state;
     append(1);
-    assert_int_equal(log_ring_read(ring, &position, record, LONGEST), LOG_RING_OVERTAKEN);
+    assert_int_equal(log_ring_read(ring, &position, record, LONGEST), LOG_RING_OVERRUN);
     assert_int_equal(position, length_of(1));
 }
 
@@ -282,7 +282,7 @@ static enum log_ring_result take(struct findings *found, uint64_t *position)
     uint64_t record[LONGEST];
     enum log_ring_result result = log_ring_read(ring, position, record, LONGEST);
 
-    if (result == LOG_RING_OVERTAKEN) {
+    if (result == LOG_RING_OVERRUN) {
         found->overtaken++;
     } else if (result == LOG_RING_RECORD && is_whole(record)) {
         found->whole++;

@@ -95,23 +95,23 @@ static int make_published_segment(void **state)
 
 /* Creating and removing */
 
-static void test_directory(void **state)
+static void test_header(void **state)
 {
-    const struct segment_directory *directory = reader.map.directory;
+    const struct segment_header *header = reader.map.header;
 
     (void)state;
-    assert_int_equal(directory->magic, SEGMENT_MAGIC);
-    assert_int_equal(directory->major, SEGMENT_MAJOR);
-    assert_int_equal(directory->total_size, reader.map.size);
-    assert_int_equal(directory->master_pid, getpid());
-    assert_true(directory->start_ticks > 0);
-    assert_true(directory->generation > 0);
-    assert_int_equal(directory->metric_count, METRIC_COUNT);
-    assert_string_equal(directory->name, name);
-    assert_string_equal(directory->version, WEBSERVERD_VERSION);
-    assert_string_equal(directory->socket_path, "/run/test.sock");
-    assert_string_equal(directory->listening, "127.0.0.1:8080 [::1]:8080");
-    assert_int_equal(directory->section_count, SEGMENT_KIND_COUNT - 1);
+    assert_int_equal(header->magic, SEGMENT_MAGIC);
+    assert_int_equal(header->major, SEGMENT_MAJOR);
+    assert_int_equal(header->total_size, reader.map.size);
+    assert_int_equal(header->master_pid, getpid());
+    assert_true(header->start_ticks > 0);
+    assert_true(header->generation > 0);
+    assert_int_equal(header->metric_count, METRIC_COUNT);
+    assert_string_equal(header->name, name);
+    assert_string_equal(header->version, WEBSERVERD_VERSION);
+    assert_string_equal(header->socket_path, "/run/test.sock");
+    assert_string_equal(header->listening, "127.0.0.1:8080 [::1]:8080");
+    assert_int_equal(header->section_count, SEGMENT_KIND_COUNT - 1);
 }
 
 static void test_permissions_are_0640(void **state)
@@ -133,7 +133,7 @@ static void test_sections_do_not_overlap(void **state)
         for (uint32_t i = 0; i < one->count; i++) {
             uint64_t start = one->offset + i * one->stride, end = start + one->entry_size;
 
-            assert_true(start >= sizeof(struct segment_directory) && end <= segment.size);
+            assert_true(start >= sizeof(struct segment_header) && end <= segment.size);
             for (int b = SEGMENT_METRICS; b < SEGMENT_KIND_COUNT; b++) {
                 const struct segment_section *other = &segment.section[b];
 
@@ -252,55 +252,55 @@ static void test_name_that_is_none(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        assert_int_equal(segment_attach(&reader, names[i], why, sizeof(why)), SEGMENT_REFUSED);
+        assert_int_equal(segment_attach(&reader, names[i], why, sizeof(why)), SEGMENT_INVALID);
 }
 
 static void test_not_ready(void **state)
 {
     (void)state;
-    assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_REFUSED);
+    assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_INVALID);
     assert_non_null(strstr(why, "still starting"));
 }
 
-static void damage_magic(struct segment_directory *directory)
+static void damage_magic(struct segment_header *header)
 {
-    directory->magic ^= 1;
+    header->magic ^= 1;
 }
 
-static void damage_major(struct segment_directory *directory)
+static void damage_major(struct segment_header *header)
 {
-    directory->major++;
+    header->major++;
 }
 
-static void damage_total_size(struct segment_directory *directory)
+static void damage_total_size(struct segment_header *header)
 {
-    directory->total_size += 4096;
+    header->total_size += 4096;
 }
 
-static void damage_section_count(struct segment_directory *directory)
+static void damage_section_count(struct segment_header *header)
 {
-    directory->section_count = SEGMENT_SECTIONS_MAX + 1;
+    header->section_count = SEGMENT_SECTIONS_MAX + 1;
 }
 
-static void damage_metric_count(struct segment_directory *directory)
+static void damage_metric_count(struct segment_header *header)
 {
-    directory->metric_count = UINT32_MAX;
+    header->metric_count = UINT32_MAX;
 }
 
-static void damage_cache_entries(struct segment_directory *directory)
+static void damage_cache_entries(struct segment_header *header)
 {
-    directory->cache_entries++;
+    header->cache_entries++;
 }
 
-static void damage_name(struct segment_directory *directory)
+static void damage_name(struct segment_header *header)
 {
-    memset(directory->name, 'n', sizeof(directory->name));
+    memset(header->name, 'n', sizeof(header->name));
 }
 
-static void test_damaged_directory_is_refused(void **state)
+static void test_damaged_header_is_refused(void **state)
 {
     static const struct {
-        void (*damage)(struct segment_directory *directory);
+        void (*damage)(struct segment_header *header);
         const char *said;
     } cases[] = {
         {damage_magic, "not a webserverd segment"},
@@ -314,12 +314,12 @@ static void test_damaged_directory_is_refused(void **state)
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         make_segment(state);
-        cases[i].damage(segment.directory);
+        cases[i].damage(segment.header);
         segment_publish(&segment);
-        assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_REFUSED);
+        assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_INVALID);
         if (strstr(why, cases[i].said) == NULL)
             fail_msg("'%s' does not say '%s'", why, cases[i].said);
-        assert_null(reader.map.directory);
+        assert_null(reader.map.header);
         shm_unlink(shm_name); /* the name inside may be the damaged part */
         remove_segment(state);
     }
@@ -328,7 +328,7 @@ static void test_damaged_directory_is_refused(void **state)
 static void test_a_newer_minor_is_taken(void **state)
 {
     (void)state;
-    segment.directory->minor++;
+    segment.header->minor++;
     segment_publish(&segment);
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
 }
@@ -363,12 +363,12 @@ static void test_damaged_sections_are_refused(void **state)
             bool may_miss;
 
             make_segment(state);
-            section = &segment.directory->section[line];
+            section = &segment.header->section[line];
             may_miss = section->kind > SEGMENT_KINDS_OF_MINOR_0 && i <= 1;
             memcpy((char *)section + cases[i].field, &cases[i].value, cases[i].size);
             segment_publish(&segment);
             if (segment_attach(&reader, name, why, sizeof(why)) !=
-                (may_miss ? SEGMENT_ATTACHED : SEGMENT_REFUSED))
+                (may_miss ? SEGMENT_ATTACHED : SEGMENT_INVALID))
                 fail_msg("section %u, case %zu was %s", line, i, may_miss ? "refused" : "taken");
             remove_segment(state);
         }
@@ -378,14 +378,14 @@ static void test_damaged_sections_are_refused(void **state)
 static void test_truncated_is_refused(void **state)
 {
     static const size_t sizes[] = {
-        0, 1, sizeof(struct segment_directory) - 1, sizeof(struct segment_directory), 4096, 100000};
+        0, 1, sizeof(struct segment_header) - 1, sizeof(struct segment_header), 4096, 100000};
 
     for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
         make_segment(state);
         segment_publish(&segment);
         assert_int_equal(ftruncate(segment.fd, (off_t)sizes[i]), 0);
-        assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_REFUSED);
-        /* Our own directory page must be there again before it is destroyed. */
+        assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_INVALID);
+        /* Our own header page must be there again before it is destroyed. */
         assert_int_equal(ftruncate(segment.fd, (off_t)segment.size), 0);
         shm_unlink(shm_name);
         remove_segment(state);
@@ -407,10 +407,10 @@ static void test_health(void **state)
         _exit(0);
     assert_true(child > 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    segment.directory->master_pid = child;
+    segment.header->master_pid = child;
     assert_int_equal(segment_health(&reader, now), SEGMENT_DEAD);
-    segment.directory->master_pid = getpid(); /* the pid lives, but it began at another time */
-    segment.directory->start_ticks++;
+    segment.header->master_pid = getpid(); /* the pid lives, but it began at another time */
+    segment.header->start_ticks++;
     assert_int_equal(segment_health(&reader, now), SEGMENT_DEAD);
 
     segment_destroy(&segment);
@@ -850,7 +850,7 @@ static void test_sample_percentiles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PUBLISHED_TEST(test_directory),
+        PUBLISHED_TEST(test_header),
         CREATED_TEST(test_permissions_are_0640),
         CREATED_TEST(test_sections_do_not_overlap),
         CREATED_TEST(test_blocks_begin_at_cache_lines),
@@ -862,7 +862,7 @@ int main(void)
         cmocka_unit_test(test_absent),
         cmocka_unit_test(test_name_that_is_none),
         CREATED_TEST(test_not_ready),
-        cmocka_unit_test(test_damaged_directory_is_refused),
+        cmocka_unit_test(test_damaged_header_is_refused),
         CREATED_TEST(test_a_newer_minor_is_taken),
         cmocka_unit_test(test_damaged_sections_are_refused),
         cmocka_unit_test(test_truncated_is_refused),

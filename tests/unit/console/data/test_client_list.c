@@ -56,7 +56,7 @@ static int end(void **state)
 
 static void connect_to(uint32_t worker, uint32_t place, const char *address, uint64_t count)
 {
-    struct segment_peer *peer = &segment_peers(&segment, worker)[place];
+    struct segment_client *peer = &segment_clients(&segment, worker)[place];
 
     atomic_store(&peer->key, address_key_of_text(address));
     atomic_store(&peer->count, count);
@@ -77,7 +77,7 @@ static void use_up(uint32_t bucket, const char *address, uint64_t time_ns, uint6
 
     atomic_store(&entry->key, address_key_of_text(address));
     atomic_store(&entry->time_ns, time_ns);
-    atomic_store(&entry->refused, refused);
+    atomic_store(&entry->rejected, refused);
 }
 
 static const struct client_row *row_of(const char *address)

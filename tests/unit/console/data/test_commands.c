@@ -124,7 +124,7 @@ static void status_is_a_table(void **state)
         "workers            2       1\n",
         "threads each       8       3\n",
         "0               8  serving         3 of 4        2   1m 00s       1\n",
-        "requests     123456, kept alive -, cut short -\n",
+        "requests     123456, keep-alive -, cut short -\n",
         "log          lines 123455, ",
     };
     char text[4096] = "";

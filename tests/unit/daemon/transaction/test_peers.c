@@ -98,12 +98,12 @@ static void a_dead_worker_counts_no_more(void **state)
 static void entries_are_used_again(void **state)
 {
     (void)state;
-    for (uint64_t key = 1; key <= UINT64_C(50) * SEGMENT_PEERS_IN_TABLE; key++) {
+    for (uint64_t key = 1; key <= UINT64_C(50) * SEGMENT_CLIENTS_PER_WORKER; key++) {
         assert_int_equal(peers_enter(peers[0], key, 1), PEERS_COUNTED);
         peers_leave(peers[0], key);
     }
-    for (uint32_t i = 0; i < SEGMENT_PEERS_IN_TABLE; i++)
-        assert_int_equal(segment_peers(&segment, 0)[i].count, 0);
+    for (uint32_t i = 0; i < SEGMENT_CLIENTS_PER_WORKER; i++)
+        assert_int_equal(segment_clients(&segment, 0)[i].count, 0);
 }
 
 static void a_full_table_lets_everybody_in(void **state)
@@ -111,13 +111,13 @@ static void a_full_table_lets_everybody_in(void **state)
     uint64_t counted = 0, key = 1;
 
     (void)state;
-    for (; key <= UINT64_C(2) * SEGMENT_PEERS_IN_TABLE; key++) {
+    for (; key <= UINT64_C(2) * SEGMENT_CLIENTS_PER_WORKER; key++) {
         enum peers_verdict verdict = peers_enter(peers[0], key, 1);
 
         assert_int_not_equal(verdict, PEERS_TOO_MANY);
         counted += verdict == PEERS_COUNTED;
     }
-    assert_in_range(counted, SEGMENT_PEERS_IN_TABLE / 2, SEGMENT_PEERS_IN_TABLE);
+    assert_in_range(counted, SEGMENT_CLIENTS_PER_WORKER / 2, SEGMENT_CLIENTS_PER_WORKER);
 }
 
 /* Threads of all workers at once, which never are more than may be. */

@@ -93,7 +93,7 @@ static void what_was_refused_is_counted(void **state)
         assert_int_not_equal(rate_limit_take(&segment, 7, START), 0);
     for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++)
         for (int way = 0; way < SEGMENT_RATE_WAYS; way++)
-            refused += segment_rate_bucket(&segment, i)->entry[way].refused;
+            refused += segment_rate_bucket(&segment, i)->entry[way].rejected;
     assert_int_equal(refused, 3);
 }
 
