@@ -217,7 +217,7 @@ struct segment_rate_bucket {
 
 /*
  * Connections by client address: a table for each worker, which is its writer; readers add up what
- * all tables have for a key. Counted only with a limit for each address. See daemon/transaction/peers.c.
+ * all tables have for a key. Counted only with a limit for each address. See daemon/transaction/client_limit.c.
  */
 struct segment_client {
     _Atomic uint64_t key;   /* see address_key(); stays when the count is 0 again; 0: never used */

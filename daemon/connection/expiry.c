@@ -2,9 +2,9 @@
 
 #include "common/clock.h"
 #include "common/segment_writer.h"
-#include "daemon/connection/waiting.h"
-#include "daemon/http1/serving.h"
-#include "daemon/transaction/account.h"
+#include "daemon/connection/timeouts.h"
+#include "daemon/http1/connection.h"
+#include "daemon/transaction/accounting.h"
 
 enum { LINGER_MS = 2000 };
 

@@ -18,7 +18,7 @@
 #ifndef DAEMON_CONDITIONAL_H
 #define DAEMON_CONDITIONAL_H
 
-#include "daemon/http1/request.h"
+#include "daemon/http1/request_parser.h"
 
 /* What a representation is known by. */
 struct validators {

@@ -1,6 +1,6 @@
 /* What the fields say that the server acts on. The policy stands at the top of request.c. */
+#include "daemon/http1/request_fields.h"
 #include "daemon/http/authority.h"
-#include "daemon/http1/request_head.h"
 
 const bool request_token_bytes[256] = {
     ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['!'] = true,  ['#'] = true,

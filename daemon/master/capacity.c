@@ -3,7 +3,7 @@
 #include "common/segment_writer.h"
 #include "daemon/master/listeners.h"
 #include "daemon/master/slots.h"
-#include "daemon/worker/site.h"
+#include "daemon/worker/context.h"
 
 #include <errno.h>
 #include <inttypes.h>

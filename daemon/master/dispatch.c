@@ -4,7 +4,7 @@
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/messages.h"
-#include "daemon/connection/lane.h"
+#include "daemon/connection/listen_socket.h"
 #include "daemon/master/capacity.h"
 #include "daemon/master/listeners.h"
 #include "daemon/master/supervisor.h"

@@ -5,8 +5,8 @@
 #ifndef DAEMON_ADMISSION_H
 #define DAEMON_ADMISSION_H
 
-#include "daemon/transaction/exchange.h"
-#include "daemon/transaction/peers.h"
+#include "daemon/transaction/client_limit.h"
+#include "daemon/transaction/transaction.h"
 
 /*
  * Counts a request that is looked at for the first time against its client's rate, while the limit

@@ -8,7 +8,7 @@
 #define DAEMON_HANDLER_H
 
 #include "daemon/http/target.h"
-#include "daemon/transaction/exchange.h"
+#include "daemon/transaction/transaction.h"
 
 /* TARGET is the request's, decoded and folded. */
 typedef enum exchange_result handler(struct exchange *exchange, const struct target *target);

@@ -6,10 +6,10 @@
 #ifndef DAEMON_LOADING_H
 #define DAEMON_LOADING_H
 
+#include "daemon/base/offload.h"
 #include "daemon/content/resource.h"
-#include "daemon/transaction/exchange.h"
 #include "daemon/transaction/page.h"
-#include "daemon/worker/offload.h"
+#include "daemon/transaction/transaction.h"
 
 struct load_job {
     struct offload_job job; /* first */

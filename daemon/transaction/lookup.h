@@ -6,7 +6,7 @@
 #define DAEMON_LOOKUP_H
 
 #include "daemon/content/resource.h"
-#include "daemon/transaction/exchange.h"
+#include "daemon/transaction/transaction.h"
 
 /* Beside errnos. */
 enum {

@@ -7,7 +7,7 @@
 #define DAEMON_NEGOTIATION_H
 
 #include "daemon/content/resource.h"
-#include "daemon/transaction/exchange.h"
+#include "daemon/transaction/transaction.h"
 
 /* What the request accepts. A thread remembers the last field's meaning: most clients send one of a
  * few. */

@@ -2,7 +2,7 @@
 
 #include "common/macros.h"
 #include "daemon/http/conditional.h"
-#include "daemon/transaction/account.h"
+#include "daemon/transaction/accounting.h"
 #include "daemon/transaction/admission.h"
 #include "daemon/worker/thread.h"
 

@@ -9,7 +9,7 @@
 #include "common/span.h"
 #include "daemon/content/resource.h"
 #include "daemon/http/range.h"
-#include "daemon/transaction/exchange.h"
+#include "daemon/transaction/transaction.h"
 
 /* The methods that every resource has: the value of Allow. */
 #define REPLY_ALLOWED "GET, HEAD, OPTIONS"

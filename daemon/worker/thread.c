@@ -8,11 +8,11 @@
 #include "daemon/connection/connection.h"
 #include "daemon/connection/crowding.h"
 #include "daemon/connection/expiry.h"
-#include "daemon/connection/lane.h"
-#include "daemon/connection/turn.h"
+#include "daemon/connection/listen_socket.h"
+#include "daemon/connection/loop.h"
 #include "daemon/content/negative_cache.h"
-#include "daemon/http1/sending.h"
-#include "daemon/http1/serving.h"
+#include "daemon/http1/connection.h"
+#include "daemon/http1/response_writer.h"
 #include "daemon/transaction/loading.h"
 
 #include <errno.h>

@@ -10,12 +10,12 @@
 #define DAEMON_THREAD_H
 
 #include "common/segment.h"
-#include "daemon/connection/output.h"
 #include "daemon/content/directory_check.h"
 #include "daemon/content/thread_cache.h"
 #include "daemon/http/coding.h"
 #include "daemon/http/response.h"
-#include "daemon/worker/site.h"
+#include "daemon/transaction/output_buffer.h"
+#include "daemon/worker/context.h"
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -55,7 +55,7 @@ struct arrival {
     char bytes[];
 };
 
-/* Goes to a thread and back; see daemon/worker/worker_orders.h. */
+/* Goes to a thread and back; see daemon/worker/broadcast.h. */
 struct sweep_item {
     struct mailbox_item item;
     struct order_under_way *order;

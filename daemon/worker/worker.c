@@ -9,12 +9,12 @@
 #include "daemon/base/messages.h"
 #include "daemon/base/signals.h"
 #include "daemon/connection/connection.h"
-#include "daemon/connection/held_lanes.h"
 #include "daemon/content/cache.h"
 #include "daemon/sandbox/confinement.h"
-#include "daemon/transaction/peers.h"
+#include "daemon/transaction/client_limit.h"
+#include "daemon/worker/broadcast.h"
+#include "daemon/worker/listeners.h"
 #include "daemon/worker/thread.h"
-#include "daemon/worker/worker_orders.h"
 
 #include <assert.h>
 #include <errno.h>

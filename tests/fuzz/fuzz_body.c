@@ -3,7 +3,7 @@
  * is behind its end must not matter. The first byte says which kind of body it is, and where it is
  * cut.
  */
-#include "daemon/http1/body.h"
+#include "daemon/http1/body_parser.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

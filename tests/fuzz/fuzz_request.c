@@ -3,7 +3,7 @@
  * must lie inside the head, and what is taken must have been unambiguous.
  */
 #include "common/macros.h"
-#include "daemon/http1/request.h"
+#include "daemon/http1/request_parser.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

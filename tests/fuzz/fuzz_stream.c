@@ -3,7 +3,7 @@
  * cut into pieces, the same requests must be found at the same places, and the same refusal. The first
  * bytes say how they are cut.
  */
-#include "daemon/http1/body.h"
+#include "daemon/http1/body_parser.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "daemon/worker/worker_orders.h"
+#include "daemon/worker/broadcast.h"
 
 #include <stdlib.h>
 

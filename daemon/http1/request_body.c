@@ -1,9 +1,9 @@
-#include "daemon/http1/receiving.h"
+#include "daemon/http1/request_body.h"
 
 #include "common/segment_writer.h"
-#include "daemon/connection/input.h"
-#include "daemon/connection/waiting.h"
-#include "daemon/http1/body.h"
+#include "daemon/connection/read_buffer.h"
+#include "daemon/connection/timeouts.h"
+#include "daemon/http1/body_parser.h"
 #include "daemon/transaction/route.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "daemon/worker/offload.h"
+#include "daemon/base/offload.h"
 
 #include "common/clock.h"
 #include "common/segment_writer.h"

@@ -6,7 +6,7 @@
 #define DAEMON_SERVING_H
 
 #include "daemon/connection/connection.h"
-#include "daemon/http1/sending.h"
+#include "daemon/http1/response_writer.h"
 
 #include <event2/util.h>
 

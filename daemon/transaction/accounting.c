@@ -1,4 +1,4 @@
-#include "daemon/transaction/account.h"
+#include "daemon/transaction/accounting.h"
 
 #include "daemon/worker/thread.h"
 

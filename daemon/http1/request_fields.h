@@ -6,8 +6,8 @@
 #define DAEMON_REQUEST_HEAD_H
 
 #include "common/macros.h"
-#include "daemon/http1/byte_scan.h"
-#include "daemon/http1/request.h"
+#include "daemon/http1/request_parser.h"
+#include "daemon/http1/syntax.h"
 
 /* What a step returns: one of these, or the status (400 and above) to refuse with. */
 enum { GOOD = 0, INCOMPLETE = 1 };

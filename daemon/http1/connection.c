@@ -1,16 +1,16 @@
-#include "daemon/http1/serving.h"
+#include "daemon/http1/connection.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/connection/input.h"
-#include "daemon/connection/turn.h"
-#include "daemon/connection/waiting.h"
-#include "daemon/http1/receiving.h"
-#include "daemon/http1/sending.h"
-#include "daemon/transaction/account.h"
-#include "daemon/transaction/exchange.h"
+#include "daemon/connection/loop.h"
+#include "daemon/connection/read_buffer.h"
+#include "daemon/connection/timeouts.h"
+#include "daemon/http1/request_body.h"
+#include "daemon/http1/response_writer.h"
+#include "daemon/transaction/accounting.h"
 #include "daemon/transaction/lookup.h"
+#include "daemon/transaction/transaction.h"
 
 #include <errno.h>
 #include <linux/sockios.h>

@@ -1,7 +1,7 @@
 /*
  * The request parser: HTTP/1.1 and 1.0 heads as in RFC 9112 sections 2 to 7 and RFC 9110 section 5.
  * Pure and zero-copy: it looks at bytes, returns spans into them, keeps nothing. Strict where
- * laxness is an attack; what it refuses, and with which status, stands in daemon/http1/request.c.
+ * laxness is an attack; what it refuses, and with which status, stands in daemon/http1/request_parser.c.
  */
 #ifndef DAEMON_REQUEST_H
 #define DAEMON_REQUEST_H

@@ -1,10 +1,10 @@
-#include "daemon/connection/lane.h"
+#include "daemon/connection/listen_socket.h"
 
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/connection/connection.h"
-#include "daemon/connection/turn.h"
+#include "daemon/connection/loop.h"
 #include "daemon/transaction/admission.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
-#include "daemon/connection/waiting.h"
+#include "daemon/connection/timeouts.h"
 
 #include "common/clock.h"
-#include "daemon/http1/serving.h"
+#include "daemon/http1/connection.h"
 
 void waiting_watch(struct connection *connection, short what)
 {

@@ -1,8 +1,8 @@
-#include "daemon/connection/turn.h"
+#include "daemon/connection/loop.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "daemon/http1/serving.h"
+#include "daemon/http1/connection.h"
 
 void turn_begin(struct serving_thread *thread)
 {

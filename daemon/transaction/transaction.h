@@ -1,6 +1,6 @@
 /*
  * One request and its answer: the order of the steps. Composes the answer in the thread's output;
- * sending is another room's work (daemon/http1/sending.h).
+ * sending is another room's work (daemon/http1/response_writer.h).
  *
  *   begin ─▶ thread cache (lookup.h) ─────────────────────────────▶ reply.h ─▶ conclude
  *               └─ not there ─▶ route.h ─▶ handler.h ─▶ lookup.h ──┘
@@ -10,7 +10,7 @@
 
 #include "daemon/connection/connection.h"
 #include "daemon/http/coding.h"
-#include "daemon/http1/request.h"
+#include "daemon/http1/request_parser.h"
 
 enum exchange_result {
     EXCHANGE_ANSWERED, /* the answer is in the output; connection->closing may be set */

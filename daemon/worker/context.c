@@ -1,6 +1,6 @@
-#include "daemon/worker/site.h"
+#include "daemon/worker/context.h"
 
-#include "daemon/worker/worker_orders.h"
+#include "daemon/worker/broadcast.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -7,8 +7,8 @@
 #ifndef DAEMON_SENDING_H
 #define DAEMON_SENDING_H
 
+#include "daemon/base/offload.h"
 #include "daemon/connection/connection.h"
-#include "daemon/worker/offload.h"
 
 enum { SENDING_WINDOW = 2 * 1024 * 1024 }; /* bytes of a file sent in one turn of the loop */
 

@@ -50,7 +50,7 @@
  *   any other field                                     taken  checked for its form, not looked at
  */
 #include "daemon/http/authority.h"
-#include "daemon/http1/request_head.h"
+#include "daemon/http1/request_fields.h"
 
 enum { LEADING_LINES_MAX = 4 };
 

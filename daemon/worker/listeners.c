@@ -1,7 +1,7 @@
-#include "daemon/connection/held_lanes.h"
+#include "daemon/worker/listeners.h"
 
 #include "daemon/base/events.h"
-#include "daemon/connection/lane.h"
+#include "daemon/connection/listen_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "daemon/transaction/peers.h"
+#include "daemon/transaction/client_limit.h"
 
 #include "daemon/base/hash.h"
 

@@ -21,9 +21,9 @@
  *   Content-Length, Transfer-Encoding, Host there         400  9110 6.5.1
  *   a trailer section longer than limits.header_bytes     431  6585 5
  */
-#include "daemon/http1/body.h"
+#include "daemon/http1/body_parser.h"
 
-#include "daemon/http1/request_head.h"
+#include "daemon/http1/request_fields.h"
 
 enum { DIGITS_FREE = 16, TOP_DIGIT = 60 /* bits below it */ };
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
-#include "daemon/http1/request.h"
+#include "daemon/http1/request_parser.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /*
  * The body of a request, passed over byte by byte until the next request begins: of a known length,
  * or chunked (RFC 9112 sections 6 and 7.1). Pure and incremental: it keeps a few words between calls
- * and none of the bytes. What it refuses stands in daemon/http1/body.c.
+ * and none of the bytes. What it refuses stands in daemon/http1/body_parser.c.
  */
 #ifndef DAEMON_BODY_H
 #define DAEMON_BODY_H
 
-#include "daemon/http1/request.h"
+#include "daemon/http1/request_parser.h"
 
 enum { BODY_NAME_MAX = 18 };
 

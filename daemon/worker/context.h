@@ -7,13 +7,13 @@
 
 #include "common/segment.h"
 #include "daemon/base/mailbox.h"
+#include "daemon/base/offload.h"
 #include "daemon/config/config.h"
 #include "daemon/config/header_rules.h"
 #include "daemon/content/cache.h"
 #include "daemon/content/files.h"
 #include "daemon/content/resource.h"
-#include "daemon/transaction/peers.h"
-#include "daemon/worker/offload.h"
+#include "daemon/transaction/client_limit.h"
 
 /* What all threads of a worker share. Fixed while they live. */
 struct site {

@@ -1,4 +1,4 @@
-#include "daemon/connection/input.h"
+#include "daemon/connection/read_buffer.h"
 
 #include <stdlib.h>
 #include <string.h>

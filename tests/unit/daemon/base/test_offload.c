@@ -1,6 +1,6 @@
 #include "common/clock.h"
 #include "common/macros.h"
-#include "daemon/worker/offload.h"
+#include "daemon/base/offload.h"
 
 #include <poll.h>
 #include <semaphore.h>

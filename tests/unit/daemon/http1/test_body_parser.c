@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
-#include "daemon/http1/body.h"
+#include "daemon/http1/body_parser.h"
 
 #include <stdio.h>
 #include <stdlib.h>

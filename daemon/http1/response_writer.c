@@ -1,11 +1,11 @@
-#include "daemon/http1/sending.h"
+#include "daemon/http1/response_writer.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/connection/output.h"
 #include "daemon/http/byteranges.h"
-#include "daemon/transaction/account.h"
+#include "daemon/transaction/accounting.h"
+#include "daemon/transaction/output_buffer.h"
 #include "daemon/worker/thread.h"
 
 #include <errno.h>

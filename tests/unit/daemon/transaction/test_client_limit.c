@@ -9,7 +9,7 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/master/slots.h"
-#include "daemon/transaction/peers.h"
+#include "daemon/transaction/client_limit.h"
 #include "daemon/transaction/rate_limit.h"
 
 #include <pthread.h>

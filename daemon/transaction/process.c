@@ -1,4 +1,4 @@
-#include "daemon/transaction/exchange.h"
+#include "daemon/transaction/transaction.h"
 
 #include "common/macros.h"
 #include "common/segment_writer.h"
