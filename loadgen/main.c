@@ -98,7 +98,7 @@ static int load(const struct plan *plan, FILE *out)
     if (result == NULL)
         return complain("out of memory");
     outcome = plan->rounds > 1 ? repeat_run(plan, result, why, sizeof(why))
-                               : trial(plan, result, why, sizeof(why));
+                               : trial(plan, NULL, result, why, sizeof(why));
     status = (int)trial_status(outcome, result);
     if (outcome != TRIAL_DONE) {
         complain(why);

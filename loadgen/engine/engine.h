@@ -13,7 +13,6 @@
 #ifndef LOADGEN_ENGINE_H
 #define LOADGEN_ENGINE_H
 
-#include "loadgen/base/error_texts.h"
 #include "loadgen/engine/conversation.h"
 #include "loadgen/plan/plan.h"
 #include "loadgen/plan/work.h"

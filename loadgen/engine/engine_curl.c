@@ -191,7 +191,7 @@ static struct exchange read_result(struct client *client, CURLcode code)
     if (client->slot == 0 && engine->place.conversation != NULL)
         conversation_end(engine->place.conversation, client->easy);
     if (exchange.error != ERROR_KIND_NONE)
-        error_texts_note(&engine->error_texts, exchange.error, curl_result_text(&ending));
+        error_texts_record(&engine->error_texts, exchange.error, curl_result_text(&ending));
     return exchange;
 }
 

@@ -83,7 +83,7 @@ static void fail(struct wire *wire, enum error_kind error)
     struct exchange exchange = {.error = error};
     struct wire_room *room = wire->room;
 
-    error_texts_note(&room->error_texts, error, wire->said);
+    error_texts_record(&room->error_texts, error, wire->said);
     wire_take_down(wire);
     finish(wire, &exchange, clock_monotonic_ns());
 }
@@ -295,7 +295,7 @@ void wire_not_connected(struct wire *wire, CURLcode code)
     const struct curl_ending ending = {.easy = wire->stream.easy, .code = code, .said = wire->said};
     struct exchange exchange = curl_result_read(&ending);
 
-    error_texts_note(&wire->room->error_texts, exchange.error, curl_result_text(&ending));
+    error_texts_record(&wire->room->error_texts, exchange.error, curl_result_text(&ending));
     fail(wire, exchange.error);
 }
 

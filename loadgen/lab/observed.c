@@ -93,7 +93,6 @@ static void begin_plan(struct observed *observed, struct point *point)
     plan->duration_ms = observed->duration_ms;
     plan->warmup_ms = 0;
     plan->grace_ms = GRACE_MS; /* what is only late is no error */
-    plan->watcher = (struct plan_watcher){look, observed};
 }
 
 static void keep(struct observed *observed, const struct result *result)
@@ -109,10 +108,11 @@ static void keep(struct observed *observed, const struct result *result)
 
 static int run(struct observed *observed, struct point *point, struct result *result)
 {
+    const struct run_observer observer = {look, observed};
     struct lab *lab = observed->lab;
 
     begin_plan(observed, point);
-    if (trial(&point->plan, result, lab->why, sizeof(lab->why)) != TRIAL_DONE)
+    if (trial(&point->plan, &observer, result, lab->why, sizeof(lab->why)) != TRIAL_DONE)
         return -1;
     lab->interrupted = lab->interrupted || result->interrupted;
     keep(observed, result);

@@ -277,21 +277,21 @@ int points_measure_often(struct lab *lab, struct point *points, size_t count, ui
     struct trials_point *of_trials = lab_room(lab, count, sizeof(*of_trials));
     struct trials *trials = make_trials(lab, points, count, rounds);
     struct course course = {.lab = lab, .points = points, .all = count * rounds};
+    const struct run_observer observer = {look, &course};
     const struct trials_setup setup = {.points = of_trials,
                                        .point_count = count,
                                        .rounds = rounds,
                                        .before = prepare,
                                        .after = keep,
-                                       .context = &course};
+                                       .context = &course,
+                                       .observer = &observer};
     enum trial_outcome outcome;
     enum trials_end end;
 
     if (of_trials == NULL || trials == NULL)
         return -1;
-    for (size_t i = 0; i < count; i++) {
-        points[i].plan.watcher = (struct plan_watcher){look, &course};
+    for (size_t i = 0; i < count; i++)
         of_trials[i] = (struct trials_point){&points[i].plan, points[i].label};
-    }
     end = trials_run(trials, &setup, &outcome, lab->why, sizeof(lab->why));
     detach(&course);
     lab->interrupted = lab->interrupted || end == TRIALS_INTERRUPTED;
@@ -420,7 +420,7 @@ char *lab_number(char *buffer, size_t size, double number)
     if (number < 100 && number > 0)
         snprintf(buffer, size, "%.3g", number);
     else
-        report_group_digits(buffer, size, (uint64_t)(number + 0.5));
+        format_integer(buffer, size, (uint64_t)(number + 0.5));
     return buffer;
 }
 

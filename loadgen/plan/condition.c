@@ -3,8 +3,6 @@
 #include "common/macros.h"
 #include "common/units.h"
 
-#include "loadgen/stats/tally.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,67 +137,4 @@ int condition_parse(struct condition *condition, const char *text, char *why, si
                                                  : "needs a number on the right",
                       why, size);
     return 0;
-}
-
-static const struct histogram *series_of(const struct condition *condition,
-                                         const struct tally *tally)
-{
-    switch (condition->series) {
-    case CONDITION_LATENCY:
-        return &tally->latency;
-    case CONDITION_SERVICE:
-        return &tally->service;
-    case CONDITION_FIRST_BYTE:
-        return &tally->first_byte;
-    case CONDITION_CONNECT:
-        return &tally->connect;
-    }
-    return &tally->latency;
-}
-
-/* Returns false where there is no such number yet. */
-static bool value_of(const struct condition *condition, const struct tally *tally,
-                     uint64_t elapsed_ns, double *value)
-{
-    const struct histogram *times = series_of(condition, tally);
-    uint64_t begun = tally_get(tally, TALLY_begun);
-
-    switch (condition->metric) {
-    case CONDITION_PERCENTILE:
-        *value = (double)histogram_percentile(times, condition->percent);
-        return histogram_count(times) > 0;
-    case CONDITION_MEAN:
-        *value = histogram_mean(times);
-        return histogram_count(times) > 0;
-    case CONDITION_MAX:
-        *value = (double)histogram_max(times);
-        return histogram_count(times) > 0;
-    case CONDITION_RATE:
-        *value = elapsed_ns > 0
-                     ? (double)tally_get(tally, TALLY_answered) * 1e9 / (double)elapsed_ns
-                     : 0;
-        return elapsed_ns > 0;
-    case CONDITION_ERRORS:
-        *value = (double)tally_bad(tally);
-        return true;
-    case CONDITION_ERROR_PERCENT:
-        *value = begun > 0 ? 100.0 * (double)tally_bad(tally) / (double)begun : 0;
-        return begun > 0;
-    case CONDITION_STATUS:
-        *value = (double)tally_status(tally, condition->status);
-        return true;
-    }
-    return false;
-}
-
-bool condition_holds(const struct condition *condition, const struct tally *tally,
-                     uint64_t elapsed_ns)
-{
-    double value;
-
-    if (!value_of(condition, tally, elapsed_ns, &value))
-        return false;
-    if (condition->or_equal && value == condition->limit)
-        return true;
-    return condition->above ? value > condition->limit : value < condition->limit;
 }

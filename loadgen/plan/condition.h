@@ -46,13 +46,4 @@ struct condition {
 /* Reads TEXT, which outlives *condition. Returns 0, or -1 with WHY. */
 int condition_parse(struct condition *condition, const char *text, char *why, size_t size);
 
-struct tally;
-
-/*
- * Whether it holds for what was counted in ELAPSED_NS. Numbers of which there are none yet (the
- * percentile of no answers) make no condition true.
- */
-bool condition_holds(const struct condition *condition, const struct tally *tally,
-                     uint64_t elapsed_ns);
-
 #endif

@@ -76,17 +76,6 @@ struct plan_checks {
     uint8_t digest[PLAN_DIGEST_BYTES]; /* SHA-256 of the body as it came */
 };
 
-struct tally;
-
-/*
- * Somebody who looks at a run while it goes on, ten times a second, in the main thread: ALL is what
- * came up to ELAPSED_NS after its begin, warm-up included. The next look waits for this one's end.
- */
-struct plan_watcher {
-    void (*look)(void *context, const struct tally *all, uint64_t elapsed_ns);
-    void *context;
-};
-
 struct plan {
     enum plan_command command;
     enum plan_engine engine;
@@ -155,10 +144,9 @@ struct plan {
     const char *output;                       /* the report's file; NULL: standard output */
     double percentiles[PLAN_PERCENTILES_MAX]; /* that reports give, in percent */
     size_t percentile_count;                  /* 0: the usual ones */
-    const char *compare;         /* a report that is held against the one of urls[0]; NULL: a run */
-    const char *label;           /* what the live view begins with; NULL: nothing */
-    struct plan_watcher watcher; /* look NULL: none */
-    bool progress_lines;         /* JSON lines on standard error instead of the live view */
+    const char *compare; /* a report that is held against the one of urls[0]; NULL: a run */
+    const char *label;   /* what the live view begins with; NULL: nothing */
+    bool progress_lines; /* JSON lines on standard error instead of the live view */
     bool quiet;
     bool no_tui;   /* one line instead of the live view */
     bool no_color; /* none, wherever it would be */

@@ -3,8 +3,8 @@
 #include "common/macros.h"
 #include "common/units.h"
 
-#include "loadgen/report/measures.h"
 #include "loadgen/report/report_facts.h"
+#include "loadgen/stats/measures.h"
 #include "loadgen/stats/statistics.h"
 
 #include <errno.h>
@@ -177,7 +177,7 @@ static void format(char *text, size_t size, const struct row *row, double value)
     if (isnan(value))
         snprintf(text, size, "-");
     else if (row->member == NULL)
-        report_group_digits(text, size, (uint64_t)(value + 0.5));
+        format_integer(text, size, (uint64_t)(value + 0.5));
     else
         units_format_ns(text, size, value * 1e3);
 }

@@ -134,8 +134,8 @@ static void put_behind(struct latency_bar *bar, const struct histogram *times, s
         double value =
             (double)histogram_lowest(histogram_index(histogram_percentile(times, marks[i])));
 
-        if (report_percentile_known(marks[i], histogram_count(times)) && value >= bar->from_ns &&
-            value < bar->to_ns)
+        if (measure_percentile_is_known(marks[i], histogram_count(times)) &&
+            value >= bar->from_ns && value < bar->to_ns)
             used +=
                 (size_t)snprintf(bar->behind + used, sizeof(bar->behind) - used, " p%g", marks[i]);
     }

@@ -2,7 +2,7 @@
 #ifndef LOADGEN_MEASURES_JSON_H
 #define LOADGEN_MEASURES_JSON_H
 
-#include "loadgen/report/measures.h"
+#include "loadgen/stats/measures.h"
 #include "loadgen/stats/statistics.h"
 
 #include <jansson.h>

@@ -2,6 +2,7 @@
 #ifndef LOADGEN_REPORT_H
 #define LOADGEN_REPORT_H
 
+#include "loadgen/stats/measures.h"
 #include "loadgen/stats/result.h"
 
 #include <stdio.h>
@@ -32,11 +33,5 @@ char *report_percentile_name(char *buffer, size_t size, double percent);
  * HdrHistogram has them.
  */
 double report_next_level(double percent);
-
-/* Whether a percentile says anything: at least one of COUNT values lies beyond it. */
-static inline bool report_percentile_known(double percent, uint64_t count)
-{
-    return (double)count * (100 - percent) / 100 >= 1 - 1e-9;
-}
 
 #endif

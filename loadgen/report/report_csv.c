@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 
-#include "loadgen/run/repeat.h"
+#include "loadgen/stats/result.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -97,7 +97,7 @@ static void put_total(FILE *out, const struct result *result)
     put_entry(out, "total", &entry, result_rate(result));
     for (size_t i = 0; i < count; i++)
         if (!is_kept(percents[i]))
-            put_time(out, report_percentile_known(percents[i], histogram_count(times)),
+            put_time(out, measure_percentile_is_known(percents[i], histogram_count(times)),
                      histogram_percentile(times, percents[i]));
     fputc('\n', out);
 }
@@ -113,7 +113,7 @@ static void put_statistic(FILE *out, const char *row, const struct result *resul
 
     fprintf(out, "%s,,,,,,", row);
     for (size_t i = 0; i < ARRAY_LENGTH(columns); i++) {
-        const struct interval interval = repeat_interval(result->repeat, columns[i]);
+        const struct interval interval = rounds_interval(result->rounds, columns[i]);
 
         fputc(',', out);
         if (!isnan(end(&interval)))
@@ -146,10 +146,10 @@ static void put_rounds(FILE *out, const struct result *result)
     size_t count;
     const double *percents = report_percentiles(result->plan, &count);
 
-    if (result->repeat == NULL)
+    if (result->rounds == NULL)
         return;
-    for (uint32_t k = 0; k < result->repeat->done; k++) {
-        const struct series_entry *total = &result->repeat->total[k];
+    for (uint32_t k = 0; k < result->rounds->done; k++) {
+        const struct series_entry *total = &result->rounds->total[k];
 
         put_entry(out, "round", total, entry_rate(total));
         for (size_t i = 0; i < count; i++)

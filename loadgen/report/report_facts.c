@@ -3,41 +3,18 @@
 #include "common/units.h"
 
 #include "loadgen/report/report.h"
-#include "loadgen/run/repeat.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
-char *report_group_digits(char *buffer, size_t size, uint64_t number)
-{
-    char digits[24];
-    size_t length = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, number), at = 0;
-
-    for (size_t i = 0; i < length && at + 2 < size; i++) {
-        if (i > 0 && (length - i) % 3 == 0)
-            buffer[at++] = ',';
-        buffer[at++] = digits[i];
-    }
-    buffer[at] = '\0';
-    return buffer;
-}
-
-char *report_count(char *buffer, size_t size, double number)
-{
-    if (number >= 100)
-        return report_group_digits(buffer, size, (uint64_t)(number + 0.5));
-    snprintf(buffer, size, "%.3g", number);
-    return buffer;
-}
-
 char *report_setting(char *buffer, size_t size, const struct result *result)
 {
     char elapsed[UNITS_TEXT], rounds[48] = "";
 
-    if (result->repeat != NULL)
-        snprintf(rounds, sizeof(rounds), " in %" PRIu32 " round%s", result->repeat->asked,
-                 result->repeat->asked == 1 ? "" : "s");
+    if (result->rounds != NULL)
+        snprintf(rounds, sizeof(rounds), " in %" PRIu32 " round%s", result->rounds->asked,
+                 result->rounds->asked == 1 ? "" : "s");
 
     snprintf(buffer, size, "%" PRIu32 " connection%s%s, %" PRIu32 " thread%s, engine %s, %s%s",
              result->connections, result->connections == 1 ? "" : "s",
@@ -53,10 +30,10 @@ static struct report_fact requests_fact(const struct result *result)
     char begun[REPORT_NUMBER], answered[REPORT_NUMBER], failed[REPORT_NUMBER], open[REPORT_NUMBER];
     uint64_t unanswered = tally_get(&result->tally, TALLY_unanswered);
 
-    report_group_digits(begun, sizeof(begun), tally_get(&result->tally, TALLY_begun));
-    report_group_digits(answered, sizeof(answered), tally_get(&result->tally, TALLY_answered));
-    report_group_digits(failed, sizeof(failed), tally_errors(&result->tally));
-    report_group_digits(open, sizeof(open), unanswered);
+    format_integer(begun, sizeof(begun), tally_get(&result->tally, TALLY_begun));
+    format_integer(answered, sizeof(answered), tally_get(&result->tally, TALLY_answered));
+    format_integer(failed, sizeof(failed), tally_errors(&result->tally));
+    format_integer(open, sizeof(open), unanswered);
     snprintf(fact.text, sizeof(fact.text), "%s: %s answered, %s failed%s%s%s", begun, answered,
              failed, unanswered > 0 ? ", " : "", unanswered > 0 ? open : "",
              unanswered > 0 ? " unanswered at the end" : "");
@@ -69,20 +46,20 @@ static struct report_fact warmup_fact(const struct result *result)
     char begun[REPORT_NUMBER];
 
     snprintf(fact.text, sizeof(fact.text), "%s requests before, not counted",
-             report_group_digits(begun, sizeof(begun), tally_get(&result->warmup, TALLY_begun)));
+             format_integer(begun, sizeof(begun), tally_get(&result->warmup, TALLY_begun)));
     return fact;
 }
 
 /* What the rounds say together stands for what is uncertain: their sum is not. */
-static struct report_fact median_fact(const struct repeat *repeat)
+static struct report_fact median_fact(const struct rounds *rounds)
 {
     struct report_fact fact = {"Rate", "", true};
-    struct interval rate = repeat_interval(repeat, MEASURE_RATE);
+    struct interval rate = rounds_interval(rounds, MEASURE_RATE);
     char median[MEASURE_TEXT], low[MEASURE_TEXT], high[MEASURE_TEXT];
     size_t used;
 
     used = (size_t)snprintf(fact.text, sizeof(fact.text), "%s requests/s, median of %" PRIu32,
-                            measure_format(median, MEASURE_RATE, rate.median), repeat->done);
+                            measure_format(median, MEASURE_RATE, rate.median), rounds->done);
     if (!isnan(rate.low))
         snprintf(fact.text + used, sizeof(fact.text) - used, " (95 %%: %s to %s)",
                  measure_format(low, MEASURE_RATE, rate.low),
@@ -95,8 +72,8 @@ static struct report_fact rate_fact(const struct result *result)
     struct report_fact fact = {"Rate", "", true};
     char rate[REPORT_NUMBER], asked[REPORT_NUMBER];
 
-    report_count(rate, sizeof(rate), result_rate(result));
-    report_count(asked, sizeof(asked), result_rate_due(result));
+    format_number(rate, sizeof(rate), result_rate(result));
+    format_number(asked, sizeof(asked), result_rate_due(result));
     if (result_is_open(result))
         snprintf(fact.text, sizeof(fact.text), "%s requests/s answered, %s asked for%s", rate,
                  asked, result_rate_is_average(result) ? " on average" : "");
@@ -129,7 +106,7 @@ static struct report_fact connections_fact(const struct result *result)
     uint64_t up = tally_get(&result->tally, TALLY_clients_up);
     char text[REPORT_NUMBER];
 
-    report_group_digits(text, sizeof(text), opened);
+    format_integer(text, sizeof(text), opened);
     if (opened < up)
         snprintf(fact.text, sizeof(fact.text), "%s were enough, %" PRIu32 " allowed", text,
                  result->connections);
@@ -159,7 +136,7 @@ static struct report_fact server_fact(const struct result *result)
     char counted[REPORT_NUMBER];
 
     snprintf(fact.text, sizeof(fact.text), "%s counted %s request%s: the same", result->server.name,
-             report_group_digits(counted, sizeof(counted), result->server.counted),
+             format_integer(counted, sizeof(counted), result->server.counted),
              result->server.counted == 1 ? "" : "s");
     return fact;
 }
@@ -171,8 +148,8 @@ size_t report_facts(const struct result *result, struct report_fact *facts)
     facts[count++] = requests_fact(result);
     if (tally_get(&result->warmup, TALLY_begun) > 0)
         facts[count++] = warmup_fact(result);
-    facts[count++] = result->repeat != NULL && result->repeat->done > 0
-                         ? median_fact(result->repeat)
+    facts[count++] = result->rounds != NULL && result->rounds->done > 0
+                         ? median_fact(result->rounds)
                          : rate_fact(result);
     facts[count++] = received_fact(result);
     facts[count++] = connections_fact(result);
@@ -205,7 +182,7 @@ size_t report_times(const struct result *result, struct report_times *rows)
 char *report_percentile(char *buffer, size_t size, const struct histogram *times, double percent,
                         const char *dash)
 {
-    if (report_percentile_known(percent, histogram_count(times)))
+    if (measure_percentile_is_known(percent, histogram_count(times)))
         return units_format_ns(buffer, size, (double)histogram_percentile(times, percent));
     snprintf(buffer, size, "%s", dash);
     return buffer;
@@ -214,13 +191,19 @@ char *report_percentile(char *buffer, size_t size, const struct histogram *times
 const char *const report_round_heads[REPORT_ROUND_COLUMNS] = {"Rounds", "median", "low", "high",
                                                               "+-"};
 
+static const enum measure report_round_rows[REPORT_ROUND_ROWS] = {
+    MEASURE_RATE,  MEASURE_MEAN, MEASURE_P50,    MEASURE_P90,        MEASURE_P99,
+    MEASURE_P99_9, MEASURE_MAX,  MEASURE_ERRORS, MEASURE_CLIENT_CPU,
+};
+
 size_t report_rounds(const struct result *result, struct report_round *rows)
 {
     size_t count = 0;
 
-    for (size_t i = 0; result->repeat != NULL && result->repeat->done > 0 && i < REPEAT_ROWS; i++) {
-        enum measure measure = repeat_rows[i];
-        struct interval of = repeat_interval(result->repeat, measure);
+    for (size_t i = 0; result->rounds != NULL && result->rounds->done > 0 && i < REPORT_ROUND_ROWS;
+         i++) {
+        enum measure measure = report_round_rows[i];
+        struct interval of = rounds_interval(result->rounds, measure);
         struct report_round *row = &rows[count];
         double sure = interval_percent(&of);
 

@@ -5,7 +5,8 @@
 #ifndef LOADGEN_REPORT_FACTS_H
 #define LOADGEN_REPORT_FACTS_H
 
-#include "loadgen/run/repeat.h"
+#include "loadgen/base/format.h"
+#include "loadgen/stats/result.h"
 
 enum { REPORT_FACTS_MAX = 8, REPORT_FACT_TEXT = 256, REPORT_TIMES_MAX = 4, REPORT_NUMBER = 32 };
 
@@ -19,12 +20,6 @@ struct report_times {
     const char *label;
     const struct histogram *times; /* not empty */
 };
-
-/* 1234567 as "1,234,567". */
-char *report_group_digits(char *buffer, size_t size, uint64_t number);
-
-/* The same for a number that need not be whole: "0.667", "45.2", "1,234". */
-char *report_count(char *buffer, size_t size, double number);
 
 /* "100 connections kept alive, 2 threads, engine curl, 2.00 s" */
 char *report_setting(char *buffer, size_t size, const struct result *result);
@@ -40,7 +35,7 @@ char *report_percentile(char *buffer, size_t size, const struct histogram *times
                         const char *dash);
 
 /* A measure over the rounds of a repeated run: median, ends of its interval, half the interval. */
-enum { REPORT_ROUND_COLUMNS = 5 };
+enum { REPORT_ROUND_COLUMNS = 5, REPORT_ROUND_ROWS = 9 };
 extern const char *const report_round_heads[REPORT_ROUND_COLUMNS];
 
 struct report_round {
@@ -48,7 +43,7 @@ struct report_round {
     char cell[REPORT_ROUND_COLUMNS - 1][MEASURE_TEXT];
 };
 
-/* Returns how many of ROWS were filled, at most REPEAT_ROWS; 0: it was not repeated. */
+/* Returns how many of ROWS were filled, at most REPORT_ROUND_ROWS; 0: it was not repeated. */
 size_t report_rounds(const struct result *result, struct report_round *rows);
 
 #endif

@@ -3,6 +3,7 @@
  * readable on a phone, in the dark and on paper.
  */
 #include "loadgen/report/report.h"
+#include "loadgen/stats/notes.h"
 
 #include "common/clock.h"
 #include "common/escape.h"
@@ -106,7 +107,7 @@ static void put_latencies(FILE *out, const struct result *result)
 
 static void put_rounds(FILE *out, const struct result *result)
 {
-    struct report_round rows[REPEAT_ROWS];
+    struct report_round rows[REPORT_ROUND_ROWS];
     size_t count = report_rounds(result, rows);
 
     if (count == 0)
@@ -126,7 +127,7 @@ static void put_outcome(FILE *out, const char *name, uint64_t count, bool good)
     char text[REPORT_NUMBER];
 
     fprintf(out, "<tr%s><td>%s<td>%s\n", good ? "" : " class=\"bad\"", name,
-            report_group_digits(text, sizeof(text), count));
+            format_integer(text, sizeof(text), count));
 }
 
 static void put_outcomes(FILE *out, const struct result *result)

@@ -3,7 +3,7 @@
 #include "common/clock.h"
 
 #include "loadgen/report/measures_json.h"
-#include "loadgen/run/repeat.h"
+#include "loadgen/stats/notes.h"
 
 static json_t *integer(uint64_t number)
 {
@@ -112,7 +112,7 @@ static json_t *microseconds(double ns)
 /* Null where no value lies beyond the percentile: too few for it to say anything. */
 static json_t *percentile(const struct histogram *times, double percent)
 {
-    if (!report_percentile_known(percent, histogram_count(times)))
+    if (!measure_percentile_is_known(percent, histogram_count(times)))
         return json_null();
     return microseconds((double)histogram_percentile(times, percent));
 }
@@ -194,27 +194,27 @@ static json_t *seconds_array(const struct series *series)
 }
 
 /* Null where the run was done once. */
-static json_t *rounds_array(const struct repeat *repeat)
+static json_t *rounds_array(const struct rounds *rounds)
 {
     json_t *array;
 
-    if (repeat == NULL)
+    if (rounds == NULL)
         return json_null();
     array = json_array();
-    for (uint32_t i = 0; i < repeat->done; i++)
-        json_array_append_new(array, measures_json(trials_get(repeat->trials, 0, i)));
+    for (uint32_t i = 0; i < rounds->done; i++)
+        json_array_append_new(array, measures_json(trials_get(rounds->trials, 0, i)));
     return array;
 }
 
-static json_t *medians_object(const struct repeat *repeat)
+static json_t *medians_object(const struct rounds *rounds)
 {
     json_t *object;
 
-    if (repeat == NULL)
+    if (rounds == NULL)
         return json_null();
     object = json_object();
     for (size_t i = 0; i < MEASURE_COUNT; i++) {
-        const struct interval interval = repeat_interval(repeat, (enum measure)i);
+        const struct interval interval = rounds_interval(rounds, (enum measure)i);
 
         json_object_set_new(object, measure_table[i].name, interval_json(&interval));
     }
@@ -268,8 +268,8 @@ int report_json(FILE *out, const struct result *result, bool colour)
     json_object_set_new(object, "connect_us", times_object(result->plan, &tally->connect));
     json_object_set_new(object, "client", client_object(result));
     json_object_set_new(object, "server", server_object(&result->server));
-    json_object_set_new(object, "medians", medians_object(result->repeat));
-    json_object_set_new(object, "rounds", rounds_array(result->repeat));
+    json_object_set_new(object, "medians", medians_object(result->rounds));
+    json_object_set_new(object, "rounds", rounds_array(result->rounds));
     json_object_set_new(object, "seconds", seconds_array(result->series));
     json_object_set_new(object, "notes", notes_array(result));
     json_object_set_new(object, "interrupted", json_boolean(result->interrupted));

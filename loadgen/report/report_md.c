@@ -1,5 +1,6 @@
 /* Markdown with tables, as forges show it: what one pastes under a change that claims to be faster. */
 #include "loadgen/report/report.h"
+#include "loadgen/stats/notes.h"
 
 #include "common/units.h"
 
@@ -82,7 +83,7 @@ static void put_latencies(FILE *out, const struct result *result)
 
 static void put_rounds(FILE *out, const struct result *result)
 {
-    struct report_round rows[REPEAT_ROWS];
+    struct report_round rows[REPORT_ROUND_ROWS];
     size_t count = report_rounds(result, rows);
 
     if (count == 0)
@@ -100,7 +101,7 @@ static void put_outcome(FILE *out, const char *name, uint64_t count)
 {
     char text[REPORT_NUMBER];
 
-    fprintf(out, "| %s | %s |\n", name, report_group_digits(text, sizeof(text), count));
+    fprintf(out, "| %s | %s |\n", name, format_integer(text, sizeof(text), count));
 }
 
 static void put_outcomes(FILE *out, const struct result *result)

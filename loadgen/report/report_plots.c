@@ -98,7 +98,7 @@ static bool is_used(const struct series *series, second_value *value)
 /* The seconds of rounds are without their warm-ups. */
 static double shaded_to(const struct result *result)
 {
-    return result->repeat == NULL ? (double)result->plan->warmup_ms / 1e3 : 0;
+    return result->rounds == NULL ? (double)result->plan->warmup_ms / 1e3 : 0;
 }
 
 static void make_rate_plot(const struct plots *plots, const struct result *result,
@@ -145,7 +145,7 @@ static size_t fill_curve(const struct histogram *times, struct plot_point *room)
     double level = 0;
     size_t count = 0;
 
-    while (count < CURVE_MAX && report_percentile_known(level, values)) {
+    while (count < CURVE_MAX && measure_percentile_is_known(level, values)) {
         room[count++] =
             (struct plot_point){100 / (100 - level), (double)histogram_percentile(times, level)};
         level = report_next_level(level);

@@ -1,4 +1,5 @@
 #include "loadgen/report/report.h"
+#include "loadgen/stats/notes.h"
 
 #include "common/units.h"
 
@@ -107,7 +108,7 @@ static void put_distribution(const struct page *page, const struct result *resul
 
 static void put_rounds(const struct page *page, const struct result *result)
 {
-    struct report_round rows[REPEAT_ROWS];
+    struct report_round rows[REPORT_ROUND_ROWS];
     size_t count = report_rounds(result, rows);
 
     if (count == 0)
@@ -140,7 +141,7 @@ static void put_statuses(const struct page *page, const struct result *result)
             continue;
         put_label(page, label);
         fprintf(page->out, "%s%03" PRIu32 " %13s%s\n", bad ? page_style(page, PAGE_RED) : "",
-                status, report_group_digits(count, sizeof(count), tally_status(tally, status)),
+                status, format_integer(count, sizeof(count), tally_status(tally, status)),
                 bad ? page_style(page, PAGE_PLAIN) : "");
         label = "";
     }
@@ -161,7 +162,7 @@ static void put_errors(const struct page *page, const struct result *result)
             continue;
         put_label(page, label);
         fprintf(page->out, "%s%17s%s  %s\n", page_style(page, PAGE_RED),
-                report_group_digits(text, sizeof(text), count), page_style(page, PAGE_PLAIN),
+                format_integer(text, sizeof(text), count), page_style(page, PAGE_PLAIN),
                 error_kind_labels[kind]);
         if (result->error_texts.first[kind][0] != '\0') {
             fprintf(page->out, "%*s", ERROR_TEXT_COLUMN, "");

@@ -263,11 +263,11 @@ static void draw_counts(struct pen *pen)
     char number[REPORT_NUMBER];
 
     put_label(pen, "answered");
-    put_text(pen, report_group_digits(number, sizeof(number), tally_get(tally, TALLY_answered)));
+    put_text(pen, format_integer(number, sizeof(number), tally_get(tally, TALLY_answered)));
     end_line(pen);
     put_label(pen, "errors");
     pen->style = bad > 0 ? RED : NULL;
-    put_text(pen, report_group_digits(number, sizeof(number), bad));
+    put_text(pen, format_integer(number, sizeof(number), bad));
     put_kinds(pen);
     end_line(pen);
 }

@@ -26,6 +26,7 @@ enum {
 struct run {
     const struct plan *plan;
     struct work *work;
+    const struct run_observer *observer; /* NULL: none */
     const struct engine_ops *engine;
     struct supply supply;
     struct fleet *fleet;
@@ -275,7 +276,7 @@ static void look_for_abort(struct run *run)
 
     for (size_t i = 0; i < run->plan->abort_on_count && run->aborted_by == NULL; i++)
         if (clock_monotonic_ns() > run->supply.counted_from_ns &&
-            condition_holds(&run->plan->abort_on[i], &run->sum, counted_ns)) {
+            tally_meets_condition(&run->sum, &run->plan->abort_on[i], counted_ns)) {
             run->aborted_by = &run->plan->abort_on[i];
             stop(run);
         }
@@ -304,8 +305,8 @@ static void on_tick(evutil_socket_t fd, short events, void *context)
         end_second(run, now_ns);
     follow_profile(run, now_ns);
     look_for_abort(run);
-    if (run->plan->watcher.look != NULL)
-        run->plan->watcher.look(run->plan->watcher.context, &run->both, now_ns);
+    if (run->observer != NULL)
+        run->observer->on_tick(run->observer->context, &run->both, now_ns);
     progress_tick(&run->progress, &now);
 }
 
@@ -553,7 +554,8 @@ static int carry_out(struct run *run, struct result *result)
     return error;
 }
 
-int run(const struct plan *plan, struct work *work, struct result *result, char *why, size_t size)
+int run_plan(const struct plan *plan, struct work *work, const struct run_observer *observer,
+             struct result *result, char *why, size_t size)
 {
     struct run *run = calloc(1, sizeof(*run));
     int error = 0;
@@ -565,6 +567,7 @@ int run(const struct plan *plan, struct work *work, struct result *result, char 
     }
     run->plan = plan;
     run->work = work;
+    run->observer = observer;
     run->engine = plan->engine == PLAN_ENGINE_RAW ? &engine_raw : &engine_curl;
     run->connections = load_profile_connections(plan);
     run->url = strdup(work->requests[work->entries[0].request].target.text);

@@ -14,9 +14,19 @@
 #include <stddef.h>
 
 /*
- * Runs PLAN with WORK. Returns 0 with *result filled (it is owed a result_free()), or -1 with WHY when
+ * Watches a run while it goes on, ten times a second, in the main thread: ALL is the sum of all threads
+ * up to ELAPSED_NS after the run's begin, warm-up included. Calls do not overlap.
+ */
+struct run_observer {
+    void (*on_tick)(void *context, const struct tally *all, uint64_t elapsed_ns);
+    void *context;
+};
+
+/*
+ * Runs PLAN with WORK. OBSERVER may be NULL. Returns 0 with *result filled (it is owed a result_free()), or -1 with WHY when
  * it could not begin.
  */
-int run(const struct plan *plan, struct work *work, struct result *result, char *why, size_t size);
+int run_plan(const struct plan *plan, struct work *work, const struct run_observer *observer,
+             struct result *result, char *why, size_t size);
 
 #endif

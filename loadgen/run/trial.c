@@ -2,10 +2,10 @@
 
 #include "loadgen/base/descriptors.h"
 #include "loadgen/plan/work.h"
-#include "loadgen/run/run.h"
 
 /* A host that nobody knows is a run in which nothing was answered, not a wrong use. */
-enum trial_outcome trial(const struct plan *plan, struct result *result, char *why, size_t size)
+enum trial_outcome trial(const struct plan *plan, const struct run_observer *observer,
+                         struct result *result, char *why, size_t size)
 {
     enum trial_outcome outcome = TRIAL_WRONG;
     struct work work;
@@ -14,7 +14,7 @@ enum trial_outcome trial(const struct plan *plan, struct result *result, char *w
         descriptors_reserve(plan->connections, plan->threads, why, size) == 0) {
         if (work_resolve(&work, why, size) != 0)
             outcome = TRIAL_UNKNOWN_HOST;
-        else if (run(plan, &work, result, why, size) == 0)
+        else if (run_plan(plan, &work, observer, result, why, size) == 0)
             outcome = TRIAL_DONE;
     }
     work_free(&work);

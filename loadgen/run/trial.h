@@ -5,7 +5,7 @@
 #ifndef LOADGEN_TRIAL_H
 #define LOADGEN_TRIAL_H
 
-#include "loadgen/stats/result.h"
+#include "loadgen/run/run.h"
 
 enum trial_outcome {
     TRIAL_DONE,  /* *result is what came of it, owed a result_free() */
@@ -14,10 +14,11 @@ enum trial_outcome {
 };
 
 /*
- * Runs PLAN, which must outlive *result. The result is large: keep it off the stack. Signals end the
+ * Runs PLAN, which must outlive *result. OBSERVER may be NULL. The result is large: keep it off the stack. Signals end the
  * run early (interrupts.h); *result says so.
  */
-enum trial_outcome trial(const struct plan *plan, struct result *result, char *why, size_t size);
+enum trial_outcome trial(const struct plan *plan, const struct run_observer *observer,
+                         struct result *result, char *why, size_t size);
 
 /* The exit status for what a trial came to; RESULT is looked at only if it is done. */
 enum result_status trial_status(enum trial_outcome outcome, const struct result *result);

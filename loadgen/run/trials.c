@@ -12,71 +12,6 @@
 
 enum { LABEL = 96 };
 
-struct trials {
-    size_t point_count;
-    uint32_t rounds;
-    uint32_t *done;            /* of each point */
-    struct measures *measures; /* [point * rounds + number] */
-};
-
-struct trials *trials_create(size_t point_count, uint32_t rounds)
-{
-    struct trials *trials = calloc(1, sizeof(*trials));
-
-    if (trials == NULL)
-        return NULL;
-    trials->point_count = point_count;
-    trials->rounds = rounds;
-    trials->done = calloc(point_count, sizeof(*trials->done));
-    trials->measures = calloc(point_count * rounds, sizeof(*trials->measures));
-    if (trials->done != NULL && trials->measures != NULL)
-        return trials;
-    trials_free(trials);
-    return NULL;
-}
-
-void trials_free(struct trials *trials)
-{
-    if (trials == NULL)
-        return;
-    free(trials->done);
-    free(trials->measures);
-    free(trials);
-}
-
-void trials_add(struct trials *trials, size_t point, const struct measures *measures)
-{
-    if (trials->done[point] < trials->rounds)
-        trials->measures[point * trials->rounds + trials->done[point]++] = *measures;
-}
-
-uint32_t trials_done(const struct trials *trials, size_t point)
-{
-    return trials->done[point];
-}
-
-const struct measures *trials_get(const struct trials *trials, size_t point, uint32_t number)
-{
-    return &trials->measures[point * trials->rounds + number];
-}
-
-struct interval trials_interval(const struct trials *trials, size_t point, enum measure measure)
-{
-    double *values = calloc(trials->rounds, sizeof(*values));
-    struct interval interval = {NAN, NAN, NAN, 0};
-
-    if (values == NULL)
-        return interval;
-    for (uint32_t i = 0; i < trials->done[point]; i++)
-        values[i] = trials_get(trials, point, i)->value[measure];
-    interval = statistics_interval(values, trials->done[point]);
-    interval.low = interval.low < 0 ? 0 : interval.low; /* no measure can be */
-    free(values);
-    return interval;
-}
-
-/* ---- The series ---- */
-
 struct course {
     struct trials *trials;
     const struct trials_setup *setup;
@@ -115,7 +50,7 @@ static enum trials_end take_result(struct course *course, size_t point)
         return TRIALS_INTERRUPTED;
     if (result->aborted_by != NULL)
         return TRIALS_ABORTED;
-    measures_take(&measures, result);
+    result_measure(result, &measures);
     trials_add(course->trials, point, &measures);
     return TRIALS_COMPLETE;
 }
@@ -136,7 +71,7 @@ static enum trials_end run_one(struct course *course, size_t point)
     }
     write_label(course, point, label, sizeof(label));
     plan.label = label;
-    course->outcome = trial(&plan, course->result, course->why, course->size);
+    course->outcome = trial(&plan, setup->observer, course->result, course->why, course->size);
     if (course->outcome != TRIAL_DONE)
         return TRIALS_FAILED;
     course->result->plan = setup->points[point].plan;

@@ -6,9 +6,8 @@
 #ifndef LOADGEN_TRIALS_H
 #define LOADGEN_TRIALS_H
 
-#include "loadgen/report/measures.h"
 #include "loadgen/run/trial.h"
-#include "loadgen/stats/statistics.h"
+#include "loadgen/stats/measures.h"
 
 struct trials_point {
     const struct plan *plan; /* outlives the trials */
@@ -27,6 +26,7 @@ struct trials_setup {
     /* Sees each result before it is freed, also of a trial that was ended early; NULL: nobody. */
     void (*after)(void *context, size_t point, const struct result *result);
     void *context;
+    const struct run_observer *observer; /* of each trial; NULL: none */
 };
 
 enum trials_end {
@@ -36,29 +36,11 @@ enum trials_end {
     TRIALS_FAILED,      /* a trial could not begin; WHY says */
 };
 
-struct trials; /* what was measured so far */
-
-/* Nothing measured yet, with room for all. Returns NULL when there is no memory. */
-struct trials *trials_create(size_t point_count, uint32_t rounds);
-void trials_free(struct trials *trials);
-
 /*
  * Runs the series into TRIALS, which was made for as many points and rounds. What was measured before
  * an early end is kept. *outcome is the last trial's.
  */
 enum trials_end trials_run(struct trials *trials, const struct trials_setup *setup,
                            enum trial_outcome *outcome, char *why, size_t size);
-
-/* Adds a trial, as a run or a report that was read gives it. No more than there is room for. */
-void trials_add(struct trials *trials, size_t point, const struct measures *measures);
-
-/* How many trials of POINT there are. */
-uint32_t trials_done(const struct trials *trials, size_t point);
-
-/* Of trial NUMBER of POINT, in the order of time. */
-const struct measures *trials_get(const struct trials *trials, size_t point, uint32_t number);
-
-/* Over all trials of POINT. */
-struct interval trials_interval(const struct trials *trials, size_t point, enum measure measure);
 
 #endif

@@ -2,25 +2,49 @@
 
 #include "common/clock.h"
 
-#include "loadgen/run/repeat.h"
-
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+void rounds_free(struct rounds *rounds)
+{
+    if (rounds == NULL)
+        return;
+    trials_free(rounds->trials);
+    free(rounds->total);
+    free(rounds);
+}
+
+struct rounds *rounds_create(uint32_t count)
+{
+    struct rounds *rounds = calloc(1, sizeof(*rounds));
+
+    if (rounds == NULL)
+        return NULL;
+    rounds->asked = count;
+    rounds->trials = trials_create(1, count);
+    rounds->total = calloc(count, sizeof(*rounds->total));
+    if (rounds->trials != NULL && rounds->total != NULL)
+        return rounds;
+    rounds_free(rounds);
+    return NULL;
+}
 
 void result_free(struct result *result)
 {
     series_free(result->series);
-    repeat_free(result->repeat);
+    rounds_free(result->rounds);
     free((void *)(uintptr_t)result->url);
     result->series = NULL;
-    result->repeat = NULL;
+    result->rounds = NULL;
     result->url = NULL;
 }
 
 struct series_entry result_total(const struct result *result)
 {
     const struct tally *tally = &result->tally;
-    uint64_t begin_ns = result->repeat == NULL ? result->plan->warmup_ms * NS_PER_MS : 0;
+    uint64_t begin_ns = result->rounds == NULL ? result->plan->warmup_ms * NS_PER_MS : 0;
 
     return (struct series_entry){
         .begin_ns = begin_ns,
@@ -96,11 +120,127 @@ bool result_is_open(const struct result *result)
     return plan_is_open(result->plan);
 }
 
+/* ---- Measures ---- */
+
+static double microseconds(double ns)
+{
+    return ns / (double)NS_PER_US;
+}
+
+static double percentile(const struct histogram *times, double percent)
+{
+    if (!measure_percentile_is_known(percent, histogram_count(times)))
+        return NAN;
+    return microseconds((double)histogram_percentile(times, percent));
+}
+
+static void measure_times(double *value, const struct histogram *times)
+{
+    bool any = histogram_count(times) > 0;
+
+    value[MEASURE_MEAN] = any ? microseconds(histogram_mean(times)) : NAN;
+    value[MEASURE_P50] = percentile(times, 50);
+    value[MEASURE_P90] = percentile(times, 90);
+    value[MEASURE_P99] = percentile(times, 99);
+    value[MEASURE_P99_9] = percentile(times, 99.9);
+    value[MEASURE_MAX] = any ? microseconds((double)histogram_max(times)) : NAN;
+}
+
+void result_measure(const struct result *result, struct measures *measures)
+{
+    double *value = measures->value;
+
+    measure_times(value, &result->tally.latency);
+    value[MEASURE_RATE] = result_rate(result);
+    value[MEASURE_ERRORS] = result_bad_percent(result);
+    value[MEASURE_CLIENT_SHARE] = 100 * result_cpu_share(result);
+    value[MEASURE_CLIENT_CPU] = microseconds(result_cpu_each_ns(result));
+    value[MEASURE_SERVER_CORES] = result->server.cores;
+    value[MEASURE_MACHINE_BUSY] = 100 * result->machine_busy;
+}
+
+/* ---- One result from several rounds ---- */
+
+static bool begin_sum(struct result *into, const struct result *from)
+{
+    into->plan = from->plan;
+    into->url = strdup(from->url);
+    into->series = series_create();
+    into->requests = from->requests;
+    into->skipped = from->skipped;
+    into->engine = from->engine;
+    into->server = (struct server_check_result){.outcome = from->server.outcome, .cores = NAN};
+    into->machine_busy = NAN;
+    return into->url != NULL && into->series != NULL;
+}
+
+/* Of what is the case in each round anew, the worst round is kept instead of a sum. */
+static void keep_worst_connections(struct tally *into, const struct tally *from, bool first)
+{
+    uint64_t used = tally_get(into, TALLY_clients_used) - tally_get(from, TALLY_clients_used);
+    uint64_t up = tally_get(into, TALLY_clients_up) - tally_get(from, TALLY_clients_up);
+    uint64_t its_used = tally_get(from, TALLY_clients_used);
+    uint64_t its_up = tally_get(from, TALLY_clients_up);
+    bool keep = first || its_used - its_up > used - up ||
+                (its_used - its_up == used - up && its_used > used);
+
+    atomic_store_explicit(&into->counter[TALLY_clients_used], keep ? its_used : used,
+                          memory_order_relaxed);
+    atomic_store_explicit(&into->counter[TALLY_clients_up], keep ? its_up : up,
+                          memory_order_relaxed);
+}
+
+/* One round in which the server counted otherwise is said; one without a server: nothing is known. */
+static void add_server(struct server_check_result *into, const struct server_check_result *from)
+{
+    into->counted += from->counted;
+    into->sent += from->sent;
+    snprintf(into->name, sizeof(into->name), "%s", from->name);
+    if (from->outcome == SERVER_CHECK_NONE || into->outcome == SERVER_CHECK_NONE)
+        into->outcome = SERVER_CHECK_NONE;
+    else if (from->outcome == SERVER_CHECK_DIFFERS)
+        into->outcome = SERVER_CHECK_DIFFERS;
+}
+
+/* What the last round left behind. */
+static void take_state(struct result *into, const struct result *from)
+{
+    into->connections = from->connections;
+    into->threads = from->threads;
+    into->changes += from->changes;
+    into->fell_short = into->fell_short || from->fell_short;
+    into->interrupted = into->interrupted || from->interrupted;
+    if (into->aborted_by == NULL)
+        into->aborted_by = from->aborted_by;
+    error_texts_add(&into->error_texts, &from->error_texts);
+}
+
+bool result_add_round(struct result *into, const struct result *from)
+{
+    bool first = into->url == NULL;
+
+    if (first && !begin_sum(into, from))
+        return false;
+    tally_add(&into->tally, &from->tally);
+    tally_add(&into->warmup, &from->warmup);
+    keep_worst_connections(&into->tally, &from->tally, first);
+    into->elapsed_ns += from->elapsed_ns;
+    into->due_ns += from->due_ns;
+    into->cpu_ns += from->cpu_ns;
+    into->waited_ns += from->waited_ns;
+    into->thread_ns += from->thread_ns;
+    add_server(&into->server, &from->server);
+    take_state(into, from);
+    return from->series == NULL || series_append(into->series, from->series);
+}
+
+/* ---- The exit status ---- */
+
 /* A condition of --fail-if came true. */
 static bool gate_failed(const struct result *result)
 {
     for (size_t i = 0; i < result->plan->fail_if_count; i++)
-        if (condition_holds(&result->plan->fail_if[i], &result->tally, result->elapsed_ns))
+        if (tally_meets_condition(&result->tally, &result->plan->fail_if[i], result->elapsed_ns))
             return true;
     return false;
 }

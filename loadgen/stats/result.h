@@ -5,8 +5,8 @@
 #ifndef LOADGEN_RESULT_H
 #define LOADGEN_RESULT_H
 
-#include "loadgen/base/error_texts.h"
 #include "loadgen/plan/plan.h"
+#include "loadgen/stats/measures.h"
 #include "loadgen/stats/series.h"
 #include "loadgen/stats/tally.h"
 
@@ -25,7 +25,21 @@ struct server_check_result {
     double cores;     /* processor seconds a second that all its processes used; NAN: not known */
 };
 
-struct repeat; /* repeat.h */
+/* The rounds of a repeated run (--repeat). */
+struct rounds {
+    struct trials *trials;      /* of one point, number 0 */
+    struct series_entry *total; /* of each round in the trials */
+    uint32_t asked, done;       /* done: complete rounds, which are in the trials */
+};
+
+/* Empty, with room for COUNT rounds. Returns NULL if out of memory. */
+struct rounds *rounds_create(uint32_t count);
+void rounds_free(struct rounds *rounds);
+
+static inline struct interval rounds_interval(const struct rounds *rounds, enum measure measure)
+{
+    return trials_interval(rounds->trials, 0, measure);
+}
 
 struct result {
     const struct plan *plan;
@@ -54,7 +68,7 @@ struct result {
     struct server_check_result server;
     double machine_busy; /* part of all cores of this machine, by anyone, 0 to 1; NAN: not known */
     struct error_texts error_texts;
-    struct repeat *repeat; /* the rounds of which this is the sum; NULL: there was one. Owned */
+    struct rounds *rounds; /* of which this is the sum; NULL: a single run. Owned */
 };
 
 /* Frees what *result owns. */
@@ -107,16 +121,13 @@ enum result_status {
 };
 enum result_status result_status(const struct result *result);
 
-/*
- * What a reader must know before believing the numbers, a sentence each.
- * Returns how many of NOTES were filled, at most RESULT_NOTES_MAX.
- */
-enum { RESULT_NOTES_MAX = 51, RESULT_NOTE_TEXT = 400 };
+/* The measures of a run. */
+void result_measure(const struct result *result, struct measures *measures);
 
-struct result_note {
-    const char *name; /* for programs */
-    char text[RESULT_NOTE_TEXT];
-};
-size_t result_notes(const struct result *result, struct result_note *notes);
+/*
+ * Adds FROM, a later round of the same plan, to INTO, which is all zero bytes before the first. Warm-ups
+ * are left out of the series. Returns false if out of memory.
+ */
+bool result_add_round(struct result *into, const struct result *from);
 
 #endif

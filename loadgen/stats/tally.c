@@ -1,6 +1,7 @@
 #include "loadgen/stats/tally.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 const char *const error_kind_names[ERROR_KIND_COUNT] = {
 #define ERROR_KIND(id, name, label) name,
@@ -13,6 +14,24 @@ const char *const error_kind_labels[ERROR_KIND_COUNT] = {
 #include "loadgen/stats/error_kinds.def"
 #undef ERROR_KIND
 };
+
+static bool needs_text(enum error_kind kind)
+{
+    return kind == ERROR_KIND_TLS || kind == ERROR_KIND_LOCAL || kind == ERROR_KIND_RESOLVE ||
+           kind == ERROR_KIND_OTHER;
+}
+
+void error_texts_record(struct error_texts *texts, enum error_kind kind, const char *text)
+{
+    if (needs_text(kind) && texts->first[kind][0] == '\0')
+        snprintf(texts->first[kind], ERROR_TEXT, "%s", text);
+}
+
+void error_texts_add(struct error_texts *into, const struct error_texts *from)
+{
+    for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++)
+        error_texts_record(into, (enum error_kind)kind, from->first[kind]);
+}
 
 static uint64_t load(const _Atomic uint64_t *word)
 {
@@ -119,4 +138,69 @@ uint64_t tally_bad(const struct tally *tally)
 {
     return tally_errors(tally) + tally_get(tally, TALLY_unanswered) +
            tally_get(tally, TALLY_bad_statuses) + tally_get(tally, TALLY_bad_contents);
+}
+
+/* ---- Conditions ---- */
+
+static const struct histogram *series_of(const struct condition *condition,
+                                         const struct tally *tally)
+{
+    switch (condition->series) {
+    case CONDITION_LATENCY:
+        return &tally->latency;
+    case CONDITION_SERVICE:
+        return &tally->service;
+    case CONDITION_FIRST_BYTE:
+        return &tally->first_byte;
+    case CONDITION_CONNECT:
+        return &tally->connect;
+    }
+    return &tally->latency;
+}
+
+/* Returns false where there is no such number yet. */
+static bool value_of(const struct condition *condition, const struct tally *tally,
+                     uint64_t elapsed_ns, double *value)
+{
+    const struct histogram *times = series_of(condition, tally);
+    uint64_t begun = tally_get(tally, TALLY_begun);
+
+    switch (condition->metric) {
+    case CONDITION_PERCENTILE:
+        *value = (double)histogram_percentile(times, condition->percent);
+        return histogram_count(times) > 0;
+    case CONDITION_MEAN:
+        *value = histogram_mean(times);
+        return histogram_count(times) > 0;
+    case CONDITION_MAX:
+        *value = (double)histogram_max(times);
+        return histogram_count(times) > 0;
+    case CONDITION_RATE:
+        *value = elapsed_ns > 0
+                     ? (double)tally_get(tally, TALLY_answered) * 1e9 / (double)elapsed_ns
+                     : 0;
+        return elapsed_ns > 0;
+    case CONDITION_ERRORS:
+        *value = (double)tally_bad(tally);
+        return true;
+    case CONDITION_ERROR_PERCENT:
+        *value = begun > 0 ? 100.0 * (double)tally_bad(tally) / (double)begun : 0;
+        return begun > 0;
+    case CONDITION_STATUS:
+        *value = (double)tally_status(tally, condition->status);
+        return true;
+    }
+    return false;
+}
+
+bool tally_meets_condition(const struct tally *tally, const struct condition *condition,
+                           uint64_t elapsed_ns)
+{
+    double value;
+
+    if (!value_of(condition, tally, elapsed_ns, &value))
+        return false;
+    if (condition->or_equal && value == condition->limit)
+        return true;
+    return condition->above ? value > condition->limit : value < condition->limit;
 }

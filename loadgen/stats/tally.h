@@ -10,6 +10,8 @@
 
 #include "common/histogram.h"
 
+#include "loadgen/plan/condition.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +25,22 @@ enum error_kind {
 };
 extern const char *const error_kind_names[ERROR_KIND_COUNT];
 extern const char *const error_kind_labels[ERROR_KIND_COUNT];
+
+enum { ERROR_TEXT = 256 }; /* bytes */
+
+/*
+ * The first message of each error kind whose name alone does not identify the cause, such as why a
+ * certificate was rejected. One writer; others may read once the writer has ended.
+ */
+struct error_texts {
+    char first[ERROR_KIND_COUNT][ERROR_TEXT]; /* "": none */
+};
+
+/* Keeps TEXT if it is the first of KIND and KIND needs one. KIND may be ERROR_KIND_NONE. */
+void error_texts_record(struct error_texts *texts, enum error_kind kind, const char *text);
+
+/* Copies the messages of FROM that INTO lacks. */
+void error_texts_add(struct error_texts *into, const struct error_texts *from);
 
 enum tally_counter {
 #define TALLY_COUNTER(name) TALLY_##name,
@@ -90,5 +108,12 @@ uint64_t tally_errors(const struct tally *tally);
 
 /* Requests that count as errors: failed, unanswered, or answered with what was not expected. */
 uint64_t tally_bad(const struct tally *tally);
+
+/*
+ * Whether CONDITION is true for what was counted in ELAPSED_NS. A condition on a number that does not
+ * exist yet, such as the percentile of no answers, is false.
+ */
+bool tally_meets_condition(const struct tally *tally, const struct condition *condition,
+                           uint64_t elapsed_ns);
 
 #endif

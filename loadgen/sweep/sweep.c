@@ -162,8 +162,8 @@ static int run_trials(struct course *course, enum result_status *status, char *w
 {
     struct sweep *sweep = course->sweep;
     struct trials_point *points = calloc(sweep->point_count, sizeof(*points));
-    const struct trials_setup setup = {points,       sweep->point_count, sweep->plan->rounds,
-                                       before_trial, after_trial,        course};
+    const struct trials_setup setup = {
+        points, sweep->point_count, sweep->plan->rounds, before_trial, after_trial, course, NULL};
     enum trial_outcome outcome;
 
     if (points == NULL) {

@@ -4,7 +4,7 @@
 
 #include "common/clock.h"
 #include "loadgen/report/report.h"
-#include "loadgen/run/repeat.h"
+#include "loadgen/stats/result.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -82,7 +82,7 @@ static inline void fill_bad(void)
     record(9, ERROR_KIND_OTHER, 0, 0);
     tally_count(&result.tally, TALLY_begun, 2);
     tally_count(&result.tally, TALLY_unanswered, 2);
-    error_texts_note(&result.error_texts, ERROR_KIND_OTHER, "No route to host");
+    error_texts_record(&result.error_texts, ERROR_KIND_OTHER, "No route to host");
     result.cpu_ns = 19 * NS_PER_S / 10;
     result.interrupted = true;
 }
@@ -90,10 +90,10 @@ static inline void fill_bad(void)
 /* Makes the result one of so many rounds, of which none is done yet. */
 static inline void begin_repeat(uint32_t rounds)
 {
-    result.repeat = calloc(1, sizeof(*result.repeat));
-    result.repeat->trials = trials_create(1, rounds);
-    result.repeat->total = calloc(rounds, sizeof(*result.repeat->total));
-    result.repeat->asked = rounds;
+    result.rounds = calloc(1, sizeof(*result.rounds));
+    result.rounds->trials = trials_create(1, rounds);
+    result.rounds->total = calloc(rounds, sizeof(*result.rounds->total));
+    result.rounds->asked = rounds;
 }
 
 /* A round with that rate, in which an answer took a thousandth of a second for each 1000 of it. */
@@ -105,15 +105,15 @@ static inline void add_round(double rate)
         measures.value[i] = rate;
     measures.value[MEASURE_RATE] = rate;
     measures.value[MEASURE_P99_9] = NAN;
-    trials_add(result.repeat->trials, 0, &measures);
-    result.repeat->total[result.repeat->done++] =
+    trials_add(result.rounds->trials, 0, &measures);
+    result.rounds->total[result.rounds->done++] =
         (struct series_entry){.end_ns = NS_PER_S, .answered = (uint64_t)rate};
 }
 
 static inline void end_repeat(void)
 {
-    repeat_free(result.repeat);
-    result.repeat = NULL;
+    rounds_free(result.rounds);
+    result.rounds = NULL;
 }
 
 #endif

@@ -208,12 +208,12 @@ static void test_json_bad(void **state)
 static void test_known_percentiles(void **state)
 {
     (void)state;
-    assert_false(report_percentile_known(50, 1));
-    assert_true(report_percentile_known(50, 2));
-    assert_false(report_percentile_known(99, 99));
-    assert_true(report_percentile_known(99, 100));
-    assert_false(report_percentile_known(99.99, 9999));
-    assert_true(report_percentile_known(99.99, 10000));
+    assert_false(measure_percentile_is_known(50, 1));
+    assert_true(measure_percentile_is_known(50, 2));
+    assert_false(measure_percentile_is_known(99, 99));
+    assert_true(measure_percentile_is_known(99, 100));
+    assert_false(measure_percentile_is_known(99.99, 9999));
+    assert_true(measure_percentile_is_known(99.99, 10000));
 }
 
 int main(void)

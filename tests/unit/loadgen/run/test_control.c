@@ -147,7 +147,7 @@ static void test_conditions(void **state)
             assert_false(cases[i].holds);
             continue;
         }
-        if (condition_holds(&condition, &tally, 2 * NS_PER_S) != cases[i].holds)
+        if (tally_meets_condition(&tally, &condition, 2 * NS_PER_S) != cases[i].holds)
             fail_msg("%s", cases[i].text);
     }
 }

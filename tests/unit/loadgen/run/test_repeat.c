@@ -8,6 +8,8 @@
 
 #include "tests/unit/loadgen/load_results.h"
 
+#include "loadgen/stats/notes.h"
+
 /* A second of warm-up, and two that count: of 100 and 10 answers. */
 static struct series_entry entries[] = {
     {.begin_ns = 0, .end_ns = NS_PER_S, .answered = 7, .warmup = true},
@@ -30,7 +32,7 @@ static struct result *add_three(void)
             tally_count(&result.tally, TALLY_clients_up, (uint64_t)-30);
             result.error_texts.first[ERROR_KIND_OTHER][0] = 'x';
         }
-        assert_true(repeat_add(sum, &result));
+        assert_true(result_add_round(sum, &result));
     }
     return sum;
 }
@@ -168,7 +170,7 @@ static void test_notes(void **state)
     (void)state;
     fill_rounds();
     assert_false(has_note("rounds_missing") || has_note("few_rounds") || has_note("noisy_rounds"));
-    result.repeat->asked = 7;
+    result.rounds->asked = 7;
     assert_true(has_note("rounds_missing"));
     end_repeat();
     begin_repeat(3);

@@ -106,7 +106,7 @@ static void test_trials(void **state)
     bind_refusing(&fd, url, sizeof(url));
     make_plan(&plan, url);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(trial(&plan, result, why, sizeof(why)), TRIAL_DONE);
+        assert_int_equal(trial(&plan, NULL, result, why, sizeof(why)), TRIAL_DONE);
         assert_string_equal(result->url, url);
         assert_int_equal(tally_get(&result->tally, TALLY_begun), 5);
         assert_int_equal(tally_error(&result->tally, ERROR_KIND_REFUSED), 5);
@@ -114,10 +114,10 @@ static void test_trials(void **state)
         result_free(result);
     }
     plan.urls[0] = "http://nobody.invalid/";
-    assert_int_equal(trial(&plan, result, why, sizeof(why)), TRIAL_UNKNOWN_HOST);
+    assert_int_equal(trial(&plan, NULL, result, why, sizeof(why)), TRIAL_UNKNOWN_HOST);
     assert_int_equal(trial_status(TRIAL_UNKNOWN_HOST, result), RESULT_NOTHING);
     plan.urls[0] = "gopher://x/";
-    assert_int_equal(trial(&plan, result, why, sizeof(why)), TRIAL_WRONG);
+    assert_int_equal(trial(&plan, NULL, result, why, sizeof(why)), TRIAL_WRONG);
     assert_true(strlen(why) > 0);
     free(result);
     close(fd);
@@ -139,7 +139,7 @@ static void test_early_signal(void **state)
     plan.duration_ms = 3600 * 1000;
     assert_int_equal(interrupts_begin(), 0);
     raise(SIGINT);
-    assert_int_equal(trial(&plan, result, why, sizeof(why)), TRIAL_DONE);
+    assert_int_equal(trial(&plan, NULL, result, why, sizeof(why)), TRIAL_DONE);
     assert_true(result->interrupted);
     interrupts_end();
     result_free(result);

@@ -118,7 +118,7 @@ static void test_measures(void **state)
     fill_good();
     result.server.cores = 1.5;
     result.machine_busy = NAN;
-    measures_take(&measures, &result);
+    result_measure(&result, &measures);
     assert_true(measures.value[MEASURE_RATE] == 10000);
     assert_true(measures.value[MEASURE_MAX] == 2e6);
     assert_true(fabs(measures.value[MEASURE_P50] - 64) <= 1);
@@ -136,7 +136,7 @@ static void test_measures(void **state)
     assert_string_equal(measure_format(text, MEASURE_SERVER_CORES, 1.5), "1.50");
     assert_string_equal(measure_format(text, MEASURE_P99, NAN), "-");
     fill_bad();
-    measures_take(&measures, &result);
+    result_measure(&result, &measures);
     assert_true(isnan(measures.value[MEASURE_P99]));
     assert_true(measures.value[MEASURE_P50] == 1000 || measures.value[MEASURE_P50] > 980);
 }

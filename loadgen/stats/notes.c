@@ -1,5 +1,4 @@
-/* The sentences of result_notes(). */
-#include "loadgen/run/repeat.h"
+#include "loadgen/stats/notes.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
@@ -77,7 +76,7 @@ static void note_outcome(const struct result *result, struct note_list *list)
 static void note_gates(const struct result *result, struct note_list *list)
 {
     for (size_t i = 0; i < result->plan->fail_if_count; i++)
-        if (condition_holds(&result->plan->fail_if[i], &result->tally, result->elapsed_ns))
+        if (tally_meets_condition(&result->tally, &result->plan->fail_if[i], result->elapsed_ns))
             note(list, "gate_failed", "Failed: %s (--fail-if).", result->plan->fail_if[i].text);
 }
 
@@ -129,7 +128,7 @@ static bool opens_by_itself(const struct result *result)
     const struct plan *plan = result->plan;
 
     return !plan->keepalive || plan->requests_per_connection > 0 || plan->stages_of_connections ||
-           result->changes > 0 || result->origins > 1 || result->repeat != NULL;
+           result->changes > 0 || result->origins > 1 || result->rounds != NULL;
 }
 
 /* A server may close kept connections after some requests, or at once. */
@@ -253,16 +252,16 @@ enum { NOISE_PERCENT = 10 };
 
 static void note_rounds(const struct result *result, struct note_list *list)
 {
-    const struct repeat *repeat = result->repeat;
+    const struct rounds *rounds = result->rounds;
     struct interval rate;
 
-    if (repeat == NULL)
+    if (rounds == NULL)
         return;
-    rate = repeat_interval(repeat, MEASURE_RATE);
-    if (repeat->done < repeat->asked)
+    rate = rounds_interval(rounds, MEASURE_RATE);
+    if (rounds->done < rounds->asked)
         note(list, "rounds_missing", "Only %" PRIu32 " of %" PRIu32 " rounds were done.",
-             repeat->done, repeat->asked);
-    if (repeat->done < STATISTICS_INTERVAL_LEAST)
+             rounds->done, rounds->asked);
+    if (rounds->done < STATISTICS_INTERVAL_LEAST)
         note(list, "few_rounds", "Fewer than %d rounds: how certain the medians are is not known.",
              STATISTICS_INTERVAL_LEAST);
     else if (interval_percent(&rate) > NOISE_PERCENT)
