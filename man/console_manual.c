@@ -37,7 +37,7 @@ static const struct {
 static const struct {
     const char *group, *shown, *help;
 } keys[] = {
-#define KEY(request, group, shown, brief, first, second, help) {group, shown, help},
+#define KEY(action, group, shown, brief, first, second, help) {group, shown, help},
 #include "console/ui/keys.def"
 #undef KEY
 };

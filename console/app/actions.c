@@ -16,7 +16,7 @@ void program_show_view(struct program *program, size_t view)
     program->view = view;
     program->help = false;
     program->detail = false;
-    desk_close_page(program->desk);
+    controller_close_page(program->controller);
     scene = program_scene(program);
     if (scene.grid->list != NULL && model_now(scene.model) != NULL)
         grid_update(scene.grid, &scene); /* the next key may come before it is drawn */
@@ -25,11 +25,13 @@ void program_show_view(struct program *program, size_t view)
 void program_turn_to(struct program *program, const char *name)
 {
     if (watch_replays(program->watch)) {
-        desk_say(program->desk, true, "this is a recording: start a console without --replay");
+        controller_report(program->controller, true,
+                          "this is a recording: start a console without --replay");
         return;
     }
     if (program->options->record != NULL) {
-        desk_say(program->desk, true, "this server is being recorded: a file holds one only");
+        controller_report(program->controller, true,
+                          "this server is being recorded: a file holds one only");
         return;
     }
     snprintf(program->next->name, sizeof(program->next->name), "%s", name);
@@ -39,7 +41,8 @@ void program_turn_to(struct program *program, const char *name)
 void program_turn_to_lab(struct program *program, const struct lab_scenario *scenario)
 {
     if (program->options->record != NULL) {
-        desk_say(program->desk, true, "this server is being recorded: a scenario has another one");
+        controller_report(program->controller, true,
+                          "this server is being recorded: a scenario has another one");
         return;
     }
     program->next->lab = scenario;
@@ -100,27 +103,27 @@ static int next_span(int span_s)
     return options_spans_s[(i + 1) % OPTIONS_SPANS];
 }
 
-static bool act_on_time(struct program *program, enum request request)
+static bool act_on_time(struct program *program, enum action action)
 {
     long step = watch_replays(program->watch) ? REPLAY_STEP : 1;
 
-    switch (request) {
-    case REQUEST_FREEZE:
+    switch (action) {
+    case ACTION_FREEZE:
         toggle_freeze(program);
         return true;
-    case REQUEST_EARLIER:
+    case ACTION_EARLIER:
         travel(program, -step);
         return true;
-    case REQUEST_LATER:
+    case ACTION_LATER:
         travel(program, step);
         return true;
-    case REQUEST_MUCH_EARLIER:
+    case ACTION_MUCH_EARLIER:
         travel(program, -MINUTE);
         return true;
-    case REQUEST_MUCH_LATER:
+    case ACTION_MUCH_LATER:
         travel(program, MINUTE);
         return true;
-    case REQUEST_SPAN:
+    case ACTION_SPAN:
         program->options->span_s = next_span(program->options->span_s);
         return true;
     default:
@@ -133,7 +136,7 @@ static bool act_on_time(struct program *program, enum request request)
 static void filter_as_typed(void *context, const char *text)
 {
     struct program *program = context;
-    char why[DESK_TEXT];
+    char why[CONTROLLER_TEXT];
 
     filter_set(&program->filter, text, why, sizeof(why)); /* half a word may be wrong: as before */
 }
@@ -141,10 +144,10 @@ static void filter_as_typed(void *context, const char *text)
 static void filter_entered(void *context, const char *text)
 {
     struct program *program = context;
-    char why[DESK_TEXT];
+    char why[CONTROLLER_TEXT];
 
     if (filter_set(&program->filter, text, why, sizeof(why)) != 0)
-        desk_say(program->desk, true, "%s", why);
+        controller_report(program->controller, true, "%s", why);
 }
 
 static void filter_given_up(void *context)
@@ -157,10 +160,10 @@ static void filter_given_up(void *context)
 /* The filter's line is opened; what is typed is in force at once. */
 static void ask_filter(struct program *program, const char *initial)
 {
-    struct dialog *dialog = desk_dialog(program->desk);
+    struct dialog *dialog = controller_dialog(program->controller);
 
     program->filter_before = program->filter;
-    desk_prompt(program->desk, " filter: ", initial, filter_entered, program);
+    controller_prompt(program->controller, " filter: ", initial, filter_entered, program);
     dialog->changed = filter_as_typed;
     dialog->gone = filter_given_up;
     dialog->history = &program->filters;
@@ -176,38 +179,38 @@ static void filter_by_row(struct program *program)
     size_t row, key = 0;
 
     if (grid->list == NULL || !grid_selected(grid, &row)) {
-        desk_say(program->desk, true, "select a row first: Up and Down do");
+        controller_report(program->controller, true, "select a row first: Up and Down do");
         return;
     }
     while (key < grid->list->column_count && !grid->list->columns[key].key)
         key++;
     if (key == grid->list->column_count) {
-        desk_say(program->desk, true, "there is nothing in this list to filter by");
+        controller_report(program->controller, true, "there is nothing in this list to filter by");
         return;
     }
     grid_fill(grid, &scene, row, cells);
     if (filter_toggle(&program->filter, column_name(&grid->list->columns[key], name),
                       cells[key].text) != 0)
-        desk_say(program->desk, true, "the filter would get too long");
+        controller_report(program->controller, true, "the filter would get too long");
 }
 
-static bool act_on_lists(struct program *program, enum request request)
+static bool act_on_lists(struct program *program, enum action action)
 {
     struct grid *grid = program_grid(program);
 
-    switch (request) {
-    case REQUEST_FILTER:
+    switch (action) {
+    case ACTION_FILTER:
         ask_filter(program, program->filter.text);
         return true;
-    case REQUEST_FILTER_ROW:
+    case ACTION_FILTER_ROW:
         filter_by_row(program);
         return true;
-    case REQUEST_OPEN:
+    case ACTION_OPEN:
         if (grid->list != NULL && grid->shown > 0) {
             struct scene scene = program_scene(program);
 
             if (!grid->selecting)
-                grid_key(grid, &scene, REQUEST_DOWN);
+                grid_key(grid, &scene, ACTION_DOWN);
             program->detail = !program->detail;
             program->detail_scroll = (struct scroll){0};
         }
@@ -222,8 +225,8 @@ static void close_something(struct program *program)
 {
     if (program->help)
         program->help = false;
-    else if (desk_page(program->desk) != NULL)
-        desk_close_page(program->desk);
+    else if (controller_page(program->controller) != NULL)
+        controller_close_page(program->controller);
     else if (program->detail)
         program->detail = false;
     else if (filter_active(&program->filter))
@@ -233,68 +236,68 @@ static void close_something(struct program *program)
 }
 
 /* True when it was one of the sizes of the server. */
-static bool act_on_sizes(struct program *program, enum request request)
+static bool act_on_sizes(struct program *program, enum action action)
 {
     static const struct {
-        enum request request;
-        enum knob knob;
+        enum action action;
+        enum tunable tunable;
         int step;
     } turns[] = {
-        {REQUEST_THREADS_MORE, KNOB_THREADS, 1},
-        {REQUEST_THREADS_FEWER, KNOB_THREADS, -1},
-        {REQUEST_WORKERS_MORE, KNOB_WORKERS, 1},
-        {REQUEST_WORKERS_FEWER, KNOB_WORKERS, -1},
-        {REQUEST_OFFLOAD_MORE, KNOB_OFFLOAD_THREADS, 1},
-        {REQUEST_OFFLOAD_FEWER, KNOB_OFFLOAD_THREADS, -1},
+        {ACTION_THREADS_MORE, TUNABLE_THREADS, 1},
+        {ACTION_THREADS_FEWER, TUNABLE_THREADS, -1},
+        {ACTION_WORKERS_MORE, TUNABLE_WORKERS, 1},
+        {ACTION_WORKERS_FEWER, TUNABLE_WORKERS, -1},
+        {ACTION_OFFLOAD_MORE, TUNABLE_OFFLOAD_THREADS, 1},
+        {ACTION_OFFLOAD_FEWER, TUNABLE_OFFLOAD_THREADS, -1},
     };
 
     for (size_t i = 0; i < ARRAY_LENGTH(turns); i++)
-        if (turns[i].request == request) {
-            desk_turn(program->desk, turns[i].knob, turns[i].step);
+        if (turns[i].action == action) {
+            controller_adjust(program->controller, turns[i].tunable, turns[i].step);
             return true;
         }
     return false;
 }
 
 /* What means the same everywhere. */
-static void act(struct program *program, enum request request)
+static void act(struct program *program, enum action action)
 {
-    if (act_on_time(program, request) || act_on_lists(program, request) ||
-        act_on_sizes(program, request))
+    if (act_on_time(program, action) || act_on_lists(program, action) ||
+        act_on_sizes(program, action))
         return;
-    switch (request) {
-    case REQUEST_VIEW_NEXT:
+    switch (action) {
+    case ACTION_VIEW_NEXT:
         program_show_view(program, (program->view + 1) % VIEW_COUNT);
         break;
-    case REQUEST_VIEW_PREVIOUS:
+    case ACTION_VIEW_PREVIOUS:
         program_show_view(program, (program->view + VIEW_COUNT - 1) % VIEW_COUNT);
         break;
-    case REQUEST_COMMAND:
+    case ACTION_COMMAND:
         order_open(program);
         break;
-    case REQUEST_INSTANCES:
+    case ACTION_INSTANCES:
         program_turn_to(program, "");
         break;
-    case REQUEST_LAB:
+    case ACTION_LAB:
         if (program->lab == NULL || !lab_go_on(program->lab))
             program_turn_to_lab(program, NULL);
         program->next_sample_ns = 0;
         break;
-    case REQUEST_LAB_PANEL:
+    case ACTION_LAB_PANEL:
         program->lab_whole = program->lab != NULL && !program->lab_whole;
         program->lab_scroll = (struct scroll){0};
         break;
-    case REQUEST_HELP:
+    case ACTION_HELP:
         program->help = !program->help;
         break;
-    case REQUEST_CLOSE:
+    case ACTION_CLOSE:
         close_something(program);
         break;
-    case REQUEST_REDRAW:
+    case ACTION_REDRAW:
         screen_spoilt();
         break;
-    case REQUEST_QUIT:
-        if (program->help || program->detail || desk_page(program->desk) != NULL)
+    case ACTION_QUIT:
+        if (program->help || program->detail || controller_page(program->controller) != NULL)
             close_something(program);
         else
             program->ending = true;
@@ -304,56 +307,56 @@ static void act(struct program *program, enum request request)
     }
 }
 
-static bool is_page(enum request request)
+static bool is_page(enum action action)
 {
-    return request == REQUEST_PAGE_UP || request == REQUEST_PAGE_DOWN;
+    return action == ACTION_PAGE_UP || action == ACTION_PAGE_DOWN;
 }
 
 /* What is open first, then the view, then its list. */
-static bool act_in_view(struct program *program, enum request request)
+static bool act_in_view(struct program *program, enum action action)
 {
     struct scene scene = program_scene(program);
     const struct view *view = view_table[program->view];
 
     if (program->help)
-        return scroll_key(&program->help_scroll, request);
-    if (desk_page(program->desk) != NULL && request == REQUEST_OPEN) {
-        desk_close_page(program->desk);
+        return scroll_key(&program->help_scroll, action);
+    if (controller_page(program->controller) != NULL && action == ACTION_OPEN) {
+        controller_close_page(program->controller);
         return true;
     }
-    if (desk_page(program->desk) != NULL && scroll_key(&program->page_scroll, request))
+    if (controller_page(program->controller) != NULL && scroll_key(&program->page_scroll, action))
         return true;
-    if (program->lab_whole && is_page(request))
-        return scroll_key(&program->lab_scroll, request);
+    if (program->lab_whole && is_page(action))
+        return scroll_key(&program->lab_scroll, action);
     if (model_now(scene.model) == NULL)
         return false;
-    if (program->detail && is_page(request))
-        return scroll_key(&program->detail_scroll, request);
-    if (view->key != NULL && view->key(program->view_state[program->view], &scene, request))
+    if (program->detail && is_page(action))
+        return scroll_key(&program->detail_scroll, action);
+    if (view->key != NULL && view->key(program->view_state[program->view], &scene, action))
         return true;
-    return grid_key(scene.grid, &scene, request);
+    return grid_key(scene.grid, &scene, action);
 }
 
 void act_on_key(struct program *program, int code)
 {
-    enum request request = key_request(code);
+    enum action action = key_action(code);
 
     program->dirty = true;
     if (code == KEY_MOUSE) {
         pointer_act(program);
         return;
     }
-    if (dialog_open(desk_dialog(program->desk))) {
-        dialog_key(desk_dialog(program->desk), code);
+    if (dialog_open(controller_dialog(program->controller))) {
+        dialog_key(controller_dialog(program->controller), code);
         return;
     }
-    if (request == REQUEST_NONE)
+    if (action == ACTION_NONE)
         return;
     for (size_t i = 0; i < VIEW_COUNT; i++)
-        if (view_table[i]->request == request) {
+        if (view_table[i]->action == action) {
             program_show_view(program, i);
             return;
         }
-    if (!act_in_view(program, request))
-        act(program, request);
+    if (!act_in_view(program, action))
+        act(program, action);
 }

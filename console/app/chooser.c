@@ -74,20 +74,20 @@ static void draw(struct chooser *chooser)
     screen_show();
 }
 
-static void act(struct chooser *chooser, enum request request)
+static void act(struct chooser *chooser, enum action action)
 {
-    switch (request) {
-    case REQUEST_UP:
+    switch (action) {
+    case ACTION_UP:
         chooser->selected -= chooser->selected > 0;
         break;
-    case REQUEST_DOWN:
+    case ACTION_DOWN:
         chooser->selected += chooser->selected + 1 < chooser->count;
         break;
-    case REQUEST_OPEN:
+    case ACTION_OPEN:
         chooser->chosen = chooser->ended = chooser->count > 0;
         break;
-    case REQUEST_QUIT:
-    case REQUEST_CLOSE:
+    case ACTION_QUIT:
+    case ACTION_CLOSE:
         chooser->ended = true;
         break;
     default:
@@ -102,7 +102,7 @@ static void click(struct chooser *chooser, int y)
     if (y < HEAD_LINES || y >= chooser->screen.all.height - 1 || place >= chooser->count)
         return;
     if (place == chooser->selected)
-        act(chooser, REQUEST_OPEN);
+        act(chooser, ACTION_OPEN);
     chooser->selected = place;
 }
 
@@ -116,7 +116,7 @@ static void handle_pointer(struct chooser *chooser)
         if (events[i].what == POINTER_CLICK)
             click(chooser, events[i].y);
         else
-            act(chooser, events[i].what == POINTER_WHEEL_UP ? REQUEST_UP : REQUEST_DOWN);
+            act(chooser, events[i].what == POINTER_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
 }
 
 static void handle_signals(struct chooser *chooser, int signals)
@@ -139,7 +139,7 @@ static void handle_keys(struct chooser *chooser, short events)
         if (code == KEY_MOUSE)
             handle_pointer(chooser);
         else
-            act(chooser, key_request(code));
+            act(chooser, key_action(code));
     if (keys == 0 && (events & (POLLHUP | POLLERR | POLLNVAL)) != 0)
         chooser->ended = chooser->cut_off = true;
 }

@@ -38,7 +38,7 @@ static int names_width(int blanks)
     int width = 0;
 
     for (size_t i = 0; i < VIEW_COUNT; i++)
-        width += (int)(strlen(key_table[view_table[i]->request].shown) + 1 +
+        width += (int)(strlen(key_table[view_table[i]->action].shown) + 1 +
                        strlen(view_table[i]->name)) +
                  blanks;
     return width;
@@ -61,7 +61,7 @@ static int tabs_from(const struct canvas *bar)
 
 static int tab_width(const struct canvas *bar, size_t view, size_t shown)
 {
-    int key = (int)strlen(key_table[view_table[view]->request].shown);
+    int key = (int)strlen(key_table[view_table[view]->action].shown);
     int named = key + 1 + (int)strlen(view_table[view]->name);
 
     switch (tabs_on(bar)) {
@@ -101,7 +101,7 @@ static void draw_bar(const struct picture *picture, const struct canvas *bar)
     for (size_t i = 0; i < VIEW_COUNT; i++) {
         bool shown = i == number && picture->help == NULL;
         bool named = i == number || tabs_on(bar) != TABS_NUMBERS;
-        const char *key = key_table[view_table[i]->request].shown;
+        const char *key = key_table[view_table[i]->action].shown;
         enum tone tone = shown ? TONE_TAB : TONE_BAR;
         int end = canvas_print(bar, 0, x + 1, tone, "%s%s%s", key, named ? " " : "",
                                named ? view_table[i]->name : "");

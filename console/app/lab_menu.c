@@ -51,20 +51,20 @@ static void draw(const struct menu *menu)
     screen_show();
 }
 
-static void act(struct menu *menu, enum request request)
+static void act(struct menu *menu, enum action action)
 {
-    switch (request) {
-    case REQUEST_UP:
+    switch (action) {
+    case ACTION_UP:
         menu->selected -= menu->selected > 0;
         break;
-    case REQUEST_DOWN:
+    case ACTION_DOWN:
         menu->selected += menu->selected + 1 < LAB_SCENARIO_COUNT;
         break;
-    case REQUEST_OPEN:
+    case ACTION_OPEN:
         menu->chosen = menu->ended = true;
         break;
-    case REQUEST_QUIT:
-    case REQUEST_CLOSE:
+    case ACTION_QUIT:
+    case ACTION_CLOSE:
         menu->ended = true;
         break;
     default:
@@ -88,7 +88,7 @@ static void handle_keys(struct menu *menu, short events)
     int code, keys = 0;
 
     for (; !menu->ended && (code = screen_key()) != -1; keys++)
-        act(menu, key_request(code));
+        act(menu, key_action(code));
     if (keys == 0 && (events & (POLLHUP | POLLERR | POLLNVAL)) != 0)
         menu->ended = menu->cut_off = true;
 }

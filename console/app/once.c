@@ -52,30 +52,30 @@ static void take_origins(void *context, bool ok, const char *answer)
 }
 
 /* Asks the daemon for what is not in shared memory, if that is wanted, and waits for the answer; at a
- * desk of its own, so that an answer that comes too late finds nobody. */
+ * controller of its own, so that an answer that comes too late finds nobody. */
 static void ask_origins(const struct options *options, struct watch *watch)
 {
-    const struct desk_setting setting = {
+    const struct controller_options setting = {
         .name = options->name, .socket = options->socket, .readonly = true, .watch = watch};
     uint64_t now_ns = clock_monotonic_ns(), until_ns = now_ns + ANSWER_IN_NS;
-    struct desk *desk;
+    struct controller *controller;
 
     if (!watch_wants_origins(watch, options->view != NULL ? options->view->wants : WANT_ALL))
         return;
-    desk = desk_create(&setting);
-    if (desk != NULL)
-        desk_call(desk, "config", take_origins, watch);
-    for (; desk != NULL && desk_waiting(desk) > 0 && now_ns < until_ns;
+    controller = controller_create(&setting);
+    if (controller != NULL)
+        controller_call(controller, "config", take_origins, watch);
+    for (; controller != NULL && controller_calls_waiting(controller) > 0 && now_ns < until_ns;
          now_ns = clock_monotonic_ns()) {
-        struct pollfd wait = {.fd = desk_descriptor(desk), .events = POLLIN};
+        struct pollfd wait = {.fd = controller_descriptor(controller), .events = POLLIN};
 
         poll(&wait, 1, (int)(LOOK_EVERY_NS / NS_PER_MS));
-        desk_update(desk, clock_monotonic_ns());
+        controller_update(controller, clock_monotonic_ns());
     }
-    if (desk != NULL && desk_waiting(desk) > 0)
+    if (controller != NULL && controller_calls_waiting(controller) > 0)
         fprintf(stderr,
                 "wsconsole: where values came from is not known: the daemon does not answer\n");
-    desk_destroy(desk);
+    controller_destroy(controller);
 }
 
 static int set_up(struct stand *stand, const struct view *view, struct scene *scene)

@@ -15,8 +15,8 @@ static void click(struct program *program, int y, int x)
         program_show_view(program, (size_t)view);
     else if (program->help || model_now(scene.model) == NULL)
         program->help = false;
-    else if (desk_page(program->desk) != NULL)
-        desk_close_page(program->desk);
+    else if (controller_page(program->controller) != NULL)
+        controller_close_page(program->controller);
     else if (program->detail)
         program->detail = false;
     else if (shown->click != NULL && shown->click(program->view_state[program->view], &scene, y, x))
@@ -26,28 +26,28 @@ static void click(struct program *program, int y, int x)
 }
 
 /* A turn of the wheel is three lines, of whatever is open. */
-static void wheel(struct program *program, enum request request)
+static void wheel(struct program *program, enum action action)
 {
     struct scene scene = program_scene(program);
     const struct view *view = view_table[program->view];
-    struct scroll *open = program->help                      ? &program->help_scroll
-                          : desk_page(program->desk) != NULL ? &program->page_scroll
-                          : program->detail                  ? &program->detail_scroll
-                                                             : NULL;
+    struct scroll *open = program->help                                  ? &program->help_scroll
+                          : controller_page(program->controller) != NULL ? &program->page_scroll
+                          : program->detail                              ? &program->detail_scroll
+                                                                         : NULL;
 
     for (int i = 0; i < 3; i++) {
         if (open != NULL)
-            scroll_key(open, request);
+            scroll_key(open, action);
         else if (model_now(scene.model) != NULL &&
                  (view->key == NULL ||
-                  !view->key(program->view_state[program->view], &scene, request)))
-            grid_key(scene.grid, &scene, request);
+                  !view->key(program->view_state[program->view], &scene, action)))
+            grid_key(scene.grid, &scene, action);
     }
 }
 
 static void act(struct program *program, const struct pointer_event *event)
 {
-    struct dialog *dialog = desk_dialog(program->desk);
+    struct dialog *dialog = controller_dialog(program->controller);
 
     if (dialog_open(dialog)) {
         if (event->what == POINTER_CLICK)
@@ -55,7 +55,7 @@ static void act(struct program *program, const struct pointer_event *event)
     } else if (event->what == POINTER_CLICK) {
         click(program, event->y, event->x);
     } else {
-        wheel(program, event->what == POINTER_WHEEL_UP ? REQUEST_UP : REQUEST_DOWN);
+        wheel(program, event->what == POINTER_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
     }
 }
 

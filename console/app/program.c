@@ -25,7 +25,7 @@ struct scene program_scene(struct program *program)
         scene.moment = program->back > 0 ? MOMENT_PAST : MOMENT_FROZEN;
     scene.filter = &program->filter;
     scene.grid = program_grid(program);
-    scene.desk = program->desk;
+    scene.controller = program->controller;
     scene.span_s = program->options->span_s;
     scene.style = program->screen.style;
     scene.ascii = program->screen.ascii;
@@ -41,7 +41,7 @@ static void draw(struct program *program)
 {
     struct lab_state lab;
     struct scene scene = program_scene(program);
-    char asked[DESK_TEXT];
+    char asked[CONTROLLER_TEXT];
     bool bad;
     struct picture picture = {
         .source = watch_source(program->watch),
@@ -50,18 +50,18 @@ static void draw(struct program *program)
         .view_state = program->view_state[program->view],
         .help = program->help ? &program->help_scroll : NULL,
         .detail = program->detail ? &program->detail_scroll : NULL,
-        .page = desk_page(program->desk),
+        .page = controller_page(program->controller),
         .page_scroll = &program->page_scroll,
-        .dialog = desk_dialog(program->desk),
+        .dialog = controller_dialog(program->controller),
         .readonly = program->options->readonly,
         .back = program->back,
         .frozen = program->frozen,
         .replay = watch_replay(program->watch),
         .speed = program->options->speed,
         .recorded = watch_recorded(program->watch),
-        .asked = desk_asked(program->desk, asked, sizeof(asked)) ? asked : NULL,
-        .waiting = desk_waiting(program->desk),
-        .message = desk_message(program->desk, &bad),
+        .asked = controller_pending(program->controller, asked, sizeof(asked)) ? asked : NULL,
+        .waiting = controller_calls_waiting(program->controller),
+        .message = controller_message(program->controller, &bad),
     };
 
     picture.message_bad = bad;
@@ -120,10 +120,10 @@ static int play(struct program *program, uint64_t now_ns)
 
 static void record(struct program *program, uint64_t now_ns)
 {
-    char why[DESK_TEXT];
+    char why[CONTROLLER_TEXT];
 
     if (watch_record(program->watch, now_ns, clock_wall_ns(), why, sizeof(why)) != 0)
-        desk_say(program->desk, true, "%s", why);
+        controller_report(program->controller, true, "%s", why);
 }
 
 static void take_origins(void *context, bool ok, const char *answer)
@@ -155,12 +155,12 @@ static void sample_if_due(struct program *program)
     if (program->next_sample_ns <= now_ns)
         program->next_sample_ns = now_ns + period_ns;
     program->dirty = true;
-    desk_update(program->desk, now_ns);
+    controller_update(program->controller, now_ns);
     if (watch_replays(program->watch) ? play(program, now_ns) != 0
                                       : !program->frozen && sample(program, now_ns) != 0)
         program->failure = "out of memory";
     if (watch_wants_origins(program->watch, view_table[program->view]->wants))
-        desk_call(program->desk, "config", take_origins, program->watch);
+        controller_call(program->controller, "config", take_origins, program->watch);
     record(program, now_ns);
     give_up_waiting(program, now_ns);
     update_views(program);
@@ -215,9 +215,10 @@ enum { WAITS = 3 + VIEW_COUNT };
 
 static void wait_for_something(struct program *program)
 {
-    struct pollfd waits[WAITS] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                                  {.fd = program->signals, .events = POLLIN},
-                                  {.fd = desk_descriptor(program->desk), .events = POLLIN}};
+    struct pollfd waits[WAITS] = {
+        {.fd = STDIN_FILENO, .events = POLLIN},
+        {.fd = program->signals, .events = POLLIN},
+        {.fd = controller_descriptor(program->controller), .events = POLLIN}};
     uint64_t now_ns = clock_monotonic_ns();
     uint64_t next_ns = program->next_glance_ns < program->next_sample_ns ? program->next_glance_ns
                                                                          : program->next_sample_ns;
@@ -235,7 +236,7 @@ static void wait_for_something(struct program *program)
     if (waits[0].revents != 0)
         handle_keys(program, waits[0].revents);
     if (waits[2].revents != 0)
-        desk_update(program->desk, clock_monotonic_ns());
+        controller_update(program->controller, clock_monotonic_ns());
     for (size_t i = 0; i < VIEW_COUNT; i++)
         if (waits[3 + i].revents != 0) {
             update_views(program);
@@ -280,9 +281,9 @@ static int open_watch(struct program *program, char *why, size_t size)
 
 static int prepare(struct program *program, char *why, size_t size)
 {
-    struct desk_setting setting = {.name = program->options->name,
-                                   .socket = program->options->socket,
-                                   .readonly = program->options->readonly};
+    struct controller_options setting = {.name = program->options->name,
+                                         .socket = program->options->socket,
+                                         .readonly = program->options->readonly};
     bool states = true;
 
     for (size_t i = 0; i < VIEW_COUNT; i++) {
@@ -297,8 +298,8 @@ static int prepare(struct program *program, char *why, size_t size)
     if (program->options->filter != NULL)
         program->filter = *program->options->filter;
     setting.watch = program->watch;
-    program->desk = desk_create(&setting);
-    if (program->watch == NULL || program->desk == NULL || !states) {
+    program->controller = controller_create(&setting);
+    if (program->watch == NULL || program->controller == NULL || !states) {
         snprintf(why, size, "out of memory");
         return -1;
     }
@@ -317,7 +318,7 @@ static void release(struct program *program)
         grid_release(&program->grid[i]);
         free(program->view_state[i]);
     }
-    desk_destroy(program->desk);
+    controller_destroy(program->controller);
     watch_close(program->watch);
     if (program->signals >= 0)
         close(program->signals);

@@ -31,11 +31,11 @@ static void say_no_view(struct program *program, const char *word)
         names[i] = view_table[i]->name;
     nearest = nearest_word(word, names, VIEW_COUNT);
     if (nearest != NULL)
-        desk_say(program->desk, true, "there is no view '%.40s'; did you mean '%s'?", word,
-                 nearest);
+        controller_report(program->controller, true, "there is no view '%.40s'; did you mean '%s'?",
+                          word, nearest);
     else
-        desk_say(program->desk, true, "there is no view '%.40s'; Tab lists them, or keys 1 to 9",
-                 word);
+        controller_report(program->controller, true,
+                          "there is no view '%.40s'; Tab lists them, or keys 1 to 9", word);
 }
 
 static void order_view(struct program *program, const char *rest)
@@ -51,23 +51,24 @@ static void order_view(struct program *program, const char *rest)
 
 static void order_filter(struct program *program, const char *rest)
 {
-    char why[DESK_TEXT];
+    char why[CONTROLLER_TEXT];
 
     if (filter_set(&program->filter, rest, why, sizeof(why)) != 0)
-        desk_say(program->desk, true, "%s", why);
+        controller_report(program->controller, true, "%s", why);
 }
 
 static void say_no_column(struct program *program, const struct grid *grid, const char *word)
 {
-    char names[DESK_TEXT / 2] = "", name[TABLE_NAME_BYTES];
+    char names[CONTROLLER_TEXT / 2] = "", name[TABLE_NAME_BYTES];
 
     for (size_t i = 0; grid->list != NULL && i < grid->list->column_count; i++)
         snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i > 0 ? " " : "",
                  column_name(&grid->list->columns[i], name));
     if (names[0] == '\0')
-        desk_say(program->desk, true, "there is no list in this view to sort");
+        controller_report(program->controller, true, "there is no list in this view to sort");
     else
-        desk_say(program->desk, true, "there is no column '%.20s'; there are %s", word, names);
+        controller_report(program->controller, true, "there is no column '%.20s'; there are %s",
+                          word, names);
 }
 
 static void order_sort(struct program *program, const char *rest)
@@ -93,7 +94,7 @@ static void order_instance(struct program *program, const char *rest)
             program_turn_to(program, rest);
             return;
         }
-    desk_say(program->desk, true, "no webserverd named '%.40s' is running", rest);
+    controller_report(program->controller, true, "no webserverd named '%.40s' is running", rest);
 }
 
 /* Puts in force what has been set. */
@@ -113,7 +114,7 @@ static bool may_be_set(struct program *program, const char *name, const struct o
     else if (program->options->readonly && !options->readonly)
         why = "read-only is left by starting anew without --readonly";
     if (why != NULL)
-        desk_say(program->desk, true, "%s", why);
+        controller_report(program->controller, true, "%s", why);
     return why == NULL;
 }
 
@@ -122,24 +123,26 @@ static void say_setting(struct program *program, const char *name)
 {
     struct options copy = *program->options;
     const char *names[SETTINGS_MOST];
-    char value[DESK_TEXT / 2];
+    char value[CONTROLLER_TEXT / 2];
     size_t count = settings_names(names);
 
     for (size_t i = 0; i < count; i++)
         if (strcmp(names[i], name) == 0) {
             settings_value(&copy, name, value, sizeof(value));
-            desk_say(program->desk, false, "%s = %s", name, value[0] != '\0' ? value : "(default)");
+            controller_report(program->controller, false, "%s = %s", name,
+                              value[0] != '\0' ? value : "(default)");
             return;
         }
     settings_set(&copy, name, ""); /* says why there is none */
-    desk_say(program->desk, true, "%s",
-             name[0] != '\0' ? copy.why : "which one? set NAME VALUE, Tab lists the names");
+    controller_report(program->controller, true, "%s",
+                      name[0] != '\0' ? copy.why
+                                      : "which one? set NAME VALUE, Tab lists the names");
 }
 
 static void order_set(struct program *program, const char *rest)
 {
     struct options copy = *program->options;
-    char name[DESK_TEXT / 4];
+    char name[CONTROLLER_TEXT / 4];
     size_t length = strcspn(rest, " =");
     const char *value = rest + length + strspn(rest + length, " =");
 
@@ -149,29 +152,30 @@ static void order_set(struct program *program, const char *rest)
         return;
     }
     if (settings_set(&copy, name, value) != OPTIONS_RUN) {
-        desk_say(program->desk, true, "%s", copy.why);
+        controller_report(program->controller, true, "%s", copy.why);
         return;
     }
     if (!may_be_set(program, name, &copy))
         return;
     take_over(program, &copy);
-    desk_say(program->desk, false, "%s = %s; :save keeps it", name, value);
+    controller_report(program->controller, false, "%s = %s; :save keeps it", name, value);
 }
 
 static void order_save(struct program *program, const char *rest)
 {
-    char said[DESK_TEXT];
+    char said[CONTROLLER_TEXT];
 
     if (rest[0] != '\0')
-        desk_say(program->desk, true, "save takes no argument; it writes console.ini");
+        controller_report(program->controller, true,
+                          "save takes no argument; it writes console.ini");
     else if (program->options->readonly)
-        desk_say(program->desk, true, "this console was started with --readonly");
+        controller_report(program->controller, true, "this console was started with --readonly");
     else if (program->lab != NULL)
-        desk_say(program->desk, true, "the settings of a scenario are not kept");
+        controller_report(program->controller, true, "the settings of a scenario are not kept");
     else if (settings_save(program->options, said, sizeof(said)) != 0)
-        desk_say(program->desk, true, "%s", said);
+        controller_report(program->controller, true, "%s", said);
     else
-        desk_say(program->desk, false, "%s", said);
+        controller_report(program->controller, false, "%s", said);
 }
 
 static void order_lab(struct program *program, const char *rest)
@@ -181,7 +185,8 @@ static void order_lab(struct program *program, const char *rest)
     if (scenario != NULL || rest[0] == '\0')
         program_turn_to_lab(program, scenario);
     else
-        desk_say(program->desk, true, "there is no scenario '%.40s': lab alone lists them", rest);
+        controller_report(program->controller, true,
+                          "there is no scenario '%.40s': lab alone lists them", rest);
 }
 
 static const struct {
@@ -346,15 +351,15 @@ static void entered(void *context, const char *text)
         }
     program->help = false; /* it would hide the answer */
     program->page_scroll = (struct scroll){0};
-    desk_close_page(program->desk);
-    desk_command(program->desk, line);
+    controller_close_page(program->controller);
+    controller_command(program->controller, line);
 }
 
 void order_open(struct program *program)
 {
-    struct dialog *dialog = desk_dialog(program->desk);
+    struct dialog *dialog = controller_dialog(program->controller);
 
-    desk_prompt(program->desk, ":", "", entered, program);
+    controller_prompt(program->controller, ":", "", entered, program);
     dialog->history = &program->commands;
     dialog->complete = complete;
     dialog->hint = hint;

@@ -25,7 +25,7 @@ struct program {
     bool lab_whole;  /* its panel takes the whole place */
     struct scroll lab_scroll;
     struct watch *watch;
-    struct desk *desk;
+    struct controller *controller;
     struct screen screen;
     int signals; /* signalfd */
     size_t view; /* which of view_table is shown */

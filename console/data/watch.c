@@ -223,19 +223,19 @@ uint32_t watch_offload_least(const struct watch *watch)
                           : 0;
 }
 
-uint32_t watch_wanted(const struct watch *watch, enum knob knob)
+uint32_t watch_wanted(const struct watch *watch, enum tunable tunable)
 {
     const struct segment_master *master = living_master(watch);
 
     if (master == NULL)
         return 0;
-    switch (knob) {
-    case KNOB_WORKERS:
+    switch (tunable) {
+    case TUNABLE_WORKERS:
         return atomic_load_explicit(&master->workers_wanted, memory_order_relaxed);
-    case KNOB_OFFLOAD_THREADS:
+    case TUNABLE_OFFLOAD_THREADS:
         return atomic_load_explicit(&master->offload_max_wanted, memory_order_relaxed);
-    case KNOB_THREADS:
-    case KNOB_COUNT:
+    case TUNABLE_THREADS:
+    case TUNABLE_COUNT:
         break;
     }
     return atomic_load_explicit(&master->threads_wanted, memory_order_relaxed);

@@ -10,7 +10,6 @@
 #include "console/data/client_list.h"
 #include "console/data/event_list.h"
 #include "console/data/history.h"
-#include "console/data/knobs.h"
 #include "console/data/model.h"
 #include "console/data/outcomes.h"
 #include "console/data/processes.h"
@@ -18,6 +17,7 @@
 #include "console/data/source.h"
 #include "console/data/tail.h"
 #include "console/data/top.h"
+#include "console/data/tunables.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,8 +42,8 @@ int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigne
 /* Looks between two samples at what threads do now. True when that is something else. */
 bool watch_glance(struct watch *watch);
 
-/* What is wanted of KNOB at this very moment, sampled or not; 0: no daemon. */
-uint32_t watch_wanted(const struct watch *watch, enum knob knob);
+/* What is wanted of TUNABLE at this very moment, sampled or not; 0: no daemon. */
+uint32_t watch_wanted(const struct watch *watch, enum tunable tunable);
 
 /* The least number of offload threads in each worker at this very moment; 0: no daemon. */
 uint32_t watch_offload_least(const struct watch *watch);

@@ -5,25 +5,25 @@
 enum { LABEL = 14, VALUE = 24, HELP = 28, WITH_HELP = 90, BETWEEN = 2 };
 
 struct deed {
-    enum request request; /* REQUEST_NONE: only said */
-    const char *text;     /* NULL ends them */
+    enum action action; /* ACTION_NONE: only said */
+    const char *text;   /* NULL ends them */
 };
 
 enum { DEEDS_MOST = 5 };
 
 static const struct deed deeds[LOAD_DEEDS][DEEDS_MOST] = {
-    [LOAD_DEEDS_FORM] = {{REQUEST_RUN, "r runs"},
-                         {REQUEST_OPEN, "Enter edits"},
-                         {REQUEST_NEXT, "n next preset"},
-                         {REQUEST_MODE, "m past runs"}},
-    [LOAD_DEEDS_RUNNING] = {{REQUEST_STOP, "x stops"},
-                            {REQUEST_EDIT, "e changes rate or connections"},
-                            {REQUEST_NONE, "+ - server threads"},
-                            {REQUEST_MODE, "m past runs"}},
-    [LOAD_DEEDS_PAST] = {{REQUEST_NONE, "past runs:"},
-                         {REQUEST_COMPARE, "c compares"},
-                         {REQUEST_REMOVE, "d forgets"},
-                         {REQUEST_MODE, "m back to the form"}},
+    [LOAD_DEEDS_FORM] = {{ACTION_RUN, "r runs"},
+                         {ACTION_OPEN, "Enter edits"},
+                         {ACTION_NEXT, "n next preset"},
+                         {ACTION_MODE, "m past runs"}},
+    [LOAD_DEEDS_RUNNING] = {{ACTION_STOP, "x stops"},
+                            {ACTION_EDIT, "e changes rate or connections"},
+                            {ACTION_NONE, "+ - server threads"},
+                            {ACTION_MODE, "m past runs"}},
+    [LOAD_DEEDS_PAST] = {{ACTION_NONE, "past runs:"},
+                         {ACTION_COMPARE, "c compares"},
+                         {ACTION_REMOVE, "d forgets"},
+                         {ACTION_MODE, "m back to the form"}},
 };
 
 static void draw_field(const struct canvas *canvas, int y, int i, const char *text, bool here,
@@ -76,20 +76,20 @@ int load_form_field_at(const struct load_form *form, int y, int x)
     return canvas_holds(&form->fields, y, x) && field < LOAD_FIELDS ? field : -1;
 }
 
-enum request load_form_deed_at(const struct load_form *form, int y, int x)
+enum action load_form_deed_at(const struct load_form *form, int y, int x)
 {
     int from = form->deeds.x;
 
     if (!canvas_holds(&form->deeds, y, x))
-        return REQUEST_NONE;
+        return ACTION_NONE;
     for (const struct deed *deed = deeds[form->offered]; deed->text != NULL; deed++) {
         int end = from + (int)strlen(deed->text);
 
         if (end > form->deeds.x + form->deeds.width)
             break;
         if (x >= from && x < end)
-            return deed->request;
+            return deed->action;
         from = end + BETWEEN;
     }
-    return REQUEST_NONE;
+    return ACTION_NONE;
 }

@@ -31,7 +31,7 @@ void load_form_draw_deeds(struct load_form *form, enum load_deeds offered,
 /* The field at Y, X of the screen, or -1. */
 int load_form_field_at(const struct load_form *form, int y, int x);
 
-/* What is offered at Y, X of the screen, or REQUEST_NONE. */
-enum request load_form_deed_at(const struct load_form *form, int y, int x);
+/* What is offered at Y, X of the screen, or ACTION_NONE. */
+enum action load_form_deed_at(const struct load_form *form, int y, int x);
 
 #endif

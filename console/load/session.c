@@ -24,20 +24,21 @@ void load_session_start(struct load_session *session, const struct load_settings
 {
     const struct snapshot *now = model_now(scene->model);
     const char *argv[LOAD_ARGUMENTS_MAX], *url = settings->text[LOAD_TARGET];
-    char target[LOAD_TEXT_BYTES], control[8], why[DESK_TEXT];
+    char target[LOAD_TEXT_BYTES], control[8], why[CONTROLLER_TEXT];
 
-    if (!desk_allows(scene->desk))
+    if (!controller_allows_change(scene->controller))
         return;
     load_target_of(now->server.listening, target, sizeof(target));
     url = url[0] != '\0' ? url : target;
     if (url[0] == '\0') {
-        desk_say(scene->desk, true, "the server listens on no TCP address: fill in a target");
+        controller_report(scene->controller, true,
+                          "the server listens on no TCP address: fill in a target");
         return;
     }
     snprintf(control, sizeof(control), "%d", CHILD_CONTROL_FD);
     load_settings_arguments(settings, target, control, argv);
     if (child_start(&session->child, argv, why, sizeof(why)) != 0) {
-        desk_say(scene->desk, true, "%s", why);
+        controller_report(scene->controller, true, "%s", why);
         return;
     }
     load_run_begin(session->run, settings, url, clock_wall_ns());
@@ -80,24 +81,27 @@ static void take_line(void *context, const char *line)
         return;
     object = json_loads(line, 0, NULL);
     if (json_object_get(object, "why") != NULL)
-        desk_say(session->desk, true, "%s", json_string_value(json_object_get(object, "why")));
+        controller_report(session->controller, true, "%s",
+                          json_string_value(json_object_get(object, "why")));
     json_decref(object);
 }
 
 static void finish(struct load_session *session)
 {
-    char why[DESK_TEXT], words[DESK_TEXT];
+    char why[CONTROLLER_TEXT], words[CONTROLLER_TEXT];
 
     session->phase = LOAD_DONE;
     if (session->run->totals.begun == 0) {
-        desk_say(session->desk, true, "%s",
-                 session->run->failure[0] != '\0' ? session->run->failure : "wsload did not begin");
+        controller_report(session->controller, true, "%s",
+                          session->run->failure[0] != '\0' ? session->run->failure
+                                                           : "wsload did not begin");
         return;
     }
     load_check_words(session->run, words, sizeof(words));
-    desk_say(session->desk, false, "the run has ended%s%s", words[0] != '\0' ? ": " : "", words);
+    controller_report(session->controller, false, "the run has ended%s%s",
+                      words[0] != '\0' ? ": " : "", words);
     if (run_store_add(session->store, session->run, why, sizeof(why)) != 0)
-        desk_say(session->desk, true, "%s", why);
+        controller_report(session->controller, true, "%s", why);
 }
 
 /*
@@ -125,7 +129,7 @@ void load_session_update(struct load_session *session, const struct scene *scene
     int status;
 
     session->scene = scene;
-    session->desk = scene->desk;
+    session->controller = scene->controller;
     if (load_session_under_way(session))
         mark_changes(session, scene);
     if (child_update(&session->child, take_line, session, &status)) {

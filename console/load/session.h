@@ -26,7 +26,7 @@ struct load_session {
     struct load_run *run; /* the one under way, or the last one */
     struct run_store *store;
     const struct scene *scene; /* during an update */
-    struct desk *desk;
+    struct controller *controller;
     uint64_t event_ns;            /* of the last change of the server that was marked */
     uint64_t ended_ns;            /* when the client ended */
     uint64_t counted, counted_ns; /* the server's count when last looked, and since when */

@@ -21,138 +21,138 @@
 enum { PAGE_BYTES = 16384 };
 
 struct turn {
-    struct desk *desk;
+    struct controller *controller;
     uint32_t wanted; /* 0: nothing is asked */
     uint32_t sent;
 };
 
 /* A command under way: which log entry its answer belongs to. */
 struct errand {
-    struct desk *desk;
-    struct desk_entry *entry;
-    desk_then *then; /* NULL: the answer is said */
+    struct controller *controller;
+    struct command_record *entry;
+    controller_then *then; /* NULL: the answer is said */
     void *context;
     bool used;
 };
 
-struct desk {
-    struct desk_setting setting;
+struct controller {
+    struct controller_options setting;
     struct caller *caller;
     struct dialog dialog;
     char pending[CONTROL_LINE_MAX]; /* the command that a question is about */
-    struct turn turn[KNOB_COUNT];
+    struct turn turn[TUNABLE_COUNT];
     struct errand errand[CALLER_QUEUE + 1];
-    struct desk_entry log[DESK_LOG];
+    struct command_record log[CONTROLLER_LOG];
     uint64_t logged;
-    char message[DESK_TEXT];
+    char message[CONTROLLER_TEXT];
     bool message_bad;
     uint64_t message_until_ns;
     char page[PAGE_BYTES]; /* "": none */
 };
 
-static const int knob_command[KNOB_COUNT] = {
-    [KNOB_THREADS] = COMMAND_threads,
-    [KNOB_WORKERS] = COMMAND_workers,
-    [KNOB_OFFLOAD_THREADS] = COMMAND_offload_threads,
+static const int tunable_command[TUNABLE_COUNT] = {
+    [TUNABLE_THREADS] = COMMAND_threads,
+    [TUNABLE_WORKERS] = COMMAND_workers,
+    [TUNABLE_OFFLOAD_THREADS] = COMMAND_offload_threads,
 };
 
-struct desk *desk_create(const struct desk_setting *setting)
+struct controller *controller_create(const struct controller_options *setting)
 {
-    struct desk *desk = calloc(1, sizeof(*desk));
+    struct controller *controller = calloc(1, sizeof(*controller));
 
-    if (desk == NULL)
+    if (controller == NULL)
         return NULL;
-    desk->setting = *setting;
-    desk->caller = caller_create();
-    if (desk->caller == NULL) {
-        free(desk);
+    controller->setting = *setting;
+    controller->caller = caller_create();
+    if (controller->caller == NULL) {
+        free(controller);
         return NULL;
     }
-    for (int i = 0; i < KNOB_COUNT; i++)
-        desk->turn[i].desk = desk;
-    return desk;
+    for (int i = 0; i < TUNABLE_COUNT; i++)
+        controller->turn[i].controller = controller;
+    return controller;
 }
 
-void desk_destroy(struct desk *desk)
+void controller_destroy(struct controller *controller)
 {
-    if (desk == NULL)
+    if (controller == NULL)
         return;
-    caller_destroy(desk->caller);
-    free(desk);
+    caller_destroy(controller->caller);
+    free(controller);
 }
 
-struct dialog *desk_dialog(struct desk *desk)
+struct dialog *controller_dialog(struct controller *controller)
 {
-    return &desk->dialog;
+    return &controller->dialog;
 }
 
 /* Saying */
 
-void desk_say(struct desk *desk, bool bad, const char *format, ...)
+void controller_report(struct controller *controller, bool bad, const char *format, ...)
 {
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(desk->message, sizeof(desk->message), format, arguments);
+    vsnprintf(controller->message, sizeof(controller->message), format, arguments);
     va_end(arguments);
-    desk->message_bad = bad;
-    desk->message_until_ns = clock_monotonic_ns() + MESSAGE_FOR_NS;
+    controller->message_bad = bad;
+    controller->message_until_ns = clock_monotonic_ns() + MESSAGE_FOR_NS;
 }
 
-const char *desk_message(const struct desk *desk, bool *bad)
+const char *controller_message(const struct controller *controller, bool *bad)
 {
-    *bad = desk->message_bad;
-    return clock_monotonic_ns() < desk->message_until_ns ? desk->message : NULL;
+    *bad = controller->message_bad;
+    return clock_monotonic_ns() < controller->message_until_ns ? controller->message : NULL;
 }
 
 /* Changing */
 
-bool desk_allows(struct desk *desk)
+bool controller_allows_change(struct controller *controller)
 {
-    if (watch_replays(desk->setting.watch))
-        desk_say(desk, true, "this is a recording: there is nothing to change");
-    else if (desk->setting.readonly)
-        desk_say(desk, true, "this console was started with --readonly");
-    else if (watch_wanted(desk->setting.watch, KNOB_THREADS) == 0)
-        desk_say(desk, true, "no webserverd runs");
+    if (watch_replays(controller->setting.watch))
+        controller_report(controller, true, "this is a recording: there is nothing to change");
+    else if (controller->setting.readonly)
+        controller_report(controller, true, "this console was started with --readonly");
+    else if (watch_wanted(controller->setting.watch, TUNABLE_THREADS) == 0)
+        controller_report(controller, true, "no webserverd runs");
     else
         return true;
     return false;
 }
 
-static struct desk_entry *log_line(struct desk *desk, const char *line)
+static struct command_record *log_line(struct controller *controller, const char *line)
 {
-    struct desk_entry *entry = &desk->log[desk->logged++ % DESK_LOG];
+    struct command_record *entry = &controller->log[controller->logged++ % CONTROLLER_LOG];
 
-    *entry = (struct desk_entry){.wall_ns = clock_wall_ns()};
+    *entry = (struct command_record){.wall_ns = clock_wall_ns()};
     snprintf(entry->line, sizeof(entry->line), "%s", line);
     return entry;
 }
 
-size_t desk_log_count(const struct desk *desk)
+size_t controller_log_count(const struct controller *controller)
 {
-    return desk->logged < DESK_LOG ? (size_t)desk->logged : DESK_LOG;
+    return controller->logged < CONTROLLER_LOG ? (size_t)controller->logged : CONTROLLER_LOG;
 }
 
-const struct desk_entry *desk_log(const struct desk *desk, size_t back)
+const struct command_record *controller_log_record(const struct controller *controller, size_t back)
 {
-    return &desk->log[(desk->logged - 1 - back) % DESK_LOG];
+    return &controller->log[(controller->logged - 1 - back) % CONTROLLER_LOG];
 }
 
-const char *desk_page(const struct desk *desk)
+const char *controller_page(const struct controller *controller)
 {
-    return desk->page[0] != '\0' ? desk->page : NULL;
+    return controller->page[0] != '\0' ? controller->page : NULL;
 }
 
-void desk_close_page(struct desk *desk)
+void controller_close_page(struct controller *controller)
 {
-    desk->page[0] = '\0';
+    controller->page[0] = '\0';
 }
 
 /* Keeps a good answer of several lines as a page; false for one that fits the foot. */
-static bool make_page(struct desk *desk, const char *command, const char *answer)
+static bool make_page(struct controller *controller, const char *command, const char *answer)
 {
-    FILE *out = fmemopen(desk->page, sizeof(desk->page) - 1, "w");
+    FILE *out = fmemopen(controller->page, sizeof(controller->page) - 1, "w");
     const char *first_end;
     enum answer result;
 
@@ -160,20 +160,20 @@ static bool make_page(struct desk *desk, const char *command, const char *answer
         return false;
     result = answer_print(command, answer, out);
     fclose(out);
-    desk->page[sizeof(desk->page) - 1] = '\0';
-    first_end = strchr(desk->page, '\n');
+    controller->page[sizeof(controller->page) - 1] = '\0';
+    first_end = strchr(controller->page, '\n');
     if (result == ANSWER_DONE && first_end != NULL && first_end[1] != '\0')
         return true;
-    desk->page[0] = '\0';
+    controller->page[0] = '\0';
     return false;
 }
 
 static void take_answer(void *context, bool ok, const char *answer)
 {
     struct errand *errand = context;
-    struct desk_entry *entry = errand->entry;
-    char command[DESK_TEXT / 2];
-    desk_then *then = errand->then;
+    struct command_record *entry = errand->entry;
+    char command[CONTROLLER_TEXT / 2];
+    controller_then *then = errand->then;
 
     errand->used = false;
     snprintf(command, sizeof(command), "%.*s", (int)strcspn(entry->line, " "), entry->line);
@@ -185,45 +185,48 @@ static void take_answer(void *context, bool ok, const char *answer)
     entry->answered = true;
     if (then != NULL)
         then(errand->context, ok, answer);
-    else if (!ok || !make_page(errand->desk, command, answer))
-        desk_say(errand->desk, !entry->ok, "%s", entry->answer);
+    else if (!ok || !make_page(errand->controller, command, answer))
+        controller_report(errand->controller, !entry->ok, "%s", entry->answer);
 }
 
 /* Sends a command that was checked. */
-static void send_line(struct desk *desk, const char *line, desk_then *then, void *context)
+static void send_line(struct controller *controller, const char *line, controller_then *then,
+                      void *context)
 {
-    struct errand *errand = desk->errand;
+    struct errand *errand = controller->errand;
     char path[INSTANCE_PATH_MAX], why[256];
 
     while (errand->used)
         errand++;
-    if (errand == &desk->errand[CALLER_QUEUE]) {
-        desk_say(desk, true, "too many commands wait for the daemon's answer already");
+    if (errand == &controller->errand[CALLER_QUEUE]) {
+        controller_report(controller, true,
+                          "too many commands wait for the daemon's answer already");
         return;
     }
-    *errand = (struct errand){.desk = desk,
-                              .entry = log_line(desk, line),
+    *errand = (struct errand){.controller = controller,
+                              .entry = log_line(controller, line),
                               .then = then,
                               .context = context,
                               .used = true};
-    if (target_socket(desk->setting.name, desk->setting.socket, path, sizeof(path), why,
+    if (target_socket(controller->setting.name, controller->setting.socket, path, sizeof(path), why,
                       sizeof(why)) != 0)
         take_answer(errand, false, why);
     else
-        caller_call(desk->caller, path, line, take_answer, errand);
-    desk_update(desk, clock_monotonic_ns());
+        caller_call(controller->caller, path, line, take_answer, errand);
+    controller_update(controller, clock_monotonic_ns());
 }
 
-void desk_call(struct desk *desk, const char *line, desk_then *then, void *context)
+void controller_call(struct controller *controller, const char *line, controller_then *then,
+                     void *context)
 {
-    send_line(desk, line, then, context);
+    send_line(controller, line, then, context);
 }
 
 static void send_pending(void *context)
 {
-    struct desk *desk = context;
+    struct controller *controller = context;
 
-    send_line(desk, desk->pending, NULL, NULL);
+    send_line(controller, controller->pending, NULL, NULL);
 }
 
 /* Splits LINE, in place. */
@@ -238,23 +241,24 @@ static int split(char *line, const char **words, int most)
     return count;
 }
 
-void desk_command(struct desk *desk, const char *line)
+void controller_command(struct controller *controller, const char *line)
 {
     const char *words[CONTROL_WORDS_MAX + 1];
-    char copy[CONTROL_LINE_MAX], question[DIALOG_TEXT], why[DESK_TEXT];
+    char copy[CONTROL_LINE_MAX], question[DIALOG_TEXT], why[CONTROLLER_TEXT];
     int count, command;
 
     snprintf(copy, sizeof(copy), "%s", line);
     count = split(copy, words, CONTROL_WORDS_MAX + 1);
-    command = command_check(count, words, desk->pending, sizeof(desk->pending), why, sizeof(why));
+    command = command_check(count, words, controller->pending, sizeof(controller->pending), why,
+                            sizeof(why));
     if (command < 0)
-        desk_say(desk, true, "%s", why);
-    else if (count - 1 >= command_table[command].changes && !desk_allows(desk))
+        controller_report(controller, true, "%s", why);
+    else if (count - 1 >= command_table[command].changes && !controller_allows_change(controller))
         return;
-    else if (danger_question(words, count, desk->setting.watch, question, sizeof(question)))
-        desk_confirm(desk, question, send_pending, desk);
+    else if (danger_question(words, count, controller->setting.watch, question, sizeof(question)))
+        controller_confirm(controller, question, send_pending, controller);
     else
-        send_pending(desk);
+        send_pending(controller);
 }
 
 /* Knobs */
@@ -265,15 +269,15 @@ static void send_turn(struct turn *turn);
 static void take_turn_answer(void *context, bool ok, const char *answer)
 {
     struct turn *turn = context;
-    struct desk *desk = turn->desk;
-    enum knob number = (enum knob)(turn - desk->turn);
-    char sentence[DESK_TEXT];
+    struct controller *controller = turn->controller;
+    enum tunable number = (enum tunable)(turn - controller->turn);
+    char sentence[CONTROLLER_TEXT];
     enum answer result = ANSWER_BROKEN;
 
     if (ok)
-        result = answer_sentence(command_table[knob_command[number]].name, answer, sentence,
+        result = answer_sentence(command_table[tunable_command[number]].name, answer, sentence,
                                  sizeof(sentence));
-    desk_say(desk, result != ANSWER_DONE, "%s", ok ? sentence : answer);
+    controller_report(controller, result != ANSWER_DONE, "%s", ok ? sentence : answer);
     if (result == ANSWER_DONE && turn->wanted != turn->sent)
         send_turn(turn);
     else
@@ -281,12 +285,12 @@ static void take_turn_answer(void *context, bool ok, const char *answer)
 }
 
 /* The range of offload threads stays one: only the most is turned. 0: it is a plain number. */
-static uint32_t least_of_range(const struct turn *turn, enum knob number)
+static uint32_t least_of_range(const struct turn *turn, enum tunable number)
 {
-    const struct watch *watch = turn->desk->setting.watch;
+    const struct watch *watch = turn->controller->setting.watch;
     uint32_t least = watch_offload_least(watch);
 
-    return number == KNOB_OFFLOAD_THREADS && least < watch_wanted(watch, number) &&
+    return number == TUNABLE_OFFLOAD_THREADS && least < watch_wanted(watch, number) &&
                    least < turn->wanted
                ? least
                : 0;
@@ -294,34 +298,35 @@ static uint32_t least_of_range(const struct turn *turn, enum knob number)
 
 static void send_turn(struct turn *turn)
 {
-    enum knob number = (enum knob)(turn - turn->desk->turn);
+    enum tunable number = (enum tunable)(turn - turn->controller->turn);
     uint32_t least = least_of_range(turn, number);
     char line[64], range[16] = "";
 
     if (least > 0)
         snprintf(range, sizeof(range), "%" PRIu32 "-", least);
-    snprintf(line, sizeof(line), "%s %s%" PRIu32, command_table[knob_command[number]].name, range,
-             turn->wanted);
+    snprintf(line, sizeof(line), "%s %s%" PRIu32, command_table[tunable_command[number]].name,
+             range, turn->wanted);
     turn->sent = turn->wanted;
-    send_line(turn->desk, line, take_turn_answer, turn);
+    send_line(turn->controller, line, take_turn_answer, turn);
 }
 
-void desk_turn(struct desk *desk, enum knob number, int steps)
+void controller_adjust(struct controller *controller, enum tunable number, int steps)
 {
-    static const char *const least[KNOB_COUNT] = {
-        [KNOB_THREADS] = "each worker keeps at least one serving thread",
-        [KNOB_WORKERS] = "there is at least one worker",
-        [KNOB_OFFLOAD_THREADS] = "each worker keeps at least one offload thread",
+    static const char *const least[TUNABLE_COUNT] = {
+        [TUNABLE_THREADS] = "each worker keeps at least one serving thread",
+        [TUNABLE_WORKERS] = "there is at least one worker",
+        [TUNABLE_OFFLOAD_THREADS] = "each worker keeps at least one offload thread",
     };
-    struct turn *turn = &desk->turn[number];
+    struct turn *turn = &controller->turn[number];
     bool out = turn->wanted != 0;
     int64_t wanted;
 
-    if (!desk_allows(desk))
+    if (!controller_allows_change(controller))
         return;
-    wanted = (int64_t)(out ? turn->wanted : watch_wanted(desk->setting.watch, number)) + steps;
+    wanted =
+        (int64_t)(out ? turn->wanted : watch_wanted(controller->setting.watch, number)) + steps;
     if (wanted < 1) {
-        desk_say(desk, true, "%s", least[number]);
+        controller_report(controller, true, "%s", least[number]);
         return;
     }
     turn->wanted = (uint32_t)wanted;
@@ -329,46 +334,46 @@ void desk_turn(struct desk *desk, enum knob number, int steps)
         send_turn(turn);
 }
 
-bool desk_asked(const struct desk *desk, char *text, size_t size)
+bool controller_pending(const struct controller *controller, char *text, size_t size)
 {
-    for (int i = 0; i < KNOB_COUNT; i++)
-        if (desk->turn[i].wanted != 0) {
+    for (int i = 0; i < TUNABLE_COUNT; i++)
+        if (controller->turn[i].wanted != 0) {
             snprintf(text, size, "%s %" PRIu32 " asked, %" PRIu32 " in force",
-                     command_table[knob_command[i]].name, desk->turn[i].wanted,
-                     watch_wanted(desk->setting.watch, (enum knob)i));
+                     command_table[tunable_command[i]].name, controller->turn[i].wanted,
+                     watch_wanted(controller->setting.watch, (enum tunable)i));
             return true;
         }
     return false;
 }
 
-unsigned desk_waiting(const struct desk *desk)
+unsigned controller_calls_waiting(const struct controller *controller)
 {
-    return caller_waiting(desk->caller);
+    return caller_waiting(controller->caller);
 }
 
-int desk_descriptor(const struct desk *desk)
+int controller_descriptor(const struct controller *controller)
 {
-    return caller_descriptor(desk->caller);
+    return caller_descriptor(controller->caller);
 }
 
-void desk_update(struct desk *desk, uint64_t now_ns)
+void controller_update(struct controller *controller, uint64_t now_ns)
 {
-    caller_update(desk->caller, now_ns);
+    caller_update(controller->caller, now_ns);
 }
 
 /* Questions */
 
-void desk_confirm(struct desk *desk, const char *question, void (*yes)(void *context),
-                  void *context)
+void controller_confirm(struct controller *controller, const char *question,
+                        void (*yes)(void *context), void *context)
 {
-    desk->dialog = (struct dialog){.kind = DIALOG_CONFIRM, .yes = yes, .context = context};
-    snprintf(desk->dialog.label, sizeof(desk->dialog.label), "%s", question);
+    controller->dialog = (struct dialog){.kind = DIALOG_CONFIRM, .yes = yes, .context = context};
+    snprintf(controller->dialog.label, sizeof(controller->dialog.label), "%s", question);
 }
 
-void desk_prompt(struct desk *desk, const char *label, const char *initial,
-                 void (*done)(void *context, const char *text), void *context)
+void controller_prompt(struct controller *controller, const char *label, const char *initial,
+                       void (*done)(void *context, const char *text), void *context)
 {
-    desk->dialog = (struct dialog){.kind = DIALOG_PROMPT, .done = done, .context = context};
-    snprintf(desk->dialog.label, sizeof(desk->dialog.label), "%s", label);
-    edit_set(&desk->dialog.edit, initial);
+    controller->dialog = (struct dialog){.kind = DIALOG_PROMPT, .done = done, .context = context};
+    snprintf(controller->dialog.label, sizeof(controller->dialog.label), "%s", label);
+    edit_set(&controller->dialog.edit, initial);
 }

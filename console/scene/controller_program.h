@@ -1,7 +1,7 @@
-/* The program's side of the desk: what only the loop and the picture need. The console's only
+/* The program's side of the controller: what only the loop and the picture need. The console's only
  * thread. */
-#ifndef CONSOLE_DESK_PROGRAM_H
-#define CONSOLE_DESK_PROGRAM_H
+#ifndef CONSOLE_CONTROLLER_PROGRAM_H
+#define CONSOLE_CONTROLLER_PROGRAM_H
 
 #include "console/data/watch.h"
 #include "console/scene/controller.h"
@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the desk needs to know; outlives it. */
-struct desk_setting {
+/* What the controller needs to know; outlives it. */
+struct controller_options {
     const char *name;   /* of the instance */
     const char *socket; /* of its control; NULL: the instance's */
     bool readonly;
@@ -19,26 +19,26 @@ struct desk_setting {
 };
 
 /* NULL when memory is out. */
-struct desk *desk_create(const struct desk_setting *setting);
-void desk_destroy(struct desk *desk);
+struct controller *controller_create(const struct controller_options *setting);
+void controller_destroy(struct controller *controller);
 
-struct dialog *desk_dialog(struct desk *desk);
+struct dialog *controller_dialog(struct controller *controller);
 
 /* A descriptor to wait for, or -1; and what to do when it is readable, and now and then. */
-int desk_descriptor(const struct desk *desk);
-void desk_update(struct desk *desk, uint64_t now_ns);
+int controller_descriptor(const struct controller *controller);
+void controller_update(struct controller *controller, uint64_t now_ns);
 
 /* What is to be said now, or NULL. */
-const char *desk_message(const struct desk *desk, bool *bad);
+const char *controller_message(const struct controller *controller, bool *bad);
 
 /* An answer of several lines, until it is closed; NULL: none. */
-const char *desk_page(const struct desk *desk);
-void desk_close_page(struct desk *desk);
+const char *controller_page(const struct controller *controller);
+void controller_close_page(struct controller *controller);
 
-/* "threads 5 asked, 2 in force" while a turned knob waits for the daemon; false else. */
-bool desk_asked(const struct desk *desk, char *text, size_t size);
+/* "threads 5 asked, 2 in force" while a turned tunable waits for the daemon; false else. */
+bool controller_pending(const struct controller *controller, char *text, size_t size);
 
 /* Calls the daemon has not answered yet. */
-unsigned desk_waiting(const struct desk *desk);
+unsigned controller_calls_waiting(const struct controller *controller);
 
 #endif

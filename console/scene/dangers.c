@@ -2,7 +2,7 @@
 
 #include "common/macros.h"
 #include "common/units.h"
-#include "console/data/knobs.h"
+#include "console/data/tunables.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,11 +21,11 @@ static const struct {
 
 static bool is_fewer(const char *const *words, int count, const struct watch *watch)
 {
-    enum knob knob = strcmp(words[0], "workers") == 0 ? KNOB_WORKERS : KNOB_THREADS;
+    enum tunable tunable = strcmp(words[0], "workers") == 0 ? TUNABLE_WORKERS : TUNABLE_THREADS;
     uint64_t number;
 
     return count > 1 && units_parse_number(words[1], &number) == 0 &&
-           number + 1 < watch_wanted(watch, knob);
+           number + 1 < watch_wanted(watch, tunable);
 }
 
 /* What the daemon is sure to refuse, in words of its own, is not asked back. */

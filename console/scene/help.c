@@ -47,7 +47,7 @@ static void add(struct lines *lines, const char *group, enum tone tone, const ch
 
 static void add_keys(struct lines *lines)
 {
-    for (int i = 0; i < REQUEST_COUNT; i++) {
+    for (int i = 0; i < ACTION_COUNT; i++) {
         bool first = i == 0 || strcmp(key_table[i].group, key_table[i - 1].group) != 0;
 
         add(lines, first ? key_table[i].group : NULL, TONE_VALUE, key_table[i].shown,
@@ -122,7 +122,7 @@ void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct 
 
 void help_draw_brief(const struct canvas *canvas, int x, int end)
 {
-    for (int i = 0; i < REQUEST_COUNT; i++) {
+    for (int i = 0; i < ACTION_COUNT; i++) {
         int width = (int)(strlen(key_table[i].shown) + strlen(key_table[i].brief)) + 3;
 
         if (key_table[i].brief[0] == '\0' || x + width > end)

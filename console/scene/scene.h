@@ -47,7 +47,7 @@ struct scene {
     const char *origins;                   /* see watch_origins() */
     const struct filter *filter;           /* of all lists; grids obey it by themselves */
     struct grid *grid;                     /* of the view's list, if it has one */
-    struct desk *desk;                     /* to change something, to ask, to say */
+    struct controller *controller;         /* to change something, to ask, to say */
     int span_s;                            /* seconds that a graph reaches back */
     enum graph_style style;                /* of graphs */
     bool ascii;                            /* nothing but ASCII may be drawn */

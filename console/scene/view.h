@@ -28,7 +28,7 @@ enum wants {
 
 struct view {
     const char *name;        /* on the tab, and after --once, --json and --csv */
-    enum request request;    /* the key that shows it */
+    enum action action;      /* the key that shows it */
     const char *empty;       /* what is said when there is nothing to show yet */
     const char *const *help; /* sentences about the view for the help; NULL ends them */
     unsigned wants;          /* bits of enum wants */
@@ -43,7 +43,7 @@ struct view {
     void (*draw)(void *state, const struct scene *scene, const struct canvas *canvas);
     /* Acts on a key, before list and frame; returns false when the key means nothing here. NULL: no
      * key does. */
-    bool (*key)(void *state, const struct scene *scene, enum request request);
+    bool (*key)(void *state, const struct scene *scene, enum action action);
     /* Acts on a click at a place of the screen, before the list; returns false when nothing of the
      * view's own is there. NULL: nothing is. */
     bool (*click)(void *state, const struct scene *scene, int y, int x);

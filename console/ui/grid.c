@@ -262,39 +262,39 @@ static void sort_by_next(struct grid *grid)
     grid->top = 0;
 }
 
-bool grid_key(struct grid *grid, const struct scene *scene, enum request request)
+bool grid_key(struct grid *grid, const struct scene *scene, enum action action)
 {
     long page = grid->page > 1 ? (long)grid->page - 1 : 1;
 
     if (grid->list == NULL)
         return false;
-    if (request == REQUEST_SORT) {
+    if (action == ACTION_SORT) {
         sort_by_next(grid);
         return true;
     }
-    if (request == REQUEST_SORT_REVERSE) {
+    if (action == ACTION_SORT_REVERSE) {
         grid->sorted_by = -grid->sorted_by;
         return true;
     }
     if (grid->shown == 0)
         return false;
-    switch (request) {
-    case REQUEST_UP:
+    switch (action) {
+    case ACTION_UP:
         step(grid, scene, -1);
         return true;
-    case REQUEST_DOWN:
+    case ACTION_DOWN:
         step(grid, scene, 1);
         return true;
-    case REQUEST_PAGE_UP:
+    case ACTION_PAGE_UP:
         step(grid, scene, -page);
         return true;
-    case REQUEST_PAGE_DOWN:
+    case ACTION_PAGE_DOWN:
         step(grid, scene, page);
         return true;
-    case REQUEST_FIRST:
+    case ACTION_FIRST:
         select_place(grid, scene, 0);
         return true;
-    case REQUEST_LAST:
+    case ACTION_LAST:
         select_place(grid, scene, grid->shown - 1);
         grid->selecting = !grid->list->follow || grid->sorted_by != 0;
         return true;

@@ -43,8 +43,8 @@ void grid_update(struct grid *grid, const struct scene *scene);
 /* Titles and rows. How many of how many are shown is said by the frame: grid_summary(). */
 void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas *canvas);
 
-/* Moving, selecting, sorting. False when REQUEST means nothing here. */
-bool grid_key(struct grid *grid, const struct scene *scene, enum request request);
+/* Moving, selecting, sorting. False when ACTION means nothing here. */
+bool grid_key(struct grid *grid, const struct scene *scene, enum action action);
 
 /* No row is selected any more; a list that follows does so again. True when one was. */
 bool grid_deselect(struct grid *grid);

@@ -2,17 +2,17 @@
 
 #include <curses.h>
 
-const struct key_info key_table[REQUEST_COUNT] = {
-#define KEY(request, group, shown, brief, first, second, help)                                     \
+const struct key_info key_table[ACTION_COUNT] = {
+#define KEY(action, group, shown, brief, first, second, help)                                      \
     {group, shown, brief, help, first, second},
 #include "console/ui/keys.def"
 #undef KEY
 };
 
-enum request key_request(int code)
+enum action key_action(int code)
 {
-    for (int i = 0; i < REQUEST_COUNT; i++)
+    for (int i = 0; i < ACTION_COUNT; i++)
         if (code != 0 && (code == key_table[i].first || code == key_table[i].second))
-            return (enum request)i;
-    return REQUEST_NONE;
+            return (enum action)i;
+    return ACTION_NONE;
 }

@@ -4,21 +4,21 @@
 
 #include <stddef.h>
 
-enum request {
-#define KEY(request, group, shown, brief, first, second, help) REQUEST_##request,
+enum action {
+#define KEY(action, group, shown, brief, first, second, help) ACTION_##action,
 #include "console/ui/keys.def"
 #undef KEY
-    REQUEST_COUNT,
-    REQUEST_NONE = REQUEST_COUNT
+    ACTION_COUNT,
+    ACTION_NONE = ACTION_COUNT
 };
 
 struct key_info {
     const char *group, *shown, *brief, *help;
     int first, second;
 };
-extern const struct key_info key_table[REQUEST_COUNT];
+extern const struct key_info key_table[ACTION_COUNT];
 
-/* What the key with the curses code CODE asks for, or REQUEST_NONE. */
-enum request key_request(int code);
+/* What the key with the curses code CODE asks for, or ACTION_NONE. */
+enum action key_action(int code);
 
 #endif

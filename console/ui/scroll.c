@@ -2,27 +2,27 @@
 
 #include <limits.h>
 
-bool scroll_key(struct scroll *scroll, enum request request)
+bool scroll_key(struct scroll *scroll, enum action action)
 {
     int page = scroll->page > 1 ? scroll->page - 1 : 1;
 
-    switch (request) {
-    case REQUEST_UP:
+    switch (action) {
+    case ACTION_UP:
         scroll->top--;
         return true;
-    case REQUEST_DOWN:
+    case ACTION_DOWN:
         scroll->top++;
         return true;
-    case REQUEST_PAGE_UP:
+    case ACTION_PAGE_UP:
         scroll->top -= page;
         return true;
-    case REQUEST_PAGE_DOWN:
+    case ACTION_PAGE_DOWN:
         scroll->top += page;
         return true;
-    case REQUEST_FIRST:
+    case ACTION_FIRST:
         scroll->top = 0;
         return true;
-    case REQUEST_LAST:
+    case ACTION_LAST:
         scroll->top = INT_MAX / 2;
         return true;
     default:

@@ -11,8 +11,8 @@ struct scroll {
     int page; /* rows in sight when it was last drawn */
 };
 
-/* Moves; returns false when REQUEST is no movement. The result is set right by the next fit. */
-bool scroll_key(struct scroll *scroll, enum request request);
+/* Moves; returns false when ACTION is no movement. The result is set right by the next fit. */
+bool scroll_key(struct scroll *scroll, enum action action);
 
 /* Sets the top right for ROWS rows of which PAGE are in sight. */
 void scroll_fit(struct scroll *scroll, int rows, int page);

@@ -244,47 +244,48 @@ static void update(void *state, const struct scene *scene)
 
 static void new_size(void *context, const char *text)
 {
-    char line[DESK_TEXT];
+    char line[CONTROLLER_TEXT];
 
     snprintf(line, sizeof(line), "cache-size %.100s", text);
-    desk_command(context, line);
+    controller_command(context, line);
 }
 
 static void purge_selected(const struct state *state, const struct scene *scene)
 {
-    char line[DESK_TEXT + CACHE_PATH_BYTES];
+    char line[CONTROLLER_TEXT + CACHE_PATH_BYTES];
     size_t row;
 
     if (!grid_selected(scene->grid, &row)) {
-        desk_say(scene->desk, true, "select an entry first (Up, Down), then d purges it");
+        controller_report(scene->controller, true,
+                          "select an entry first (Up, Down), then d purges it");
         return;
     }
     snprintf(line, sizeof(line), "cache-purge %s", state->rows[row]->path);
-    desk_command(scene->desk, line);
+    controller_command(scene->controller, line);
 }
 
-static bool key(void *state, const struct scene *scene, enum request request)
+static bool key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
 
-    switch (request) {
-    case REQUEST_MODE:
+    switch (action) {
+    case ACTION_MODE:
         own->order = (enum cache_order)((own->order + 1) % CACHE_ORDERS);
         return true;
-    case REQUEST_REMOVE:
+    case ACTION_REMOVE:
         purge_selected(own, scene);
         return true;
-    case REQUEST_STOP:
-        desk_command(scene->desk, "cache-flush");
+    case ACTION_STOP:
+        controller_command(scene->controller, "cache-flush");
         return true;
-    case REQUEST_EDIT:
-        if (desk_allows(scene->desk))
-            desk_prompt(scene->desk, "cache size of each worker (64M, 1G): ", own->size, new_size,
-                        scene->desk);
+    case ACTION_EDIT:
+        if (controller_allows_change(scene->controller))
+            controller_prompt(scene->controller, "cache size of each worker (64M, 1G): ", own->size,
+                              new_size, scene->controller);
         return true;
-    case REQUEST_NEXT:
-        desk_command(scene->desk,
-                     strcmp(own->policy, "lru") == 0 ? "cache-policy sieve" : "cache-policy lru");
+    case ACTION_NEXT:
+        controller_command(scene->controller, strcmp(own->policy, "lru") == 0 ? "cache-policy sieve"
+                                                                              : "cache-policy lru");
         return true;
     default:
         return false;
@@ -325,7 +326,7 @@ static const char *const help[] = {
 
 const struct view view_cache = {
     .name = "cache",
-    .request = REQUEST_VIEW_CACHE,
+    .action = ACTION_VIEW_CACHE,
     .empty = "",
     .help = help,
     .wants = WANT_CACHE,

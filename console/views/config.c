@@ -50,7 +50,7 @@ struct state {
     char *told; /* that the origins were made from; TOLD_BYTES */
     struct child check;
     bool reload_next; /* after a check that finds nothing wrong */
-    struct desk *desk;
+    struct controller *controller;
     char report[REPORT_LINES][REPORT_WIDTH]; /* of the last check or reload */
     int report_lines;
     bool report_bad;
@@ -258,34 +258,34 @@ static int file_of(const struct state *state, const struct scene *scene, char *p
 static bool origins_known(const struct scene *scene)
 {
     if (scene->origins[0] == '\0')
-        desk_say(scene->desk, true,
-                 "where values come from is not known yet: wait for the FROM column");
+        controller_report(scene->controller, true,
+                          "where values come from is not known yet: wait for the FROM column");
     return scene->origins[0] != '\0';
 }
 
 static void start_check(struct state *state, const struct scene *scene, bool reload_next)
 {
-    char path[PATH_BYTES], why[DESK_TEXT];
+    char path[PATH_BYTES], why[CONTROLLER_TEXT];
     const char *argv[] = {"webserverd", "-t", "-f", path, NULL};
 
     if (state->check.pid != 0) {
-        desk_say(scene->desk, true, "the file is being checked already");
+        controller_report(scene->controller, true, "the file is being checked already");
         return;
     }
     if (!origins_known(scene))
         return;
     if (file_of(state, scene, path, sizeof(path)) != 0) {
-        desk_say(scene->desk, true,
-                 "no file is known: the server runs with its defaults and -o only");
+        controller_report(scene->controller, true,
+                          "no file is known: the server runs with its defaults and -o only");
         return;
     }
     clear_report(state, false);
     state->reload_next = reload_next;
-    state->desk = scene->desk;
+    state->controller = scene->controller;
     if (child_start(&state->check, argv, why, sizeof(why)) != 0)
-        desk_say(scene->desk, true, "%s", why);
+        controller_report(scene->controller, true, "%s", why);
     else
-        desk_say(scene->desk, false, "checking %s", path);
+        controller_report(scene->controller, false, "checking %s", path);
 }
 
 /* The daemon's answer to `reload`: what changed, or the errors of the file, line by line. */
@@ -310,9 +310,10 @@ static void take_reload(void *context, bool ok, const char *answer)
         }
         add_report(state, json_array_size(changed) > 0 ? line : "reloaded; nothing has changed");
     }
-    desk_say(state->desk, state->report_bad, "%s",
-             state->report_bad ? "the reload was refused: the configuration stays as it was"
-                               : state->report[0]);
+    controller_report(state->controller, state->report_bad, "%s",
+                      state->report_bad
+                          ? "the reload was refused: the configuration stays as it was"
+                          : state->report[0]);
     json_decref(object);
 }
 
@@ -320,10 +321,11 @@ static void end_check(struct state *state, int status)
 {
     add_report_lines(state, state->check.text, state->check.output_length);
     state->report_bad = status != 0;
-    desk_say(state->desk, status != 0 && state->reload_next, "%s",
-             status != 0 ? "the file has errors; the server goes on as it is" : "the file is good");
+    controller_report(state->controller, status != 0 && state->reload_next, "%s",
+                      status != 0 ? "the file has errors; the server goes on as it is"
+                                  : "the file is good");
     if (status == 0 && state->reload_next)
-        desk_call(state->desk, "reload", take_reload, state);
+        controller_call(state->controller, "reload", take_reload, state);
 }
 
 static int descriptor(void *state)
@@ -358,17 +360,17 @@ static void release(void *state)
 /* Editing */
 
 struct editing {
-    struct desk *desk;
+    struct controller *controller;
     char command[24];
 };
 
 static void edited(void *context, const char *text)
 {
     const struct editing *editing = context;
-    char line[DESK_TEXT];
+    char line[CONTROLLER_TEXT];
 
     snprintf(line, sizeof(line), "%s %.200s", editing->command, text);
-    desk_command(editing->desk, line);
+    controller_command(editing->controller, line);
 }
 
 static void edit_selected(const struct state *state, const struct scene *scene)
@@ -379,36 +381,36 @@ static void edit_selected(const struct state *state, const struct scene *scene)
     size_t row;
 
     if (!grid_selected(scene->grid, &row)) {
-        desk_say(scene->desk, true, "select a key first (Up, Down)");
+        controller_report(scene->controller, true, "select a key first (Up, Down)");
         return;
     }
     if (!origins_known(scene))
         return;
     origin = &state->origins[row];
     if (origin->command[0] == '\0') {
-        desk_say(scene->desk, true, "%s changes %s", state->lines[row].key,
-                 change_sentence(origin));
+        controller_report(scene->controller, true, "%s changes %s", state->lines[row].key,
+                          change_sentence(origin));
         return;
     }
-    if (!desk_allows(scene->desk))
+    if (!controller_allows_change(scene->controller))
         return;
-    editing.desk = scene->desk;
+    editing.controller = scene->controller;
     snprintf(editing.command, sizeof(editing.command), "%s", origin->command);
     snprintf(label, sizeof(label), "%s: ", state->lines[row].key);
-    desk_prompt(scene->desk, label, state->lines[row].value, edited, &editing);
+    controller_prompt(scene->controller, label, state->lines[row].value, edited, &editing);
 }
 
-static bool key(void *state, const struct scene *scene, enum request request)
+static bool key(void *state, const struct scene *scene, enum action action)
 {
-    switch (request) {
-    case REQUEST_COMPARE:
+    switch (action) {
+    case ACTION_COMPARE:
         start_check(state, scene, false);
         return true;
-    case REQUEST_RUN:
-        if (desk_allows(scene->desk))
+    case ACTION_RUN:
+        if (controller_allows_change(scene->controller))
             start_check(state, scene, true);
         return true;
-    case REQUEST_EDIT:
+    case ACTION_EDIT:
         edit_selected(state, scene);
         return true;
     default:
@@ -474,7 +476,7 @@ static const char *const help[] = {
 
 const struct view view_config = {
     .name = "config",
-    .request = REQUEST_VIEW_CONFIG,
+    .action = ACTION_VIEW_CONFIG,
     .empty = "The server has not told its configuration yet.",
     .help = help,
     .wants = WANT_ORIGINS,

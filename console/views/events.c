@@ -110,10 +110,11 @@ static bool is_question(const char *line)
 /* How many changes this console has asked for. */
 static size_t own_changes(const struct scene *scene)
 {
-    size_t asked = scene->desk != NULL ? desk_log_count(scene->desk) : 0, changes = 0;
+    size_t asked = scene->controller != NULL ? controller_log_count(scene->controller) : 0,
+           changes = 0;
 
     for (size_t i = 0; i < asked; i++)
-        changes += !is_question(desk_log(scene->desk, i)->line);
+        changes += !is_question(controller_log_record(scene->controller, i)->line);
     return changes;
 }
 
@@ -151,13 +152,13 @@ static void draw_summary(const struct state *state, const struct scene *scene,
 /* What this console asked, the newest first. */
 static void draw_own(const struct scene *scene, const struct canvas *canvas)
 {
-    size_t asked = desk_log_count(scene->desk);
+    size_t asked = controller_log_count(scene->controller);
     char text[TEXT_SHORT];
     int y = 0;
 
     canvas_text(canvas, 0, 0, TONE_TITLE, "asked from this console");
     for (size_t i = 0; i < asked && y + 1 < canvas->height; i++) {
-        const struct desk_entry *entry = desk_log(scene->desk, i);
+        const struct command_record *entry = controller_log_record(scene->controller, i);
         int x;
 
         if (is_question(entry->line))
@@ -191,16 +192,16 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         draw_own(scene, &places[2]);
 }
 
-static bool key(void *state, const struct scene *scene, enum request request)
+static bool key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
 
     (void)scene;
-    switch (request) {
-    case REQUEST_MODE:
+    switch (action) {
+    case ACTION_MODE:
         own->single = !own->single;
         return true;
-    case REQUEST_NEXT:
+    case ACTION_NEXT:
         own->least = (own->least + 1) % LEVEL_COUNT;
         return true;
     default:
@@ -228,7 +229,7 @@ static const char *const help[] = {
 
 const struct view view_events = {
     .name = "events",
-    .request = REQUEST_VIEW_EVENTS,
+    .action = ACTION_VIEW_EVENTS,
     .empty = "Nothing has happened yet: no error, no warning, no change.",
     .help = help,
     .state_size = sizeof(struct state),

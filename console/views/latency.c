@@ -379,12 +379,12 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         draw_heat(state, scene, &places[2], &range);
 }
 
-static bool key(void *state, const struct scene *scene, enum request request)
+static bool key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
 
     (void)scene;
-    if (request != REQUEST_MODE)
+    if (action != ACTION_MODE)
         return false;
     own->shown = (own->shown + 1) % (OUTCOME_COUNT + 1);
     return true;
@@ -408,7 +408,7 @@ static const char *const help[] = {
 
 const struct view view_latency = {
     .name = "latency",
-    .request = REQUEST_VIEW_LATENCY,
+    .action = ACTION_VIEW_LATENCY,
     .empty = "No request in this time. g makes it longer; keys 7 and r make load.",
     .help = help,
     .state_size = sizeof(struct state),

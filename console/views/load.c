@@ -45,12 +45,12 @@ struct state {
     struct load_run *past; /* one that was loaded, to be looked at */
     char past_name[RUN_NAME_BYTES];
     char compared[RUN_NAME_BYTES]; /* "": none was picked */
-    struct desk *desk;             /* while a question is open */
+    struct controller *controller; /* while a question is open */
 };
 
 static int set_up(struct state *state)
 {
-    char why[DESK_TEXT];
+    char why[CONTROLLER_TEXT];
 
     if (state->ready)
         return 0;
@@ -143,7 +143,7 @@ static const struct run_entry *entry_named(const struct state *state, const char
 /* The selected one whole, read when it is another than before; NULL: none is selected. */
 static const struct load_run *selected_run(struct state *state, const struct scene *scene)
 {
-    char why[DESK_TEXT];
+    char why[CONTROLLER_TEXT];
     size_t row;
 
     if (!grid_selected(scene->grid, &row))
@@ -186,11 +186,11 @@ static void release(void *state)
 static void edited(void *context, const char *text)
 {
     struct state *state = context;
-    char why[DESK_TEXT];
+    char why[CONTROLLER_TEXT];
 
     if (load_settings_set(&state->settings, (enum load_field)state->field, text, why,
                           sizeof(why)) != 0)
-        desk_say(state->desk, true, "%s", why);
+        controller_report(state->controller, true, "%s", why);
 }
 
 static void edit_field(struct state *state, const struct scene *scene)
@@ -198,13 +198,13 @@ static void edit_field(struct state *state, const struct scene *scene)
     const struct load_field_info *info = &load_field_table[state->field];
     char label[64];
 
-    state->desk = scene->desk;
+    state->controller = scene->controller;
     if (info->kind == LOAD_SWITCH) {
         edited(state, strcmp(state->settings.text[state->field], "on") == 0 ? "off" : "on");
         return;
     }
     snprintf(label, sizeof(label), "%s: ", info->label);
-    desk_prompt(scene->desk, label, state->settings.text[state->field], edited, state);
+    controller_prompt(scene->controller, label, state->settings.text[state->field], edited, state);
 }
 
 static void pace_typed(void *context, const char *text)
@@ -212,20 +212,21 @@ static void pace_typed(void *context, const char *text)
     struct state *state = context;
 
     if (!child_tell(&state->session.child, text))
-        desk_say(state->desk, true, "the run is over");
+        controller_report(state->controller, true, "the run is over");
 }
 
 static void edit_pace(struct state *state, const struct scene *scene)
 {
     char initial[64];
 
-    state->desk = scene->desk;
+    state->controller = scene->controller;
     snprintf(initial, sizeof(initial), "rate %.0f", state->session.run->totals.rate_wanted);
     if (!(state->session.run->totals.rate_wanted > 0))
         snprintf(initial, sizeof(initial), "connections %" PRIu64,
                  state->session.run->totals.connections);
-    desk_prompt(scene->desk, "change the run (rate 500, connections +20, threads 2): ", initial,
-                pace_typed, state);
+    controller_prompt(scene->controller,
+                      "change the run (rate 500, connections +20, threads 2): ", initial,
+                      pace_typed, state);
 }
 
 static void next_preset(struct state *state, const struct scene *scene)
@@ -233,19 +234,20 @@ static void next_preset(struct state *state, const struct scene *scene)
     size_t preset = state->preset;
 
     load_settings_preset(&state->settings, preset);
-    desk_say(scene->desk, false, "%s: %s", load_preset_name(preset), load_preset_help(preset));
+    controller_report(scene->controller, false, "%s: %s", load_preset_name(preset),
+                      load_preset_help(preset));
     state->preset = (preset + 1) % load_preset_count();
 }
 
 static void forget_selected(struct state *state, const struct scene *scene)
 {
-    char why[DESK_TEXT];
+    char why[CONTROLLER_TEXT];
     size_t row;
 
     if (!grid_selected(scene->grid, &row))
-        desk_say(scene->desk, true, "select a run first (Up, Down)");
+        controller_report(scene->controller, true, "select a run first (Up, Down)");
     else if (run_store_remove(&state->store, row, why, sizeof(why)) != 0)
-        desk_say(scene->desk, true, "%s", why);
+        controller_report(scene->controller, true, "%s", why);
 }
 
 static void pick_for_comparison(struct state *state, const struct scene *scene)
@@ -253,26 +255,26 @@ static void pick_for_comparison(struct state *state, const struct scene *scene)
     size_t row;
 
     if (!grid_selected(scene->grid, &row)) {
-        desk_say(scene->desk, true, "select a run first (Up, Down), then c");
+        controller_report(scene->controller, true, "select a run first (Up, Down), then c");
         return;
     }
     if (strcmp(state->compared, state->store.entries[row].name) == 0)
         state->compared[0] = '\0';
     else
         snprintf(state->compared, sizeof(state->compared), "%s", state->store.entries[row].name);
-    desk_say(scene->desk, false,
-             state->compared[0] != '\0' ? "picked as A: select another run, it is B"
-                                        : "nothing is compared any more");
+    controller_report(scene->controller, false,
+                      state->compared[0] != '\0' ? "picked as A: select another run, it is B"
+                                                 : "nothing is compared any more");
 }
 
 /* Keys of the list of past runs. */
-static bool list_key(struct state *state, const struct scene *scene, enum request request)
+static bool list_key(struct state *state, const struct scene *scene, enum action action)
 {
-    switch (request) {
-    case REQUEST_REMOVE:
+    switch (action) {
+    case ACTION_REMOVE:
         forget_selected(state, scene);
         return true;
-    case REQUEST_COMPARE:
+    case ACTION_COMPARE:
         pick_for_comparison(state, scene);
         return true;
     default:
@@ -281,25 +283,25 @@ static bool list_key(struct state *state, const struct scene *scene, enum reques
 }
 
 /* Keys of the form. */
-static bool form_key(struct state *state, const struct scene *scene, enum request request)
+static bool form_key(struct state *state, const struct scene *scene, enum action action)
 {
-    switch (request) {
-    case REQUEST_UP:
+    switch (action) {
+    case ACTION_UP:
         state->field = (state->field + LOAD_FIELDS - 1) % LOAD_FIELDS;
         return true;
-    case REQUEST_DOWN:
+    case ACTION_DOWN:
         state->field = (state->field + 1) % LOAD_FIELDS;
         return true;
-    case REQUEST_OPEN:
+    case ACTION_OPEN:
         edit_field(state, scene);
         return true;
-    case REQUEST_EDIT:
+    case ACTION_EDIT:
         if (state->session.phase == LOAD_RUNNING)
             edit_pace(state, scene);
         else
             edit_field(state, scene);
         return true;
-    case REQUEST_NEXT:
+    case ACTION_NEXT:
         next_preset(state, scene);
         return true;
     default:
@@ -307,29 +309,30 @@ static bool form_key(struct state *state, const struct scene *scene, enum reques
     }
 }
 
-static bool key(void *state, const struct scene *scene, enum request request)
+static bool key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
 
     if (set_up(own) != 0)
         return false;
-    switch (request) {
-    case REQUEST_RUN:
+    switch (action) {
+    case ACTION_RUN:
         if (load_session_under_way(&own->session))
-            desk_say(scene->desk, true, "a run is under way: x stops it, e changes its pace");
+            controller_report(scene->controller, true,
+                              "a run is under way: x stops it, e changes its pace");
         else {
             load_session_start(&own->session, &own->settings, scene);
             own->listing = false;
         }
         return true;
-    case REQUEST_STOP:
+    case ACTION_STOP:
         child_stop(&own->session.child);
         return true;
-    case REQUEST_MODE:
+    case ACTION_MODE:
         own->listing = !own->listing;
         return true;
     default:
-        return own->listing ? list_key(own, scene, request) : form_key(own, scene, request);
+        return own->listing ? list_key(own, scene, action) : form_key(own, scene, action);
     }
 }
 
@@ -338,21 +341,21 @@ static bool click(void *state, const struct scene *scene, int y, int x)
 {
     struct state *own = state;
     int field = load_form_field_at(&own->form, y, x);
-    enum request deed = load_form_deed_at(&own->form, y, x);
+    enum action deed = load_form_deed_at(&own->form, y, x);
 
     if (field >= 0 && field == own->field)
         edit_field(own, scene);
     else if (field >= 0)
         own->field = field;
-    else if (deed != REQUEST_NONE)
+    else if (deed != ACTION_NONE)
         key(own, scene, deed);
-    return field >= 0 || deed != REQUEST_NONE;
+    return field >= 0 || deed != ACTION_NONE;
 }
 
 static const char *const help[] = {
     "Makes load with wsload and shows it from both ends on one time axis:",
     "dots are what the client saw, circles what the server counted.",
-    "Numbers on the axis mark when a thread count or another knob changed.",
+    "Numbers on the axis mark when a thread count or another tunable changed.",
     "At the end both counts are compared; a tick means that none was lost.",
     "r runs, x stops, e changes rate and connections meanwhile, n takes a preset.",
     "A click does what the line above says; a second one on a field edits it.",
@@ -449,7 +452,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
 
 const struct view view_load = {
     .name = "load",
-    .request = REQUEST_VIEW_LOAD,
+    .action = ACTION_VIEW_LOAD,
     .empty = "",
     .help = help,
     .state_size = sizeof(struct state),

@@ -170,7 +170,7 @@ static const char *const help[] = {
 
 const struct view view_log = {
     .name = "log",
-    .request = REQUEST_VIEW_LOG,
+    .action = ACTION_VIEW_LOG,
     .empty = "No request has been answered yet. Try: curl http://ADDRESS/ with an address the "
              "server listens on.",
     .help = help,

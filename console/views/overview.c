@@ -281,7 +281,7 @@ static const char *const help[] = {
 
 const struct view view_overview = {
     .name = "overview",
-    .request = REQUEST_VIEW_OVERVIEW,
+    .action = ACTION_VIEW_OVERVIEW,
     .empty = "",
     .help = help,
     .draw = draw,

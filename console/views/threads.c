@@ -380,25 +380,25 @@ static void act_on_worker(const struct state *state, const struct scene *scene, 
     size_t row;
 
     if (!grid_selected(scene->grid, &row) || state->rows[row].worker == NULL) {
-        desk_say(scene->desk, true, "select a worker or a thread first (Up, Down)");
+        controller_report(scene->controller, true, "select a worker or a thread first (Up, Down)");
         return;
     }
     snprintf(line, sizeof(line), "%s %" PRIu32, command, state->rows[row].worker->slot);
-    desk_command(scene->desk, line);
+    controller_command(scene->controller, line);
 }
 
-static bool key(void *state, const struct scene *scene, enum request request)
+static bool key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
 
-    switch (request) {
-    case REQUEST_MODE:
+    switch (action) {
+    case ACTION_MODE:
         own->letters = !own->letters;
         return true;
-    case REQUEST_REMOVE:
+    case ACTION_REMOVE:
         act_on_worker(own, scene, "drain");
         return true;
-    case REQUEST_RUN:
+    case ACTION_RUN:
         act_on_worker(own, scene, "restart");
         return true;
     default:
@@ -430,7 +430,7 @@ static const char *const help[] = {
 
 const struct view view_threads = {
     .name = "threads",
-    .request = REQUEST_VIEW_THREADS,
+    .action = ACTION_VIEW_THREADS,
     .rate_hz = 30, /* what threads do changes fast */
     .empty = "No worker runs at the moment.",
     .help = help,

@@ -394,11 +394,11 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         draw_others(state, scene, &places[2]);
 }
 
-static bool key(void *state, const struct scene *scene, enum request request)
+static bool key(void *state, const struct scene *scene, enum action action)
 {
     struct state *own = state;
 
-    if (request != REQUEST_MODE)
+    if (action != ACTION_MODE)
         return false;
     turn_to(own, scene->grid, (enum top_list)((own->shown + 1) % TOP_LISTS));
     return true;
@@ -450,7 +450,7 @@ static const char *const help[] = {
 
 const struct view view_top = {
     .name = "top",
-    .request = REQUEST_VIEW_TOP,
+    .action = ACTION_VIEW_TOP,
     .empty = "No request in this time. g makes it longer; keys 7 and r make load.",
     .help = help,
     .wants = WANT_CLIENTS,

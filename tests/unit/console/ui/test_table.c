@@ -118,17 +118,17 @@ static void scrolling_stays_within_the_rows(void **state)
 
     (void)state;
     scroll_fit(&scroll, 100, 10);
-    assert_true(scroll_key(&scroll, REQUEST_UP));
+    assert_true(scroll_key(&scroll, ACTION_UP));
     scroll_fit(&scroll, 100, 10);
     assert_int_equal(scroll.top, 0);
-    scroll_key(&scroll, REQUEST_PAGE_DOWN);
+    scroll_key(&scroll, ACTION_PAGE_DOWN);
     assert_int_equal(scroll.top, 9); /* one line stays in sight */
-    scroll_key(&scroll, REQUEST_LAST);
+    scroll_key(&scroll, ACTION_LAST);
     scroll_fit(&scroll, 100, 10);
     assert_int_equal(scroll.top, 90);
     scroll_fit(&scroll, 5, 10); /* rows went away */
     assert_int_equal(scroll.top, 0);
-    assert_false(scroll_key(&scroll, REQUEST_QUIT));
+    assert_false(scroll_key(&scroll, ACTION_QUIT));
 }
 
 static void numbers_read_well(void **state)
@@ -159,14 +159,14 @@ static void foreign_bytes_are_escaped_and_cut_whole(void **state)
 static void keys_are_unambiguous(void **state)
 {
     (void)state;
-    for (int i = 0; i < REQUEST_COUNT; i++) {
+    for (int i = 0; i < ACTION_COUNT; i++) {
         assert_true(key_table[i].first != 0 && strlen(key_table[i].help) > 0);
-        assert_int_equal(key_request(key_table[i].first), i);
+        assert_int_equal(key_action(key_table[i].first), i);
         if (key_table[i].second != 0)
-            assert_int_equal(key_request(key_table[i].second), i);
+            assert_int_equal(key_action(key_table[i].second), i);
     }
-    assert_int_equal(key_request(0), REQUEST_NONE);
-    assert_int_equal(key_request('~'), REQUEST_NONE);
+    assert_int_equal(key_action(0), ACTION_NONE);
+    assert_int_equal(key_action('~'), ACTION_NONE);
 }
 
 int main(void)
