@@ -2,7 +2,7 @@
 #ifndef DAEMON_ACCEPT_H
 #define DAEMON_ACCEPT_H
 
-#include "daemon/http1/request_parser.h"
+#include "daemon/http/request.h"
 
 /*
  * The weight of the media type TYPE/SUBTYPE, 0 to 1000: that of the most specific range which has

@@ -18,7 +18,7 @@
 #ifndef DAEMON_CONDITIONAL_H
 #define DAEMON_CONDITIONAL_H
 
-#include "daemon/http1/request_parser.h"
+#include "daemon/http/request.h"
 
 /* What a representation is known by. */
 struct validators {

@@ -23,7 +23,8 @@
  */
 #include "daemon/http1/body_parser.h"
 
-#include "daemon/http1/request_fields.h"
+#include "common/macros.h"
+#include "daemon/http1/syntax.h"
 
 enum { DIGITS_FREE = 16, TOP_DIGIT = 60 /* bits below it */ };
 

@@ -6,7 +6,7 @@
 #ifndef DAEMON_BODY_H
 #define DAEMON_BODY_H
 
-#include "daemon/http1/request_parser.h"
+#include "daemon/http/request.h"
 
 enum { BODY_NAME_MAX = 18 };
 

@@ -7,6 +7,7 @@
 #include "daemon/connection/read_buffer.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/http1/request_body.h"
+#include "daemon/http1/request_parser.h"
 #include "daemon/http1/response_writer.h"
 #include "daemon/transaction/accounting.h"
 #include "daemon/transaction/lookup.h"

@@ -13,7 +13,7 @@
 #define DAEMON_RECEIVING_H
 
 #include "daemon/connection/connection.h"
-#include "daemon/http1/request_parser.h"
+#include "daemon/http/request.h"
 
 /*
  * For a request with a body, whose head is the first HEAD of LENGTH bytes at DATA. Returns how many

@@ -1,13 +1,9 @@
 /* What the fields say that the server acts on. The policy stands at the top of request.c. */
 #include "daemon/http1/request_fields.h"
-#include "daemon/http/authority.h"
 
-const bool request_token_bytes[256] = {
-    ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['!'] = true,  ['#'] = true,
-    ['$'] = true,         ['%'] = true,         ['&'] = true,         ['\''] = true, ['*'] = true,
-    ['+'] = true,         ['-'] = true,         ['.'] = true,         ['^'] = true,  ['_'] = true,
-    ['`'] = true,         ['|'] = true,         ['~'] = true,
-};
+#include "common/macros.h"
+#include "daemon/http/authority.h"
+#include "daemon/http1/syntax.h"
 
 /* Cuts the next element off a comma-separated list, trimmed; false when there is none left. */
 static bool list_next(struct span *list, struct span *element)
@@ -204,70 +200,4 @@ int request_take_if_range(struct head *head, struct span value)
 int request_take_range(struct head *head, struct span value)
 {
     return take_field(head->request, REQUEST_RANGE, &head->request->range, value);
-}
-
-/* The field's name, and its first value. */
-static struct span first_value(const struct request *request, enum request_field field,
-                               struct span *name)
-{
-    switch (field) {
-    case REQUEST_ACCEPT:
-        *name = SPAN("accept");
-        return request->accept;
-    case REQUEST_ACCEPT_ENCODING:
-        *name = SPAN("accept-encoding");
-        return request->accept_encoding;
-    case REQUEST_IF_MATCH:
-        *name = SPAN("if-match");
-        return request->if_match;
-    case REQUEST_IF_NONE_MATCH:
-        *name = SPAN("if-none-match");
-        return request->if_none_match;
-    case REQUEST_IF_MODIFIED_SINCE:
-        *name = SPAN("if-modified-since");
-        return request->if_modified_since;
-    case REQUEST_IF_UNMODIFIED_SINCE:
-        *name = SPAN("if-unmodified-since");
-        return request->if_unmodified_since;
-    case REQUEST_IF_RANGE:
-        *name = SPAN("if-range");
-        return request->if_range;
-    case REQUEST_RANGE:
-        *name = SPAN("range");
-        return request->range;
-    }
-    *name = SPAN("");
-    return *name;
-}
-
-/* Behind the CRLF of the field line that AT is in: the parser has seen that there is one. */
-static const char *next_line(const char *at, const char *end)
-{
-    return (const char *)memchr(at, '\r', (size_t)(end - at)) + 2;
-}
-
-bool request_next_value(const struct request *request, enum request_field field, const char **at,
-                        struct span *value)
-{
-    const char *end = request->fields.start + request->fields.length;
-    struct span name, first = first_value(request, field, &name);
-
-    if ((request->present & field) == 0)
-        return false;
-    if (*at == NULL) {
-        *value = first;
-        *at = (request->repeated & field) != 0 ? next_line(first.start, end) : end;
-        return true;
-    }
-    while (*at < end) {
-        const char *line = *at;
-        const char *colon = memchr(line, ':', (size_t)(end - line));
-
-        *at = next_line(line, end);
-        if (span_is_nocase(span_between(line, colon), name)) {
-            *value = trim(colon + 1, *at - 2);
-            return true;
-        }
-    }
-    return false;
 }

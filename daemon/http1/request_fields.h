@@ -5,9 +5,7 @@
 #ifndef DAEMON_REQUEST_HEAD_H
 #define DAEMON_REQUEST_HEAD_H
 
-#include "common/macros.h"
-#include "daemon/http1/request_parser.h"
-#include "daemon/http1/syntax.h"
+#include "daemon/http/request.h"
 
 /* What a step returns: one of these, or the status (400 and above) to refuse with. */
 enum { GOOD = 0, INCOMPLETE = 1 };
@@ -49,90 +47,5 @@ field_taker request_take_range;
 field_taker request_take_if_range;
 field_taker request_take_accept;
 field_taker request_take_accept_encoding;
-
-/* Bytes of a token, RFC 9110 section 5.6.2. */
-extern const bool request_token_bytes[256];
-
-static inline struct span span_between(const char *start, const char *end)
-{
-    return (struct span){start, (size_t)(end - start)};
-}
-
-static inline bool is_digit(char byte)
-{
-    return byte >= '0' && byte <= '9';
-}
-
-static inline bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
-/* Without the white space around it. Most values have one space before and none behind. */
-static inline struct span trim(const char *start, const char *end)
-{
-    while (start < end && is_blank(*start))
-        start++;
-    while (start < end && is_blank(end[-1]))
-        end--;
-    return span_between(start, end);
-}
-
-/* The end of the token that begins at AT. Nearly all are letters, digits and '-' alone. */
-BYTE_SCAN_INLINE const char *skip_token(const char *start, const char *at, const char *end)
-{
-    at = scan_past_word(start, at, end);
-    if (at == end || LIKELY(*at == ':' || *at == ' '))
-        return at;
-    while (at < end && request_token_bytes[(unsigned char)*at])
-        at++;
-    return at;
-}
-
-BYTE_SCAN_INLINE uint64_t load_8(const char *at)
-{
-    uint64_t word;
-
-    memcpy(&word, at, sizeof(word));
-    return word;
-}
-
-BYTE_SCAN_INLINE uint32_t load_4(const char *at)
-{
-    uint32_t word;
-
-    memcpy(&word, at, sizeof(word));
-    return word;
-}
-
-BYTE_SCAN_INLINE uint16_t load_2(const char *at)
-{
-    uint16_t word;
-
-    memcpy(&word, at, sizeof(word));
-    return word;
-}
-
-/*
- * Is NAME the word LOWER, of LENGTH letters and '-' (4 or more)? Setting bit 0x20 makes capitals
- * small and leaves '-' alone; the only other byte that it turns into '-' is CR, and neither names
- * nor values have one.
- */
-BYTE_SCAN_INLINE bool name_is(const char *name, const char *lower, size_t length)
-{
-    const uint64_t small_8 = UINT64_C(0x2020202020202020);
-    const uint32_t small_4 = UINT32_C(0x20202020);
-    size_t last = length - (length < 8 ? 4 : 8);
-
-    if (length < 8)
-        return (load_4(name) | small_4) == load_4(lower) &&
-               (load_4(name + last) | small_4) == load_4(lower + last);
-    for (size_t i = 0; i < last; i += 8)
-        if ((load_8(name + i) | small_8) != load_8(lower + i))
-            return false;
-    return (load_8(name + last) | small_8) == load_8(lower + last);
-}
-
-#define NAME_IS(name, literal) name_is((name).start, literal, sizeof(literal) - 1)
 
 #endif

@@ -49,8 +49,12 @@
  *   fields of conditionals, ranges, negotiation         taken  all of them, for others to judge
  *   any other field                                     taken  checked for its form, not looked at
  */
+#include "daemon/http1/request_parser.h"
+
+#include "common/macros.h"
 #include "daemon/http/authority.h"
 #include "daemon/http1/request_fields.h"
+#include "daemon/http1/syntax.h"
 
 enum { LEADING_LINES_MAX = 4 };
 

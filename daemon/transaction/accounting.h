@@ -7,7 +7,7 @@
 #define DAEMON_ACCOUNT_H
 
 #include "daemon/connection/connection.h"
-#include "daemon/http1/request_parser.h"
+#include "daemon/http/request.h"
 
 /*
  * With when_full = wait a record's room in the log ring is promised before: to a request that begins,

@@ -10,7 +10,7 @@
 
 #include "daemon/connection/connection.h"
 #include "daemon/http/coding.h"
-#include "daemon/http1/request_parser.h"
+#include "daemon/http/request.h"
 
 enum exchange_result {
     EXCHANGE_ANSWERED, /* the answer is in the output; connection->closing may be set */

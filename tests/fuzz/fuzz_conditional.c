@@ -3,6 +3,7 @@
  * what compares equal strongly does so weakly.
  */
 #include "daemon/http/conditional.h"
+#include "daemon/http1/request_parser.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

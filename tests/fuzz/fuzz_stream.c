@@ -4,6 +4,7 @@
  * bytes say how they are cut.
  */
 #include "daemon/http1/body_parser.h"
+#include "daemon/http1/request_parser.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -8,6 +8,7 @@
 
 #include "common/macros.h"
 #include "daemon/http/accept.h"
+#include "daemon/http1/request_parser.h"
 
 #include <stdio.h>
 #include <string.h>

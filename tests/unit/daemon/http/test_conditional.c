@@ -1,4 +1,5 @@
 #include "daemon/http/conditional.h"
+#include "daemon/http1/request_parser.h"
 
 #include "common/macros.h"
 

@@ -1,0 +1,77 @@
+/*
+ * A request as every protocol version presents it to those who answer it: method, target and the fields
+ * that have a meaning here. Spans borrow the bytes of the message that was parsed.
+ */
+#ifndef DAEMON_HTTP_REQUEST_H
+#define DAEMON_HTTP_REQUEST_H
+
+#include "common/span.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum http_method {
+    METHOD_GET,
+    METHOD_HEAD,
+    METHOD_OPTIONS,
+    METHOD_POST,
+    METHOD_PUT,
+    METHOD_DELETE,
+    METHOD_CONNECT,
+    METHOD_TRACE,
+    METHOD_PATCH,
+    METHOD_REGISTERED, /* any other in IANA's registry, such as WebDAV's */
+    METHOD_UNKNOWN,    /* a well-formed token that is not registered */
+};
+
+/* Fields that select the representation: bits of request.present and request.repeated. */
+enum request_field {
+    REQUEST_ACCEPT = 1 << 0,
+    REQUEST_ACCEPT_ENCODING = 1 << 1,
+    REQUEST_IF_MATCH = 1 << 2,
+    REQUEST_IF_NONE_MATCH = 1 << 3,
+    REQUEST_IF_MODIFIED_SINCE = 1 << 4,
+    REQUEST_IF_UNMODIFIED_SINCE = 1 << 5,
+    REQUEST_IF_RANGE = 1 << 6,
+    REQUEST_RANGE = 1 << 7,
+};
+
+/*
+ * An absent field has length 0 and start NULL, except those with an enum request_field bit: their spans
+ * are valid only if the bit is set in PRESENT, and hold the value of the first field line.
+ */
+struct request {
+    struct span line;   /* the request line without its CRLF, as received */
+    struct span fields; /* all field lines, as received */
+    struct span target;
+    enum http_method method;
+    uint8_t minor_version; /* 0 or 1 */
+    bool keep_alive;       /* the client wants a persistent connection (version and Connection) */
+    bool has_body;         /* Content-Length above 0, or chunked */
+    bool chunked;
+    bool expect_continue;
+    uint8_t present;  /* enum request_field: those received */
+    uint8_t repeated; /* those received more than once */
+    uint64_t content_length;
+    struct span host; /* of an absolute-form target if there is one, else of the Host field */
+    struct span referer;
+    struct span user_agent;
+    struct span accept;
+    struct span accept_encoding;
+    struct span if_match;
+    struct span if_none_match;
+    struct span if_modified_since;
+    struct span if_unmodified_since;
+    struct span if_range;
+    struct span range;
+};
+
+/*
+ * Iterates over the field lines of FIELD. *AT is NULL before the first call and private to this function.
+ * Returns false after the last line.
+ */
+bool request_next_value(const struct request *request, enum request_field field, const char **at,
+                        struct span *value);
+
+#endif
