@@ -3,7 +3,6 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "daemon/content/resource_head.h"
-#include "daemon/content/variants.h"
 #include "daemon/http/gzip.h"
 
 #include <errno.h>
@@ -241,7 +240,8 @@ static int open_in_folder(struct making *making, struct file *file)
     directory_check_init(&look, 0);
     state = directory_check_state(&look, source->root, making->path, FILES_MAY_BLOCK,
                                   making->now_ns, wall_s());
-    failed = variants_open(source, making->path.start, FILES_MAY_BLOCK, file, &making->variants);
+    failed = variants_open(source->root, source->precompressed, making->path.start, FILES_MAY_BLOCK,
+                           file, &making->variants);
     if (failed == 0 && state != 0 &&
         variants_complete(look.fd, name_in(making->path), &making->variants)) {
         making->directory_state = state;
@@ -257,9 +257,9 @@ int resource_load(const struct resource_source *source, const char *path, size_t
 {
     struct making making = {.source = source, .path = {path, length}, .now_ns = now_ns};
     struct file file;
-    int failed = opening == FILES_MAY_BLOCK
-                     ? open_in_folder(&making, &file)
-                     : variants_open(source, path, opening, &file, &making.variants);
+    int failed = opening == FILES_MAY_BLOCK ? open_in_folder(&making, &file)
+                                            : variants_open(source->root, source->precompressed,
+                                                            path, opening, &file, &making.variants);
 
     return failed != 0 ? failed : load(&making, &file, reading, resource);
 }
@@ -335,7 +335,8 @@ int resource_load_variant(const struct resource_source *source, const struct res
 
     if (making.made)
         return make_variant(&making, original, reading, resource);
-    failed = variants_open_one(source, making.path.start, coding, &making.variants, opening, &file);
+    failed = variants_open_one(source->root, making.path.start, coding, &making.variants, opening,
+                               &file);
     return failed != 0 ? failed : load(&making, &file, reading, resource);
 }
 
@@ -384,7 +385,8 @@ static int check_all(const struct resource_source *source, struct resource *reso
 {
     struct variants variants;
     struct file file;
-    int failed = variants_open(source, resource->file_path.start, effort, &file, &variants);
+    int failed = variants_open(source->root, source->precompressed, resource->file_path.start,
+                               effort, &file, &variants);
 
     if (failed == EAGAIN)
         return EAGAIN;

@@ -10,24 +10,11 @@
 #include "daemon/content/cache.h"
 #include "daemon/content/directory_check.h"
 #include "daemon/content/files.h"
+#include "daemon/content/variants.h"
 #include "daemon/http/coding.h"
 #include "daemon/http/mime.h"
 
 #include <stdint.h>
-
-/* What becomes another when a file does; all zero: there is none. */
-struct file_identity {
-    uint64_t device, inode, size;
-    int64_t mtime_s;
-    uint32_t mtime_ns;
-    int64_t ctime_s; /* who may read it is part of it, too */
-    uint32_t ctime_ns;
-};
-
-/* A file [CODING_IDENTITY] and the precompressed variants that lie beside it (daemon/content/variants.h). */
-struct variants {
-    struct file_identity member[CODING_COUNT];
-};
 
 /* A variant's path in the cache: its file's, this, and the coding's name. No file has such a path. */
 #define RESOURCE_VARIANT_MARK "//"

@@ -20,7 +20,8 @@
 
 #include "common/span.h"
 #include "daemon/config/header_rules.h"
-#include "daemon/content/resource.h"
+#include "daemon/content/variants.h"
+#include "daemon/http/coding.h"
 
 #include <stdbool.h>
 #include <stdint.h>

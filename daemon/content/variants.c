@@ -34,7 +34,7 @@ bool variants_equal(const struct variants *one, const struct variants *other)
     return true;
 }
 
-/* Is PATH itself such a variant? Then it has none. */
+/* A variant has no variants of its own. */
 static bool is_variant(const char *path)
 {
     size_t length = strlen(path);
@@ -49,16 +49,16 @@ static bool is_variant(const char *path)
     return false;
 }
 
-static int open_variant(const struct resource_source *source, const char *path, enum coding coding,
+static int open_variant(const struct files_root *root, const char *path, enum coding coding,
                         enum files_effort effort, struct file *file)
 {
-    char variant[TARGET_PATH_MAX + 8];
-    int length = snprintf(variant, sizeof(variant), "%s%s", path, coding_endings[coding].start);
+    char name[TARGET_PATH_MAX + 8];
+    int length = snprintf(name, sizeof(name), "%s%s", path, coding_endings[coding].start);
     int failed;
 
-    if ((size_t)length >= sizeof(variant))
+    if ((size_t)length >= sizeof(name))
         return ENAMETOOLONG;
-    failed = files_open(source->root, variant, effort, file);
+    failed = files_open(root, name, effort, file);
     if (failed == 0 && file->directory) {
         close(file->fd);
         return EISDIR;
@@ -66,12 +66,12 @@ static int open_variant(const struct resource_source *source, const char *path, 
     return failed;
 }
 
-/* EAGAIN when it takes a disk to tell; else 0, and its member stays empty where there is none. */
-static int probe_variant(const struct resource_source *source, const char *path, enum coding coding,
+/* Adds the variant in CODING if it exists. Returns EAGAIN if that needs a disk, else 0. */
+static int probe_variant(const struct files_root *root, const char *path, enum coding coding,
                          enum files_effort effort, struct variants *variants)
 {
     struct file file;
-    int failed = open_variant(source, path, coding, effort, &file);
+    int failed = open_variant(root, path, coding, effort, &file);
 
     if (failed != 0)
         return failed == EAGAIN ? EAGAIN : 0;
@@ -81,10 +81,10 @@ static int probe_variant(const struct resource_source *source, const char *path,
     return 0;
 }
 
-int variants_open(const struct resource_source *source, const char *path, enum files_effort effort,
-                  struct file *file, struct variants *variants)
+int variants_open(const struct files_root *root, bool precompressed, const char *path,
+                  enum files_effort effort, struct file *file, struct variants *variants)
 {
-    int failed = files_open(source->root, path, effort, file);
+    int failed = files_open(root, path, effort, file);
 
     memset(variants, 0, sizeof(*variants));
     if (failed != 0)
@@ -92,15 +92,30 @@ int variants_open(const struct resource_source *source, const char *path, enum f
     if (file->directory)
         failed = EISDIR;
     variants->member[CODING_IDENTITY] = identity_of(file);
-    if (source->precompressed && !is_variant(path))
+    if (precompressed && !is_variant(path))
         for (int i = CODING_IDENTITY + 1; i < CODING_COUNT && failed == 0; i++)
-            failed = probe_variant(source, path, (enum coding)i, effort, variants);
+            failed = probe_variant(root, path, (enum coding)i, effort, variants);
     if (failed != 0)
         close(file->fd);
     return failed;
 }
 
-/* What lies in DIRECTORY under the name of that variant: 0 with *FILE filled, or an errno. */
+int variants_open_one(const struct files_root *root, const char *path, enum coding coding,
+                      const struct variants *variants, enum files_effort effort, struct file *file)
+{
+    struct file_identity found;
+    int failed = open_variant(root, path, coding, effort, file);
+
+    if (failed != 0)
+        return failed;
+    found = identity_of(file);
+    if (same_identity(&found, &variants->member[coding]))
+        return 0;
+    close(file->fd);
+    return ESTALE;
+}
+
+/* Looks at NAME's variant in CODING: 0 with *FILE filled, or an errno. */
 static int look_at(int directory, const char *name, enum coding coding, struct file *file)
 {
     char variant[NAME_MAX + 8];
@@ -109,24 +124,20 @@ static int look_at(int directory, const char *name, enum coding coding, struct f
     return files_look(directory, variant, file);
 }
 
-static bool is_there(int directory, const char *name, enum coding coding,
-                     const struct file_identity *member)
-{
-    struct file_identity found;
-    struct file file;
-
-    if (look_at(directory, name, coding, &file) != 0 || file.directory)
-        return false;
-    found = identity_of(&file);
-    return same_identity(&found, member);
-}
-
 bool variants_unchanged(int directory, const char *name, const struct variants *variants)
 {
-    for (int i = 0; i < CODING_COUNT; i++)
-        if (variants->member[i].inode != 0 &&
-            !is_there(directory, name, (enum coding)i, &variants->member[i]))
+    for (int i = 0; i < CODING_COUNT; i++) {
+        struct file_identity found;
+        struct file file;
+
+        if (variants->member[i].inode == 0)
+            continue;
+        if (look_at(directory, name, (enum coding)i, &file) != 0 || file.directory)
             return false;
+        found = identity_of(&file);
+        if (!same_identity(&found, &variants->member[i]))
+            return false;
+    }
     return true;
 }
 
@@ -139,19 +150,4 @@ bool variants_complete(int directory, const char *name, const struct variants *v
             look_at(directory, name, (enum coding)i, &file) != ENOENT)
             return false;
     return true;
-}
-
-int variants_open_one(const struct resource_source *source, const char *path, enum coding coding,
-                      const struct variants *variants, enum files_effort effort, struct file *file)
-{
-    struct file_identity found;
-    int failed = open_variant(source, path, coding, effort, file);
-
-    if (failed != 0)
-        return failed;
-    found = identity_of(file);
-    if (same_identity(&found, &variants->member[coding]))
-        return 0;
-    close(file->fd);
-    return ESTALE;
 }

@@ -1,35 +1,53 @@
 /*
  * A file and its precompressed variants: "page.html" and beside it "page.html.br", "page.html.zst",
- * "page.html.gz". Who they are, as the file system tells: by that a cached variant is known to be still
- * true, and to belong to the same state of the file as another.
+ * "page.html.gz". Their identities in the file system tell whether a cached variant is current, and
+ * whether two cached variants belong to the same state of the file. Any thread.
  */
 #ifndef DAEMON_VARIANTS_H
 #define DAEMON_VARIANTS_H
 
 #include "daemon/content/files.h"
-#include "daemon/content/resource.h"
+#include "daemon/http/coding.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Differs whenever the file was replaced or changed; all zero: no such file. */
+struct file_identity {
+    uint64_t device, inode, size;
+    int64_t mtime_s;
+    uint32_t mtime_ns;
+    int64_t ctime_s; /* covers permissions, too */
+    uint32_t ctime_ns;
+};
+
+/* The file itself is member[CODING_IDENTITY]. */
+struct variants {
+    struct file_identity member[CODING_COUNT];
+};
 
 /*
- * Opens PATH, filling *FILE, whose descriptor is the caller's, and looks for its variants. A variant that is
- * older than the file (by whole seconds) was made from something else and is passed over. Returns 0,
- * EISDIR (nothing is open then), or another errno of files_open().
+ * Opens PATH, fills *FILE (the caller owns its descriptor), and, with PRECOMPRESSED, looks for its
+ * variants. A variant whose mtime is older than the file's (in whole seconds) is out of date and
+ * ignored. Returns 0, EISDIR (nothing is open then), or another errno of files_open().
  */
-int variants_open(const struct resource_source *source, const char *path, enum files_effort effort,
-                  struct file *file, struct variants *variants);
+int variants_open(const struct files_root *root, bool precompressed, const char *path,
+                  enum files_effort effort, struct file *file, struct variants *variants);
 
-/* Opens the variant of PATH in CODING, which must be the one that VARIANTS knows: ESTALE if it is not. */
-int variants_open_one(const struct resource_source *source, const char *path, enum coding coding,
+/* Opens PATH's variant in CODING. Returns 0, ESTALE if it is not the one in VARIANTS, or an errno. */
+int variants_open_one(const struct files_root *root, const char *path, enum coding coding,
                       const struct variants *variants, enum files_effort effort, struct file *file);
 
 /*
- * Are those members that there are still in the open directory DIRECTORY under NAME and its variants' names,
- * and look as they did? What was not there is not looked for. A few short system calls.
+ * Returns true if every member is still in the open DIRECTORY, as NAME and NAME's variants, with the
+ * same identity. Does not look for variants that are no members. One short system call per member.
  */
 bool variants_unchanged(int directory, const char *name, const struct variants *variants);
 
 /*
- * Does nothing lie in DIRECTORY under the name of a variant that is no member? What does may become one
- * without a change of the directory: it is too old, not readable, or a link that leads nowhere as yet.
+ * Returns true if DIRECTORY has no name of a variant that is not a member. A file of that name could
+ * become a member without a change of the directory: it is out of date, not readable, or a dangling
+ * link.
  */
 bool variants_complete(int directory, const char *name, const struct variants *variants);
 
