@@ -1,8 +1,17 @@
 #include "common/log_record.h"
 
-#include <arpa/inet.h>
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/tables.h"
+#include "common/units.h"
+
 #include <assert.h>
 #include <string.h>
+#include <time.h>
+
+#if defined(__SSE2__) && !defined(LOG_LINE_PORTABLE)
+#include <emmintrin.h>
+#endif
 
 static_assert(LOG_RECORD_WORDS_MAX * 8 < UINT16_MAX, "lengths are kept in 16 bits");
 
@@ -25,7 +34,7 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
     words[1] = record->time_ns;
     words[2] = record->duration_ns;
     words[3] = record->body_bytes;
-    memcpy(&words[4], record->address, LOG_ADDRESS_BYTES);
+    memcpy(&words[4], record->address, CLIENT_ADDRESS_BYTES);
     words[6] = line | (uint64_t)referer << 16 | (uint64_t)agent << 32;
     if (line > 0)
         memcpy(text, record->request_line.start, line);
@@ -55,44 +64,11 @@ int log_record_unpack(const uint64_t *words, struct log_record *record)
     record->time_ns = words[1];
     record->duration_ns = words[2];
     record->body_bytes = words[3];
-    memcpy(record->address, &words[4], LOG_ADDRESS_BYTES);
+    memcpy(record->address, &words[4], CLIENT_ADDRESS_BYTES);
     record->request_line = (struct span){text, line};
     record->referer = (struct span){text + line, referer};
     record->agent = (struct span){text + line + referer, agent};
     return 0;
-}
-
-static char *put_octet(char *to, uint8_t octet)
-{
-    if (octet >= 100)
-        *to++ = (char)('0' + octet / 100);
-    if (octet >= 10)
-        *to++ = (char)('0' + octet / 10 % 10);
-    *to++ = (char)('0' + octet % 10);
-    return to;
-}
-
-static char *put_ipv4(char *to, const uint8_t *octets)
-{
-    to = put_octet(to, octets[0]);
-    for (int i = 1; i < 4; i++) {
-        *to++ = '.';
-        to = put_octet(to, octets[i]);
-    }
-    return to;
-}
-
-char *log_record_put_address(const struct log_record *record, char *to)
-{
-    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    static const uint8_t none[LOG_ADDRESS_BYTES];
-
-    if (memcmp(record->address, mapped, sizeof(mapped)) == 0)
-        return put_ipv4(to, record->address + sizeof(mapped));
-    if (memcmp(record->address, none, sizeof(none)) == 0)
-        return (char *)memcpy(to, "unix:", 5) + 5;
-    inet_ntop(AF_INET6, record->address, to, LOG_ADDRESS_TEXT);
-    return to + strlen(to);
 }
 
 static uint64_t word_at(const struct log_ring *ring, uint64_t position)
@@ -130,4 +106,241 @@ uint64_t log_record_first(const struct log_ring *ring, uint64_t from, uint64_t h
             return start;
     }
     return head;
+}
+
+/* Formatting. */
+
+static_assert(6 * (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX) + 512 < LOG_LINE_MAX,
+              "every byte may need six");
+
+static const char digits[] = "0123456789abcdef";
+
+static inline char *put_text(char *to, const char *text, size_t length)
+{
+    return (char *)memcpy(to, text, length) + length;
+}
+
+#define PUT(to, literal) put_text(to, literal, sizeof(literal) - 1)
+
+/* Escaping: most texts have nothing to escape, and are copied in blocks that are looked at. */
+
+typedef char *escaper(char *to, unsigned char byte);
+
+static char *escape_hex(char *to, unsigned char byte)
+{
+    const char text[4] = {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+
+    return put_text(to, text, sizeof(text));
+}
+
+static char *escape_json(char *to, unsigned char byte)
+{
+    const char text[6] = {'\\', 'u', '0', '0', digits[byte >> 4], digits[byte & 15]};
+
+    return put_text(to, text, sizeof(text));
+}
+
+static inline bool is_plain(unsigned char byte)
+{
+    return byte >= ' ' && byte < 0x7f && byte != '"' && byte != '\\';
+}
+
+#if defined(__SSE2__) && !defined(LOG_LINE_PORTABLE)
+
+/* Bit n is set when byte n is not plain. Signed, 0x80 to 0xff are below the space. */
+static inline unsigned not_plain(__m128i bytes)
+{
+    __m128i low = _mm_cmplt_epi8(bytes, _mm_set1_epi8(' '));
+    __m128i del = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7f));
+    __m128i quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
+    __m128i backslash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
+
+    return (unsigned)_mm_movemask_epi8(
+        _mm_or_si128(_mm_or_si128(low, del), _mm_or_si128(quote, backslash)));
+}
+
+/* Copies plain bytes by blocks of 16, 8 and 4; returns how many, 3 or fewer from the end of such. */
+static inline size_t copy_plain(char *to, const char *from, size_t length)
+{
+    size_t done = 0;
+
+    for (; length - done >= 16; done += 16) {
+        __m128i block = _mm_loadu_si128((const __m128i *)(const void *)(from + done));
+        unsigned found = not_plain(block);
+
+        _mm_storeu_si128((__m128i *)(void *)(to + done), block);
+        if (found != 0)
+            return done + (size_t)__builtin_ctz(found);
+    }
+    if (length - done >= 8) {
+        __m128i block = _mm_loadl_epi64((const __m128i *)(const void *)(from + done));
+        unsigned found = not_plain(block) & 0xff;
+
+        _mm_storel_epi64((__m128i *)(void *)(to + done), block);
+        if (found != 0)
+            return done + (size_t)__builtin_ctz(found);
+        done += 8;
+    }
+    if (length - done >= 4) {
+        int word;
+        unsigned found;
+
+        memcpy(&word, from + done, 4);
+        memcpy(to + done, &word, 4);
+        found = not_plain(_mm_cvtsi32_si128(word)) & 0xf;
+        done += found != 0 ? (size_t)__builtin_ctz(found) : 4;
+    }
+    return done;
+}
+
+#else
+
+static inline size_t copy_plain(char *to, const char *from, size_t length)
+{
+    size_t done = 0;
+
+    for (; done < length && is_plain((unsigned char)from[done]); done++)
+        to[done] = from[done];
+    return done;
+}
+
+#endif
+
+static inline char *put_escaped(char *to, struct span text, escaper *escape)
+{
+    const char *at = text.start, *end = text.start + text.length;
+
+    while (at < end) {
+        size_t plain = copy_plain(to, at, (size_t)(end - at));
+
+        to += plain;
+        at += plain;
+        for (; at < end && (end - at < 4 || !is_plain((unsigned char)*at)); at++) {
+            if (LIKELY(is_plain((unsigned char)*at)))
+                *to++ = *at;
+            else
+                to = escape(to, (unsigned char)*at);
+        }
+    }
+    return to;
+}
+
+static inline char *put_quoted(char *to, struct span text)
+{
+    if (text.length == 0)
+        return PUT(to, "\"-\"");
+    *to++ = '"';
+    to = put_escaped(to, text, escape_hex);
+    *to++ = '"';
+    return to;
+}
+
+/* The seconds of a time as text, formatted once a second. */
+struct time_text {
+    int64_t second; /* that it was made for */
+    size_t length;  /* 0: not made yet */
+    char text[40];
+};
+
+static inline char *put_time(char *to, uint64_t time_ns, struct time_text *cache,
+                             void (*make)(struct time_text *cache))
+{
+    int64_t second = (int64_t)(time_ns / NS_PER_S);
+
+    if (UNLIKELY(cache->length == 0 || second != cache->second)) {
+        cache->second = second;
+        make(cache);
+    }
+    return put_text(to, cache->text, cache->length);
+}
+
+static void make_local_time(struct time_text *cache)
+{
+    time_t second = (time_t)cache->second;
+    struct tm parts;
+
+    localtime_r(&second, &parts);
+    cache->length =
+        strftime(cache->text, sizeof(cache->text), " - - [%d/%b/%Y:%H:%M:%S %z] ", &parts);
+}
+
+static void make_utc(struct time_text *cache)
+{
+    time_t second = (time_t)cache->second;
+    struct tm parts;
+
+    gmtime_r(&second, &parts);
+    cache->length = strftime(cache->text, sizeof(cache->text), "%Y-%m-%dT%H:%M:%S.", &parts);
+}
+
+static inline char *put_common(char *to, const struct log_record *record)
+{
+    static _Thread_local struct time_text cache;
+
+    to = client_address_put(record->address, to);
+    to = put_time(to, record->time_ns, &cache, make_local_time);
+    to = put_quoted(to, record->request_line);
+    *to++ = ' ';
+    to = decimal_put(to, record->status);
+    *to++ = ' ';
+    return decimal_put(to, record->body_bytes);
+}
+
+static char *put_combined(char *to, const struct log_record *record)
+{
+    to = put_common(to, record);
+    *to++ = ' ';
+    to = put_quoted(to, record->referer);
+    *to++ = ' ';
+    return put_quoted(to, record->agent);
+}
+
+static char *put_milliseconds(char *to, uint64_t time_ns)
+{
+    unsigned number = (unsigned)(time_ns / NS_PER_MS % 1000);
+    const char text[3] = {digits[number / 100], digits[number / 10 % 10], digits[number % 10]};
+
+    return put_text(to, text, sizeof(text));
+}
+
+static char *put_json(char *to, const struct log_record *record)
+{
+    static _Thread_local struct time_text cache;
+    const char *outcome =
+        record->outcome < OUTCOME_COUNT ? outcome_names[record->outcome] : "unknown";
+
+    to = PUT(to, "{\"time\":\"");
+    to = put_time(to, record->time_ns, &cache, make_utc);
+    to = put_milliseconds(to, record->time_ns);
+    to = PUT(to, "Z\",\"address\":\"");
+    to = client_address_put(record->address, to);
+    to = PUT(to, "\",\"request\":\"");
+    to = put_escaped(to, record->request_line, escape_json);
+    to = PUT(to, "\",\"status\":");
+    to = decimal_put(to, record->status);
+    to = PUT(to, ",\"bytes\":");
+    to = decimal_put(to, record->body_bytes);
+    to = PUT(to, ",\"duration_us\":");
+    to = decimal_put(to, record->duration_ns / NS_PER_US);
+    to = PUT(to, ",\"outcome\":\"");
+    to = put_text(to, outcome, strlen(outcome));
+    to = PUT(to, "\",\"referer\":\"");
+    to = put_escaped(to, record->referer, escape_json);
+    to = PUT(to, "\",\"agent\":\"");
+    to = put_escaped(to, record->agent, escape_json);
+    return PUT(to, "\"}");
+}
+
+size_t log_record_format(enum log_format format, const struct log_record *record, char *line)
+{
+    char *to = line;
+
+    if (LIKELY(format == LOG_FORMAT_COMBINED))
+        to = put_combined(to, record);
+    else if (format == LOG_FORMAT_COMMON)
+        to = put_common(to, record);
+    else
+        to = put_json(to, record);
+    *to++ = '\n';
+    return (size_t)(to - line);
 }

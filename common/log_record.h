@@ -15,6 +15,7 @@
 #ifndef COMMON_LOG_RECORD_H
 #define COMMON_LOG_RECORD_H
 
+#include "common/client_address.h"
 #include "common/log_ring.h"
 #include "common/span.h"
 
@@ -30,8 +31,6 @@ enum {
     LOG_AGENT_MAX = 512,
     LOG_RECORD_WORDS_MAX =
         LOG_RECORD_HEAD_WORDS + (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX) / 8,
-    LOG_ADDRESS_BYTES = 16,
-    LOG_ADDRESS_TEXT = 46,
 };
 
 struct log_record {
@@ -40,7 +39,7 @@ struct log_record {
     uint64_t body_bytes;
     uint16_t status;
     uint8_t outcome; /* enum outcome */
-    uint8_t address[LOG_ADDRESS_BYTES];
+    uint8_t address[CLIENT_ADDRESS_BYTES];
     struct span request_line;
     struct span referer; /* length 0: not sent */
     struct span agent;
@@ -56,17 +55,21 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words);
 int log_record_unpack(const uint64_t *words, struct log_record *record);
 
 /*
- * Writes the client address as text, without a NUL, and returns its end. A UNIX socket's is "unix:".
- * There must be room for LOG_ADDRESS_TEXT bytes.
- */
-char *log_record_put_address(const struct log_record *record, char *to);
-
-/*
  * The position of the first record in RING at FROM or behind it; HEAD when there is none before
  * HEAD. The ring does not say where records begin, except at its very start: a position is taken for
  * a beginning when the records from there on follow each other exactly up to HEAD. log_ring_read()
  * checks again, so the worst that a wrong guess can do is a strange record. Any thread or process.
  */
 uint64_t log_record_first(const struct log_ring *ring, uint64_t from, uint64_t head);
+
+enum log_format { LOG_FORMAT_COMMON, LOG_FORMAT_COMBINED, LOG_FORMAT_JSON, LOG_FORMAT_COUNT };
+
+enum { LOG_LINE_MAX = 64 * 1024 }; /* room for any record as a line, every byte escaped */
+
+/*
+ * Writes RECORD with its newline into LINE and returns its length. LINE has room for LOG_LINE_MAX
+ * bytes; those behind the length may be written, too.
+ */
+size_t log_record_format(enum log_format format, const struct log_record *record, char *line);
 
 #endif

@@ -47,6 +47,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define SEGMENT_MAGIC UINT64_C(0x3147455356525357) /* "WSRVSEG1" */
 
@@ -194,7 +195,7 @@ struct segment_rate {
 
 /*
  * What client addresses have used of the rate limit: the only table with many writers, all serving
- * threads of all workers. KEY is an address (see address_key()), TIME its "theoretical arrival time"
+ * threads of all workers. KEY is an address (see client_key()), TIME its "theoretical arrival time"
  * of the generic cell rate algorithm (ITU-T I.371) by the monotonic clock: behind now, the client has
  * its whole burst; ahead of now by d, it has used d * rate requests of it. A charge is one
  * compare-and-swap of TIME, which grows as long as the key stays. Another key moves in under the bucket's claim (the
@@ -220,7 +221,7 @@ struct segment_rate_bucket {
  * all tables have for a key. Counted only with a limit for each address. See daemon/transaction/client_limit.c.
  */
 struct segment_client {
-    _Atomic uint64_t key;   /* see address_key(); stays when the count is 0 again; 0: never used */
+    _Atomic uint64_t key;   /* see client_key(); stays when the count is 0 again; 0: never used */
     _Atomic uint64_t count; /* of connections */
 };
 
@@ -462,5 +463,11 @@ void segment_add_all_latency(const struct segment *segment, struct histogram *in
 /* Hits of all threads of worker slot WORKER on its cache slot SLOT while it holds entry ID. */
 uint64_t segment_cache_hits(const struct segment *segment, uint32_t worker, uint32_t slot,
                             uint64_t id);
+
+/*
+ * Start time of process PID in clock ticks since boot (field 22 of /proc/PID/stat): PID and start
+ * time together identify a process. 0 if it cannot be read. Any thread.
+ */
+uint64_t process_start_ticks(pid_t pid);
 
 #endif

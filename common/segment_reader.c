@@ -1,7 +1,5 @@
 #include "common/segment_reader.h"
 
-#include "common/process.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

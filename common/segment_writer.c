@@ -1,8 +1,6 @@
 #include "common/segment_writer.h"
 
 #include "common/clock.h"
-#include "common/process.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>

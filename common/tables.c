@@ -1,5 +1,7 @@
 #include "common/tables.h"
 
+#include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
 
 const struct metric_info metric_table[METRIC_COUNT] = {
@@ -46,4 +48,62 @@ int table_find(const char *name, const char *const *names, size_t count)
         if (strcmp(name, names[i]) == 0)
             return (int)i;
     return -1;
+}
+
+enum { LONGEST_WORD = 64 };
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool same_letter(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Optimal string alignment distance, three rows at a time. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t rows[3][LONGEST_WORD + 1];
+    size_t *before = rows[0], *above = rows[1], *row = rows[2];
+    size_t a_length = strlen(a), b_length = strlen(b);
+
+    if (a_length > LONGEST_WORD || b_length > LONGEST_WORD)
+        return LONGEST_WORD;
+    for (size_t j = 0; j <= b_length; j++)
+        above[j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t replaced = above[j - 1] + (same_letter(a[i - 1], b[j - 1]) ? 0 : 1);
+
+            row[j] = smaller(replaced, smaller(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) &&
+                same_letter(a[i - 2], b[j - 1]))
+                row[j] = smaller(row[j], before[j - 2] + 1);
+        }
+        size_t *oldest = before;
+        before = above;
+        above = row;
+        row = oldest;
+    }
+    return above[b_length];
+}
+
+const char *nearest_word(const char *typed, const char *const *words, size_t count)
+{
+    const char *best = NULL;
+    size_t best_distance = LONGEST_WORD;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t d = distance(typed, words[i]);
+        size_t forgiven = strlen(words[i]) / 3;
+
+        if (d < best_distance && d <= (forgiven > 1 ? forgiven : 1)) {
+            best = words[i];
+            best_distance = d;
+        }
+    }
+    return best;
 }

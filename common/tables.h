@@ -88,4 +88,11 @@ extern const struct command_info command_table[COMMAND_COUNT];
 /* Position of NAME in one of the name tables, or -1. */
 int table_find(const char *name, const char *const *names, size_t count);
 
+/*
+ * Returns the word of WORDS (COUNT of them) with the smallest edit distance to TYPED (insertions,
+ * deletions, replacements, swaps of neighbours; letter case ignored), or NULL when even that one
+ * differs in more than a third of its letters (at least one difference is always forgiven).
+ */
+const char *nearest_word(const char *typed, const char *const *words, size_t count);
+
 #endif

@@ -42,4 +42,21 @@ char *units_format_size(char *buffer, size_t size, uint64_t bytes);
 /* A time as the configuration writes it, exactly: "500ms", "30s", "5m", "1h", "0". */
 char *units_format_time_ms(char *buffer, size_t size, uint64_t ms);
 
+enum { DECIMAL_MAX = 20 }; /* digits of UINT64_MAX */
+
+/* Writes NUMBER in decimal, without a NUL, and returns the end. For heads and log lines. */
+static inline char *decimal_put(char *to, uint64_t number)
+{
+    char digits[DECIMAL_MAX];
+    size_t at = DECIMAL_MAX;
+
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    while (at < DECIMAL_MAX)
+        *to++ = digits[at++];
+    return to;
+}
+
 #endif

@@ -5,7 +5,7 @@
 
 #include "console/app/option_table.h"
 
-#include "common/nearest.h"
+#include "common/tables.h"
 #include "common/units.h"
 #include "console/data/instances.h"
 #include "console/lab/scenario.h"

@@ -6,7 +6,6 @@
 #include "console/app/session.h"
 
 #include "common/macros.h"
-#include "common/nearest.h"
 #include "common/tables.h"
 #include "console/app/settings.h"
 #include "console/data/instances.h"

@@ -1,6 +1,6 @@
 #include "console/data/client_list.h"
 
-#include "common/address_key.h"
+#include "common/client_address.h"
 #include "common/clock.h"
 
 #include <stdlib.h>
@@ -216,7 +216,7 @@ int clients_join(struct clients *clients, const struct sketch *sketch,
     if (make_room(clients, sketch->used + (list != NULL ? list->count : 0)) != 0)
         return -1;
     for (size_t i = 0; i < sketch->used; i++) {
-        uint64_t key = address_key_of_text(sketch->entry[i].key);
+        uint64_t key = client_key_parse(sketch->entry[i].key);
 
         clients->client[clients->count++] = (struct client){
             &sketch->entry[i], list != NULL && key != 0 ? client_list_find(list, key) : NULL};

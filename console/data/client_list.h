@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct client_row {
-    uint64_t key;         /* see address_key() */
+    uint64_t key;         /* see client_key() */
     uint64_t connections; /* open in all workers */
     uint64_t limited;     /* requests answered 429 since the address is in the table */
     double used;          /* requests of its burst */

@@ -1,6 +1,5 @@
 #include "console/data/commands.h"
 
-#include "common/nearest.h"
 #include "common/tables.h"
 
 #include <ctype.h>

@@ -368,7 +368,7 @@ char *tail_address(const struct tail_line *line, char *buffer)
     struct log_record record = {0};
 
     memcpy(record.address, line->address, sizeof(record.address));
-    *log_record_put_address(&record, buffer) = '\0';
+    *client_address_put(record.address, buffer) = '\0';
     return buffer;
 }
 

@@ -15,7 +15,7 @@
 
 enum {
     TAIL_LINES = 4096, /* more than one call reads, so that nothing read is missed */
-    TAIL_ADDRESS_TEXT = LOG_ADDRESS_TEXT + 1,
+    TAIL_ADDRESS_TEXT = CLIENT_ADDRESS_TEXT + 1,
     TAIL_REQUEST_BYTES = 256, /* of the request line, escaped, with the NUL; the rest is cut */
     TAIL_REFERER_BYTES = 128, /* the same of the other two texts */
     TAIL_AGENT_BYTES = 128,
@@ -29,10 +29,10 @@ struct tail_line {
     uint32_t thread;         /* slot */
     uint16_t worker, number; /* whose slot it was when read; TAIL_NO_THREAD: nobody's */
     uint16_t status;
-    uint8_t outcome;                    /* enum outcome */
-    uint8_t address[LOG_ADDRESS_BYTES]; /* see tail_address() */
-    char request[TAIL_REQUEST_BYTES];   /* printable ASCII; other bytes as \xHH */
-    char referer[TAIL_REFERER_BYTES];   /* "": none was sent */
+    uint8_t outcome;                       /* enum outcome */
+    uint8_t address[CLIENT_ADDRESS_BYTES]; /* see tail_address() */
+    char request[TAIL_REQUEST_BYTES];      /* printable ASCII; other bytes as \xHH */
+    char referer[TAIL_REFERER_BYTES];      /* "": none was sent */
     char agent[TAIL_AGENT_BYTES];
 };
 

@@ -3,7 +3,7 @@
  * sliding window. One list has the rows; where there is room the others stand beside it.
  */
 
-#include "common/address_key.h"
+#include "common/client_address.h"
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/units.h"
@@ -167,7 +167,7 @@ static size_t client_count(void *state, const struct scene *scene)
 
 static const char *client_address(const struct client *client, char *buffer)
 {
-    return client->asked != NULL ? client->asked->key : address_key_text(client->row->key, buffer);
+    return client->asked != NULL ? client->asked->key : client_key_text(client->row->key, buffer);
 }
 
 /* The most connections that an address may have; 0: they are not counted. */
@@ -195,7 +195,7 @@ static void client_fill(void *state, const struct scene *scene, size_t row, stru
     const struct state *own = state;
     const struct client *client = &own->clients.client[row];
     double left = left_of(scene, client);
-    char buffer[ADDRESS_KEY_TEXT];
+    char buffer[CLIENT_KEY_TEXT];
 
     if (client->asked != NULL)
         fill_entry(own, client->asked, cells);
@@ -217,7 +217,7 @@ static void client_fill(void *state, const struct scene *scene, size_t row, stru
 
 static uint64_t client_id(void *state, const struct scene *scene, size_t row)
 {
-    char buffer[ADDRESS_KEY_TEXT];
+    char buffer[CLIENT_KEY_TEXT];
 
     (void)scene;
     return hash_of(client_address(&((struct state *)state)->clients.client[row], buffer));

@@ -11,7 +11,7 @@
 #ifndef DAEMON_MESSAGES_H
 #define DAEMON_MESSAGES_H
 
-#include "common/log_record.h"
+#include "common/client_address.h"
 
 #include <stdint.h>
 
@@ -76,7 +76,7 @@ struct message_order_done {
 
 /* A client connection between two requests. */
 struct message_connection {
-    uint8_t address[LOG_ADDRESS_BYTES];
+    uint8_t address[CLIENT_ADDRESS_BYTES];
     uint32_t requests; /* answered so far */
     uint32_t length;   /* unread bytes that follow */
     uint32_t admitted; /* 1: a worker had it before */

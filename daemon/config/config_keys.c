@@ -1,7 +1,7 @@
 #include "daemon/config/config_keys.h"
 
 #include "common/macros.h"
-#include "common/nearest.h"
+#include "common/tables.h"
 #include "daemon/config/config.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 #include "daemon/config/config_value.h"
 
-#include "common/nearest.h"
+#include "common/tables.h"
 #include "common/units.h"
 #include "daemon/config/config_address.h"
 #include "daemon/config/config_lists.h"

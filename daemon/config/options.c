@@ -1,7 +1,7 @@
 #include "daemon/config/options.h"
 
 #include "common/macros.h"
-#include "common/nearest.h"
+#include "common/tables.h"
 #include "daemon/sandbox/jail.h"
 
 #include <getopt.h>

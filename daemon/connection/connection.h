@@ -42,7 +42,7 @@ struct connection {
     bool counted_busy;  /* in the connections_busy gauge */
     bool counted_peer;  /* among the connections of its address */
     bool came_over; /* from another worker, with other limits perhaps; see admission_outgrown() */
-    uint8_t address[LOG_ADDRESS_BYTES];
+    uint8_t address[CLIENT_ADDRESS_BYTES];
 };
 
 /* Makes ARRIVAL (freed here, its descriptor taken over) a connection of THREAD, and serves it. */
@@ -50,7 +50,7 @@ void connection_adopt_arrival(struct serving_thread *thread, struct arrival *arr
 
 /* The same for a descriptor fresh from a lane. */
 void connection_accept(struct serving_thread *thread, int fd,
-                       const uint8_t address[LOG_ADDRESS_BYTES]);
+                       const uint8_t address[CLIENT_ADDRESS_BYTES]);
 
 /* Takes over a connection that another thread has handed over. */
 void connection_adopt(struct serving_thread *thread, struct connection *connection);

@@ -1,6 +1,6 @@
 #include "daemon/connection/connection.h"
 
-#include "common/address_key.h"
+#include "common/client_address.h"
 #include "common/segment_writer.h"
 #include "daemon/base/messages.h"
 #include "daemon/connection/read_buffer.h"
@@ -46,12 +46,12 @@ static struct connection *connection_new(int fd, const uint8_t *address)
         return NULL;
     connection->fd = fd;
     connection->transport = &transport_plain;
-    memcpy(connection->address, address, LOG_ADDRESS_BYTES);
+    memcpy(connection->address, address, CLIENT_ADDRESS_BYTES);
     return connection;
 }
 
 void connection_accept(struct serving_thread *thread, int fd,
-                       const uint8_t address[LOG_ADDRESS_BYTES])
+                       const uint8_t address[CLIENT_ADDRESS_BYTES])
 {
     enum peers_verdict verdict = admission_of_connection(thread, address, false);
     struct connection *connection = NULL;
@@ -75,7 +75,7 @@ static void discard(struct connection *connection, const struct site *site)
         sending_abandon(connection, site->cache, false);
     loading_forget(connection, site->cache);
     if (connection->counted_peer)
-        peers_leave(site->peers, address_key(connection->address));
+        peers_leave(site->peers, client_key(connection->address));
     if (connection->fd >= 0)
         close(connection->fd);
     receiving_end(connection);

@@ -26,14 +26,14 @@ struct lane {
     bool held;   /* as many connections are open as may be */
 };
 
-void lane_address(const struct sockaddr_storage *peer, uint8_t address[LOG_ADDRESS_BYTES])
+void lane_address(const struct sockaddr_storage *peer, uint8_t address[CLIENT_ADDRESS_BYTES])
 {
-    memset(address, 0, LOG_ADDRESS_BYTES);
+    memset(address, 0, CLIENT_ADDRESS_BYTES);
     if (peer->ss_family == AF_INET) {
         address[10] = address[11] = 0xff;
         memcpy(address + 12, &((const struct sockaddr_in *)peer)->sin_addr, 4);
     } else if (peer->ss_family == AF_INET6) {
-        memcpy(address, &((const struct sockaddr_in6 *)peer)->sin6_addr, LOG_ADDRESS_BYTES);
+        memcpy(address, &((const struct sockaddr_in6 *)peer)->sin6_addr, CLIENT_ADDRESS_BYTES);
     }
 }
 
@@ -77,7 +77,7 @@ static void on_readable(evutil_socket_t listener, short what, void *argument)
     for (int i = 0; i < ACCEPTS_A_TURN; i++) {
         struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
         socklen_t length = sizeof(peer);
-        uint8_t address[LOG_ADDRESS_BYTES];
+        uint8_t address[CLIENT_ADDRESS_BYTES];
         int fd;
 
         if (UNLIKELY(!admission_has_room(thread))) {

@@ -31,6 +31,6 @@ void lanes_look_again(struct serving_thread *thread);
 
 /* The client's address in the form of the log: IPv4 as ::ffff:a.b.c.d, zero for UNIX sockets. */
 struct sockaddr_storage;
-void lane_address(const struct sockaddr_storage *peer, uint8_t address[LOG_ADDRESS_BYTES]);
+void lane_address(const struct sockaddr_storage *peer, uint8_t address[CLIENT_ADDRESS_BYTES]);
 
 #endif

@@ -1,7 +1,7 @@
 /* The commands about the configuration and the logs: config, reload, log-level, reopen-logs. */
 #include "daemon/control/command.h"
 
-#include "common/nearest.h"
+#include "common/tables.h"
 #include "daemon/config/config_value.h"
 #include "daemon/master/reload.h"
 #include "daemon/master/shutdown.h"

@@ -3,7 +3,7 @@
 #include "daemon/control/command.h"
 #include "daemon/control/control_line.h"
 
-#include "common/nearest.h"
+#include "common/tables.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/master/shutdown.h"

@@ -1,7 +1,7 @@
 #include "daemon/logger/logger.h"
 
 #include "common/clock.h"
-#include "common/log_line.h"
+#include "common/log_record.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/signals.h"
@@ -194,7 +194,7 @@ static void add_line(struct logger *logger, const uint64_t *words)
 
     if (log_record_unpack(words, &record) != 0)
         return;
-    logger->used += log_line(logger->format, &record, logger->batch + logger->used);
+    logger->used += log_record_format(logger->format, &record, logger->batch + logger->used);
     logger->lines++;
 }
 

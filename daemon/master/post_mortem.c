@@ -1,7 +1,6 @@
 #include "daemon/master/post_mortem.h"
 
 #include "common/clock.h"
-#include "common/log_line.h"
 #include "common/log_record.h"
 #include "common/tables.h"
 
@@ -39,7 +38,7 @@ static json_t *line_of(const uint64_t *words)
 
     if (log_record_unpack(words, &record) != 0)
         return NULL;
-    length = log_line(LOG_FORMAT_COMMON, &record, line);
+    length = log_record_format(LOG_FORMAT_COMMON, &record, line);
     if (length > 0)
         length--; /* the newline */
     return json_stringn(line, length < TEXT_MAX ? length : TEXT_MAX);

@@ -1,6 +1,6 @@
 #include "daemon/transaction/admission.h"
 
-#include "common/address_key.h"
+#include "common/client_address.h"
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
@@ -23,7 +23,7 @@ bool admission_of_request(struct exchange *exchange)
 {
     const struct site *site = exchange->thread->site;
     const uint8_t *address = exchange->connection->address;
-    uint64_t key = address_key(address), wait_ns;
+    uint64_t key = client_key(address), wait_ns;
 
     if (exchange->connection->began_ns != 0 || key == 0 || is_exempt(site->config, address))
         return true; /* it was counted when it began; it has no address; it has no limit */
@@ -38,10 +38,11 @@ bool admission_of_request(struct exchange *exchange)
 /* Connections */
 
 enum peers_verdict admission_of_connection(const struct serving_thread *thread,
-                                           const uint8_t address[LOG_ADDRESS_BYTES], bool admitted)
+                                           const uint8_t address[CLIENT_ADDRESS_BYTES],
+                                           bool admitted)
 {
     uint32_t most = thread->site->config->connections_max_per_ip;
-    uint64_t key = address_key(address);
+    uint64_t key = client_key(address);
 
     if (LIKELY(most == 0) || key == 0)
         return PEERS_UNCOUNTED;
@@ -63,13 +64,13 @@ static void say_unavailable(struct serving_thread *thread, int fd)
 }
 
 void admission_refuse(struct serving_thread *thread, int fd,
-                      const uint8_t address[LOG_ADDRESS_BYTES], enum peers_verdict verdict)
+                      const uint8_t address[CLIENT_ADDRESS_BYTES], enum peers_verdict verdict)
 {
     if (verdict == PEERS_TOO_MANY) {
         say_unavailable(thread, fd);
         metric_add(thread->metrics, METRIC_connections_rejected, 1);
     } else if (verdict == PEERS_COUNTED) {
-        peers_leave(thread->site->peers, address_key(address));
+        peers_leave(thread->site->peers, client_key(address));
     }
     close(fd);
 }
@@ -88,7 +89,7 @@ static bool is_one_too_many(const struct connection *connection)
 
     return (most != 0 && segment_sum(site->segment, METRIC_connections_open) > most) ||
            (connection->counted_peer &&
-            peers_count(site->segment, address_key(connection->address)) >
+            peers_count(site->segment, client_key(connection->address)) >
                 site->config->connections_max_per_ip);
 }
 

@@ -19,14 +19,15 @@ bool admission_of_request(struct exchange *exchange);
  * in again.
  */
 enum peers_verdict admission_of_connection(const struct serving_thread *thread,
-                                           const uint8_t address[LOG_ADDRESS_BYTES], bool admitted);
+                                           const uint8_t address[CLIENT_ADDRESS_BYTES],
+                                           bool admitted);
 
 /*
  * Closes FD, which becomes no connection; after a VERDICT of PEERS_TOO_MANY with a short 503, as far as
  * that is possible without waiting for the client. What was counted is given back.
  */
 void admission_refuse(struct serving_thread *thread, int fd,
-                      const uint8_t address[LOG_ADDRESS_BYTES], enum peers_verdict verdict);
+                      const uint8_t address[CLIENT_ADDRESS_BYTES], enum peers_verdict verdict);
 
 /* True when no more than [connections] max can be open with one more. */
 bool admission_has_room(const struct serving_thread *thread);

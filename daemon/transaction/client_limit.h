@@ -22,7 +22,7 @@ enum peers_verdict {
 };
 
 /*
- * Counts a connection of the address KEY (see address_key(); not 0), if there are fewer than MOST
+ * Counts a connection of the address KEY (see client_key(); not 0), if there are fewer than MOST
  * in all workers. Two that come at the same moment may both be too many where one would have fitted; never
  * do both fit where one does. Any serving thread of the worker.
  */

@@ -1,4 +1,4 @@
-#include "common/decimal.h"
+#include "common/units.h"
 #include "daemon/http/target.h"
 #include "daemon/transaction/lookup.h"
 #include "daemon/transaction/reply.h"

@@ -48,7 +48,7 @@ enum main_item {
 struct arrival {
     struct mailbox_item item;
     int fd;
-    uint8_t address[LOG_ADDRESS_BYTES];
+    uint8_t address[CLIENT_ADDRESS_BYTES];
     uint32_t requests;
     uint32_t length;
     bool admitted; /* it was open already, in another thread or worker */

@@ -1,6 +1,6 @@
 #include "loadgen/cli/options_take.h"
 
-#include "common/nearest.h"
+#include "common/tables.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "loadgen/lab/command_options.h"
 
-#include "common/nearest.h"
+#include "common/tables.h"
 #include "common/units.h"
 
 #include "loadgen/lab/points.h"

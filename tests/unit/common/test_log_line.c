@@ -9,7 +9,7 @@
 #include "tests/unit/common/log_sample.h"
 
 #include "common/clock.h"
-#include "common/log_line.h"
+#include "common/log_record.h"
 #include "common/tables.h"
 
 #include <jansson.h>
@@ -24,7 +24,7 @@ static const char *line_of(enum log_format format, const struct log_record *reco
 {
     static char line[LOG_LINE_MAX + 1];
 
-    line[log_line(format, record, line)] = '\0';
+    line[log_record_format(format, record, line)] = '\0';
     return line;
 }
 
@@ -193,7 +193,7 @@ static void test_longest_line_fits(void **state)
     assert_int_equal(log_record_pack(&record, words), LOG_RECORD_WORDS_MAX);
     assert_int_equal(log_record_unpack(words, &record), 0);
     for (int format = 0; format < LOG_FORMAT_COUNT; format++)
-        assert_true(log_line((enum log_format)format, &record, line) <= LOG_LINE_MAX);
+        assert_true(log_record_format((enum log_format)format, &record, line) <= LOG_LINE_MAX);
     free(line);
 }
 

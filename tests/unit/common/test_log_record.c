@@ -9,7 +9,7 @@
 #include "tests/unit/common/log_sample.h"
 
 #include "common/clock.h"
-#include "common/log_line.h"
+#include "common/log_record.h"
 #include "common/macros.h"
 #include "common/tables.h"
 
@@ -39,7 +39,7 @@ static void test_round_trip(void **state)
     assert_int_equal(copy.body_bytes, record.body_bytes);
     assert_int_equal(copy.status, 200);
     assert_int_equal(copy.outcome, OUTCOME_OFFLOAD);
-    assert_memory_equal(copy.address, record.address, LOG_ADDRESS_BYTES);
+    assert_memory_equal(copy.address, record.address, CLIENT_ADDRESS_BYTES);
     assert_span(copy.request_line, record.request_line);
     assert_span(copy.referer, record.referer);
     assert_span(copy.agent, record.agent);
@@ -195,7 +195,7 @@ static void test_hostile_words(void **state)
         taken++;
         assert_true(record.request_line.start >= (const char *)(words + LOG_RECORD_HEAD_WORDS));
         assert_true(record.agent.start + record.agent.length <= end);
-        length = log_line((enum log_format)(i % LOG_FORMAT_COUNT), &record, line);
+        length = log_record_format((enum log_format)(i % LOG_FORMAT_COUNT), &record, line);
         assert_true(length > 0 && length <= LOG_LINE_MAX);
         assert_ptr_equal(memchr(line, '\n', length), line + length - 1);
     }
@@ -207,7 +207,7 @@ static void test_hostile_words(void **state)
 static void test_address(void **state)
 {
     static const struct {
-        uint8_t address[LOG_ADDRESS_BYTES];
+        uint8_t address[CLIENT_ADDRESS_BYTES];
         const char *expected;
     } cases[] = {
         {{0}, "unix:"},
@@ -220,14 +220,14 @@ static void test_address(void **state)
           0x66},
          "2001:db8:1111:2222:3333:4444:5555:6666"},
     };
-    char text[LOG_ADDRESS_TEXT + 1];
+    char text[CLIENT_ADDRESS_TEXT + 1];
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct log_record record = {0};
 
-        memcpy(record.address, cases[i].address, LOG_ADDRESS_BYTES);
-        *log_record_put_address(&record, text) = '\0';
+        memcpy(record.address, cases[i].address, CLIENT_ADDRESS_BYTES);
+        *client_address_put(record.address, text) = '\0';
         assert_string_equal(text, cases[i].expected);
     }
 }
@@ -235,7 +235,7 @@ static void test_address(void **state)
 /* Every octet in every place. */
 static void test_every_octet(void **state)
 {
-    char text[LOG_ADDRESS_TEXT + 1], expected[LOG_ADDRESS_TEXT];
+    char text[CLIENT_ADDRESS_TEXT + 1], expected[CLIENT_ADDRESS_TEXT];
 
     (void)state;
     for (int octet = 0; octet < 256; octet++)
@@ -244,7 +244,7 @@ static void test_every_octet(void **state)
 
             record.address[12 + place] = (uint8_t)octet;
             inet_ntop(AF_INET, record.address + 12, expected, sizeof(expected));
-            *log_record_put_address(&record, text) = '\0';
+            *client_address_put(record.address, text) = '\0';
             assert_string_equal(text, expected);
         }
 }

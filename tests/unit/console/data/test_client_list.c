@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "common/address_key.h"
+#include "common/client_address.h"
 #include "common/clock.h"
 #include "common/segment_writer.h"
 #include "console/data/client_list.h"
@@ -58,7 +58,7 @@ static void connect_to(uint32_t worker, uint32_t place, const char *address, uin
 {
     struct segment_client *peer = &segment_clients(&segment, worker)[place];
 
-    atomic_store(&peer->key, address_key_of_text(address));
+    atomic_store(&peer->key, client_key_parse(address));
     atomic_store(&peer->count, count);
 }
 
@@ -75,14 +75,14 @@ static void use_up(uint32_t bucket, const char *address, uint64_t time_ns, uint6
 {
     struct segment_rate_entry *entry = &segment_rate_bucket(&segment, bucket)->entry[1];
 
-    atomic_store(&entry->key, address_key_of_text(address));
+    atomic_store(&entry->key, client_key_parse(address));
     atomic_store(&entry->time_ns, time_ns);
     atomic_store(&entry->rejected, refused);
 }
 
 static const struct client_row *row_of(const char *address)
 {
-    return client_list_find(&list, address_key_of_text(address));
+    return client_list_find(&list, client_key_parse(address));
 }
 
 static void workers_and_limit_are_added_up(void **state)

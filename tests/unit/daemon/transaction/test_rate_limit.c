@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "common/address_key.h"
+#include "common/client_address.h"
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
@@ -272,11 +272,11 @@ static void addresses_have_keys(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(pairs); i++) {
         assert_int_equal(inet_pton(AF_INET6, pairs[i].one, one), 1);
         assert_int_equal(inet_pton(AF_INET6, pairs[i].other, other), 1);
-        assert_int_equal(address_key(one) == address_key(other), pairs[i].same);
-        assert_int_not_equal(address_key(other), 0);
+        assert_int_equal(client_key(one) == client_key(other), pairs[i].same);
+        assert_int_not_equal(client_key(other), 0);
     }
     assert_int_equal(inet_pton(AF_INET6, "::", one), 1);
-    assert_int_equal(address_key(one), 0);
+    assert_int_equal(client_key(one), 0);
 }
 
 int main(void)

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "common/address_key.h"
+#include "common/client_address.h"
 
 static void a_key_is_text_and_text_a_key(void **state)
 {
@@ -21,11 +21,11 @@ static void a_key_is_text_and_text_a_key(void **state)
                  {"::1", "::1"},
                  {"unix:", "unix:"},
                  {"no address", "unix:"}};
-    char text[ADDRESS_KEY_TEXT];
+    char text[CLIENT_KEY_TEXT];
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        assert_string_equal(address_key_text(address_key_of_text(cases[i].address), text),
+        assert_string_equal(client_key_text(client_key_parse(cases[i].address), text),
                             cases[i].text);
 }
 

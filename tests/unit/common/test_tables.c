@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
-#include "common/nearest.h"
+#include "common/tables.h"
 
 #include <string.h>
 
