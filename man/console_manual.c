@@ -4,7 +4,7 @@
  *     @OPTIONS@      becomes the list of options, from console/app/options.def
  *     @SETTINGS@     those of them that console.ini takes
  *     @KEYS@         the list of keys, from console/ui/keys.def
- *     @DANGERS@      what is asked back before it is done, from console/scene/dangers.def
+ *     @CONFIRMATIONS@  the commands that need a confirmation, from console/scene/confirmations.def
  *     @SCENARIOS@    the guided scenarios, from console/lab/scenarios.def
  *     @SCREEN name@  the picture SCREENS/name-72x22-ascii.txt, which a test compares with the real
  *                    screen: so the manual can't drift
@@ -42,10 +42,10 @@ static const struct {
 #undef KEY
 };
 
-static const char *const dangers[] = {
-#define DANGER(command, when, question) command,
-#include "console/scene/dangers.def"
-#undef DANGER
+static const char *const confirmations[] = {
+#define CONFIRM(command, when, question) command,
+#include "console/scene/confirmations.def"
+#undef CONFIRM
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -118,10 +118,10 @@ static void put_keys(FILE *out)
     fputs(".El\n", out);
 }
 
-static void put_dangers(FILE *out)
+static void put_confirmations(FILE *out)
 {
-    for (size_t i = 0; i < COUNT(dangers); i++)
-        fprintf(out, "%s.Ic %s", i == 0 ? "" : " ,\n", dangers[i]);
+    for (size_t i = 0; i < COUNT(confirmations); i++)
+        fprintf(out, "%s.Ic %s", i == 0 ? "" : " ,\n", confirmations[i]);
     fputs("\n", out);
 }
 
@@ -186,8 +186,8 @@ static int put_line(FILE *out, const char *line)
         put_settings(out);
     else if (strcmp(line, "@KEYS@\n") == 0)
         put_keys(out);
-    else if (strcmp(line, "@DANGERS@\n") == 0)
-        put_dangers(out);
+    else if (strcmp(line, "@CONFIRMATIONS@\n") == 0)
+        put_confirmations(out);
     else if (strcmp(line, "@SCENARIOS@\n") == 0)
         put_scenarios(out);
     else if (sscanf(line, "@SCREEN %63[a-z-]@", name) == 1)

@@ -8,10 +8,10 @@
 #include "console/data/replay.h"
 #include "console/data/source.h"
 #include "console/lab/player.h"
-#include "console/scene/view.h"
 #include "console/ui/dialog.h"
 #include "console/ui/screen.h"
 #include "console/ui/scroll.h"
+#include "console/views/views.h"
 
 #include <stdbool.h>
 #include <stdint.h>

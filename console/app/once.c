@@ -2,9 +2,9 @@
 
 #include "common/clock.h"
 #include "console/data/watch.h"
-#include "console/scene/controller_program.h"
-#include "console/scene/view.h"
+#include "console/scene/controller.h"
 #include "console/ui/rows.h"
+#include "console/views/views.h"
 
 #include <errno.h>
 #include <math.h>

@@ -3,9 +3,9 @@
 #define CONSOLE_OPTIONS_H
 
 #include "common/instance.h"
-#include "console/scene/view.h"
 #include "console/ui/filter.h"
 #include "console/ui/theme.h"
+#include "console/views/views.h"
 
 #include <stdbool.h>
 #include <stdint.h>

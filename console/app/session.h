@@ -9,11 +9,11 @@
 #include "console/app/options.h"
 #include "console/app/program.h"
 #include "console/data/watch.h"
-#include "console/scene/controller_program.h"
-#include "console/scene/view.h"
+#include "console/scene/controller.h"
 #include "console/ui/edit.h"
 #include "console/ui/screen.h"
 #include "console/ui/scroll.h"
+#include "console/views/views.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,6 @@
 #include "console/data/server_info.h"
 
 #include "common/clock.h"
-#include "console/scene/view.h"
 
 #include <stdlib.h>
 #include <string.h>

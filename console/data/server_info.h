@@ -24,6 +24,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Data that is costly to read, as bits. It is read only while the visible view wants it, while a
+ * session is recorded, and when the console freezes. */
+enum wants {
+    WANT_NOTHING = 0,
+    WANT_CACHE = 1,
+    WANT_CLIENTS = 2,
+    WANT_ORIGINS = 4,
+    WANT_ALL = 0xff
+};
+
 struct learnt {
     struct snapshot snapshot;
     struct model *model;
@@ -59,7 +69,7 @@ int learnt_forget(struct learnt *learnt);
  * -1: out of memory. */
 int learnt_begin(struct learnt *learnt, const struct segment_reader *reader);
 
-/* Takes the present. WANTS: bits of enum wants (console/scene/view.h). Results as above. */
+/* Takes the present. WANTS: bits of enum wants. Results as above. */
 int learnt_take(struct learnt *learnt, const struct segment_reader *reader, uint64_t now_ns,
                 uint64_t wall_ns, unsigned wants);
 

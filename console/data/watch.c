@@ -4,7 +4,6 @@
 #include "console/data/recorder.h"
 #include "console/data/replay.h"
 #include "console/data/server_info.h"
-#include "console/scene/view.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,7 +214,7 @@ static const struct segment_master *living_master(const struct watch *watch)
                : segment_master(&reader->map);
 }
 
-uint32_t watch_offload_least(const struct watch *watch)
+uint32_t watch_offload_min(const struct watch *watch)
 {
     const struct segment_master *master = living_master(watch);
 

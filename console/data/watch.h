@@ -6,23 +6,22 @@
 #ifndef CONSOLE_WATCH_H
 #define CONSOLE_WATCH_H
 
-#include "console/data/cache_list.h"
-#include "console/data/client_list.h"
-#include "console/data/event_list.h"
-#include "console/data/history.h"
-#include "console/data/model.h"
-#include "console/data/outcomes.h"
-#include "console/data/processes.h"
 #include "console/data/replay.h"
+#include "console/data/server_info.h"
 #include "console/data/source.h"
-#include "console/data/tail.h"
-#include "console/data/top.h"
-#include "console/data/tunables.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct watch;
+
+/* What the console changes by one step, up or down. */
+enum tunable {
+    TUNABLE_THREADS, /* serving threads per worker */
+    TUNABLE_WORKERS,
+    TUNABLE_OFFLOAD_THREADS, /* maximum per worker */
+    TUNABLE_COUNT
+};
 
 /* Begins to watch the instance NAME. NULL when memory is out. */
 struct watch *watch_open(const char *name);
@@ -34,7 +33,7 @@ void watch_close(struct watch *watch);
 
 /*
  * Looks whether the daemon is there, and takes a sample if it is. NOW_NS is the monotonic clock,
- * WALL_NS the wall clock. WANTS are bits of enum wants (console/scene/view.h): what is to be read besides
+ * WALL_NS the wall clock. WANTS are bits of enum wants (console/data/server_info.h): what is to be read besides
  * what is always read. Returns 0, or -1 when memory is out.
  */
 int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants);
@@ -46,7 +45,7 @@ bool watch_glance(struct watch *watch);
 uint32_t watch_wanted(const struct watch *watch, enum tunable tunable);
 
 /* The least number of offload threads in each worker at this very moment; 0: no daemon. */
-uint32_t watch_offload_least(const struct watch *watch);
+uint32_t watch_offload_min(const struct watch *watch);
 
 /* Begins to record the session into the new file PATH. Returns 0, or -1 with a sentence in WHY. */
 int watch_record_to(struct watch *watch, const char *path, char *why, size_t size);

@@ -3,12 +3,11 @@
 #include "common/clock.h"
 #include "common/control_client.h"
 #include "common/tables.h"
+#include "common/units.h"
 #include "console/data/answers.h"
 #include "console/data/caller.h"
 #include "console/data/commands.h"
 #include "console/data/target.h"
-#include "console/scene/controller_program.h"
-#include "console/scene/dangers.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -20,28 +19,28 @@
 
 enum { PAGE_BYTES = 16384 };
 
-struct turn {
+struct adjustment {
     struct controller *controller;
-    uint32_t wanted; /* 0: nothing is asked */
+    uint32_t wanted; /* 0: none is under way */
     uint32_t sent;
 };
 
-/* A command under way: which log entry its answer belongs to. */
-struct errand {
+/* A command under way. */
+struct call {
     struct controller *controller;
-    struct command_record *entry;
-    controller_then *then; /* NULL: the answer is said */
+    struct command_record *record;
+    controller_then *then; /* NULL: the answer is shown */
     void *context;
     bool used;
 };
 
 struct controller {
-    struct controller_options setting;
+    struct controller_options options;
     struct caller *caller;
     struct dialog dialog;
-    char pending[CONTROL_LINE_MAX]; /* the command that a question is about */
-    struct turn turn[TUNABLE_COUNT];
-    struct errand errand[CALLER_QUEUE + 1];
+    char unconfirmed[CONTROL_LINE_MAX]; /* the command that the open confirmation is about */
+    struct adjustment adjustment[TUNABLE_COUNT];
+    struct call call[CALLER_QUEUE + 1];
     struct command_record log[CONTROLLER_LOG];
     uint64_t logged;
     char message[CONTROLLER_TEXT];
@@ -56,20 +55,20 @@ static const int tunable_command[TUNABLE_COUNT] = {
     [TUNABLE_OFFLOAD_THREADS] = COMMAND_offload_threads,
 };
 
-struct controller *controller_create(const struct controller_options *setting)
+struct controller *controller_create(const struct controller_options *options)
 {
     struct controller *controller = calloc(1, sizeof(*controller));
 
     if (controller == NULL)
         return NULL;
-    controller->setting = *setting;
+    controller->options = *options;
     controller->caller = caller_create();
     if (controller->caller == NULL) {
         free(controller);
         return NULL;
     }
     for (int i = 0; i < TUNABLE_COUNT; i++)
-        controller->turn[i].controller = controller;
+        controller->adjustment[i].controller = controller;
     return controller;
 }
 
@@ -86,7 +85,22 @@ struct dialog *controller_dialog(struct controller *controller)
     return &controller->dialog;
 }
 
-/* Saying */
+int controller_descriptor(const struct controller *controller)
+{
+    return caller_descriptor(controller->caller);
+}
+
+void controller_update(struct controller *controller, uint64_t now_ns)
+{
+    caller_update(controller->caller, now_ns);
+}
+
+unsigned controller_calls_waiting(const struct controller *controller)
+{
+    return caller_waiting(controller->caller);
+}
+
+/* Messages, pages and the log */
 
 void controller_report(struct controller *controller, bool bad, const char *format, ...)
 {
@@ -105,40 +119,6 @@ const char *controller_message(const struct controller *controller, bool *bad)
     return clock_monotonic_ns() < controller->message_until_ns ? controller->message : NULL;
 }
 
-/* Changing */
-
-bool controller_allows_change(struct controller *controller)
-{
-    if (watch_replays(controller->setting.watch))
-        controller_report(controller, true, "this is a recording: there is nothing to change");
-    else if (controller->setting.readonly)
-        controller_report(controller, true, "this console was started with --readonly");
-    else if (watch_wanted(controller->setting.watch, TUNABLE_THREADS) == 0)
-        controller_report(controller, true, "no webserverd runs");
-    else
-        return true;
-    return false;
-}
-
-static struct command_record *log_line(struct controller *controller, const char *line)
-{
-    struct command_record *entry = &controller->log[controller->logged++ % CONTROLLER_LOG];
-
-    *entry = (struct command_record){.wall_ns = clock_wall_ns()};
-    snprintf(entry->line, sizeof(entry->line), "%s", line);
-    return entry;
-}
-
-size_t controller_log_count(const struct controller *controller)
-{
-    return controller->logged < CONTROLLER_LOG ? (size_t)controller->logged : CONTROLLER_LOG;
-}
-
-const struct command_record *controller_log_record(const struct controller *controller, size_t back)
-{
-    return &controller->log[(controller->logged - 1 - back) % CONTROLLER_LOG];
-}
-
 const char *controller_page(const struct controller *controller)
 {
     return controller->page[0] != '\0' ? controller->page : NULL;
@@ -149,7 +129,7 @@ void controller_close_page(struct controller *controller)
     controller->page[0] = '\0';
 }
 
-/* Keeps a good answer of several lines as a page; false for one that fits the foot. */
+/* Keeps a successful answer of several lines as a page; returns false if it fits the message line. */
 static bool make_page(struct controller *controller, const char *command, const char *answer)
 {
     FILE *out = fmemopen(controller->page, sizeof(controller->page) - 1, "w");
@@ -168,74 +148,148 @@ static bool make_page(struct controller *controller, const char *command, const 
     return false;
 }
 
-static void take_answer(void *context, bool ok, const char *answer)
+size_t controller_log_count(const struct controller *controller)
 {
-    struct errand *errand = context;
-    struct command_record *entry = errand->entry;
-    char command[CONTROLLER_TEXT / 2];
-    controller_then *then = errand->then;
-
-    errand->used = false;
-    snprintf(command, sizeof(command), "%.*s", (int)strcspn(entry->line, " "), entry->line);
-    if (ok)
-        entry->ok =
-            answer_sentence(command, answer, entry->answer, sizeof(entry->answer)) == ANSWER_DONE;
-    else
-        snprintf(entry->answer, sizeof(entry->answer), "%s", answer);
-    entry->answered = true;
-    if (then != NULL)
-        then(errand->context, ok, answer);
-    else if (!ok || !make_page(errand->controller, command, answer))
-        controller_report(errand->controller, !entry->ok, "%s", entry->answer);
+    return controller->logged < CONTROLLER_LOG ? (size_t)controller->logged : CONTROLLER_LOG;
 }
 
-/* Sends a command that was checked. */
-static void send_line(struct controller *controller, const char *line, controller_then *then,
-                      void *context)
+const struct command_record *controller_log_record(const struct controller *controller, size_t back)
 {
-    struct errand *errand = controller->errand;
-    char path[INSTANCE_PATH_MAX], why[256];
+    return &controller->log[(controller->logged - 1 - back) % CONTROLLER_LOG];
+}
 
-    while (errand->used)
-        errand++;
-    if (errand == &controller->errand[CALLER_QUEUE]) {
-        controller_report(controller, true,
-                          "too many commands wait for the daemon's answer already");
-        return;
-    }
-    *errand = (struct errand){.controller = controller,
-                              .entry = log_line(controller, line),
-                              .then = then,
-                              .context = context,
-                              .used = true};
-    if (target_socket(controller->setting.name, controller->setting.socket, path, sizeof(path), why,
-                      sizeof(why)) != 0)
-        take_answer(errand, false, why);
+/* Sending */
+
+bool controller_allows_change(struct controller *controller)
+{
+    if (watch_replays(controller->options.watch))
+        controller_report(controller, true, "this is a recording: there is nothing to change");
+    else if (controller->options.readonly)
+        controller_report(controller, true, "this console was started with --readonly");
+    else if (watch_wanted(controller->options.watch, TUNABLE_THREADS) == 0)
+        controller_report(controller, true, "no webserverd runs");
     else
-        caller_call(controller->caller, path, line, take_answer, errand);
-    controller_update(controller, clock_monotonic_ns());
+        return true;
+    return false;
+}
+
+static void take_answer(void *context, bool ok, const char *answer)
+{
+    struct call *call = context;
+    struct command_record *record = call->record;
+    char command[CONTROLLER_TEXT / 2];
+    controller_then *then = call->then;
+
+    call->used = false;
+    snprintf(command, sizeof(command), "%.*s", (int)strcspn(record->line, " "), record->line);
+    if (ok)
+        record->ok =
+            answer_sentence(command, answer, record->answer, sizeof(record->answer)) == ANSWER_DONE;
+    else
+        snprintf(record->answer, sizeof(record->answer), "%s", answer);
+    record->answered = true;
+    if (then != NULL)
+        then(call->context, ok, answer);
+    else if (!ok || !make_page(call->controller, command, answer))
+        controller_report(call->controller, !record->ok, "%s", record->answer);
 }
 
 void controller_call(struct controller *controller, const char *line, controller_then *then,
                      void *context)
 {
-    send_line(controller, line, then, context);
+    struct call *call = controller->call;
+    struct command_record *record;
+    char path[INSTANCE_PATH_MAX], why[256];
+
+    while (call->used)
+        call++;
+    if (call == &controller->call[CALLER_QUEUE]) {
+        controller_report(controller, true,
+                          "too many commands wait for the daemon's answer already");
+        return;
+    }
+    record = &controller->log[controller->logged++ % CONTROLLER_LOG];
+    *record = (struct command_record){.wall_ns = clock_wall_ns()};
+    snprintf(record->line, sizeof(record->line), "%s", line);
+    *call = (struct call){
+        .controller = controller, .record = record, .then = then, .context = context, .used = true};
+    if (target_socket(controller->options.name, controller->options.socket, path, sizeof(path), why,
+                      sizeof(why)) != 0)
+        take_answer(call, false, why);
+    else
+        caller_call(controller->caller, path, line, take_answer, call);
+    controller_update(controller, clock_monotonic_ns());
 }
 
-static void send_pending(void *context)
+/* Commands */
+
+enum when { ALWAYS, FEWER };
+
+static const struct {
+    const char *command;
+    enum when when;
+    const char *question;
+} confirmations[] = {
+#define CONFIRM(command, when, question) {command, when, question},
+#include "console/scene/confirmations.def"
+#undef CONFIRM
+};
+
+static bool is_fewer(const struct watch *watch, const char *const *words, int count)
+{
+    enum tunable tunable = strcmp(words[0], "workers") == 0 ? TUNABLE_WORKERS : TUNABLE_THREADS;
+    uint64_t number;
+
+    return count > 1 && units_parse_number(words[1], &number) == 0 &&
+           number + 1 < watch_wanted(watch, tunable);
+}
+
+/* True if the daemon is certain to reject the argument: its message is better than a question. */
+static bool is_invalid(const char *const *words, int count)
+{
+    bool of_workers = strcmp(words[0], "drain") == 0 || strcmp(words[0], "restart") == 0;
+    uint64_t number;
+
+    if (count < 2 || strcmp(words[1], "all") == 0)
+        return false;
+    return units_parse_number(words[1], &number) != 0 || (number == 0 && !of_workers);
+}
+
+/* Writes the question to ask before WORDS are sent; returns false if none is needed. */
+static bool confirmation_question(const struct watch *watch, const char *const *words, int count,
+                                  char *buffer, size_t size)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(confirmations); i++) {
+        const char *question = confirmations[i].question, *where = strstr(question, "%s");
+
+        if (strcmp(words[0], confirmations[i].command) != 0 ||
+            (confirmations[i].when == FEWER && !is_fewer(watch, words, count)) ||
+            is_invalid(words, count))
+            continue;
+        if (where == NULL)
+            snprintf(buffer, size, "%s", question);
+        else
+            snprintf(buffer, size, "%.*s%s%s", (int)(where - question), question,
+                     count > 1 ? words[1] : "(all)", where + 2);
+        return true;
+    }
+    return false;
+}
+
+static void send_confirmed(void *context)
 {
     struct controller *controller = context;
 
-    send_line(controller, controller->pending, NULL, NULL);
+    controller_call(controller, controller->unconfirmed, NULL, NULL);
 }
 
-/* Splits LINE, in place. */
-static int split(char *line, const char **words, int most)
+/* Splits LINE in place; returns the number of words, at most MAX. */
+static int split(char *line, const char **words, int max)
 {
     int count = 0;
     char *rest = NULL;
 
-    for (char *word = strtok_r(line, " ", &rest); word != NULL && count < most;
+    for (char *word = strtok_r(line, " ", &rest); word != NULL && count < max;
          word = strtok_r(NULL, " ", &rest))
         words[count++] = word;
     return count;
@@ -249,119 +303,97 @@ void controller_command(struct controller *controller, const char *line)
 
     snprintf(copy, sizeof(copy), "%s", line);
     count = split(copy, words, CONTROL_WORDS_MAX + 1);
-    command = command_check(count, words, controller->pending, sizeof(controller->pending), why,
-                            sizeof(why));
+    command = command_check(count, words, controller->unconfirmed, sizeof(controller->unconfirmed),
+                            why, sizeof(why));
     if (command < 0)
         controller_report(controller, true, "%s", why);
     else if (count - 1 >= command_table[command].changes && !controller_allows_change(controller))
         return;
-    else if (danger_question(words, count, controller->setting.watch, question, sizeof(question)))
-        controller_confirm(controller, question, send_pending, controller);
+    else if (confirmation_question(controller->options.watch, words, count, question,
+                                   sizeof(question)))
+        controller_confirm(controller, question, send_confirmed, controller);
     else
-        send_pending(controller);
+        send_confirmed(controller);
 }
 
-/* Knobs */
+/* Adjustments */
 
-static void send_turn(struct turn *turn);
+static void send_adjustment(struct adjustment *adjustment);
 
-/* A refusal takes back all that was asked after it; else what was added meanwhile is sent now. */
-static void take_turn_answer(void *context, bool ok, const char *answer)
+/* A rejection cancels the steps made since; after success they are sent now. */
+static void take_adjustment_answer(void *context, bool ok, const char *answer)
 {
-    struct turn *turn = context;
-    struct controller *controller = turn->controller;
-    enum tunable number = (enum tunable)(turn - controller->turn);
+    struct adjustment *adjustment = context;
+    struct controller *controller = adjustment->controller;
+    enum tunable tunable = (enum tunable)(adjustment - controller->adjustment);
     char sentence[CONTROLLER_TEXT];
     enum answer result = ANSWER_BROKEN;
 
     if (ok)
-        result = answer_sentence(command_table[tunable_command[number]].name, answer, sentence,
+        result = answer_sentence(command_table[tunable_command[tunable]].name, answer, sentence,
                                  sizeof(sentence));
     controller_report(controller, result != ANSWER_DONE, "%s", ok ? sentence : answer);
-    if (result == ANSWER_DONE && turn->wanted != turn->sent)
-        send_turn(turn);
+    if (result == ANSWER_DONE && adjustment->wanted != adjustment->sent)
+        send_adjustment(adjustment);
     else
-        turn->wanted = 0;
+        adjustment->wanted = 0;
 }
 
-/* The range of offload threads stays one: only the most is turned. 0: it is a plain number. */
-static uint32_t least_of_range(const struct turn *turn, enum tunable number)
+/* Offload threads are a range MIN-MAX: only MAX is adjusted, so MIN is sent along. */
+static void send_adjustment(struct adjustment *adjustment)
 {
-    const struct watch *watch = turn->controller->setting.watch;
-    uint32_t least = watch_offload_least(watch);
-
-    return number == TUNABLE_OFFLOAD_THREADS && least < watch_wanted(watch, number) &&
-                   least < turn->wanted
-               ? least
-               : 0;
-}
-
-static void send_turn(struct turn *turn)
-{
-    enum tunable number = (enum tunable)(turn - turn->controller->turn);
-    uint32_t least = least_of_range(turn, number);
+    struct controller *controller = adjustment->controller;
+    const struct watch *watch = controller->options.watch;
+    enum tunable tunable = (enum tunable)(adjustment - controller->adjustment);
+    uint32_t min = tunable == TUNABLE_OFFLOAD_THREADS ? watch_offload_min(watch) : 0;
     char line[64], range[16] = "";
 
-    if (least > 0)
-        snprintf(range, sizeof(range), "%" PRIu32 "-", least);
-    snprintf(line, sizeof(line), "%s %s%" PRIu32, command_table[tunable_command[number]].name,
-             range, turn->wanted);
-    turn->sent = turn->wanted;
-    send_line(turn->controller, line, take_turn_answer, turn);
+    if (min > 0 && min < watch_wanted(watch, tunable) && min < adjustment->wanted)
+        snprintf(range, sizeof(range), "%" PRIu32 "-", min);
+    snprintf(line, sizeof(line), "%s %s%" PRIu32, command_table[tunable_command[tunable]].name,
+             range, adjustment->wanted);
+    adjustment->sent = adjustment->wanted;
+    controller_call(controller, line, take_adjustment_answer, adjustment);
 }
 
-void controller_adjust(struct controller *controller, enum tunable number, int steps)
+void controller_adjust(struct controller *controller, enum tunable tunable, int steps)
 {
-    static const char *const least[TUNABLE_COUNT] = {
+    static const char *const minimum[TUNABLE_COUNT] = {
         [TUNABLE_THREADS] = "each worker keeps at least one serving thread",
         [TUNABLE_WORKERS] = "there is at least one worker",
         [TUNABLE_OFFLOAD_THREADS] = "each worker keeps at least one offload thread",
     };
-    struct turn *turn = &controller->turn[number];
-    bool out = turn->wanted != 0;
+    struct adjustment *adjustment = &controller->adjustment[tunable];
+    bool under_way = adjustment->wanted != 0;
     int64_t wanted;
 
     if (!controller_allows_change(controller))
         return;
-    wanted =
-        (int64_t)(out ? turn->wanted : watch_wanted(controller->setting.watch, number)) + steps;
+    wanted = (int64_t)(under_way ? adjustment->wanted
+                                 : watch_wanted(controller->options.watch, tunable)) +
+             steps;
     if (wanted < 1) {
-        controller_report(controller, true, "%s", least[number]);
+        controller_report(controller, true, "%s", minimum[tunable]);
         return;
     }
-    turn->wanted = (uint32_t)wanted;
-    if (!out)
-        send_turn(turn);
+    adjustment->wanted = (uint32_t)wanted;
+    if (!under_way)
+        send_adjustment(adjustment);
 }
 
 bool controller_pending(const struct controller *controller, char *text, size_t size)
 {
     for (int i = 0; i < TUNABLE_COUNT; i++)
-        if (controller->turn[i].wanted != 0) {
+        if (controller->adjustment[i].wanted != 0) {
             snprintf(text, size, "%s %" PRIu32 " asked, %" PRIu32 " in force",
-                     command_table[tunable_command[i]].name, controller->turn[i].wanted,
-                     watch_wanted(controller->setting.watch, (enum tunable)i));
+                     command_table[tunable_command[i]].name, controller->adjustment[i].wanted,
+                     watch_wanted(controller->options.watch, (enum tunable)i));
             return true;
         }
     return false;
 }
 
-unsigned controller_calls_waiting(const struct controller *controller)
-{
-    return caller_waiting(controller->caller);
-}
-
-int controller_descriptor(const struct controller *controller)
-{
-    return caller_descriptor(controller->caller);
-}
-
-void controller_update(struct controller *controller, uint64_t now_ns)
-{
-    caller_update(controller->caller, now_ns);
-}
-
-/* Questions */
+/* Dialogs */
 
 void controller_confirm(struct controller *controller, const char *question,
                         void (*yes)(void *context), void *context)

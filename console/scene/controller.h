@@ -1,14 +1,15 @@
 /*
- * Where views and keys ask for what lies outside of them: to change the server, to put a question
- * to the user, to say something. Nothing here waits; answers come later, from the program's loop.
- * It is the one gate of --readonly: whatever would change something passes controller_allows_change(). The
- * console's only thread.
+ * The controller: the only way from a view or a key to the daemon and to the user. It checks and
+ * sends commands, asks for confirmation, and keeps the message line. Nothing here blocks; answers
+ * arrive through controller_update(). All changes pass controller_allows_change(), so --readonly is
+ * enforced in one place. The console's only thread.
  */
 #ifndef CONSOLE_CONTROLLER_H
 #define CONSOLE_CONTROLLER_H
 
 #include "common/macros.h"
-#include "console/data/tunables.h"
+#include "console/data/watch.h"
+#include "console/ui/dialog.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,39 +19,41 @@ enum { CONTROLLER_TEXT = 256, CONTROLLER_LOG = 200 };
 
 struct controller;
 
-/* True when something may be changed; else says why not: read-only, a recording, no daemon. */
+/* For views */
+
+/* True if the server may be changed; else reports why not: recording, read-only, no daemon. */
 bool controller_allows_change(struct controller *controller);
 
-/* Says TEXT at the bottom for some seconds. BAD marks what was not done. */
+/* Shows a message in the last line for 5 s. BAD: it is an error. */
 void controller_report(struct controller *controller, bool bad, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
 /*
- * Has the daemon do LINE, a command as wsctl takes it. It is checked first; what hurts is asked
- * back; the daemon's answer is said and goes into the log.
+ * Runs LINE, a command in the syntax of wsctl: checks it, asks for confirmation if it is
+ * destructive (confirmations.def), sends it, shows the daemon's answer and logs it.
  */
 void controller_command(struct controller *controller, const char *line);
 
 /*
- * The same without asking back and without saying the answer: THEN gets it, from the loop, with the
- * one line of JSON, or with a sentence when OK is false and none came.
+ * Sends LINE without a check or a confirmation and does not show the answer. THEN receives it later:
+ * the daemon's line of JSON if OK, else the reason why there is none.
  */
 typedef void controller_then(void *context, bool ok, const char *answer);
 void controller_call(struct controller *controller, const char *line, controller_then *then,
                      void *context);
 
-/* One more or fewer of something; quick turns are added up and sent as one. */
-void controller_adjust(struct controller *controller, enum tunable number, int steps);
+/* Adds STEPS to a tunable. Steps made while a command is under way are sent as one command. */
+void controller_adjust(struct controller *controller, enum tunable tunable, int steps);
 
-/* Asks QUESTION; YES is called when the user agrees. A dialogue replaces the one before it. */
+/* Asks QUESTION; calls YES if the user agrees. An open dialog is replaced. */
 void controller_confirm(struct controller *controller, const char *question,
                         void (*yes)(void *context), void *context);
 
-/* Has a line of text edited, INITIAL at first; DONE is called with it unless the user gives up. */
+/* Edits a line of text that starts as INITIAL; calls DONE with it unless the user cancels. */
 void controller_prompt(struct controller *controller, const char *label, const char *initial,
                        void (*done)(void *context, const char *text), void *context);
 
-/* What this console asked of the daemon, and how that ended. Number 0 is the newest. */
+/* A command that this console sent, and its answer. */
 struct command_record {
     uint64_t wall_ns;
     bool answered, ok;
@@ -58,7 +61,43 @@ struct command_record {
     char answer[CONTROLLER_TEXT];
 };
 size_t controller_log_count(const struct controller *controller);
+
+/* Record BACK, counted from the newest (0); valid until the next command. */
 const struct command_record *controller_log_record(const struct controller *controller,
                                                    size_t back);
+
+/* For the program's loop and its frame */
+
+/* Borrowed: must outlive the controller. */
+struct controller_options {
+    const char *name;   /* of the instance */
+    const char *socket; /* control socket; NULL: the instance's own */
+    bool readonly;
+    const struct watch *watch;
+};
+
+/* NULL: out of memory. */
+struct controller *controller_create(const struct controller_options *options);
+void controller_destroy(struct controller *controller);
+
+/* The dialog that controller_confirm() and controller_prompt() open. */
+struct dialog *controller_dialog(struct controller *controller);
+
+/* A descriptor to poll, or -1. Call controller_update() when it is readable and at every tick. */
+int controller_descriptor(const struct controller *controller);
+void controller_update(struct controller *controller, uint64_t now_ns);
+
+/* The message to show now, or NULL. *BAD: it is an error. */
+const char *controller_message(const struct controller *controller, bool *bad);
+
+/* An answer of several lines that the user has not closed yet, or NULL. */
+const char *controller_page(const struct controller *controller);
+void controller_close_page(struct controller *controller);
+
+/* Writes "threads: 5 requested, 2 in force" while an adjustment is under way; else returns false. */
+bool controller_pending(const struct controller *controller, char *text, size_t size);
+
+/* Number of commands without an answer. */
+unsigned controller_calls_waiting(const struct controller *controller);
 
 #endif

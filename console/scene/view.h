@@ -16,22 +16,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* What costs something to read, and is read only while a view that wants it is shown, while a
- * session is recorded, and at the moment of freezing. Bits. */
-enum wants {
-    WANT_NOTHING = 0,
-    WANT_CACHE = 1,
-    WANT_CLIENTS = 2,
-    WANT_ORIGINS = 4,
-    WANT_ALL = 0xff
-};
-
 struct view {
     const char *name;        /* on the tab, and after --once, --json and --csv */
     enum action action;      /* the key that shows it */
     const char *empty;       /* what is said when there is nothing to show yet */
     const char *const *help; /* sentences about the view for the help; NULL ends them */
-    unsigned wants;          /* bits of enum wants */
+    unsigned wants;          /* bits of enum wants in console/data/server_info.h */
     unsigned rate_hz;        /* pictures a second it wants where none are asked for; 0: the usual */
     size_t state_size;       /* bytes of state; zeroed at first; 0: none */
     const struct list *list; /* the view's list, or NULL: see console/ui/list.h */
@@ -59,22 +49,5 @@ struct view {
     /* Gives back what the state holds; what it started ends. NULL: nothing. */
     void (*release)(void *state);
 };
-
-#define VIEW(name) extern const struct view view_##name;
-#include "console/views/views.def"
-#undef VIEW
-
-enum {
-#define VIEW(name) VIEW_NUMBER_##name,
-#include "console/views/views.def"
-#undef VIEW
-    VIEW_COUNT
-};
-
-/* All views in the order of their tabs. */
-extern const struct view *const view_table[VIEW_COUNT];
-
-/* The view called NAME, or NULL. */
-const struct view *view_named(const char *name);
 
 #endif

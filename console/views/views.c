@@ -1,6 +1,10 @@
-#include "console/scene/view.h"
+#include "console/views/views.h"
 
 #include <string.h>
+
+#define VIEW(name) extern const struct view view_##name;
+#include "console/views/views.def"
+#undef VIEW
 
 const struct view *const view_table[VIEW_COUNT] = {
 #define VIEW(name) &view_##name,
