@@ -36,8 +36,8 @@ const char *const role_names[ROLE_COUNT] = {
 };
 
 const struct command_info command_table[COMMAND_COUNT] = {
-#define COMMAND(name, function, arguments, least, most, changes, help)                             \
-    {name, arguments, least, most, changes, help},
+#define COMMAND(name, function, arguments, min, max, changes, help)                                \
+    {name, arguments, min, max, changes, help},
 #include "common/commands.def"
 #undef COMMAND
 };

@@ -73,12 +73,12 @@ enum { NEVER = 99 };
 struct command_info {
     const char *name;
     const char *arguments;
-    int least, most; /* number of arguments */
-    int changes;     /* with so many or more it changes something; NEVER: it only looks */
+    int min, max; /* number of arguments */
+    int changes;  /* with this many arguments or more it changes something, or NEVER */
     const char *help;
 };
 enum {
-#define COMMAND(name, function, arguments, least, most, changes, help) COMMAND_##function,
+#define COMMAND(name, function, arguments, min, max, changes, help) COMMAND_##function,
 #include "common/commands.def"
 #undef COMMAND
     COMMAND_COUNT

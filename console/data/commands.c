@@ -31,13 +31,13 @@ static void say_unknown(const char *word, char *why, size_t size)
 
 static void say_usage(const struct command_info *command, int given, char *why, size_t size)
 {
-    if (command->most == 0)
+    if (command->max == 0)
         snprintf(why, size, "'%s' takes no argument, but %d %s given", command->name, given,
                  given == 1 ? "was" : "were");
     else
         snprintf(why, size, "'%s' takes %s%d argument%s, but %d %s given; usage: %s %s",
-                 command->name, command->least < command->most ? "at most " : "", command->most,
-                 command->most == 1 ? "" : "s", given, given == 1 ? "was" : "were", command->name,
+                 command->name, command->min < command->max ? "at most " : "", command->max,
+                 command->max == 1 ? "" : "s", given, given == 1 ? "was" : "were", command->name,
                  command->arguments);
 }
 
@@ -79,7 +79,7 @@ int command_check(int count, const char *const *words, char *line, size_t line_s
         say_unknown(words[0], why, size);
         return -1;
     }
-    if (count - 1 < command_table[command].least || count - 1 > command_table[command].most) {
+    if (count - 1 < command_table[command].min || count - 1 > command_table[command].max) {
         say_usage(&command_table[command], count - 1, why, size);
         return -1;
     }

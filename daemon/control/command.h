@@ -23,7 +23,7 @@ struct call {
 
 typedef struct command_result command(const struct call *call);
 
-#define COMMAND(name, function, arguments, least, most, changes, help) command command_##function;
+#define COMMAND(name, function, arguments, min, max, changes, help) command command_##function;
 #include "common/commands.def"
 #undef COMMAND
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static command *const functions[COMMAND_COUNT] = {
-#define COMMAND(name, function, arguments, least, most, changes, help) command_##function,
+#define COMMAND(name, function, arguments, min, max, changes, help) command_##function,
 #include "common/commands.def"
 #undef COMMAND
 };
@@ -169,7 +169,7 @@ struct command_result command_run(struct master *master, char *line, unsigned ui
     info = find_command(words[0]);
     if (info == NULL)
         return unknown(words[0]);
-    if (call.count < info->least || call.count > info->most)
+    if (call.count < info->min || call.count > info->max)
         return wrong_count(info);
     if (call.count >= info->changes && !may_change(&call))
         return command_answer(command_refusal(
