@@ -31,19 +31,29 @@ struct options {
 static const char usage[] =
     "usage: wsctl [-n NAME] [-s SOCKET] [-t TIMEOUT] [--json] COMMAND [ARG...]\n";
 
+static const struct {
+    char letter;
+    const char *name, *argument, *help;
+} options_listed[] = {
+#define OPTION(letter, name, argument, help) {letter, name, argument, help},
+#include "console/wsctl.def"
+#undef OPTION
+};
+
 static void print_help(void)
 {
-    printf(
-        "%s\n"
-        "Sends one command to a running webserverd and prints its answer.\n\n"
-        "  -n, --name NAME        the instance (default: " INSTANCE_DEFAULT_NAME ")\n"
-        "  -s, --socket SOCKET    its control socket, instead of looking it up by the name\n"
-        "  -t, --timeout TIMEOUT  how long to wait for the answer: 500ms, 30s, 2m (default: 60s)\n"
-        "      --json             print the answer as it comes: one line of JSON\n"
-        "  -V, --version          print the version\n"
-        "  -h, --help             print this help\n\n"
-        "Commands:\n",
-        usage);
+    printf("%s\nSends one command to a running webserverd and prints the reply.\n\n", usage);
+    for (size_t i = 0; i < ARRAY_LENGTH(options_listed); i++) {
+        const char *argument = options_listed[i].argument;
+        const char letter[] = {'-', options_listed[i].letter, ',', '\0'};
+        char form[32];
+
+        snprintf(form, sizeof(form), "%s%s%s", options_listed[i].name, argument != NULL ? " " : "",
+                 argument != NULL ? argument : "");
+        printf("  %3s --%-18s %s\n", options_listed[i].letter != 0 ? letter : "", form,
+               options_listed[i].help);
+    }
+    printf("\nCommands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         char words[64];
 

@@ -10,16 +10,6 @@
 
 #define PROGRAM "webserverd"
 
-/* Every option: OPTION(letter, long form, its argument, what it does). */
-#define OPTIONS(OPTION)                                                                            \
-    OPTION('f', "config", "FILE", "read the configuration from FILE")                              \
-    OPTION('o', "override", "SECTION.KEY=VALUE", "set one key over the file; repeatable")          \
-    OPTION('d', "detach", NULL, "run in the background; return when it serves")                    \
-    OPTION('t', "test", NULL, "check the configuration, and end")                                  \
-    OPTION('T', "dump", NULL, "check the configuration, print it, and end")                        \
-    OPTION('V', "version", NULL, "print the version, and end")                                     \
-    OPTION('h', "help", NULL, "print this text, and end")
-
 struct described {
     char letter;
     const char *name;
@@ -28,17 +18,17 @@ struct described {
 };
 
 static const struct described described[] = {
-#define AS_DESCRIBED(letter, name, argument, help) {letter, name, argument, help},
-    OPTIONS(AS_DESCRIBED)
-#undef AS_DESCRIBED
+#define OPTION(letter, name, argument, help) {letter, name, argument, help},
+#include "daemon/config/options.def"
+#undef OPTION
 };
 
 static const struct option long_options[] = {
-#define AS_LONG(letter, name, argument, help)                                                      \
+#define OPTION(letter, name, argument, help)                                                       \
     {name, (argument) == NULL ? no_argument : required_argument, NULL, letter},
-    OPTIONS(AS_LONG)
-#undef AS_LONG
-        {NULL, 0, NULL, 0}};
+#include "daemon/config/options.def"
+#undef OPTION
+    {NULL, 0, NULL, 0}};
 
 /* A '+' (no search behind the first other word) and a ':' (we complain ourselves) come first. */
 static const char short_options[] = "+:f:o:dtTVh";
