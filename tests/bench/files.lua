@@ -1,4 +1,4 @@
--- Asks for many files, /f/0.html and on, in an order without a pattern that a cache could like.
+-- Requests 5,000 files, /f/0.html and so on, in an order without locality.
 dofile("report.lua")
 local count, step = 5000, 1597
 local requests, at = {}, 0

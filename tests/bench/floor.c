@@ -1,11 +1,11 @@
 /*
- * The floor: what a request costs at the least. A read/write epoll loop that answers whatever it reads
- * with fixed bytes: it parses nothing, counts nothing, logs nothing and knows no time. No server
- * that waits with epoll, reads and writes can need less.
+ * The floor: the lower bound for the cost of a request. An epoll loop that answers each read with
+ * fixed bytes. It does not parse, count, log or read the clock. No epoll server that uses read and
+ * write can cost less.
  *
  *     bench_floor [-b BODY_BYTES] [-n ANSWERS_A_READ] [-c] [-s] [-p PORT]
  *
- * -c closes after each answer, -s sends a head alone with status 304. The port is printed.
+ * -c closes after each answer; -s sends only a head with status 304. Prints its port.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -23,11 +23,11 @@ enum { EVENTS = 512, HEAD_MAX = 512, WRITE_MAX = 1024 * 1024, BACKLOG = 4096 };
 
 struct floor {
     int epoll, listener;
-    size_t body, answer, copies; /* bytes of a body; of head and body; answers to one read */
+    size_t body, answer, copies; /* bytes in a body; in head and body; answers per read */
     bool close_after, head_only;
     int connections;
-    size_t *left; /* by descriptor: bytes of the answer that the client has not taken */
-    char *bytes;  /* the answers to one read, or as much of one as is written at once */
+    size_t *left; /* indexed by descriptor: unsent bytes of the answer */
+    char *bytes;  /* the answers to one read, or the part written by one call */
     size_t written_at_once;
 };
 
@@ -106,7 +106,7 @@ static void accept_all(const struct floor *floor)
     }
 }
 
-/* The answers, or what is left of them: a long one is written in steps, whose bytes don't matter. */
+/* Writes the unsent rest of the answers. The content of a long answer does not matter. */
 static void answer(const struct floor *floor, int fd, bool waiting)
 {
     size_t *left = &floor->left[fd];
@@ -167,7 +167,7 @@ static _Noreturn void serve(const struct floor *floor)
     }
 }
 
-/* Room for as many descriptors as the process may have. */
+/* Allocates an entry for each possible descriptor. */
 static void make_table(struct floor *floor)
 {
     struct rlimit limit;

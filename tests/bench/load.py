@@ -1,4 +1,4 @@
-"""Load from wrk, and what it cost the server."""
+"""Runs wrk and measures the CPU time of the server."""
 import http.client
 import json
 import os
@@ -10,11 +10,11 @@ import time
 from servers import LOAD_CORE
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SETTLE = 0.15  # seconds until the loggers have written the last lines
+SETTLE = 0.15  # seconds for the loggers to write their last lines
 
 
 def answer_is_right(server, scenario):
-    """Asks once. None, or what is wrong with the answer: work that is not equal is not compared."""
+    """Sends one request. Returns None or what is wrong with the answer: only equal work is compared."""
     path = "/f/7.html" if scenario.script == "files.lua" else scenario.path
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     try:
@@ -46,7 +46,7 @@ def wrk(server, scenario, seconds, core=LOAD_CORE):
 
 
 def measured(server, scenario, seconds, core):
-    """What wrk saw, and the nanoseconds of the server's processor time that it cost."""
+    """The results of wrk, and the CPU time of the server in nanoseconds."""
     server.forget_log()
     before = server.cpu_ns()
     seen = wrk(server, scenario, seconds, core)
@@ -55,19 +55,19 @@ def measured(server, scenario, seconds, core):
 
 
 def round_of(server, scenario, seconds, core=LOAD_CORE):
-    """One round. CPU time is for a request; for large files as many as their bytes make up."""
-    for _ in range(3):  # on a crowded machine a short one may end before the first answer
+    """One round. Large files count by bytes, so that an incomplete answer counts in part."""
+    for _ in range(3):  # on a busy machine a short round may end before the first answer
         seen, used = measured(server, scenario, seconds, core)
         requests = seen["bytes"] / scenario.body if scenario.body >= 1024 * 1024 else seen["requests"]
         if requests > 0:
             return {"cpu_us": used / requests / 1000, "rate": requests / seen["seconds"],
                     "p50_us": seen["p50_us"], "p99_us": seen["p99_us"], "failed": seen["failed"]}
         seconds *= 2
-    raise RuntimeError(f"{server.name} answered nothing in '{scenario.title}': {seen}")
+    raise RuntimeError(f"{server.name} answered no request in '{scenario.title}': {seen}")
 
 
 def warm(server, scenario, seconds):
-    """A round that does not count but for memory, looked at half-way. Returns KiB of PSS."""
+    """A warm-up round. Returns the PSS of the server half-way through, in KiB."""
     seen = []
     timer = threading.Timer(seconds / 2, lambda: seen.append(server.pss_kib()))
     timer.start()
@@ -77,7 +77,7 @@ def warm(server, scenario, seconds):
 
 
 def compare(servers, scenario, rounds, seconds):
-    """Rounds in turns, each in another order. By server: a list of rounds, and its memory."""
+    """Interleaved rounds, each in another order. Returns rounds and memory by server."""
     figures = {server.name: {"pss_kib": warm(server, scenario, max(1, seconds // 2)), "rounds": []}
                for server in servers}
     for turn in range(rounds):

@@ -1,4 +1,4 @@
--- Ends a run of wrk with its figures as one line of JSON.
+-- Prints the results of a wrk run as one line of JSON.
 function done(summary, latency)
     local errors = summary.errors
     print(string.format(

@@ -1,4 +1,4 @@
-"""Tables, ratios, bars and the plot."""
+"""Tables, ratios, bars and the plot of the bench."""
 import math
 import os
 import shutil
@@ -12,7 +12,7 @@ STUDENT_95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8:
 
 
 def ratio_of(ours, theirs):
-    """Ratios of rounds that ran side by side: (median, low and high end of the mean's 95 % interval)."""
+    """Ratios of adjacent rounds: (median, lower and upper end of the 95 % interval of the mean)."""
     ratios = [math.log(a / b) for a, b in zip(ours, theirs)]
     median = math.exp(statistics.median(ratios))
     if len(ratios) < 2:
@@ -54,8 +54,8 @@ def block(title, results):
     return "\n".join(lines)
 
 
-# What we want of a run with the logs on: scenario, against whom, the most that the ratio may be.
-# "best" is the best of nginx, h2o and lighttpd; INTERVAL: the 95 % interval must reach the bar.
+# Bars for runs with logs on: scenario, reference, maximum ratio, what must reach it. "best" is the best of nginx, h2o
+# and lighttpd. INTERVAL: the 95 % interval must reach the bar.
 MEDIAN, INTERVAL = "median", "interval"
 BARS = [
     ("small", "floor", 1.10, MEDIAN), ("small", "nginx", 0.75, MEDIAN), ("small", "h2o", 0.80, MEDIAN),
@@ -76,7 +76,7 @@ def opponent(results, name):
 
 
 def bars(results):
-    """[(what, bar, measured, text of the interval, met)] of what was measured."""
+    """[(what, bar, measured, text of the interval, met)] for each measured bar."""
     found = []
     for key, against, most, how in BARS:
         theirs = opponent(results.get(key, {}), against)
@@ -90,14 +90,14 @@ def bars(results):
 
 
 def bar_table(rows):
-    lines = ["", f"{'bar (CPU for a request)':48}{'at most':>9}{'measured':>10}{'95 %':>15}"]
+    lines = ["", f"{'bar (CPU per request)':48}{'at most':>9}{'measured':>10}{'95 %':>15}"]
     for what, most, measured, interval, met in rows:
         lines.append(f"  {what:46}{most:9.2f}{measured:10.2f}{interval:>15}  {'met' if met else 'NOT MET'}")
     return "\n".join(lines)
 
 
 def plot(results, path, titles):
-    """CPU for a request as multiples of the floor's (of webserverd's where there is none), a PNG."""
+    """Plots CPU per request relative to the floor (to webserverd if there is no floor) as PNG."""
     if shutil.which("gnuplot") is None:
         return False
     names = [name for name in ("webserverd", "lighttpd", "h2o", "nginx", "apache2")

@@ -1,4 +1,4 @@
-"""What is asked of the servers, and the site that they serve."""
+"""The load scenarios and the site that the servers serve."""
 import os
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ BROWSER = (
 )
 KIB, MIB = 1024, 1024 * 1024
 FILES = 5000
-MODIFIED = 1750000000  # of all files: 2025-06-15
+MODIFIED = 1750000000  # mtime of all files: 2025-06-15
 MODIFIED_SINCE = "If-Modified-Since: Sun, 15 Jun 2025 15:06:40 GMT"
 
 
@@ -32,7 +32,7 @@ class Scenario:
     depth: int = 1  # requests in one write
     script: str = "report.lua"
     encoding: str = ""  # Content-Encoding of the answer
-    short: bool = False  # also in the short form
+    short: bool = False  # part of the short run
 
     @property
     def closes(self):
@@ -45,7 +45,7 @@ SCENARIOS = [
     Scenario("small-1000", "small file, c=1,000", connections=1000),
     Scenario("small-5000", "small file, c=5,000", connections=5000),
     Scenario("browser", "browser-like headers, c=100", headers=BROWSER, short=True),
-    Scenario("close", "a connection for each request, c=100", headers=("Connection: close",), short=True),
+    Scenario("close", "connection per request, c=100", headers=("Connection: close",), short=True),
     Scenario("10k", "10 KiB, c=100", "/10k.bin", body=10 * KIB),
     Scenario("100k", "100 KiB, c=100", "/large/100k.bin", body=100 * KIB, short=True),
     Scenario("1m", "1 MiB, c=20", "/large/1m.bin", 20, body=MIB),
@@ -60,7 +60,7 @@ SCENARIOS = [
 
 
 def words(count):
-    """Text that compresses like a page of prose."""
+    """Text that compresses like prose."""
     vocabulary = "the of connection request thread serves answer and cache to file with in bytes".split()
     state, text = 1, []
     for _ in range(count):
@@ -69,15 +69,15 @@ def words(count):
     return " ".join(text).encode()
 
 
-def write_site(folder):
+def write_site(directory):
     def put(name, content):
-        path = os.path.join(folder, name)
+        path = os.path.join(directory, name)
         with open(path, "wb") as file:
             file.write(content)
         os.utime(path, (MODIFIED, MODIFIED))
 
     for name in ("large", "f", "gz"):
-        os.mkdir(os.path.join(folder, name))
+        os.mkdir(os.path.join(directory, name))
     for name, size in (("1k.html", KIB), ("10k.bin", 10 * KIB), ("large/100k.bin", 100 * KIB), ("large/1m.bin", MIB)):
         put(name, os.urandom(size))
     put("large/64m.bin", os.urandom(MIB) * 64)

@@ -1,8 +1,7 @@
-"""The servers that are compared: how each is started, measured and stopped.
+"""The compared servers: how to start, measure and stop each.
 
-All get equal work: one process (and for those that have them, one thread) for serving on one core, the
-same files, keep-alive without a bound on requests, room for 16,384 connections, a cache of open files
-where there is one, and an access log in combined format, or none.
+All do equal work: one serving process (or thread) on one core, the same files, unlimited keep-alive requests,
+16,384 connections, an open-file cache where the server has one, and an access log in combined format, or none.
 """
 import os
 import shutil
@@ -15,7 +14,7 @@ SERVER_CORE, LOAD_CORE = "0", "1"
 
 
 class Unavailable(Exception):
-    """A server cannot take part; the text says why."""
+    """A server cannot run; the text is the reason."""
 
 
 def free_port():
@@ -25,7 +24,7 @@ def free_port():
 
 
 class Server:
-    """A running server: a process and all below it."""
+    """A running server: a process and its descendants."""
 
     def __init__(self, name, command, port, log=None, cores=SERVER_CORE, stop=signal.SIGTERM):
         self.name, self.port, self.log, self.stop_signal = name, port, log, stop
@@ -63,7 +62,7 @@ class Server:
         return found
 
     def cpu_ns(self):
-        """On-CPU time of all threads so far; what has ended meanwhile counts as last seen."""
+        """On-CPU time of all threads. An exited thread counts with its last known value."""
         for pid in self.pids():
             try:
                 for task in os.listdir(f"/proc/{pid}/task"):
@@ -74,7 +73,7 @@ class Server:
         return sum(self.last_ns.values())
 
     def pss_kib(self):
-        """Memory of all processes, shared pages by share."""
+        """Proportional set size (PSS) of all processes."""
         total = 0
         for pid in self.pids():
             try:
@@ -85,12 +84,12 @@ class Server:
         return total
 
     def forget_log(self):
-        """Keeps the disk from filling: all of them append."""
+        """Truncates the logs, so that they do not fill the disk. All servers append."""
         if self.log and os.path.exists(self.log):
             os.truncate(self.log, 0)
 
     def stop(self):
-        """Ends it and whatever it started: they are a process group of their own."""
+        """Stops the server's process group."""
         if self.process.poll() is None:
             self.process.send_signal(self.stop_signal)
             try:
@@ -121,8 +120,8 @@ def write(path, text):
 class Webserverd:
     name = "webserverd"
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, directory):
+        self.directory = directory
 
     def start(self, site, work, log, options=(), cores=SERVER_CORE):
         port, logged = free_port(), os.path.join(work, "webserverd.log")
@@ -134,7 +133,7 @@ class Webserverd:
             "log.access": logged if log else "off", "log.error": os.path.join(work, "webserverd.err"),
         }
         settings.update(options)
-        command = [os.path.join(self.folder, "webserverd")]
+        command = [os.path.join(self.directory, "webserverd")]
         for key, value in settings.items():
             command += ["-o", f"{key}={value}"]
         server = Server(self.name, command, port, logged if log else None, cores)
@@ -144,7 +143,7 @@ class Webserverd:
 
 
 class Nginx:
-    """Small files cost nginx less without sendfile (one write instead of four calls), large ones with it."""
+    """sendfile is off for small files (one write instead of four calls) and on for large ones: the faster way."""
 
     name = "nginx"
 
@@ -277,16 +276,16 @@ DocumentRoot {site}
 
 
 class Floor:
-    """tests/bench/floor.c; started anew for each scenario, with an answer of that scenario's size."""
+    """tests/bench/floor.c, started for each scenario with answers of the scenario's size."""
 
     name = "floor"
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, directory):
+        self.directory = directory
 
     def start(self, scenario):
         port = free_port()
-        command = [os.path.join(self.folder, "bench_floor"), "-p", str(port),
+        command = [os.path.join(self.directory, "bench_floor"), "-p", str(port),
                    "-b", str(scenario.body), "-n", str(scenario.depth)]
         command += ["-c"] if scenario.closes else []
         command += ["-s"] if scenario.status == 304 else []

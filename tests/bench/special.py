@@ -1,4 +1,4 @@
-"""Measurements that are no load scenario: idle connections, being watched, thread counts."""
+"""Measurements besides load scenarios: idle connections, an attached console, thread counts, growth."""
 import fcntl
 import json
 import os
@@ -27,7 +27,7 @@ ASK = b"GET /1k.html HTTP/1.1\r\nHost: bench\r\n\r\n"
 
 
 def open_idle(server, count):
-    """Connections that have carried one request each."""
+    """Opens connections and sends one request on each."""
     sockets = []
     for _ in range(count):
         one = socket.create_connection(("127.0.0.1", server.port), 20)
@@ -40,10 +40,10 @@ def open_idle(server, count):
 
 
 def idle(servers):
-    """Memory that idle connections add. By server: {connections, added_mib, bytes_each}."""
+    """Memory added by idle connections. By server: {connections, added_mib, bytes_each}."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     count = min(IDLE, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 100)
-    print(f"\n{count:,} idle connections{'':6}memory that they add (PSS)   for each")
+    print(f"\n{count:,} idle connections{'':6}added memory (PSS)           per connection")
     results = {}
     for server in servers:
         load.wrk(server, SMALL, 1)
@@ -61,13 +61,13 @@ def idle(servers):
 
 
 class Watcher:
-    """A console of ten pictures a second on a terminal of its own."""
+    """A console on its own terminal that draws ten frames per second."""
 
-    def __init__(self, folder, server):
+    def __init__(self, directory, server):
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
         self.process = subprocess.Popen(
-            ["taskset", "-c", LOAD_CORE, os.path.join(folder, "wsconsole"), "-n", server.instance, "-s", server.socket,
+            ["taskset", "-c", LOAD_CORE, os.path.join(directory, "wsconsole"), "-n", server.instance, "-s", server.socket,
              "-r", "10"], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
             env=dict(os.environ, TERM="xterm-256color"))
         os.close(slave)
@@ -84,14 +84,14 @@ class Watcher:
 
     def stop(self):
         if self.process.poll() is not None or self.bytes == 0:
-            raise RuntimeError("the console ended, or drew nothing")
+            raise RuntimeError("the console exited or drew nothing")
         self.process.terminate()
         self.process.wait(10)
         os.close(self.master)
 
 
 def system_calls(server):
-    """What strace counts in all of the server's threads in 6 s: 1,000 requests at their times, then quiet."""
+    """System calls of all threads in 6 s, counted by strace: 1,000 requests at a fixed rate, then idle."""
     pids = [argument for pid in server.pids() for argument in ("-p", str(pid))]
     out = f"/tmp/bench-strace-{os.getpid()}"
     tracer = subprocess.Popen(["strace", "-f", "-q", "-c", "-o", out] + pids, stderr=subprocess.DEVNULL)
@@ -115,20 +115,20 @@ def system_calls(server):
 
 
 def watched(ours, site, work, rounds, seconds):
-    """The cost of a console that looks on: pairs of rounds with and without one."""
+    """The cost of an attached console: pairs of rounds with and without one."""
     server = ours.start(site, work, True)
     alone, seen = [], []
     try:
         load.warm(server, SMALL, 2)
         for turn in range(rounds):
             for on in ((True, False) if turn % 2 else (False, True)):
-                watcher = Watcher(ours.folder, server) if on else None
+                watcher = Watcher(ours.directory, server) if on else None
                 (seen if on else alone).append(load.round_of(server, SMALL, seconds)["cpu_us"])
                 if watcher:
                     watcher.stop()
         median, low, high = report.ratio_of(seen, alone)
         calls_alone = system_calls(server)
-        watcher = Watcher(ours.folder, server)
+        watcher = Watcher(ours.directory, server)
         calls_seen = system_calls(server)
         watcher.stop()
     finally:
@@ -143,7 +143,7 @@ def watched(ours, site, work, rounds, seconds):
 
 
 def costs_in_turns(asked, rounds, seconds):
-    """CPU for a request of each (server, scenario) in turns, so that all meet the same machine."""
+    """CPU time per request of each (server, scenario), interleaved so that all see the same machine."""
     found = [[] for _ in asked]
     for server, scenario in asked:
         load.warm(server, scenario, 1)
@@ -159,11 +159,11 @@ def each(above, below):
 
 
 def growth(ours, site, work, rounds, seconds):
-    """What 5,000 files cost beside one, and 5,000 connections beside 100: [(what, bar, median, low, high)]."""
+    """Cost of 5,000 files relative to one, and of 5,000 connections relative to 100: [(what, bar, median, low, high)]."""
     server = ours.start(site, work, True)
     floor = None
     try:
-        floor = Floor(ours.folder).start(SMALL)
+        floor = Floor(ours.directory).start(SMALL)
         asked = [(server, SMALL), (server, MANY_FILES), (server, MANY_CONNECTIONS), (floor, SMALL),
                  (floor, MANY_CONNECTIONS)]
         one, files, connections, floor_one, floor_connections = costs_in_turns(asked, rounds, seconds)
@@ -171,13 +171,13 @@ def growth(ours, site, work, rounds, seconds):
         server.stop()
         if floor:
             floor.stop()
-    return [("5,000 files, to one", FILES_BAR, *report.ratio_of(files, one)),
-            ("5,000 connections: growth, to the floor's", CONNECTIONS_BAR,
+    return [("5,000 files relative to one", FILES_BAR, *report.ratio_of(files, one)),
+            ("5,000 connections: growth relative to the floor's", CONNECTIONS_BAR,
              *report.ratio_of(each(connections, one), each(floor_connections, floor_one)))]
 
 
 def threads(ours, site, work, rounds, seconds):
-    """1 to 16 threads where only two cores are: the load shares them."""
+    """1 to 16 threads on two cores that the load shares."""
     counts = [1, 2, 4, 8, 16]
     cores = f"{SERVER_CORE},{LOAD_CORE}"
     server = ours.start(site, work, True, cores=cores)
@@ -187,7 +187,7 @@ def threads(ours, site, work, rounds, seconds):
         for turn in range(rounds):
             at = turn % len(counts)
             for count in counts[at:] + counts[:at]:
-                subprocess.run([os.path.join(ours.folder, "wsctl"), "-s", server.socket, "threads", str(count)],
+                subprocess.run([os.path.join(ours.directory, "wsctl"), "-s", server.socket, "threads", str(count)],
                                check=True, capture_output=True)
                 figures[count]["rounds"].append(load.round_of(server, SMALL, seconds, cores))
     finally:

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Everything that can happen to a server, at random and at once, while clients count every answer.
+"""Random operations on a loaded server while clients check and count every answer.
 
-Threads, workers, reloads, log rotations, cache commands, killed workers, files replaced and cut, clients
-that stall and reset. Counting clients ask for files that are replaced by renames, never ask twice, and
-mark each request, so that at the end every one can be looked up in the logs:
+The operations: change threads and workers, reload, rotate logs, cache commands, kill workers, replace and
+truncate files, clients that stall and reset. Counting clients request files that are replaced by rename. They
+never retry, and mark each request so that it can be found in the logs. The test checks:
 
-  every answer is byte by byte a version that the file had; without kills no request fails, and each is in
-  the logs exactly once; with kills no more fail than were under way; counters, log lines and answers
-  agree; nothing grows; nothing is left behind.
+  each answer is a complete version of its file; without kills no request fails, and each is in the logs exactly
+  once; with kills at most the requests in progress fail; counters, log lines and answers agree; memory and
+  descriptors do not grow; nothing is left behind.
 
     chaos.py --bin build/release/bin --seconds 300 --dispatch master --kill
 
-The seed is printed; --seed plays the same decisions again (not the same timing). Exit status 0 or 1.
+It prints its seed; --seed repeats the same decisions (not the same timing). Exit status 0 or 1.
 """
 
 import argparse
@@ -39,7 +39,7 @@ WORKERS_MOST, THREADS_MOST = 4, 8
 
 
 def body_of(name, version):
-    """What NAME holds in VERSION: says so, and can be made again by whoever checks it."""
+    """The content of NAME in VERSION. It names both, so that a client can generate and compare it."""
     head = f"{name} {version}\n".encode()
     numbers = random.Random(f"{name}/{version}")
     size = int(10 ** numbers.uniform(1, 4.5))
@@ -49,34 +49,34 @@ def body_of(name, version):
 
 
 class Site:
-    """The served folder. Files f* change by renames, files m* are cut and filled in place."""
+    """The document root. Files f* are replaced by rename, files m* are truncated and filled in place."""
 
-    def __init__(self, folder, numbers):
-        self.folder, self.numbers = folder, numbers
+    def __init__(self, directory, numbers):
+        self.directory, self.numbers = directory, numbers
         self.version = collections.Counter()
-        os.mkdir(folder)
-        os.chmod(folder, 0o755)
+        os.mkdir(directory)
+        os.chmod(directory, 0o755)
         for i in range(FILES):
             self.replace(f"f{i}")
             self.fill(f"m{i % 4}")
 
     def replace(self, name):
         self.version[name] += 1
-        path = os.path.join(self.folder, name)
+        path = os.path.join(self.directory, name)
         with open(path + ".new", "wb") as file:
             file.write(body_of(name, self.version[name]))
         os.rename(path + ".new", path)
 
     def fill(self, name):
-        with open(os.path.join(self.folder, name), "wb") as file:
+        with open(os.path.join(self.directory, name), "wb") as file:
             file.write(b"x" * self.numbers.randrange(1, LARGEST))
 
     def cut(self, name):
-        os.truncate(os.path.join(self.folder, name), self.numbers.randrange(0, 1000))
+        os.truncate(os.path.join(self.directory, name), self.numbers.randrange(0, 1000))
 
 
 class Broken(Exception):
-    """An answer that did not come, or not whole."""
+    """A missing or incomplete answer."""
 
 
 class Connection:
@@ -86,7 +86,7 @@ class Connection:
         self.read = self.socket.makefile("rb")
 
     def get(self, target):
-        """Status, fields and body of one answer."""
+        """Returns status, fields and body of the answer."""
         try:
             self.socket.sendall(f"GET {target} HTTP/1.1\r\nHost: chaos\r\n\r\n".encode())
             status = self.read.readline()
@@ -95,7 +95,7 @@ class Connection:
             fields = {}
             while (line := self.read.readline()) != b"\r\n":
                 if not line:
-                    raise Broken("the end within the head")
+                    raise Broken("connection closed within the head")
                 name, _, value = line.partition(b":")
                 fields[name.lower()] = value.strip()
             length = int(fields[b"content-length"])
@@ -112,7 +112,7 @@ class Connection:
 
 
 class Client(threading.Thread):
-    """Asks on and on, never for the same thing twice, and keeps the score."""
+    """Sends requests until the end, never retries, and records all results."""
 
     def __init__(self, number, address, end, seed):
         super().__init__(daemon=True)
@@ -158,7 +158,7 @@ class Client(threading.Thread):
 
 
 class Nuisance(threading.Thread):
-    """A client that stalls, leaves in the middle, or asks for what changes in place."""
+    """A client that stalls, disconnects early, or requests files that change in place."""
 
     def __init__(self, number, address, end, seed):
         super().__init__(daemon=True)
@@ -189,17 +189,17 @@ class Nuisance(threading.Thread):
 
 
 class Server:
-    def __init__(self, options, folder, numbers):
-        self.bin, self.folder, self.numbers = options.bin, folder, numbers
+    def __init__(self, options, directory, numbers):
+        self.bin, self.directory, self.numbers = options.bin, directory, numbers
         self.name = f"chaos-{os.getpid()}"
-        self.config = os.path.join(folder, "webserver.ini")
+        self.config = os.path.join(directory, "webserver.ini")
         self.dispatch = options.dispatch
         self.rotations = 0
         self.write_config(cache_size="16M", index="index.html")
-        environment = dict(os.environ, XDG_RUNTIME_DIR=folder)
+        environment = dict(os.environ, XDG_RUNTIME_DIR=directory)
         self.process = subprocess.Popen(
             [os.path.join(self.bin, "webserverd"), "-f", self.config],
-            stdout=open(os.path.join(folder, "output"), "wb"),
+            stdout=open(os.path.join(directory, "output"), "wb"),
             stderr=subprocess.STDOUT, env=environment)
 
     def write_config(self, cache_size, index):
@@ -207,8 +207,8 @@ class Server:
             file.write(f"""[server]
 name = {self.name}
 listen = 127.0.0.1:{self.port()}
-root = {self.folder}/www
-run_dir = {self.folder}/run
+root = {self.directory}/www
+run_dir = {self.directory}/run
 index = {index}
 [workers]
 processes = 2
@@ -222,13 +222,13 @@ send_timeout = 2s
 size = {cache_size}
 revalidate = 0
 [log]
-access = {self.folder}/access.log
-error = {self.folder}/error.log
+access = {self.directory}/access.log
+error = {self.directory}/error.log
 """)
         os.rename(self.config + ".new", self.config)
 
     def port(self):
-        """Chosen once: a reload must not move away from its clients."""
+        """Chosen once: a reload must keep the port."""
         if not hasattr(self, "chosen"):
             with socket.socket() as probe:
                 probe.bind(("127.0.0.1", 0))
@@ -239,7 +239,7 @@ error = {self.folder}/error.log
         line = " ".join(words).encode() + b"\n"
         with socket.socket(socket.AF_UNIX) as control:
             control.settimeout(PATIENCE_S)
-            control.connect(os.path.join(self.folder, "run", self.name + ".sock"))
+            control.connect(os.path.join(self.directory, "run", self.name + ".sock"))
             control.sendall(line)
             answer = control.makefile("rb").readline()
         return json.loads(answer)
@@ -254,14 +254,14 @@ error = {self.folder}/error.log
             except OSError:
                 pass
             time.sleep(0.05)
-        raise SystemExit("chaos: the server does not start; see " + self.folder)
+        raise SystemExit("chaos: the server did not start; see " + self.directory)
 
     def workers(self):
         return [worker["pid"] for worker in self.control("status")["workers"]["list"]]
 
     def rotate(self):
         self.rotations += 1
-        log = os.path.join(self.folder, "access.log")
+        log = os.path.join(self.directory, "access.log")
         os.rename(log, f"{log}.{self.rotations}")
         return self.control("reopen-logs")
 
@@ -276,8 +276,8 @@ error = {self.folder}/error.log
         return "sanitizer" in version.stdout
 
     def weigh(self):
-        """What the master holds while two workers have two threads each: descriptors, KiB of
-        anonymous memory, KiB of shared memory."""
+        """Usage of the master with two workers of two threads each: descriptors, KiB of anonymous
+        memory, KiB of shared memory."""
         self.control("workers", "2")
         self.control("threads", "2")
         pid = self.process.pid
@@ -287,8 +287,8 @@ error = {self.folder}/error.log
         return len(os.listdir(f"/proc/{pid}/fd")), anonymous, shared
 
     def stretch(self):
-        """To its largest size once, two generations beside each other: listening sockets and slots
-        are kept for good, by design."""
+        """Grows the server to its largest size, with two generations at once. Listening sockets and slots
+        are never released, so later growth would be a leak."""
         self.control("workers", str(WORKERS_MOST))
         self.control("threads", str(THREADS_MOST))
         self.control("restart", "all")
@@ -368,9 +368,9 @@ class Chaos:
         action()
 
 
-def logged_marks(folder):
+def logged_marks(directory):
     marks, lines = collections.Counter(), 0
-    for path in glob.glob(os.path.join(folder, "access.log*")):
+    for path in glob.glob(os.path.join(directory, "access.log*")):
         with open(path, encoding="latin-1") as file:
             for line in file:
                 lines += 1
@@ -397,35 +397,35 @@ def judge_answers(verdict, clients, kills, marks):
     verdict.hold(not wrong, f"{len(wrong)} wrong answers, such as {wrong[:3]}")
     verdict.hold(len(failures) <= in_flight,
                  f"{len(failures)} requests failed, such as {failures[:3]}; at most {in_flight} "
-                 "could be under way at a kill")
+                 "could be in progress at the kills")
     unlogged = [mark for mark in answered if mark not in marks]
-    verdict.hold(len(unlogged) <= in_flight, f"{len(unlogged)} answers are in no log: {unlogged[:3]}")
+    verdict.hold(len(unlogged) <= in_flight, f"{len(unlogged)} answers are missing in the logs: {unlogged[:3]}")
     twice = [mark for mark, count in marks.items() if count > 1]
     verdict.hold(not twice, f"{len(twice)} answers are in the logs twice: {twice[:3]}")
     return len(answered), len(failures)
 
 
 def judge_counters(verdict, status, lines, kills):
-    """Counters live in shared memory and outlive those who count."""
+    """Counters are in shared memory and survive a killed worker."""
     requests = status["metrics"]["requests"]
     verdict.hold(abs(requests - lines) <= (CLIENTS + 8) * 8 * len(kills),
                  f"the server counted {requests} requests and logged {lines} lines")
 
 
 def judge_remains(verdict, server, before, after):
-    print("chaos: the master's descriptors, its memory and shared memory (KiB):", before, "then", after)
-    memory = 4096 if not server.sanitized() else 65536  # which keeps freed memory in quarantine
+    print("chaos: master: descriptors, memory and shared memory (KiB):", before, "before,", after, "after")
+    memory = 4096 if not server.sanitized() else 65536  # ASan keeps freed memory in quarantine
     for what, most, first, last in zip(
             ("descriptors of the master", "KiB of the master", "KiB of shared memory"),
             (4, memory, 0), before, after):
         verdict.hold(last <= first + most, f"{what}: {first}, then {last}")
-    verdict.hold(not glob.glob(f"/dev/shm/webserverd.{server.name}*"), "shared memory is left behind")
-    left = os.listdir(os.path.join(server.folder, "run"))
-    verdict.hold(not left, f"files are left in the run directory: {left}")
+    verdict.hold(not glob.glob(f"/dev/shm/webserverd.{server.name}*"), "the shared memory still exists")
+    left = os.listdir(os.path.join(server.directory, "run"))
+    verdict.hold(not left, f"files left in the run directory: {left}")
 
 
 def unaccepted(port):
-    """Connections that wait in the listening sockets: their clients may have gone, and have asked."""
+    """Connections in the accept queues. They may hold requests of clients that have disconnected."""
     waiting = 0
     with open("/proc/net/tcp", encoding="ascii") as table:
         for line in table.readlines()[1:]:
@@ -445,8 +445,8 @@ def is_quiet(server, status):
 
 
 def settle(server):
-    """Until all is quiet: the last resize or reload is in force, all that was asked is answered, and
-    all that was answered is logged; and nothing has changed that when it is looked at again."""
+    """Waits until the last resize or reload is in force and all requests are answered and logged, in
+    two successive looks."""
     deadline = time.monotonic() + PATIENCE_S
     requests = None
     while time.monotonic() < deadline:
@@ -466,10 +466,10 @@ def run(options):
     print(f"chaos: seed {seed}, {options.seconds} s, dispatch {options.dispatch}, "
           f"{'with' if options.kill else 'without'} kills", flush=True)
     numbers = random.Random(seed)
-    folder = tempfile.mkdtemp(prefix="webserverd-chaos-")
-    os.chmod(folder, 0o755)
-    site = Site(os.path.join(folder, "www"), numbers)
-    server = Server(options, folder, numbers)
+    directory = tempfile.mkdtemp(prefix="webserverd-chaos-")
+    os.chmod(directory, 0o755)
+    site = Site(os.path.join(directory, "www"), numbers)
+    server = Server(options, directory, numbers)
     try:
         verdict = play(options, seed, numbers, site, server)
     finally:
@@ -479,10 +479,10 @@ def run(options):
     for fault in verdict.faults:
         print("chaos: FAULT:", fault)
     if verdict.faults:
-        print(f"chaos: seed {seed}; everything is kept in {folder}")
+        print(f"chaos: seed {seed}; all files are kept in {directory}")
         return 1
-    shutil.rmtree(folder)
-    print("chaos: good")
+    shutil.rmtree(directory)
+    print("chaos: passed")
     return 0
 
 
@@ -511,13 +511,13 @@ def ended_well(server):
         return server.process.wait(PATIENCE_S) == 0
     except subprocess.TimeoutExpired:
         with open(f"/proc/{server.process.pid}/status", encoding="ascii") as file:
-            print("chaos: the master does not end:", file.readlines()[2].strip(), server.children())
+            print("chaos: the master does not exit:", file.readlines()[2].strip(), server.children())
         return False
 
 
 def conclude(server, chaos, clients, nuisances, end, before):
     verdict = Verdict()
-    verdict.hold(server.process.poll() is None, "the master has ended")
+    verdict.hold(server.process.poll() is None, "the master exited early")
     end.set()
     for thread in clients + nuisances:
         thread.join(PATIENCE_S)
@@ -528,8 +528,8 @@ def conclude(server, chaos, clients, nuisances, end, before):
     after = server.weigh()
     verdict.hold(not chaos.refused, f"refused: {chaos.refused[:5]}")
     server.process.send_signal(signal.SIGTERM)
-    verdict.hold(ended_well(server), "the server did not end well")
-    marks, lines = logged_marks(server.folder)
+    verdict.hold(ended_well(server), "the server did not exit with status 0")
+    marks, lines = logged_marks(server.directory)
     answered, failed = judge_answers(verdict, clients, chaos.kills, marks)
     judge_counters(verdict, status, lines, chaos.kills)
     judge_remains(verdict, server, before or after, after)
@@ -539,12 +539,12 @@ def conclude(server, chaos, clients, nuisances, end, before):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Everything that can happen to a server, at once.")
-    parser.add_argument("--bin", default="build/release/bin", help="folder of the programs")
+    parser = argparse.ArgumentParser(description="Random operations on a loaded server.")
+    parser.add_argument("--bin", default="build/release/bin", help="directory of the programs")
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--dispatch", choices=["kernel", "master"], default="kernel")
-    parser.add_argument("--kill", action="store_true", help="kill workers, too")
-    parser.add_argument("--seed", type=int, help="the seed that an earlier run printed")
+    parser.add_argument("--kill", action="store_true", help="also kill workers")
+    parser.add_argument("--seed", type=int, help="seed of an earlier run")
     sys.exit(run(parser.parse_args()))
 
 

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Leaks and races of a loaded server, each as one command that fails on any finding.
+"""Finds leaks and races in a loaded server. Any finding is a failure.
 
     check.py leaks --bin build/release/bin
     check.py races --bin build/tsan/bin --helgrind-bin build/release/bin
 
-leaks: Valgrind's memcheck follows master, workers and logger. races: a server built with ThreadSanitizer,
-and Helgrind on the unit test of the offload queue. Before anything else the tool has to find the faults of
-a small program that was made for it (faulty.c): a check that finds nothing there would find nothing at all.
-Then the server is loaded in every way and changed meanwhile, with both ways of dispatch; it is stopped, the
-reports are read, and nothing may be left on the machine. Exit status 0, 1 (findings) or 2 (wrong use).
+leaks: Valgrind's memcheck on master, workers and logger. races: a server built with ThreadSanitizer, and Helgrind
+on the unit test of the offload queue. First the tool must find the faults of a small faulty program (faulty.c), to
+show that it works. Then the check loads and changes a server in both dispatch modes, stops it, reads the reports,
+and looks for anything left on the machine. Exit status 0, 1 (findings) or 2 (wrong use).
 """
 
 import argparse
@@ -26,10 +25,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MEMCHECK = ["valgrind", "--trace-children=yes", "--child-silent-after-fork=no", "--track-fds=yes",
             "--leak-check=full", "--show-leak-kinds=definite,indirect,possible",
             "--errors-for-leak-kinds=definite,indirect,possible", "--num-callers=30",
-            "--log-file=@FOLDER@/memcheck.%p"]
+            "--log-file=@DIRECTORY@/memcheck.%p"]
 HELGRIND = ["valgrind", "--tool=helgrind", f"--suppressions={HERE}/helgrind.supp",
-            "--log-file=@FOLDER@/helgrind.%p"]
-TSAN = {"TSAN_OPTIONS": "log_path=@FOLDER@/tsan halt_on_error=0 exitcode=0 history_size=4"}
+            "--log-file=@DIRECTORY@/helgrind.%p"]
+TSAN = {"TSAN_OPTIONS": "log_path=@DIRECTORY@/tsan halt_on_error=0 exitcode=0 history_size=4"}
 
 LEAKS = ("definite", "indirect", "possible", "invalid", "uninitialised", "descriptor")
 RACES = ("race",)
@@ -39,47 +38,47 @@ def say(text):
     print("check:", text, flush=True)
 
 
-def under(tool, folder, program, environment=None):
-    """Runs PROGRAM with its words under TOOL; its output is shown only when it fails."""
-    words = [word.replace("@FOLDER@", folder) for word in tool]
-    variables = {name: text.replace("@FOLDER@", folder) for name, text in (environment or {}).items()}
+def under(tool, directory, program, environment=None):
+    """Runs PROGRAM (with arguments) under TOOL. Shows its output only if it fails."""
+    words = [word.replace("@DIRECTORY@", directory) for word in tool]
+    variables = {name: text.replace("@DIRECTORY@", directory) for name, text in (environment or {}).items()}
     done = subprocess.run(words + program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           env=dict(os.environ, **variables), check=False)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(program)}: exit status {done.returncode}:\n{done.stdout}")
 
 
-# How many processes reported (None: those that have nothing to say don't), and what was found. MASTER is the
-# process that was started.
+# Each returns the number of reports (None: processes without findings write none) and the findings. MASTER is the
+# pid of the started process.
 
-def memcheck_reports(folder, master=None):
-    reports = glob.glob(folder + "/memcheck.*")
+def memcheck_reports(directory, master=None):
+    reports = glob.glob(directory + "/memcheck.*")
     return len(reports), [one for report in reports for one in findings.of_memcheck(
         report, master is not None and not report.endswith(f".{master}"))]
 
 
-def helgrind_reports(folder, _master=None):
-    reports = glob.glob(folder + "/helgrind.*")
+def helgrind_reports(directory, _master=None):
+    reports = glob.glob(directory + "/helgrind.*")
     return len(reports), [one for report in reports for one in findings.of_helgrind(report)]
 
 
-def tsan_reports(folder, _master=None):
-    return None, findings.of_tsan(folder)
+def tsan_reports(directory, _master=None):
+    return None, findings.of_tsan(directory)
 
 
 def prove(faults, tool, program, reports, environment=None):
-    """Each fault of faulty.c has to be found, and the same program without a fault has to be good."""
+    """The tool must find each fault of faulty.c, and nothing in the same program without a fault."""
     for fault in ("none",) + faults:
-        with tempfile.TemporaryDirectory(prefix="webserverd-check-") as folder:
-            under(tool, folder, [program, fault], environment)
-            found = bool(reports(folder)[1])
+        with tempfile.TemporaryDirectory(prefix="webserverd-check-") as directory:
+            under(tool, directory, [program, fault], environment)
+            found = bool(reports(directory)[1])
         if found != (fault != "none"):
             raise SystemExit(f"{program} {fault}: the tool {'found a fault' if found else 'found nothing'}")
-    say(f"{os.path.basename((tool or ['ThreadSanitizer'])[0])} finds what it should: {', '.join(faults)}")
+    say(f"{os.path.basename((tool or ['ThreadSanitizer'])[0])} finds all test faults: {', '.join(faults)}")
 
 
 def watch(options, dispatch, tool, environment, reports):
-    """One server from start to end, and what was found."""
+    """Runs one server from start to exit. Returns the findings."""
     before = findings.system_v()
     server = loaded.Server(options.bin, tool, environment, dispatch)
     try:
@@ -91,7 +90,7 @@ def watch(options, dispatch, tool, environment, reports):
     finally:
         server.end()
     if status != 0:
-        found.append(f"the server ended with status {status}")
+        found.append(f"the server exited with status {status}")
     count, reported = reports(server.reports, server.process.pid)
     if count is not None and count < 2 + metrics["workers_started"]:
         found.append(f"{count} processes reported; the master, the logger and {metrics['workers_started']} "
@@ -100,7 +99,7 @@ def watch(options, dispatch, tool, environment, reports):
     say(f"dispatch {dispatch}: {metrics['requests']} requests, {metrics['workers_started']} workers, "
         f"{metrics['control_commands']} commands, {len(found)} findings")
     if found:
-        say(f"all is kept in {server.folder}")
+        say(f"all files are kept in {server.directory}")
     else:
         server.forget()
     return found
@@ -113,11 +112,11 @@ def leaks(options):
 
 
 def helgrind(programs):
-    """The offload queue's unit test."""
+    """Runs the unit test of the offload queue under Helgrind."""
     prove(RACES, HELGRIND, programs + "/faulty", helgrind_reports)
-    with tempfile.TemporaryDirectory(prefix="webserverd-check-") as folder:
-        under(HELGRIND, folder, [programs + "/test_daemon_offload"])
-        count, found = helgrind_reports(folder)
+    with tempfile.TemporaryDirectory(prefix="webserverd-check-") as directory:
+        under(HELGRIND, directory, [programs + "/test_daemon_offload"])
+        count, found = helgrind_reports(directory)
     say(f"the offload queue's test under Helgrind: {len(found)} findings")
     return found if count == 1 else found + ["Helgrind wrote no report"]
 
@@ -130,20 +129,20 @@ def races(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Leaks and races of a loaded server.")
+    parser = argparse.ArgumentParser(description="Finds leaks and races in a loaded server.")
     parser.add_argument("what", choices=["leaks", "races"])
-    parser.add_argument("--bin", required=True, help="folder of the programs")
+    parser.add_argument("--bin", required=True, help="directory of the programs")
     parser.add_argument("--helgrind-bin", default="build/release/bin",
-                        help="folder of the programs without a sanitizer (build/release/bin)")
-    parser.add_argument("--seconds", type=float, default=20, help="load for so long at least (20)")
+                        help="directory of the programs without a sanitizer (default build/release/bin)")
+    parser.add_argument("--seconds", type=float, default=20, help="minimum duration of the load (default 20)")
     parser.add_argument("--dispatch", action="append", choices=["kernel", "master"],
-                        help="one way of dispatch instead of both")
+                        help="only this dispatch mode (default both)")
     options = parser.parse_args()
     options.dispatch = options.dispatch or ["kernel", "master"]
     found = leaks(options) if options.what == "leaks" else races(options)
     for one in found:
         say("FINDING: " + one)
-    say(f"{len(found)} findings" if found else "good: no finding")
+    say(f"{len(found)} findings" if found else "passed: no findings")
     return 1 if found else 0
 
 

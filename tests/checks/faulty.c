@@ -1,6 +1,6 @@
 /*
- * One fault of each kind that the checks of tests/checks look for, by its name; "none" is a program
- * without. A tool that is silent about these is not working, or nobody reads what it says.
+ * Commits the fault named by its argument: one of each kind that tests/checks looks for, or "none".
+ * The checks first run their tools on this program, so that a silent tool is noticed.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,8 +14,8 @@ struct node {
     char bytes[40];
 };
 
-static int shared;          /* by two threads, without a lock */
-static char *inner_pointer; /* into a block, not to its beginning */
+static int shared;          /* written by two threads without a lock */
+static char *inner_pointer; /* points into a block, not to its start */
 
 static void nothing(void)
 {
@@ -28,7 +28,7 @@ static void definite(void)
     lost[0] = 1;
 }
 
-/* The first is lost, and the second with it. */
+/* Losing the first node loses the second. */
 static void indirect(void)
 {
     struct node *volatile lost = malloc(sizeof(*lost));

@@ -1,6 +1,6 @@
-"""A server of one's own, run by a tool that watches it, under load of every kind and changed meanwhile.
+"""Starts a server under a checking tool, and loads and changes it.
 
-It needs no root, listens on a free port of the loopback, and is ended whatever happens.
+It does not need root, listens on a free loopback port, and always stops the server.
 """
 
 import json
@@ -19,7 +19,7 @@ PATIENCE_S = 180
 MISSES = 400
 LARGE = 3 * 1024 * 1024
 
-# What a run must have reached, or it has proved nothing: metrics as `status` names them.
+# Metrics of `status` that must not be 0 at the end: the load must reach these code paths.
 REACHED = ("cache_hits", "cache_misses", "cache_evicted", "cache_purged", "offloaded", "requests_limited",
            "responses_2xx", "responses_3xx", "responses_4xx", "responses_5xx", "connections_reset",
            "requests_keepalive", "log_lines")
@@ -30,19 +30,19 @@ def write(path, content):
         file.write(content)
 
 
-def make_site(folder):
-    """Small pages, more of them than the cache holds, texts worth compressing, a large file, a listing."""
-    os.makedirs(folder + "/listing")
-    os.chmod(folder, 0o755)
-    write(folder + "/index.html", b"<p>a page</p>\n" * 40)
-    write(folder + "/text.html", b"<p>the same words again and again</p>\n" * 3000)
-    write(folder + "/large.bin", random.Random(1).randbytes(LARGE))
-    write(folder + "/unreadable.html", b"not for everyone\n")
-    os.chmod(folder + "/unreadable.html", 0)
+def make_site(directory):
+    """More small pages than the cache holds, compressible text, a large file, a listing."""
+    os.makedirs(directory + "/listing")
+    os.chmod(directory, 0o755)
+    write(directory + "/index.html", b"<p>a page</p>\n" * 40)
+    write(directory + "/text.html", b"<p>the same words again and again</p>\n" * 3000)
+    write(directory + "/large.bin", random.Random(1).randbytes(LARGE))
+    write(directory + "/unreadable.html", b"not for everyone\n")
+    os.chmod(directory + "/unreadable.html", 0)
     for i in range(MISSES):
-        write(f"{folder}/f{i}.bin", bytes([i % 251]) * (500 + 37 * i))
+        write(f"{directory}/f{i}.bin", bytes([i % 251]) * (500 + 37 * i))
     for i in range(50):
-        write(f"{folder}/listing/entry {i} <&>.txt", b"x" * i)
+        write(f"{directory}/listing/entry {i} <&>.txt", b"x" * i)
 
 
 def free_port():
@@ -52,31 +52,31 @@ def free_port():
 
 
 class Server:
-    """TOOL: words that come before the program's; ENVIRONMENT: what it needs besides."""
+    """TOOL is the command prefix, ENVIRONMENT its additional variables."""
 
     def __init__(self, programs, tool, environment, dispatch):
         self.programs = programs
         self.name = f"checked-{os.getpid()}"
-        self.folder = tempfile.mkdtemp(prefix="webserverd-check-")
-        os.chmod(self.folder, 0o755)
-        self.reports = self.folder + "/reports"
+        self.directory = tempfile.mkdtemp(prefix="webserverd-check-")
+        os.chmod(self.directory, 0o755)
+        self.reports = self.directory + "/reports"
         os.mkdir(self.reports)
-        os.chmod(self.reports, 0o1777)  # of workers too, who are somebody else when we are root
+        os.chmod(self.reports, 0o1777)  # also for workers, which run as another user if the master is root
         self.port = free_port()
-        make_site(self.folder + "/www")
+        make_site(self.directory + "/www")
         self.write_config(dispatch, "index.html")
         self.dispatch = dispatch
-        tool = [word.replace("@FOLDER@", self.reports) for word in tool]
-        environment = {name: text.replace("@FOLDER@", self.reports)
+        tool = [word.replace("@DIRECTORY@", self.reports) for word in tool]
+        environment = {name: text.replace("@DIRECTORY@", self.reports)
                        for name, text in environment.items()}
-        with open(self.folder + "/output", "wb") as output:
+        with open(self.directory + "/output", "wb") as output:
             self.process = subprocess.Popen(
-                tool + [f"{programs}/webserverd", "-f", self.folder + "/webserver.ini"],
+                tool + [f"{programs}/webserverd", "-f", self.directory + "/webserver.ini"],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                 env=dict(os.environ, **environment))
 
     def write_config(self, dispatch, index):
-        write(self.folder + "/webserver.ini", f"""[server]
+        write(self.directory + "/webserver.ini", f"""[server]
 name = {self.name}
 listen = 127.0.0.1:{self.port}
 root = www
@@ -109,7 +109,7 @@ error = error.log
     def control(self, line):
         with socket.socket(socket.AF_UNIX) as control:
             control.settimeout(PATIENCE_S)
-            control.connect(f"{self.folder}/run/{self.name}.sock")
+            control.connect(f"{self.directory}/run/{self.name}.sock")
             control.sendall(line.encode() + b"\n")
             return json.loads(control.makefile("rb").readline())
 
@@ -122,16 +122,16 @@ error = error.log
             except OSError:
                 pass
             time.sleep(0.1)
-        with open(self.folder + "/output", encoding="utf-8", errors="replace") as output:
+        with open(self.directory + "/output", encoding="utf-8", errors="replace") as output:
             raise SystemExit("the server did not start:\n" + output.read())
 
     def stop(self):
-        """Tells it to stop; returns its exit status."""
+        """Stops the server. Returns its exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE_S)
 
     def end(self):
-        """The end after a failure: nothing that was started stays."""
+        """Kills all processes after a failure."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -141,13 +141,13 @@ error = error.log
                 self.process.wait()
 
     def forget(self):
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.directory)
 
 
 def load_runs(server):
-    """What wsload is started with: hits, misses and failures, ranges, new connections, other methods."""
+    """Arguments of the wsload runs: hits, misses, failures, ranges, new connections, other methods."""
     base = f"http://127.0.0.1:{server.port}"
-    mix = server.folder + "/mix.txt"
+    mix = server.directory + "/mix.txt"
     targets = [f"/f{i}.bin" for i in range(MISSES)]
     targets += ["/listing/", "/listing", "/listing/?format=json", "/text.html", "/absent", "/%zz",
                 "/unreadable.html", "/arithmetic/fibonacci?n=50", "/arithmetic/square?n=x",
@@ -169,7 +169,7 @@ def load_runs(server):
 
 
 class Nuisance(threading.Thread):
-    """A client that pipelines, stalls, asks for many ranges, writes nonsense, and leaves by a reset."""
+    """A client that pipelines, stalls, requests ranges, sends malformed requests, and resets connections."""
 
     WORDS = (b"GET /f1.bin HTTP/1.1\r\nHost: c\r\n\r\n" * 8,
              b"GET /large.bin HTTP/1.1\r\nHost: c\r\nRange: bytes=0-9,50-99,-5\r\n\r\n",
@@ -208,14 +208,14 @@ def reload(server, index):
 
 
 def to_one(server, command):
-    """To the first worker that serves."""
+    """Sends COMMAND for the first serving worker."""
     serving = [worker["slot"] for worker in server.control("status")["workers"]["list"]
                if worker["state"] == "serving"]
     return server.control(f"{command} {serving[0]}")
 
 
 def wait_for(server, metric):
-    """Until METRIC is not 0 any more."""
+    """Waits until METRIC is not 0."""
     deadline = time.monotonic() + PATIENCE_S
     while server.control("status")["metrics"][metric] == 0 and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -223,12 +223,12 @@ def wait_for(server, metric):
 
 
 def rotate(server):
-    os.rename(server.folder + "/access.log", server.folder + "/access.log.1")
+    os.rename(server.directory + "/access.log", server.directory + "/access.log.1")
     return server.control("reopen-logs")
 
 
 def changes(server):
-    """Each live change once; a run does as many rounds of them as it has time for."""
+    """Each live change once. A run repeats them as time permits."""
     lines = ("threads 4", "cache-flush", "workers 3", "offload-threads 2-6", "threads 1",
              "cache-purge /f*", "cache-policy lru", "restart", "cache-size 256K", "offload-threads 1",
              "workers 1", "ratelimit 1 1", "limited", "status", "config", "post-mortem", "ratelimit off", "log-level debug",
@@ -244,7 +244,7 @@ def changes(server):
 
 
 def load_and_change(server, seconds):
-    """Returns what went wrong, as sentences. Every change is made once at least, however slow."""
+    """Returns a list of failures. Makes each change at least once, even past the time limit."""
     end = threading.Event()
     nuisances = [Nuisance(i, server.port, end) for i in range(3)]
     runs = [subprocess.Popen([server.programs + "/wsload", *words], stdout=subprocess.DEVNULL,
@@ -258,7 +258,7 @@ def load_and_change(server, seconds):
             for name, change in changes(server):
                 answer = change()
                 if not answer["ok"]:
-                    refused.append(f"'{name}' was refused: {answer['error']}")
+                    refused.append(f"'{name}' failed: {answer['error']}")
                 if not first and time.monotonic() > finish:
                     break
             first = False
@@ -277,6 +277,6 @@ def load_and_change(server, seconds):
 
 
 def not_reached(metrics):
-    """What the load should have brought about and has not."""
-    return [f"the load brought no {name}" for name in REACHED if metrics.get(name, 0) == 0] + \
+    """Metrics that the load did not reach, and workers that died."""
+    return [f"the load caused no {name}" for name in REACHED if metrics.get(name, 0) == 0] + \
         [f"{metrics['workers_died']} workers died" for _ in range(metrics["workers_died"] > 0)]

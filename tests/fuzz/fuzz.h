@@ -1,4 +1,4 @@
-/* What every driver offers, to libFuzzer or to replay.c: one run over one input. Returns 0. */
+/* The interface of every fuzz driver: libFuzzer or replay.c calls it once for each input. */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 
@@ -9,11 +9,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A promise of the code under test; unlike assert() it is kept in every build. */
+/* A property of the code under test. Unlike assert(), NDEBUG does not disable it. */
 #define MUST(condition)                                                                            \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition);                \
+            fprintf(stderr, "%s:%d: violated: %s\n", __FILE__, __LINE__, #condition);                \
             abort();                                                                               \
         }                                                                                          \
     } while (0)

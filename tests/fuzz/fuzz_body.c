@@ -1,7 +1,6 @@
 /*
- * The body of a request. However it is cut it must end at the same place or be refused alike; what
- * is behind its end must not matter. The first byte says which kind of body it is, and where it is
- * cut.
+ * A request body. However it is split, the parser must find the same end or the same error, and
+ * bytes after the end must not matter. The first input byte selects the kind of body and the split.
  */
 #include "daemon/http1/body_parser.h"
 #include "tests/fuzz/fuzz.h"
@@ -10,7 +9,8 @@
 
 static const struct body_limits limits = {.content_bytes = 300, .trailer_bytes = 100};
 
-/* Passes over FIRST bytes and then STEP at a time, each piece in memory of exactly its size. */
+/* Feeds FIRST bytes, then STEP at a time. Each piece has an allocation of exactly its size, so that
+ * a sanitizer detects reads past its end. */
 static int pass(const struct request *request, const uint8_t *data, size_t size, size_t first,
                 size_t step, size_t *all_used)
 {
@@ -36,7 +36,7 @@ static int pass(const struct request *request, const uint8_t *data, size_t size,
     return result;
 }
 
-/* A chunked body that is over ends with an empty line, and its content is within the limit. */
+/* A complete chunked body ends with an empty line; other content is within the limit. */
 static void check_done(const struct request *request, const uint8_t *data, size_t used)
 {
     if (request->chunked)

@@ -1,6 +1,6 @@
 /*
- * Accept-Encoding. Whatever comes, each coding is preferred once at most; a line says the same as its
- * members in lines of their own (RFC 9110 section 5.3).
+ * Accept-Encoding. A preference lists each coding at most once, and one line with many members
+ * equals one line per member (RFC 9110 section 5.3).
  */
 #include "daemon/http/coding.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,6 +1,6 @@
 /*
- * Preconditions: the input is the field lines of a GET. Whatever comes, what fails was asked for, and
- * what compares equal strongly does so weakly.
+ * Preconditions. The input is the field lines of a GET. A precondition fails only if its field is
+ * present, and a strong match implies a weak match.
  */
 #include "daemon/http/conditional.h"
 #include "daemon/http1/request_parser.h"

@@ -1,4 +1,5 @@
-/* The configuration's reader: any text loads, or is refused in words; what loads survives printing. */
+/* The configuration reader: any text loads or yields messages; a loaded configuration prints to a
+ * text that loads to the same configuration. */
 #include "daemon/config/config.h"
 #include "daemon/config/config_load.h"
 #include "daemon/config/config_reader.h"
@@ -7,10 +8,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Whatever the text says, the root is there and the errors are about the text. */
+/* The directories exist, so that all errors come from the text. */
 static const char *const overrides[] = {"server.root=/", "server.run_dir=/run"};
 
-/* A long value was broken, which only some values survive. */
+/* Printing folds a long value, and not every value can be folded. */
 static bool has_long_lines(const char *text)
 {
     for (; *text != '\0'; text += strcspn(text, "\n") + 1)
@@ -19,7 +20,7 @@ static bool has_long_lines(const char *text)
     return false;
 }
 
-/* Prints CONFIG, loads what was printed, and prints that: the two must be the same. */
+/* Prints CONFIG, loads the output and prints again: both outputs must be equal. */
 static void check_round_trip(const struct config *config)
 {
     char *first = NULL, *second = NULL;

@@ -1,4 +1,4 @@
-/* The control socket's framing: however the bytes come, the same lines and words come out. */
+/* Framing on the control socket: the lines and words do not depend on how the bytes are split. */
 #include "daemon/control/control_line.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What was made of an input: the lines' lengths and words, mixed into one number. */
+/* The result of an input: the number of lines and a hash of their words. */
 struct outcome {
     uint64_t lines, mixed;
     bool too_long;
@@ -48,7 +48,7 @@ static void take_lines(struct outcome *outcome, struct evbuffer *input)
     }
 }
 
-/* Fed in pieces of STEP bytes. */
+/* Feeds pieces of STEP bytes. */
 static struct outcome feed(const uint8_t *data, size_t size, size_t step)
 {
     struct outcome outcome = {0};

@@ -1,5 +1,5 @@
-/* HTTP dates. What is read as a date and written again is read as the same; the first 8 bytes are
- * a time to be written. */
+/* HTTP dates. A parsed date, written and parsed again, is the same date. The first 8 bytes are also
+ * used as a time to write. */
 #include "daemon/http/http_date.h"
 #include "tests/fuzz/fuzz.h"
 

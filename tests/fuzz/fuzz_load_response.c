@@ -1,6 +1,6 @@
 /*
- * Responses, in pieces. Whatever comes: the result does not depend on where the pieces end, no more is
- * used than was given, and what was counted adds up.
+ * Responses in pieces. The result does not depend on the split, the parser consumes no more than it
+ * was given, and the counts add up.
  */
 #include "loadgen/engine/response.h"
 #include "tests/fuzz/fuzz.h"
@@ -23,7 +23,7 @@ static void count(void *context, const char *bytes, size_t length)
     *passed += length;
 }
 
-/* Feeds it in pieces of SIZE bytes. */
+/* Feeds pieces of SIZE bytes. */
 static struct outcome read_in_pieces(const char *bytes, size_t length, size_t size, bool head)
 {
     static char line[RESPONSE_LINE_MAX];

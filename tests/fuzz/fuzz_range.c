@@ -1,6 +1,6 @@
 /*
- * The Range field: 8 bytes of the representation's size, then the field. Whatever comes, the parts
- * lie within the representation, apart from each other, and are no more than may be.
+ * The Range field. The first 8 bytes are the size of the representation. The parts lie within the
+ * representation, do not overlap, and do not exceed the limit.
  */
 #include "daemon/http/range.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,6 +1,6 @@
 /*
- * The request parser. Whatever comes: whole, byte by byte and cut short it must say the same, spans
- * must lie inside the head, and what is taken must have been unambiguous.
+ * The request parser. The result is the same for the whole input, byte by byte and truncated. Spans
+ * lie within the head, and an accepted request is unambiguous.
  */
 #include "common/macros.h"
 #include "daemon/http1/request_parser.h"
@@ -34,7 +34,7 @@ static void check_span(struct span span, const char *start, size_t length)
         MUST((unsigned char)span.start[i] >= 0x20 || span.start[i] == '\t');
 }
 
-/* Walking a field gives its first line, and others exactly when it is known to have them. */
+/* Iterating over a field yields its first line, and others only if it is marked as repeated. */
 static void check_field(const struct request *request, enum request_field field, struct span first)
 {
     const char *at = NULL;
@@ -77,7 +77,7 @@ static void check_request(const struct request *request, const char *start, size
     MUST(request->content_length <= INT64_MAX);
 }
 
-/* The same bytes, one more at each call. */
+/* Parses the same bytes again, one more with each call. */
 static int parse_dripping(const char *copy, size_t size)
 {
     struct request request;

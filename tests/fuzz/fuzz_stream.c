@@ -1,7 +1,7 @@
 /*
- * A connection's bytes as a whole: requests and their bodies, one behind the other. However they are
- * cut into pieces, the same requests must be found at the same places, and the same refusal. The first
- * bytes say how they are cut.
+ * The byte stream of a connection: requests and their bodies in sequence. However it is split, the
+ * parsers must find the same requests at the same offsets and the same error. The first bytes select
+ * the split.
  */
 #include "daemon/http1/body_parser.h"
 #include "daemon/http1/request_parser.h"
@@ -15,17 +15,17 @@ static const struct request_limits limits = {
     .line_bytes = 100, .head_bytes = 300, .field_count = 6};
 static const struct body_limits body_limits = {.content_bytes = 200, .trailer_bytes = 60};
 
-/* What a stream turned out to be: where each request ended, and with what it was refused. */
+/* The result of a stream: the end of each request, and the status that rejected it. */
 struct found {
     size_t count, end[FOUND_MAX];
-    int refused; /* minus a status, or 0 */
+    int rejected; /* negative status, or 0 */
 };
 
-/* A reader under way. What it has not used it keeps, as a connection does. */
+/* A reader. Like a connection it keeps unconsumed bytes. */
 struct reader {
     struct found found;
-    size_t at;      /* of all bytes: those before it are used */
-    size_t scanned; /* behind AT, by the request parser */
+    size_t at;      /* offset in the stream; the bytes before it are consumed */
+    size_t scanned; /* bytes after AT that the request parser has scanned */
     bool in_body;
     struct body body;
 };
@@ -37,21 +37,21 @@ static void note_end(struct reader *reader)
     reader->found.count++;
 }
 
-/* A head, if there is one whole at BYTES. False: it needs more, or it is refused. */
+/* Parses a head. Returns false if it is incomplete or rejected. */
 static bool take_head(struct reader *reader, const char *bytes, size_t length)
 {
     struct request request;
     int used = request_parse(bytes, length, &limits, &reader->scanned, &request);
     int result;
 
-    reader->found.refused = used < 0 ? used : 0;
+    reader->found.rejected = used < 0 ? used : 0;
     if (used <= 0)
         return false;
     MUST(reader->scanned == 0 && (size_t)used <= length);
     reader->at += (size_t)used;
     result = body_begin(&reader->body, &request, &body_limits);
     MUST((result != BODY_DONE) == request.has_body);
-    reader->found.refused = result < 0 ? result : 0;
+    reader->found.rejected = result < 0 ? result : 0;
     reader->in_body = result == BODY_MORE;
     if (result == BODY_DONE)
         note_end(reader);
@@ -64,26 +64,26 @@ static bool take_body(struct reader *reader, const char *bytes, size_t length)
     int result = body_pass(&reader->body, bytes, length, &used);
 
     reader->at += used;
-    reader->found.refused = result < 0 ? result : 0;
+    reader->found.rejected = result < 0 ? result : 0;
     reader->in_body = result == BODY_MORE;
     if (result == BODY_DONE)
         note_end(reader);
     return result == BODY_DONE;
 }
 
-/* All that the first LENGTH bytes hold, in memory that ends where they do. */
+/* Parses the first LENGTH bytes of DATA, copied to an allocation of exactly that size. */
 static void read_on(struct reader *reader, const uint8_t *data, size_t length)
 {
     char *copy = malloc(length > 0 ? length : 1);
-    bool goes_on = reader->found.refused == 0;
+    bool more = reader->found.rejected == 0;
 
     MUST(copy != NULL);
     memcpy(copy, data, length);
-    while (goes_on && reader->at < length) {
+    while (more && reader->at < length) {
         const char *bytes = copy + reader->at;
 
-        goes_on = reader->in_body ? take_body(reader, bytes, length - reader->at)
-                                  : take_head(reader, bytes, length - reader->at);
+        more = reader->in_body ? take_body(reader, bytes, length - reader->at)
+                               : take_head(reader, bytes, length - reader->at);
     }
     free(copy);
 }
@@ -116,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_on(&dripping, data, length);
     check_same(&whole.found, &cut.found);
     check_same(&whole.found, &dripping.found);
-    MUST(cut.found.refused == whole.found.refused || cut.found.refused == 0);
-    MUST(dripping.found.refused == whole.found.refused || dripping.found.refused == 0);
+    MUST(cut.found.rejected == whole.found.rejected || cut.found.rejected == 0);
+    MUST(dripping.found.rejected == whole.found.rejected || dripping.found.rejected == 0);
     return 0;
 }

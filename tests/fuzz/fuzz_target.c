@@ -1,6 +1,6 @@
 /*
- * The canonical form of a target. Whatever comes: a path that is given out is canonical, and
- * written with every byte as an escape it becomes itself.
+ * The canonical form of a request target. A returned path is canonical, and the same path with every
+ * byte percent-encoded has the same canonical form.
  */
 #include "daemon/http/target.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,6 +1,6 @@
 /*
- * Runs a fuzz driver over kept inputs where there is no libFuzzer: each argument is a file or a
- * folder of files. Fails when there is nothing to run.
+ * Runs a fuzz driver over a corpus without libFuzzer. Each argument is a file or a directory. It is
+ * an error if there is no input.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The content lies in memory of exactly its size, so that a sanitizer sees one byte too far. */
+/* The allocation has exactly the file's size, so that a sanitizer detects a read past its end. */
 static int replay_file(const char *path, size_t size)
 {
     FILE *file = fopen(path, "rb");
@@ -29,24 +29,24 @@ static int replay_file(const char *path, size_t size)
 
 static int replay(const char *path, int *count);
 
-static int replay_folder(const char *path, int *count)
+static int replay_directory(const char *path, int *count)
 {
-    DIR *folder = opendir(path);
+    DIR *directory = opendir(path);
     struct dirent *entry;
     char inner[PATH_MAX];
     int result = 0;
 
-    if (folder == NULL) {
+    if (directory == NULL) {
         fprintf(stderr, "%s: %s\n", path, strerror(errno));
         return -1;
     }
-    while (result == 0 && (entry = readdir(folder)) != NULL) {
+    while (result == 0 && (entry = readdir(directory)) != NULL) {
         if (entry->d_name[0] == '.')
             continue;
         if (snprintf(inner, sizeof(inner), "%s/%s", path, entry->d_name) < (int)sizeof(inner))
             result = replay(inner, count);
     }
-    closedir(folder);
+    closedir(directory);
     return result;
 }
 
@@ -59,7 +59,7 @@ static int replay(const char *path, int *count)
         return -1;
     }
     if (S_ISDIR(status.st_mode))
-        return replay_folder(path, count);
+        return replay_directory(path, count);
     (*count)++;
     return replay_file(path, (size_t)status.st_size);
 }
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
         if (replay(argv[i], &count) != 0)
             return 1;
     if (count == 0) {
-        fprintf(stderr, "usage: %s FILE|FOLDER...   (no input was found)\n", argv[0]);
+        fprintf(stderr, "usage: %s FILE|DIRECTORY...   (no input found)\n", argv[0]);
         return 1;
     }
     printf("%d inputs replayed\n", count);
