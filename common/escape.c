@@ -127,3 +127,50 @@ size_t escape_query(char *to, size_t room, struct span text)
         length = put_encoded(to, room, length, text.start[i], "%?/-._~!$&'()*+,;=:@");
     return length;
 }
+
+static bool is_plain(unsigned char c)
+{
+    return c >= ' ' && c < 0x7f && c != '\\';
+}
+
+/* The number of leading bytes that need no escape. Compilers vectorize the loop. */
+static size_t plain_run(const char *bytes, size_t count)
+{
+    size_t run = 0;
+
+    for (; run + 8 <= count; run += 8) {
+        bool plain = true;
+
+        for (size_t i = 0; i < 8; i++)
+            plain &= is_plain((unsigned char)bytes[run + i]);
+        if (!plain)
+            break;
+    }
+    return run;
+}
+
+char *escape_bytes(char *buffer, size_t size, const char *bytes, size_t count)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t used = size > 0 ? plain_run(bytes, count < size - 1 ? count : size - 1) : 0;
+
+    memcpy(buffer, bytes, used);
+    for (size_t i = used; i < count; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        bool plain = is_plain(c);
+
+        if (used + (plain ? 1 : 4) >= size)
+            break;
+        if (plain) {
+            buffer[used++] = (char)c;
+        } else {
+            buffer[used++] = '\\';
+            buffer[used++] = 'x';
+            buffer[used++] = digits[c >> 4];
+            buffer[used++] = digits[c & 15];
+        }
+    }
+    if (size > 0)
+        buffer[used] = '\0';
+    return buffer;
+}

@@ -25,4 +25,10 @@ size_t escape_path(char *to, size_t room, const char *text);
 /* The same of a query as it was sent: what can't stand in one is encoded (section 3.4), escapes stay. */
 size_t escape_query(char *to, size_t room, struct span text);
 
+/*
+ * Writes COUNT bytes as printable ASCII into BUFFER: at most SIZE bytes, NUL included. Other bytes and
+ * the backslash become \xHH; the result is cut at a whole character. Returns BUFFER.
+ */
+char *escape_bytes(char *buffer, size_t size, const char *bytes, size_t count);
+
 #endif

@@ -290,8 +290,7 @@ static void draw_foot(const struct picture *picture, const struct canvas *foot)
     if (picture->waiting > 0)
         end = canvas_right(foot, 0, end, TONE_BAR_KEY, "waiting for the daemon") - 2;
     else if (present(picture) != NULL && picture->help == NULL &&
-             grid_summary(picture->scene->grid, picture->scene->filter, summary,
-                          sizeof(summary))[0] != '\0')
+             grid_summary(picture->scene->grid, summary, sizeof(summary))[0] != '\0')
         end = canvas_right(foot, 0, end, TONE_BAR, summary) - 2;
     if (picture->asked != NULL)
         canvas_text(foot, 0, 1, TONE_BAR_KEY, picture->asked);

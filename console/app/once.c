@@ -3,7 +3,6 @@
 #include "common/clock.h"
 #include "console/data/watch.h"
 #include "console/scene/controller.h"
-#include "console/ui/rows.h"
 #include "console/views/views.h"
 
 #include <errno.h>
@@ -82,7 +81,8 @@ static int set_up(struct stand *stand, const struct view *view, struct scene *sc
 {
     stand->view = view;
     stand->state = calloc(1, view->state_size + 1);
-    grid_start(&stand->grid, view->list, stand->state);
+    grid_start(&stand->grid, view->list, stand->state, scene->filter);
+    stand->grid.ascii = scene->ascii;
     scene->grid = &stand->grid;
     if (stand->state == NULL)
         return -1;
@@ -106,7 +106,7 @@ static json_t *json_of_view(const struct view *view, struct scene *scene)
     json_t *json = NULL;
 
     if (set_up(&stand, view, scene) == 0)
-        json = view->json != NULL ? view->json(stand.state, scene) : rows_json(&stand.grid, scene);
+        json = view->json != NULL ? view->json(stand.state, scene) : grid_json(&stand.grid, scene);
     take_down(&stand, scene);
     return json;
 }
@@ -118,11 +118,11 @@ static int print_text(const struct options *options, struct scene *scene)
     int failed = set_up(&stand, view, scene);
 
     if (!failed && options->csv)
-        rows_print_csv(&stand.grid, scene, stdout);
+        grid_print_csv(&stand.grid, scene, stdout);
     else if (!failed && view->once != NULL)
         view->once(stand.state, scene, stdout);
     else if (!failed)
-        rows_print(&stand.grid, scene, stdout);
+        grid_print(&stand.grid, scene, stdout);
     take_down(&stand, scene);
     return failed ? EXIT_FAILED : EXIT_DONE;
 }

@@ -3,7 +3,7 @@
 #ifndef CONSOLE_DETAIL_H
 #define CONSOLE_DETAIL_H
 
-#include "console/ui/grid.h"
+#include "console/scene/scene.h"
 #include "console/ui/scroll.h"
 
 /* Draws the box over BODY, as large as it needs to be. */

@@ -28,7 +28,7 @@ struct scene program_scene(struct program *program)
     scene.controller = program->controller;
     scene.span_s = program->options->span_s;
     scene.style = program->screen.style;
-    scene.ascii = program->screen.ascii;
+    scene.ascii = scene.grid->ascii = program->screen.ascii;
     return scene;
 }
 
@@ -289,7 +289,8 @@ static int prepare(struct program *program, char *why, size_t size)
     for (size_t i = 0; i < VIEW_COUNT; i++) {
         program->view_state[i] = calloc(1, view_table[i]->state_size + 1);
         states = states && program->view_state[i] != NULL;
-        grid_start(&program->grid[i], view_table[i]->list, program->view_state[i]);
+        grid_start(&program->grid[i], view_table[i]->list, program->view_state[i],
+                   &program->filter);
         if (view_table[i] == program->options->view)
             program->view = i;
     }

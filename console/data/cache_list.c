@@ -1,6 +1,6 @@
 #include "console/data/cache_list.h"
 
-#include "console/ui/text.h"
+#include "common/escape.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +26,8 @@ int cache_list_add(struct cache_list *list, const struct cache_copy *entry, uint
                               .bytes = entry->bytes,
                               .hits = hits,
                               .stored_ns = entry->stored_ns};
-    text_escape(row->path, sizeof(row->path), entry->path,
-                strnlen(entry->path, sizeof(entry->path)));
+    escape_bytes(row->path, sizeof(row->path), entry->path,
+                 strnlen(entry->path, sizeof(entry->path)));
     list->bytes += entry->bytes;
     return 0;
 }

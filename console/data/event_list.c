@@ -1,6 +1,6 @@
 #include "console/data/event_list.h"
 
-#include "console/ui/text.h"
+#include "common/escape.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -74,7 +74,7 @@ void event_list_add(struct event_list *list, const struct event_record *event)
                             .pid = event->pid};
     struct event_row *kind;
 
-    text_escape(row.text, sizeof(row.text), event->text, strnlen(event->text, EVENT_TEXT_BYTES));
+    escape_bytes(row.text, sizeof(row.text), event->text, strnlen(event->text, EVENT_TEXT_BYTES));
     kind = kind_of(list, &row);
     row.first_ns = kind->first_ns;
     row.count = kind->count + 1;

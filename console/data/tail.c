@@ -1,6 +1,6 @@
 #include "console/data/tail.h"
 
-#include "console/ui/text.h"
+#include "common/escape.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -119,11 +119,11 @@ static struct tail_line *next_in_batch(struct tail *tail)
 
 static void copy_texts(struct tail_line *line, const struct log_record *record)
 {
-    text_escape(line->request, sizeof(line->request), record->request_line.start,
-                record->request_line.length);
-    text_escape(line->referer, sizeof(line->referer), record->referer.start,
-                record->referer.length);
-    text_escape(line->agent, sizeof(line->agent), record->agent.start, record->agent.length);
+    escape_bytes(line->request, sizeof(line->request), record->request_line.start,
+                 record->request_line.length);
+    escape_bytes(line->referer, sizeof(line->referer), record->referer.start,
+                 record->referer.length);
+    escape_bytes(line->agent, sizeof(line->agent), record->agent.start, record->agent.length);
 }
 
 /* Whose the record is: all of a ring have the thread in common. */

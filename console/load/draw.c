@@ -4,7 +4,7 @@
 #include "common/macros.h"
 #include "common/units.h"
 #include "console/scene/summary.h"
-#include "console/ui/heat.h"
+#include "console/ui/graph.h"
 #include "console/ui/layout.h"
 #include "console/ui/text.h"
 

@@ -1,8 +1,8 @@
 #include "console/load/run.h"
 
 #include "common/clock.h"
+#include "common/escape.h"
 #include "common/units.h"
-#include "console/ui/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -108,7 +108,7 @@ bool load_run_progress(struct load_run *run, const char *line,
         if (json_object_get(object, "event") != NULL)
             mark_change(run, object);
         else if (line[0] != '\0')
-            text_escape(run->failure, sizeof(run->failure), line, strlen(line));
+            escape_bytes(run->failure, sizeof(run->failure), line, strlen(line));
         json_decref(object);
         return false;
     }
@@ -131,7 +131,7 @@ static void take_text(char *buffer, size_t size, const json_t *object, const cha
 {
     const char *text = json_string_value(json_object_get(object, name));
 
-    text_escape(buffer, size, text != NULL ? text : "", text != NULL ? strlen(text) : 0);
+    escape_bytes(buffer, size, text != NULL ? text : "", text != NULL ? strlen(text) : 0);
 }
 
 static void take_note(struct load_run *run, const json_t *notes)
@@ -170,7 +170,7 @@ void load_run_mark(struct load_run *run, double at_s, const char *text)
     if (run->mark_count == LOAD_MARKS_MAX)
         return;
     run->mark[run->mark_count].at_s = at_s;
-    text_escape(run->mark[run->mark_count].text, LOAD_MARK_BYTES, text, strlen(text));
+    escape_bytes(run->mark[run->mark_count].text, LOAD_MARK_BYTES, text, strlen(text));
     run->mark_count++;
 }
 

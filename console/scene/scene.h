@@ -18,11 +18,10 @@
 #include "console/scene/controller.h"
 #include "console/ui/filter.h"
 #include "console/ui/graph.h"
+#include "console/ui/grid.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct grid;
 
 enum moment {
     MOMENT_LIVE,

@@ -10,7 +10,6 @@
 #include "console/ui/canvas.h"
 #include "console/ui/grid.h"
 #include "console/ui/keys.h"
-#include "console/ui/list.h"
 
 #include <jansson.h>
 #include <stdbool.h>

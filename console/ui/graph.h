@@ -5,6 +5,8 @@
 #ifndef CONSOLE_GRAPH_H
 #define CONSOLE_GRAPH_H
 
+#include "console/ui/canvas.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <wchar.h>
@@ -39,5 +41,24 @@ double graph_top(enum graph_unit unit, double peak);
 
 /* A number of UNIT as text into BUFFER (TEXT_SHORT bytes), which is returned. */
 char *graph_number(enum graph_unit unit, double value, char *buffer);
+
+/*
+ * Heat maps and bars. The character shows the amount as well as the colour, so both also work without
+ * colours.
+ */
+
+/*
+ * Draws VALUES, ROWS lines (top first) of COLUMNS, one cell each, on a scale by square root up to MOST,
+ * the largest value. Minus infinity marks a gap; NAN and 0 stay empty.
+ */
+void heat_draw(const struct canvas *canvas, enum graph_style style, const double *values, int rows,
+               int columns, double most);
+
+/* The scale of a heat map, "few ·░▒▓█ many", from X on; returns the column behind it. */
+int heat_draw_scale(const struct canvas *canvas, int y, int x, enum graph_style style);
+
+/* A bar of RATIO (0 to 1) of WIDTH columns, drawn in eighths where the style can. */
+void bar_draw(const struct canvas *canvas, int y, int x, int width, enum graph_style style,
+              double ratio, enum tone tone);
 
 #endif

@@ -6,9 +6,10 @@
 #include <string.h>
 #include <strings.h>
 
-void grid_start(struct grid *grid, const struct list *list, void *state)
+void grid_start(struct grid *grid, const struct list *list, void *state,
+                const struct filter *filter)
 {
-    *grid = (struct grid){.list = list, .state = state};
+    *grid = (struct grid){.list = list, .state = state, .filter = filter};
     if (list != NULL)
         grid->sorted_by = list->sorted_by;
 }
@@ -21,7 +22,7 @@ void grid_release(struct grid *grid)
     *grid = (struct grid){0};
 }
 
-void grid_turn_to(struct grid *grid, const struct list *list)
+void grid_set_list(struct grid *grid, const struct list *list)
 {
     grid->list = list;
     grid->sorted_by = list->sorted_by;
@@ -121,7 +122,7 @@ static void find_selected(struct grid *grid, const struct scene *scene)
 void grid_update(struct grid *grid, const struct scene *scene)
 {
     struct cell cells[TABLE_COLUMNS_MAX];
-    bool filtered = filter_active(scene->filter), sorted = grid->sorted_by != 0;
+    bool filtered = filter_active(grid->filter), sorted = grid->sorted_by != 0;
 
     grid->all = grid->list->count(grid->state, scene);
     grid->shown = 0;
@@ -131,7 +132,7 @@ void grid_update(struct grid *grid, const struct scene *scene)
         if (filtered || sorted)
             grid_fill(grid, scene, row, cells);
         if (filtered &&
-            !filter_matches(scene->filter, grid->list->columns, grid->list->column_count, cells))
+            !filter_matches(grid->filter, grid->list->columns, grid->list->column_count, cells))
             continue;
         if (sorted)
             keep_key(grid, row, cells);
@@ -161,10 +162,10 @@ static void keep_in_sight(struct grid *grid, size_t page)
 }
 
 /* A mark at the title of the column that the rows are sorted by. */
-static void draw_sort_mark(const struct grid *grid, const struct scene *scene)
+static void draw_sort_mark(const struct grid *grid)
 {
     int column = abs(grid->sorted_by) - 1, x = 0;
-    wchar_t mark = grid->sorted_by < 0 ? (scene->ascii ? L'v' : L'▼') : scene->ascii ? L'^' : L'▲';
+    wchar_t mark = grid->sorted_by < 0 ? (grid->ascii ? L'v' : L'▼') : grid->ascii ? L'^' : L'▲';
 
     if (grid->sorted_by == 0 || grid->widths[column] == 0)
         return;
@@ -188,12 +189,12 @@ static void draw_row(const struct grid *grid, const struct scene *scene, size_t 
                    cells);
 }
 
-char *grid_summary(const struct grid *grid, const struct filter *filter, char *buffer, size_t size)
+char *grid_summary(const struct grid *grid, char *buffer, size_t size)
 {
     buffer[0] = '\0';
     if (grid == NULL || grid->list == NULL || grid->rows.height == 0)
         return buffer; /* there is no list, or it is not on the screen */
-    if (filter_active(filter) || grid->shown <= grid->page)
+    if (filter_active(grid->filter) || grid->shown <= grid->page)
         snprintf(buffer, size, "%zu of %zu shown", grid->shown, grid->all);
     else
         snprintf(buffer, size, "%zu to %zu of %zu", grid->top + 1, grid->top + grid->page,
@@ -213,7 +214,7 @@ void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas
     keep_in_sight(grid, page);
     table_fit(list->columns, list->column_count, canvas->width, grid->widths);
     table_draw_titles(canvas, 0, list->columns, list->column_count, grid->widths);
-    draw_sort_mark(grid, scene);
+    draw_sort_mark(grid);
     for (size_t i = 0; i < page && grid->top + i < grid->shown; i++)
         draw_row(grid, scene, grid->top + i, (int)i);
     if (grid->shown == 0 && page > 0)
@@ -355,4 +356,89 @@ bool grid_click(struct grid *grid, const struct scene *scene, int y, int x, bool
     *again = grid->selecting && grid->selected == place;
     select_place(grid, scene, place);
     return true;
+}
+
+/* Output for scripts */
+
+void grid_print(const struct grid *grid, const struct scene *scene, FILE *out)
+{
+    struct cell cells[TABLE_COLUMNS_MAX];
+
+    table_print(out, grid->list->columns, grid->list->column_count, NULL);
+    for (size_t i = 0; i < grid->shown; i++) {
+        grid_fill(grid, scene, grid->order[i], cells);
+        table_print(out, grid->list->columns, grid->list->column_count, cells);
+    }
+}
+
+static void print_quoted(FILE *out, const char *text)
+{
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *text != '\0'; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+/* A number as itself; where there is none, nothing. */
+static void print_cell(FILE *out, const struct column *column, const struct cell *cell)
+{
+    if (isfinite(cell->number))
+        fprintf(out, "%.15g", cell->number);
+    else if (!column->right)
+        print_quoted(out, cell->text);
+}
+
+void grid_print_csv(const struct grid *grid, const struct scene *scene, FILE *out)
+{
+    const struct list *list = grid->list;
+    struct cell cells[TABLE_COLUMNS_MAX];
+    char name[TABLE_NAME_BYTES];
+
+    for (size_t i = 0; i < list->column_count; i++)
+        fprintf(out, "%s%s", i > 0 ? "," : "", column_name(&list->columns[i], name));
+    fputs("\r\n", out);
+    for (size_t row = 0; row < grid->shown; row++) {
+        grid_fill(grid, scene, grid->order[row], cells);
+        for (size_t i = 0; i < list->column_count; i++) {
+            if (i > 0)
+                fputc(',', out);
+            print_cell(out, &list->columns[i], &cells[i]);
+        }
+        fputs("\r\n", out);
+    }
+}
+
+static json_t *json_cell(const struct column *column, const struct cell *cell)
+{
+    if (isfinite(cell->number))
+        return cell->number == floor(cell->number) && fabs(cell->number) < 1e15
+                   ? json_integer((json_int_t)cell->number)
+                   : json_real(cell->number);
+    return column->right ? json_null() : json_string(cell->text);
+}
+
+json_t *grid_json(const struct grid *grid, const struct scene *scene)
+{
+    const struct list *list = grid->list;
+    struct cell cells[TABLE_COLUMNS_MAX];
+    char name[TABLE_NAME_BYTES];
+    json_t *rows = json_array();
+
+    for (size_t row = 0; row < grid->shown; row++) {
+        json_t *object = json_object();
+
+        grid_fill(grid, scene, grid->order[row], cells);
+        for (size_t i = 0; i < list->column_count; i++)
+            json_object_set_new(object, column_name(&list->columns[i], name),
+                                json_cell(&list->columns[i], &cells[i]));
+        json_array_append_new(rows, object);
+    }
+    return rows;
 }

@@ -1,65 +1,109 @@
 /*
- * A list on the screen: which rows pass the filter, in which order, which are in sight, which one
- * is selected. One for each view that has a list, kept by the program. The console's only thread.
+ * A grid shows a list: rows with the same columns. The view declares the list; the grid provides
+ * selection, scrolling, sorting, the filter, mouse clicks, and the same rows as text, CSV or JSON.
+ * Rows are filled one at a time and only when needed. The console's only thread.
  */
 #ifndef CONSOLE_GRID_H
 #define CONSOLE_GRID_H
 
+#include "console/ui/filter.h"
 #include "console/ui/keys.h"
-#include "console/ui/list.h"
+#include "console/ui/table.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+
+/* The data behind the rows, defined by the owner of the list. The grid passes it to the callbacks
+ * and never looks inside. */
+struct scene;
+
+struct list {
+    const struct column *columns;
+    size_t column_count; /* at most TABLE_COLUMNS_MAX */
+
+    /* Number of rows; row 0 is the top one unless the grid sorts. */
+    size_t (*count)(void *state, const struct scene *scene);
+
+    /* Fills all cells of a row. On entry they are empty: "", TONE_NORMAL, NAN. */
+    void (*fill)(void *state, const struct scene *scene, size_t row, struct cell *cells);
+
+    /* A stable identity of the row's subject, so that the selection follows it. NULL: the row number. */
+    uint64_t (*id)(void *state, const struct scene *scene, size_t row);
+
+    /* Writes all details of a row: lines "label<tab>value", or text lines without a tab. NULL: every
+     * column with its cell. */
+    void (*detail)(void *state, const struct scene *scene, size_t row, FILE *out);
+
+    int sorted_by; /* initially: column number + 1, negative: descending; 0: not sorted */
+    bool follow;   /* new rows appear at the bottom; initially the bottom is visible */
+};
 
 struct grid {
     const struct list *list;
-    void *state; /* of the view */
-    int sorted_by;
-    bool selecting; /* a row is selected */
+    void *state;                 /* of the view */
+    const struct filter *filter; /* rows that do not match are hidden */
+    bool ascii;                  /* draw ASCII characters only */
+    int sorted_by;               /* as list.sorted_by */
+    bool selecting;              /* a row is selected */
     uint64_t selected_id;
-    size_t selected;      /* its place among the shown rows */
-    size_t top;           /* the first shown row in sight */
-    size_t page;          /* rows in sight */
-    size_t all, shown;    /* rows there are, rows that pass the filter */
+    size_t selected;      /* its index among the shown rows */
+    size_t top;           /* index of the first visible row */
+    size_t page;          /* visible rows */
+    size_t all, shown;    /* number of rows; of those that match the filter */
     uint32_t *order;      /* row numbers in the order shown */
-    double *keys;         /* what they are sorted by */
-    char (*texts)[48];    /* the same for columns of text */
-    size_t room;          /* of order, keys and texts */
-    struct canvas titles; /* where they were drawn last; height 0: nowhere */
+    double *keys;         /* sort keys by row number */
+    char (*texts)[48];    /* sort keys of a text column */
+    size_t room;          /* capacity of order, keys and texts */
+    struct canvas titles; /* where they were last drawn; height 0: not at all */
     struct canvas rows;
     int widths[TABLE_COLUMNS_MAX];
 };
 
-void grid_start(struct grid *grid, const struct list *list, void *state);
+/* LIST may be NULL: then there are no rows and no keys. STATE and FILTER are borrowed. */
+void grid_start(struct grid *grid, const struct list *list, void *state,
+                const struct filter *filter);
 void grid_release(struct grid *grid);
 
-/* Shows LIST from now on, of the same view, in its own order and with nothing selected. */
-void grid_turn_to(struct grid *grid, const struct list *list);
+/* Switches to another LIST of the same view, in its own order, with nothing selected. */
+void grid_set_list(struct grid *grid, const struct list *list);
 
-/* Takes the rows as they are now. Called by grid_draw(); for printing, call it by hand. */
+/* Reads, filters and sorts the rows. grid_draw() does it; call it before printing. */
 void grid_update(struct grid *grid, const struct scene *scene);
 
-/* Titles and rows. How many of how many are shown is said by the frame: grid_summary(). */
+/* Draws titles and rows. */
 void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas *canvas);
 
-/* Moving, selecting, sorting. False when ACTION means nothing here. */
+/* Moves, selects and sorts. Returns false if ACTION means nothing here. */
 bool grid_key(struct grid *grid, const struct scene *scene, enum action action);
 
-/* No row is selected any more; a list that follows does so again. True when one was. */
+/* Clears the selection; a list that follows does so again. Returns true if a row was selected. */
 bool grid_deselect(struct grid *grid);
 
-/* The row number (of the list) that is selected; false when none is, or it is gone. */
+/* Stores the number of the selected row; false if none is selected. */
 bool grid_selected(const struct grid *grid, size_t *row);
 
-/* A click on the screen's line Y and column X: selects the row, or sorts by the column. Returns
- * true when it meant something; *AGAIN then tells a click on the row that was selected already. */
+/*
+ * A click at line Y, column X of the screen: selects a row, or sorts by a column. Returns false if
+ * it hit neither. *AGAIN: the row was already selected.
+ */
 bool grid_click(struct grid *grid, const struct scene *scene, int y, int x, bool *again);
 
-/* "12 of 340 shown" or "1 to 20 of 340"; "" without a list. Returns BUFFER. */
-char *grid_summary(const struct grid *grid, const struct filter *filter, char *buffer, size_t size);
+/* "12 of 340 shown" or "1 to 20 of 340"; "" if the grid is not on the screen. Returns BUFFER. */
+char *grid_summary(const struct grid *grid, char *buffer, size_t size);
 
-/* Cells of one row, as list.h says. */
+/* Fills CELLS (as many as the list has columns) with one row. */
 void grid_fill(const struct grid *grid, const struct scene *scene, size_t row, struct cell *cells);
+
+/* Output for scripts: the filtered and sorted rows of the last grid_update(). */
+void grid_print(const struct grid *grid, const struct scene *scene, FILE *out);
+
+/* CSV (RFC 4180) with a line of column names. Numbers are in base units (ns, bytes). */
+void grid_print_csv(const struct grid *grid, const struct scene *scene, FILE *out);
+
+/* An array of objects with the column names as keys; the caller owns the reference. */
+json_t *grid_json(const struct grid *grid, const struct scene *scene);
 
 #endif

@@ -1,26 +1,27 @@
 /*
- * A panel: one number, a line about it, and its past as a graph with scale, span and peak. A panel
- * is data; drawing is the same for all. It makes the best of any size: one line becomes name,
- * number and a small graph.
+ * A panel: one number, a line about it, and its history as a graph with scale, span and peak. It
+ * adapts to any size; a single line shows title, number and a small graph. The console's only thread.
  */
 #ifndef CONSOLE_PANEL_H
 #define CONSOLE_PANEL_H
 
-#include "console/scene/view.h"
+#include "console/ui/canvas.h"
+#include "console/ui/graph.h"
+
+#include <stddef.h>
 
 enum { PANEL_TEXT = 96, PANEL_FULL_HEIGHT = 6 };
 
 struct panel {
     const char *title;
-    enum series series;
     enum graph_unit unit;
-    double (*value)(const struct scene *scene);                           /* now; NAN: none */
-    void (*detail)(const struct scene *scene, char *buffer, size_t size); /* one line */
+    enum graph_style style;
+    double now;           /* NAN: none */
+    const double *values; /* one per second, the newest last; NAN and gaps as in graph_draw() */
+    size_t count;         /* seconds */
+    const char *detail;   /* one line below the title */
 };
 
-void panel_draw(const struct panel *panel, const struct scene *scene, const struct canvas *canvas);
-
-/* A number of the panel's unit as text. */
-char *panel_number(const struct panel *panel, double value, char *buffer);
+void panel_draw(const struct panel *panel, const struct canvas *canvas);
 
 #endif

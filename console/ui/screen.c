@@ -1,7 +1,5 @@
 #include "console/ui/screen.h"
 
-#include "console/ui/terminal_guard.h"
-
 #include <curses.h>
 #include <langinfo.h>
 #include <signal.h>
@@ -10,11 +8,68 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <term.h>
+#include <termios.h>
 #include <unistd.h>
 
 enum { ESCAPE_DELAY_MS = 25 };
 
 static SCREEN *terminal;
+
+/* The crash guard: gives the terminal back as it was if the process crashes. */
+
+/* Prepared beforehand: a crashing program may only make simple calls. */
+static struct termios mode_before;
+static char leave_text[256];
+static size_t leave_length;
+static char own_stack[16384];
+
+static void restore_and_die(int number)
+{
+    ssize_t ignored = write(STDOUT_FILENO, leave_text, leave_length);
+
+    (void)ignored;
+    tcsetattr(STDIN_FILENO, TCSANOW, &mode_before);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void add_capability(const char *text)
+{
+    size_t length;
+
+    if (text == NULL || text == (const char *)-1) /* terminfo's "has none" and "is none" */
+        return;
+    length = strlen(text);
+    if (leave_length + length > sizeof(leave_text))
+        return;
+    memcpy(leave_text + leave_length, text, length);
+    leave_length += length;
+}
+
+static void guard_remember(void)
+{
+    tcgetattr(STDIN_FILENO, &mode_before);
+}
+
+static void guard_start(bool mouse)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+    struct sigaction action = {.sa_handler = restore_and_die, .sa_flags = SA_NODEFER | SA_ONSTACK};
+    stack_t stack = {.ss_sp = own_stack, .ss_size = sizeof(own_stack)};
+
+    sigaltstack(&stack, NULL); /* a stack that has run out is a crash as well */
+    leave_length = 0;
+    if (mouse)
+        add_capability("\033[?1006l\033[?1002l\033[?1000l");
+    add_capability(exit_attribute_mode);
+    add_capability(exit_ca_mode);
+    add_capability(cursor_normal); /* last: see screen_stop() */
+    for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+        sigaction(crashes[i], &action, NULL);
+}
+
+/* Start and stop */
 
 /* Where everything stands, by the present size. */
 static void lay_out(struct screen *screen)
@@ -51,7 +106,7 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse
                  "input and output must be a terminal; --once and --json work without one");
         return -1;
     }
-    terminal_guard_remember();
+    guard_remember();
     terminal = newterm(NULL, stdout, stdin);
     if (terminal == NULL) {
         snprintf(why, size,
@@ -75,7 +130,7 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse
 
 void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mouse)
 {
-    terminal_guard_start(mouse);
+    guard_start(mouse);
     mousemask(mouse ? BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, NULL);
     theme_start(theme);
     choose_characters(screen, ascii);
@@ -97,7 +152,11 @@ void screen_stop(void)
     if (terminal == NULL)
         return;
     endwin();
-    terminal_guard_show_cursor();
+    /* endwin() shows the cursor too early for terminals that keep its visibility with its position
+     * (those made with libvterm): leaving full-screen mode restores the hidden one. */
+    if (cursor_normal != NULL)
+        putp(cursor_normal);
+    fflush(stdout);
     delscreen(terminal);
     terminal = NULL;
 }

@@ -6,10 +6,12 @@
 #ifndef CONSOLE_TABLE_H
 #define CONSOLE_TABLE_H
 
+#include "common/macros.h"
 #include "console/ui/canvas.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum { TABLE_COLUMNS_MAX = 20, TABLE_GAP = 2, TABLE_CELL_BYTES = 288, TABLE_NAME_BYTES = 32 };
@@ -48,5 +50,22 @@ void table_draw_row(const struct canvas *canvas, int y, const struct column *col
 
 /* The same as lines of text; CELLS NULL prints the titles. Nothing is left out or cut. */
 void table_print(FILE *out, const struct column *columns, size_t count, const struct cell *cells);
+
+/* Filling a cell: the text to show, and the number to sort and compare by. */
+void cell_text(struct cell *cell, enum tone tone, const char *text);
+void cell_print(struct cell *cell, enum tone tone, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* These set the number as well; NAN becomes "-". */
+void cell_count(struct cell *cell, enum tone tone, double count);
+void cell_rate(struct cell *cell, enum tone tone, double per_s);
+void cell_exact(struct cell *cell, enum tone tone, uint64_t count); /* every digit */
+void cell_bytes(struct cell *cell, enum tone tone, double bytes);
+void cell_latency(struct cell *cell, enum tone tone, double ns);
+void cell_percent(struct cell *cell, enum tone tone, double ratio);
+void cell_age(struct cell *cell, enum tone tone, uint64_t ns);
+void cell_clock(struct cell *cell, enum tone tone, uint64_t wall_ns);
+
+/* How a status is coloured: good, noted, warned of, bad. */
+enum tone status_tone(int status);
 
 #endif

@@ -4,57 +4,9 @@
 #include "common/units.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-static bool is_plain(unsigned char c)
-{
-    return c >= ' ' && c < 0x7f && c != '\\';
-}
-
-/* How many bytes at the front need no escape: a loop that compilers turn into wide compares. */
-static size_t plain_run(const char *bytes, size_t count)
-{
-    size_t run = 0;
-
-    for (; run + 8 <= count; run += 8) {
-        bool plain = true;
-
-        for (size_t i = 0; i < 8; i++)
-            plain &= is_plain((unsigned char)bytes[run + i]);
-        if (!plain)
-            break;
-    }
-    return run;
-}
-
-char *text_escape(char *buffer, size_t size, const char *bytes, size_t count)
-{
-    static const char digits[] = "0123456789abcdef";
-    size_t used = size > 0 ? plain_run(bytes, count < size - 1 ? count : size - 1) : 0;
-
-    memcpy(buffer, bytes, used);
-    for (size_t i = used; i < count; i++) {
-        unsigned char c = (unsigned char)bytes[i];
-        bool plain = is_plain(c);
-
-        if (used + (plain ? 1 : 4) >= size)
-            break;
-        if (plain) {
-            buffer[used++] = (char)c;
-        } else {
-            buffer[used++] = '\\';
-            buffer[used++] = 'x';
-            buffer[used++] = digits[c >> 4];
-            buffer[used++] = digits[c & 15];
-        }
-    }
-    if (size > 0)
-        buffer[used] = '\0';
-    return buffer;
-}
 
 static char *none(char *buffer)
 {

@@ -1,19 +1,13 @@
-/* Numbers and foreign bytes as the console shows them. Pure; any thread. */
+/* Numbers and times as the console shows them. Pure; any thread. */
 #ifndef CONSOLE_TEXT_H
 #define CONSOLE_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TEXT_SHORT = 32 }; /* room for the result of any function below but text_escape() */
+enum { TEXT_SHORT = 32 }; /* bytes of every BUFFER below */
 
-/*
- * COUNT bytes at BYTES as printable ASCII in at most SIZE bytes with the NUL; others become \xHH.
- * What does not fit is cut at a whole character. Returns BUFFER.
- */
-char *text_escape(char *buffer, size_t size, const char *bytes, size_t count);
-
-/* The rest write "-" for NAN and return BUFFER, which has TEXT_SHORT bytes. */
+/* Each writes "-" for NAN and returns BUFFER. */
 char *text_count(char *buffer, double count);     /* "12.3k" */
 char *text_bytes(char *buffer, double bytes);     /* "1.50 MiB" */
 char *text_latency(char *buffer, double ns);      /* "850 us" */

@@ -8,10 +8,10 @@
 #include "console/data/config_text.h"
 #include "console/scene/summary.h"
 #include "console/scene/view.h"
-#include "console/ui/cells.h"
-#include "console/ui/heat.h"
+#include "console/ui/graph.h"
 #include "console/ui/layout.h"
-#include "console/ui/rows.h"
+#include "console/ui/panel.h"
+#include "console/ui/table.h"
 #include "console/ui/text.h"
 #include "console/views/panels.h"
 
@@ -217,7 +217,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
     if (places[2].height > 0)
         draw_change(state, scene, &places[2]);
     if (places[3].height > 0)
-        panel_draw(&panel_cache, scene, &places[3]);
+        metric_panel_draw(&panel_cache, scene, &places[3]);
     draw_list(state, scene, &places[4]);
 }
 
@@ -313,7 +313,7 @@ static json_t *json(void *state, const struct scene *scene)
         (json_int_t)sums[METRIC_cache_bytes], "budget_bytes", (json_int_t)sums[METRIC_cache_limit],
         "size", own->size, "policy", own->policy, "hit_ratio", real(model_hit_ratio(scene->model)),
         "evicted", (json_int_t)sums[METRIC_cache_evicted], "invalidated",
-        (json_int_t)sums[METRIC_cache_invalidated], "entries", rows_json(scene->grid, scene));
+        (json_int_t)sums[METRIC_cache_invalidated], "entries", grid_json(scene->grid, scene));
 }
 
 static const char *const help[] = {

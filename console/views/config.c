@@ -3,12 +3,13 @@
  * The file can be checked, and taken over, with the server's own report of what is wrong with it.
  */
 
+#include "common/escape.h"
 #include "common/macros.h"
 #include "console/data/child.h"
 #include "console/data/config_text.h"
 #include "console/scene/view.h"
-#include "console/ui/cells.h"
 #include "console/ui/layout.h"
+#include "console/ui/table.h"
 #include "console/ui/text.h"
 
 #include <ctype.h>
@@ -93,7 +94,7 @@ static void take_string(char *to, size_t size, const json_t *object, const char 
 {
     const char *text = json_string_value(json_object_get(object, name));
 
-    text_escape(to, size, text != NULL ? text : "", text != NULL ? strlen(text) : 0);
+    escape_bytes(to, size, text != NULL ? text : "", text != NULL ? strlen(text) : 0);
 }
 
 static void take_origin(struct state *state, const json_t *object)
@@ -208,7 +209,7 @@ static void add_report(void *context, const char *line)
     if (state->report_lines == REPORT_LINES)
         return;
     place = state->report[state->report_lines++];
-    text_escape(place, REPORT_WIDTH, line, strlen(line));
+    escape_bytes(place, REPORT_WIDTH, line, strlen(line));
 }
 
 static void add_report_lines(struct state *state, const char *text, size_t length)

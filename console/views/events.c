@@ -7,9 +7,8 @@
 #include "common/macros.h"
 #include "common/tables.h"
 #include "console/scene/view.h"
-#include "console/ui/cells.h"
 #include "console/ui/layout.h"
-#include "console/ui/rows.h"
+#include "console/ui/table.h"
 #include "console/ui/text.h"
 
 #include <inttypes.h>
@@ -218,7 +217,7 @@ static json_t *json(void *state, const struct scene *scene)
         json_object_set_new(
             totals, level_names[level],
             json_integer((json_int_t)event_list_total(scene->events, (enum level)level)));
-    return json_pack("{s:o, s:o}", "totals", totals, "events", rows_json(scene->grid, scene));
+    return json_pack("{s:o, s:o}", "totals", totals, "events", grid_json(scene->grid, scene));
 }
 
 static const char *const help[] = {

@@ -7,10 +7,9 @@
 #include "common/macros.h"
 #include "common/units.h"
 #include "console/scene/view.h"
-#include "console/ui/cells.h"
-#include "console/ui/heat.h"
+#include "console/ui/graph.h"
 #include "console/ui/layout.h"
-#include "console/ui/rows.h"
+#include "console/ui/table.h"
 #include "console/ui/text.h"
 
 #include <inttypes.h>

@@ -9,8 +9,8 @@
 #include "console/load/form.h"
 #include "console/load/session.h"
 #include "console/scene/view.h"
-#include "console/ui/cells.h"
 #include "console/ui/layout.h"
+#include "console/ui/table.h"
 #include "console/ui/text.h"
 
 #include <inttypes.h>

@@ -2,8 +2,7 @@
 
 #include "common/macros.h"
 #include "console/scene/view.h"
-#include "console/ui/cells.h"
-#include "console/ui/rows.h"
+#include "console/ui/table.h"
 #include "console/ui/text.h"
 
 #include <inttypes.h>
@@ -156,7 +155,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
 static json_t *json(void *state, const struct scene *scene)
 {
     (void)state;
-    return json_pack("{s:o, s:I}", "lines", rows_json(scene->grid, scene), "passed_unseen",
+    return json_pack("{s:o, s:I}", "lines", grid_json(scene->grid, scene), "passed_unseen",
                      (json_int_t)tail_missed(scene->tail));
 }
 

@@ -5,6 +5,7 @@
 #include "console/scene/strip.h"
 #include "console/scene/summary.h"
 #include "console/scene/view.h"
+#include "console/ui/panel.h"
 #include "console/ui/text.h"
 #include "console/views/panels.h"
 
@@ -21,8 +22,8 @@ static double rate(const struct scene *scene, enum metric metric)
     return model_rate(scene->model, metric);
 }
 
-static const struct panel *const panels[] = {&panel_requests,    &panel_latency, &panel_sent,
-                                             &panel_connections, &panel_errors,  &panel_cache};
+static const struct metric_panel *const panels[] = {
+    &panel_requests, &panel_latency, &panel_sent, &panel_connections, &panel_errors, &panel_cache};
 
 enum { PANEL_GAP = 2 };
 
@@ -153,7 +154,7 @@ static void draw_panels(const struct scene *scene, const struct canvas *canvas)
         struct canvas place = canvas_part(canvas, y, x, height - gap_below, width - PANEL_GAP);
 
         if (place.height > 0)
-            panel_draw(panels[i], scene, &place);
+            metric_panel_draw(panels[i], scene, &place);
     }
 }
 
@@ -203,7 +204,7 @@ static void once(void *state, const struct scene *scene, FILE *out)
     summary_processes(model_now(scene->model), line, sizeof(line), (int)sizeof(line) - 1);
     fprintf(out, "%s\n\n", line);
     for (size_t i = 0; i < ARRAY_LENGTH(panels); i++) {
-        panel_number(panels[i], panels[i]->value(scene), value);
+        graph_number(panels[i]->unit, panels[i]->value(scene), value);
         panels[i]->detail(scene, detail, sizeof(detail));
         fprintf(out, "%-20s %10s  %s\n", panels[i]->title, value, detail);
     }

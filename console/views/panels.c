@@ -1,5 +1,6 @@
 #include "console/views/panels.h"
 
+#include "console/ui/panel.h"
 #include "console/ui/text.h"
 
 #include <math.h>
@@ -107,14 +108,39 @@ static void cache_detail(const struct scene *scene, char *buffer, size_t size)
              text_count(evicted, rate(scene, METRIC_cache_evicted)));
 }
 
-const struct panel panel_requests = {"requests/s", SERIES_REQUESTS, GRAPH_COUNT, requests_value,
-                                     requests_detail};
-const struct panel panel_latency = {"latency p99", SERIES_LATENCY_P99, GRAPH_TIME, latency_value,
-                                    latency_detail};
-const struct panel panel_sent = {"sent/s", SERIES_BYTES_SENT, GRAPH_BYTES, sent_value, sent_detail};
-const struct panel panel_connections = {"connections", SERIES_CONNECTIONS, GRAPH_COUNT,
-                                        connections_value, connections_detail};
-const struct panel panel_errors = {"errors/s (4xx, 5xx)", SERIES_ERRORS, GRAPH_COUNT, errors_value,
-                                   errors_detail};
-const struct panel panel_cache = {"cache hits", SERIES_HIT_RATIO, GRAPH_RATIO, cache_value,
-                                  cache_detail};
+const struct metric_panel panel_requests = {"requests/s", SERIES_REQUESTS, GRAPH_COUNT,
+                                            requests_value, requests_detail};
+const struct metric_panel panel_latency = {"latency p99", SERIES_LATENCY_P99, GRAPH_TIME,
+                                           latency_value, latency_detail};
+const struct metric_panel panel_sent = {"sent/s", SERIES_BYTES_SENT, GRAPH_BYTES, sent_value,
+                                        sent_detail};
+const struct metric_panel panel_connections = {"connections", SERIES_CONNECTIONS, GRAPH_COUNT,
+                                               connections_value, connections_detail};
+const struct metric_panel panel_errors = {"errors/s (4xx, 5xx)", SERIES_ERRORS, GRAPH_COUNT,
+                                          errors_value, errors_detail};
+const struct metric_panel panel_cache = {"cache hits", SERIES_HIT_RATIO, GRAPH_RATIO, cache_value,
+                                         cache_detail};
+
+void metric_panel_draw(const struct metric_panel *panel, const struct scene *scene,
+                       const struct canvas *canvas)
+{
+    static double values[SEGMENT_HISTORY_SAMPLES];
+    size_t count = (size_t)scene->span_s, peak;
+    char detail[PANEL_TEXT];
+    double now = panel->value(scene);
+
+    count = count < SEGMENT_HISTORY_SAMPLES ? count : SEGMENT_HISTORY_SAMPLES;
+    history_series(scene->history, panel->series, values, count);
+    peak = graph_peak(values, count);
+    if (count > 0 && now > 0 && (peak >= count || now > values[peak]))
+        values[count - 1] = now; /* the current second may already hold the peak */
+    panel->detail(scene, detail, sizeof(detail));
+    panel_draw(&(struct panel){.title = panel->title,
+                               .unit = panel->unit,
+                               .style = scene->style,
+                               .now = now,
+                               .values = values,
+                               .count = count,
+                               .detail = detail},
+               canvas);
+}

@@ -1,10 +1,21 @@
-/* The panels that there are; views choose among them. */
+/* The panels of the metrics that views show. */
 #ifndef CONSOLE_PANELS_H
 #define CONSOLE_PANELS_H
 
-#include "console/ui/panel.h"
+#include "console/scene/scene.h"
 
-extern const struct panel panel_requests, panel_latency, panel_sent, panel_connections,
+struct metric_panel {
+    const char *title;
+    enum series series;
+    enum graph_unit unit;
+    double (*value)(const struct scene *scene);                           /* now; NAN: none */
+    void (*detail)(const struct scene *scene, char *buffer, size_t size); /* one line */
+};
+
+extern const struct metric_panel panel_requests, panel_latency, panel_sent, panel_connections,
     panel_errors, panel_cache;
+
+void metric_panel_draw(const struct metric_panel *panel, const struct scene *scene,
+                       const struct canvas *canvas);
 
 #endif

@@ -3,12 +3,12 @@
  * the screen has lines to spare, what that comes to stands below: requests and latency.
  */
 
+#include "common/escape.h"
 #include "common/macros.h"
 #include "console/scene/strip.h"
 #include "console/scene/summary.h"
 #include "console/scene/view.h"
-#include "console/ui/cells.h"
-#include "console/ui/rows.h"
+#include "console/ui/table.h"
 #include "console/ui/text.h"
 #include "console/views/panels.h"
 #include "console/views/threads_json.h"
@@ -162,7 +162,7 @@ static void fill_activity(struct cell *cells, const struct scene *scene,
     if (activity->tid != 0)
         cell_exact(&cells[TID], TONE_DIM, (uint64_t)activity->tid);
     cell_text(&cells[WORK], TONE_NORMAL,
-              text_escape(work, sizeof(work), activity->work, strlen(activity->work)));
+              escape_bytes(work, sizeof(work), activity->work, strlen(activity->work)));
 }
 
 static void fill_thread(struct cell *cells, const struct scene *scene,
@@ -311,7 +311,7 @@ static void detail(void *state, const struct scene *scene, size_t number, FILE *
         fprintf(out, "state\t%c %s\n", server_state_letter(&now->server, activity->state),
                 server_state_name(&now->server, activity->state));
         fprintf(out, "works on\t%s\n",
-                text_escape(work, sizeof(work), activity->work, strlen(activity->work)));
+                escape_bytes(work, sizeof(work), activity->work, strlen(activity->work)));
     } else {
         worker_line(scene, row->worker, line, sizeof(line), sizeof(line) - 1);
         fprintf(out, "now\t%s\n", line);
@@ -343,8 +343,8 @@ static void draw_effect(const struct scene *scene, const struct canvas *canvas)
     struct canvas left = canvas_part(canvas, 0, 0, canvas->height, width);
     struct canvas right = canvas_part(canvas, 0, width + 2, canvas->height, canvas->width);
 
-    panel_draw(&panel_requests, scene, &left);
-    panel_draw(&panel_latency, scene, &right);
+    metric_panel_draw(&panel_requests, scene, &left);
+    metric_panel_draw(&panel_latency, scene, &right);
 }
 
 static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
@@ -416,7 +416,7 @@ static void once(void *state, const struct scene *scene, FILE *out)
     (void)state;
     strip_print(out, model_now(scene->model));
     fputc('\n', out);
-    rows_print(scene->grid, scene, out);
+    grid_print(scene->grid, scene, out);
 }
 
 static const char *const help[] = {

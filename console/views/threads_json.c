@@ -1,7 +1,7 @@
 #include "console/views/threads_json.h"
 
+#include "common/escape.h"
 #include "console/scene/strip.h"
-#include "console/ui/text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static json_t *json_activity(const struct snapshot *now, const struct activity_c
     return json_pack("{s:i, s:s, s:s, s:I, s:s}", "tid", (int)activity->tid, "letter", letter,
                      "state", server_state_name(&now->server, activity->state), "since_ns",
                      (json_int_t)(now->time_ns > since ? now->time_ns - since : 0), "work",
-                     text_escape(work, sizeof(work), activity->work, strlen(activity->work)));
+                     escape_bytes(work, sizeof(work), activity->work, strlen(activity->work)));
 }
 
 /* Adds the values of SCOPE to OBJECT under their names. */

@@ -10,10 +10,9 @@
 #include "console/data/config_text.h"
 #include "console/scene/summary.h"
 #include "console/scene/view.h"
-#include "console/ui/cells.h"
-#include "console/ui/heat.h"
+#include "console/ui/graph.h"
 #include "console/ui/layout.h"
-#include "console/ui/rows.h"
+#include "console/ui/table.h"
 #include "console/ui/text.h"
 
 #include <inttypes.h>
@@ -267,7 +266,7 @@ static const struct list client_list = {
 static void turn_to(struct state *state, struct grid *grid, enum top_list which)
 {
     state->shown = which;
-    grid_turn_to(grid, which == TOP_CLIENTS ? &client_list : &list);
+    grid_set_list(grid, which == TOP_CLIENTS ? &client_list : &list);
 }
 
 /* "max_per_ip 100  rate limit 50/s, 100 at once" */
@@ -412,7 +411,7 @@ static void once(void *state, const struct scene *scene, FILE *out)
         turn_to(own, scene->grid, (enum top_list)i);
         grid_update(scene->grid, scene);
         fprintf(out, "%s%s\n", i > 0 ? "\n" : "", list_titles[i]);
-        rows_print(scene->grid, scene, out);
+        grid_print(scene->grid, scene, out);
     }
 }
 
@@ -424,7 +423,7 @@ static json_t *json(void *state, const struct scene *scene)
     for (int i = 0; i < TOP_LISTS; i++) {
         turn_to(own, scene->grid, (enum top_list)i);
         grid_update(scene->grid, scene);
-        json_object_set_new(lists, top_list_names[i], rows_json(scene->grid, scene));
+        json_object_set_new(lists, top_list_names[i], grid_json(scene->grid, scene));
     }
     json_object_set_new(lists, "window_s", json_integer(own->window_s));
     json_object_set_new(lists, "requests_seen", json_integer((json_int_t)own->view.seen));

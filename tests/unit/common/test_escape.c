@@ -78,11 +78,22 @@ static void a_path_that_does_not_fit_is_cut(void **state)
     assert_string_equal(path, "ab%2---");
 }
 
+static void bytes_are_escaped_and_cut_at_whole_characters(void **state)
+{
+    char text[8];
+
+    (void)state;
+    assert_string_equal(escape_bytes(text, sizeof(text), "a\x1b\\", 3), "a\\x1b");
+    assert_string_equal(escape_bytes(text, sizeof(text), "abcdefghij", 10), "abcdefg");
+    assert_string_equal(escape_bytes(text, sizeof(text), "", 0), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_escaped),
         cmocka_unit_test(a_path_that_does_not_fit_is_cut),
+        cmocka_unit_test(bytes_are_escaped_and_cut_at_whole_characters),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

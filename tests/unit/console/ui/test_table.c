@@ -145,16 +145,6 @@ static void numbers_read_well(void **state)
     assert_string_equal(text_since(text, 75 * NS_PER_S), "1m 15s");
 }
 
-static void foreign_bytes_are_escaped_and_cut_whole(void **state)
-{
-    char text[8];
-
-    (void)state;
-    assert_string_equal(text_escape(text, sizeof(text), "a\x1b\\", 3), "a\\x1b");
-    assert_string_equal(text_escape(text, sizeof(text), "abcdefghij", 10), "abcdefg");
-    assert_string_equal(text_escape(text, sizeof(text), "", 0), "");
-}
-
 /* No key means two things, and every request has a sentence. */
 static void keys_are_unambiguous(void **state)
 {
@@ -179,7 +169,6 @@ int main(void)
         cmocka_unit_test(items_that_do_not_fit_stay_away),
         cmocka_unit_test(scrolling_stays_within_the_rows),
         cmocka_unit_test(numbers_read_well),
-        cmocka_unit_test(foreign_bytes_are_escaped_and_cut_whole),
         cmocka_unit_test(keys_are_unambiguous),
     };
 
