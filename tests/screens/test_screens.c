@@ -214,7 +214,7 @@ static void help_lists_every_key(void **state)
 #define KEY(request, group, shown, brief, first, second, help) help,
 #include "console/ui/keys.def"
 #undef KEY
-        "keep-alive: waits for events, with connections open", "Help, lines 1 to"};
+        "keep-alive: waiting for events, connections open", "Help, lines 1 to"};
     (void)state;
     stage_fixture();
     stage_console(75, 120, NULL, NULL);
