@@ -288,7 +288,7 @@ static bool check(struct reading *reading)
         return options_refuse(reading, "--arrivals poisson needs a rate: -r N");
     if (plan->replay_speed != 1 && plan->replay_file == NULL)
         return options_refuse(reading, "--speed is that of a replay: --replay FILE");
-    if (open && plan->think_most_ms > 0)
+    if (open && plan->think_max_ms > 0)
         return options_refuse(reading, "--think is for a closed loop: a rate says when requests "
                                        "are sent");
     if (plan->body != NULL && plan->body_file != NULL)

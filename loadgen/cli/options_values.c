@@ -220,9 +220,9 @@ bool take_think(struct reading *reading, struct typed typed)
     dash = strchr(text, '-');
     if (dash != NULL)
         *dash = '\0';
-    if (units_parse_time_ms(text, &plan->think_least_ms) != 0 ||
-        units_parse_time_ms(dash != NULL ? dash + 1 : text, &plan->think_most_ms) != 0 ||
-        plan->think_least_ms > plan->think_most_ms || plan->think_most_ms > LONGEST_TIME_MS)
+    if (units_parse_time_ms(text, &plan->think_min_ms) != 0 ||
+        units_parse_time_ms(dash != NULL ? dash + 1 : text, &plan->think_max_ms) != 0 ||
+        plan->think_min_ms > plan->think_max_ms || plan->think_max_ms > LONGEST_TIME_MS)
         return options_refuse(reading, "%s %s: needs a time, such as 1s, or a range: 500ms-2s",
                               typed.spelling, typed.value);
     return true;

@@ -9,13 +9,13 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* One file descriptor's place on the loop. Kept for whoever gets the number next. */
+/* The registration of one file descriptor. Kept when it is closed: the number will be used again. */
 struct watch {
     struct event *event;
     struct curl_group *group;
-    short registered; /* EV_READ, EV_WRITE; 0: not on the loop */
-    bool parked;      /* libcurl took it back; still registered */
-    bool told_of_close;
+    short registered;   /* EV_READ, EV_WRITE; 0: not on the loop */
+    bool parked;        /* libcurl unregistered it; still in epoll */
+    bool reports_close; /* opened by open_socket(): close_socket() will be called */
 };
 
 struct curl_sockets {
@@ -60,8 +60,8 @@ static bool make_room(struct curl_sockets *sockets, size_t fd)
 }
 
 /*
- * Makes the timer fire when it is due, or earlier: most calls move the time further away, past an
- * event that is armed already, and then cost nothing. What fires too early is armed again then.
+ * Makes the timer fire when it is due, or earlier. Most calls move the time back and leave the armed event
+ * as it is, which costs nothing; if it fires early, on_timer() arms it again.
  */
 static void arm_timer(struct curl_group *group)
 {
@@ -77,13 +77,13 @@ static void arm_timer(struct curl_group *group)
     group->timer_armed_ns = group->timer_due_ns;
 }
 
-/* Lets libcurl act on a socket or on the time, and its user on what came of it. */
-static void take_turn(struct curl_group *group, curl_socket_t fd, int ready)
+/* Lets libcurl handle an event or a timeout, then the owner the results. */
+static void run_action(struct curl_group *group, curl_socket_t fd, int ready)
 {
-    group->in_turn = true;
+    group->in_action = true;
     curl_multi_socket_action(group->multi, fd, ready, &group->running);
     group->ended(group);
-    group->in_turn = false;
+    group->in_action = false;
     arm_timer(group);
 }
 
@@ -99,7 +99,7 @@ static void on_timer(evutil_socket_t fd, short events, void *context)
         return;
     }
     group->timer_due_ns = UINT64_MAX;
-    take_turn(group, CURL_SOCKET_TIMEOUT, 0);
+    run_action(group, CURL_SOCKET_TIMEOUT, 0);
 }
 
 /* CURLMOPT_TIMERFUNCTION */
@@ -110,7 +110,7 @@ static int on_timer_wanted(CURLM *multi, long wait_ms, void *context)
     (void)multi;
     group->timer_due_ns =
         wait_ms < 0 ? UINT64_MAX : clock_monotonic_ns() + (uint64_t)wait_ms * NS_PER_MS;
-    if (!group->in_turn)
+    if (!group->in_action)
         arm_timer(group);
     return 0;
 }
@@ -122,7 +122,7 @@ static void on_socket(evutil_socket_t fd, short events, void *context)
                 ((events & EV_WRITE) != 0 ? CURL_CSELECT_OUT : 0);
 
     if (!watch->parked) {
-        take_turn(watch->group, fd, ready);
+        run_action(watch->group, fd, ready);
         return;
     }
     event_del(watch->event);
@@ -174,7 +174,7 @@ static int on_socket_wanted(CURL *easy, curl_socket_t fd, int what, void *contex
         return -1;
     watch->group = group;
     watch->parked =
-        what == CURL_POLL_REMOVE && watch->told_of_close && watch->registered == EV_READ;
+        what == CURL_POLL_REMOVE && watch->reports_close && watch->registered == EV_READ;
     if (!watch->parked)
         set_registered(sockets, watch, fd, events_of(what));
     return 0;
@@ -189,7 +189,7 @@ static curl_socket_t open_socket(void *context, curlsocktype purpose, struct cur
 
     (void)purpose;
     if (watch != NULL)
-        watch->told_of_close = true;
+        watch->reports_close = true;
     return fd >= 0 ? fd : CURL_SOCKET_BAD;
 }
 
@@ -202,7 +202,7 @@ static int close_socket(void *context, curl_socket_t fd)
     if (watch != NULL) {
         set_registered(sockets, watch, fd, 0);
         watch->parked = false;
-        watch->told_of_close = false;
+        watch->reports_close = false;
     }
     return close(fd);
 }
@@ -264,7 +264,7 @@ void curl_group_run_added(struct curl_group *group)
 void curl_group_call_again(struct curl_group *group)
 {
     group->timer_due_ns = 0;
-    if (!group->in_turn)
+    if (!group->in_action)
         arm_timer(group);
 }
 

@@ -1,94 +1,360 @@
-#include "loadgen/engine/driver_inside.h"
+#include "loadgen/engine/driver.h"
 
 #include "common/clock.h"
 
+#include "loadgen/engine/slot_queue.h"
+
+#include <math.h>
 #include <stdlib.h>
 
-/* ---- Beginning one request ---- */
+enum { FIRST_WAVE = 20 };
 
-bool driver_is_counted(const struct driver *driver, uint64_t now_ns)
+/* A request that begins this long after it was due counts as late. */
+#define LATE_NS (1000 * 1000)
+
+/* When requests of an open loop are due, and which: by rate, or by the times of a replayed log. */
+struct schedule {
+    struct request_plan *request_plan;
+    uint64_t origin_ns;                /* the run's begin, monotonic */
+    struct arrivals arrivals;          /* by rate */
+    const struct request_entry *entry; /* of a replay: the next one; NULL: none is left */
+    bool replay;
+};
+
+enum slot_state {
+    SLOT_OFF,      /* not needed, or not started yet */
+    SLOT_FREE,     /* open loop: in the queue of free slots */
+    SLOT_THINKING, /* its timer runs */
+    SLOT_BUSY,     /* a request is in flight */
+    SLOT_DONE,     /* the budget had no more requests for it */
+};
+
+struct slot {
+    struct driver *driver;
+    uint32_t number;
+    enum slot_state state;
+    bool counted;         /* the request in flight is not part of the warm-up */
+    bool used, connected; /* ever */
+    uint64_t begun_ns, due_ns;
+    uint64_t free_since_ns;
+    struct event *thinking; /* NULL without think time */
+};
+
+struct driver {
+    struct driver_config config;
+    struct driver_settings settings;
+    struct engine *engine;
+    struct slot **slots;
+    uint32_t slot_count; /* at least settings.connections */
+    uint32_t in_flight;
+    uint32_t started;         /* slots that the waves have reached */
+    struct slot_queue free;   /* open loop */
+    struct schedule schedule; /* open loop */
+    bool open;
+    bool exhausted; /* open loop: no more requests */
+    uint64_t origin_ns;
+    uint64_t last_end_ns;
+    uint64_t random;
+    struct event *timer; /* open loop: the next request; closed loop: the next wave */
+};
+
+static struct timeval timeval_of_us(uint64_t us)
 {
-    return now_ns >= driver->place.share->supply->counted_from_ns;
+    return (struct timeval){(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
+}
+
+/* ---- The schedule of an open loop ---- */
+
+static void schedule_begin(struct schedule *schedule, struct request_plan *request_plan,
+                           uint64_t origin_ns)
+{
+    *schedule = (struct schedule){
+        .request_plan = request_plan,
+        .origin_ns = origin_ns,
+        .replay = request_plan->plan->replay_file != NULL,
+    };
+    if (schedule->replay)
+        schedule->entry = request_plan_take_entry(request_plan);
+}
+
+/* When the next request is due, monotonic ns; UINT64_MAX: there is none. */
+static uint64_t schedule_next_ns(const struct schedule *schedule)
+{
+    if (schedule->replay)
+        return schedule->entry != NULL ? schedule->origin_ns + schedule->entry->due_ns : UINT64_MAX;
+    return isinf(schedule->arrivals.next_ns)
+               ? UINT64_MAX
+               : schedule->origin_ns + (uint64_t)schedule->arrivals.next_ns;
+}
+
+/* Returns the next request, which must exist, and advances. */
+static const struct request *schedule_take(struct schedule *schedule, uint64_t *random)
+{
+    const struct request_entry *entry = schedule->entry;
+
+    if (!schedule->replay) {
+        arrivals_step(&schedule->arrivals);
+        return request_plan_next(schedule->request_plan, random);
+    }
+    schedule->entry = request_plan_take_entry(schedule->request_plan);
+    return &schedule->request_plan->requests[entry->request];
+}
+
+/* ---- One request ---- */
+
+/* The run's age; 0 before its origin, which is a little in the future when an open loop starts. */
+static double age_ns(const struct driver *driver, uint64_t now_ns)
+{
+    return now_ns > driver->origin_ns ? (double)(now_ns - driver->origin_ns) : 0;
+}
+
+/* Whether a request due at DUE_NS is counted, not part of the warm-up. */
+static bool is_counted(const struct driver *driver, uint64_t due_ns)
+{
+    return due_ns >= driver->config.share->budget->counted_from_ns;
 }
 
 static struct tally *tally_of(const struct driver *driver, const struct slot *slot)
 {
-    return slot->counted ? driver->place.tally : driver->place.warmup;
+    return slot->counted ? driver->config.tally : driver->config.warmup;
 }
 
-void driver_begin(struct driver *driver, uint32_t number, const struct request *request,
-                  uint64_t due_ns, uint64_t now_ns)
+/* Begins REQUEST on an idle slot. */
+static void begin_request(struct driver *driver, uint32_t number, const struct request *request,
+                          uint64_t due_ns, uint64_t now_ns)
 {
     struct slot *slot = driver->slots[number];
 
     slot->state = SLOT_BUSY;
-    slot->counted = driver_is_counted(driver, due_ns);
+    slot->counted = is_counted(driver, due_ns);
     slot->begun_ns = now_ns;
     slot->due_ns = due_ns;
-    driver->under_way++;
+    driver->in_flight++;
     if (!slot->used) {
         slot->used = true;
-        tally_count(driver->place.tally, TALLY_clients_used, 1);
+        tally_count(driver->config.tally, TALLY_clients_used, 1);
     }
     tally_count(tally_of(driver, slot), TALLY_begun, 1);
-    driver->place.engine->begin(driver->engine, number, request, now_ns);
+    driver->config.engine->begin(driver->engine, number, request, now_ns);
 }
 
-/* ---- The end of all ---- */
-
-void driver_look_for_end(struct driver *driver, uint64_t now_ns)
+static void check_end(struct driver *driver, uint64_t now_ns)
 {
-    if (driver->under_way == 0 && (driver->no_more || supply_is_over(driver->place.share, now_ns)))
-        event_base_loopbreak(driver->place.base);
+    if (driver->in_flight == 0 &&
+        (driver->exhausted || budget_share_is_exhausted(driver->config.share, now_ns)))
+        event_base_loopbreak(driver->config.base);
 }
 
-void driver_turn_off(struct driver *driver, uint32_t number)
+static void turn_off(struct driver *driver, uint32_t number)
 {
     driver->slots[number]->state = SLOT_OFF;
-    driver->place.engine->close(driver->engine, number);
+    driver->config.engine->close(driver->engine, number);
 }
 
-/* ---- What a slot does next ---- */
+/* ---- Closed loop ---- */
 
-static void go_on(struct driver *driver, uint32_t number, uint64_t now_ns)
+/* Begins the next request of a slot, if there is one. FIRST: the slot belongs to a first wave. */
+static void begin_closed(struct driver *driver, uint32_t number, uint64_t now_ns, bool first)
 {
-    if (number >= driver->orders.connections) {
-        driver_turn_off(driver, number);
+    struct budget_share *share = driver->config.share;
+
+    if (first ? budget_share_take_first(share, now_ns) : budget_share_take(share, now_ns))
+        begin_request(driver, number,
+                      request_plan_next(driver->config.request_plan, &driver->random), now_ns,
+                      now_ns);
+    else
+        driver->slots[number]->state = SLOT_DONE;
+}
+
+/* The think time of a slot is over. */
+static void on_thought(evutil_socket_t fd, short events, void *context)
+{
+    struct slot *slot = context;
+    struct driver *driver = slot->driver;
+    uint64_t now_ns = clock_monotonic_ns();
+
+    (void)fd;
+    (void)events;
+    if (slot->number >= driver->settings.connections)
+        turn_off(driver, slot->number);
+    else
+        begin_closed(driver, slot->number, now_ns, false);
+    driver->config.engine->flush(driver->engine);
+    check_end(driver, now_ns);
+}
+
+static void start_thinking(struct driver *driver, struct slot *slot)
+{
+    const struct plan *plan = driver->config.plan;
+    double range = (double)(plan->think_max_ms - plan->think_min_ms);
+    double think_ms = (double)plan->think_min_ms + range * random_unit(&driver->random);
+    const struct timeval wait = timeval_of_us((uint64_t)(think_ms * 1000));
+
+    slot->state = SLOT_THINKING;
+    event_add(slot->thinking, &wait);
+}
+
+/*
+ * Connections start in waves, one per loop iteration, each as large as all before it: the first responses
+ * are read before the last connection is opened, and yet the last one opens soon.
+ */
+static void start_wave(struct driver *driver)
+{
+    uint32_t end = driver->started > 0 ? 2 * driver->started : FIRST_WAVE;
+    const struct timeval now = {0, 0};
+
+    end = end < driver->settings.connections ? end : driver->settings.connections;
+    for (; driver->started < end; driver->started++)
+        if (driver->slots[driver->started]->state == SLOT_OFF)
+            begin_closed(driver, driver->started, clock_monotonic_ns(), true);
+    if (driver->started < driver->settings.connections)
+        event_add(driver->timer, &now);
+    else
+        budget_share_release(driver->config.share);
+}
+
+/* ---- Open loop ---- */
+
+static void push_free(struct driver *driver, uint32_t number, uint64_t now_ns)
+{
+    driver->slots[number]->state = SLOT_FREE;
+    driver->slots[number]->free_since_ns = now_ns;
+    slot_queue_push(&driver->free, number);
+}
+
+/* If a connection was free all along, the client was slow, not the server. */
+static void count_lateness(struct driver *driver, const struct slot *slot, uint64_t due_ns,
+                           uint64_t now_ns)
+{
+    if (now_ns < due_ns + LATE_NS || !is_counted(driver, due_ns))
+        return;
+    if (slot->free_since_ns + LATE_NS < now_ns)
+        tally_count(driver->config.tally, TALLY_late, 1);
+    else
+        tally_count(driver->config.tally, TALLY_waited, 1);
+}
+
+static void arm_timer(struct driver *driver, uint64_t due_ns)
+{
+    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t us = due_ns > now_ns ? (due_ns - now_ns + NS_PER_US - 1) / NS_PER_US : 0;
+    const struct timeval wait = timeval_of_us(us);
+
+    event_add(driver->timer, &wait);
+}
+
+/* Begins all requests that are due while slots are free, and arms the timer for the next one. */
+static void send_due(struct driver *driver, uint64_t now_ns)
+{
+    struct schedule *schedule = &driver->schedule;
+    uint64_t due_ns = schedule_next_ns(schedule);
+
+    while (driver->free.length > 0 && due_ns <= now_ns && !driver->exhausted) {
+        uint32_t number;
+
+        if (!budget_share_take_due(driver->config.share, due_ns, now_ns)) {
+            driver->exhausted = true;
+            break;
+        }
+        number = slot_queue_pop(&driver->free);
+        count_lateness(driver, driver->slots[number], due_ns, now_ns);
+        begin_request(driver, number, schedule_take(schedule, &driver->random), due_ns, now_ns);
+        due_ns = schedule_next_ns(schedule);
+    }
+    if (due_ns == UINT64_MAX)
+        driver->exhausted = true;
+    /* A request due after the deadline does not end the run early: it lasts as long as planned. */
+    if (!driver->exhausted && driver->free.length > 0 &&
+        budget_share_allows(driver->config.share, due_ns))
+        arm_timer(driver, due_ns);
+}
+
+static void start_open(struct driver *driver)
+{
+    const struct driver_config *config = &driver->config;
+    uint64_t now_ns = clock_monotonic_ns();
+
+    schedule_begin(&driver->schedule, config->request_plan, driver->origin_ns);
+    arrivals_begin(&driver->schedule.arrivals, &driver->settings.rate, config->index,
+                   driver->settings.threads, config->plan->poisson);
+    if (config->late)
+        arrivals_skip(&driver->schedule.arrivals, age_ns(driver, now_ns));
+    for (; driver->started < driver->settings.connections; driver->started++)
+        if (driver->slots[driver->started]->state == SLOT_OFF)
+            push_free(driver, driver->started, driver->origin_ns);
+    send_due(driver, now_ns);
+}
+
+/* Whether a connection was free long before END_NS although requests were due. */
+static bool was_late(const struct driver *driver, uint64_t end_ns)
+{
+    for (uint32_t i = 0; i < driver->slot_count; i++)
+        if (driver->slots[i]->state == SLOT_FREE &&
+            driver->slots[i]->free_since_ns + LATE_NS < end_ns)
+            return true;
+    return false;
+}
+
+void driver_finish(struct driver *driver)
+{
+    struct budget_share *share = driver->config.share;
+    uint64_t end_ns = request_budget_end_ns(share->budget), unsent = 0;
+
+    if (!driver->open || end_ns == UINT64_MAX)
+        return;
+    while (schedule_next_ns(&driver->schedule) < end_ns && budget_share_take_unsent(share)) {
+        if (is_counted(driver, schedule_next_ns(&driver->schedule)))
+            unsent++;
+        schedule_take(&driver->schedule, &driver->random);
+    }
+    tally_count(driver->config.tally,
+                was_late(driver, end_ns) ? TALLY_unsent_late : TALLY_unsent_busy, unsent);
+}
+
+/* ---- Events ---- */
+
+/* A request ended on slot NUMBER: begins the next one, now or later. */
+static void continue_slot(struct driver *driver, uint32_t number, uint64_t now_ns)
+{
+    if (number >= driver->settings.connections) {
+        turn_off(driver, number);
     } else if (driver->open) {
-        open_loop_push_free(driver, number, now_ns);
-        open_loop_send_due(driver, now_ns);
+        push_free(driver, number, now_ns);
+        send_due(driver, now_ns);
     } else if (driver->slots[number]->thinking != NULL) {
-        closed_loop_think(driver, driver->slots[number]);
+        start_thinking(driver, driver->slots[number]);
     } else {
-        closed_loop_begin(driver, number, now_ns, false);
+        begin_closed(driver, number, now_ns, false);
     }
 }
 
-void driver_up(struct driver *driver, uint32_t number)
+static void on_connected(void *context, uint32_t number)
 {
-    if (driver->slots[number]->came_up)
+    struct driver *driver = context;
+
+    if (driver->slots[number]->connected)
         return;
-    driver->slots[number]->came_up = true;
-    tally_count(driver->place.tally, TALLY_clients_up, 1);
+    driver->slots[number]->connected = true;
+    tally_count(driver->config.tally, TALLY_clients_up, 1);
 }
 
-void driver_ended(struct driver *driver, uint32_t number, struct exchange *exchange,
-                  uint64_t now_ns)
+static void on_ended(void *context, uint32_t number, struct transaction *transaction,
+                     uint64_t now_ns)
 {
+    struct driver *driver = context;
     struct slot *slot = driver->slots[number];
 
-    exchange->service_ns = now_ns - slot->begun_ns;
-    exchange->latency_ns = now_ns - slot->due_ns;
-    exchange->bad_status = !plan_is_good_status(&driver->place.plan->checks, exchange->status);
-    tally_record_connection(driver->place.tally, exchange);
-    tally_record(tally_of(driver, slot), exchange);
-    driver->under_way--;
+    transaction->service_ns = now_ns - slot->begun_ns;
+    transaction->latency_ns = now_ns - slot->due_ns;
+    transaction->bad_status =
+        !plan_is_good_status(&driver->config.plan->checks, transaction->status);
+    tally_record_connection(driver->config.tally, transaction);
+    tally_record(tally_of(driver, slot), transaction);
+    driver->in_flight--;
     driver->last_end_ns = now_ns;
-    go_on(driver, number, now_ns);
-    driver_look_for_end(driver, now_ns);
+    continue_slot(driver, number, now_ns);
+    check_end(driver, now_ns);
 }
-
-/* ---- Starting ---- */
 
 static void on_timer(evutil_socket_t fd, short events, void *context)
 {
@@ -97,32 +363,30 @@ static void on_timer(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     if (driver->open)
-        open_loop_send_due(driver, clock_monotonic_ns());
+        send_due(driver, clock_monotonic_ns());
     else
-        closed_loop_start_wave(driver);
-    driver->place.engine->flush(driver->engine);
-    driver_look_for_end(driver, clock_monotonic_ns());
+        start_wave(driver);
+    driver->config.engine->flush(driver->engine);
+    check_end(driver, clock_monotonic_ns());
 }
 
 void driver_start(struct driver *driver)
 {
-    driver->origin_ns = driver->place.share->supply->begun_ns;
+    driver->origin_ns = driver->config.share->budget->begun_ns;
     if (driver->open)
-        open_loop_start(driver);
+        start_open(driver);
     else
-        closed_loop_start_wave(driver);
-    driver->place.engine->flush(driver->engine);
-    driver_look_for_end(driver, clock_monotonic_ns());
+        start_wave(driver);
+    driver->config.engine->flush(driver->engine);
+    check_end(driver, clock_monotonic_ns());
 }
 
-/* ---- Orders ---- */
-
-static void free_slot(struct slot *slot)
+void driver_check_end(struct driver *driver)
 {
-    if (slot != NULL && slot->thinking != NULL)
-        event_free(slot->thinking);
-    free(slot);
+    check_end(driver, clock_monotonic_ns());
 }
+
+/* ---- Settings ---- */
 
 static struct slot *make_slot(struct driver *driver)
 {
@@ -132,9 +396,9 @@ static struct slot *make_slot(struct driver *driver)
         return NULL;
     slot->driver = driver;
     slot->number = driver->slot_count;
-    if (driver->place.plan->think_most_ms == 0)
+    if (driver->config.plan->think_max_ms == 0)
         return slot;
-    slot->thinking = event_new(driver->place.base, -1, 0, closed_loop_on_thought, slot);
+    slot->thinking = event_new(driver->config.base, -1, 0, on_thought, slot);
     if (slot->thinking != NULL)
         return slot;
     free(slot);
@@ -147,7 +411,7 @@ static bool reserve(struct driver *driver, uint32_t count)
 
     if (count <= driver->slot_count)
         return true;
-    if (!driver->place.engine->reserve(driver->engine, count) ||
+    if (!driver->config.engine->reserve(driver->engine, count) ||
         !slot_queue_grow(&driver->free, count))
         return false;
     grown = realloc(driver->slots, count * sizeof(struct slot *));
@@ -164,84 +428,71 @@ static bool reserve(struct driver *driver, uint32_t count)
     return true;
 }
 
-/* Takes slots that are not wanted any more out of the queue, and off. */
+/* Turns off the free slots that the settings no longer include. */
 static void drop_free_slots(struct driver *driver)
 {
     for (uint32_t count = driver->free.length; count > 0; count--) {
         uint32_t number = slot_queue_pop(&driver->free);
 
-        if (number < driver->orders.connections)
+        if (number < driver->settings.connections)
             slot_queue_push(&driver->free, number);
         else
-            driver_turn_off(driver, number);
+            turn_off(driver, number);
     }
 }
 
-/* Slots that were reached by the first waves and are wanted (again) begin at once. */
-static void start_wanted(struct driver *driver, uint64_t now_ns)
+/* Starts every slot that is off and within the settings; no further waves. */
+static void start_slots(struct driver *driver, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < driver->orders.connections; i++) {
-        struct slot *slot = driver->slots[i];
-
-        if (slot->state != SLOT_OFF)
+    for (uint32_t i = 0; i < driver->settings.connections; i++) {
+        if (driver->slots[i]->state != SLOT_OFF)
             continue;
         if (driver->open)
-            open_loop_push_free(driver, i, now_ns);
+            push_free(driver, i, now_ns);
         else
-            closed_loop_begin(driver, i, now_ns, false);
+            begin_closed(driver, i, now_ns, false);
     }
-    if (driver->started < driver->orders.connections)
-        driver->started = driver->orders.connections;
-    supply_release(driver->place.share);
+    if (driver->started < driver->settings.connections)
+        driver->started = driver->settings.connections;
+    budget_share_release(driver->config.share);
 }
 
-bool driver_order(struct driver *driver, const struct driver_orders *orders)
+bool driver_apply(struct driver *driver, const struct driver_settings *settings)
 {
     uint64_t now_ns = clock_monotonic_ns();
-    bool good = reserve(driver, orders->connections);
-    uint32_t connections = good ? orders->connections : driver->orders.connections;
+    bool reserved = reserve(driver, settings->connections);
+    uint32_t connections = reserved ? settings->connections : driver->settings.connections;
 
-    driver->orders = *orders;
-    driver->orders.connections = connections;
+    driver->settings = *settings;
+    driver->settings.connections = connections;
     drop_free_slots(driver);
-    start_wanted(driver, now_ns);
+    start_slots(driver, now_ns);
     if (driver->open) {
-        arrivals_change(&driver->due.arrivals, &orders->rate, orders->threads,
-                        driver_age_ns(driver, now_ns));
-        open_loop_send_due(driver, now_ns);
+        arrivals_change(&driver->schedule.arrivals, &settings->rate, settings->threads,
+                        age_ns(driver, now_ns));
+        send_due(driver, now_ns);
     }
-    driver->place.engine->flush(driver->engine);
-    driver_look_for_end(driver, now_ns);
-    return good;
+    driver->config.engine->flush(driver->engine);
+    check_end(driver, now_ns);
+    return reserved;
 }
 
-void driver_look(struct driver *driver)
-{
-    driver_look_for_end(driver, clock_monotonic_ns());
-}
+/* ---- Life cycle ---- */
 
-/* ---- The end ---- */
-
-void driver_finish(struct driver *driver)
-{
-    if (driver->open)
-        open_loop_finish(driver);
-}
-
-void driver_abandon(struct driver *driver)
+void driver_abort(struct driver *driver)
 {
     for (uint32_t i = 0; i < driver->slot_count; i++) {
         struct slot *slot = driver->slots[i];
 
         if (slot->state != SLOT_BUSY)
             continue;
-        if (driver->place.engine->cancel(driver->engine, i))
-            tally_count(driver->place.tally, TALLY_connections_opened, 1);
+        if (driver->config.engine->cancel(driver->engine, i))
+            tally_count(driver->config.tally, TALLY_connections_opened, 1);
         tally_count(tally_of(driver, slot), TALLY_unanswered, 1);
         slot->state = SLOT_DONE;
     }
-    driver->under_way = 0;
-    event_base_loopbreak(driver->place.base);
+    driver->in_flight = 0;
+    event_base_loopbreak(driver->config.base);
 }
 
 uint64_t driver_last_end_ns(const struct driver *driver)
@@ -251,36 +502,46 @@ uint64_t driver_last_end_ns(const struct driver *driver)
 
 const struct error_texts *driver_error_texts(const struct driver *driver)
 {
-    return driver->place.engine->error_texts(driver->engine);
+    return driver->config.engine->error_texts(driver->engine);
 }
 
-struct driver *driver_create(const struct driver_place *place, const struct driver_orders *orders)
+struct driver *driver_create(const struct driver_config *config,
+                             const struct driver_settings *settings)
 {
     struct driver *driver = calloc(1, sizeof(*driver));
-    const struct engine_place engine_place = {place->plan, place->work, place->base, driver,
-                                              place->conversation};
+    const struct engine_config engine_config = {
+        .plan = config->plan,
+        .request_plan = config->request_plan,
+        .base = config->base,
+        .owner = {on_connected, on_ended, driver},
+        .transcript = config->transcript,
+    };
 
     if (driver == NULL)
         return NULL;
-    driver->place = *place;
-    driver->open = plan_is_open(place->plan);
-    driver->random = UINT64_C(0x9e3779b97f4a7c15) * (place->index + 1);
-    driver->engine = place->engine->create(&engine_place);
-    driver->timer = event_new(place->base, -1, 0, on_timer, driver);
-    if (driver->engine == NULL || driver->timer == NULL || !reserve(driver, orders->connections)) {
+    driver->config = *config;
+    driver->open = plan_is_open(config->plan);
+    driver->random = UINT64_C(0x9e3779b97f4a7c15) * (config->index + 1);
+    driver->engine = config->engine->create(&engine_config);
+    driver->timer = event_new(config->base, -1, 0, on_timer, driver);
+    if (driver->engine == NULL || driver->timer == NULL ||
+        !reserve(driver, settings->connections)) {
         driver_destroy(driver);
         return NULL;
     }
-    driver->orders = *orders;
+    driver->settings = *settings;
     return driver;
 }
 
 void driver_destroy(struct driver *driver)
 {
     if (driver->engine != NULL)
-        driver->place.engine->destroy(driver->engine);
-    for (uint32_t i = 0; i < driver->slot_count; i++)
-        free_slot(driver->slots[i]);
+        driver->config.engine->destroy(driver->engine);
+    for (uint32_t i = 0; i < driver->slot_count; i++) {
+        if (driver->slots[i]->thinking != NULL)
+            event_free(driver->slots[i]->thinking);
+        free(driver->slots[i]);
+    }
     if (driver->timer != NULL)
         event_free(driver->timer);
     free(driver->slots);

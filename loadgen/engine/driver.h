@@ -1,76 +1,65 @@
 /*
- * The driver of one client thread decides when the next request begins and on which connection, and
- * counts what came of it.
+ * The driver of a client thread decides when each request begins and on which connection, and counts the
+ * results.
  *
- * In a closed loop a connection begins its next request when it has the answer to the last (and has
- * thought). In an open loop requests are due at times of their own; one that is due while all
- * connections are busy waits, and its latency counts from when it was due. What waits is not stored:
- * the times follow from the rate, so the backlog costs no memory.
+ * Closed loop: a connection begins its next request after the response to the last one (and the think
+ * time). Open loop: requests are due at times given by the rate or by a replayed log. A request that is
+ * due while all connections are busy waits, and its latency counts from when it was due, which avoids
+ * coordinated omission. The backlog takes no memory: due times follow from the rate.
  *
- * It belongs to its thread, which calls all of it but driver_create() and driver_destroy().
+ * The client thread calls everything but driver_create() and driver_destroy().
  */
 #ifndef LOADGEN_DRIVER_H
 #define LOADGEN_DRIVER_H
 
 #include "loadgen/engine/engine.h"
-#include "loadgen/engine/supply.h"
+#include "loadgen/engine/request_budget.h"
 #include "loadgen/plan/arrivals.h"
 
-struct driver_place {
+struct driver_config {
     const struct engine_ops *engine;
     const struct plan *plan;
-    struct work *work;
+    struct request_plan *request_plan;
     struct event_base *base;
-    struct supply_share *share;
+    struct budget_share *share;
     struct tally *tally;  /* of counted requests, and of all connections */
     struct tally *warmup; /* of requests that were begun before counting */
     uint32_t index;       /* of the thread */
-    bool late;            /* the run goes on already: requests that were due before are others' */
-    struct conversation *conversation; /* for the first slot; or NULL */
+    bool late;            /* created during the run: requests due earlier belong to other threads */
+    struct transcript *transcript; /* of the first slot; NULL: none */
 };
 
-/* What a thread is to do; may change while it runs. */
-struct driver_orders {
+/* The load of one thread; may change during the run. */
+struct driver_settings {
     uint32_t connections; /* of this thread */
     uint32_t threads;     /* that share the rate */
-    struct profile rate;  /* in all; of an open loop */
+    struct profile rate;  /* of all threads together; open loop only */
 };
 
-/* Returns NULL when there is no memory. */
-struct driver *driver_create(const struct driver_place *place, const struct driver_orders *orders);
+/* Returns NULL if out of memory. */
+struct driver *driver_create(const struct driver_config *config,
+                             const struct driver_settings *settings);
 
-/* Begins. The event loop does the rest, and is left (event_base_loopbreak) when all is done. */
+/* Begins. The rest happens in the event loop, which the driver leaves (event_base_loopbreak) at the end. */
 void driver_start(struct driver *driver);
 
-/* Follows new orders. Returns false when there is no memory for more connections. */
-bool driver_order(struct driver *driver, const struct driver_orders *orders);
+/* Applies new settings. Returns false if out of memory for more connections. */
+bool driver_apply(struct driver *driver, const struct driver_settings *settings);
 
-/* Looks whether the run is over: the supply may have been stopped or used up by others. */
-void driver_look(struct driver *driver);
+/* Leaves the loop if the run is over: others may have stopped it or used up the budget. */
+void driver_check_end(struct driver *driver);
 
-/* Counts every request under way as unanswered, gives it up, and leaves the loop. */
-void driver_abandon(struct driver *driver);
+/* Counts every request in flight as unanswered, cancels it, and leaves the loop. */
+void driver_abort(struct driver *driver);
 
-/* After the loop: counts the requests that were due and never begun. */
+/* After the loop: counts the requests that were due but never begun. */
 void driver_finish(struct driver *driver);
 
-/* When the last request ended, monotonic ns; 0 before. */
+/* When the last request ended, monotonic ns; 0: none did. */
 uint64_t driver_last_end_ns(const struct driver *driver);
 
 const struct error_texts *driver_error_texts(const struct driver *driver);
 
 void driver_destroy(struct driver *driver);
-
-/* ---- For the engine ---- */
-
-/* The connection of slot NUMBER has come up. */
-void driver_up(struct driver *driver, uint32_t number);
-
-/*
- * The request under way on slot NUMBER ended at NOW_NS; of *exchange the engine fills all but latency_ns
- * and bad_status. The slot is free: another request may begin on it before this returns.
- */
-void driver_ended(struct driver *driver, uint32_t number, struct exchange *exchange,
-                  uint64_t now_ns);
 
 #endif

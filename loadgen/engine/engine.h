@@ -1,72 +1,118 @@
 /*
- * An engine carries requests: it is told which request to begin on which connection, and says what
- * came of it. When, and which, is the driver's affair; how, over which sockets and by whose HTTP, is
- * the engine's.
+ * An engine sends requests. The driver decides when a request begins and on which connection; the
+ * engine opens connections, speaks HTTP and reports results.
  *
- * A connection is a slot, numbered from 0. A slot carries one request at a time, opens its connection
- * when it needs one, and keeps it where the plan and the server allow.
+ * A connection is a slot, numbered from 0. A slot carries one request at a time, connects on demand and
+ * keeps its connection while the plan and the server allow.
  *
- * An engine belongs to its thread: create, destroy and error_texts are called while the thread does
- * not run, all else by the thread. An engine calls the driver (driver_up, driver_ended) from the event
- * loop only, never from within a function below.
+ * Each client thread has an engine of its own. create, destroy and error_texts are called while the
+ * thread does not run, everything else by the thread. An engine calls its owner from the event loop only,
+ * never from within a function of engine_ops.
  */
 #ifndef LOADGEN_ENGINE_H
 #define LOADGEN_ENGINE_H
 
-#include "loadgen/engine/conversation.h"
+#include "loadgen/base/sha256.h"
+#include "loadgen/engine/transcript.h"
 #include "loadgen/plan/plan.h"
 #include "loadgen/plan/work.h"
 #include "loadgen/stats/tally.h"
 
 #include <event2/event.h>
+#include <string.h>
 
 struct engine;
-struct driver;
 
-/* What an engine is given; all of it outlives the engine. */
-struct engine_place {
+/* What an engine reports. */
+struct engine_owner {
+    /* The connection of SLOT was established. */
+    void (*connected)(void *context, uint32_t slot);
+
+    /*
+     * The request in flight on SLOT ended at NOW_NS. The engine fills all of *transaction but latency_ns,
+     * service_ns and bad_status. SLOT is free: another request may begin on it before this returns.
+     */
+    void (*ended)(void *context, uint32_t slot, struct transaction *transaction, uint64_t now_ns);
+
+    void *context;
+};
+
+/* Everything outlives the engine. */
+struct engine_config {
     const struct plan *plan;
-    const struct work *work;
+    const struct request_plan *request_plan;
     struct event_base *base;
-    struct driver *driver;
-    struct conversation *conversation; /* for the first request of slot 0; or NULL */
+    struct engine_owner owner;
+    struct transcript *transcript; /* of the first request of slot 0; NULL: none */
 };
 
 struct engine_ops {
     const char *name;
 
-    /* Returns NULL when there is no memory. */
-    struct engine *(*create)(const struct engine_place *place);
+    /* Returns NULL if out of memory. */
+    struct engine *(*create)(const struct engine_config *config);
 
-    /* Makes room for slots 0 to SLOTS - 1; there is never less than before. False: no memory. */
+    /* Makes slots 0 to SLOTS - 1 available. SLOTS never shrinks. Returns false if out of memory. */
     bool (*reserve)(struct engine *engine, uint32_t slots);
 
-    /* Begins REQUEST on a slot that is free. It goes out at once, or with the next flush. */
+    /* Begins REQUEST on a free slot. It is sent at once, or by the next flush. */
     void (*begin)(struct engine *engine, uint32_t slot, const struct request *request,
                   uint64_t now_ns);
 
-    /* Sends what was begun since the last flush, unless the engine is about to do so by itself. */
+    /* Sends what was begun since the last flush, unless the engine will do so from the loop. */
     void (*flush)(struct engine *engine);
 
     /*
-     * Gives up the request under way on a slot, without a word to the driver. Returns whether a
-     * connection had been established for it.
+     * Cancels the request in flight on a slot; the owner is not called. Returns whether a connection was
+     * established for it.
      */
     bool (*cancel)(struct engine *engine, uint32_t slot);
 
-    /* Closes the connection of a slot that is free and will not be used for a while. */
+    /* Closes the connection of a slot that is free and not needed for now. */
     void (*close)(struct engine *engine, uint32_t slot);
 
-    /* What was said about the first errors. */
     const struct error_texts *(*error_texts)(const struct engine *engine);
 
     void (*destroy)(struct engine *engine);
 };
 
-/* libcurl does all: the multi interface on the thread's event loop. */
+/* libcurl does everything: the multi interface on the thread's event loop. */
 extern const struct engine_ops engine_curl;
 
-/* libcurl connects (names, TLS, proxies); HTTP/1 is our own, for full speed. */
+/* libcurl connects (names, TLS, proxies); HTTP/1 is our own code and costs less CPU time. */
 extern const struct engine_ops engine_raw;
+
+/* ---- For engines: checks a response's body (--expect-size, --expect-sha256) ---- */
+
+struct body_check {
+    struct sha256 sha;
+};
+
+static inline void body_check_begin(struct body_check *check, const struct plan_checks *checks)
+{
+    if (checks->digest_known)
+        sha256_begin(&check->sha);
+}
+
+static inline void body_check_add(struct body_check *check, const struct plan_checks *checks,
+                                  const char *bytes, size_t length)
+{
+    if (checks->digest_known)
+        sha256_add(&check->sha, bytes, length);
+}
+
+/* Whether the body, of LENGTH bytes, differs from the expected one. */
+static inline bool body_check_fails(struct body_check *check, const struct plan_checks *checks,
+                                    uint64_t length)
+{
+    uint8_t digest[SHA256_BYTES];
+
+    if (checks->size_known && length != checks->size)
+        return true;
+    if (!checks->digest_known)
+        return false;
+    sha256_end(&check->sha, digest);
+    return memcmp(digest, checks->digest, sizeof(digest)) != 0;
+}
 
 #endif

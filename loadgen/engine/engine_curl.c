@@ -1,21 +1,18 @@
 /*
- * The engine that leaves HTTP to libcurl. What makes it fast, each measured:
+ * The engine that leaves HTTP to libcurl. These make it fast, each by measurement:
  *
- *   - libcurl walks all connections of a multi handle to find one: a group of slots has its own;
- *   - easy handles are set up once and used for every request of their slot;
- *   - URLs are taken apart once (CURLOPT_CURLU) and no proxy is looked for (CURLOPT_PROXY "");
+ *   - libcurl searches all connections of a multi handle for one, so each group of slots has its own;
+ *   - an easy handle is set up once and used for every request of its slot;
+ *   - URLs are parsed once (CURLOPT_CURLU) and the environment is not searched for proxies;
  *   - sockets stay registered between requests (curl_sockets.h).
  *
- * libcurl sends a request a second time, on a new connection, when the one that it reused turns out
- * to be closed. That would hide a lost request and make two of one in the server's log, so the
- * function that libcurl calls before each sending refuses the second: the request counts as closed.
+ * If a reused connection turns out to be closed, libcurl retries the request on a new one. That would
+ * hide a lost request and log it twice at the server, so on_prerequest() rejects the retry: the request
+ * fails as closed.
  */
-#include "loadgen/engine/curl_request.h"
-#include "loadgen/engine/curl_result.h"
+#include "loadgen/engine/curl_handle.h"
 #include "loadgen/engine/curl_sockets.h"
-#include "loadgen/engine/driver.h"
 #include "loadgen/engine/engine.h"
-#include "loadgen/plan/body_check.h"
 
 #include "common/clock.h"
 
@@ -32,29 +29,29 @@ struct client {
     uint64_t begun_ns;
     uint32_t sendings; /* of the request under way */
     uint32_t requests; /* on this connection, where that is limited */
-    bool off;          /* its connection is not wanted for now */
+    bool off;          /* needs no connection for now */
     struct body_check check;
     char error[CURL_ERROR_SIZE];
 };
 
 struct group {
-    struct curl_group curl; /* first: ended() gets a pointer to it */
+    struct curl_group curl; /* first member: ended() gets a pointer to it */
     struct engine *engine;
     struct client clients[SLOTS_IN_GROUP];
     uint32_t client_count;
-    uint32_t under_way;
-    uint32_t off; /* clients that are */
-    bool dirty;   /* in the engine's list of groups with requests to send */
+    uint32_t in_flight;
+    uint32_t off; /* number of clients that are off */
+    bool dirty;   /* in the engine's list of groups with unsent requests */
     struct group *next_dirty;
 };
 
 struct engine {
-    struct engine_place place;
+    struct engine_config config;
     struct curl_sockets *sockets;
     struct curl_slist *headers;
     struct group **groups;
     uint32_t group_count, slots;
-    uint32_t slots_in_group; /* as many connections in a multi handle */
+    uint32_t slots_in_group; /* connections per multi handle */
     struct group *dirty;
     struct error_texts error_texts;
 };
@@ -64,26 +61,28 @@ static struct client *client_of(const struct engine *engine, uint32_t slot)
     return &engine->groups[slot / engine->slots_in_group]->clients[slot % engine->slots_in_group];
 }
 
-/* CURLOPT_PREREQFUNCTION: the connection is up and the request goes out next. */
-static int before_sending(void *context, char *remote, char *local, int remote_port, int local_port)
+/* CURLOPT_PREREQFUNCTION: connected, about to send the request. */
+static int on_prerequest(void *context, char *remote, char *local, int remote_port, int local_port)
 {
     struct client *client = context;
+    const struct engine_owner *owner = &client->group->engine->config.owner;
 
     (void)remote, (void)local, (void)remote_port, (void)local_port;
-    driver_up(client->group->engine->place.driver, client->slot);
+    owner->connected(owner->context, client->slot);
     return client->sendings++ == 0 ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
 
-/* CURLOPT_WRITEFUNCTION: bodies are counted by libcurl, and checked if that was asked for. */
-static size_t take_body(char *bytes, size_t size, size_t count, void *context)
+/* CURLOPT_WRITEFUNCTION. libcurl counts the bytes. */
+static size_t on_body(char *bytes, size_t size, size_t count, void *context)
 {
     struct client *client = context;
 
-    body_check_add(&client->check, &client->group->engine->place.plan->checks, bytes, size * count);
+    body_check_add(&client->check, &client->group->engine->config.plan->checks, bytes,
+                   size * count);
     return size * count;
 }
 
-/* ---- The life of a request ---- */
+/* ---- A request ---- */
 
 static void mark_dirty(struct group *group)
 {
@@ -95,8 +94,8 @@ static void mark_dirty(struct group *group)
 }
 
 /*
- * libcurl's connections belong to no handle: it keeps as many as clients are on, and closes the
- * oldest when another one becomes free.
+ * libcurl's idle connections belong to the multi handle, not to an easy handle. It keeps as many as there
+ * are clients on, and closes the oldest when another becomes idle.
  */
 static void set_off(struct client *client, bool off)
 {
@@ -110,7 +109,7 @@ static void set_off(struct client *client, bool off)
     curl_multi_setopt(group->curl.multi, CURLMOPT_MAXCONNECTS, kept > 0 ? (long)kept : 1L);
 }
 
-/* The connection's last request says so to libcurl, which then closes it behind the answer. */
+/* Makes libcurl close the connection after its last request (--max-reqs-per-conn). */
 static void count_on_connection(struct client *client, const struct plan *plan)
 {
     bool last = ++client->requests == plan->requests_per_connection;
@@ -128,27 +127,27 @@ static void engine_curl_begin(struct engine *engine, uint32_t slot, const struct
 
     if (client->off)
         set_off(client, false);
-    curl_request_choose(client->easy, engine->place.work, request, client->request);
-    if (engine->place.plan->requests_per_connection > 0)
-        count_on_connection(client, engine->place.plan);
-    body_check_begin(&client->check, &engine->place.plan->checks);
+    curl_handle_set_request(client->easy, engine->config.request_plan, request, client->request);
+    if (engine->config.plan->requests_per_connection > 0)
+        count_on_connection(client, engine->config.plan);
+    body_check_begin(&client->check, &engine->config.plan->checks);
     client->request = request;
     client->begun_ns = now_ns;
     client->sendings = 0;
     client->error[0] = '\0';
-    group->under_way++;
+    group->in_flight++;
     curl_multi_add_handle(group->curl.multi, client->easy);
     mark_dirty(group);
 }
 
 /*
- * Results of requests that were begun here wait for the loop's next turn: a server that refuses at
- * once must not keep the loop from everything else.
+ * Requests that fail at once are reported in the next loop iteration: a server that rejects connections
+ * immediately must not starve the loop.
  */
 static void run_added(struct group *group)
 {
     curl_group_run_added(&group->curl);
-    if ((uint32_t)group->curl.running < group->under_way)
+    if ((uint32_t)group->curl.running < group->in_flight)
         curl_group_call_again(&group->curl);
 }
 
@@ -166,62 +165,64 @@ static void engine_curl_flush(struct engine *engine)
 static void leave_multi(struct client *client)
 {
     curl_multi_remove_handle(client->group->curl.multi, client->easy);
-    client->group->under_way--;
+    client->group->in_flight--;
 }
 
-static struct exchange read_result(struct client *client, CURLcode code)
+static struct transaction read_result(struct client *client, CURLcode code)
 {
     struct engine *engine = client->group->engine;
-    const struct plan_checks *checks = &engine->place.plan->checks;
+    const struct plan_checks *checks = &engine->config.plan->checks;
     const struct curl_ending ending = {
         .easy = client->easy,
         .code = code,
-        .said = client->error,
+        .error_text = client->error,
         .sendings = client->sendings,
     };
-    struct exchange exchange = curl_result_read(&ending);
+    struct transaction transaction = curl_handle_result(&ending);
 
-    if (exchange.error == ERROR_KIND_NONE) {
-        exchange.bad_content = body_check_is_bad(&client->check, checks, exchange.body_bytes);
-        exchange.downgraded =
-            engine->place.plan->http == PLAN_HTTP_2 && !curl_result_is_http2(client->easy);
+    if (transaction.error == ERROR_KIND_NONE) {
+        transaction.bad_content = body_check_fails(&client->check, checks, transaction.body_bytes);
+        transaction.downgraded =
+            engine->config.plan->http == PLAN_HTTP_2 && !curl_handle_is_http2(client->easy);
     }
-    if (exchange.error != ERROR_KIND_NONE)
+    if (transaction.error != ERROR_KIND_NONE)
         client->requests = 0;
-    if (client->slot == 0 && engine->place.conversation != NULL)
-        conversation_end(engine->place.conversation, client->easy);
-    if (exchange.error != ERROR_KIND_NONE)
-        error_texts_record(&engine->error_texts, exchange.error, curl_result_text(&ending));
-    return exchange;
+    if (client->slot == 0 && engine->config.transcript != NULL)
+        transcript_end(engine->config.transcript, client->easy);
+    if (transaction.error != ERROR_KIND_NONE)
+        error_texts_record(&engine->error_texts, transaction.error,
+                           curl_handle_error_text(&ending));
+    return transaction;
 }
 
-/* What libcurl has to say: called in each of its turns. */
+/* The ended() of a group: reads the results that libcurl has. */
 static void on_ended(struct curl_group *curl)
 {
     struct group *group = (struct group *)curl;
+    const struct engine_owner *owner = &group->engine->config.owner;
     CURLMsg *message;
     int more;
 
     while ((message = curl_multi_info_read(group->curl.multi, &more)) != NULL) {
         struct client *client = NULL;
-        struct exchange exchange;
+        struct transaction transaction;
 
         if (message->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &client);
-        exchange = read_result(client, message->data.result);
+        transaction = read_result(client, message->data.result);
         leave_multi(client);
-        driver_ended(group->engine->place.driver, client->slot, &exchange, clock_monotonic_ns());
+        owner->ended(owner->context, client->slot, &transaction, clock_monotonic_ns());
     }
     engine_curl_flush(group->engine);
-    if ((uint32_t)curl->running < group->under_way)
+    if ((uint32_t)curl->running < group->in_flight)
         curl_group_call_again(curl);
 }
 
 static bool engine_curl_cancel(struct engine *engine, uint32_t slot)
 {
     struct client *client = client_of(engine, slot);
-    bool connected = client->sendings > 0 && curl_result_connected(client->easy);
+    bool connected = client->sendings > 0 && curl_handle_connected(client->easy);
 
     leave_multi(client);
     return connected;
@@ -232,24 +233,24 @@ static void engine_curl_close(struct engine *engine, uint32_t slot)
     set_off(client_of(engine, slot), true);
 }
 
-/* ---- Setting up ---- */
+/* ---- Life cycle ---- */
 
-static bool set_handling(struct client *client)
+static bool set_up_handle(struct client *client)
 {
     const struct engine *engine = client->group->engine;
-    struct conversation *conversation = client->slot == 0 ? engine->place.conversation : NULL;
+    struct transcript *transcript = client->slot == 0 ? engine->config.transcript : NULL;
     CURL *easy = client->easy;
 
     return curl_easy_setopt(easy, CURLOPT_PRIVATE, client) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, client->error) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_WRITEDATA, client) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, before_sending) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_prerequest) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PREREQDATA, client) == CURLE_OK &&
-           curl_request_set_connection(engine->place.plan, engine->place.work, easy) &&
-           curl_request_set_common(engine->place.work, engine->headers, easy) &&
+           curl_handle_set_connection(engine->config.plan, engine->config.request_plan, easy) &&
+           curl_handle_set_common(engine->config.request_plan, engine->headers, easy) &&
            curl_sockets_adopt(engine->sockets, easy) &&
-           (conversation == NULL || conversation_listen(conversation, easy));
+           (transcript == NULL || transcript_attach(transcript, easy));
 }
 
 static bool add_client(struct engine *engine, struct group *group)
@@ -264,7 +265,7 @@ static bool add_client(struct engine *engine, struct group *group)
     group->client_count++;
     engine->slots++;
     set_off(client, false);
-    return set_handling(client);
+    return set_up_handle(client);
 }
 
 static struct group *add_group(struct engine *engine)
@@ -313,16 +314,16 @@ static void engine_curl_destroy(struct engine *engine)
     free(engine);
 }
 
-static struct engine *engine_curl_create(const struct engine_place *place)
+static struct engine *engine_curl_create(const struct engine_config *config)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
 
     if (engine == NULL)
         return NULL;
-    engine->place = *place;
-    engine->slots_in_group = place->plan->requests_per_connection > 0 ? 1 : SLOTS_IN_GROUP;
-    engine->sockets = curl_sockets_create(place->base);
-    if (engine->sockets != NULL && curl_request_headers(place->work, &engine->headers))
+    engine->config = *config;
+    engine->slots_in_group = config->plan->requests_per_connection > 0 ? 1 : SLOTS_IN_GROUP;
+    engine->sockets = curl_sockets_create(config->base);
+    if (engine->sockets != NULL && curl_handle_make_headers(config->request_plan, &engine->headers))
         return engine;
     engine_curl_destroy(engine);
     return NULL;

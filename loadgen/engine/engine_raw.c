@@ -1,42 +1,43 @@
 /*
- * The engine for full speed: a wire (wire.h) for each slot. Groups of wires share a multi handle while
- * libcurl makes their connections.
+ * The engine that costs the least CPU time: a raw_connection per slot. While libcurl establishes them, the
+ * connections of a group share a multi handle.
  */
 #include "loadgen/engine/engine.h"
 
 #include "common/clock.h"
 
-#include "loadgen/engine/wire.h"
+#include "loadgen/engine/raw_connection.h"
 
 #include <stdlib.h>
 
 enum {
-    WIRES_IN_GROUP = 20,
-    SWEEPS = 20, /* in the time that a request may take */
-    SHORTEST_SWEEP_MS = 5,
-    LONGEST_SWEEP_MS = 250,
+    CONNECTIONS_IN_GROUP = 20,
+    SWEEPS_IN_TIMEOUT = 20, /* of --timeout */
+    SWEEP_MS_MIN = 5,
+    SWEEP_MS_MAX = 250,
 };
 
 struct group {
     struct curl_group curl;
-    struct wire wires[WIRES_IN_GROUP];
+    struct raw_connection connections[CONNECTIONS_IN_GROUP];
 };
 
 struct engine {
-    struct wire_room room;
+    struct raw_shared shared;
     struct curl_sockets *sockets;
     struct group **groups;
     uint32_t group_count, slots;
-    uint32_t wires_in_group; /* as many in a multi handle */
-    struct event *sweep;
+    uint32_t connections_in_group; /* per multi handle */
+    struct event *sweep;           /* checks timeouts */
 };
 
-static struct wire *wire_of(const struct engine *engine, uint32_t slot)
+static struct raw_connection *connection_of(const struct engine *engine, uint32_t slot)
 {
-    return &engine->groups[slot / engine->wires_in_group]->wires[slot % engine->wires_in_group];
+    return &engine->groups[slot / engine->connections_in_group]
+                ->connections[slot % engine->connections_in_group];
 }
 
-/* What libcurl has to say about connections. */
+/* The ended() of a group: libcurl connected, or failed to. */
 static void on_ended(struct curl_group *curl)
 {
     CURLMsg *message;
@@ -44,19 +45,19 @@ static void on_ended(struct curl_group *curl)
 
     while ((message = curl_multi_info_read(curl->multi, &more)) != NULL) {
         CURLcode code = message->data.result;
-        struct wire *wire = NULL;
+        struct raw_connection *connection = NULL;
 
         if (message->msg != CURLMSG_DONE)
             continue;
-        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &wire);
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &connection);
         if (code == CURLE_OK)
-            wire_connected(wire);
+            raw_connection_established(connection);
         else
-            wire_not_connected(wire, code);
+            raw_connection_failed(connection, code);
     }
 }
 
-/* ---- Time ---- */
+/* ---- Timeouts ---- */
 
 static void on_sweep(evutil_socket_t fd, short events, void *context)
 {
@@ -66,51 +67,53 @@ static void on_sweep(evutil_socket_t fd, short events, void *context)
     (void)fd;
     (void)events;
     for (uint32_t i = 0; i < engine->slots; i++)
-        wire_look_at_time(wire_of(engine, i), now_ns);
+        raw_connection_check_timeout(connection_of(engine, i), now_ns);
 }
 
 static bool start_sweeping(struct engine *engine)
 {
-    uint64_t ms = engine->room.place.plan->timeout_ms / SWEEPS;
+    uint64_t ms = engine->shared.config.plan->timeout_ms / SWEEPS_IN_TIMEOUT;
     struct timeval period;
 
-    ms = ms < SHORTEST_SWEEP_MS ? SHORTEST_SWEEP_MS : ms > LONGEST_SWEEP_MS ? LONGEST_SWEEP_MS : ms;
+    ms = ms < SWEEP_MS_MIN ? SWEEP_MS_MIN : ms > SWEEP_MS_MAX ? SWEEP_MS_MAX : ms;
     period = (struct timeval){0, (suseconds_t)(ms * 1000)};
-    engine->sweep = event_new(engine->room.place.base, -1, EV_PERSIST, on_sweep, engine);
+    engine->sweep = event_new(engine->shared.config.base, -1, EV_PERSIST, on_sweep, engine);
     return engine->sweep != NULL && event_add(engine->sweep, &period) == 0;
 }
 
-/* ---- The verbs of an engine ---- */
+/* ---- Operations ---- */
 
 static void engine_raw_begin(struct engine *engine, uint32_t slot, const struct request *request,
                              uint64_t now_ns)
 {
-    wire_begin(wire_of(engine, slot), request, now_ns);
+    raw_connection_begin(connection_of(engine, slot), request, now_ns);
 }
 
 static void engine_raw_flush(struct engine *engine)
 {
-    (void)engine; /* everything has been sent */
+    (void)engine; /* begin() has sent everything */
 }
 
 static bool engine_raw_cancel(struct engine *engine, uint32_t slot)
 {
-    struct wire *wire = wire_of(engine, slot);
+    struct raw_connection *connection = connection_of(engine, slot);
 
-    wire_take_down(wire);
-    return wire->fresh && wire->connect_ns > 0;
+    raw_connection_close(connection);
+    return connection->fresh && connection->connect_ns > 0;
 }
 
 static void engine_raw_close(struct engine *engine, uint32_t slot)
 {
-    wire_take_down(wire_of(engine, slot));
+    raw_connection_close(connection_of(engine, slot));
 }
 
-static bool add_wire(struct engine *engine, struct group *group)
+static bool add_connection(struct engine *engine, struct group *group)
 {
-    struct wire *wire = &group->wires[engine->slots % engine->wires_in_group];
+    struct raw_connection *connection =
+        &group->connections[engine->slots % engine->connections_in_group];
 
-    if (!wire_set_up(wire, &engine->room, &group->curl, engine->sockets, engine->slots))
+    if (!raw_connection_init(connection, &engine->shared, &group->curl, engine->sockets,
+                             engine->slots))
         return false;
     engine->slots++;
     return true;
@@ -132,11 +135,11 @@ static struct group *add_group(struct engine *engine)
 static bool engine_raw_reserve(struct engine *engine, uint32_t slots)
 {
     while (engine->slots < slots) {
-        uint32_t number = engine->slots / engine->wires_in_group;
+        uint32_t number = engine->slots / engine->connections_in_group;
         struct group *group =
             number < engine->group_count ? engine->groups[number] : add_group(engine);
 
-        if (group == NULL || !add_wire(engine, group))
+        if (group == NULL || !add_connection(engine, group))
             return false;
     }
     return true;
@@ -144,8 +147,8 @@ static bool engine_raw_reserve(struct engine *engine, uint32_t slots)
 
 static void destroy_group(struct group *group)
 {
-    for (uint32_t i = 0; i < WIRES_IN_GROUP; i++)
-        wire_release(&group->wires[i]);
+    for (uint32_t i = 0; i < CONNECTIONS_IN_GROUP; i++)
+        raw_connection_destroy(&group->connections[i]);
     curl_group_end(&group->curl);
     free(group);
 }
@@ -156,29 +159,30 @@ static void engine_raw_destroy(struct engine *engine)
         destroy_group(engine->groups[i]);
     if (engine->sweep != NULL)
         event_free(engine->sweep);
-    wire_room_end(&engine->room);
+    raw_shared_end(&engine->shared);
     curl_sockets_destroy(engine->sockets);
     free(engine->groups);
     free(engine);
 }
 
-static bool has_tls(const struct work *work)
+static bool has_tls(const struct request_plan *request_plan)
 {
-    for (size_t i = 0; i < work->count; i++)
-        if (work->requests[i].target.tls)
+    for (size_t i = 0; i < request_plan->count; i++)
+        if (request_plan->requests[i].target.tls)
             return true;
     return false;
 }
 
-static struct engine *engine_raw_create(const struct engine_place *place)
+static struct engine *engine_raw_create(const struct engine_config *config)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
 
     if (engine == NULL)
         return NULL;
-    engine->wires_in_group = has_tls(place->work) ? 1 : WIRES_IN_GROUP;
-    engine->sockets = curl_sockets_create(place->base);
-    if (wire_room_begin(&engine->room, place) && engine->sockets != NULL && start_sweeping(engine))
+    engine->connections_in_group = has_tls(config->request_plan) ? 1 : CONNECTIONS_IN_GROUP;
+    engine->sockets = curl_sockets_create(config->base);
+    if (raw_shared_begin(&engine->shared, config) && engine->sockets != NULL &&
+        start_sweeping(engine))
         return engine;
     engine_raw_destroy(engine);
     return NULL;
@@ -186,7 +190,7 @@ static struct engine *engine_raw_create(const struct engine_place *place)
 
 static const struct error_texts *engine_raw_error_texts(const struct engine *engine)
 {
-    return &engine->room.error_texts;
+    return &engine->shared.error_texts;
 }
 
 const struct engine_ops engine_raw = {

@@ -6,7 +6,7 @@
 
 enum { INTERIM_SWITCHING = 101 };
 
-static enum response_result refuse(struct response *response, const char *why)
+static enum response_result fail(struct response *response, const char *why)
 {
     response->why = why;
     return RESPONSE_BAD;
@@ -25,14 +25,14 @@ void response_begin(struct response *response, bool head_request)
 
 /* ---- Lines ---- */
 
-/* The bytes that were not taken yet. */
+/* The bytes not parsed yet. */
 struct input {
     const char *at, *end;
 };
 
 enum line_result { LINE_WHOLE, LINE_MORE, LINE_TOO_LONG };
 
-/* The next line without its end. A line within the input is not copied. */
+/* The next line without its end. Copied to response->line only if it comes in pieces. */
 static enum line_result take_line(struct response *response, struct input *input, struct span *line)
 {
     size_t there = (size_t)(input->end - input->at);
@@ -91,7 +91,7 @@ static struct span trim(struct span text)
     return text;
 }
 
-/* Cuts the next member off a list with commas. Returns false when there is none left. */
+/* Cuts the next member off a comma-separated list. Returns false at its end. */
 static bool take_member(struct span *list, struct span *member)
 {
     const char *comma;
@@ -119,9 +119,9 @@ static enum response_result read_status_line(struct response *response, struct s
 
     if (line.length < 12 || memcmp(at, "HTTP/1.", 7) != 0 || !is_digit(at[7]) || at[8] != ' ' ||
         !is_digit(at[9]) || !is_digit(at[10]) || !is_digit(at[11]) || at[9] == '0')
-        return refuse(response, "no status line of HTTP/1");
+        return fail(response, "invalid HTTP/1 status line");
     if (line.length > 12 && (at[12] != ' ' || !is_text((struct span){at + 12, line.length - 12})))
-        return refuse(response, "no status line of HTTP/1");
+        return fail(response, "invalid HTTP/1 status line");
     response->http10 = at[7] == '0';
     response->status = (uint16_t)((at[9] - '0') * 100 + (at[10] - '0') * 10 + at[11] - '0');
     response->state = RESPONSE_AT_FIELD;
@@ -142,7 +142,7 @@ static bool read_length(struct span text, uint64_t *out)
     return text.length > 0;
 }
 
-/* A list of equal numbers is one number (RFC 9110 section 8.6). */
+/* A list of equal numbers counts as one (RFC 9110 section 8.6). */
 static enum response_result read_content_length(struct response *response, struct span value)
 {
     struct span member;
@@ -151,16 +151,16 @@ static enum response_result read_content_length(struct response *response, struc
         uint64_t length;
 
         if (!read_length(member, &length))
-            return refuse(response, "Content-Length is not a number");
+            return fail(response, "Content-Length is not a number");
         if (response->has_length && length != response->left)
-            return refuse(response, "two different Content-Lengths");
+            return fail(response, "Content-Length values differ");
         response->has_length = true;
         response->left = length;
     }
     return RESPONSE_MORE;
 }
 
-/* Chunked has to be the last coding, and only once (RFC 9112 section 6.1). */
+/* chunked must be the last coding, and only once (RFC 9112 section 6.1). */
 static enum response_result read_transfer_encoding(struct response *response, struct span value)
 {
     struct span member;
@@ -169,7 +169,7 @@ static enum response_result read_transfer_encoding(struct response *response, st
         if (member.length == 0)
             continue;
         if (response->chunked)
-            return refuse(response, "a transfer coding behind chunked");
+            return fail(response, "transfer coding after chunked");
         response->coded = true;
         response->chunked = span_is_nocase(member, SPAN("chunked"));
     }
@@ -181,13 +181,13 @@ static enum response_result read_connection(struct response *response, struct sp
     struct span member;
 
     while (take_member(&value, &member)) {
-        response->said_close |= span_is_nocase(member, SPAN("close"));
-        response->said_keep_alive |= span_is_nocase(member, SPAN("keep-alive"));
+        response->has_close |= span_is_nocase(member, SPAN("close"));
+        response->has_keep_alive |= span_is_nocase(member, SPAN("keep-alive"));
     }
     return RESPONSE_MORE;
 }
 
-/* Only three fields matter; their names have lengths of their own. */
+/* Only three fields matter. */
 static enum response_result read_value(struct response *response, struct span name,
                                        struct span value)
 {
@@ -209,16 +209,15 @@ static enum response_result read_field(struct response *response, struct span li
 {
     size_t name = 0;
 
-    if (line.start[0] == ' ' || line.start[0] == '\t') /* an old way to go on with a value */
-        return response->framing || !is_text(line)
-                   ? refuse(response, "a line that goes on with the framing")
-                   : RESPONSE_MORE;
+    if (line.start[0] == ' ' || line.start[0] == '\t') /* obs-fold */
+        return response->framing || !is_text(line) ? fail(response, "folded framing field")
+                                                   : RESPONSE_MORE;
     while (name < line.length && token_characters[(unsigned char)line.start[name]])
         name++;
     if (name == 0 || name == line.length || line.start[name] != ':')
-        return refuse(response, "a line that is no header field");
+        return fail(response, "invalid header field");
     if (!is_text((struct span){line.start + name + 1, line.length - name - 1}))
-        return refuse(response, "a control character in a header field");
+        return fail(response, "control character in a header field");
     return read_value(response, (struct span){line.start, name},
                       trim((struct span){line.start + name + 1, line.length - name - 1}));
 }
@@ -231,13 +230,13 @@ static enum response_result finish(struct response *response)
     return RESPONSE_DONE;
 }
 
-/* An interim response is not the answer: another one follows. */
+/* After an interim response comes another response. */
 static enum response_result end_interim(struct response *response)
 {
     uint64_t head_bytes = response->head_bytes;
 
     if (response->status == INTERIM_SWITCHING)
-        return refuse(response, "a change of protocol that was not asked for");
+        return fail(response, "unsolicited 101 Switching Protocols");
     response_begin(response, response->head_request);
     response->head_bytes = head_bytes;
     return RESPONSE_MORE;
@@ -253,8 +252,7 @@ static enum response_result end_head(struct response *response)
 {
     if (response->status < 200)
         return end_interim(response);
-    response->keep_alive =
-        !response->said_close && (!response->http10 || response->said_keep_alive);
+    response->keep_alive = !response->has_close && (!response->http10 || response->has_keep_alive);
     if (response->coded && (response->http10 || response->has_length))
         response->keep_alive = false;
     if (has_no_body(response))
@@ -321,12 +319,12 @@ static enum response_result read_chunk_size(struct response *response, struct sp
 
     while (digits < line.length && hex_value(line.start[digits]) >= 0) {
         if (size >> 58 != 0)
-            return refuse(response, "a chunk size that is too large");
+            return fail(response, "chunk size too large");
         size = size << 4 | (uint64_t)hex_value(line.start[digits++]);
     }
     rest = trim((struct span){line.start + digits, line.length - digits});
     if (digits == 0 || !is_text(rest) || (rest.length > 0 && rest.start[0] != ';'))
-        return refuse(response, "a chunk without a size");
+        return fail(response, "invalid chunk size");
     response->left = size;
     response->state = size > 0 ? RESPONSE_AT_CHUNK : RESPONSE_AT_TRAILER;
     return RESPONSE_MORE;
@@ -335,19 +333,19 @@ static enum response_result read_chunk_size(struct response *response, struct sp
 static enum response_result read_chunk_end(struct response *response, struct span line)
 {
     if (line.length > 0)
-        return refuse(response, "a chunk that is longer than its size");
+        return fail(response, "chunk longer than its size");
     response->state = RESPONSE_AT_CHUNK_SIZE;
     return RESPONSE_MORE;
 }
 
-/* ---- All of it ---- */
+/* ---- The state machine ---- */
 
 static enum response_result read_line(struct response *response, struct span line)
 {
     bool in_head = response->state == RESPONSE_AT_STATUS || response->state == RESPONSE_AT_FIELD;
 
     if (in_head && (response->head_bytes += line.length + 2) > RESPONSE_HEAD_MAX)
-        return refuse(response, "a head that is too long");
+        return fail(response, "response head too long");
     switch (response->state) {
     case RESPONSE_AT_STATUS:
         return read_status_line(response, line);
@@ -376,7 +374,7 @@ static enum response_result take_and_read_line(struct response *response, struct
     case LINE_WHOLE:
         return read_line(response, line);
     case LINE_TOO_LONG:
-        return refuse(response, "a line that is too long");
+        return fail(response, "line too long");
     case LINE_MORE:
         break;
     }
@@ -412,5 +410,5 @@ enum response_result response_end(struct response *response)
 {
     if (response->state == RESPONSE_AT_REST)
         return finish(response);
-    return refuse(response, "the connection ended before the response");
+    return fail(response, "connection closed before the end of the response");
 }

@@ -125,7 +125,7 @@ struct plan {
     struct plan_stage stages[PLAN_STAGES_MAX];
     size_t stage_count;
     bool stages_of_connections;
-    uint64_t think_least_ms, think_most_ms;
+    uint64_t think_min_ms, think_max_ms;
     uint64_t timeout_ms; /* for a whole request, connecting included */
     uint64_t connect_timeout_ms;
     uint64_t grace_ms; /* how long a stopped run waits for the answers under way */

@@ -12,9 +12,9 @@
 #include <stdatomic.h>
 
 enum {
-    WORK_REQUESTS_MAX = 200000, /* different ones */
-    WORK_ENTRIES_MAX = 100 * 1000 * 1000,
-    WORK_WEIGHT_MAX = 10000,
+    REQUEST_PLAN_REQUESTS_MAX = 200000, /* different ones */
+    REQUEST_PLAN_ENTRIES_MAX = 100 * 1000 * 1000,
+    REQUEST_PLAN_WEIGHT_MAX = 10000,
 };
 
 struct request {
@@ -28,19 +28,19 @@ struct request {
 };
 
 /* One place in the order. */
-struct work_entry {
+struct request_entry {
     uint64_t due_ns; /* since the run's begin; of a replay */
     uint32_t request;
     uint32_t line; /* of the file it came from */
 };
 
-struct work {
+struct request_plan {
     const struct plan *plan;
     struct request *requests;
     size_t count, room;
     uint32_t *index; /* by hash of method and URL: a request's number + 1; 0: free */
     size_t index_size;
-    struct work_entry *entries;
+    struct request_entry *entries;
     size_t entry_count, entry_room;
     struct curl_slist *headers, *redirections;
     char *body; /* NULL: none */
@@ -53,24 +53,25 @@ struct work {
  * Makes *work from the plan: reads its files and takes all URLs apart. Returns 0, or -1 with WHY.
  * Release with work_free() either way.
  */
-int work_prepare(struct work *work, const struct plan *plan, char *why, size_t size);
+int request_plan_prepare(struct request_plan *request_plan, const struct plan *plan, char *why,
+                         size_t size);
 
 /* Looks up the hosts. Returns 0, or -1 with WHY. */
-int work_resolve(struct work *work, char *why, size_t size);
+int request_plan_resolve(struct request_plan *request_plan, char *why, size_t size);
 
-void work_free(struct work *work);
+void request_plan_free(struct request_plan *request_plan);
 
 /* The request to be sent next; *random is the thread's. Any thread. */
-const struct request *work_choose(struct work *work, uint64_t *random);
+const struct request *request_plan_next(struct request_plan *request_plan, uint64_t *random);
 
 /* The next entry of a replay, or NULL when all were taken. Any thread. */
-const struct work_entry *work_take_entry(struct work *work);
+const struct request_entry *request_plan_take_entry(struct request_plan *request_plan);
 
 /* How many origins (scheme, host and port) the requests go to. */
-size_t work_origins(const struct work *work);
+size_t request_plan_count_origins(const struct request_plan *request_plan);
 
 /* How many requests a run can send at most; 0: no limit. */
-uint64_t work_limit(const struct work *work);
+uint64_t request_plan_limit(const struct request_plan *request_plan);
 
 /* ---- For who reads files: work_file.c ---- */
 
@@ -78,10 +79,11 @@ uint64_t work_limit(const struct work *work);
  * Adds a place in the order for METHOD (NULL: the plan's) of URL, relative to the plan's first.
  * Returns 0, or -1 with WHY.
  */
-int work_add(struct work *work, const char *method, const char *url, struct work_entry entry,
-             char *why, size_t size);
+int request_plan_add(struct request_plan *request_plan, const char *method, const char *url,
+                     struct request_entry entry, char *why, size_t size);
 
 /* Adds what FILE lists; with TIMES it has to be an access log. Returns 0, or -1 with WHY. */
-int work_read_file(struct work *work, const char *file, bool times, char *why, size_t size);
+int request_file_read(struct request_plan *request_plan, const char *file, bool times, char *why,
+                      size_t size);
 
 #endif

@@ -22,7 +22,7 @@
 #include <time.h>
 
 struct reader {
-    struct work *work;
+    struct request_plan *request_plan;
     const char *file;
     uint32_t line;
     bool times;
@@ -51,7 +51,7 @@ static int read_weight(const struct reader *reader, const char *word, uint64_t *
     *weight = 1;
     if (word == NULL)
         return 0;
-    if (units_parse_number(word, weight) != 0 || *weight < 1 || *weight > WORK_WEIGHT_MAX)
+    if (units_parse_number(word, weight) != 0 || *weight < 1 || *weight > REQUEST_PLAN_WEIGHT_MAX)
         return refuse(reader, "a weight is a number from 1 to 10000 behind the URL");
     return 0;
 }
@@ -80,8 +80,8 @@ static int read_listed(const struct reader *reader, char *text)
     if (strtok_r(NULL, " \t", &rest) != NULL)
         return refuse(reader, "more than a method, a URL and a weight");
     for (; weight > 0; weight--)
-        if (work_add(reader->work, method, url, (struct work_entry){.line = reader->line}, why,
-                     sizeof(why)) != 0)
+        if (request_plan_add(reader->request_plan, method, url,
+                             (struct request_entry){.line = reader->line}, why, sizeof(why)) != 0)
             return refuse(reader, why);
     return 0;
 }
@@ -243,7 +243,7 @@ static bool can_be_sent(const struct logged *logged)
 
 static int skip(const struct reader *reader)
 {
-    reader->work->skipped++;
+    reader->request_plan->skipped++;
     return 0;
 }
 
@@ -255,13 +255,13 @@ static int read_logged(const struct reader *reader, char *text)
     if (!read_line_of_log(text, &logged) || !can_be_sent(&logged) || logged.target[0] != '/')
         return skip(reader);
     if (reader->times && !(logged.time_s >= 0))
-        return reader->work->entry_count > 0
+        return reader->request_plan->entry_count > 0
                    ? skip(reader)
                    : refuse(reader,
                             "has no time, which a replay needs; use -f for the requests alone");
-    if (work_add(
-            reader->work, logged.method, logged.target,
-            (struct work_entry){.due_ns = (uint64_t)(logged.time_s * 1e9), .line = reader->line},
+    if (request_plan_add(
+            reader->request_plan, logged.method, logged.target,
+            (struct request_entry){.due_ns = (uint64_t)(logged.time_s * 1e9), .line = reader->line},
             why, sizeof(why)) == 0)
         return 0;
     return strstr(why, "URL") == NULL ? refuse(reader, why) : skip(reader);
@@ -291,7 +291,7 @@ static int read_line(struct reader *reader, char *text)
 
 static int compare_entries(const void *one, const void *other)
 {
-    const struct work_entry *a = one, *b = other;
+    const struct request_entry *a = one, *b = other;
 
     if (a->due_ns != b->due_ns)
         return a->due_ns < b->due_ns ? -1 : 1;
@@ -302,29 +302,33 @@ static int compare_entries(const void *one, const void *other)
  * Logs are written when answers end and often know seconds only: entries are put in order, those of
  * one second are spread over it evenly, and times are made relative to the first.
  */
-static void set_times(struct work *work)
+static void set_times(struct request_plan *request_plan)
 {
     uint64_t first;
-    double speed = work->plan->replay_speed;
+    double speed = request_plan->plan->replay_speed;
 
-    qsort(work->entries, work->entry_count, sizeof(*work->entries), compare_entries);
-    first = work->entry_count > 0 ? work->entries[0].due_ns : 0;
-    for (size_t i = 0, end; i < work->entry_count; i = end) {
-        uint64_t due_ns = work->entries[i].due_ns;
+    qsort(request_plan->entries, request_plan->entry_count, sizeof(*request_plan->entries),
+          compare_entries);
+    first = request_plan->entry_count > 0 ? request_plan->entries[0].due_ns : 0;
+    for (size_t i = 0, end; i < request_plan->entry_count; i = end) {
+        uint64_t due_ns = request_plan->entries[i].due_ns;
 
-        for (end = i + 1; end < work->entry_count && work->entries[end].due_ns == due_ns; end++)
+        for (end = i + 1;
+             end < request_plan->entry_count && request_plan->entries[end].due_ns == due_ns; end++)
             continue;
         for (size_t k = i; k < end; k++) {
             double spread = due_ns % NS_PER_S == 0 ? (double)(k - i) / (double)(end - i) * 1e9 : 0;
 
-            work->entries[k].due_ns = (uint64_t)(((double)(due_ns - first) + spread) / speed);
+            request_plan->entries[k].due_ns =
+                (uint64_t)(((double)(due_ns - first) + spread) / speed);
         }
     }
 }
 
-int work_read_file(struct work *work, const char *file, bool times, char *why, size_t size)
+int request_file_read(struct request_plan *request_plan, const char *file, bool times, char *why,
+                      size_t size)
 {
-    struct reader reader = {work, file, 0, times, false, why, size};
+    struct reader reader = {request_plan, file, 0, times, false, why, size};
     FILE *in = fopen(file, "re");
     char *text = NULL;
     size_t room = 0;
@@ -345,6 +349,6 @@ int work_read_file(struct work *work, const char *file, bool times, char *why, s
     free(text);
     fclose(in);
     if (result == 0 && times)
-        set_times(work);
+        set_times(request_plan);
     return result;
 }

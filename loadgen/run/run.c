@@ -3,8 +3,8 @@
 #include "common/clock.h"
 
 #include "loadgen/base/interrupts.h"
-#include "loadgen/base/processor_time.h"
-#include "loadgen/engine/fleet.h"
+#include "loadgen/base/resources.h"
+#include "loadgen/engine/client_pool.h"
 #include "loadgen/plan/load_profile.h"
 #include "loadgen/run/change_source.h"
 #include "loadgen/run/progress.h"
@@ -25,12 +25,12 @@ enum {
 
 struct run {
     const struct plan *plan;
-    struct work *work;
+    struct request_plan *request_plan;
     const struct run_observer *observer; /* NULL: none */
     const struct engine_ops *engine;
-    struct supply supply;
-    struct fleet *fleet;
-    struct fleet_orders orders;
+    struct request_budget budget;
+    struct client_pool *pool;
+    struct client_pool_settings orders;
     struct profile connections; /* as planned */
     struct event_base *base;
     struct event *tick, *frame, *suspend, *deadline, *grace, *done, *interrupts;
@@ -41,10 +41,10 @@ struct run {
     char *url; /* of the first request */
     const struct condition *aborted_by;
     struct progress progress;
-    struct conversation conversation;
+    struct transcript transcript;
     struct series *series;
     struct server_check *check;
-    struct processor_time machine;  /* before it began */
+    struct machine_cpu machine;     /* before it began */
     struct tally sum, warmup, both; /* of all threads, as of the last tick */
 };
 
@@ -57,7 +57,7 @@ static uint64_t elapsed_ns(const struct run *run)
 {
     uint64_t now_ns = clock_monotonic_ns();
 
-    return now_ns > run->supply.begun_ns ? now_ns - run->supply.begun_ns : 0;
+    return now_ns > run->budget.begun_ns ? now_ns - run->budget.begun_ns : 0;
 }
 
 /* ---- What ends a run ---- */
@@ -70,8 +70,8 @@ static void stop(struct run *run)
     if (run->stopping)
         return;
     run->stopping = true;
-    supply_stop(&run->supply, clock_monotonic_ns());
-    fleet_wake(run->fleet);
+    request_budget_stop(&run->budget, clock_monotonic_ns());
+    client_pool_wake(run->pool);
     event_add(run->grace, &grace);
 }
 
@@ -83,7 +83,7 @@ static void on_deadline(evutil_socket_t fd, short events, void *context)
 
     (void)fd;
     (void)events;
-    if (clock_monotonic_ns() < run->supply.deadline_ns)
+    if (clock_monotonic_ns() < run->budget.deadline_ns)
         event_add(run->deadline, &a_moment);
     else
         stop(run);
@@ -95,13 +95,13 @@ static void on_grace_over(evutil_socket_t fd, short events, void *context)
 
     (void)fd;
     (void)events;
-    fleet_abandon(run->fleet);
+    client_pool_abort(run->pool);
 }
 
 static void interrupt(struct run *run)
 {
     if (run->interrupted)
-        fleet_abandon(run->fleet);
+        client_pool_abort(run->pool);
     else
         stop(run);
     run->interrupted = true;
@@ -124,10 +124,10 @@ static void on_thread_done(evutil_socket_t fd, short events, void *context)
     (void)events;
     if (read(fd, &ended, sizeof(ended)) != (ssize_t)sizeof(ended))
         return;
-    if (fleet_ended(run->fleet, (uint32_t)ended) == 0)
+    if (client_pool_count_ended(run->pool, (uint32_t)ended) == 0)
         event_base_loopbreak(run->base);
     else
-        fleet_wake(run->fleet);
+        client_pool_wake(run->pool);
 }
 
 /* ---- What changes it ---- */
@@ -138,7 +138,7 @@ static double planned_rate(const struct run *run)
 }
 
 /* Makes ORDERS hold. Returns 0, or -1 with WHY. */
-static int order(struct run *run, struct fleet_orders *orders, char *why, size_t size)
+static int order(struct run *run, struct client_pool_settings *orders, char *why, size_t size)
 {
     if (run->stopping)
         return snprintf(why, size, "the run is ending already"), -1;
@@ -146,7 +146,7 @@ static int order(struct run *run, struct fleet_orders *orders, char *why, size_t
         return snprintf(why, size, "%u threads need as many connections; there are %u",
                         orders->threads, orders->connections),
                -1;
-    if (fleet_order(run->fleet, orders, why, size) != 0)
+    if (client_pool_apply(run->pool, orders, why, size) != 0)
         return -1;
     run->orders = *orders;
     return 0;
@@ -154,7 +154,7 @@ static int order(struct run *run, struct fleet_orders *orders, char *why, size_t
 
 static int change_rate(struct run *run, const struct change *change, char *why, size_t size)
 {
-    struct fleet_orders orders = run->orders;
+    struct client_pool_settings orders = run->orders;
 
     if (!plan_is_open(run->plan) || run->plan->replay_file != NULL)
         return snprintf(why, size, "there is no rate to change: begin with --rate"), -1;
@@ -164,7 +164,7 @@ static int change_rate(struct run *run, const struct change *change, char *why, 
 
 static int change_connections(struct run *run, const struct change *change, char *why, size_t size)
 {
-    struct fleet_orders orders = run->orders;
+    struct client_pool_settings orders = run->orders;
     double connections = control_apply(change, run->orders.connections);
 
     if (connections > PLAN_CONNECTIONS_MAX)
@@ -178,7 +178,7 @@ static int change_connections(struct run *run, const struct change *change, char
 
 static int change_threads(struct run *run, const struct change *change, char *why, size_t size)
 {
-    struct fleet_orders orders = run->orders;
+    struct client_pool_settings orders = run->orders;
     double threads = control_apply(change, run->orders.threads);
 
     if (threads > PLAN_THREADS_MAX)
@@ -231,7 +231,7 @@ static void on_change(void *context, const struct change *change, const char *wh
 
 static void add_up(struct run *run)
 {
-    fleet_add_up(run->fleet, &run->sum, &run->warmup);
+    client_pool_sum(run->pool, &run->sum, &run->warmup);
     tally_reset(&run->both);
     tally_add(&run->both, &run->sum);
     tally_add(&run->both, &run->warmup);
@@ -258,7 +258,7 @@ static void end_second(struct run *run, uint64_t now_ns)
 static void follow_profile(struct run *run, uint64_t now_ns)
 {
     double planned = profile_at(&run->connections, (double)now_ns);
-    struct fleet_orders orders = run->orders;
+    struct client_pool_settings orders = run->orders;
     char why[WHY_TEXT];
 
     orders.connections = planned >= run->orders.threads ? (uint32_t)planned : run->orders.threads;
@@ -272,10 +272,10 @@ static void follow_profile(struct run *run, uint64_t now_ns)
 
 static void look_for_abort(struct run *run)
 {
-    uint64_t counted_ns = clock_monotonic_ns() - run->supply.counted_from_ns;
+    uint64_t counted_ns = clock_monotonic_ns() - run->budget.counted_from_ns;
 
     for (size_t i = 0; i < run->plan->abort_on_count && run->aborted_by == NULL; i++)
-        if (clock_monotonic_ns() > run->supply.counted_from_ns &&
+        if (clock_monotonic_ns() > run->budget.counted_from_ns &&
             tally_meets_condition(&run->sum, &run->plan->abort_on[i], counted_ns)) {
             run->aborted_by = &run->plan->abort_on[i];
             stop(run);
@@ -374,25 +374,25 @@ static void listen_to_changes(struct run *run)
 
 static bool make_fleet(struct run *run)
 {
-    const struct client_thread_setup setup = {
+    const struct client_pool_config config = {
         .engine = run->engine,
         .plan = run->plan,
-        .work = run->work,
-        .supply = &run->supply,
-        .conversation = run->plan->verbose ? &run->conversation : NULL,
+        .request_plan = run->request_plan,
+        .budget = &run->budget,
+        .transcript = run->plan->verbose ? &run->transcript : NULL,
         .done_fd = run->done_fd,
     };
     double connections = profile_at(&run->connections, 0);
 
-    run->orders = (struct fleet_orders){
+    run->orders = (struct client_pool_settings){
         .threads = run->plan->threads,
         .connections =
             connections > run->plan->threads ? (uint32_t)connections : run->plan->threads,
         .rate = load_profile_rate(run->plan),
     };
-    supply_begin(&run->supply, run->plan->requests, run->plan->threads);
-    run->fleet = fleet_create(&setup, &run->orders);
-    return run->fleet != NULL;
+    request_budget_begin(&run->budget, run->plan->requests, run->plan->threads);
+    run->pool = client_pool_create(&config, &run->orders);
+    return run->pool != NULL;
 }
 
 static void begin_clocks(struct run *run)
@@ -402,8 +402,8 @@ static void begin_clocks(struct run *run)
     uint64_t whole_ms = run->plan->warmup_ms + run->plan->duration_ms;
     struct timeval duration = timeval_of_ms(whole_ms);
 
-    run->supply.begun_ns = clock_monotonic_ns() + (plan_is_open(run->plan) ? TO_START_NS : 0);
-    run->supply.counted_from_ns = run->supply.begun_ns + warmup_ns(run);
+    run->budget.begun_ns = clock_monotonic_ns() + (plan_is_open(run->plan) ? TO_START_NS : 0);
+    run->budget.counted_from_ns = run->budget.begun_ns + warmup_ns(run);
     event_add(run->tick, &tick);
     if (run->progress.kind == PROGRESS_LIVE) {
         event_add(run->frame, &frame);
@@ -411,7 +411,7 @@ static void begin_clocks(struct run *run)
     }
     if (run->plan->duration_ms == 0)
         return;
-    run->supply.deadline_ns = run->supply.begun_ns + whole_ms * NS_PER_MS;
+    run->budget.deadline_ns = run->budget.begun_ns + whole_ms * NS_PER_MS;
     event_add(run->deadline, &duration);
 }
 
@@ -426,11 +426,11 @@ static uint64_t span_ns(uint64_t from_ns, uint64_t to_ns)
  * Requests of an open loop are due from its origin on, whenever the threads came. A run that ended by
  * its time, or was stopped, lasted until then: answers that failed to come do not make it shorter.
  */
-static void fill_times(const struct run *run, const struct fleet_account *account,
+static void fill_times(const struct run *run, const struct client_pool_totals *account,
                        struct result *result)
 {
-    uint64_t from_ns = run->supply.counted_from_ns, last_ns = account->last_end_ns;
-    uint64_t end_ns = supply_end_ns(&run->supply);
+    uint64_t from_ns = run->budget.counted_from_ns, last_ns = account->last_end_ns;
+    uint64_t end_ns = request_budget_end_ns(&run->budget);
 
     if (!plan_is_open(run->plan) && account->first_begun_ns > from_ns)
         from_ns = account->first_begun_ns;
@@ -445,19 +445,19 @@ static void fill_times(const struct run *run, const struct fleet_account *accoun
 
 static void fill_result(struct run *run, struct result *result)
 {
-    struct fleet_account account = fleet_account(run->fleet);
+    struct client_pool_totals account = client_pool_totals(run->pool);
 
     *result = (struct result){
         .plan = run->plan,
         .url = run->url,
-        .requests = run->work->count,
-        .origins = work_origins(run->work),
-        .skipped = run->work->skipped,
+        .requests = run->request_plan->count,
+        .origins = request_plan_count_origins(run->request_plan),
+        .skipped = run->request_plan->skipped,
         .engine = run->engine->name,
         .connections = run->orders.connections,
         .threads = run->orders.threads,
         .changes = run->changes,
-        .fell_short = fleet_fell_short(run->fleet),
+        .out_of_memory = client_pool_ran_out_of_memory(run->pool),
         .interrupted = run->interrupted,
         .aborted_by = run->aborted_by,
     };
@@ -481,7 +481,7 @@ static void end_series(struct run *run, struct result *result)
 
 static void account(struct run *run, struct result *result)
 {
-    double machine_busy = processor_time_busy(run->machine);
+    double machine_busy = resources_machine_busy(run->machine);
 
     add_up(run);
     fill_result(run, result);
@@ -500,8 +500,8 @@ static void free_event(struct event *event)
 
 static void tear_down(struct run *run)
 {
-    if (run->fleet != NULL)
-        fleet_destroy(run->fleet);
+    if (run->pool != NULL)
+        client_pool_destroy(run->pool);
     free_event(run->tick);
     free_event(run->frame);
     free_event(run->suspend);
@@ -523,7 +523,8 @@ static void tear_down(struct run *run)
 static int carry_out(struct run *run, struct result *result)
 {
     const struct progress_goal goal = {
-        .requests = run->plan->requests != 0 ? run->plan->requests : work_limit(run->work),
+        .requests =
+            run->plan->requests != 0 ? run->plan->requests : request_plan_limit(run->request_plan),
         .duration_ns = run->plan->duration_ms == 0
                            ? 0
                            : (run->plan->warmup_ms + run->plan->duration_ms) * NS_PER_MS,
@@ -534,28 +535,28 @@ static int carry_out(struct run *run, struct result *result)
 
     progress_begin(&run->progress, run->plan, &goal, stderr);
     listen_to_changes(run);
-    run->check = server_check_begin(run->work);
-    run->machine = processor_time_of_machine();
+    run->check = server_check_begin(run->request_plan);
+    run->machine = resources_machine_cpu();
     begin_clocks(run);
-    error = fleet_start(run->fleet);
+    error = client_pool_start(run->pool);
     if (error != 0) {
-        supply_stop(&run->supply, clock_monotonic_ns());
-        fleet_abandon(run->fleet);
+        request_budget_stop(&run->budget, clock_monotonic_ns());
+        client_pool_abort(run->pool);
     }
-    if (fleet_running(run->fleet) > 0)
+    if (client_pool_running(run->pool) > 0)
         event_base_dispatch(run->base);
-    fleet_join(run->fleet);
+    client_pool_join(run->pool);
     change_source_destroy(run->changes_from);
     run->changes_from = NULL;
     account(run, result);
     now = now_of(run);
     progress_end(&run->progress, &now);
-    conversation_write(&run->conversation, stderr);
+    transcript_write(&run->transcript, stderr);
     return error;
 }
 
-int run_plan(const struct plan *plan, struct work *work, const struct run_observer *observer,
-             struct result *result, char *why, size_t size)
+int run_plan(const struct plan *plan, struct request_plan *request_plan,
+             const struct run_observer *observer, struct result *result, char *why, size_t size)
 {
     struct run *run = calloc(1, sizeof(*run));
     int error = 0;
@@ -566,11 +567,11 @@ int run_plan(const struct plan *plan, struct work *work, const struct run_observ
         return -1;
     }
     run->plan = plan;
-    run->work = work;
+    run->request_plan = request_plan;
     run->observer = observer;
     run->engine = plan->engine == PLAN_ENGINE_RAW ? &engine_raw : &engine_curl;
     run->connections = load_profile_connections(plan);
-    run->url = strdup(work->requests[work->entries[0].request].target.text);
+    run->url = strdup(request_plan->requests[request_plan->entries[0].request].target.text);
     run->done_fd = -1;
     if (run->url == NULL || !make_events(run) || !make_fleet(run))
         error = errno != 0 ? errno : ENOMEM;

@@ -26,7 +26,7 @@ struct run_observer {
  * Runs PLAN with WORK. OBSERVER may be NULL. Returns 0 with *result filled (it is owed a result_free()), or -1 with WHY when
  * it could not begin.
  */
-int run_plan(const struct plan *plan, struct work *work, const struct run_observer *observer,
-             struct result *result, char *why, size_t size);
+int run_plan(const struct plan *plan, struct request_plan *request_plan,
+             const struct run_observer *observer, struct result *result, char *why, size_t size);
 
 #endif

@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/segment_reader.h"
 
-#include "loadgen/base/processor_time.h"
+#include "loadgen/base/resources.h"
 #include "loadgen/run/server_find.h"
 
 #include <math.h>
@@ -23,12 +23,12 @@ struct server_check {
 static uint64_t cpu_of(const struct server_check *check)
 {
     const struct segment *map = &check->reader.map;
-    uint64_t ns = processor_time_of(map->header->master_pid) +
-                  processor_time_of(atomic_load(&segment_logger(map)->pid));
+    uint64_t ns = resources_process_cpu_ns(map->header->master_pid) +
+                  resources_process_cpu_ns(atomic_load(&segment_logger(map)->pid));
 
     for (uint32_t i = 0; i < segment_count(map, SEGMENT_WORKERS); i++)
         if (segment_slot_reserved(segment_worker_slot(map, i)))
-            ns += processor_time_of(atomic_load(&segment_worker(map, i)->pid));
+            ns += resources_process_cpu_ns(atomic_load(&segment_worker(map, i)->pid));
     return ns;
 }
 
@@ -41,11 +41,11 @@ static double cores_of(const struct server_check *check)
     return (double)(cpu_ns - check->cpu_ns) / (double)(now_ns - check->begun_ns);
 }
 
-struct server_check *server_check_begin(const struct work *work)
+struct server_check *server_check_begin(const struct request_plan *request_plan)
 {
     struct server_check *check = calloc(1, sizeof(*check));
 
-    if (check == NULL || !server_find(work, &check->reader)) {
+    if (check == NULL || !server_find(request_plan, &check->reader)) {
         free(check);
         return NULL;
     }

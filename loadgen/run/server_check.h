@@ -11,7 +11,7 @@
 struct server_check;
 
 /* Looks for the server, before the run. Returns NULL when there is none, or no memory. */
-struct server_check *server_check_begin(const struct work *work);
+struct server_check *server_check_begin(const struct request_plan *request_plan);
 
 /*
  * Compares, after the run: ANSWERED requests got a whole answer. Waits for the server to have

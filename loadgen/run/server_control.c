@@ -38,20 +38,20 @@ struct server_control *server_control_begin(const struct plan *plan, char *why, 
 {
     struct server_control *control = calloc(1, sizeof(*control));
     struct segment_reader reader;
-    struct work work;
+    struct request_plan request_plan;
     bool found = false;
 
     if (control == NULL) {
         snprintf(why, size, "out of memory");
         return NULL;
     }
-    if (work_prepare(&work, plan, why, size) == 0) {
-        found = server_find(&work, &reader);
+    if (request_plan_prepare(&request_plan, plan, why, size) == 0) {
+        found = server_find(&request_plan, &reader);
         if (!found)
             snprintf(why, size, "no webserverd of this machine listens at %s",
-                     work.requests[0].target.text);
+                     request_plan.requests[0].target.text);
     }
-    work_free(&work);
+    request_plan_free(&request_plan);
     if (!found) {
         free(control);
         return NULL;

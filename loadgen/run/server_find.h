@@ -7,6 +7,6 @@
 #include "loadgen/plan/work.h"
 
 /* Attaches READER to the server that listens where all requests of WORK go. False: there is none. */
-bool server_find(const struct work *work, struct segment_reader *reader);
+bool server_find(const struct request_plan *request_plan, struct segment_reader *reader);
 
 #endif

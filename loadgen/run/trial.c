@@ -1,6 +1,6 @@
 #include "loadgen/run/trial.h"
 
-#include "loadgen/base/descriptors.h"
+#include "loadgen/base/resources.h"
 #include "loadgen/plan/work.h"
 
 /* A host that nobody knows is a run in which nothing was answered, not a wrong use. */
@@ -8,16 +8,16 @@ enum trial_outcome trial(const struct plan *plan, const struct run_observer *obs
                          struct result *result, char *why, size_t size)
 {
     enum trial_outcome outcome = TRIAL_WRONG;
-    struct work work;
+    struct request_plan request_plan;
 
-    if (work_prepare(&work, plan, why, size) == 0 &&
-        descriptors_reserve(plan->connections, plan->threads, why, size) == 0) {
-        if (work_resolve(&work, why, size) != 0)
+    if (request_plan_prepare(&request_plan, plan, why, size) == 0 &&
+        resources_reserve_descriptors(plan->connections, plan->threads, why, size) == 0) {
+        if (request_plan_resolve(&request_plan, why, size) != 0)
             outcome = TRIAL_UNKNOWN_HOST;
-        else if (run_plan(plan, &work, observer, result, why, size) == 0)
+        else if (run_plan(plan, &request_plan, observer, result, why, size) == 0)
             outcome = TRIAL_DONE;
     }
-    work_free(&work);
+    request_plan_free(&request_plan);
     return outcome;
 }
 

@@ -114,7 +114,7 @@ static void note_connections(const struct result *result, struct note_list *list
     else if (up < used)
         note(list, "connections_missing", "Only %" PRIu64 " of %" PRIu64 " connections came up.",
              up, used);
-    if (result->fell_short)
+    if (result->out_of_memory)
         note(list, "out_of_memory", "There was no memory for all connections that were asked for.");
     if (tally_error(&result->tally, ERROR_KIND_LOCAL) > 0)
         note(list, "local_limits",

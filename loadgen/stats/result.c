@@ -208,7 +208,7 @@ static void take_state(struct result *into, const struct result *from)
     into->connections = from->connections;
     into->threads = from->threads;
     into->changes += from->changes;
-    into->fell_short = into->fell_short || from->fell_short;
+    into->out_of_memory = into->out_of_memory || from->out_of_memory;
     into->interrupted = into->interrupted || from->interrupted;
     if (into->aborted_by == NULL)
         into->aborted_by = from->aborted_by;

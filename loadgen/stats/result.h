@@ -62,7 +62,7 @@ struct result {
     uint64_t thread_ns;            /* how long they were there, added up */
     uint32_t connections, threads; /* at the end; they may have been changed */
     uint64_t changes;              /* made while it ran */
-    bool fell_short;               /* no memory for all connections that were ordered */
+    bool out_of_memory;            /* no memory for all connections that were ordered */
     bool interrupted;
     const struct condition *aborted_by; /* NULL: none */
     struct server_check_result server;

@@ -43,32 +43,32 @@ static void add(_Atomic uint64_t *word, uint64_t n)
     atomic_store_explicit(word, load(word) + n, memory_order_relaxed);
 }
 
-void tally_record_connection(struct tally *tally, const struct exchange *exchange)
+void tally_record_connection(struct tally *tally, const struct transaction *transaction)
 {
-    if (!exchange->connected)
+    if (!transaction->connected)
         return;
     tally_count(tally, TALLY_connections_opened, 1);
-    histogram_record(&tally->connect, exchange->connect_ns);
+    histogram_record(&tally->connect, transaction->connect_ns);
 }
 
-void tally_record(struct tally *tally, const struct exchange *exchange)
+void tally_record(struct tally *tally, const struct transaction *transaction)
 {
-    tally_count(tally, TALLY_head_bytes, exchange->head_bytes);
-    tally_count(tally, TALLY_body_bytes, exchange->body_bytes);
-    if (exchange->error != ERROR_KIND_NONE) {
-        add(&tally->error[exchange->error], 1);
+    tally_count(tally, TALLY_head_bytes, transaction->head_bytes);
+    tally_count(tally, TALLY_body_bytes, transaction->body_bytes);
+    if (transaction->error != ERROR_KIND_NONE) {
+        add(&tally->error[transaction->error], 1);
         return;
     }
     tally_count(tally, TALLY_answered, 1);
-    tally_count(tally, TALLY_downgraded, exchange->downgraded ? 1 : 0);
-    if (exchange->bad_status)
+    tally_count(tally, TALLY_downgraded, transaction->downgraded ? 1 : 0);
+    if (transaction->bad_status)
         tally_count(tally, TALLY_bad_statuses, 1);
-    else if (exchange->bad_content)
+    else if (transaction->bad_content)
         tally_count(tally, TALLY_bad_contents, 1);
-    add(&tally->status[exchange->status < TALLY_STATUSES ? exchange->status : 0], 1);
-    histogram_record(&tally->latency, exchange->latency_ns);
-    histogram_record(&tally->service, exchange->service_ns);
-    histogram_record(&tally->first_byte, exchange->first_byte_ns);
+    add(&tally->status[transaction->status < TALLY_STATUSES ? transaction->status : 0], 1);
+    histogram_record(&tally->latency, transaction->latency_ns);
+    histogram_record(&tally->service, transaction->service_ns);
+    histogram_record(&tally->first_byte, transaction->first_byte_ns);
 }
 
 static void add_all(_Atomic uint64_t *into, const _Atomic uint64_t *from, size_t count)

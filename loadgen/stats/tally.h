@@ -62,7 +62,7 @@ struct tally {
 };
 
 /* The fate of one request. Times are ns; those of what did not happen are 0. */
-struct exchange {
+struct transaction {
     enum error_kind error; /* ERROR_KIND_NONE: answered, and the fields below hold */
     uint32_t status;
     bool bad_status, bad_content; /* not what was expected */
@@ -85,10 +85,10 @@ static inline void tally_count(struct tally *tally, enum tally_counter counter, 
 }
 
 /* Counts one ended request, except that it was begun. Writer's thread. */
-void tally_record(struct tally *tally, const struct exchange *exchange);
+void tally_record(struct tally *tally, const struct transaction *transaction);
 
 /* Counts the connection that came up for a request, if one did. Writer's thread. */
-void tally_record_connection(struct tally *tally, const struct exchange *exchange);
+void tally_record_connection(struct tally *tally, const struct transaction *transaction);
 
 /* Adds FROM to INTO. INTO's thread; FROM may be written meanwhile. */
 void tally_add(struct tally *into, const struct tally *from);

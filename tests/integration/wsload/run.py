@@ -378,7 +378,7 @@ class Limits(WithFolder):
         ended = subprocess.run(f"ulimit -n 64; exec '{WSLOAD}' -c 500 {self.origin.url}", shell=True,
                                capture_output=True, text=True, check=False)
         self.assertEqual(ended.returncode, 1)
-        self.assertIn("500 connections do not fit", ended.stderr)
+        self.assertIn("500 connections exceed the limit", ended.stderr)
         self.assertEqual(self.origin.seen, [])
 
     def test_closed_descriptors(self):

@@ -16,7 +16,7 @@ static struct result result;
 
 static void record(uint64_t count, enum error_kind error, uint32_t status, uint64_t latency_ns)
 {
-    const struct exchange exchange = {
+    const struct transaction transaction = {
         .error = error,
         .status = status,
         .bad_status = status >= 400,
@@ -29,7 +29,7 @@ static void record(uint64_t count, enum error_kind error, uint32_t status, uint6
 
     tally_count(&result.tally, TALLY_begun, count);
     for (uint64_t i = 0; i < count; i++)
-        tally_record(&result.tally, &exchange);
+        tally_record(&result.tally, &transaction);
 }
 
 static void begin(void)

@@ -196,7 +196,7 @@ static void test_load_and_checks(void **state)
     assert_int_equal(plan.connections, 500);
     assert_int_equal(plan.duration_ms, 9000);
     plan = good_plan("--think 500ms-2s --expect-status 200,304 --expect-size 0 --fail-if p99>20ms");
-    assert_true(plan.think_least_ms == 500 && plan.think_most_ms == 2000);
+    assert_true(plan.think_min_ms == 500 && plan.think_max_ms == 2000);
     assert_true(plan.checks.status_count == 2 && plan.checks.statuses[1] == 304);
     assert_true(plan.checks.size_known && plan.checks.size == 0 && plan.fail_if_count == 1);
     plan = good_plan("--expect-sha256 "

@@ -1,4 +1,4 @@
-/* Responses, whole and cut at every byte: where they end, what they say, what is refused. */
+/* The parser of HTTP/1 responses, with input in pieces of every size. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,9 +25,9 @@ static void keep_body(void *context, const char *bytes, size_t length)
 }
 
 static const struct {
-    const char *text; /* a whole response, and perhaps more */
-    bool head;        /* it answers a HEAD */
-    size_t rest;      /* bytes behind its end */
+    const char *text; /* a response and the bytes after it */
+    bool head;        /* the response to a HEAD */
+    size_t rest;      /* bytes after the response */
     uint16_t status;
     bool keep_alive;
     const char *body;
@@ -60,23 +60,23 @@ static const struct {
     {"HTTP/1.1 200 \xc3\xa4\r\nX: \xff\t.\r\nContent-Length: 0\r\n\r\n", false, 0, 200, true, ""},
 };
 
-/* Feeds TEXT in pieces of SIZE bytes and checks what is promised of each result. */
+/* Feeds TEXT in pieces of SIZE bytes and checks *used for each result. */
 static enum response_result feed(struct response *response, const char *text, size_t size,
-                                 size_t *used_in_all)
+                                 size_t *used_total)
 {
     size_t length = strlen(text);
 
-    *used_in_all = 0;
+    *used_total = 0;
     for (size_t at = 0; at < length; at += size) {
         size_t piece = length - at < size ? length - at : size, used;
-        char *copy = malloc(piece); /* reading too far is found by sanitizers */
+        char *copy = malloc(piece); /* sanitizers find reads past its end */
         enum response_result result;
 
         assert_non_null(copy);
         memcpy(copy, text + at, piece);
         result = response_feed(response, copy, piece, &used);
         free(copy);
-        *used_in_all += used;
+        *used_total += used;
         if (result != RESPONSE_MORE)
             return result;
         assert_int_equal(used, piece);
@@ -91,7 +91,7 @@ static void begin(struct response *response, bool head)
     response_begin(response, head);
 }
 
-static void test_good(void **state)
+static void valid_response_is_parsed_in_any_pieces(void **state)
 {
     struct response response;
 
@@ -112,8 +112,7 @@ static void test_good(void **state)
         }
 }
 
-/* Without a length the end of the connection is the end of the body. */
-static void test_until_the_end(void **state)
+static void response_without_length_ends_with_connection(void **state)
 {
     static const char *const texts[] = {
         "HTTP/1.1 200 OK\r\n\r\nall of it",
@@ -133,7 +132,7 @@ static void test_until_the_end(void **state)
     }
 }
 
-static void test_cut_short(void **state)
+static void truncated_response_is_rejected(void **state)
 {
     static const char text[] = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
@@ -151,38 +150,38 @@ static void test_cut_short(void **state)
 static const struct {
     const char *text, *why;
 } bad[] = {
-    {"220 this is a mail server\r\n", "no status line of HTTP/1"},
-    {"HTTP/2 200 OK\r\n", "no status line of HTTP/1"},
-    {"HTTP/1.1 20 OK\r\n", "no status line of HTTP/1"},
-    {"HTTP/1.1 099 OK\r\n", "no status line of HTTP/1"},
-    {"HTTP/1.1 2000\r\n", "no status line of HTTP/1"},
-    {"HTTP/1.1  200 OK\r\n", "no status line of HTTP/1"},
-    {"\r\nHTTP/1.1 200 OK\r\n", "no status line of HTTP/1"},
-    {"HTTP/1.1 101 Switching\r\n\r\n", "a change of protocol that was not asked for"},
-    {"HTTP/1.1 200 OK\r\nno colon\r\n", "a line that is no header field"},
-    {"HTTP/1.1 200 OK\r\nName : x\r\n", "a line that is no header field"},
-    {"HTTP/1.1 200 OK\r\n: x\r\n", "a line that is no header field"},
-    {"HTTP/1.1 200 OK\r\nA: \x01\r\n", "a control character in a header field"},
-    {"HTTP/1.1 200 OK\r\nA: x\ry\r\n", "a control character in a header field"},
-    {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n 6\r\n", "a line that goes on with the framing"},
+    {"220 this is a mail server\r\n", "invalid HTTP/1 status line"},
+    {"HTTP/2 200 OK\r\n", "invalid HTTP/1 status line"},
+    {"HTTP/1.1 20 OK\r\n", "invalid HTTP/1 status line"},
+    {"HTTP/1.1 099 OK\r\n", "invalid HTTP/1 status line"},
+    {"HTTP/1.1 2000\r\n", "invalid HTTP/1 status line"},
+    {"HTTP/1.1  200 OK\r\n", "invalid HTTP/1 status line"},
+    {"\r\nHTTP/1.1 200 OK\r\n", "invalid HTTP/1 status line"},
+    {"HTTP/1.1 101 Switching\r\n\r\n", "unsolicited 101 Switching Protocols"},
+    {"HTTP/1.1 200 OK\r\nno colon\r\n", "invalid header field"},
+    {"HTTP/1.1 200 OK\r\nName : x\r\n", "invalid header field"},
+    {"HTTP/1.1 200 OK\r\n: x\r\n", "invalid header field"},
+    {"HTTP/1.1 200 OK\r\nA: \x01\r\n", "control character in a header field"},
+    {"HTTP/1.1 200 OK\r\nA: x\ry\r\n", "control character in a header field"},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n 6\r\n", "folded framing field"},
     {"HTTP/1.1 200 OK\r\nContent-Length: 5x\r\n", "Content-Length is not a number"},
     {"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n", "Content-Length is not a number"},
     {"HTTP/1.1 200 OK\r\nContent-Length:\r\n", "Content-Length is not a number"},
     {"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n",
      "Content-Length is not a number"},
     {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n",
-     "two different Content-Lengths"},
-    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n", "a transfer coding behind chunked"},
-    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\n", "a chunk without a size"},
-    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n", "a chunk without a size"},
-    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5 x\r\n", "a chunk without a size"},
+     "Content-Length values differ"},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n", "transfer coding after chunked"},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\n", "invalid chunk size"},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n", "invalid chunk size"},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5 x\r\n", "invalid chunk size"},
     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
-     "a chunk size that is too large"},
+     "chunk size too large"},
     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
-     "a chunk that is longer than its size"},
+     "chunk longer than its size"},
 };
 
-static void test_bad(void **state)
+static void malformed_response_is_rejected(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++)
@@ -194,12 +193,11 @@ static void test_bad(void **state)
             if (feed(&response, bad[i].text, size, &used) != RESPONSE_BAD ||
                 strcmp(response.why, bad[i].why) != 0)
                 fail_msg("%zu in pieces of %zu: %s", i, size,
-                         response.why != NULL ? response.why : "was taken");
+                         response.why != NULL ? response.why : "accepted");
         }
 }
 
-/* Lines and heads have limits, so that a server cannot keep a client busy for ever. */
-static void test_limits(void **state)
+static void oversized_line_or_head_is_rejected(void **state)
 {
     static char text[RESPONSE_HEAD_MAX + 64];
     struct response response;
@@ -211,7 +209,7 @@ static void test_limits(void **state)
     begin(&response, false);
     assert_int_equal(response_feed(&response, text, RESPONSE_LINE_MAX, &used), RESPONSE_MORE);
     assert_int_equal(response_feed(&response, text, 1, &used), RESPONSE_BAD);
-    assert_string_equal(response.why, "a line that is too long");
+    assert_string_equal(response.why, "line too long");
     memcpy(text, "HTTP/1.1 200 OK\r\n", 17);
     for (at = 17; at + 1000 < sizeof(text); at += 1000) {
         memcpy(text + at, "A:", 2);
@@ -219,15 +217,17 @@ static void test_limits(void **state)
     }
     begin(&response, false);
     assert_int_equal(response_feed(&response, text, at, &used), RESPONSE_BAD);
-    assert_string_equal(response.why, "a head that is too long");
+    assert_string_equal(response.why, "response head too long");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),      cmocka_unit_test(test_until_the_end),
-        cmocka_unit_test(test_cut_short), cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_limits),
+        cmocka_unit_test(valid_response_is_parsed_in_any_pieces),
+        cmocka_unit_test(response_without_length_ends_with_connection),
+        cmocka_unit_test(truncated_response_is_rejected),
+        cmocka_unit_test(malformed_response_is_rejected),
+        cmocka_unit_test(oversized_line_or_head_is_rejected),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

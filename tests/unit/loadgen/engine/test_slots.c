@@ -8,7 +8,7 @@
 
 #include "loadgen/engine/slot_queue.h"
 
-static void test_order(void **state)
+static void slots_leave_in_fifo_order_while_growing(void **state)
 {
     struct slot_queue queue = {0};
     uint32_t next_in = 0, next_out = 0;
@@ -27,14 +27,14 @@ static void test_order(void **state)
     while (queue.length > 0)
         assert_int_equal(slot_queue_pop(&queue), next_out++);
     assert_int_equal(next_in, next_out);
-    assert_true(slot_queue_grow(&queue, 1)); /* never less than before */
+    assert_true(slot_queue_grow(&queue, 1)); /* never shrinks */
     assert_int_equal(queue.room, 49);
     slot_queue_free(&queue);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_order)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(slots_leave_in_fifo_order_while_growing)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 static char path[] = "/tmp/test_load_work.XXXXXX";
-static struct work work;
+static struct request_plan request_plan;
 static struct plan plan;
 static char why[512];
 
@@ -56,7 +56,7 @@ static void reset_plan(void)
 
 static void prepare(void)
 {
-    if (work_prepare(&work, &plan, why, sizeof(why)) != 0)
+    if (request_plan_prepare(&request_plan, &plan, why, sizeof(why)) != 0)
         fail_msg("%s", why);
 }
 
@@ -64,7 +64,7 @@ static void prepare(void)
 static const char *entry(size_t i)
 {
     static char text[256];
-    const struct request *request = &work.requests[work.entries[i].request];
+    const struct request *request = &request_plan.requests[request_plan.entries[i].request];
 
     snprintf(text, sizeof(text), "%s %s", request->method,
              strstr(request->target.text, "test") + 4);
@@ -78,15 +78,15 @@ static void test_list(void **state)
     plan.urls_file = path;
     write_file("# what is asked for\n\n/one 3\r\nHEAD /two\nhttp://b.test/three?x=1\t2\n/one\n");
     prepare();
-    assert_int_equal(work.entry_count, 7);
-    assert_int_equal(work.count, 4); /* each once, and the one of the command line */
+    assert_int_equal(request_plan.entry_count, 7);
+    assert_int_equal(request_plan.count, 4); /* each once, and the one of the command line */
     assert_string_equal(entry(0), "GET :81/one");
     assert_string_equal(entry(3), "HEAD :81/two");
     assert_string_equal(entry(5), "GET /three?x=1");
     assert_string_equal(entry(6), "GET :81/one");
-    assert_int_equal(work.requests[1].origin, 0);
-    assert_int_equal(work.requests[3].origin, 3);
-    work_free(&work);
+    assert_int_equal(request_plan.requests[1].origin, 0);
+    assert_int_equal(request_plan.requests[3].origin, 3);
+    request_plan_free(&request_plan);
 }
 
 static void test_wrong_lists(void **state)
@@ -108,10 +108,10 @@ static void test_wrong_lists(void **state)
         reset_plan();
         plan.urls_file = path;
         write_file(lists[i].text);
-        assert_int_equal(work_prepare(&work, &plan, why, sizeof(why)), -1);
+        assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
         if (strstr(why, lists[i].why) == NULL)
             fail_msg("%s", why);
-        work_free(&work);
+        request_plan_free(&request_plan);
     }
 }
 
@@ -127,15 +127,15 @@ static void test_order(void **state)
     write_file("/one 3\n/two\n");
     prepare();
     for (int i = 0; i < 4000; i++) {
-        const struct request *request = work_choose(&work, &random);
+        const struct request *request = request_plan_next(&request_plan, &random);
 
         assert_string_equal(strrchr(request->target.text, '/'), i % 4 < 3 ? "/one" : "/two");
     }
     plan.order = PLAN_ORDER_RANDOM;
     for (int i = 0; i < 4000; i++)
-        ones += strstr(work_choose(&work, &random)->target.text, "one") != NULL;
+        ones += strstr(request_plan_next(&request_plan, &random)->target.text, "one") != NULL;
     assert_in_range(ones, 2800, 3200);
-    work_free(&work);
+    request_plan_free(&request_plan);
 }
 
 static const char log_text[] =
@@ -166,19 +166,19 @@ static void test_replay(void **state)
         plan.replay_file = path;
         plan.replay_speed = speed;
         prepare();
-        assert_int_equal(work.entry_count, ARRAY_LENGTH(expected));
-        assert_int_equal(work.skipped, 2);
+        assert_int_equal(request_plan.entry_count, ARRAY_LENGTH(expected));
+        assert_int_equal(request_plan.skipped, 2);
         for (size_t i = 1; i < ARRAY_LENGTH(expected); i++) {
             assert_string_equal(entry(i), expected[i].entry);
-            assert_in_range(work.entries[i].due_ns / NS_PER_US,
+            assert_in_range(request_plan.entries[i].due_ns / NS_PER_US,
                             expected[i].due_ms * 1000 / (unsigned)speed - 1,
                             expected[i].due_ms * 1000 / (unsigned)speed + 1);
         }
-        assert_int_equal(work.entries[0].due_ns, 0);
-        for (size_t i = 0; i < work.entry_count; i++)
-            assert_ptr_equal(work_take_entry(&work), &work.entries[i]);
-        assert_null(work_take_entry(&work));
-        work_free(&work);
+        assert_int_equal(request_plan.entries[0].due_ns, 0);
+        for (size_t i = 0; i < request_plan.entry_count; i++)
+            assert_ptr_equal(request_plan_take_entry(&request_plan), &request_plan.entries[i]);
+        assert_null(request_plan_take_entry(&request_plan));
+        request_plan_free(&request_plan);
     }
 }
 
@@ -199,12 +199,12 @@ static void test_broken_log(void **state)
     plan.replay_file = path;
     write_file(text);
     prepare();
-    assert_int_equal(work.skipped, 5);
-    assert_int_equal(work.entry_count, 2);
+    assert_int_equal(request_plan.skipped, 5);
+    assert_int_equal(request_plan.entry_count, 2);
     assert_string_equal(entry(1), "GET :81/b");
-    assert_int_equal(work.entries[1].due_ns, NS_PER_S);
-    assert_int_equal(work_origins(&work), 1);
-    work_free(&work);
+    assert_int_equal(request_plan.entries[1].due_ns, NS_PER_S);
+    assert_int_equal(request_plan_count_origins(&request_plan), 1);
+    request_plan_free(&request_plan);
 }
 
 /* A log's lines without their times are a list. */
@@ -216,24 +216,24 @@ static void test_log_as_list(void **state)
     write_file("\"GET /without-time HTTP/1.1\"\n");
     prepare();
     assert_string_equal(entry(0), "GET :81/without-time");
-    work_free(&work);
+    request_plan_free(&request_plan);
     plan.urls_file = NULL;
     plan.replay_file = path;
-    assert_int_equal(work_prepare(&work, &plan, why, sizeof(why)), -1);
+    assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
     assert_non_null(strstr(why, ":1: has no time, which a replay needs"));
-    work_free(&work);
+    request_plan_free(&request_plan);
     write_file("/one\n");
-    assert_int_equal(work_prepare(&work, &plan, why, sizeof(why)), -1);
+    assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
     assert_non_null(strstr(why, ":1: is no line of an access log"));
-    work_free(&work);
+    request_plan_free(&request_plan);
 }
 
 static void check_message(const char *message)
 {
     prepare();
-    assert_int_equal(work.requests[0].message_length, strlen(message));
-    assert_memory_equal(work.requests[0].message, message, strlen(message));
-    work_free(&work);
+    assert_int_equal(request_plan.requests[0].message_length, strlen(message));
+    assert_memory_equal(request_plan.requests[0].message, message, strlen(message));
+    request_plan_free(&request_plan);
 }
 
 static void test_messages(void **state)
@@ -271,13 +271,13 @@ static void test_body_file(void **state)
     plan.body_file = path;
     write_file("a body\n");
     prepare();
-    assert_int_equal(work.body_length, 7);
-    work_free(&work);
+    assert_int_equal(request_plan.body_length, 7);
+    request_plan_free(&request_plan);
     plan.body_file = "/nowhere/at/all";
-    assert_int_equal(work_prepare(&work, &plan, why, sizeof(why)), -1);
+    assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
     assert_string_equal(why,
                         "cannot read the body from '/nowhere/at/all': No such file or directory");
-    work_free(&work);
+    request_plan_free(&request_plan);
 }
 
 int main(void)

@@ -95,7 +95,7 @@ static void fill(struct tally *tally)
     tally_reset(tally);
     tally_count(tally, TALLY_begun, 100);
     for (uint64_t i = 1; i <= 100; i++) {
-        const struct exchange exchange = {
+        const struct transaction transaction = {
             .error = ERROR_KIND_NONE,
             .status = i == 1 ? 404 : 200,
             .bad_status = i == 1,
@@ -103,7 +103,7 @@ static void fill(struct tally *tally)
             .latency_ns = i * NS_PER_MS,
         };
 
-        tally_record(tally, &exchange);
+        tally_record(tally, &transaction);
     }
 }
 

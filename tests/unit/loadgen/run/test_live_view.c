@@ -22,7 +22,7 @@ static struct live_frame frame;
 
 static void answer(uint64_t latency_ns, uint64_t count)
 {
-    const struct exchange good = {
+    const struct transaction good = {
         .error = ERROR_KIND_NONE, .status = 200, .latency_ns = latency_ns};
 
     for (uint64_t i = 0; i < count; i++)
@@ -31,7 +31,7 @@ static void answer(uint64_t latency_ns, uint64_t count)
 
 static int fill(void **state)
 {
-    const struct exchange bad = {.error = ERROR_KIND_CLOSED};
+    const struct transaction bad = {.error = ERROR_KIND_CLOSED};
 
     (void)state;
     tally_reset(&tally);
@@ -144,8 +144,9 @@ static void test_before_the_first_answer(void **state)
 /* Errors by kind, then statuses. */
 static void test_errors(void **state)
 {
-    const struct exchange missing = {.error = ERROR_KIND_NONE, .status = 404, .bad_status = true};
-    const struct exchange refused = {.error = ERROR_KIND_REFUSED};
+    const struct transaction missing = {
+        .error = ERROR_KIND_NONE, .status = 404, .bad_status = true};
+    const struct transaction refused = {.error = ERROR_KIND_REFUSED};
 
     (void)state;
     for (unsigned i = 0; i < 1500; i++)

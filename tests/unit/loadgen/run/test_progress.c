@@ -20,9 +20,9 @@ static struct progress_now now = {.tally = &tally};
 
 static void fill(uint64_t answered)
 {
-    const struct exchange good = {
+    const struct transaction good = {
         .error = ERROR_KIND_NONE, .status = 200, .latency_ns = 100 * NS_PER_US};
-    const struct exchange bad = {.error = ERROR_KIND_CLOSED};
+    const struct transaction bad = {.error = ERROR_KIND_CLOSED};
 
     plan = (struct plan){.connections = 100, .requests = 1000};
     now.setting = (struct progress_setting){0, 100, 1};

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
-#include "loadgen/base/processor_time.h"
+#include "loadgen/base/resources.h"
 #include "loadgen/run/trials.h"
 #include "tests/unit/loadgen/load_results.h"
 
@@ -141,16 +141,16 @@ static void test_measures(void **state)
     assert_true(measures.value[MEASURE_P50] == 1000 || measures.value[MEASURE_P50] > 980);
 }
 
-static void test_processor_time(void **state)
+static void test_cpu_time(void **state)
 {
-    struct processor_time none = {0, 0}, now = processor_time_of_machine();
+    struct machine_cpu none = {0, 0}, now = resources_machine_cpu();
 
     (void)state;
-    assert_true(processor_time_of(getpid()) > 0);
-    assert_int_equal(processor_time_of(0), 0);
+    assert_true(resources_process_cpu_ns(getpid()) > 0);
+    assert_int_equal(resources_process_cpu_ns(0), 0);
     assert_true(now.busy > 0 && now.all >= now.busy);
-    assert_true(processor_time_busy(none) > 0 && processor_time_busy(none) <= 1);
-    assert_true(isnan(processor_time_busy((struct processor_time){0, UINT64_MAX / 2})));
+    assert_true(resources_machine_busy(none) > 0 && resources_machine_busy(none) <= 1);
+    assert_true(isnan(resources_machine_busy((struct machine_cpu){0, UINT64_MAX / 2})));
 }
 
 /* ---- A series against a port that refuses ---- */
@@ -188,7 +188,7 @@ static struct trials *run_series(struct seen *seen, enum trials_end expected)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct plan plans[3];
     struct trials_point points[3];
-    const struct trials_setup setup = {points, 3, 3, see_before, see_after, seen};
+    const struct trials_setup setup = {points, 3, 3, see_before, see_after, seen, NULL};
     struct trials *trials = trials_create(3, 3);
     enum trial_outcome outcome;
     char url[64], why[256] = "";
@@ -248,7 +248,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order_statistics), cmocka_unit_test(test_few),
         cmocka_unit_test(test_coverage),         cmocka_unit_test(test_runs_differ),
-        cmocka_unit_test(test_measures),         cmocka_unit_test(test_processor_time),
+        cmocka_unit_test(test_measures),         cmocka_unit_test(test_cpu_time),
         cmocka_unit_test(test_series),           cmocka_unit_test(test_series_ended_early),
     };
 

@@ -19,7 +19,7 @@ static struct result result;
 /* A run of one second in which one thread of 4 connections got ANSWERED answers of STATUS. */
 static void fill(uint64_t answered, uint32_t status)
 {
-    const struct exchange exchange = {
+    const struct transaction transaction = {
         .error = ERROR_KIND_NONE,
         .status = status,
         .bad_status = status >= 400,
@@ -35,16 +35,16 @@ static void fill(uint64_t answered, uint32_t status)
     tally_count(&result.tally, TALLY_clients_up, 4);
     tally_count(&result.tally, TALLY_clients_used, 4);
     for (uint64_t i = 0; i < answered; i++)
-        tally_record(&result.tally, &exchange);
+        tally_record(&result.tally, &transaction);
 }
 
 static void add_errors(uint64_t count)
 {
-    const struct exchange exchange = {.error = ERROR_KIND_CLOSED};
+    const struct transaction transaction = {.error = ERROR_KIND_CLOSED};
 
     tally_count(&result.tally, TALLY_begun, count);
     for (uint64_t i = 0; i < count; i++)
-        tally_record(&result.tally, &exchange);
+        tally_record(&result.tally, &transaction);
 }
 
 /* The names of all notes, each with a blank behind it. */
@@ -245,7 +245,7 @@ static void test_seconds(void **state)
 /* What an open loop has to say about itself. */
 static void test_open_loop(void **state)
 {
-    struct exchange waited = {.status = 200, .service_ns = 1000, .latency_ns = 1000000};
+    struct transaction waited = {.status = 200, .service_ns = 1000, .latency_ns = 1000000};
 
     (void)state;
     fill(10, 200);

@@ -11,7 +11,7 @@
 
 static struct tally tally, sum;
 
-static const struct exchange good = {
+static const struct transaction good = {
     .error = ERROR_KIND_NONE,
     .status = 200,
     .connected = true,
@@ -25,7 +25,7 @@ static const struct exchange good = {
 
 static void test_answer(void **state)
 {
-    struct exchange again = good;
+    struct transaction again = good;
 
     (void)state;
     again.connected = false;
@@ -51,7 +51,7 @@ static void test_answer(void **state)
 /* An error counts its bytes and its connection, but has no status and no latency. */
 static void test_error(void **state)
 {
-    struct exchange lost = good;
+    struct transaction lost = good;
 
     (void)state;
     tally_reset(&tally);
@@ -73,23 +73,23 @@ static void test_error(void **state)
 /* One request counts as one error, whatever is wrong with it. */
 static void test_bad_answers(void **state)
 {
-    struct exchange exchange = good;
+    struct transaction transaction = good;
 
     (void)state;
     tally_reset(&tally);
-    exchange.status = 404;
-    exchange.bad_status = exchange.bad_content = true;
-    tally_record(&tally, &exchange);
+    transaction.status = 404;
+    transaction.bad_status = transaction.bad_content = true;
+    tally_record(&tally, &transaction);
     assert_int_equal(tally_get(&tally, TALLY_bad_statuses), 1);
     assert_int_equal(tally_get(&tally, TALLY_bad_contents), 0);
-    exchange.bad_status = false;
-    tally_record(&tally, &exchange);
+    transaction.bad_status = false;
+    tally_record(&tally, &transaction);
     assert_int_equal(tally_get(&tally, TALLY_bad_contents), 1);
     tally_count(&tally, TALLY_unanswered, 3);
     assert_int_equal(tally_bad(&tally), 5);
     assert_int_equal(tally_get(&tally, TALLY_answered), 2);
-    exchange.status = 5000;
-    tally_record(&tally, &exchange);
+    transaction.status = 5000;
+    tally_record(&tally, &transaction);
     assert_int_equal(tally_status(&tally, 404), 2);
     assert_int_equal(tally_status(&tally, 0), 1); /* the one that no status has room for */
     assert_int_equal(tally_status(&tally, 1000), 0);
@@ -97,7 +97,7 @@ static void test_bad_answers(void **state)
 
 static void test_sum(void **state)
 {
-    struct exchange refused = {.error = ERROR_KIND_REFUSED};
+    struct transaction refused = {.error = ERROR_KIND_REFUSED};
 
     (void)state;
     tally_reset(&tally);

@@ -1,0 +1,58 @@
+/*
+ * Easy handles of libcurl: sets their options from a plan and reads the result of a transfer. One thread
+ * at a time per handle.
+ */
+#ifndef LOADGEN_CURL_HANDLE_H
+#define LOADGEN_CURL_HANDLE_H
+
+#include "loadgen/plan/plan.h"
+#include "loadgen/plan/work.h"
+#include "loadgen/stats/tally.h"
+
+#include <stdbool.h>
+
+#include <curl/curl.h>
+
+/* ---- Options. A handle keeps them from request to request. ---- */
+
+/*
+ * Makes the list of header fields in libcurl's form. Returns false if out of memory. The caller frees
+ * *list with curl_slist_free_all() in either case.
+ */
+bool curl_handle_make_headers(const struct request_plan *request_plan, struct curl_slist **list);
+
+/* Sets how to connect: timeouts, TLS, sockets. Returns false if libcurl rejects an option. */
+bool curl_handle_set_connection(const struct plan *plan, const struct request_plan *request_plan,
+                                CURL *easy);
+
+/* Sets what all requests share. HEADERS must outlive the handle. Returns false if libcurl rejects it. */
+bool curl_handle_set_common(const struct request_plan *request_plan,
+                            const struct curl_slist *headers, CURL *easy);
+
+/* Sets what REQUEST needs; BEFORE is the previous request of the handle, or NULL. */
+void curl_handle_set_request(CURL *easy, const struct request_plan *request_plan,
+                             const struct request *request, const struct request *before);
+
+/* ---- Results ---- */
+
+/* A transfer that ended, before the handle is used again. */
+struct curl_ending {
+    CURL *easy;
+    CURLcode code;
+    const char *error_text; /* the contents of its CURLOPT_ERRORBUFFER */
+    uint32_t sendings;      /* how often the request was about to be sent; 0: never connected */
+};
+
+/* The result, without latency_ns, service_ns, bad_status and bad_content. */
+struct transaction curl_handle_result(const struct curl_ending *ending);
+
+/* Whether a connection was established for the request. */
+bool curl_handle_connected(CURL *easy);
+
+/* Whether the response was HTTP/2. */
+bool curl_handle_is_http2(CURL *easy);
+
+/* Why a failed transfer failed; valid until the next call. */
+const char *curl_handle_error_text(const struct curl_ending *ending);
+
+#endif

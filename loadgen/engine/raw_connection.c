@@ -1,0 +1,429 @@
+#include "loadgen/engine/raw_connection.h"
+
+#include "common/clock.h"
+
+#include "loadgen/engine/curl_handle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BUFFER_BYTES = 256 * 1024 };
+
+/* ---- The byte stream: never blocks; results as of recv() and send() ---- */
+
+static ssize_t result_of(CURLcode code, size_t n)
+{
+    if (code == CURLE_OK)
+        return (ssize_t)n;
+    errno = code == CURLE_AGAIN ? EAGAIN : ECONNRESET;
+    return -1;
+}
+
+static ssize_t stream_receive(const struct stream *stream, char *buffer, size_t size)
+{
+    size_t n = 0;
+    CURLcode code;
+
+    if (!stream->tls)
+        return recv(stream->fd, buffer, size, MSG_DONTWAIT);
+    code = curl_easy_recv(stream->easy, buffer, size, &n);
+    return result_of(code, n);
+}
+
+static ssize_t stream_send(const struct stream *stream, const char *bytes, size_t length)
+{
+    size_t n = 0;
+    CURLcode code;
+
+    if (!stream->tls)
+        return send(stream->fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    code = curl_easy_send(stream->easy, bytes, length, &n);
+    return result_of(code, n);
+}
+
+static bool would_block(int error)
+{
+    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+/* ---- Connecting and closing ---- */
+
+/* Closes libcurl's descriptor, too. */
+static void leave_multi(struct raw_connection *connection)
+{
+    curl_multi_remove_handle(connection->group->multi, connection->stream.easy);
+    connection->in_multi = false;
+}
+
+void raw_connection_close(struct raw_connection *connection)
+{
+    if (connection->readable != NULL)
+        event_free(connection->readable);
+    if (connection->writable != NULL)
+        event_free(connection->writable);
+    connection->readable = connection->writable = NULL;
+    if (connection->in_multi)
+        leave_multi(connection);
+    else if (connection->stream.fd >= 0)
+        close(connection->stream.fd);
+    connection->state = RAW_DOWN;
+    connection->stream.fd = -1;
+}
+
+static void start_connecting(struct raw_connection *connection)
+{
+    struct curl_group *group = connection->group;
+    const struct request *request = connection->request;
+
+    connection->state = RAW_CONNECTING;
+    connection->in_multi = true;
+    connection->fresh = true;
+    connection->requests = 0;
+    connection->origin = request->origin;
+    connection->stream.tls = request->target.tls;
+    connection->error_text[0] = '\0';
+    curl_easy_setopt(connection->stream.easy, CURLOPT_CURLU, request->target.url);
+    curl_easy_setopt(connection->stream.easy, CURLOPT_RESOLVE, request->addresses);
+    curl_multi_add_handle(group->multi, connection->stream.easy);
+    curl_group_call_again(group); /* connect() may fail at once, and the owner waits for the loop */
+}
+
+/* ---- The end of a request ---- */
+
+static struct transcript *transcript_of(const struct raw_connection *connection)
+{
+    return connection->slot == 0 ? connection->shared->config.transcript : NULL;
+}
+
+static void finish(struct raw_connection *connection, struct transaction *transaction,
+                   uint64_t now_ns)
+{
+    const struct engine_owner *owner = &connection->shared->config.owner;
+
+    if (transcript_of(connection) != NULL)
+        transcript_end(transcript_of(connection), connection->stream.easy);
+    transaction->connected = connection->fresh && connection->connect_ns > 0;
+    transaction->connect_ns = connection->connect_ns;
+    transaction->first_byte_ns = connection->first_byte_ns > connection->begun_ns
+                                     ? connection->first_byte_ns - connection->begun_ns
+                                     : 0;
+    transaction->head_bytes = connection->response.head_bytes;
+    transaction->body_bytes = connection->response.body_bytes;
+    owner->ended(owner->context, connection->slot, transaction, now_ns);
+}
+
+static void fail(struct raw_connection *connection, enum error_kind error)
+{
+    struct transaction transaction = {.error = error};
+
+    error_texts_record(&connection->shared->error_texts, error, connection->error_text);
+    raw_connection_close(connection);
+    finish(connection, &transaction, clock_monotonic_ns());
+}
+
+/* Fails in the next loop iteration: the owner, which is beginning the request, cannot be called now. */
+static void fail_later(struct raw_connection *connection, enum error_kind error)
+{
+    struct raw_shared *shared = connection->shared;
+
+    connection->state = RAW_BROKEN;
+    connection->error = error;
+    connection->next_broken = shared->broken;
+    shared->broken = connection;
+    event_active(shared->report_broken, EV_TIMEOUT, 0);
+}
+
+static void on_report_broken(evutil_socket_t fd, short events, void *context)
+{
+    struct raw_shared *shared = context;
+    struct raw_connection *connection = shared->broken, *next;
+
+    (void)fd;
+    (void)events;
+    shared->broken = NULL;
+    for (; connection != NULL; connection = next) {
+        next = connection->next_broken;
+        if (connection->state == RAW_BROKEN)
+            fail(connection, connection->error);
+    }
+}
+
+static bool is_persistent(const struct raw_connection *connection)
+{
+    const struct plan *plan = connection->shared->config.plan;
+
+    return connection->response.keep_alive && plan->keepalive &&
+           (plan->requests_per_connection == 0 ||
+            connection->requests < plan->requests_per_connection);
+}
+
+/* The response is complete. CLEAN: no bytes followed it. */
+static void succeed(struct raw_connection *connection, bool clean, uint64_t now_ns)
+{
+    struct transaction transaction = {
+        .error = ERROR_KIND_NONE,
+        .status = connection->response.status,
+        .bad_content =
+            body_check_fails(&connection->check, &connection->shared->config.plan->checks,
+                             connection->response.body_bytes),
+    };
+
+    if (clean && connection->state == RAW_RECEIVING && is_persistent(connection))
+        connection->state = RAW_FREE;
+    else
+        raw_connection_close(connection);
+    finish(connection, &transaction, now_ns);
+}
+
+/* ---- Sending ---- */
+
+static void on_writable(evutil_socket_t fd, short events, void *context);
+
+static bool watch_writable(struct raw_connection *connection)
+{
+    if (connection->writable == NULL)
+        connection->writable = event_new(connection->shared->config.base, connection->stream.fd,
+                                         EV_WRITE, on_writable, connection);
+    return connection->writable != NULL && event_add(connection->writable, NULL) == 0;
+}
+
+/* Sends what the socket takes. Returns false if the connection failed. */
+static bool send_some(struct raw_connection *connection)
+{
+    const struct request *request = connection->request;
+
+    while (connection->sent < request->message_length) {
+        ssize_t n = stream_send(&connection->stream, request->message + connection->sent,
+                                request->message_length - connection->sent);
+
+        if (n < 0 && !would_block(errno))
+            return false;
+        if (n < 0) {
+            connection->state = RAW_SENDING;
+            return watch_writable(connection);
+        }
+        connection->sent += (size_t)n;
+    }
+    connection->state = RAW_RECEIVING;
+    return true;
+}
+
+static bool send_request(struct raw_connection *connection)
+{
+    if (transcript_of(connection) != NULL)
+        transcript_add_head(transcript_of(connection), '>', connection->request->message,
+                            connection->request->message_length);
+    connection->sent = 0;
+    connection->requests++;
+    return send_some(connection);
+}
+
+static void on_writable(evutil_socket_t fd, short events, void *context)
+{
+    struct raw_connection *connection = context;
+
+    (void)fd;
+    (void)events;
+    if (connection->state == RAW_SENDING && !send_some(connection))
+        fail(connection, ERROR_KIND_CLOSED);
+}
+
+/* ---- Receiving ---- */
+
+/* recv() returned N, which is 0 or -1. */
+static void end_of_stream(struct raw_connection *connection, ssize_t n, uint64_t now_ns)
+{
+    if (n == 0 && response_end(&connection->response) == RESPONSE_DONE)
+        succeed(connection, false, now_ns);
+    else
+        fail(connection, ERROR_KIND_CLOSED);
+}
+
+static void note_first_byte(struct raw_connection *connection, size_t length, uint64_t now_ns)
+{
+    connection->first_byte_ns = now_ns;
+    if (transcript_of(connection) != NULL)
+        transcript_add_head(transcript_of(connection), '<', connection->shared->buffer, length);
+}
+
+/* Reads and parses once. Returns whether there may be more to read. */
+static bool receive_some(struct raw_connection *connection)
+{
+    char *buffer = connection->shared->buffer;
+    ssize_t n = stream_receive(&connection->stream, buffer, BUFFER_BYTES);
+    uint64_t now_ns = clock_monotonic_ns();
+    size_t used;
+
+    if (n < 0 && would_block(errno))
+        return false;
+    if (n <= 0) {
+        end_of_stream(connection, n, now_ns);
+        return false;
+    }
+    if (connection->first_byte_ns == 0)
+        note_first_byte(connection, (size_t)n, now_ns);
+    switch (response_feed(&connection->response, buffer, (size_t)n, &used)) {
+    case RESPONSE_MORE:
+        return n == BUFFER_BYTES || connection->stream.tls;
+    case RESPONSE_DONE:
+        succeed(connection, used == (size_t)n, now_ns);
+        break;
+    case RESPONSE_BAD:
+        fail(connection, ERROR_KIND_MALFORMED);
+        break;
+    }
+    return false;
+}
+
+static void on_readable(evutil_socket_t fd, short events, void *context)
+{
+    struct raw_connection *connection = context;
+
+    (void)fd;
+    (void)events;
+    if (connection->state == RAW_FREE) /* the server closed it, or sent an unsolicited response */
+        raw_connection_close(connection);
+    else
+        while (receive_some(connection))
+            continue;
+}
+
+/* ---- The result of connecting ---- */
+
+static bool watch_readable(struct raw_connection *connection)
+{
+    connection->readable = event_new(connection->shared->config.base, connection->stream.fd,
+                                     EV_READ | EV_PERSIST, on_readable, connection);
+    return connection->readable != NULL && event_add(connection->readable, NULL) == 0;
+}
+
+/* Takes the socket over from libcurl. Returns false if there is no descriptor. */
+static bool take_socket(struct raw_connection *connection)
+{
+    curl_socket_t fd = CURL_SOCKET_BAD;
+
+    curl_easy_getinfo(connection->stream.easy, CURLINFO_ACTIVESOCKET, &fd);
+    if (connection->stream.tls) {
+        connection->stream.fd = fd;
+    } else {
+        connection->stream.fd = fd != CURL_SOCKET_BAD ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+        leave_multi(connection);
+    }
+    return connection->stream.fd >= 0;
+}
+
+void raw_connection_established(struct raw_connection *connection)
+{
+    const struct engine_owner *owner = &connection->shared->config.owner;
+
+    connection->state = RAW_RECEIVING;
+    connection->connect_ns = clock_monotonic_ns() - connection->begun_ns;
+    owner->connected(owner->context, connection->slot);
+    connection->error_text[0] = '\0';
+    if (!take_socket(connection) || !watch_readable(connection)) {
+        snprintf(connection->error_text, sizeof(connection->error_text), "%s", strerror(errno));
+        fail(connection, ERROR_KIND_LOCAL);
+    } else if (!send_request(connection))
+        fail(connection, ERROR_KIND_CLOSED);
+}
+
+void raw_connection_failed(struct raw_connection *connection, CURLcode code)
+{
+    const struct curl_ending ending = {
+        .easy = connection->stream.easy, .code = code, .error_text = connection->error_text};
+    struct transaction transaction = curl_handle_result(&ending);
+
+    error_texts_record(&connection->shared->error_texts, transaction.error,
+                       curl_handle_error_text(&ending));
+    fail(connection, transaction.error);
+}
+
+/* ---- A request ---- */
+
+void raw_connection_begin(struct raw_connection *connection, const struct request *request,
+                          uint64_t now_ns)
+{
+    connection->request = request;
+    connection->begun_ns = now_ns;
+    connection->first_byte_ns = 0;
+    connection->connect_ns = 0;
+    connection->fresh = false;
+    response_begin(&connection->response, request->head);
+    body_check_begin(&connection->check, &connection->shared->config.plan->checks);
+    if (connection->state == RAW_FREE && connection->origin != request->origin)
+        raw_connection_close(connection);
+    if (connection->state == RAW_DOWN)
+        start_connecting(connection);
+    else if (!send_request(connection))
+        fail_later(connection, ERROR_KIND_CLOSED);
+}
+
+void raw_connection_check_timeout(struct raw_connection *connection, uint64_t now_ns)
+{
+    uint64_t timeout_ns = connection->shared->config.plan->timeout_ms * NS_PER_MS;
+
+    if ((connection->state == RAW_SENDING || connection->state == RAW_RECEIVING) &&
+        now_ns >= connection->begun_ns + timeout_ns)
+        fail(connection, ERROR_KIND_TIMEOUT);
+}
+
+/* ---- Life cycle ---- */
+
+static void on_body(void *context, const char *bytes, size_t length)
+{
+    struct raw_connection *connection = context;
+
+    body_check_add(&connection->check, &connection->shared->config.plan->checks, bytes, length);
+}
+
+bool raw_connection_init(struct raw_connection *connection, struct raw_shared *shared,
+                         struct curl_group *group, struct curl_sockets *sockets, uint32_t slot)
+{
+    const struct engine_config *config = &shared->config;
+    CURL *easy = curl_easy_init();
+
+    connection->shared = shared;
+    connection->group = group;
+    connection->slot = slot;
+    connection->stream.easy = easy;
+    connection->stream.fd = -1;
+    connection->response.line = malloc(RESPONSE_LINE_MAX);
+    connection->response.context = connection;
+    connection->response.on_body = config->plan->checks.digest_known ? on_body : NULL;
+    return easy != NULL && connection->response.line != NULL &&
+           curl_easy_setopt(easy, CURLOPT_PRIVATE, connection) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, connection->error_text) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L) == CURLE_OK &&
+           curl_handle_set_connection(config->plan, config->request_plan, easy) &&
+           curl_sockets_adopt(sockets, easy) &&
+           (transcript_of(connection) == NULL ||
+            transcript_attach(transcript_of(connection), easy));
+}
+
+void raw_connection_destroy(struct raw_connection *connection)
+{
+    if (connection->stream.easy != NULL)
+        raw_connection_close(connection);
+    curl_easy_cleanup(connection->stream.easy);
+    free(connection->response.line);
+}
+
+bool raw_shared_begin(struct raw_shared *shared, const struct engine_config *config)
+{
+    *shared = (struct raw_shared){.config = *config};
+    shared->buffer = malloc(BUFFER_BYTES);
+    shared->report_broken = event_new(config->base, -1, 0, on_report_broken, shared);
+    return shared->buffer != NULL && shared->report_broken != NULL;
+}
+
+void raw_shared_end(struct raw_shared *shared)
+{
+    if (shared->report_broken != NULL)
+        event_free(shared->report_broken);
+    free(shared->buffer);
+}

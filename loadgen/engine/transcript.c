@@ -1,0 +1,84 @@
+#include "loadgen/engine/transcript.h"
+
+#include <string.h>
+
+static void add_line(struct transcript *transcript, char mark, const char *line, size_t length)
+{
+    char *at = transcript->text + transcript->length;
+
+    if (transcript->length + length + 3 > TRANSCRIPT_BYTES)
+        return;
+    *at++ = mark;
+    *at++ = ' ';
+    for (size_t i = 0; i < length; i++) /* no control characters on the terminal */
+        *at++ = (unsigned char)line[i] < ' ' || line[i] == 0x7f ? '?' : line[i];
+    *at++ = '\n';
+    transcript->length = (size_t)(at - transcript->text);
+}
+
+/* Adds all lines of LENGTH bytes; if HEAD, only those before an empty line. */
+static void add_lines(struct transcript *transcript, char mark, const char *bytes, size_t length,
+                      bool head)
+{
+    const char *end = bytes + length;
+
+    while (bytes < end) {
+        const char *line_end = memchr(bytes, '\n', (size_t)(end - bytes));
+        const char *next = line_end != NULL ? line_end + 1 : end;
+        size_t n = (size_t)((line_end != NULL ? line_end : end) - bytes);
+
+        while (n > 0 && bytes[n - 1] == '\r')
+            n--;
+        if (n > 0)
+            add_line(transcript, mark, bytes, n);
+        else if (head)
+            return;
+        bytes = next;
+    }
+}
+
+/* CURLOPT_DEBUGFUNCTION */
+static int on_debug(CURL *easy, curl_infotype type, char *bytes, size_t length, void *context)
+{
+    (void)easy;
+    switch (type) {
+    case CURLINFO_TEXT:
+        add_lines(context, '*', bytes, length, false);
+        break;
+    case CURLINFO_HEADER_OUT:
+        add_lines(context, '>', bytes, length, true);
+        break;
+    case CURLINFO_HEADER_IN:
+        add_lines(context, '<', bytes, length, true);
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+bool transcript_attach(struct transcript *transcript, CURL *easy)
+{
+    return curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, on_debug) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_DEBUGDATA, transcript) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L) == CURLE_OK;
+}
+
+void transcript_end(struct transcript *transcript, CURL *easy)
+{
+    if (!transcript->ended)
+        curl_easy_setopt(easy, CURLOPT_VERBOSE, 0L);
+    transcript->ended = true;
+}
+
+void transcript_add_head(struct transcript *transcript, char mark, const char *bytes, size_t length)
+{
+    if (!transcript->ended)
+        add_lines(transcript, mark, bytes, length, true);
+}
+
+void transcript_write(const struct transcript *transcript, FILE *out)
+{
+    fwrite(transcript->text, 1, transcript->length, out);
+    fflush(out);
+}
