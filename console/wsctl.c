@@ -8,7 +8,7 @@
 #include "common/units.h"
 #include "console/data/answers.h"
 #include "console/data/commands.h"
-#include "console/data/target.h"
+#include "console/data/instances.h"
 
 #include <getopt.h>
 #include <inttypes.h>

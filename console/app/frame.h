@@ -5,8 +5,8 @@
 #ifndef CONSOLE_PICTURE_H
 #define CONSOLE_PICTURE_H
 
+#include "console/data/instances.h"
 #include "console/data/replay.h"
-#include "console/data/source.h"
 #include "console/lab/player.h"
 #include "console/ui/dialog.h"
 #include "console/ui/screen.h"

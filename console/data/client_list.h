@@ -7,7 +7,7 @@
 #define CONSOLE_CLIENT_LIST_H
 
 #include "common/segment_reader.h"
-#include "console/data/sketch.h"
+#include "console/data/top.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,6 +6,7 @@
 #define CONSOLE_HISTORY_H
 
 #include "common/segment_reader.h"
+#include "console/data/model.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -69,5 +70,20 @@ bool history_second(const struct history *history, size_t back, const struct sam
  */
 void history_series(const struct history *history, enum series series, double *values,
                     size_t count);
+
+struct past;
+
+struct past *past_create(void);
+void past_destroy(struct past *past);
+
+/*
+ * Goes to the second BACK seconds before HISTORY's newest one, or to the nearest one after it that
+ * is no gap. Returns how far back that is; 0: there is none, and the model is not to be used.
+ */
+size_t past_set(struct past *past, const struct history *history, const struct snapshot *present,
+                size_t back);
+
+/* Valid until the next push to the history. */
+const struct model *past_model(const struct past *past);
 
 #endif

@@ -1,7 +1,6 @@
 #include "console/data/instances.h"
 
 #include "common/clock.h"
-#include "common/segment_reader.h"
 #include "common/units.h"
 
 #include <dirent.h>
@@ -65,4 +64,191 @@ void instances_print(FILE *out)
                 units_format_age(age, sizeof(age),
                                  now_ns > list[i].started_ns ? now_ns - list[i].started_ns : 0),
                 list[i].listening);
+}
+
+/* Control socket */
+
+/* The path in the segment's directory; false when there is no segment, or none that can be read. */
+static bool ask_segment(const char *name, char *path, size_t path_size)
+{
+    struct segment_reader reader;
+    char why[256];
+    int length;
+
+    if (segment_attach(&reader, name, why, sizeof(why)) != SEGMENT_ATTACHED)
+        return false;
+    length = snprintf(path, path_size, "%.*s", INSTANCE_PATH_MAX, reader.map.header->socket_path);
+    segment_detach(&reader);
+    return length > 0 && (size_t)length < path_size;
+}
+
+int target_socket(const char *name, const char *given, char *path, size_t path_size, char *why,
+                  size_t size)
+{
+    if (given != NULL) {
+        if ((size_t)snprintf(path, path_size, "%s", given) < path_size)
+            return 0;
+        snprintf(why, size, "the socket path '%s' is longer than %zu bytes", given, path_size - 1);
+        return -1;
+    }
+    if (!instance_name_valid(name)) {
+        snprintf(why, size,
+                 "'%s' is no instance name: letters, digits, '.', '_' and '-', at most %d of them",
+                 name, INSTANCE_NAME_MAX);
+        return -1;
+    }
+    if (ask_segment(name, path, path_size) || instance_socket_path(name, path, path_size) == 0)
+        return 0;
+    snprintf(why, size, "the path of the control socket of '%s' would be longer than %zu bytes",
+             name, path_size - 1);
+    return -1;
+}
+
+/* Attachment */
+
+#define LOOK_EVERY_NS     NS_PER_S       /* while attached */
+#define LOOK_FOR_EVERY_NS (NS_PER_S / 4) /* while there is none */
+
+struct source {
+    char name[INSTANCE_NAME_MAX + 16]; /* an invalid name is kept as well, to be refused in words */
+    enum source_state state;
+    uint64_t next_look_ns;
+    struct segment_reader reader;
+    bool shown; /* the reader was given; it is not ours */
+    char why[256];
+};
+
+struct source *source_open(const char *name)
+{
+    struct source *source = calloc(1, sizeof(*source));
+
+    if (source == NULL)
+        return NULL;
+    snprintf(source->name, sizeof(source->name), "%s", name);
+    return source;
+}
+
+void source_close(struct source *source)
+{
+    if (source == NULL)
+        return;
+    if (!source->shown)
+        segment_detach(&source->reader);
+    free(source);
+}
+
+static void set_state(struct source *source, enum source_state state)
+{
+    source->state = state;
+    if (state == SOURCE_LIVE)
+        source->why[0] = '\0';
+}
+
+/* Maps the segment of that name if its daemon runs. A dead one's leftover is not worth looking at.
+ */
+static bool attach_running(struct source *source, struct segment_reader *reader, uint64_t now_ns,
+                           char *why, size_t size)
+{
+    enum segment_health health;
+
+    if (segment_attach(reader, source->name, why, size) != SEGMENT_ATTACHED)
+        return false;
+    health = segment_health(reader, now_ns);
+    if (health == SEGMENT_ALIVE || health == SEGMENT_SILENT)
+        return true;
+    snprintf(why, size, "the last webserverd named '%s' (pid %d) has ended, and none runs now",
+             source->name, (int)reader->map.header->master_pid);
+    segment_detach(reader);
+    return false;
+}
+
+static bool look_for_daemon(struct source *source, uint64_t now_ns)
+{
+    struct segment_reader reader;
+    char why[sizeof(source->why)];
+
+    source->next_look_ns = now_ns + LOOK_FOR_EVERY_NS;
+    if (!attach_running(source, &reader, now_ns, why, sizeof(why))) {
+        if (source->state == SOURCE_ABSENT)
+            memcpy(source->why, why, sizeof(source->why));
+        return false;
+    }
+    segment_detach(&source->reader);
+    source->reader = reader;
+    source->next_look_ns = now_ns + LOOK_EVERY_NS;
+    set_state(source, SOURCE_LIVE);
+    return true;
+}
+
+static void say_ended(struct source *source, enum segment_health health)
+{
+    snprintf(source->why, sizeof(source->why), "webserverd '%s' %s", source->name,
+             health == SEGMENT_STOPPED    ? "has stopped"
+             : health == SEGMENT_REPLACED ? "was replaced by another one"
+                                          : "has died");
+}
+
+static void look_at_daemon(struct source *source, uint64_t now_ns)
+{
+    enum segment_health health = segment_health(&source->reader, now_ns);
+
+    source->next_look_ns = now_ns + LOOK_EVERY_NS;
+    switch (health) {
+    case SEGMENT_ALIVE:
+        set_state(source, SOURCE_LIVE);
+        break;
+    case SEGMENT_SILENT:
+        snprintf(source->why, sizeof(source->why),
+                 "the master (pid %d) gives no sign of life: stopped, or very busy",
+                 (int)source->reader.map.header->master_pid);
+        set_state(source, SOURCE_SILENT);
+        break;
+    case SEGMENT_STOPPED:
+    case SEGMENT_DEAD:
+    case SEGMENT_REPLACED:
+        say_ended(source, health);
+        set_state(source, SOURCE_ENDED);
+        break;
+    }
+}
+
+bool source_update(struct source *source, uint64_t now_ns)
+{
+    if (now_ns < source->next_look_ns)
+        return false;
+    if (source->state == SOURCE_LIVE || source->state == SOURCE_SILENT)
+        look_at_daemon(source, now_ns);
+    if (source->state == SOURCE_ABSENT || source->state == SOURCE_ENDED)
+        return look_for_daemon(source, now_ns);
+    return false;
+}
+
+void source_show(struct source *source, const struct segment_reader *reader,
+                 enum source_state state, const char *why)
+{
+    source->shown = true;
+    if (reader != NULL)
+        source->reader = *reader;
+    set_state(source, state);
+    snprintf(source->why, sizeof(source->why), "%s", why);
+}
+
+enum source_state source_state(const struct source *source)
+{
+    return source->state;
+}
+
+const char *source_why(const struct source *source)
+{
+    return source->why;
+}
+
+const char *source_name(const struct source *source)
+{
+    return source->name;
+}
+
+const struct segment_reader *source_reader(const struct source *source)
+{
+    return source->state == SOURCE_ABSENT ? NULL : &source->reader;
 }

@@ -1,7 +1,6 @@
 #include "console/data/recorder.h"
 
 #include "common/clock.h"
-#include "console/data/recording.h"
 
 #include <errno.h>
 #include <stdio.h>

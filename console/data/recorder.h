@@ -1,6 +1,26 @@
 /*
- * Writes a recording (console/data/recording.h) of the segment that a reader is attached to. The
- * console's only thread.
+ * The file of a recorded session. It holds the server's shared memory as it was, moment by moment:
+ * first whole, then what changed; so a replay shows whatever the live console can show, through the
+ * very same reader, and a newer console reads an older recording as it reads an older daemon.
+ *
+ *     file    = head chunk*
+ *     head    = "WSCONREC" version(u16) 0(u16) byte-order mark(u32)
+ *     chunk   = mark(u32) kind(u32) time(u64) wall(u64) raw(u32) packed(u32) check(u32) 0(u32)
+ *               then PACKED bytes of zlib's deflate, RAW when inflated; CHECK is their CRC-32
+ *
+ *     kind WHOLE    a new beginning: part SIZE, then runs for all that is not zero
+ *     kind CHANGES  runs for what has changed since the chunk before
+ *     kind ENDED    the daemon has ended: part WORDS says how
+ *
+ *     part SIZE       1, size of the segment (varint)
+ *     part RUN        2, gap to the end of the run before (varint), length (varint), bytes
+ *     part PROCESSES  3, length (varint), struct process_table as it was
+ *     part WORDS      4, length (varint), text
+ *     part ORIGINS    5, length (varint), the daemon's answer to `config`; length 0: not known
+ *
+ * Times are ns: the monotonic clock of the server's machine, and the wall clock. Varints are seven
+ * bits a byte, the lowest first. A reader takes nothing for granted: every length is checked, and a
+ * file that ends in the middle of a chunk ends with the chunk before. (2026-11)
  */
 #ifndef CONSOLE_RECORDER_H
 #define CONSOLE_RECORDER_H
@@ -13,6 +33,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define RECORDING_MAGIC "WSCONREC"
+
+enum {
+    RECORDING_VERSION = 1,
+    RECORDING_RAW_MAX = 256 * 1024 * 1024, /* longest chunk, inflated */
+    RECORDING_RING_WORDS = 8192,           /* newest words of a log ring that a chunk holds */
+};
+
+#define RECORDING_BYTE_ORDER UINT32_C(0x01020304)
+#define RECORDING_CHUNK_MARK UINT32_C(0x4b4e4843) /* "CHNK" */
+
+enum recording_kind { RECORDING_WHOLE = 1, RECORDING_CHANGES, RECORDING_ENDED };
+enum recording_part { PART_SIZE = 1, PART_RUN, PART_PROCESSES, PART_WORDS, PART_ORIGINS };
+
+struct recording_head {
+    char magic[8];
+    uint16_t version, reserved;
+    uint32_t byte_order;
+};
+
+struct recording_chunk {
+    uint32_t mark, kind;
+    uint64_t time_ns, wall_ns;
+    uint32_t raw, packed, check, reserved;
+};
+
+/* The writer. */
 struct recorder;
 
 /* Creates the file PATH, which must not exist. NULL after a sentence in WHY. */

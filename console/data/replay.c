@@ -1,6 +1,6 @@
 #include "console/data/replay.h"
 
-#include "console/data/recording.h"
+#include "console/data/recorder.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /*
- * Reads a recording (console/data/recording.h) and rebuilds the server's shared memory of any moment of
+ * Reads a recording (console/data/recorder.h) and rebuilds the server's shared memory of any moment of
  * it. Nothing in the file is believed unchecked. The console's only thread.
  */
 #ifndef CONSOLE_REPLAY_H

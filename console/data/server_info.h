@@ -1,16 +1,15 @@
 /*
- * What is learnt of a server while it is watched: the present, the past, and what the rings of log
+ * What is known of a server while it is watched: the present, the past, and what the rings of log
  * lines and of events tell. It is fed moment by moment from a segment, be that a daemon's or one out of a
  * recording, which is not its business. Only the watch (console/data/watch.h) knows it. The console's only thread.
  */
-#ifndef CONSOLE_LEARNT_H
-#define CONSOLE_LEARNT_H
+#ifndef CONSOLE_SERVER_INFO_H
+#define CONSOLE_SERVER_INFO_H
 
 #include "console/data/cache_list.h"
 #include "console/data/client_list.h"
 #include "console/data/event_list.h"
 #include "console/data/history.h"
-#include "console/data/history_cursor.h"
 #include "console/data/model.h"
 #include "console/data/outcomes.h"
 #include "console/data/processes.h"
@@ -34,7 +33,7 @@ enum wants {
     WANT_ALL = 0xff
 };
 
-struct learnt {
+struct server_info {
     struct snapshot snapshot;
     struct model *model;
     struct history *history;
@@ -57,20 +56,20 @@ struct learnt {
     uint64_t next_second; /* number of the history sample that is wanted next */
 };
 
-/* Nothing is known yet. LEARNT is zeroed before. Returns 0, or -1: out of memory; learnt_close() is due
+/* Nothing is known yet. INFO is zeroed before. Returns 0, or -1: out of memory; server_info_close() is due
  * then too. */
-int learnt_open(struct learnt *learnt);
-void learnt_close(struct learnt *learnt);
+int server_info_open(struct server_info *info);
+void server_info_close(struct server_info *info);
 
 /* All is forgotten but the configuration: what comes next may lie before it. Results as above. */
-int learnt_forget(struct learnt *learnt);
+int server_info_forget(struct server_info *info);
 
 /* Another daemon: its counters begin anew, its past follows the one we know after a break. Returns 0, or
  * -1: out of memory. */
-int learnt_begin(struct learnt *learnt, const struct segment_reader *reader);
+int server_info_begin(struct server_info *info, const struct segment_reader *reader);
 
 /* Takes the present. WANTS: bits of enum wants. Results as above. */
-int learnt_take(struct learnt *learnt, const struct segment_reader *reader, uint64_t now_ns,
-                uint64_t wall_ns, unsigned wants);
+int server_info_take(struct server_info *info, const struct segment_reader *reader, uint64_t now_ns,
+                     uint64_t wall_ns, unsigned wants);
 
 #endif

@@ -16,7 +16,7 @@ struct watch {
     bool newcomer;             /* another daemon has been attached; nothing of it was taken yet */
     bool record_newcomer;      /* nor recorded */
     bool record_ended;         /* its end has been recorded */
-    struct learnt learnt;
+    struct server_info info;
     size_t back; /* seconds of the history that are looked back; 0: the last sample */
 };
 
@@ -27,7 +27,7 @@ static struct watch *open_watch(const char *name)
     if (watch == NULL)
         return NULL;
     watch->source = source_open(name);
-    if (learnt_open(&watch->learnt) != 0 || watch->source == NULL) {
+    if (server_info_open(&watch->info) != 0 || watch->source == NULL) {
         watch_close(watch);
         return NULL;
     }
@@ -46,7 +46,7 @@ struct watch *watch_open_replay(const char *path, char *why, size_t size)
 
     if (watch != NULL) {
         watch->replay = replay;
-        watch->learnt.processes_told = true;
+        watch->info.processes_told = true;
         source_show(watch->source, NULL, SOURCE_ABSENT, "the recording begins");
         return watch;
     }
@@ -63,7 +63,7 @@ void watch_close(struct watch *watch)
     if (watch == NULL)
         return;
     recorder_close(watch->recorder, why, sizeof(why));
-    learnt_close(&watch->learnt);
+    server_info_close(&watch->info);
     source_close(watch->source);
     replay_close(watch->replay);
     free(watch);
@@ -76,13 +76,13 @@ static int take(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned
     const struct segment_reader *reader = source_reader(watch->source);
 
     watch->back = 0;
-    history_look_back(watch->learnt.history, 0);
-    if (watch->newcomer && learnt_begin(&watch->learnt, reader) != 0)
+    history_look_back(watch->info.history, 0);
+    if (watch->newcomer && server_info_begin(&watch->info, reader) != 0)
         return -1;
     watch->newcomer = false;
     if (state != SOURCE_LIVE && state != SOURCE_SILENT)
         return 0;
-    return learnt_take(&watch->learnt, reader, now_ns, wall_ns, wants);
+    return server_info_take(&watch->info, reader, now_ns, wall_ns, wants);
 }
 
 static void look_for_daemon(struct watch *watch, uint64_t now_ns)
@@ -103,8 +103,8 @@ bool watch_glance(struct watch *watch)
     enum source_state state = source_state(watch->source);
 
     return (state == SOURCE_LIVE || state == SOURCE_SILENT) && !watch->newcomer &&
-           model_now(watch->learnt.model) != NULL &&
-           snapshot_glance(&watch->learnt.snapshot, source_reader(watch->source));
+           model_now(watch->info.model) != NULL &&
+           snapshot_glance(&watch->info.snapshot, source_reader(watch->source));
 }
 
 /* Recording */
@@ -149,7 +149,7 @@ static int record_moment(struct watch *watch, uint64_t now_ns, uint64_t wall_ns,
     watch->record_ended = watch->record_newcomer = false;
     recorder_note_origins(watch->recorder, watch_origins(watch));
     return recorder_add(watch->recorder, source_reader(watch->source), newcomer,
-                        &watch->learnt.processes, now_ns, wall_ns, why, size);
+                        &watch->info.processes, now_ns, wall_ns, why, size);
 }
 
 int watch_record(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, char *why, size_t size)
@@ -179,7 +179,7 @@ static int take_replayed(struct watch *watch, unsigned wants)
                 ended != NULL ? SOURCE_ENDED : SOURCE_LIVE, ended != NULL ? ended : "");
     watch->newcomer |= replay_newcomer(watch->replay);
     if (replay_processes(watch->replay) != NULL)
-        watch->learnt.processes = *replay_processes(watch->replay);
+        watch->info.processes = *replay_processes(watch->replay);
     return take(watch, replay_now_ns(watch->replay), replay_wall_ns(watch->replay), wants);
 }
 
@@ -190,7 +190,7 @@ int watch_replay_to(struct watch *watch, uint64_t at_ns, unsigned wants)
     if (at_ns < now_ns || at_ns > now_ns + REPLAY_JUMP_NS) {
         replay_seek(watch->replay, at_ns > REPLAY_RUN_UP_NS ? at_ns - REPLAY_RUN_UP_NS : 0);
         watch->newcomer = true;
-        if (learnt_forget(&watch->learnt) != 0)
+        if (server_info_forget(&watch->info) != 0)
             return -1;
     }
     while (replay_next(watch->replay, at_ns) == REPLAY_STEPPED)
@@ -247,11 +247,11 @@ bool watch_replays(const struct watch *watch)
 
 size_t watch_look_back(struct watch *watch, size_t back)
 {
-    if (model_now(watch->learnt.model) == NULL)
+    if (model_now(watch->info.model) == NULL)
         return 0;
     watch->back =
-        past_set(watch->learnt.past, watch->learnt.history, model_now(watch->learnt.model), back);
-    history_look_back(watch->learnt.history, watch->back);
+        past_set(watch->info.past, watch->info.history, model_now(watch->info.model), back);
+    history_look_back(watch->info.history, watch->back);
     return watch->back;
 }
 
@@ -262,59 +262,59 @@ const struct source *watch_source(const struct watch *watch)
 
 const struct model *watch_model(const struct watch *watch)
 {
-    return watch->back > 0 ? past_model(watch->learnt.past) : watch->learnt.model;
+    return watch->back > 0 ? past_model(watch->info.past) : watch->info.model;
 }
 
 const struct history *watch_history(const struct watch *watch)
 {
-    return watch->learnt.history;
+    return watch->info.history;
 }
 
 const struct tail *watch_tail(const struct watch *watch)
 {
-    return watch->learnt.tail;
+    return watch->info.tail;
 }
 
 const struct top *watch_top(const struct watch *watch)
 {
-    return watch->learnt.top;
+    return watch->info.top;
 }
 
 const struct outcomes *watch_outcomes(const struct watch *watch)
 {
-    return watch->learnt.outcomes;
+    return watch->info.outcomes;
 }
 
 const struct event_list *watch_events(const struct watch *watch)
 {
-    return watch->learnt.events;
+    return watch->info.events;
 }
 
 const struct process_table *watch_processes(const struct watch *watch)
 {
-    return &watch->learnt.processes;
+    return &watch->info.processes;
 }
 
 const struct cache_list *watch_cache(const struct watch *watch)
 {
-    return &watch->learnt.cache;
+    return &watch->info.cache;
 }
 
 const struct client_list *watch_clients(const struct watch *watch)
 {
-    return &watch->learnt.clients;
+    return &watch->info.clients;
 }
 
 const char *watch_config(const struct watch *watch)
 {
-    return watch->learnt.config;
+    return watch->info.config;
 }
 
 const char *watch_origins(const struct watch *watch)
 {
     if (watch->replay != NULL)
         return replay_origins(watch->replay);
-    return watch->learnt.origins != NULL ? watch->learnt.origins : "";
+    return watch->info.origins != NULL ? watch->info.origins : "";
 }
 
 bool watch_wants_origins(struct watch *watch, unsigned wants)
@@ -322,15 +322,15 @@ bool watch_wants_origins(struct watch *watch, unsigned wants)
     enum source_state state = source_state(watch->source);
     bool live = watch->replay == NULL && (state == SOURCE_LIVE || state == SOURCE_SILENT);
 
-    if (!live || watch->learnt.origins_asked || watch->learnt.config[0] == '\0' ||
+    if (!live || watch->info.origins_asked || watch->info.config[0] == '\0' ||
         ((wants & WANT_ORIGINS) == 0 && watch->recorder == NULL))
         return false;
-    watch->learnt.origins_asked = true;
+    watch->info.origins_asked = true;
     return true;
 }
 
 void watch_tell_origins(struct watch *watch, const char *answer)
 {
-    free(watch->learnt.origins);
-    watch->learnt.origins = strdup(answer);
+    free(watch->info.origins);
+    watch->info.origins = strdup(answer);
 }

@@ -6,9 +6,9 @@
 #ifndef CONSOLE_WATCH_H
 #define CONSOLE_WATCH_H
 
+#include "console/data/instances.h"
 #include "console/data/replay.h"
 #include "console/data/server_info.h"
-#include "console/data/source.h"
 
 #include <stdbool.h>
 #include <stdint.h>

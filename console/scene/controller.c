@@ -5,9 +5,8 @@
 #include "common/tables.h"
 #include "common/units.h"
 #include "console/data/answers.h"
-#include "console/data/caller.h"
 #include "console/data/commands.h"
-#include "console/data/target.h"
+#include "console/data/instances.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

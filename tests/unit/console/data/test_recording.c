@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "console/data/recorder.h"
-#include "console/data/recording.h"
+#include "console/data/recorder.h"
 #include "console/data/replay.h"
 
 #include "common/clock.h"
