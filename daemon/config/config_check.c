@@ -5,7 +5,7 @@
 #include "daemon/config/config_path.h"
 #include "daemon/config/config_value.h"
 #include "daemon/sandbox/identity.h"
-#include "daemon/sandbox/jail.h"
+#include "daemon/sandbox/sandbox.h"
 
 #include <errno.h>
 #include <stdlib.h>

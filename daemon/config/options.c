@@ -2,7 +2,7 @@
 
 #include "common/macros.h"
 #include "common/tables.h"
-#include "daemon/sandbox/jail.h"
+#include "daemon/sandbox/sandbox.h"
 
 #include <getopt.h>
 #include <stdlib.h>

@@ -19,7 +19,7 @@
 #include "daemon/master/summary.h"
 #include "daemon/master/supervisor.h"
 #include "daemon/master/upgrade.h"
-#include "daemon/sandbox/jail.h"
+#include "daemon/sandbox/sandbox.h"
 #include "daemon/transaction/rate_limit.h"
 
 #include <errno.h>

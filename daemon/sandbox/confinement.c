@@ -3,7 +3,7 @@
 #include "common/macros.h"
 #include "daemon/base/events.h"
 #include "daemon/sandbox/identity.h"
-#include "daemon/sandbox/jail.h"
+#include "daemon/sandbox/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

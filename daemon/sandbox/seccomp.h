@@ -1,4 +1,4 @@
-/* The seccomp filter of a worker: the system calls that serving needs. See daemon/sandbox/jail.h. */
+/* The seccomp filter of a worker: the system calls that serving needs. See daemon/sandbox/sandbox.h. */
 #ifndef DAEMON_JAIL_CALLS_H
 #define DAEMON_JAIL_CALLS_H
 

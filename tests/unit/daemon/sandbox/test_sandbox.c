@@ -1,4 +1,4 @@
-#include "daemon/sandbox/jail.h"
+#include "daemon/sandbox/sandbox.h"
 
 #include "common/macros.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/sandbox/jail_calls.h"
+#include "daemon/sandbox/seccomp.h"
 
 #include "common/macros.h"
 

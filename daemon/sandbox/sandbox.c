@@ -1,7 +1,7 @@
-#include "daemon/sandbox/jail.h"
+#include "daemon/sandbox/sandbox.h"
 
 #include "common/macros.h"
-#include "daemon/sandbox/jail_calls.h"
+#include "daemon/sandbox/seccomp.h"
 
 #include <errno.h>
 #include <linux/landlock.h>
