@@ -6,7 +6,7 @@
 #define DAEMON_RESOURCE_H
 
 #include "common/span.h"
-#include "daemon/config/header_rules.h"
+#include "daemon/config/headers.h"
 #include "daemon/content/cache.h"
 #include "daemon/content/directory_check.h"
 #include "daemon/content/files.h"

@@ -19,7 +19,7 @@
 #define DAEMON_RESOURCE_HEAD_H
 
 #include "common/span.h"
-#include "daemon/config/header_rules.h"
+#include "daemon/config/headers.h"
 #include "daemon/content/variants.h"
 #include "daemon/http/coding.h"
 

@@ -10,7 +10,7 @@
 
 #include "common/control_client.h"
 #include "common/tables.h"
-#include "daemon/config/config_keys.h"
+#include "daemon/config/keys.h"
 
 /* One command on its way. */
 struct call {

@@ -5,7 +5,7 @@
 #include "daemon/control/command.h"
 
 #include "common/units.h"
-#include "daemon/config/config_value.h"
+#include "daemon/config/value.h"
 #include "daemon/master/supervisor.h"
 
 #include <stdio.h>

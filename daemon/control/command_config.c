@@ -2,7 +2,7 @@
 #include "daemon/control/command.h"
 
 #include "common/tables.h"
-#include "daemon/config/config_value.h"
+#include "daemon/config/value.h"
 #include "daemon/master/reload.h"
 #include "daemon/master/shutdown.h"
 #include "daemon/master/supervisor.h"

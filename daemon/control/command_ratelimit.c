@@ -2,7 +2,7 @@
 #include "daemon/control/command.h"
 
 #include "common/units.h"
-#include "daemon/config/config_value.h"
+#include "daemon/config/value.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 
 #include "daemon/base/events.h"
 #include "daemon/base/notify.h"
-#include "daemon/config/config_keys.h"
-#include "daemon/config/config_value.h"
+#include "daemon/config/keys.h"
+#include "daemon/config/value.h"
 #include "daemon/control/socket.h"
 #include "daemon/logger/sink.h"
 #include "daemon/master/capacity.h"

@@ -9,7 +9,7 @@
 #include "daemon/base/mailbox.h"
 #include "daemon/base/offload.h"
 #include "daemon/config/config.h"
-#include "daemon/config/header_rules.h"
+#include "daemon/config/headers.h"
 #include "daemon/content/cache.h"
 #include "daemon/content/files.h"
 #include "daemon/content/resource.h"

@@ -1,8 +1,8 @@
 /* The configuration reader: any text loads or yields messages; a loaded configuration prints to a
  * text that loads to the same configuration. */
 #include "daemon/config/config.h"
-#include "daemon/config/config_load.h"
-#include "daemon/config/config_reader.h"
+#include "daemon/config/load.h"
+#include "daemon/config/reader.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 #define TESTS_UNIT_CONFIG_LOADING_H
 
 #include "daemon/config/config.h"
-#include "daemon/config/config_load.h"
+#include "daemon/config/load.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,10 +9,10 @@
 #include "common/log_record.h"
 #include "common/macros.h"
 #include "daemon/config/config.h"
-#include "daemon/config/config_keys.h"
-#include "daemon/config/config_path.h"
-#include "daemon/config/config_reader.h"
-#include "daemon/config/config_value.h"
+#include "daemon/config/keys.h"
+#include "daemon/config/path.h"
+#include "daemon/config/reader.h"
+#include "daemon/config/value.h"
 #include "tests/unit/daemon/config/config_loading.h"
 
 #include <arpa/inet.h>

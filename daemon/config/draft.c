@@ -1,6 +1,6 @@
-#include "daemon/config/config_draft.h"
+#include "daemon/config/check.h"
 
-#include "daemon/config/config_value.h"
+#include "daemon/config/value.h"
 
 #include <stdlib.h>
 #include <string.h>

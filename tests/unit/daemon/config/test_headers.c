@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
-#include "daemon/config/header_rules.h"
+#include "daemon/config/headers.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #define DAEMON_CONFIG_LISTS_H
 
 #include "daemon/config/config.h"
-#include "daemon/config/config_fault.h"
+#include "daemon/config/fault.h"
 
 /* Relative paths are taken from the folder BASE. */
 int config_paths_parse(const char *text, const char *base, struct config_paths *paths,

@@ -1,4 +1,4 @@
-#include "daemon/config/config_fault.h"
+#include "daemon/config/fault.h"
 
 #include <stdarg.h>
 #include <stdio.h>

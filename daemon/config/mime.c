@@ -1,7 +1,7 @@
 /* [mime]: any ending, and the media type of files whose name ends so. */
-#include "daemon/config/config_draft.h"
+#include "daemon/config/check.h"
 
-#include "daemon/config/config_value.h"
+#include "daemon/config/value.h"
 
 #include <stdlib.h>
 #include <string.h>

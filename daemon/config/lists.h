@@ -4,7 +4,7 @@
 #define DAEMON_CONFIG_ADDRESS_H
 
 #include "daemon/config/config.h"
-#include "daemon/config/config_fault.h"
+#include "daemon/config/fault.h"
 
 enum { CONFIG_ADDRESSES_MAX = 64 }; /* in one list */
 

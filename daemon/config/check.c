@@ -1,9 +1,9 @@
 /* What no single value shows: whether they fit each other and this machine. */
-#include "daemon/config/config_draft.h"
+#include "daemon/config/check.h"
 
 #include "common/macros.h"
-#include "daemon/config/config_path.h"
-#include "daemon/config/config_value.h"
+#include "daemon/config/path.h"
+#include "daemon/config/value.h"
 #include "daemon/sandbox/identity.h"
 #include "daemon/sandbox/sandbox.h"
 

@@ -1,9 +1,9 @@
 /* config_print(): the configuration in force, as a file. */
 #include "daemon/config/config.h"
 
-#include "daemon/config/config_keys.h"
-#include "daemon/config/config_reader.h"
-#include "daemon/config/config_value.h"
+#include "daemon/config/keys.h"
+#include "daemon/config/reader.h"
+#include "daemon/config/value.h"
 
 #include <ctype.h>
 #include <stdbool.h>

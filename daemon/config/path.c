@@ -1,4 +1,4 @@
-#include "daemon/config/config_path.h"
+#include "daemon/config/path.h"
 
 #include <stdbool.h>
 #include <stdio.h>

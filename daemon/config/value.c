@@ -1,12 +1,12 @@
-#include "daemon/config/config_value.h"
+#include "daemon/config/value.h"
 
 #include "common/tables.h"
 #include "common/units.h"
-#include "daemon/config/config_address.h"
-#include "daemon/config/config_lists.h"
-#include "daemon/config/config_path.h"
-#include "daemon/config/config_report.h"
+#include "daemon/config/lists.h"
 #include "daemon/config/log_target.h"
+#include "daemon/config/path.h"
+#include "daemon/config/report.h"
+#include "daemon/config/word_lists.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "daemon/config/config_entry.h"
+#include "daemon/config/entry.h"
 
 #include <ctype.h>
 #include <string.h>

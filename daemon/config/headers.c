@@ -1,4 +1,4 @@
-#include "daemon/config/header_rules.h"
+#include "daemon/config/headers.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,4 +1,4 @@
-#include "daemon/config/config_report.h"
+#include "daemon/config/report.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
-#include "daemon/config/config_reader.h"
+#include "daemon/config/reader.h"
 
-#include "daemon/config/config_keys.h"
-#include "daemon/config/config_value.h"
+#include "daemon/config/keys.h"
+#include "daemon/config/value.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -1,4 +1,4 @@
-#include "daemon/config/config_keys.h"
+#include "daemon/config/keys.h"
 
 #include "common/macros.h"
 #include "common/tables.h"

@@ -5,7 +5,7 @@
 #ifndef DAEMON_CONFIG_ENTRY_H
 #define DAEMON_CONFIG_ENTRY_H
 
-#include "daemon/config/config_report.h"
+#include "daemon/config/report.h"
 
 #include <stddef.h>
 

@@ -6,9 +6,9 @@
 #define DAEMON_CONFIG_DRAFT_H
 
 #include "daemon/config/config.h"
-#include "daemon/config/config_keys.h"
-#include "daemon/config/config_reader.h"
-#include "daemon/config/config_report.h"
+#include "daemon/config/keys.h"
+#include "daemon/config/reader.h"
+#include "daemon/config/report.h"
 
 #include <stdbool.h>
 

@@ -1,9 +1,9 @@
 /* [headers]: fields that are added to answers, everywhere, below a path, or by a name's ending. */
-#include "daemon/config/config_draft.h"
+#include "daemon/config/check.h"
 
 #include "common/macros.h"
-#include "daemon/config/config_value.h"
-#include "daemon/config/header_rules.h"
+#include "daemon/config/headers.h"
+#include "daemon/config/value.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #ifndef DAEMON_CONFIG_READER_H
 #define DAEMON_CONFIG_READER_H
 
-#include "daemon/config/config_entry.h"
+#include "daemon/config/entry.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
-#include "daemon/config/config_lists.h"
+#include "daemon/config/word_lists.h"
 
-#include "daemon/config/config_path.h"
-#include "daemon/config/config_report.h"
+#include "daemon/config/path.h"
+#include "daemon/config/report.h"
 
 #include <stdlib.h>
 #include <string.h>

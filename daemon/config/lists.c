@@ -1,7 +1,7 @@
-#include "daemon/config/config_address.h"
+#include "daemon/config/lists.h"
 
 #include "common/units.h"
-#include "daemon/config/config_report.h"
+#include "daemon/config/report.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -1,9 +1,9 @@
 #include "daemon/config/config.h"
 
-#include "daemon/config/config_draft.h"
-#include "daemon/config/config_load.h"
-#include "daemon/config/config_path.h"
-#include "daemon/config/config_value.h"
+#include "daemon/config/check.h"
+#include "daemon/config/load.h"
+#include "daemon/config/path.h"
+#include "daemon/config/value.h"
 
 #include <errno.h>
 #include <fcntl.h>
