@@ -1,8 +1,10 @@
 #include "daemon/base/detach.h"
-#include "daemon/config/config.h"
+#include "daemon/config/load.h"
 #include "daemon/config/options.h"
+#include "daemon/config/print.h"
 #include "daemon/master/inheritance.h"
 #include "daemon/master/master.h"
+#include "daemon/sandbox/sandbox.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,10 +35,13 @@ static int run(struct config *config, const struct options *options)
 /* Loads the configuration and does what was asked with it. Returns the exit status. */
 static int with_config(const struct options *options, enum options_action action)
 {
+    const struct config_sources sources = {.file = options->file,
+                                           .overrides = options->overrides,
+                                           .override_count = options->override_count,
+                                           .system = &sandbox_config_system};
     struct config *config = calloc(1, sizeof(*config));
 
-    if (config == NULL || config_load(config, options->file, options->overrides,
-                                      options->override_count, stderr) != 0) {
+    if (config == NULL || config_load(config, &sources, stderr) != 0) {
         free(config);
         return EXIT_FAILURE;
     }
@@ -53,6 +58,7 @@ int main(int argc, char **argv)
     struct options options;
     enum options_action action = options_parse(&options, argc, argv, stderr);
     int status = EXIT_SUCCESS;
+    char sandbox[64];
 
     switch (action) {
     case OPTIONS_RUN:
@@ -61,7 +67,8 @@ int main(int argc, char **argv)
         status = with_config(&options, action);
         break;
     case OPTIONS_VERSION:
-        options_print_version(stdout);
+        sandbox_describe(sandbox, sizeof(sandbox));
+        options_print_version(stdout, sandbox);
         break;
     case OPTIONS_HELP:
         options_print_usage(stdout);

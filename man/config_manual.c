@@ -2,8 +2,8 @@
  * Writes the manual of the configuration: config_manual FRAME OUTPUT copies FRAME, an mdoc(7) page,
  * and puts the sections and keys of common/config.def in the place of its line "@KEYS@".
  */
-#include "daemon/config/config_keys.h"
-#include "daemon/config/config_value.h"
+#include "daemon/config/keys.h"
+#include "daemon/config/value.h"
 
 #include <ctype.h>
 #include <stdio.h>

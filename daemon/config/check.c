@@ -2,10 +2,9 @@
 #include "daemon/config/check.h"
 
 #include "common/macros.h"
-#include "daemon/config/path.h"
+#include "daemon/config/headers.h"
+#include "daemon/config/lists.h"
 #include "daemon/config/value.h"
-#include "daemon/sandbox/identity.h"
-#include "daemon/sandbox/sandbox.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -164,20 +163,20 @@ static void check_root(struct config_draft *draft)
                             "%s: %s", root, strerror(errno));
 }
 
-static void check_identity(struct config_draft *draft)
+static void check_identity(struct config_draft *draft, const struct config_system *system)
 {
     const struct config *config = draft->config;
-    struct identity identity;
-    struct identity_fault fault;
+    char why[CONFIG_PROBLEM_MAX];
+    bool group;
 
     if (draft->faulty[KEY_server_user] || draft->faulty[KEY_server_group] ||
-        identity_find(config->server_user, config->server_group, geteuid(), &identity, &fault) == 0)
+        system->check_identity(config->server_user, config->server_group, &group, why,
+                               sizeof(why)) == 0)
         return;
-    config_report_error(&draft->report,
-                        &draft->set_at[fault.group ? KEY_server_group : KEY_server_user],
-                        fault.group ? "name a group of this machine, or leave it unset"
-                                    : "name a user of this machine, or leave it unset",
-                        "%s", fault.text);
+    config_report_error(&draft->report, &draft->set_at[group ? KEY_server_group : KEY_server_user],
+                        group ? "name a group of this machine, or leave it unset"
+                              : "name a user of this machine, or leave it unset",
+                        "%s", why);
 }
 
 static void check_socket(struct config_draft *draft)
@@ -232,7 +231,7 @@ static void check_prefix(struct config_draft *draft)
                         "'%s' is not the path of a folder", prefix);
 }
 
-static void check_follow_into(struct config_draft *draft)
+static void check_follow_into(struct config_draft *draft, const struct config_system *system)
 {
     const struct config *config = draft->config;
     const struct config_paths *into = &config->files_follow_into;
@@ -256,17 +255,18 @@ static void check_follow_into(struct config_draft *draft)
         config_report_error(&draft->report, &draft->set_at[KEY_files_symlinks],
                             "mount /proc, or write symlinks = inside",
                             "where links lead can't be told without /proc");
-    else if (config->files_symlinks == SYMLINKS_FOLLOW && jail_abilities().built &&
-             jail_abilities().landlock == 0)
+    else if (config->files_symlinks == SYMLINKS_FOLLOW && system != NULL &&
+             !system->can_follow_links())
         config_report_error(&draft->report, &draft->set_at[KEY_files_symlinks],
                             "write symlinks = inside, or use a kernel with Landlock (Linux 5.13)",
                             "links can't be followed safely without Landlock");
 }
 
-void config_draft_check(struct config_draft *draft)
+void config_draft_check(struct config_draft *draft, const struct config_system *system)
 {
     check_root(draft);
-    check_identity(draft);
+    if (system != NULL)
+        check_identity(draft, system);
     check_index(draft);
     check_order(draft, KEY_workers_processes, KEY_workers_max_processes);
     check_threads(draft);
@@ -274,8 +274,8 @@ void config_draft_check(struct config_draft *draft)
     check_order(draft, KEY_cache_max_object, KEY_cache_size);
     check_site_path(draft, KEY_files_error_pages, "write it from the root on, as in /errors");
     check_site_path(draft, KEY_files_fallback, "write it from the root on, as in /index.html");
-    check_follow_into(draft);
+    check_follow_into(draft, system);
     check_prefix(draft);
-    config_header_check(draft);
+    config_header_check(draft->config, &draft->report);
     check_socket(draft);
 }

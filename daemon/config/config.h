@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/socket.h>
 
 struct config_address {
@@ -87,26 +86,13 @@ struct config {
     char **origins; /* by enum config_key_number: where each value came from, in words */
 };
 
-/*
- * Fills *CONFIG from the defaults, then FILE (NULL: none), then COUNT overrides
- * ("section.key=value"). Paths come out absolute: relative to FILE's folder, or to the working
- * directory for defaults without a file and for overrides; run_dir and control_socket are filled in
- * when unset; workers_threads is never 0. All errors are printed to ERRORS, each with file:line,
- * the line, a caret under the word and advice. Returns how many there were; 0 means *CONFIG is good
- * and is owed config_free().
- */
-int config_load(struct config *config, const char *file, const char *const *overrides, size_t count,
-                FILE *errors);
-void config_free(struct config *config);
-
-/* KEY (enum config_key_number) has its value from ORIGIN now; "?" when memory is short. */
-void config_note_origin(struct config *config, size_t key, const char *origin);
-const char *config_origin(const struct config *config, size_t key);
-
-/*
- * Prints the configuration in force as a file that config_load() takes; but for a value of some 190
- * bytes or more without a blank to break it at, for which a line has no room.
- */
-void config_print(const struct config *config, FILE *out);
+/* Checks that depend on this system, which the caller of config_load() supplies. */
+struct config_system {
+    /* Can workers run as USER and GROUP ("": unset)? Returns 0, or -1 with the reason in WHY. */
+    int (*check_identity)(const char *user, const char *group, bool *group_at_fault, char *why,
+                          size_t size);
+    /* Can symlinks = follow be served safely? */
+    bool (*can_follow_links)(void);
+};
 
 #endif

@@ -1,7 +1,206 @@
 #include "daemon/config/headers.h"
 
+#include "common/macros.h"
+
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+/* Reading the section. */
+
+enum { SERVER_MAX = 64 }; /* bytes of a Server field */
+
+/* RFC 9110 section 5.6.2. */
+static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                            "!#$%&'*+-.^_`|~";
+
+/* Fields that can't be set, for each answer has its own. */
+static const struct {
+    const char *name, *advice;
+} own_fields[] = {
+    {"Content-Length", "the server counts"},
+    {"Transfer-Encoding", "the server decides how an answer is framed"},
+    {"Connection", "see [connections] keepalive"},
+    {"Keep-Alive", "see [connections] keepalive_timeout"},
+    {"Proxy-Connection", "see [connections] keepalive"},
+    {"TE", "it belongs to requests"},
+    {"Trailer", "the server decides how an answer is framed"},
+    {"Upgrade", "the server knows no other protocol"},
+    {"Date", "the server has a clock"},
+    {"Content-Type", "set types by the endings of names: [mime] ending = type"},
+    {"Content-Encoding", "see [cache] precompressed and compress"},
+    {"Content-Range", "the server answers ranges itself"},
+    {"Accept-Ranges", "the server answers ranges itself"},
+    {"ETag", "the server makes it of the file"},
+    {"Last-Modified", "the server takes it from the file"},
+    {"Location", "the server redirects by itself"},
+    {"Allow", "the server knows its methods"},
+    {"Retry-After", "the server knows when"},
+};
+
+static bool scope_is(const struct config_header *header, struct span scope)
+{
+    return strlen(header->scope) == scope.length &&
+           memcmp(header->scope, scope.start, scope.length) == 0;
+}
+
+/* Trailing slashes mean nothing; "/" is everything, but more specific than [headers]. */
+static struct span scope_of(const struct config_entry *entry)
+{
+    struct span scope = entry->argument;
+
+    if (scope.length == 0)
+        return SPAN("");
+    while (scope.length > 1 && scope.start[scope.length - 1] == '/')
+        scope.length--;
+    return scope;
+}
+
+/* The place of the entry's field among the lines, or their number. */
+static size_t find_line(const struct config *config, const struct config_entry *entry)
+{
+    size_t i = 0;
+
+    while (i < config->header_count &&
+           (!scope_is(&config->headers[i], scope_of(entry)) ||
+            strlen(config->headers[i].name) != entry->key.length ||
+            strncasecmp(config->headers[i].name, entry->key.start, entry->key.length) != 0))
+        i++;
+    return i;
+}
+
+static bool is_token(struct span text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (text.start[i] == '\0' || strchr(token, text.start[i]) == NULL)
+            return false;
+    return text.length > 0;
+}
+
+static bool check_name(struct config_report *report, const struct config_entry *entry)
+{
+    if (!is_token(entry->key)) {
+        config_report_error(report, &entry->key_place,
+                            "write letters, digits and '-', as in Cache-Control",
+                            "'%.*s' is not the name of a header field", CONFIG_QUOTED(entry->key));
+        return false;
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(own_fields); i++) {
+        if (strlen(own_fields[i].name) != entry->key.length ||
+            strncasecmp(own_fields[i].name, entry->key.start, entry->key.length) != 0)
+            continue;
+        config_report_error(report, &entry->key_place, own_fields[i].advice, "%s can't be set",
+                            own_fields[i].name);
+        return false;
+    }
+    return true;
+}
+
+/* Line ends can't come here: a value is made of lines without their ends. */
+static bool check_value(struct config_report *report, const struct config_entry *entry)
+{
+    for (size_t i = 0; entry->value[i] != '\0'; i++) {
+        unsigned char byte = (unsigned char)entry->value[i];
+        struct config_place place;
+
+        if (byte == '\t' || (byte >= 0x20 && byte < 0x7f))
+            continue;
+        place = config_entry_place(entry, i, 1);
+        config_report_error(report, &place, "write it in ASCII",
+                            "a header field can't carry the byte 0x%02x", byte);
+        return false;
+    }
+    return true;
+}
+
+/* Server is part of every answer's beginning, which is the same for all paths. */
+static bool check_server(struct config_report *report, const struct config_entry *entry)
+{
+    struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
+
+    if (entry->key.length != 6 || strncasecmp(entry->key.start, "Server", 6) != 0)
+        return true;
+    if (entry->argument.length > 0) {
+        config_report_error(report, &entry->key_place, "set it below [headers]",
+                            "Server is the same in all answers");
+        return false;
+    }
+    if (strlen(entry->value) <= SERVER_MAX)
+        return true;
+    config_report_error(report, &place, "", "Server may have %d bytes", SERVER_MAX);
+    return false;
+}
+
+/* Makes room for one more line. Returns 0 or -1; what there was stays in either case. */
+static int grow(struct config *config, size_t **lines)
+{
+    size_t count = config->header_count + 1;
+    struct config_header *headers = realloc(config->headers, count * sizeof(*headers));
+    size_t *more = realloc(*lines, count * sizeof(**lines));
+
+    if (headers != NULL)
+        config->headers = headers;
+    if (more != NULL)
+        *lines = more;
+    return headers != NULL && more != NULL ? 0 : -1;
+}
+
+static void free_line(const struct config_header *line)
+{
+    free((void *)line->scope);
+    free((void *)line->name);
+    free((void *)line->value);
+}
+
+/* Sets line number I, which may be the first free one. */
+static void keep_line(struct config *config, size_t **lines, const struct config_entry *entry,
+                      size_t i, struct config_report *report)
+{
+    struct span scope = scope_of(entry);
+    struct config_header line = {strndup(scope.start, scope.length),
+                                 strndup(entry->key.start, entry->key.length),
+                                 strdup(entry->value)};
+
+    if (line.scope == NULL || line.name == NULL || line.value == NULL ||
+        (i == config->header_count && grow(config, lines) != 0)) {
+        free_line(&line);
+        config_report_error(report, &entry->key_place, "", "out of memory");
+        return;
+    }
+    if (i < config->header_count)
+        free_line(&config->headers[i]);
+    else
+        config->header_count++;
+    config->headers[i] = line;
+    (*lines)[i] = entry->key_place.line;
+}
+
+void config_header_take(struct config *config, size_t **lines, const struct config_entry *entry,
+                        struct config_report *report)
+{
+    size_t i = find_line(config, entry);
+
+    if (i < config->header_count && (*lines)[i] > 0 && entry->key_place.line > 0)
+        config_report_duplicate(report, entry, (*lines)[i]);
+    else if (check_name(report, entry) && config_entry_check_words(entry, report) == 0 &&
+             check_value(report, entry) && check_server(report, entry))
+        keep_line(config, lines, entry, i, report);
+}
+
+void config_header_check(const struct config *config, struct config_report *report)
+{
+    struct config_place section = {.source = "[headers]"};
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < config->header_count; i++)
+        bytes += header_rule_bytes(&config->headers[i]);
+    if (bytes > HEADER_RULES_MAX)
+        config_report_error(report, &section, "say less",
+                            "the fields have %zu bytes, and may have %d together", bytes,
+                            HEADER_RULES_MAX);
+}
+
+/* Applying its rules. */
 
 enum { RANK_ALL = 1, RANK_PREFIX = 2, RANK_ENDING = 1 << 20 };
 

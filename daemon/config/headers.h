@@ -1,15 +1,16 @@
 /*
- * The header fields that the configuration adds to answers, by path: [headers] to all, [headers
- * /prefix] below a path, [headers *.ending] to names that end so. Of one field's rules that fit a
- * path the most specific counts: an ending before a prefix before all, the longer before the
- * shorter. One with an empty value leaves the field out.
+ * The section [headers]: header fields added to answers. [headers] applies to all answers, [headers
+ * /prefix] below a path, [headers *.ending] to names with that ending. Of several rules for one field
+ * the most specific applies: an ending before a prefix before all, the longer before the shorter. An
+ * empty value removes the field.
  *
- * Made once and then only read, by any thread. Pure.
+ * The rules are read-only once loaded. Pure; any thread.
  */
-#ifndef DAEMON_HEADER_RULES_H
-#define DAEMON_HEADER_RULES_H
+#ifndef DAEMON_CONFIG_HEADERS_H
+#define DAEMON_CONFIG_HEADERS_H
 
 #include "daemon/config/config.h"
+#include "daemon/config/reader.h"
 
 enum { HEADER_RULES_MAX = 4096 }; /* bytes of all rules together, and so of what an answer gets */
 
@@ -42,5 +43,15 @@ size_t header_rules_write(const struct header_rules *rules, const char *path, en
  * the place of ours and is no field of header_rules_write().
  */
 const char *header_rules_server(const struct header_rules *rules);
+
+/*
+ * Adds ENTRY to CONFIG, or replaces the line of the same scope and field; reports what is wrong with
+ * it. *LINES (allocated, owned by the caller) has the line number of each, 0 if not from the file.
+ */
+void config_header_take(struct config *config, size_t **lines, const struct config_entry *entry,
+                        struct config_report *report);
+
+/* Reports an error if the fields of all rules together exceed HEADER_RULES_MAX bytes. */
+void config_header_check(const struct config *config, struct config_report *report);
 
 #endif

@@ -1,7 +1,6 @@
 #include "daemon/config/lists.h"
 
 #include "common/units.h"
-#include "daemon/config/report.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -13,20 +12,72 @@
 
 #define SEPARATORS " \t,"
 
-/* A word of a list, and where it begins in it. */
+/* A word of a value and its offset there. */
 struct word {
     struct span text;
     size_t offset;
 };
 
-static int fault_word(const struct config_faults *faults, const struct word *word,
-                      const char *advice, const char *problem)
+/* The first word of TEXT from *offset on; its length is 0 at the end. Moves *offset past it. */
+static struct word next_word(const char *text, size_t *offset)
 {
-    return config_fault_tell(faults, word->offset, word->text.length, advice, "'%.*s' %s",
-                             CONFIG_QUOTED(word->text), problem);
+    struct word word;
+
+    word.offset = *offset + strspn(text + *offset, SEPARATORS);
+    word.text.start = text + word.offset;
+    word.text.length = strcspn(word.text.start, SEPARATORS);
+    *offset = word.offset + word.text.length;
+    return word;
 }
 
-static int parse_port(const char *text, const struct word *word, in_port_t *port,
+static bool is_empty(const char *text)
+{
+    return text[strspn(text, SEPARATORS)] == '\0';
+}
+
+/* "'WORD' PROBLEM" */
+static int fault_word(const struct config_faults *faults, struct word word, const char *advice,
+                      const char *problem)
+{
+    return config_fault_report(faults, word.offset, word.text.length, advice, "'%.*s' %s",
+                               CONFIG_QUOTED(word.text), problem);
+}
+
+struct list_kind {
+    size_t item_bytes;
+    const char *items; /* what a message calls them */
+    /* Parses WORD into items[COUNT], knowing those before it. Returns 0, or -1 after a report. */
+    int (*parse)(struct word word, const char *base, void *items, size_t count,
+                 const struct config_faults *faults);
+};
+
+/* Parses all words of TEXT into a new array; NULL if there are none. Returns 0, or -1 after a report. */
+static int parse_list(const struct list_kind *kind, const char *text, const char *base,
+                      void **items, size_t *count, const struct config_faults *faults)
+{
+    size_t offset = 0;
+    int failed = 0;
+    struct word word;
+
+    *count = 0;
+    *items = is_empty(text) ? NULL : calloc(CONFIG_LIST_MAX, kind->item_bytes);
+    if (*items == NULL)
+        return is_empty(text) ? 0 : config_fault_memory(faults);
+    while ((word = next_word(text, &offset)).text.length > 0) {
+        if (*count == CONFIG_LIST_MAX)
+            return config_fault_report(faults, word.offset, word.text.length, "give fewer",
+                                       "there are more than %d %s", CONFIG_LIST_MAX, kind->items);
+        if (kind->parse(word, base, *items, *count, faults) == 0)
+            ++*count;
+        else
+            failed = -1;
+    }
+    return failed;
+}
+
+/* Addresses. */
+
+static int parse_port(const char *text, struct word word, in_port_t *port,
                       const struct config_faults *faults)
 {
     uint64_t number;
@@ -38,7 +89,7 @@ static int parse_port(const char *text, const struct word *word, in_port_t *port
     return 0;
 }
 
-/* An interface behind '%', as link-local addresses need it: its name or its number. */
+/* The interface of a link-local address, after '%': its name or number. */
 static int parse_scope(const char *text, uint32_t *scope)
 {
     uint64_t number = if_nametoindex(text);
@@ -51,8 +102,8 @@ static int parse_scope(const char *text, uint32_t *scope)
     return 0;
 }
 
-/* HOST is what stood between the brackets. */
-static int parse_ipv6(char *host, const struct word *word, struct sockaddr_in6 *address,
+/* HOST is the text between the brackets. */
+static int parse_ipv6(char *host, struct word word, struct sockaddr_in6 *address,
                       const struct config_faults *faults)
 {
     char *percent = strchr(host, '%');
@@ -77,7 +128,7 @@ static bool looks_like_ipv4(const char *host)
     return host[strspn(host, "0123456789.")] == '\0';
 }
 
-static int parse_ipv4(const char *host, const struct word *word, struct sockaddr_in *address,
+static int parse_ipv4(const char *host, struct word word, struct sockaddr_in *address,
                       const struct config_faults *faults)
 {
     address->sin_family = AF_INET;
@@ -90,9 +141,9 @@ static int parse_ipv4(const char *host, const struct word *word, struct sockaddr
                       "has a host name, and names are not looked up");
 }
 
-/* The host part: "*", "[IPv6]" or IPv4. It may be cut into pieces. */
-static int parse_host(char *host, const struct word *word, struct config_address *item,
-                      in_port_t port, const struct config_faults *faults)
+/* HOST, "*", "[IPv6]" or IPv4, is modified. */
+static int parse_host(char *host, struct word word, struct config_address *item, in_port_t port,
+                      const struct config_faults *faults)
 {
     struct sockaddr_in *ipv4 = (struct sockaddr_in *)&item->address;
     struct sockaddr_in6 *ipv6 = (struct sockaddr_in6 *)&item->address;
@@ -116,12 +167,12 @@ static int parse_host(char *host, const struct word *word, struct config_address
     return parse_ipv4(host, word, ipv4, faults);
 }
 
-static int fault_no_port(const struct config_faults *faults, const struct word *word)
+static int fault_no_port(const struct config_faults *faults, struct word word)
 {
     bool number = true;
 
-    for (size_t i = 0; i < word->text.length; i++)
-        number = number && isdigit((unsigned char)word->text.start[i]);
+    for (size_t i = 0; i < word.text.length; i++)
+        number = number && isdigit((unsigned char)word.text.start[i]);
     if (number)
         return fault_word(faults, word, "for that port of all addresses write *:PORT",
                           "has no address before the port");
@@ -136,7 +187,7 @@ static bool is_unix(const struct config_address *item)
 }
 
 /* "unix:/path" */
-static int parse_unix(const char *path, const struct word *word, struct config_address *item,
+static int parse_unix(const char *path, struct word word, struct config_address *item,
                       const struct config_faults *faults)
 {
     struct sockaddr_un *address = (struct sockaddr_un *)&item->address;
@@ -154,18 +205,18 @@ static int parse_unix(const char *path, const struct word *word, struct config_a
     return 0;
 }
 
-static int parse_address(const struct word *word, struct config_address *item,
+static int parse_address(struct word word, struct config_address *item,
                          const struct config_faults *faults)
 {
     char text[sizeof(item->text)], *colon;
     in_port_t port = 0;
 
     memset(item, 0, sizeof(*item));
-    if (word->text.length >= sizeof(text))
+    if (word.text.length >= sizeof(text))
         return fault_word(faults, word, "write ADDRESS:PORT, as in 127.0.0.1:8080 or [::1]:8080",
                           "is too long for an address");
-    memcpy(text, word->text.start, word->text.length);
-    text[word->text.length] = '\0';
+    memcpy(text, word.text.start, word.text.length);
+    text[word.text.length] = '\0';
     memcpy(item->text, text, sizeof(text));
     if (strncmp(text, "unix:", 5) == 0)
         return parse_unix(text + 5, word, item, faults);
@@ -188,7 +239,7 @@ static in_port_t port_of(const struct config_address *item)
     return ((const struct sockaddr_in6 *)&item->address)->sin6_port;
 }
 
-/* "*": the one that takes IPv4 as well. */
+/* "*" also covers IPv4. */
 static bool is_any(const struct config_address *item)
 {
     return item->text[0] == '*';
@@ -200,7 +251,7 @@ static bool is_any_ipv4(const struct config_address *item)
            ((const struct sockaddr_in *)&item->address)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
-/* True when both can't be listened on: the same address, or all of IPv4 twice. */
+/* True if both cannot be bound: the same address, or all of IPv4 twice. */
 static bool collide(const struct config_address *a, const struct config_address *b)
 {
     if (is_unix(a) || is_unix(b))
@@ -212,74 +263,195 @@ static bool collide(const struct config_address *a, const struct config_address 
     return a->length == b->length && memcmp(&a->address, &b->address, a->length) == 0;
 }
 
-static int check_collisions(const struct config_list *list, const struct config_address *item,
-                            const struct word *word, const struct config_faults *faults)
+static int check_collisions(const struct config_address *list, size_t count, struct word word,
+                            const struct config_faults *faults)
 {
-    for (size_t i = 0; i < list->count; i++)
-        if (collide(&list->item[i], item))
-            return config_fault_tell(faults, word->offset, word->text.length,
-                                     "an address and port can be listened on once",
-                                     "'%s' is the same as '%s' before it", item->text,
-                                     list->item[i].text);
+    for (size_t i = 0; i < count; i++)
+        if (collide(&list[i], &list[count]))
+            return config_fault_report(faults, word.offset, word.text.length,
+                                       "an address and port can be listened on once",
+                                       "'%s' is the same as '%s' before it", list[count].text,
+                                       list[i].text);
     return 0;
 }
 
-/* The first word of TEXT from *offset on; its length is 0 at the end. *offset moves behind it. */
-static struct word next_word(const char *text, size_t *offset)
+static int add_address(struct word word, const char *base, void *items, size_t count,
+                       const struct config_faults *faults)
 {
-    struct word word;
+    struct config_address *list = items;
 
-    word.offset = *offset + strspn(text + *offset, SEPARATORS);
-    word.text.start = text + word.offset;
-    word.text.length = strcspn(word.text.start, SEPARATORS);
-    *offset = word.offset + word.text.length;
-    return word;
+    (void)base;
+    if (parse_address(word, &list[count], faults) != 0)
+        return -1;
+    return check_collisions(list, count, word, faults);
 }
 
-/* Reads the next word into list->item[list->count]. Returns 1, 0 at the end, or -1. */
-static int parse_next(const char *text, size_t *offset, struct config_list *list,
-                      const struct config_faults *faults)
+int config_addresses_parse(const char *text, struct config_list *list,
+                           const struct config_faults *faults)
 {
-    struct word word = next_word(text, offset);
-    struct config_address *item = &list->item[list->count];
+    static const struct list_kind kind = {sizeof(struct config_address), "addresses", add_address};
+    struct config_list found;
+    void *items;
 
-    if (word.text.length == 0)
-        return 0;
-    if (list->count == CONFIG_ADDRESSES_MAX) {
-        *offset += strlen(text + *offset);
-        return config_fault_tell(faults, word.offset, word.text.length,
-                                 "give fewer, or * for all addresses of a port",
-                                 "there are more than %d addresses", CONFIG_ADDRESSES_MAX);
-    }
-    if (parse_address(&word, item, faults) != 0)
-        return -1;
-    return check_collisions(list, item, &word, faults) == 0 ? 1 : -1;
-}
-
-int config_address_parse_list(const char *text, struct config_list *list,
-                              const struct config_faults *faults)
-{
-    struct config_list found = {.count = 0};
-    size_t offset = 0;
-    bool faulty = false;
-    int result;
-
-    if (text[strspn(text, SEPARATORS)] == '\0')
-        return config_fault_tell(faults, 0, strlen(text),
-                                 "write ADDRESS:PORT, as in 127.0.0.1:8080", "there is no address");
-    found.item = calloc(CONFIG_ADDRESSES_MAX, sizeof(*found.item));
-    if (found.item == NULL)
-        return config_fault_memory(faults);
-    while ((result = parse_next(text, &offset, &found, faults)) != 0) {
-        if (result > 0)
-            found.count++;
-        else
-            faulty = true;
-    }
-    if (faulty) {
-        free(found.item);
+    if (is_empty(text))
+        return config_fault_report(faults, 0, strlen(text),
+                                   "write ADDRESS:PORT, as in 127.0.0.1:8080",
+                                   "there is no address");
+    if (parse_list(&kind, text, NULL, &items, &found.count, faults) != 0) {
+        free(items);
         return -1;
     }
+    found.item = items;
     *list = found;
     return 0;
+}
+
+char *config_addresses_text(const struct config_list *list)
+{
+    size_t size = list->count * (sizeof(list->item->text) + 1) + 1, used = 0;
+    char *text = malloc(size);
+
+    if (text == NULL)
+        return NULL;
+    text[0] = '\0';
+    for (size_t i = 0; i < list->count; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? " " : "",
+                                 list->item[i].text);
+    return text;
+}
+
+/* Paths. */
+
+char *config_path_join(const char *directory, const char *path)
+{
+    size_t size = strlen(directory) + strlen(path) + 2;
+    bool slash = directory[0] != '\0' && directory[strlen(directory) - 1] == '/';
+    char *joined = malloc(size);
+
+    while (strncmp(path, "./", 2) == 0)
+        path += 2;
+    if (joined != NULL)
+        snprintf(joined, size, "%s%s%s", directory, slash ? "" : "/", path);
+    return joined;
+}
+
+static int add_path(struct word word, const char *base, void *items, size_t count,
+                    const struct config_faults *faults)
+{
+    char **list = items, *path = strndup(word.text.start, word.text.length), *joined;
+
+    if (path != NULL && path[0] != '/') {
+        joined = config_path_join(base, path);
+        free(path);
+        path = joined;
+    }
+    list[count] = path;
+    return path != NULL ? 0 : config_fault_memory(faults);
+}
+
+int config_paths_parse(const char *text, const char *base, struct config_paths *paths,
+                       const struct config_faults *faults)
+{
+    static const struct list_kind kind = {sizeof(char *), "words", add_path};
+    struct config_paths found;
+    void *items;
+    int failed = parse_list(&kind, text, base, &items, &found.count, faults);
+
+    found.item = items;
+    if (failed == 0)
+        *paths = found;
+    else
+        config_paths_free(&found);
+    return failed;
+}
+
+void config_paths_free(struct config_paths *paths)
+{
+    for (size_t i = 0; i < paths->count; i++)
+        free(paths->item[i]);
+    free(paths->item);
+    *paths = (struct config_paths){.count = 0};
+}
+
+char *config_paths_text(const struct config_paths *paths)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *memory = open_memstream(&text, &length);
+
+    if (memory == NULL)
+        return NULL;
+    for (size_t i = 0; i < paths->count; i++)
+        fprintf(memory, "%s%s", i > 0 ? " " : "", paths->item[i]);
+    fclose(memory);
+    return text;
+}
+
+/* Networks. */
+
+static int add_network(struct word word, const char *base, void *items, size_t count,
+                       const struct config_faults *faults)
+{
+    struct network *list = items;
+    char text[NETWORK_TEXT_MAX];
+    enum network_fault fault = NETWORK_NO_ADDRESS;
+
+    (void)base;
+    if (word.text.length < sizeof(text)) {
+        snprintf(text, sizeof(text), "%.*s", (int)word.text.length, word.text.start);
+        fault = network_parse(text, &list[count]);
+    }
+    switch (fault) {
+    case NETWORK_GOOD:
+        return 0;
+    case NETWORK_NO_ADDRESS:
+        return fault_word(faults, word, "write 10.0.0.0/8, 192.0.2.7, 2001:db8::/32 or ::1",
+                          "is not an address or network");
+    case NETWORK_BAD_PREFIX:
+        return fault_word(faults, word,
+                          "write at most /32 behind an IPv4 address, /128 behind an IPv6 one",
+                          "has no good length behind the '/'");
+    case NETWORK_HOST_BITS:
+        break;
+    }
+    return fault_word(faults, word, "write the network's first address, or take the '/' away",
+                      "has bits behind its prefix");
+}
+
+int config_networks_parse(const char *text, struct config_networks *networks,
+                          const struct config_faults *faults)
+{
+    static const struct list_kind kind = {sizeof(struct network), "words", add_network};
+    struct config_networks found;
+    void *items;
+    int failed = parse_list(&kind, text, NULL, &items, &found.count, faults);
+
+    found.item = items;
+    if (failed == 0)
+        *networks = found;
+    else
+        config_networks_free(&found);
+    return failed;
+}
+
+void config_networks_free(struct config_networks *networks)
+{
+    free(networks->item);
+    *networks = (struct config_networks){.count = 0};
+}
+
+char *config_networks_text(const struct config_networks *networks)
+{
+    char *text = NULL, one[NETWORK_TEXT_MAX];
+    size_t length;
+    FILE *memory = open_memstream(&text, &length);
+
+    if (memory == NULL)
+        return NULL;
+    for (size_t i = 0; i < networks->count; i++) {
+        network_text(&networks->item[i], one);
+        fprintf(memory, "%s%s", i > 0 ? " " : "", one);
+    }
+    fclose(memory);
+    return text;
 }

@@ -1,20 +1,37 @@
-/* Lists of socket addresses to listen on: "127.0.0.1:8080 [::1]:8080, *:80, unix:/path". Any
- * thread. */
-#ifndef DAEMON_CONFIG_ADDRESS_H
-#define DAEMON_CONFIG_ADDRESS_H
+/*
+ * Values that are lists: addresses to listen on, paths, and networks. Words are separated by blanks or
+ * commas. Parsers return 0 with the list filled, which the caller then owns, or -1 after reporting every
+ * bad word to FAULTS. Any thread.
+ */
+#ifndef DAEMON_CONFIG_LISTS_H
+#define DAEMON_CONFIG_LISTS_H
 
 #include "daemon/config/config.h"
-#include "daemon/config/fault.h"
-
-enum { CONFIG_ADDRESSES_MAX = 64 }; /* in one list */
+#include "daemon/config/report.h"
 
 /*
- * Reads TEXT: addresses separated by blanks or commas, with ports 0 to 65535 (0: the kernel picks).
- * "*" is every address of IPv4 and IPv6: AF_INET6, ::, told from [::] by its text alone. Host names
- * are refused, and addresses that can't be open at the same time. Returns 0 with *LIST filled
- * (owned by the caller: free(list->item)), or -1 when FAULTS has been told of every bad word.
+ * "127.0.0.1:8080 [::1]:8080, *:80, unix:/path". Ports are 0 to 65535 (0: the kernel picks one). "*" is
+ * every address of IPv4 and IPv6: AF_INET6 and ::, distinct from [::] only by its text. Host names and
+ * addresses that cannot be bound at the same time are errors. Free list->item.
  */
-int config_address_parse_list(const char *text, struct config_list *list,
-                              const struct config_faults *faults);
+int config_addresses_parse(const char *text, struct config_list *list,
+                           const struct config_faults *faults);
+
+/* Relative paths become absolute: below the directory BASE. */
+int config_paths_parse(const char *text, const char *base, struct config_paths *paths,
+                       const struct config_faults *faults);
+void config_paths_free(struct config_paths *paths);
+
+int config_networks_parse(const char *text, struct config_networks *networks,
+                          const struct config_faults *faults);
+void config_networks_free(struct config_networks *networks);
+
+/* The list as its parser takes it; the caller frees it. NULL: out of memory. */
+char *config_addresses_text(const struct config_list *list);
+char *config_paths_text(const struct config_paths *paths);
+char *config_networks_text(const struct config_networks *networks);
+
+/* DIRECTORY, a '/' and PATH without leading "./"; the caller frees it. NULL: out of memory. */
+char *config_path_join(const char *directory, const char *path);
 
 #endif

@@ -1,8 +1,10 @@
-#include "daemon/config/config.h"
+#include "daemon/config/load.h"
 
 #include "daemon/config/check.h"
-#include "daemon/config/load.h"
-#include "daemon/config/path.h"
+#include "daemon/config/headers.h"
+#include "daemon/config/lists.h"
+#include "daemon/config/mime.h"
+#include "daemon/config/reader.h"
 #include "daemon/config/value.h"
 
 #include <errno.h>
@@ -11,6 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* The file. */
 
 /* A message about the file FILE as a whole. */
 static void complain_file(struct config_report *report, const char *file, const char *advice,
@@ -106,6 +110,236 @@ static char *folder_of(const char *file, const char *working)
     return joined;
 }
 
+/* Entries. */
+
+enum { FIELD_MAX = sizeof(struct config_list) > sizeof(uint64_t) ? sizeof(struct config_list) : 8 };
+
+static size_t field_size(enum config_type type)
+{
+#define SIZE_OF(type)                                                                              \
+    case CONFIG_##type:                                                                            \
+        return sizeof(CONFIG_C_##type);
+    switch (type) {
+        SIZE_OF(TEXT)
+        SIZE_OF(NAME)
+        SIZE_OF(PATH)
+        SIZE_OF(ADDRESS)
+        SIZE_OF(PATHS)
+        SIZE_OF(NETWORKS)
+        SIZE_OF(SWITCH)
+        SIZE_OF(COUNT)
+        SIZE_OF(AUTO)
+        SIZE_OF(SPAN)
+        SIZE_OF(SIZE)
+        SIZE_OF(TIME)
+        SIZE_OF(CHOICE)
+        SIZE_OF(MODE)
+    }
+#undef SIZE_OF
+    return 0;
+}
+
+/* An entry whose value is being read, for the faults in it. */
+struct reading {
+    struct config_draft *draft;
+    const struct config_entry *entry;
+};
+
+static void tell_fault(void *owner, const struct config_fault *fault)
+{
+    struct reading *reading = owner;
+    struct config_place place = config_entry_place(reading->entry, fault->offset, fault->length);
+
+    config_report_error(&reading->draft->report, &place, fault->advice, "%s", fault->problem);
+}
+
+/* Reads ENTRY's value into the field of KEY. */
+static void set_field(struct config_draft *draft, const struct config_key *key,
+                      const struct config_entry *entry)
+{
+    struct reading reading = {draft, entry};
+    struct config_faults faults = {tell_fault, &reading};
+    size_t number = (size_t)(key - config_keys);
+    void *field = config_draft_field(draft, key);
+    _Alignas(max_align_t) char fresh[FIELD_MAX];
+
+    draft->faulty[number] = true;
+    if (config_entry_check(entry, &draft->report) != 0 ||
+        config_value_parse(key, entry->value, draft->base, fresh, &faults) != 0)
+        return;
+    config_value_free(key, field);
+    memcpy(field, fresh, field_size(key->type));
+    draft->faulty[number] = false;
+    draft->set_at[number] = config_entry_place(entry, 0, strlen(entry->value));
+}
+
+static void take_entry(void *owner, const struct config_entry *entry)
+{
+    struct config_draft *draft = owner;
+    const struct config_key *key = config_key_find(entry->section, entry->key);
+    char advice[CONFIG_ADVICE_MAX];
+    size_t number;
+
+    if (strcmp(entry->section, "mime") == 0) {
+        config_mime_take(draft->config, &draft->mime_lines, entry, &draft->report);
+        return;
+    }
+    if (strcmp(entry->section, "headers") == 0) {
+        config_header_take(draft->config, &draft->header_lines, entry, &draft->report);
+        return;
+    }
+    if (key == NULL) {
+        config_key_advice(entry->section, entry->key, advice, sizeof(advice));
+        config_report_error(&draft->report, &entry->key_place, advice, "[%s] has no key '%.*s'",
+                            entry->section, CONFIG_QUOTED(entry->key));
+        return;
+    }
+    number = (size_t)(key - config_keys);
+    if (draft->given_in_line[number] > 0 && entry->key_place.line > 0) {
+        config_report_duplicate(&draft->report, entry, draft->given_in_line[number]);
+        return;
+    }
+    if (entry->key_place.line > 0)
+        draft->given_in_line[number] = entry->key_place.line;
+    draft->given[number] = true;
+    set_field(draft, key, entry);
+}
+
+static void set_defaults(struct config_draft *draft)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        const struct config_key *key = &config_keys[i];
+        struct span line = {key->default_line, strlen(key->default_line)};
+        struct span name = {key->name, strlen(key->name)};
+        struct config_piece piece = {.text = line, .text_offset = name.length + strlen(" = ")};
+        struct config_entry entry = {.section = key->section,
+                                     .key = name,
+                                     .key_place = {"default", 0, line, 0, name.length},
+                                     .value = key->fallback,
+                                     .piece = &piece,
+                                     .piece_count = 1};
+
+        set_field(draft, key, &entry);
+    }
+}
+
+/* Overrides. */
+
+/* The three parts of an override. The section's start is NULL where there is no '.'. */
+struct parts {
+    struct span section, key, value;
+};
+
+static struct parts split(const char *text, const char *equals)
+{
+    const char *dot =
+        memrchr(text, '.', (size_t)(equals - text)); /* [headers *.ending] has its own */
+    const char *key = dot == NULL ? text : dot + 1;
+    struct parts parts = {
+        .key = config_trim((struct span){key, (size_t)(equals - key)}),
+        .value = config_trim((struct span){equals + 1, strlen(equals + 1)}),
+    };
+
+    if (dot != NULL)
+        parts.section = config_trim((struct span){text, (size_t)(dot - text)});
+    return parts;
+}
+
+static struct config_place place_in(const char *text, const char *name, struct span word)
+{
+    struct span line = {text, strlen(text)};
+
+    return (struct config_place){name, 0, line, (size_t)(word.start - text), word.length};
+}
+
+/* The override begins with a key. */
+static void refuse_lone_key(struct config_draft *draft, const char *text, const char *name,
+                            struct span key)
+{
+    struct config_place place = place_in(text, name, key);
+    const struct config_key *meant = config_key_guess(key);
+    char advice[CONFIG_ADVICE_MAX] = "write section.key=value, as in server.listen=127.0.0.1:8080";
+
+    if (meant != NULL)
+        snprintf(advice, sizeof(advice), "did you mean %s.%s?", meant->section, meant->name);
+    config_report_error(&draft->report, &place, advice, "there is no section before the key");
+}
+
+/* Fills in the section that an override names, and its argument. False after a complaint. */
+static bool find_section(struct config_draft *draft, const char *text, const char *name,
+                         struct span word, struct config_entry *entry)
+{
+    const struct config_section *section;
+    char advice[CONFIG_ADVICE_MAX];
+    struct config_place place;
+
+    config_section_split(&word, &entry->argument);
+    section = config_section_find(word);
+    if (section == NULL) {
+        place = place_in(text, name, word);
+        config_section_advice(word, advice, sizeof(advice));
+        config_report_error(&draft->report, &place, advice, "there is no section [%.*s]",
+                            CONFIG_QUOTED(word));
+        return false;
+    }
+    entry->section = section->name;
+    if (entry->argument.length == 0 ||
+        config_section_argument_fits(section->name, entry->argument, advice, sizeof(advice)))
+        return true;
+    place = place_in(text, name, entry->argument);
+    config_report_error(&draft->report, &place, advice, "the section can't have this argument");
+    return false;
+}
+
+/* An override in good form. */
+static void take_parts(struct config_draft *draft, const char *text, const char *name,
+                       const struct parts *parts)
+{
+    struct config_place whole = place_in(text, name, (struct span){text, strlen(text)});
+    struct config_piece piece = {.text = whole.text,
+                                 .text_offset = (size_t)(parts->value.start - text)};
+    struct config_entry entry = {.key = parts->key,
+                                 .key_place = place_in(text, name, parts->key),
+                                 .piece = &piece,
+                                 .piece_count = 1};
+    char *value;
+
+    if (parts->section.start == NULL) {
+        refuse_lone_key(draft, text, name, parts->key);
+        return;
+    }
+    if (!find_section(draft, text, name, parts->section, &entry))
+        return;
+    value = strndup(parts->value.start, parts->value.length);
+    if (value == NULL) {
+        config_report_error(&draft->report, &whole, "", "out of memory");
+        return;
+    }
+    entry.value = value;
+    take_entry(draft, &entry);
+    free(value);
+}
+
+static void take_override(struct config_draft *draft, const char *text, const char *name)
+{
+    struct config_place whole = place_in(text, name, (struct span){text, strlen(text)});
+    const char *equals = strchr(text, '=');
+    struct parts parts;
+
+    if (config_line_check(&whole, &draft->report) != 0)
+        return;
+    if (equals == NULL) {
+        config_report_error(&draft->report, &whole,
+                            "write section.key=value, as in server.listen=127.0.0.1:8080",
+                            "the override has no '='");
+        return;
+    }
+    parts = split(text, equals);
+    take_parts(draft, text, name, &parts);
+}
+
+/* Loading. */
+
 /* "-o 1", "-o 2" …: what overrides are called in messages. */
 typedef char override_name[sizeof("-o 18446744073709551615")];
 
@@ -130,33 +364,24 @@ static void free_folders(struct folders *folders)
     free(folders->of_file);
 }
 
-/* What is to be loaded. */
-struct sources {
-    const char *file; /* its name; NULL: none */
-    const char *text; /* of the file; NULL: none, or it could not be read */
-    size_t length;
-    const char *const *overrides;
-    size_t override_count;
-};
-
 /* Puts all sources together, the later ones over the earlier ones. NAMES has one for each override.
  */
-static void put_together(struct config_draft *draft, const struct sources *sources,
+static void put_together(struct config_draft *draft, const struct config_sources *sources,
                          const struct folders *folders, override_name *names)
 {
     draft->base = folders->of_file;
-    config_draft_defaults(draft);
+    set_defaults(draft);
     if (sources->text != NULL)
-        config_read(sources->file, sources->text, sources->length, &draft->report,
-                    config_draft_take, draft);
+        config_read(sources->file, sources->text, sources->length, &draft->report, take_entry,
+                    draft);
     draft->base = folders->working;
     for (size_t i = 0; i < sources->override_count; i++) {
         snprintf(names[i], sizeof(names[i]), "-o %zu", i + 1);
-        config_draft_override(draft, sources->overrides[i], names[i]);
+        take_override(draft, sources->overrides[i], names[i]);
     }
     config_draft_complete(draft);
     if (sources->file == NULL || sources->text != NULL)
-        config_draft_check(draft);
+        config_draft_check(draft, sources->system);
 }
 
 static void note_origins(struct config *config, const struct config_draft *draft)
@@ -173,7 +398,7 @@ static void note_origins(struct config *config, const struct config_draft *draft
     }
 }
 
-void config_note_origin(struct config *config, size_t key, const char *origin)
+void config_set_origin(struct config *config, size_t key, const char *origin)
 {
     if (config->origins == NULL)
         return;
@@ -187,7 +412,8 @@ const char *config_origin(const struct config *config, size_t key)
 }
 
 /* Loads SOURCES into *CONFIG, with errors told to REPORT. Returns how many there have been. */
-static int load(struct config *config, const struct sources *sources, struct config_report report)
+static int load(struct config *config, const struct config_sources *sources,
+                struct config_report report)
 {
     struct config_draft draft = {.config = config, .report = report};
     override_name *names = calloc(sources->override_count + 1, sizeof(*names));
@@ -209,26 +435,18 @@ static int load(struct config *config, const struct sources *sources, struct con
     return (int)draft.report.errors;
 }
 
-int config_load_text(struct config *config, const char *name, const char *text, size_t length,
-                     const char *const *overrides, size_t count, FILE *errors)
+int config_load(struct config *config, const struct config_sources *sources, FILE *errors)
 {
-    struct sources sources = {name, text, length, overrides, count};
-
-    return load(config, &sources, (struct config_report){.out = errors});
-}
-
-int config_load(struct config *config, const char *file, const char *const *overrides, size_t count,
-                FILE *errors)
-{
-    struct sources sources = {.file = file, .overrides = overrides, .override_count = count};
+    struct config_sources read = *sources;
     struct config_report report = {.out = errors};
     char *text = NULL;
     int failures;
 
-    if (file != NULL)
-        text = open_and_read(file, &sources.length, &report);
-    sources.text = text;
-    failures = load(config, &sources, report);
+    if (sources->file != NULL && sources->text == NULL) {
+        text = open_and_read(sources->file, &read.length, &report);
+        read.text = text;
+    }
+    failures = load(config, &read, report);
     free(text);
     return failures;
 }

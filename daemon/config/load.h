@@ -1,11 +1,34 @@
-/* config_load() for a file whose text is in memory already: for tests and fuzzing. */
+/* Loading a configuration: defaults, then a file, then overrides. */
 #ifndef DAEMON_CONFIG_LOAD_H
 #define DAEMON_CONFIG_LOAD_H
 
 #include "daemon/config/config.h"
 
-/* The same as config_load() if the file NAME had the LENGTH bytes at TEXT in it. */
-int config_load_text(struct config *config, const char *name, const char *text, size_t length,
-                     const char *const *overrides, size_t count, FILE *errors);
+#include <stdio.h>
+
+/* Borrowed. */
+struct config_sources {
+    const char *file; /* NULL: none */
+    const char *text; /* content of the file if it is in memory already; NULL: read the file */
+    size_t length;    /* of text, bytes */
+    const char *const *overrides; /* "section.key=value" */
+    size_t override_count;
+    const struct config_system *system; /* NULL: skip the checks that depend on this system */
+};
+
+/*
+ * Fills *CONFIG. Relative paths become absolute: below the directory of the file, or below the working
+ * directory if there is no file and for overrides. Sets run_dir and control_socket if they are unset;
+ * workers_threads is never 0. Prints every error to ERRORS, with file:line, the line, carets under the
+ * word and advice. Returns the number of errors; 0: the caller must call config_free().
+ */
+int config_load(struct config *config, const struct config_sources *sources, FILE *errors);
+void config_free(struct config *config);
+
+/* Where the value of KEY (enum config_key_number) came from: "FILE:LINE", "-o 2", "default", a command. */
+const char *config_origin(const struct config *config, size_t key);
+
+/* Sets it, after a change at run time. Out of memory, the origin becomes "?". */
+void config_set_origin(struct config *config, size_t key, const char *origin);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include "common/macros.h"
 #include "common/tables.h"
-#include "daemon/sandbox/sandbox.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -50,12 +49,9 @@ void options_print_usage(FILE *out)
     fprintf(out, "\nManuals: " PROGRAM "(8), webserver.ini(5)\n");
 }
 
-void options_print_version(FILE *out)
+void options_print_version(FILE *out, const char *sandbox)
 {
-    char jail[64];
-
-    jail_describe(jail, sizeof(jail));
-    fprintf(out, PROGRAM " " WEBSERVERD_VERSION "\njail of workers: %s\n", jail);
+    fprintf(out, PROGRAM " " WEBSERVERD_VERSION "\nsandbox of workers: %s\n", sandbox);
 }
 
 static enum options_action wrong_use(FILE *errors)

@@ -39,6 +39,6 @@ void options_free(struct options *options);
 
 /* What -h and -V print. */
 void options_print_usage(FILE *out);
-void options_print_version(FILE *out);
+void options_print_version(FILE *out, const char *sandbox); /* as sandbox_describe() has it */
 
 #endif

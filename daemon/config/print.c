@@ -1,5 +1,4 @@
-/* config_print(): the configuration in force, as a file. */
-#include "daemon/config/config.h"
+#include "daemon/config/print.h"
 
 #include "daemon/config/keys.h"
 #include "daemon/config/reader.h"

@@ -162,3 +162,22 @@ void config_report_end(const struct config_report *report)
     if (more > 0)
         fprintf(report->out, "and %zu more error%s\n", more, more == 1 ? "" : "s");
 }
+
+int config_fault_report(const struct config_faults *faults, size_t offset, size_t length,
+                        const char *advice, const char *format, ...)
+{
+    char problem[CONFIG_PROBLEM_MAX];
+    struct config_fault fault = {offset, length, problem, advice};
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(problem, sizeof(problem), format, arguments);
+    va_end(arguments);
+    faults->report(faults->owner, &fault);
+    return -1;
+}
+
+int config_fault_memory(const struct config_faults *faults)
+{
+    return config_fault_report(faults, 0, 0, "", "out of memory");
+}

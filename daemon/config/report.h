@@ -49,4 +49,23 @@ void config_report_error(struct config_report *report, const struct config_place
 /* Says how many errors were not shown, if any were. */
 void config_report_end(const struct config_report *report);
 
+enum { CONFIG_PROBLEM_MAX = 256, CONFIG_ADVICE_MAX = 512 };
+
+/* What is wrong with a text, and which part of it. */
+struct config_fault {
+    size_t offset, length; /* of the offending word, bytes */
+    const char *problem, *advice;
+};
+
+/* Who is told of faults; a text may have more than one. The fault is valid during the call. */
+struct config_faults {
+    void (*report)(void *owner, const struct config_fault *fault);
+    void *owner;
+};
+
+/* Tells of one fault, in the words of FORMAT. Returns -1. */
+int config_fault_report(const struct config_faults *faults, size_t offset, size_t length,
+                        const char *advice, const char *format, ...) PRINTF_LIKE(5, 6);
+int config_fault_memory(const struct config_faults *faults);
+
 #endif

@@ -4,9 +4,7 @@
 #include "common/units.h"
 #include "daemon/config/lists.h"
 #include "daemon/config/log_target.h"
-#include "daemon/config/path.h"
 #include "daemon/config/report.h"
-#include "daemon/config/word_lists.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,8 +18,8 @@ static int fault_all(const struct config_faults *faults, const char *text, const
 {
     struct span all = {text, strlen(text)};
 
-    return config_fault_tell(faults, 0, all.length, advice, "'%.*s' %s", CONFIG_QUOTED(all),
-                             problem);
+    return config_fault_report(faults, 0, all.length, advice, "'%.*s' %s", CONFIG_QUOTED(all),
+                               problem);
 }
 
 /* Numbers: how each type writes them. */
@@ -99,13 +97,13 @@ static int parse_number(const struct config_key *key, const char *text, size_t o
     config_value_allowed(key, allowed, sizeof(allowed));
     if (length >= WORD_MAX || kind->parse(copy, number) != 0) {
         snprintf(advice, sizeof(advice), "%sallowed: %s", kind->example, allowed);
-        return config_fault_tell(faults, offset, length, advice, "'%.*s' %s", CONFIG_QUOTED(word),
-                                 kind->problem);
+        return config_fault_report(faults, offset, length, advice, "'%.*s' %s", CONFIG_QUOTED(word),
+                                   kind->problem);
     }
     if (*number >= value_least(key) && *number <= config_value_most(key))
         return 0;
     snprintf(advice, sizeof(advice), "allowed: %s", allowed);
-    return config_fault_tell(faults, offset, length, advice, "'%s' is out of range", copy);
+    return config_fault_report(faults, offset, length, advice, "'%s' is out of range", copy);
 }
 
 static int parse_u64(const struct config_key *key, const char *text, uint64_t *field,
@@ -233,8 +231,8 @@ static int parse_name(const char *text, const char **field, const struct config_
     size_t wrong = strspn(text, good);
 
     if (text[wrong] != '\0')
-        return config_fault_tell(faults, wrong, 1, "allowed: letters, digits and . _ -",
-                                 "'%.*s' can't be part of a name", 1, text + wrong);
+        return config_fault_report(faults, wrong, 1, "allowed: letters, digits and . _ -",
+                                   "'%.*s' can't be part of a name", 1, text + wrong);
     if (!instance_name_valid(text))
         return fault_all(faults, text,
                          "allowed: 1 to 48 letters, digits and . _ -, not beginning with '.'",
@@ -250,12 +248,12 @@ static int parse_log_word(const struct config_key *key, const char *text, const 
     const char *problem = log_target_parse(text, &target);
 
     if (problem != NULL)
-        return config_fault_tell(faults, 0, strlen(text),
-                                 "syslog:, syslog:FACILITY, syslog:FACILITY@/SOCKET, journald",
-                                 "%s", problem);
+        return config_fault_report(faults, 0, strlen(text),
+                                   "syslog:, syslog:FACILITY, syslog:FACILITY@/SOCKET, journald",
+                                   "%s", problem);
     if (target.kind == LOG_TARGET_OFF && strcmp(key->name, "access") != 0)
-        return config_fault_tell(faults, 0, strlen(text), "raise [log] level to hear less",
-                                 "the %s log can't be off", key->name);
+        return config_fault_report(faults, 0, strlen(text), "raise [log] level to hear less",
+                                   "the %s log can't be off", key->name);
     return keep_text(text, field, faults);
 }
 
@@ -265,8 +263,8 @@ static int parse_path(const struct config_key *key, const char *text, const char
     char *joined;
 
     if (text[0] == '\0' && key->fallback[0] != '\0')
-        return config_fault_tell(faults, 0, 0, "leave the whole line out for the default",
-                                 "there is no path");
+        return config_fault_report(faults, 0, 0, "leave the whole line out for the default",
+                                   "there is no path");
     if (strcmp(key->section, "log") == 0 && log_target_is_word(text))
         return parse_log_word(key, text, field, faults);
     if (text[0] == '/' || text[0] == '\0')
@@ -289,7 +287,7 @@ int config_value_parse(const struct config_key *key, const char *text, const cha
     case CONFIG_PATH:
         return parse_path(key, text, base, field, faults);
     case CONFIG_ADDRESS:
-        return config_address_parse_list(text, field, faults);
+        return config_addresses_parse(text, field, faults);
     case CONFIG_PATHS:
         return config_paths_parse(text, base, field, faults);
     case CONFIG_NETWORKS:
@@ -330,20 +328,6 @@ void config_value_free(const struct config_key *key, void *field)
     }
 }
 
-static char *addresses_text(const struct config_list *list)
-{
-    size_t size = list->count * (sizeof(list->item->text) + 1) + 1, used = 0;
-    char *text = malloc(size);
-
-    if (text == NULL)
-        return NULL;
-    text[0] = '\0';
-    for (size_t i = 0; i < list->count; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? " " : "",
-                                 list->item[i].text);
-    return text;
-}
-
 static char *number_text(const struct config_key *key, const void *field)
 {
     const struct config_range *range = field;
@@ -377,7 +361,7 @@ char *config_value_text(const struct config_key *key, const void *field)
     case CONFIG_PATH:
         return strdup(*(const char *const *)field);
     case CONFIG_ADDRESS:
-        return addresses_text(field);
+        return config_addresses_text(field);
     case CONFIG_PATHS:
         return config_paths_text(field);
     case CONFIG_NETWORKS:

@@ -6,8 +6,8 @@
 #define DAEMON_CONFIG_VALUE_H
 
 #include "daemon/config/config.h"
-#include "daemon/config/fault.h"
 #include "daemon/config/keys.h"
+#include "daemon/config/report.h"
 
 #include <stdio.h>
 

@@ -312,8 +312,8 @@ static bool is_fenced(const struct files_root *root, int fd)
         return false;
     if (lies_below(path, fence))
         return true;
-    for (size_t i = 0; i < root->fence_count; i++)
-        if (lies_below(path, root->fence[i]))
+    for (size_t i = 0; i < root->link_root_count; i++)
+        if (lies_below(path, root->link_root[i]))
             return true;
     return false;
 }

@@ -26,8 +26,8 @@ enum files_links {
 struct files_root {
     int fd; /* of the root directory; O_PATH will do */
     enum files_links links;
-    const char *const *fence; /* real paths of folders */
-    size_t fence_count;
+    const char *const *link_root; /* real paths of folders */
+    size_t link_root_count;
 };
 
 struct file {

@@ -2,6 +2,7 @@
 #include "daemon/control/command.h"
 
 #include "common/tables.h"
+#include "daemon/config/load.h"
 #include "daemon/config/value.h"
 #include "daemon/master/reload.h"
 #include "daemon/master/shutdown.h"

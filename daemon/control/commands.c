@@ -6,6 +6,7 @@
 #include "common/tables.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
+#include "daemon/config/load.h"
 #include "daemon/master/shutdown.h"
 
 #include <stdarg.h>
@@ -72,7 +73,7 @@ void command_changed_key(const struct call *call, enum config_key_number key)
     char origin[96];
 
     snprintf(origin, sizeof(origin), "command, by uid %u pid %d", call->uid, call->pid);
-    config_note_origin(call->master->config, key, origin);
+    config_set_origin(call->master->config, key, origin);
     master_publish_config(call->master);
 }
 

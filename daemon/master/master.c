@@ -8,6 +8,8 @@
 #include "daemon/base/loop.h"
 #include "daemon/base/notify.h"
 #include "daemon/base/signals.h"
+#include "daemon/config/load.h"
+#include "daemon/config/print.h"
 #include "daemon/content/cache.h"
 #include "daemon/control/socket.h"
 #include "daemon/logger/sink.h"
@@ -364,22 +366,22 @@ static int make_events(struct watch *watch)
     return event_add(watch->second, &second);
 }
 
-static void warn_of_jail(const struct config *config)
+static void warn_of_sandbox(const struct config *config)
 {
-    struct jail_abilities can = jail_abilities();
+    struct sandbox_features features = sandbox_features();
 
     if (!config->server_jail)
-        event_log(LEVEL_WARN, "workers are not locked in: [server] jail is off");
-    else if (can.built && can.landlock == 0)
+        event_log(LEVEL_WARN, "workers run without a sandbox: [server] jail is off");
+    else if (features.built && features.landlock == 0)
         event_log(LEVEL_WARN, "this kernel has no Landlock: a worker could read files outside %s",
                   config->server_root);
-    if (config->server_jail && can.built && !can.seccomp)
+    if (config->server_jail && features.built && !features.seccomp)
         event_log(LEVEL_WARN, "this kernel cannot filter system calls: workers may make any");
 }
 
-static int prepare_jail(void)
+static int prepare_sandbox(void)
 {
-    int failed = jail_prepare();
+    int failed = sandbox_prepare();
 
     if (failed != 0)
         event_log(LEVEL_ERROR, "cannot make the workers' filter of system calls: %s",
@@ -393,7 +395,7 @@ static int start(struct watch *watch)
 
     signals_ignore_in_master();
     runtime_raise_descriptors();
-    if (prepare_jail() != 0)
+    if (prepare_sandbox() != 0)
         return -1;
     master->base = event_base_new();
     if (master->base == NULL)
@@ -405,7 +407,7 @@ static int start(struct watch *watch)
     signals_let_in();
     events_attach(&master->segment);
     segment_publish(&master->segment);
-    warn_of_jail(master->config);
+    warn_of_sandbox(master->config);
     supervisor_reconcile(master->supervisor);
     return 0;
 }

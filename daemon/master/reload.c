@@ -3,6 +3,7 @@
 #include "daemon/base/events.h"
 #include "daemon/base/notify.h"
 #include "daemon/config/keys.h"
+#include "daemon/config/load.h"
 #include "daemon/config/value.h"
 #include "daemon/control/socket.h"
 #include "daemon/logger/sink.h"
@@ -10,6 +11,7 @@
 #include "daemon/master/dispatch.h"
 #include "daemon/master/shutdown.h"
 #include "daemon/master/supervisor.h"
+#include "daemon/sandbox/sandbox.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +81,10 @@ static size_t check_fixed(const struct config *now, const struct config *wanted,
 static struct config *load(const struct master *master, char **problems)
 {
     const struct options *options = master->options;
+    const struct config_sources sources = {.file = options->file,
+                                           .overrides = options->overrides,
+                                           .override_count = options->override_count,
+                                           .system = &sandbox_config_system};
     struct config *config = calloc(1, sizeof(*config));
     size_t length;
     FILE *errors;
@@ -90,8 +96,7 @@ static struct config *load(const struct master *master, char **problems)
         free(config);
         return NULL;
     }
-    good = config_load(config, options->file, options->overrides, options->override_count,
-                       errors) == 0;
+    good = config_load(config, &sources, errors) == 0;
     if (good && check_fixed(master->config, config, errors) > 0) {
         good = false;
         config_free(config);

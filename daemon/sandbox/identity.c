@@ -14,11 +14,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Whom root's workers become: owns nothing, on every system. */
-static const char usual_user[] = "nobody";
+/* The default for root's workers: owns no files, on every system. */
+static const char default_user[] = "nobody";
 
-/* A decimal number that is all of TEXT. */
-static bool is_number(const char *text, unsigned long *value)
+/* TEXT must be a decimal number and nothing else. */
+static bool parse_id(const char *text, unsigned long *value)
 {
     char *end;
 
@@ -41,17 +41,17 @@ refuse(struct identity_fault *fault, bool group, const char *format, ...)
     return -1;
 }
 
-/* Nothing was found: there is none, or looking failed. getpwnam(3) lists what errno may be for either. */
+/* Tells an unknown name from a failed lookup by errno, as listed in getpwnam(3). */
 static int refuse_unknown(struct identity_fault *fault, bool group, const char *name)
 {
     const char *what = group ? "group" : "user";
 
     if (errno == EIO || errno == EMFILE || errno == ENFILE || errno == ENOMEM)
         return refuse(fault, group, "cannot look up the %s '%s': %s", what, name, strerror(errno));
-    return refuse(fault, group, "there is no %s '%s' on this machine", what, name);
+    return refuse(fault, group, "unknown %s '%s'", what, name);
 }
 
-/* The user NAME, with its first group. */
+/* Sets uid and the user's primary group. */
 static int find_user(const char *name, struct identity *identity, struct identity_fault *fault)
 {
     const struct passwd *entry;
@@ -59,7 +59,7 @@ static int find_user(const char *name, struct identity *identity, struct identit
 
     errno = 0;
     entry = getpwnam(name);
-    if (entry == NULL && is_number(name, &number))
+    if (entry == NULL && parse_id(name, &number))
         entry = getpwuid((uid_t)number);
     if (entry == NULL)
         return refuse_unknown(fault, false, name);
@@ -78,7 +78,7 @@ static int find_group(const char *name, struct identity *identity, struct identi
 
     errno = 0;
     entry = getgrnam(name);
-    if (entry == NULL && is_number(name, &number))
+    if (entry == NULL && parse_id(name, &number))
         entry = getgrgid((gid_t)number);
     if (entry == NULL)
         return refuse_unknown(fault, true, name);
@@ -93,21 +93,34 @@ int identity_find(const char *user, const char *group, uid_t self, struct identi
     if (user[0] == '\0' && group[0] == '\0' && self != 0)
         return 0;
     if (user[0] == '\0' && self != 0)
-        return refuse(fault, true, "only root can give its workers the group '%s'", group);
-    if (find_user(user[0] != '\0' ? user : usual_user, identity, fault) != 0)
+        return refuse(fault, true, "only root can run its workers in group '%s'", group);
+    if (find_user(user[0] != '\0' ? user : default_user, identity, fault) != 0)
         return -1;
     if (group[0] != '\0' && find_group(group, identity, fault) != 0)
         return -1;
     if (self == 0)
         return 0;
     if (identity->uid != self)
-        return refuse(fault, false, "only root can let its workers be '%s'", user);
+        return refuse(fault, false, "only root can run its workers as user '%s'", user);
     if (group[0] != '\0')
-        return refuse(fault, true, "only root can give its workers the group '%s'", group);
+        return refuse(fault, true, "only root can run its workers in group '%s'", group);
     return 0;
 }
 
-/* Also what a service manager may have given a master that is not root. */
+int identity_check(const char *user, const char *group, bool *group_at_fault, char *why,
+                   size_t size)
+{
+    struct identity identity;
+    struct identity_fault fault;
+
+    if (identity_find(user, group, geteuid(), &identity, &fault) == 0)
+        return 0;
+    *group_at_fault = fault.group;
+    snprintf(why, size, "%s", fault.text);
+    return -1;
+}
+
+/* Includes ambient capabilities that a service manager gave to a master without root. */
 static int drop_capabilities(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

@@ -1,41 +1,44 @@
 /*
- * Who the workers are: the user and group of [server] user and group. A master that is root lets
- * them be nobody unless told otherwise; any other can only be itself.
+ * The user and group that the workers run as: [server] user and group. Root's workers run as nobody
+ * by default; without root they keep the master's identity.
  */
 #ifndef DAEMON_IDENTITY_H
 #define DAEMON_IDENTITY_H
 
-#include "daemon/config/config.h"
-
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum { IDENTITY_NAME_MAX = 64 };
 
 struct identity {
-    bool changes; /* false: the workers stay what the master is */
+    bool changes; /* false: keep the identity of the master */
     uid_t uid;
     gid_t gid;
     char user[IDENTITY_NAME_MAX]; /* for initgroups(3) */
 };
 
-/* What was wrong: which key is to blame, in words. */
 struct identity_fault {
-    bool group; /* [server] group, else user */
+    bool group; /* the fault is in [server] group, else in user */
     char text[128];
 };
 
 /*
- * Finds the identity that USER and GROUP (names or numbers, empty: unset) give to the workers of a
- * process that runs as SELF. Returns 0, or -1 with FAULT filled in. Reads the user database, so it
- * belongs before the jail.
+ * Looks up the identity that USER and GROUP (names or numbers, empty: unset) give to the workers of a
+ * process whose user is SELF. Returns 0, or -1 with FAULT filled in. Reads the user database, so call
+ * it before the sandbox is entered.
  */
 int identity_find(const char *user, const char *group, uid_t self, struct identity *identity,
                   struct identity_fault *fault);
 
+/* The same for this process, only to check; for struct config_system. */
+int identity_check(const char *user, const char *group, bool *group_at_fault, char *why,
+                   size_t size);
+
 /*
- * In a worker with one thread: becomes IDENTITY, with no capability left, whoever it was. Returns
- * 0, or -1 with errno.
+ * In a worker with one thread: becomes IDENTITY and drops all capabilities. Returns 0, or -1 with
+ * errno.
  */
 int identity_take(const struct identity *identity);
 

@@ -1,44 +1,69 @@
 /*
- * The jail of a worker: after jail_enter() it can read files below its folders and serve the
- * connections it is given, and nothing else, even if a client has taken it over.
+ * The sandbox of a worker. After sandbox_enter() the process can read files below its directories and
+ * serve the connections it is given, and nothing else, even if a client has taken it over.
  *
- *   no_new_privs     no program that it could start would gain a right
- *   Landlock         files and folders: reading, below the folders named; no TCP socket of its own
- *   seccomp          a system call that serving does not need ends the process (SIGSYS)
- *   resource limits  no core dump with what clients sent
+ *   identity         user and group of [server] user and group, no capabilities
+ *   no_new_privs     an exec() would gain no rights
+ *   Landlock         files: read only, below the given directories; no TCP sockets of its own
+ *   seccomp          any system call that serving does not need kills the process (SIGSYS)
+ *   resource limits  no core dump with client data in it
  *
- * Sources: prctl(2), landlock(7), seccomp(2). Builds for sanitizers, whose run-time needs more than
- * that, have none of it.
+ * Sources: prctl(2), landlock(7), seccomp(2). Sanitizer builds have none of it but the identity: their
+ * run-time needs more. What the kernel lacks is left out.
  */
-#ifndef DAEMON_JAIL_H
-#define DAEMON_JAIL_H
+#ifndef DAEMON_SANDBOX_H
+#define DAEMON_SANDBOX_H
+
+#include "daemon/config/config.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 /* What this build and this kernel can do. */
-struct jail_abilities {
-    bool built;   /* false: a build for a sanitizer */
-    int landlock; /* version of the kernel's interface, 0: none */
+struct sandbox_features {
+    bool built;   /* false: a sanitizer build */
+    int landlock; /* ABI version, 0: none */
     bool seccomp;
 };
 
-struct jail_abilities jail_abilities(void);
+struct sandbox_features sandbox_features(void);
 
-/* The same as a line for people: "Landlock 7, seccomp". */
-void jail_describe(char *text, size_t size);
+/* The same as one line: "Landlock 7, seccomp". */
+void sandbox_describe(char *text, size_t size);
 
-/* What can be made before there is somebody to lock in, and memory is there. Returns 0, or -1 with errno. */
-int jail_prepare(void);
+/* Whether [server] user and group exist and symlinks = follow is safe here; for config_load(). */
+extern const struct config_system sandbox_config_system;
 
 /*
- * After jail_prepare(), in the same process or a child, once: locks the calling process in; it must have one thread, all descriptors it needs but those that it
- * will be given, and its last identity. FOLDERS (O_PATH descriptors, COUNT of them) may be read
- * below. What the kernel lacks is left out. Returns 0, or -1 with errno.
+ * The master, before it forks workers: makes what needs memory. Returns 0, or -1 with errno.
  */
-int jail_enter(const int *folders, size_t count);
+int sandbox_prepare(void);
 
-/* Closes every descriptor from 3 on that is not among the COUNT in KEEP, which this sorts. */
-void jail_close_others(int *keep, size_t count);
+/* What a worker keeps. Borrowed. */
+struct sandbox_setup {
+    const struct config *config;  /* user, group and jail of [server] */
+    int root;                     /* descriptor of the document root */
+    const char *const *link_root; /* further directories that links may lead into, real paths */
+    size_t link_root_count;       /* at most CONFIG_LIST_MAX */
+    const int *keep;              /* other descriptors to keep open, SANDBOX_KEEP_MAX at most */
+    size_t keep_count;
+};
+
+enum { SANDBOX_KEEP_MAX = 8 };
+
+/*
+ * A worker, once, with one thread: closes all other descriptors, becomes the configured user, and, unless
+ * [server] jail is off, locks itself in. Returns 0, or -1 after an error was logged.
+ */
+int sandbox_enter(const struct sandbox_setup *setup);
+
+/*
+ * The part of sandbox_enter() that locks in: after sandbox_prepare() in this process or its parent.
+ * DIRECTORIES: COUNT O_PATH descriptors below which files may be read. Returns 0, or -1 with errno.
+ */
+int sandbox_lock(const int *directories, size_t count);
+
+/* Closes every descriptor from 3 on except the COUNT in KEEP, which this sorts. */
+void sandbox_close_others(int *keep, size_t count);
 
 #endif

@@ -16,11 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/*
- * KILL_PROCESS, for plain KILL would end the one thread and leave its connections hanging.
- * Names that this architecture lacks are skipped.
- */
-static const char *const always[] = {
+/* Names that this architecture lacks are skipped. */
+static const char *const allowed[] = {
     /* connections */
     "accept4",
     "recvfrom",
@@ -38,7 +35,7 @@ static const char *const always[] = {
     "getpeername",
     "getsockopt",
     "setsockopt",
-    /* files, to read: what may be opened is for Landlock and openat2 to say */
+    /* files, read only: Landlock and openat2 decide which */
     "openat2",
     "pread64",
     "preadv",
@@ -85,7 +82,7 @@ static const char *const always[] = {
     "munmap",
     "mremap",
     "madvise",
-    /* time, and what glibc asks now and then */
+    /* time, and what glibc calls occasionally */
     "clock_gettime",
     "clock_getres",
     "clock_nanosleep",
@@ -100,18 +97,18 @@ static const char *const always[] = {
     "getegid",
 };
 
-/* A call that is allowed when (argument & mask) == value. */
+/* A call that is allowed if (argument & mask) == value. */
 struct restricted {
     const char *name;
     unsigned int argument;
     unsigned long mask, value;
 };
 
-static const struct restricted sometimes[] = {
-    /* no memory that is both data and program */
+static const struct restricted restricted[] = {
+    /* no executable memory */
     {"mmap", 2, PROT_EXEC, 0},
     {"mprotect", 2, PROT_EXEC, 0},
-    /* glibc's own openings: to read only */
+    /* glibc opens files of its own: read only */
     {"openat", 2, O_ACCMODE, O_RDONLY},
     {"open", 1, O_ACCMODE, O_RDONLY},
     /* a thread, never a process */
@@ -131,7 +128,7 @@ static const struct restricted sometimes[] = {
     {"ioctl", 1, ~0UL, TCGETS},
 };
 
-bool jail_calls_possible(void)
+bool seccomp_possible(void)
 {
     return seccomp_api_get() >= 3;
 }
@@ -143,7 +140,7 @@ static int allow(scmp_filter_ctx filter, const char *name)
     return call < 0 ? 0 : seccomp_rule_add_exact(filter, SCMP_ACT_ALLOW, call, 0);
 }
 
-static int allow_sometimes(scmp_filter_ctx filter, const struct restricted *rule)
+static int allow_restricted(scmp_filter_ctx filter, const struct restricted *rule)
 {
     const struct scmp_arg_cmp when =
         SCMP_CMP(rule->argument, SCMP_CMP_MASKED_EQ, rule->mask, rule->value);
@@ -152,34 +149,26 @@ static int allow_sometimes(scmp_filter_ctx filter, const struct restricted *rule
     return call < 0 ? 0 : seccomp_rule_add_exact_array(filter, SCMP_ACT_ALLOW, call, 1, &when);
 }
 
-/* Stands in the program for the id of the process that it will be loaded by; larger than any id. */
+/* Placeholder for the PID of the process that loads the program; larger than any PID. */
 enum { OWN_PID = 0x5e1f5e1f };
 
-/* abort() and raise() signal the process itself; no other can be. */
-static int allow_own_signals(scmp_filter_ctx filter)
+static int add_rules(scmp_filter_ctx filter)
 {
-    return seccomp_rule_add_exact(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-                                  SCMP_A0(SCMP_CMP_EQ, OWN_PID, 0));
+    /* For abort() and raise(): signals to the process itself only. */
+    int failed = seccomp_rule_add_exact(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+                                        SCMP_A0(SCMP_CMP_EQ, OWN_PID, 0));
+
+    for (size_t i = 0; i < ARRAY_LENGTH(allowed) && failed == 0; i++)
+        failed = allow(filter, allowed[i]);
+    for (size_t i = 0; i < ARRAY_LENGTH(restricted) && failed == 0; i++)
+        failed = allow_restricted(filter, &restricted[i]);
+    /* A filter can't check its flags, which are in memory; on ENOSYS glibc falls back to clone(). */
+    return failed != 0
+               ? failed
+               : seccomp_rule_add_exact(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
 
-/* Its flags are in memory, where a filter can't look: glibc then makes threads by clone(). */
-static int refuse_clone3(scmp_filter_ctx filter)
-{
-    return seccomp_rule_add_exact(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-}
-
-static int fill(scmp_filter_ctx filter)
-{
-    int failed = allow_own_signals(filter);
-
-    for (size_t i = 0; i < ARRAY_LENGTH(always) && failed == 0; i++)
-        failed = allow(filter, always[i]);
-    for (size_t i = 0; i < ARRAY_LENGTH(sometimes) && failed == 0; i++)
-        failed = allow_sometimes(filter, &sometimes[i]);
-    return failed == 0 ? refuse_clone3(filter) : failed;
-}
-
-/* The filter as the kernel takes it. A child inherits it, and needs no memory to load it. */
+/* The filter as a BPF program. A child inherits it and loads it without allocating. */
 static struct sock_filter program[BPF_MAXINSNS];
 static unsigned short program_length; /* 0: not prepared */
 
@@ -193,7 +182,7 @@ static int read_program(int fd)
     for (size_t i = 0; i < (size_t)got / sizeof(program[0]); i++)
         found += program[i].k == OWN_PID;
     if (found != 1)
-        return -EPROTO; /* it could not be made to fit a process */
+        return -EPROTO; /* the PID could not be filled in */
     program_length = (unsigned short)((size_t)got / sizeof(program[0]));
     return 0;
 }
@@ -212,8 +201,9 @@ static int export_program(scmp_filter_ctx filter)
     return failed;
 }
 
-int jail_calls_prepare(void)
+int seccomp_prepare(void)
 {
+    /* Plain KILL would end only the thread and leave its connections hanging. */
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
     int failed;
 
@@ -221,10 +211,10 @@ int jail_calls_prepare(void)
         errno = ENOMEM;
         return -1;
     }
-    /* The hot calls are found by a binary search instead of one by one. */
+    /* Binary search over the system calls instead of a linear one. */
     failed = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     if (failed == 0)
-        failed = fill(filter);
+        failed = add_rules(filter);
     if (failed == 0)
         failed = export_program(filter);
     seccomp_release(filter);
@@ -232,7 +222,7 @@ int jail_calls_prepare(void)
     return failed == 0 ? 0 : -1;
 }
 
-int jail_calls_forbid(void)
+int seccomp_enter(void)
 {
     const struct sock_fprog filter = {program_length, program};
 

@@ -50,12 +50,12 @@ static int open_root(struct files_root *root, const struct config *config)
     const char **fence = into->count > 0 ? calloc(into->count, sizeof(*fence)) : NULL;
 
     root->links = (enum files_links)config->files_symlinks;
-    root->fence = fence;
+    root->link_root = fence;
     for (size_t i = 0; fence != NULL && i < into->count; i++) {
         fence[i] = realpath(into->item[i], NULL);
         if (fence[i] == NULL)
             return -1;
-        root->fence_count++;
+        root->link_root_count++;
     }
     if (fence == NULL && into->count > 0)
         return -1;
@@ -65,9 +65,9 @@ static int open_root(struct files_root *root, const struct config *config)
 
 static void close_root(struct files_root *root)
 {
-    for (size_t i = 0; i < root->fence_count; i++)
-        free((void *)root->fence[i]);
-    free((void *)root->fence);
+    for (size_t i = 0; i < root->link_root_count; i++)
+        free((void *)root->link_root[i]);
+    free((void *)root->link_root);
     if (root->fd >= 0)
         close(root->fd);
 }

@@ -10,7 +10,7 @@
 #include "daemon/base/signals.h"
 #include "daemon/connection/connection.h"
 #include "daemon/content/cache.h"
-#include "daemon/sandbox/confinement.h"
+#include "daemon/sandbox/sandbox.h"
 #include "daemon/transaction/client_limit.h"
 #include "daemon/worker/broadcast.h"
 #include "daemon/worker/listeners.h"
@@ -437,12 +437,29 @@ static int make_events(struct worker *worker)
                                                                                             : -1;
 }
 
+/* Before this process starts its first thread: only a process with one thread can be locked in. */
+static int enter_sandbox(const struct files_root *root, const struct worker_setup *setup)
+{
+    const int keep[] = {setup->command_fd, setup->connection_fd, setup->doorbell, setup->lock_fd,
+                        setup->segment->fd};
+    const struct sandbox_setup sandbox = {
+        .config = setup->config,
+        .root = root->fd,
+        .link_root = root->link_root,
+        .link_root_count = root->link_root_count,
+        .keep = keep,
+        .keep_count = ARRAY_LENGTH(keep),
+    };
+
+    return sandbox_enter(&sandbox);
+}
+
 static int set_up(struct worker *worker, const struct worker_setup *setup)
 {
     worker->block = segment_worker(setup->segment, setup->slot);
     worker->mailbox.eventfd = -1;
     if (site_open(&worker->site, setup->config) != 0 ||
-        confinement_enter(&worker->site.root, setup) != 0)
+        enter_sandbox(&worker->site.root, setup) != 0)
         return -1;
     worker->room = segment_count(setup->segment, SEGMENT_THREADS);
     worker->serving = calloc(worker->room, sizeof(struct serving_thread *));

@@ -2,7 +2,9 @@
  * text that loads to the same configuration. */
 #include "daemon/config/config.h"
 #include "daemon/config/load.h"
+#include "daemon/config/print.h"
 #include "daemon/config/reader.h"
+#include "daemon/sandbox/sandbox.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdbool.h>
@@ -25,6 +27,7 @@ static void check_round_trip(const struct config *config)
 {
     char *first = NULL, *second = NULL;
     size_t first_length, second_length;
+    struct config_sources sources;
     struct config again;
     FILE *out = open_memstream(&first, &first_length);
 
@@ -34,7 +37,11 @@ static void check_round_trip(const struct config *config)
         free(first);
         return;
     }
-    MUST(config_load_text(&again, "/printed.ini", first, first_length, NULL, 0, stderr) == 0);
+    sources = (struct config_sources){.file = "/printed.ini",
+                                      .text = first,
+                                      .length = first_length,
+                                      .system = &sandbox_config_system};
+    MUST(config_load(&again, &sources, stderr) == 0);
     out = open_memstream(&second, &second_length);
     config_print(&again, out);
     fclose(out);
@@ -46,14 +53,19 @@ static void check_round_trip(const struct config *config)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    const struct config_sources sources = {.file = "/fuzz.ini",
+                                           .text = size > 0 ? (const char *)data : "",
+                                           .length = size,
+                                           .overrides = overrides,
+                                           .override_count = 2,
+                                           .system = &sandbox_config_system};
     struct config config;
     char *messages = NULL;
     size_t length;
     FILE *errors = open_memstream(&messages, &length);
     int failures;
 
-    failures =
-        config_load_text(&config, "/fuzz.ini", (const char *)data, size, overrides, 2, errors);
+    failures = config_load(&config, &sources, errors);
     fclose(errors);
     MUST((failures == 0) == (length == 0));
     if (failures == 0) {

@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_CONFIG_LOADING_H
 #define TESTS_UNIT_CONFIG_LOADING_H
 
-#include "daemon/config/config.h"
 #include "daemon/config/load.h"
+#include "daemon/sandbox/sandbox.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +20,17 @@ struct loaded {
 static inline void load_bytes(struct loaded *loaded, const char *text, size_t length,
                               const char *const *overrides, size_t count)
 {
+    const struct config_sources sources = {.file = "/etc/t.ini",
+                                           .text = text,
+                                           .length = length,
+                                           .overrides = overrides,
+                                           .override_count = count,
+                                           .system = &sandbox_config_system};
     size_t message_length;
     FILE *out = open_memstream(&loaded->messages, &message_length);
 
     assert_non_null(out);
-    loaded->errors =
-        config_load_text(&loaded->config, "/etc/t.ini", text, length, overrides, count, out);
+    loaded->errors = config_load(&loaded->config, &sources, out);
     assert_int_equal(fclose(out), 0);
 }
 
@@ -39,10 +44,14 @@ static inline void load(struct loaded *loaded, const char *text, const char *ove
 static inline void load_file(struct loaded *loaded, const char *file, const char *const *overrides,
                              size_t count_of_overrides)
 {
+    const struct config_sources sources = {.file = file,
+                                           .overrides = overrides,
+                                           .override_count = count_of_overrides,
+                                           .system = &sandbox_config_system};
     size_t length;
     FILE *out = open_memstream(&loaded->messages, &length);
 
-    loaded->errors = config_load(&loaded->config, file, overrides, count_of_overrides, out);
+    loaded->errors = config_load(&loaded->config, &sources, out);
     assert_int_equal(fclose(out), 0);
 }
 

@@ -138,13 +138,18 @@ static void test_usage_names_every_option_in_80_columns(void **state)
     free(text);
 }
 
+static void print_version(FILE *out)
+{
+    options_print_version(out, "Landlock 7");
+}
+
 static void test_version(void **state)
 {
-    static const char first[] = "webserverd " WEBSERVERD_VERSION "\njail of workers: ";
-    char *text = printed(options_print_version);
+    char *text = printed(print_version);
 
     (void)state;
-    assert_memory_equal(text, first, sizeof(first) - 1);
+    assert_string_equal(text,
+                        "webserverd " WEBSERVERD_VERSION "\nsandbox of workers: Landlock 7\n");
     free(text);
 }
 

@@ -354,8 +354,8 @@ static void try_links(enum files_effort effort)
         try_link(&link_cases[i], link_cases[i].inside, effort);
         root.links = FILES_LINKS_FOLLOW;
         try_link(&link_cases[i], link_cases[i].follow, effort);
-        root.fence = fence;
-        root.fence_count = ARRAY_LENGTH(fence);
+        root.link_root = fence;
+        root.link_root_count = ARRAY_LENGTH(fence);
         try_link(&link_cases[i], link_cases[i].fenced, effort);
         root = (struct files_root){.fd = root_fd};
     }

@@ -1,5 +1,5 @@
 #include "common/macros.h"
-#include "daemon/config/config.h"
+#include "daemon/config/load.h"
 #include "daemon/master/listeners.h"
 
 #include <errno.h>
@@ -23,8 +23,11 @@ static int set_up(void **state)
     static const char *const overrides[] = {"server.listen=127.0.0.1:0 127.0.0.2:0",
                                             "server.root=/"};
 
+    const struct config_sources sources = {.overrides = overrides,
+                                           .override_count = ARRAY_LENGTH(overrides)};
+
     (void)state;
-    return (int)config_load(&config, NULL, overrides, ARRAY_LENGTH(overrides), stderr);
+    return config_load(&config, &sources, stderr);
 }
 
 static int tear_down(void **state)

@@ -70,17 +70,17 @@ static void who_is_not_root_stays_what_it_is(void **state)
     assert_false(found("daemon", "", daemon->pw_uid).changes);
 }
 
-static void what_cannot_be_is_refused_in_words(void **state)
+static void unusable_identity_is_an_error(void **state)
 {
     static const struct {
         const char *user, *group;
         uid_t self;
-        bool blames_group;
-        const char *says;
+        bool group_at_fault;
+        const char *message;
     } cases[] = {
-        {"no-such-user", "", ROOT, false, "no user 'no-such-user'"},
-        {"", "no-such-group", ROOT, true, "no group 'no-such-group'"},
-        {"99999999999999999999", "", ROOT, false, "no user"},
+        {"no-such-user", "", ROOT, false, "unknown user 'no-such-user'"},
+        {"", "no-such-group", ROOT, true, "unknown group 'no-such-group'"},
+        {"99999999999999999999", "", ROOT, false, "unknown user"},
         {"daemon", "", SOMEBODY, false, "only root"},
         {"", "daemon", SOMEBODY, true, "only root"},
     };
@@ -92,8 +92,8 @@ static void what_cannot_be_is_refused_in_words(void **state)
 
         assert_int_equal(
             identity_find(cases[i].user, cases[i].group, cases[i].self, &identity, &fault), -1);
-        assert_int_equal(fault.group, cases[i].blames_group);
-        assert_non_null(strstr(fault.text, cases[i].says));
+        assert_int_equal(fault.group, cases[i].group_at_fault);
+        assert_non_null(strstr(fault.text, cases[i].message));
     }
 }
 
@@ -134,7 +134,7 @@ int main(void)
         cmocka_unit_test(a_user_has_a_name_or_a_number),
         cmocka_unit_test(a_group_replaces_the_users_own),
         cmocka_unit_test(who_is_not_root_stays_what_it_is),
-        cmocka_unit_test(what_cannot_be_is_refused_in_words),
+        cmocka_unit_test(unusable_identity_is_an_error),
         cmocka_unit_test(an_identity_is_taken_for_good),
     };
 

@@ -24,8 +24,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The jail's folder, with "inside" in it, and beside it "outside". */
-static char home[64], jail_folder[80], outside[80];
+/* The directory that may be read, with the file "inside"; the file "outside" is beside it. */
+static char home[64], readable[80], outside[80];
 
 static void write_file(const char *path)
 {
@@ -41,17 +41,17 @@ static int make_home(void **state)
     char inside[96];
 
     (void)state;
-    snprintf(home, sizeof(home), "/tmp/jail-test-XXXXXX");
+    snprintf(home, sizeof(home), "/tmp/sandbox-test-XXXXXX");
     if (mkdtemp(home) == NULL)
         return -1;
-    snprintf(jail_folder, sizeof(jail_folder), "%s/jail", home);
+    snprintf(readable, sizeof(readable), "%s/readable", home);
     snprintf(outside, sizeof(outside), "%s/outside", home);
-    snprintf(inside, sizeof(inside), "%s/inside", jail_folder);
-    if (mkdir(jail_folder, 0755) != 0)
+    snprintf(inside, sizeof(inside), "%s/inside", readable);
+    if (mkdir(readable, 0755) != 0)
         return -1;
     write_file(inside);
     write_file(outside);
-    return jail_prepare();
+    return sandbox_prepare();
 }
 
 static int remove_home(void **state)
@@ -59,28 +59,28 @@ static int remove_home(void **state)
     char inside[96];
 
     (void)state;
-    snprintf(inside, sizeof(inside), "%s/inside", jail_folder);
+    snprintf(inside, sizeof(inside), "%s/inside", readable);
     unlink(inside);
     unlink(outside);
-    rmdir(jail_folder);
+    rmdir(readable);
     return rmdir(home);
 }
 
 /* What is tried inside. Returns 0 when it worked, or an errno. */
-typedef int attempt(int folder);
+typedef int attempt(int directory);
 
 /* Returns how the child ended that locked itself in and then did TRY: waitpid()'s status. */
-static int in_jail(attempt *try)
+static int in_sandbox(attempt *try)
 {
     int status = 0;
     pid_t child = fork();
 
     if (child == 0) {
-        int folder = open(jail_folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        int directory = open(readable, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-        if (folder < 0 || jail_enter(&folder, 1) != 0)
+        if (directory < 0 || sandbox_lock(&directory, 1) != 0)
             _exit(255);
-        _exit(try(folder));
+        _exit(try(directory));
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     return status;
@@ -93,10 +93,10 @@ static int result_of(int value)
 
 /* Allowed */
 
-static int read_inside(int folder)
+static int read_inside(int directory)
 {
     char text[8];
-    int fd = openat(folder, "inside", O_RDONLY | O_CLOEXEC);
+    int fd = openat(directory, "inside", O_RDONLY | O_CLOEXEC);
 
     return fd < 0 ? errno : read(fd, text, sizeof(text)) == 4 ? 0 : EIO;
 }
@@ -107,23 +107,23 @@ static void *count_up(void *counter)
     return NULL;
 }
 
-static int make_a_thread(int folder)
+static int make_a_thread(int directory)
 {
     pthread_t thread;
     int counter = 0, failed;
 
-    (void)folder;
+    (void)directory;
     failed = pthread_create(&thread, NULL, count_up, &counter);
     if (failed == 0)
         failed = pthread_join(thread, NULL);
     return failed != 0 ? failed : counter == 1 ? 0 : EIO;
 }
 
-static int allocate_much(int folder)
+static int allocate_much(int directory)
 {
     char *bytes = malloc(64 << 20);
 
-    (void)folder;
+    (void)directory;
     if (bytes == NULL)
         return ENOMEM;
     bytes[1 << 20] = 1;
@@ -133,106 +133,105 @@ static int allocate_much(int folder)
 
 /* Refused by Landlock, with an errno */
 
-static int open_outside(int folder)
+static int open_outside(int directory)
 {
-    (void)folder;
+    (void)directory;
     return result_of(open(outside, O_RDONLY | O_CLOEXEC));
 }
 
-static int open_outside_by_dots(int folder)
+static int open_outside_by_dots(int directory)
 {
-    return result_of(openat(folder, "../outside", O_RDONLY | O_CLOEXEC));
+    return result_of(openat(directory, "../outside", O_RDONLY | O_CLOEXEC));
 }
 
-static int list_the_root(int folder)
+static int list_the_root(int directory)
 {
-    (void)folder;
+    (void)directory;
     return result_of(open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
 /* Ended by seccomp */
 
-static int write_inside(int folder)
+static int write_inside(int directory)
 {
-    return result_of(openat(folder, "inside", O_WRONLY | O_CLOEXEC));
+    return result_of(openat(directory, "inside", O_WRONLY | O_CLOEXEC));
 }
 
-static int make_a_file(int folder)
+static int make_a_file(int directory)
 {
-    return result_of(openat(folder, "new", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    return result_of(openat(directory, "new", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
 }
 
-static int make_a_socket(int folder)
+static int make_a_socket(int directory)
 {
-    (void)folder;
+    (void)directory;
     return result_of(socket(AF_INET, SOCK_STREAM, 0));
 }
 
-static int start_a_program(int folder)
+static int start_a_program(int directory)
 {
     char *const words[] = {"true", NULL};
 
-    (void)folder;
+    (void)directory;
     return result_of(execv("/bin/true", words));
 }
 
-static int make_a_process(int folder)
+static int make_a_process(int directory)
 {
-    (void)folder;
+    (void)directory;
     return result_of(fork());
 }
 
-static int end_its_parent(int folder)
+static int end_its_parent(int directory)
 {
-    (void)folder;
+    (void)directory;
     return result_of(kill(getppid(), 0));
 }
 
-static int signal_its_parent(int folder)
+static int signal_its_parent(int directory)
 {
-    (void)folder;
+    (void)directory;
     return result_of((int)syscall(SYS_tgkill, getppid(), getppid(), 0));
 }
 
-static int look_into_another(int folder)
+static int look_into_another(int directory)
 {
-    (void)folder;
+    (void)directory;
     return result_of((int)ptrace(PTRACE_ATTACH, getppid(), NULL, NULL));
 }
 
-static int map_a_program(int folder)
+static int map_a_program(int directory)
 {
     void *page = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    (void)folder;
+    (void)directory;
     return page == MAP_FAILED ? errno : 0;
 }
 
-static int become_root(int folder)
+static int become_root(int directory)
 {
-    (void)folder;
+    (void)directory;
     return result_of(setuid(0));
 }
 
-static int remove_a_file(int folder)
+static int remove_a_file(int directory)
 {
-    return result_of(unlinkat(folder, "inside", 0));
+    return result_of(unlinkat(directory, "inside", 0));
 }
 
-static int raise_its_limits(int folder)
+static int raise_its_limits(int directory)
 {
     const struct rlimit limit = {1 << 20, 1 << 20};
 
-    (void)folder;
+    (void)directory;
     return result_of(setrlimit(RLIMIT_CORE, &limit));
 }
 
 static bool can(bool landlock, bool seccomp)
 {
-    struct jail_abilities abilities = jail_abilities();
+    struct sandbox_features features = sandbox_features();
 
-    return abilities.built && (!landlock || abilities.landlock > 0) &&
-           (!seccomp || abilities.seccomp);
+    return features.built && (!landlock || features.landlock > 0) && (!seccomp || features.seccomp);
 }
 
 static void what_serving_needs_works(void **state)
@@ -241,7 +240,7 @@ static void what_serving_needs_works(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(attempts); i++) {
-        int status = in_jail(attempts[i]);
+        int status = in_sandbox(attempts[i]);
 
         assert_true(WIFEXITED(status));
         assert_int_equal(WEXITSTATUS(status), 0);
@@ -256,7 +255,7 @@ static void files_outside_are_refused(void **state)
     if (!can(true, false))
         skip();
     for (size_t i = 0; i < ARRAY_LENGTH(attempts); i++) {
-        int status = in_jail(attempts[i]);
+        int status = in_sandbox(attempts[i]);
 
         assert_true(WIFEXITED(status));
         assert_int_equal(WEXITSTATUS(status), EACCES);
@@ -274,7 +273,7 @@ static void what_serving_does_not_need_ends_the_process(void **state)
     if (!can(false, true))
         skip();
     for (size_t i = 0; i < ARRAY_LENGTH(attempts); i++) {
-        int status = in_jail(attempts[i]);
+        int status = in_sandbox(attempts[i]);
 
         if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
             fail_msg("attempt %zu was not ended: status %#x", i, (unsigned)status);
@@ -289,11 +288,11 @@ static void *kill_from_a_thread(void *unused)
     return unused;
 }
 
-static int misbehave_on_a_thread(int folder)
+static int misbehave_on_a_thread(int directory)
 {
     pthread_t thread;
 
-    (void)folder;
+    (void)directory;
     if (pthread_create(&thread, NULL, kill_from_a_thread, NULL) != 0)
         return EAGAIN;
     return pthread_join(thread, NULL);
@@ -306,7 +305,7 @@ static void one_thread_takes_the_process_with_it(void **state)
     (void)state;
     if (!can(false, true))
         skip();
-    status = in_jail(misbehave_on_a_thread);
+    status = in_sandbox(misbehave_on_a_thread);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGSYS);
 }
@@ -323,7 +322,7 @@ static void descriptors_that_are_not_kept_are_closed(void **state)
         int low = fcntl(STDERR_FILENO, F_DUPFD, 100), between = fcntl(STDERR_FILENO, F_DUPFD, 150);
         int keep[] = {high, -1, low, low};
 
-        jail_close_others(keep, ARRAY_LENGTH(keep));
+        sandbox_close_others(keep, ARRAY_LENGTH(keep));
         _exit(fcntl(high, F_GETFD) >= 0 && fcntl(low, F_GETFD) >= 0 &&
                       fcntl(STDERR_FILENO, F_GETFD) >= 0 && fcntl(between, F_GETFD) < 0
                   ? 0
@@ -356,21 +355,21 @@ static void locking_in_takes_no_memory(void **state)
         skip();
     child = fork();
     if (child == 0) {
-        int folder = open(jail_folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        int directory = open(readable, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
         use_memory_up();
-        if (folder < 0 || jail_enter(&folder, 1) != 0)
+        if (directory < 0 || sandbox_lock(&directory, 1) != 0)
             _exit(255);
-        _exit(make_a_socket(folder));
+        _exit(make_a_socket(directory));
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGSYS);
 }
 
-static int abort_itself(int folder)
+static int abort_itself(int directory)
 {
-    (void)folder;
+    (void)directory;
     abort();
 }
 
@@ -382,7 +381,7 @@ static void a_process_may_signal_itself(void **state)
     (void)state;
     if (!can(false, true))
         skip();
-    status = in_jail(abort_itself);
+    status = in_sandbox(abort_itself);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGABRT);
 }

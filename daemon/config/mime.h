@@ -1,0 +1,15 @@
+/* The section [mime]: "ending = type", the media type of files whose name ends in .ending. */
+#ifndef DAEMON_CONFIG_MIME_H
+#define DAEMON_CONFIG_MIME_H
+
+#include "daemon/config/config.h"
+#include "daemon/config/reader.h"
+
+/*
+ * Adds ENTRY to CONFIG, or replaces the pair of the same ending; reports what is wrong with it. *LINES
+ * (allocated, owned by the caller) has the line of each pair, 0 if not from the file.
+ */
+void config_mime_take(struct config *config, size_t **lines, const struct config_entry *entry,
+                      struct config_report *report);
+
+#endif
