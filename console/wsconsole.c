@@ -1,79 +1,123 @@
 /*
- * wsconsole: a running webserverd, live in the terminal. Three layers: the source (shared memory),
- * the model (what the numbers mean), the views (how they look); only the last knows of curses.
+ * wsconsole: the live view of a running webserverd in the terminal. This file reads the command
+ * line and starts either the full-screen program or a single print.
  */
-#include "console/app/chooser.h"
-#include "console/app/lab_visit.h"
+#include "common/macros.h"
 #include "console/app/once.h"
 #include "console/app/options.h"
 #include "console/app/program.h"
+#include "console/app/settings.h"
 
+#include <getopt.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_WRONG_USE = 2 };
+enum { EXIT_DONE = 0, EXIT_WRONG_USE = 2, LONG_FROM = 256 /* above all letters */ };
 
-/* The scenario of the command line; true when the user wants to see a server after it. */
-static bool play_first(struct options *options, int *status)
+static void make_getopt(struct option *longs, char names[][OPTION_NAME_BYTES], char *letters)
 {
-    struct program_next next;
+    size_t used = 0;
 
-    *status = lab_visit(options, options->lab, &next);
-    if (*status != EXIT_DONE || !next.wanted)
-        return false;
-    snprintf(options->name, sizeof(options->name), "%s", next.name);
-    options->name_given = next.name[0] != '\0';
-    return true;
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        bool argument = option_table[i].argument[0] != '\0';
+
+        longs[i] = (struct option){.name = option_typed_name(&option_table[i], names[i]),
+                                   .has_arg = argument ? required_argument : no_argument,
+                                   .val = LONG_FROM + (int)i};
+        if (option_table[i].letter == 0)
+            continue;
+        letters[used++] = option_table[i].letter;
+        if (argument)
+            letters[used++] = ':';
+    }
+    longs[OPTION_COUNT] = (struct option){0};
+    letters[used] = '\0';
 }
 
-/* Shows one server after another, as the user goes from one to the next. */
-static int watch_servers(struct options *options)
+static const struct option_info *option_of(int code)
 {
-    struct program_next next = {.wanted = false};
-    char why[256], before[sizeof(options->name)];
-    enum chooser_result chosen = chooser_run(options, why, sizeof(why));
-    int status = EXIT_DONE;
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if (code == LONG_FROM + (int)i ||
+            (option_table[i].letter != 0 && code == option_table[i].letter))
+            return &option_table[i];
+    return NULL;
+}
 
-    while (chosen == CHOOSER_CHOSEN) {
-        status = program_run(options, NULL, &next);
-        if (next.lab_wanted) {
-            options->view = next.view;
-            status = lab_visit(options, next.lab, &next);
-            if (!next.wanted && !next.cut_off && status == EXIT_DONE)
-                continue; /* back to the server from before */
+static enum options_result check_together(struct options *options)
+{
+    if (options->batch && !options->once)
+        return option_wrong(options, "--batch goes with --once, --json or --csv");
+    if (options->record != NULL && options->replay != NULL)
+        return option_wrong(options, "--record and --replay do not go together");
+    if (options->lab != NULL &&
+        (options->once || options->replay != NULL || options->record != NULL))
+        return option_wrong(options, "--lab goes with a screen of its own: without --once, --json, "
+                                     "--csv, --record and --replay");
+    if (options->at_given && options->replay == NULL)
+        return option_wrong(options, "--at goes with --replay");
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_arguments(int argc, char **argv, struct options *options)
+{
+    struct option longs[OPTION_COUNT + 1];
+    char names[OPTION_COUNT][OPTION_NAME_BYTES], letters[2 * OPTION_COUNT + 1];
+    int code;
+
+    make_getopt(longs, names, letters);
+    while ((code = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+        const struct option_info *option = option_of(code);
+        enum options_result result;
+
+        if (option == NULL) {
+            fputs(options_usage, stderr);
+            return OPTIONS_WRONG;
         }
-        if (!next.wanted)
-            return status;
-        snprintf(before, sizeof(before), "%s", options->name);
-        options->view = next.view;
-        if (next.name[0] == '\0')
-            chosen = chooser_run_again(options, why, sizeof(why));
-        else
-            snprintf(options->name, sizeof(options->name), "%s", next.name);
-        if (strcmp(before, options->name) != 0)
-            options->socket = NULL; /* it was the other one's */
+        result = option->read(optarg, options);
+        if (result != OPTIONS_RUN)
+            return result;
     }
-    if (chosen == CHOOSER_LEFT)
-        return EXIT_DONE;
-    fprintf(stderr, "wsconsole: %s\n", why);
-    return EXIT_FAILED;
+    if (optind < argc && option_table[OPTION_view].read(argv[optind], options) != OPTIONS_RUN)
+        return OPTIONS_WRONG;
+    if (optind + 1 < argc)
+        return option_wrong(options, "'%s' is one argument too many", argv[optind + 1]);
+    return OPTIONS_RUN;
+}
+
+/* Reads console.ini, then the command line, which takes precedence. Prints errors and, where
+ * requested, help and version. */
+static enum options_result read_options(int argc, char **argv, struct options *options)
+{
+    enum options_result result;
+    bool no_color;
+
+    options_init(options);
+    no_color = options->theme == THEME_MONO;
+    if (settings_read(options, stderr) != OPTIONS_RUN)
+        return OPTIONS_WRONG;
+    if (no_color)
+        options->theme = THEME_MONO; /* NO_COLOR takes precedence over the file */
+    options->name_given = false;
+    result = read_arguments(argc, argv, options);
+    if (!options->batch)
+        options->count = 1;
+    if (result == OPTIONS_RUN)
+        result = check_together(options);
+    if (result == OPTIONS_WRONG && options->why[0] != '\0')
+        fprintf(stderr, "wsconsole: %s\n", options->why);
+    return result;
 }
 
 int main(int argc, char **argv)
 {
     struct options options;
     enum options_result result;
-    int status;
 
     setlocale(LC_ALL, "");
-    setlocale(LC_NUMERIC, "C"); /* numbers look the same on every screen and in every script */
-    result = options_read(argc, argv, &options);
+    setlocale(LC_NUMERIC, "C"); /* numbers look the same in every locale and script */
+    result = read_options(argc, argv, &options);
     if (result != OPTIONS_RUN)
         return result == OPTIONS_DONE ? EXIT_DONE : EXIT_WRONG_USE;
-    if (options.once)
-        return once_run(&options);
-    if (options.lab != NULL && !play_first(&options, &status))
-        return status;
-    return watch_servers(&options);
+    return options.once ? once_run(&options) : program_run(&options);
 }

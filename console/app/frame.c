@@ -8,6 +8,7 @@
 #include "console/scene/strip.h"
 #include "console/scene/summary.h"
 #include "console/ui/text.h"
+#include "console/views/views.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -21,9 +22,9 @@ enum {
 
 static const char bar_keys[] = "? help  q quit";
 
-static const struct snapshot *present(const struct picture *picture)
+static const struct snapshot *present(const struct frame *frame)
 {
-    return model_now(picture->scene->model);
+    return model_now(frame->scene->model);
 }
 
 /* The top line. */
@@ -81,26 +82,16 @@ static bool bar_has_keys(const struct canvas *bar)
     return tabs_from(bar) + names_width(2) + (int)strlen(bar_keys) + 1 <= bar->width;
 }
 
-static size_t shown_number(const struct view *view)
+static void draw_bar(const struct frame *frame, const struct canvas *bar)
 {
-    size_t number = 0;
-
-    while (number + 1 < VIEW_COUNT && view_table[number] != view)
-        number++;
-    return number;
-}
-
-static void draw_bar(const struct picture *picture, const struct canvas *bar)
-{
-    size_t number = shown_number(picture->view);
     int x = tabs_from(bar);
 
     canvas_repeat(bar, 0, 0, bar->width, TONE_BAR, L' ');
     if (x > 0)
         canvas_text(bar, 0, 1, TONE_BAR, "wsconsole");
     for (size_t i = 0; i < VIEW_COUNT; i++) {
-        bool shown = i == number && picture->help == NULL;
-        bool named = i == number || tabs_on(bar) != TABS_NUMBERS;
+        bool shown = i == frame->view && !frame->overlays->help;
+        bool named = i == frame->view || tabs_on(bar) != TABS_NUMBERS;
         const char *key = key_table[view_table[i]->action].shown;
         enum tone tone = shown ? TONE_TAB : TONE_BAR;
         int end = canvas_print(bar, 0, x + 1, tone, "%s%s%s", key, named ? " " : "",
@@ -110,21 +101,20 @@ static void draw_bar(const struct picture *picture, const struct canvas *bar)
             canvas_text(bar, 0, x, tone, "[");
             canvas_text(bar, 0, end, tone, "]");
         }
-        x += tab_width(bar, i, number);
+        x += tab_width(bar, i, frame->view);
     }
     if (bar_has_keys(bar))
         canvas_right(bar, 0, bar->width - 1, TONE_BAR, bar_keys);
 }
 
-int picture_view_at(const struct screen *screen, const struct view *view, int y, int x)
+int frame_view_at(const struct screen *screen, size_t view, int y, int x)
 {
-    size_t number = shown_number(view);
     int from = tabs_from(&screen->bar);
 
     if (screen->tiny || y != screen->bar.y)
         return -1;
     for (size_t i = 0; i < VIEW_COUNT; i++) {
-        int width = tab_width(&screen->bar, i, number);
+        int width = tab_width(&screen->bar, i, view);
 
         if (x >= from && x < from + width)
             return (int)i;
@@ -135,19 +125,19 @@ int picture_view_at(const struct screen *screen, const struct view *view, int y,
 
 /* The line about the server: who it is to the left, how many of everything to the right. */
 
-static void draw_head(const struct picture *picture, const struct canvas *head)
+static void draw_head(const struct frame *frame, const struct canvas *head)
 {
-    const struct snapshot *now = present(picture);
+    const struct snapshot *now = present(frame);
     char line[512];
     int right;
 
-    if (source_state(picture->source) == SOURCE_ENDED) {
+    if (source_state(frame->source) == SOURCE_ENDED) {
         canvas_print(head, 0, 0, TONE_BAD, "%s; this is its last moment",
-                     source_why(picture->source));
+                     source_why(frame->source));
         return;
     }
-    if (source_state(picture->source) == SOURCE_SILENT) {
-        canvas_text(head, 0, 0, TONE_WARN, source_why(picture->source));
+    if (source_state(frame->source) == SOURCE_SILENT) {
+        canvas_text(head, 0, 0, TONE_WARN, source_why(frame->source));
         return;
     }
     summary_processes(now, line, sizeof(line),
@@ -160,10 +150,10 @@ static void draw_head(const struct picture *picture, const struct canvas *head)
 /* The line above the foot, when time stands still or not all rows are shown. */
 
 /* The whole history as one line, with the moment marked in it. */
-static void draw_timeline(const struct picture *picture, const struct canvas *line, int x)
+static void draw_timeline(const struct frame *frame, const struct canvas *line, int x)
 {
     static double values[SEGMENT_HISTORY_SAMPLES];
-    const struct scene *scene = picture->scene;
+    const struct scene *scene = frame->scene;
     size_t length = history_length(scene->history), peak;
     wchar_t cells[LINE_COLUMNS];
     int width = line->width - x - 1, column;
@@ -175,90 +165,89 @@ static void draw_timeline(const struct picture *picture, const struct canvas *li
     peak = graph_peak(values, length);
     graph_draw(scene->style, values, length, peak < length ? values[peak] : 1, 1, width, cells);
     canvas_cells(line, 0, x, width, TONE_BAR, cells);
-    column = graph_column_of(scene->style, length - 1 - picture->back, length, width);
+    column = graph_column_of(scene->style, length - 1 - frame->timeline->back, length, width);
     canvas_cells(line, 0, x + column, 1, TONE_SELECTED, cells + column);
 }
 
 /* How far the recording is, as a bar. */
-static void draw_progress(const struct picture *picture, const struct canvas *line, int x)
+static void draw_progress(const struct frame *frame, const struct canvas *line, int x)
 {
-    uint64_t length = replay_length_ns(picture->replay);
+    uint64_t length = replay_length_ns(frame->replay);
     int width = line->width - x - 1;
 
     if (width < LEAST_TIMELINE || length == 0)
         return;
-    canvas_repeat(line, 0, x, width, TONE_BAR, picture->scene->ascii ? L'-' : L'─');
+    canvas_repeat(line, 0, x, width, TONE_BAR, frame->scene->ascii ? L'-' : L'─');
     canvas_repeat(
         line, 0,
-        x + (int)((double)(width - 1) * (double)replay_at_ns(picture->replay) / (double)length), 1,
-        TONE_BAR_KEY, picture->scene->ascii ? L'#' : L'●');
+        x + (int)((double)(width - 1) * (double)replay_at_ns(frame->replay) / (double)length), 1,
+        TONE_BAR_KEY, frame->scene->ascii ? L'#' : L'●');
 }
 
-static void draw_replay(const struct picture *picture, const struct canvas *line)
+static void draw_replay(const struct frame *frame, const struct canvas *line)
 {
     char clock[TEXT_SHORT], at[TEXT_SHORT], length[TEXT_SHORT];
     int x = canvas_print(line, 0, 1, TONE_BAR_KEY, "%s %.8s",
-                         picture->frozen ? "REPLAY paused" : "REPLAY",
-                         text_clock(clock, picture->scene->wall_ns));
+                         frame->timeline->frozen ? "REPLAY paused" : "REPLAY",
+                         text_clock(clock, frame->scene->wall_ns));
 
     x = canvas_print(line, 0, x, TONE_BAR, "  %s of %s",
-                     text_since(at, replay_at_ns(picture->replay) / NS_PER_S * NS_PER_S),
-                     text_since(length, replay_length_ns(picture->replay) / NS_PER_S * NS_PER_S));
-    if (picture->speed < 1 || picture->speed > 1)
-        x = canvas_print(line, 0, x, TONE_BAR, "  x%g", picture->speed);
-    if (replay_flaw(picture->replay) != NULL)
-        canvas_text(line, 0, x + 2, TONE_BAD, replay_flaw(picture->replay));
+                     text_since(at, replay_at_ns(frame->replay) / NS_PER_S * NS_PER_S),
+                     text_since(length, replay_length_ns(frame->replay) / NS_PER_S * NS_PER_S));
+    if (frame->speed < 1 || frame->speed > 1)
+        x = canvas_print(line, 0, x, TONE_BAR, "  x%g", frame->speed);
+    if (replay_flaw(frame->replay) != NULL)
+        canvas_text(line, 0, x + 2, TONE_BAD, replay_flaw(frame->replay));
     else
-        draw_progress(picture, line, x + 2);
+        draw_progress(frame, line, x + 2);
 }
 
-static void draw_time(const struct picture *picture, const struct canvas *line)
+static void draw_time(const struct frame *frame, const struct canvas *line)
 {
-    const struct scene *scene = picture->scene;
+    const struct scene *scene = frame->scene;
     char clock[TEXT_SHORT], ago[TEXT_SHORT];
     int x;
 
     canvas_repeat(line, 0, 0, line->width, TONE_BAR, L' ');
     if (scene->moment == MOMENT_REPLAY) {
-        draw_replay(picture, line);
+        draw_replay(frame, line);
         return;
     }
     text_clock(clock, scene->wall_ns);
     if (scene->moment == MOMENT_PAST)
         x = canvas_print(line, 0, 1, TONE_BAR_KEY, "%.8s  %s before", clock,
-                         text_since(ago, picture->back * NS_PER_S));
+                         text_since(ago, frame->timeline->back * NS_PER_S));
     else
         x = canvas_print(line, 0, 1, TONE_BAR_KEY, "FROZEN at %.8s", clock);
-    draw_timeline(picture, line, x + 2);
+    draw_timeline(frame, line, x + 2);
 }
 
-static void draw_filter(const struct picture *picture, const struct canvas *line)
+static void draw_filter(const struct frame *frame, const struct canvas *line)
 {
     canvas_repeat(line, 0, 0, line->width, TONE_BAR, L' ');
-    canvas_print(line, 0, 1, TONE_BAR_KEY, "filter: %s", picture->scene->filter->text);
+    canvas_print(line, 0, 1, TONE_BAR_KEY, "filter: %s", frame->scene->filter->text);
     canvas_right(line, 0, line->width - 1, TONE_BAR, "Esc takes it away");
 }
 
 /* The bottom line: what has been said or asked, else the keys. */
 
-static int draw_recorded(const struct picture *picture, const struct canvas *foot, int end)
+static int draw_recorded(const struct frame *frame, const struct canvas *foot, int end)
 {
     char bytes[TEXT_SHORT], text[TEXT_SHORT + 4];
 
-    snprintf(text, sizeof(text), "REC %s", text_bytes(bytes, (double)picture->recorded));
+    snprintf(text, sizeof(text), "REC %s", text_bytes(bytes, (double)frame->recorded));
     return canvas_right(foot, 0, end, TONE_BAR_KEY, text);
 }
 
 /* A message that is wider than the foot begins in the lines above it. */
-static void draw_message(const struct picture *picture, const struct canvas *foot)
+static void draw_message(const struct frame *frame, const struct canvas *foot)
 {
     char text[LINE_COLUMNS];
     const char *pieces[MESSAGE_LINES], *rest = text;
     size_t lengths[MESSAGE_LINES];
     int count = 0;
 
-    snprintf(text, sizeof(text), "%s%s", picture->message_bad ? "not done: " : "",
-             picture->message);
+    snprintf(text, sizeof(text), "%s%s", frame->message_bad ? "not done: " : "", frame->message);
     for (; *rest != '\0' && count < MESSAGE_LINES; count++) {
         pieces[count] = rest;
         lengths[count] = text_piece(rest, foot->width - 2);
@@ -270,12 +259,12 @@ static void draw_message(const struct picture *picture, const struct canvas *foo
             .y = foot->y - (count - 1 - i), .x = foot->x, .height = 1, .width = foot->width};
 
         canvas_repeat(&line, 0, 0, line.width, TONE_BAR, L' ');
-        canvas_print(&line, 0, 1, picture->message_bad ? TONE_BAD : TONE_BAR_KEY, "%.*s",
+        canvas_print(&line, 0, 1, frame->message_bad ? TONE_BAD : TONE_BAR_KEY, "%.*s",
                      (int)lengths[i], pieces[i]);
     }
 }
 
-static void draw_foot(const struct picture *picture, const struct canvas *foot)
+static void draw_foot(const struct frame *frame, const struct canvas *foot)
 {
     char summary[TEXT_SHORT * 2];
     int end = foot->width - 1;
@@ -283,20 +272,20 @@ static void draw_foot(const struct picture *picture, const struct canvas *foot)
     canvas_repeat(foot, 0, 0, foot->width, TONE_BAR, L' ');
     if (!bar_has_keys(foot))
         end = canvas_right(foot, 0, end, TONE_BAR_KEY, "? help") - 2;
-    if (picture->readonly)
+    if (frame->readonly)
         end = canvas_right(foot, 0, end, TONE_BAR, "read-only") - 2;
-    if (picture->recorded > 0)
-        end = draw_recorded(picture, foot, end) - 2;
-    if (picture->waiting > 0)
+    if (frame->recorded > 0)
+        end = draw_recorded(frame, foot, end) - 2;
+    if (frame->calls_waiting > 0)
         end = canvas_right(foot, 0, end, TONE_BAR_KEY, "waiting for the daemon") - 2;
-    else if (present(picture) != NULL && picture->help == NULL &&
-             grid_summary(picture->scene->grid, summary, sizeof(summary))[0] != '\0')
+    else if (present(frame) != NULL && !frame->overlays->help &&
+             grid_summary(frame->scene->grid, summary, sizeof(summary))[0] != '\0')
         end = canvas_right(foot, 0, end, TONE_BAR, summary) - 2;
-    if (picture->asked != NULL)
-        canvas_text(foot, 0, 1, TONE_BAR_KEY, picture->asked);
-    else if (picture->message != NULL)
-        draw_message(picture, foot);
-    else if (source_state(picture->source) == SOURCE_ENDED)
+    if (frame->adjusting != NULL)
+        canvas_text(foot, 0, 1, TONE_BAR_KEY, frame->adjusting);
+    else if (frame->message != NULL)
+        draw_message(frame, foot);
+    else if (source_state(frame->source) == SOURCE_ENDED)
         canvas_text(foot, 0, 1, TONE_BAR_KEY, "attaches as soon as it runs again");
     else
         help_draw_brief(foot, 1, end);
@@ -304,13 +293,13 @@ static void draw_foot(const struct picture *picture, const struct canvas *foot)
 
 /* Where no daemon is: why, and what to do. */
 
-static void draw_absent(const struct picture *picture, const struct canvas *body)
+static void draw_absent(const struct frame *frame, const struct canvas *body)
 {
-    const char *name = source_name(picture->source);
+    const char *name = source_name(frame->source);
     bool usual = strcmp(name, INSTANCE_DEFAULT_NAME) == 0;
     int y = body->height > 10 ? body->height / 3 : 0, x = body->width > 60 ? 4 : 0;
 
-    canvas_text(body, y, x, TONE_WARN, source_why(picture->source));
+    canvas_text(body, y, x, TONE_WARN, source_why(frame->source));
     canvas_text(body, y + 2, x, TONE_NORMAL, "Start it in another terminal:");
     canvas_text(body, y + 3, x, TONE_VALUE, "  webserverd -f FILE");
     if (usual)
@@ -320,82 +309,83 @@ static void draw_absent(const struct picture *picture, const struct canvas *body
     canvas_text(body, y + 6, x, TONE_NORMAL, "This console attaches when it runs.");
 }
 
-static void draw_view(const struct picture *picture, const struct canvas *body)
+static void draw_view(const struct frame *frame, const struct canvas *body)
 {
-    const struct view *view = picture->view;
+    const struct view *view = view_table[frame->view];
 
-    if (view->ready != NULL && !view->ready(picture->scene))
+    if (view->ready != NULL && !view->ready(frame->scene))
         canvas_text(body, body->height / 3, 0, TONE_DIM, view->empty);
     else
-        view->draw(picture->view_state, picture->scene, body);
-    if (picture->detail != NULL)
-        detail_draw(picture->detail, picture->scene, body);
+        view->draw(frame->view_state, frame->scene, body);
+    if (frame->overlays->detail)
+        popup_draw_row(&frame->overlays->detail_scroll, frame->scene, body);
 }
 
-static void draw_body(const struct picture *picture, const struct canvas *body)
+static void draw_body(const struct frame *frame, const struct canvas *body)
 {
-    bool timed = picture->scene->moment != MOMENT_LIVE;
-    bool filtered = filter_active(picture->scene->filter);
+    bool timed = frame->scene->moment != MOMENT_LIVE;
+    bool filtered = filter_active(frame->scene->filter);
     int below = timed + filtered, height = body->height - below;
     struct canvas upper = canvas_part(body, 0, 0, height, body->width), view = upper, panel;
     struct canvas line = canvas_part(body, height, 0, 1, body->width);
 
-    if (picture->help != NULL) {
-        help_draw(picture->help, body, picture->view, present(picture));
+    if (frame->overlays->help) {
+        help_draw(&frame->overlays->help_scroll, body, view_table[frame->view], present(frame));
         return;
     }
-    if (present(picture) == NULL) {
-        draw_absent(picture, body);
+    if (present(frame) == NULL) {
+        draw_absent(frame, body);
         return;
     }
-    if (picture->lab != NULL) {
-        lab_draw_places(&upper, picture->lab_whole != NULL, &view, &panel);
-        lab_draw(picture->lab, &panel, picture->lab_whole, picture->scene->ascii);
+    if (frame->lab != NULL) {
+        lab_draw_places(&upper, frame->overlays->lab, &view, &panel);
+        lab_draw(frame->lab, &panel, frame->overlays->lab ? &frame->overlays->lab_scroll : NULL,
+                 frame->scene->ascii);
     }
     if (view.height > 0)
-        draw_view(picture, &view);
+        draw_view(frame, &view);
     if (filtered)
-        draw_filter(picture, &line);
+        draw_filter(frame, &line);
     line = canvas_part(body, body->height - 1, 0, 1, body->width);
     if (timed)
-        draw_time(picture, &line);
-    if (picture->page != NULL)
-        detail_draw_text(picture->page_scroll, picture->page, picture->scene->ascii, &upper);
+        draw_time(frame, &line);
+    if (frame->page != NULL)
+        popup_draw_text(&frame->overlays->page_scroll, frame->page, frame->scene->ascii, &upper);
 }
 
 /* All that fits on a very small terminal. */
-static void draw_tiny(const struct picture *picture, const struct canvas *all)
+static void draw_tiny(const struct frame *frame, const struct canvas *all)
 {
-    const struct snapshot *now = present(picture);
+    const struct snapshot *now = present(frame);
     char rate[TEXT_SHORT], p99[TEXT_SHORT], line[256] = "";
 
-    if (now == NULL || source_state(picture->source) == SOURCE_ENDED) {
-        canvas_text(all, 0, 0, TONE_WARN, source_why(picture->source));
+    if (now == NULL || source_state(frame->source) == SOURCE_ENDED) {
+        canvas_text(all, 0, 0, TONE_WARN, source_why(frame->source));
         return;
     }
     summary_append(line, sizeof(line), all->width, "%s req/s",
-                   text_count(rate, model_rate(picture->scene->model, METRIC_requests)));
+                   text_count(rate, model_rate(frame->scene->model, METRIC_requests)));
     summary_append(line, sizeof(line), all->width, "threads %" PRIu32 "/%" PRIu32,
                    snapshot_threads_actual(now), now->workers_wanted * now->threads_wanted);
     summary_append(line, sizeof(line), all->width, "p99 %s",
-                   text_latency(p99, model_percentile(picture->scene->model, 99)));
+                   text_latency(p99, model_percentile(frame->scene->model, 99)));
     canvas_text(all, 0, 0, TONE_NORMAL, line);
 }
 
-void picture_draw(const struct picture *picture, const struct screen *screen)
+void frame_draw(const struct frame *frame, const struct screen *screen)
 {
     screen_begin();
     if (screen->tiny) {
-        draw_tiny(picture, &screen->all);
+        draw_tiny(frame, &screen->all);
     } else {
-        draw_bar(picture, &screen->bar);
-        if (present(picture) != NULL)
-            draw_head(picture, &screen->head);
-        draw_body(picture, &screen->body);
-        if (dialog_open(picture->dialog))
-            dialog_draw(picture->dialog, &screen->foot, &screen->body);
+        draw_bar(frame, &screen->bar);
+        if (present(frame) != NULL)
+            draw_head(frame, &screen->head);
+        draw_body(frame, &screen->body);
+        if (dialog_open(frame->dialog))
+            dialog_draw(frame->dialog, &screen->foot, &screen->body);
         else
-            draw_foot(picture, &screen->foot);
+            draw_foot(frame, &screen->foot);
     }
     screen_show();
 }

@@ -1,50 +1,53 @@
 /*
- * The whole picture: the line of views, the line about the server, the view (or help, or why there
- * is nothing), and the line at the bottom. The console's only thread.
+ * One frame of the screen: the bar with the tabs, the line about the server, the view with its
+ * overlays, and the line at the bottom. Single thread.
  */
-#ifndef CONSOLE_PICTURE_H
-#define CONSOLE_PICTURE_H
+#ifndef CONSOLE_FRAME_H
+#define CONSOLE_FRAME_H
 
+#include "console/app/timeline.h"
 #include "console/data/instances.h"
-#include "console/data/replay.h"
 #include "console/lab/player.h"
+#include "console/scene/scene.h"
 #include "console/ui/dialog.h"
 #include "console/ui/screen.h"
 #include "console/ui/scroll.h"
-#include "console/views/views.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* What the picture is made from; filled by the program. */
-struct picture {
+/* What is open over the view. A page is open while the controller has one. */
+struct overlays {
+    bool help;
+    bool detail; /* of the selected row */
+    bool lab;    /* the panel of the scenario takes the place of the view */
+    struct scroll help_scroll, page_scroll, detail_scroll, lab_scroll;
+};
+
+struct frame {
     const struct source *source;
     const struct scene *scene;
-    const struct view *view;
+    size_t view; /* index of view_table */
     void *view_state;
-    struct scroll *help;   /* NULL: help is not shown */
-    struct scroll *detail; /* of the selected row; NULL: not shown */
-    const char *page;      /* of an answer; NULL: none */
-    struct scroll *page_scroll;
+    struct overlays *overlays; /* drawing limits their scrolls */
+    const struct timeline *timeline;
+    const char *page; /* an answer of the daemon in several lines; NULL: none */
     const struct dialog *dialog;
-    const struct lab_state *lab; /* the scenario's; NULL: none is played */
-    struct scroll *lab_whole;    /* its panel takes the view's place; NULL: it does not */
+    const struct lab_state *lab; /* NULL: no scenario is played */
     bool readonly;
-    size_t back; /* seconds before the frozen moment */
-    bool frozen;
-    const struct replay *replay; /* NULL: no recording is watched */
+    const struct replay *replay; /* NULL: the session is live */
     double speed;                /* of the replay */
-    uint64_t recorded;           /* bytes of the recording that is made; 0: none is */
-    const char *asked;           /* of the daemon and not answered yet; NULL: nothing */
-    unsigned waiting;            /* calls without an answer */
-    const char *message;         /* NULL: none to show */
+    uint64_t recorded;           /* size of the recording made, bytes; 0: none */
+    const char *adjusting;       /* a change that is not confirmed yet; NULL: none */
+    unsigned calls_waiting;      /* for the daemon's answer */
+    const char *message;         /* NULL: none */
     bool message_bad;
 };
 
-void picture_draw(const struct picture *picture, const struct screen *screen);
+void frame_draw(const struct frame *frame, const struct screen *screen);
 
-/* The number of the view whose tab is at the screen's line Y and column X while VIEW is shown; or
- * -1. */
-int picture_view_at(const struct screen *screen, const struct view *view, int y, int x);
+/* The view whose tab is at the line Y and column X of SCREEN while VIEW is shown, or -1. */
+int frame_view_at(const struct screen *screen, size_t view, int y, int x);
 
 #endif

@@ -1,27 +1,413 @@
+/*
+ * Each option has a function read_NAME() that reads its argument; a setting also has show_NAME(),
+ * which writes the value in force. console/app/options.def lists them.
+ */
+
 #include "console/app/options.h"
 
-#include "common/macros.h"
-#include "console/app/option_table.h"
-#include "console/app/settings.h"
+#include "common/tables.h"
+#include "common/units.h"
+#include "console/data/instances.h"
+#include "console/lab/scenario.h"
+#include "console/views/views.h"
 
-#include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RATE_DEFAULT = 10, LONG_FROM = 256 };
+enum { RATE_DEFAULT = 10, RATE_MOST = 60 };
 
-static const char usage[] =
+#define SPEED_LEAST 0.1
+#define SPEED_MOST  100
+
+enum options_result option_wrong(struct options *options, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(options->why, sizeof(options->why), format, arguments);
+    va_end(arguments);
+    return OPTIONS_WRONG;
+}
+
+/* An option without an argument: given, or with a word in the file. */
+static enum options_result read_flag(const char *word, struct options *options, bool *flag)
+{
+    static const char *const on[] = {"on", "yes", "true"}, *const off[] = {"off", "no", "false"};
+
+    for (size_t i = 0; word != NULL && i < ARRAY_LENGTH(off); i++)
+        if (strcmp(word, off[i]) == 0) {
+            *flag = false;
+            return OPTIONS_RUN;
+        }
+    for (size_t i = 0; i < ARRAY_LENGTH(on); i++)
+        if (word == NULL || strcmp(word, on[i]) == 0) {
+            *flag = true;
+            return OPTIONS_RUN;
+        }
+    return option_wrong(options, "'%s' is neither on nor off", word);
+}
+
+/* One function an option. WORD is its argument; NULL where there is none. */
+
+static enum options_result read_name(const char *word, struct options *options)
+{
+    if (!instance_name_valid(word))
+        return option_wrong(
+            options, "'%s' is no instance name: letters, digits, '.', '_' and '-' only", word);
+    snprintf(options->name, sizeof(options->name), "%s", word);
+    options->name_given = true;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_socket(const char *word, struct options *options)
+{
+    options->socket = word;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_list(const char *word, struct options *options)
+{
+    (void)word;
+    (void)options;
+    instances_print(stdout);
+    return OPTIONS_DONE;
+}
+
+static enum options_result read_wait(const char *word, struct options *options)
+{
+    uint64_t ms = 0;
+
+    if (strcmp(word, "off") != 0 && units_parse_time_ms(word, &ms) != 0)
+        return option_wrong(options, "'%s' is no time to wait: off, 10, 2m", word);
+    options->wait_given = true;
+    options->wait_s = (ms + 999) / 1000;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_fps(const char *word, struct options *options)
+{
+    uint64_t rate;
+
+    if (units_parse_number(word, &rate) != 0 || rate < 1 || rate > RATE_MOST)
+        return option_wrong(options, "'%s' is no rate: 1 to %d pictures a second", word, RATE_MOST);
+    options->rate_hz = (unsigned)rate;
+    options->rate_given = true;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_theme(const char *word, struct options *options)
+{
+    enum theme theme = theme_named(word);
+
+    if (theme == THEME_COUNT)
+        return option_wrong(options, "there is no theme '%s': dark, light or mono", word);
+    options->theme = options->theme_setting = theme;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_no_color(const char *word, struct options *options)
+{
+    (void)word;
+    return read_theme("mono", options);
+}
+
+static enum options_result read_ascii(const char *word, struct options *options)
+{
+    return read_flag(word, options, &options->ascii);
+}
+
+static enum options_result read_no_mouse(const char *word, struct options *options)
+{
+    return read_flag(word, options, &options->no_mouse);
+}
+
+static enum options_result read_readonly(const char *word, struct options *options)
+{
+    return read_flag(word, options, &options->readonly);
+}
+
+static enum options_result read_view(const char *word, struct options *options)
+{
+    const char *names[VIEW_COUNT];
+    const char *nearest;
+
+    options->view = view_named(word);
+    options->view_setting = options->view;
+    if (options->view != NULL)
+        return OPTIONS_RUN;
+    for (size_t i = 0; i < VIEW_COUNT; i++)
+        names[i] = view_table[i]->name;
+    nearest = nearest_word(word, names, VIEW_COUNT);
+    if (nearest != NULL)
+        return option_wrong(options, "there is no view '%s'; did you mean '%s'?", word, nearest);
+    return option_wrong(options, "there is no view '%s'; -h lists the views", word);
+}
+
+static enum options_result read_span(const char *word, struct options *options)
+{
+    uint64_t ms = 0;
+
+    if (units_parse_time_ms(word, &ms) == 0)
+        for (size_t i = 0; i < OPTIONS_SPANS; i++)
+            if (ms == (uint64_t)options_spans_s[i] * 1000) {
+                options->span_s = options_spans_s[i];
+                return OPTIONS_RUN;
+            }
+    return option_wrong(options, "'%s' is no span of graphs: 1m, 5m or 15m", word);
+}
+
+static enum options_result read_filter(const char *word, struct options *options)
+{
+    static struct filter filter;
+    char why[128];
+
+    if (filter_set(&filter, word, why, sizeof(why)) != 0)
+        return option_wrong(options, "%s", why);
+    options->filter = &filter;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_once(const char *word, struct options *options)
+{
+    options->once = true;
+    return read_view(word, options);
+}
+
+static enum options_result read_json(const char *word, struct options *options)
+{
+    (void)word;
+    options->once = options->json = true;
+    options->view = NULL;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_csv(const char *word, struct options *options)
+{
+    options->once = options->csv = true;
+    if (read_view(word, options) != OPTIONS_RUN)
+        return OPTIONS_WRONG;
+    if (options->view->list == NULL)
+        return option_wrong(options, "the view '%s' has no list to print as CSV", word);
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_batch(const char *word, struct options *options)
+{
+    (void)word;
+    options->batch = true;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_every(const char *word, struct options *options)
+{
+    uint64_t ms;
+
+    if (units_parse_time_ms(word, &ms) != 0 || ms == 0)
+        return option_wrong(options, "'%s' is no time: 2, 500ms, 1m", word);
+    options->every_s = (double)ms / 1000;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_count(const char *word, struct options *options)
+{
+    if (units_parse_number(word, &options->count) == 0 && options->count > 0)
+        return OPTIONS_RUN;
+    return option_wrong(options, "'%s' is no count: 1 and above", word);
+}
+
+static enum options_result read_record(const char *word, struct options *options)
+{
+    options->record = word;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_replay(const char *word, struct options *options)
+{
+    options->replay = word;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_lab(const char *word, struct options *options)
+{
+    const char *names[LAB_SCENARIO_COUNT], *nearest;
+
+    for (size_t i = 0; i < LAB_SCENARIO_COUNT; i++) {
+        names[i] = lab_scenario_table[i]->name;
+        if (strcmp(word, "list") == 0)
+            printf("%-14s %s\n", names[i], lab_scenario_table[i]->title);
+    }
+    if (strcmp(word, "list") == 0)
+        return OPTIONS_DONE;
+    options->lab = lab_scenario_named(word);
+    if (options->lab != NULL)
+        return OPTIONS_RUN;
+    nearest = nearest_word(word, names, LAB_SCENARIO_COUNT);
+    return option_wrong(options, "there is no scenario '%s'%s%s%s; --lab list shows them", word,
+                        nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
+                        nearest != NULL ? "'?" : "");
+}
+
+static enum options_result read_speed(const char *word, struct options *options)
+{
+    char rest;
+
+    if (sscanf(word, "%lf%c", &options->speed, &rest) == 1 && options->speed >= SPEED_LEAST &&
+        options->speed <= SPEED_MOST)
+        return OPTIONS_RUN;
+    return option_wrong(options, "'%s' is no speed: 0.1 to 100", word);
+}
+
+static enum options_result read_at(const char *word, struct options *options)
+{
+    uint64_t ms;
+
+    if (units_parse_time_ms(word, &ms) != 0)
+        return option_wrong(options, "'%s' is no time: 90s, 5m", word);
+    options->at_ns = ms * 1000000;
+    options->at_given = true;
+    return OPTIONS_RUN;
+}
+
+static enum options_result read_version(const char *word, struct options *options)
+{
+    (void)word;
+    (void)options;
+    printf("wsconsole " WEBSERVERD_VERSION "\n");
+    return OPTIONS_DONE;
+}
+
+static enum options_result read_help(const char *word, struct options *options)
+{
+    (void)word;
+    (void)options;
+    options_print_help(stdout);
+    return OPTIONS_DONE;
+}
+
+/* The settings as they are in force, in the words that their readers take; "" for a default. */
+
+static void show_name(const struct options *options, char *text, size_t size)
+{
+    if (strcmp(options->name, INSTANCE_DEFAULT_NAME) != 0)
+        snprintf(text, size, "%s", options->name);
+}
+
+static void show_wait(const struct options *options, char *text, size_t size)
+{
+    if (options->wait_given && options->wait_s == 0)
+        snprintf(text, size, "off");
+    else if (options->wait_given)
+        units_format_time_ms(text, size, options->wait_s * 1000);
+}
+
+static void show_fps(const struct options *options, char *text, size_t size)
+{
+    if (options->rate_given)
+        snprintf(text, size, "%u", options->rate_hz);
+}
+
+static void show_theme(const struct options *options, char *text, size_t size)
+{
+    if (options->theme_setting != THEME_COUNT)
+        snprintf(text, size, "%s", theme_names[options->theme_setting]);
+}
+
+static void show_flag(bool flag, char *text, size_t size)
+{
+    if (flag)
+        snprintf(text, size, "on");
+}
+
+static void show_ascii(const struct options *options, char *text, size_t size)
+{
+    show_flag(options->ascii, text, size);
+}
+
+static void show_no_mouse(const struct options *options, char *text, size_t size)
+{
+    show_flag(options->no_mouse, text, size);
+}
+
+static void show_readonly(const struct options *options, char *text, size_t size)
+{
+    show_flag(options->readonly, text, size);
+}
+
+static void show_view(const struct options *options, char *text, size_t size)
+{
+    if (options->view_setting != NULL)
+        snprintf(text, size, "%s", options->view_setting->name);
+}
+
+static void show_span(const struct options *options, char *text, size_t size)
+{
+    if (options->span_s != options_spans_s[0])
+        units_format_time_ms(text, size, (uint64_t)options->span_s * 1000);
+}
+
+/* The options as a table. */
+
+const struct option_info option_table[OPTION_COUNT] = {
+#define FILE(name) show_##name
+#define LINE(name) NULL
+#define OPTION(name, letter, argument, place, help)                                                \
+    {#name, argument, help, letter, read_##name, place(name)},
+#include "console/app/options.def"
+#undef OPTION
+#undef LINE
+#undef FILE
+};
+
+const int options_spans_s[OPTIONS_SPANS] = {60, 300, 900};
+
+char *option_typed_name(const struct option_info *option, char *buffer)
+{
+    size_t i;
+
+    for (i = 0; option->name[i] != '\0' && i < OPTION_NAME_BYTES - 1; i++)
+        buffer[i] = option->name[i] == '_' ? '-' : option->name[i];
+    buffer[i] = '\0';
+    return buffer;
+}
+
+/* Defaults and help */
+
+/* NO_COLOR, and what terminals that tell their colours say of their background. */
+static enum theme theme_of_environment(void)
+{
+    const char *no_color = getenv("NO_COLOR"), *colours = getenv("COLORFGBG");
+    const char *back = colours != NULL ? strrchr(colours, ';') : NULL;
+
+    if (no_color != NULL && no_color[0] != '\0')
+        return THEME_MONO;
+    return back != NULL && (strcmp(back, ";7") == 0 || strcmp(back, ";15") == 0) ? THEME_LIGHT
+                                                                                 : THEME_DARK;
+}
+
+void options_init(struct options *options)
+{
+    *options = (struct options){.name = INSTANCE_DEFAULT_NAME,
+                                .theme = theme_of_environment(),
+                                .theme_setting = THEME_COUNT,
+                                .span_s = options_spans_s[0],
+                                .rate_hz = RATE_DEFAULT,
+                                .speed = 1,
+                                .every_s = 2};
+}
+
+const char options_usage[] =
     "usage: wsconsole [-n NAME] [option ...] [VIEW]\n"
     "       wsconsole --replay FILE [--speed X] [--at TIME] [VIEW]\n"
     "       wsconsole [-n NAME] --once VIEW | --json [VIEW] | --csv VIEW [--batch]\n"
     "       wsconsole --lab NAME\n"
     "       wsconsole -l\n";
 
-void option_table_print(FILE *out)
+void options_print_help(FILE *out)
 {
     fprintf(out, "%s\nShows a running webserverd live, from its shared memory, and changes it.\n\n",
-            usage);
+            options_usage);
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         char name[OPTION_NAME_BYTES], left[80];
         char letter[8] = "    ";
@@ -37,115 +423,4 @@ void option_table_print(FILE *out)
     for (size_t i = 0; i < VIEW_COUNT; i++)
         fprintf(out, " %s", view_table[i]->name);
     fprintf(out, "\n\nExit status: 0 done, 1 failed, 2 wrong use, 3 no daemon.\n");
-}
-
-/* The command line */
-
-static void make_getopt(struct option *longs, char names[][OPTION_NAME_BYTES], char *letters)
-{
-    size_t used = 0;
-
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        bool argument = option_table[i].argument[0] != '\0';
-
-        longs[i] = (struct option){.name = option_typed_name(&option_table[i], names[i]),
-                                   .has_arg = argument ? required_argument : no_argument,
-                                   .val = LONG_FROM + (int)i};
-        if (option_table[i].letter == 0)
-            continue;
-        letters[used++] = option_table[i].letter;
-        if (argument)
-            letters[used++] = ':';
-    }
-    longs[OPTION_COUNT] = (struct option){0};
-    letters[used] = '\0';
-}
-
-static const struct option_info *option_of(int code)
-{
-    for (size_t i = 0; i < OPTION_COUNT; i++)
-        if (code == LONG_FROM + (int)i ||
-            (option_table[i].letter != 0 && code == option_table[i].letter))
-            return &option_table[i];
-    return NULL;
-}
-
-/* NO_COLOR, and what terminals that tell their colours say of their background. */
-static enum theme theme_of_environment(void)
-{
-    const char *no_color = getenv("NO_COLOR"), *colours = getenv("COLORFGBG");
-    const char *back = colours != NULL ? strrchr(colours, ';') : NULL;
-
-    if (no_color != NULL && no_color[0] != '\0')
-        return THEME_MONO;
-    return back != NULL && (strcmp(back, ";7") == 0 || strcmp(back, ";15") == 0) ? THEME_LIGHT
-                                                                                 : THEME_DARK;
-}
-
-static enum options_result check_together(struct options *options)
-{
-    if (options->batch && !options->once)
-        return option_wrong(options, "--batch goes with --once, --json or --csv");
-    if (options->record != NULL && options->replay != NULL)
-        return option_wrong(options, "--record and --replay do not go together");
-    if (options->lab != NULL &&
-        (options->once || options->replay != NULL || options->record != NULL))
-        return option_wrong(options, "--lab goes with a screen of its own: without --once, --json, "
-                                     "--csv, --record and --replay");
-    if (options->at_given && options->replay == NULL)
-        return option_wrong(options, "--at goes with --replay");
-    return OPTIONS_RUN;
-}
-
-static enum options_result read_arguments(int argc, char **argv, struct options *options)
-{
-    struct option longs[OPTION_COUNT + 1];
-    char names[OPTION_COUNT][OPTION_NAME_BYTES], letters[2 * OPTION_COUNT + 1];
-    int code;
-
-    make_getopt(longs, names, letters);
-    while ((code = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
-        const struct option_info *option = option_of(code);
-        enum options_result result;
-
-        if (option == NULL) {
-            fputs(usage, stderr);
-            return OPTIONS_WRONG;
-        }
-        result = option->read(optarg, options);
-        if (result != OPTIONS_RUN)
-            return result;
-    }
-    if (optind < argc && option_table[OPTION_view].read(argv[optind], options) != OPTIONS_RUN)
-        return OPTIONS_WRONG;
-    if (optind + 1 < argc)
-        return option_wrong(options, "'%s' is one argument too many", argv[optind + 1]);
-    return OPTIONS_RUN;
-}
-
-enum options_result options_read(int argc, char **argv, struct options *options)
-{
-    enum theme theme = theme_of_environment();
-    enum options_result result;
-
-    *options = (struct options){.name = INSTANCE_DEFAULT_NAME,
-                                .theme = theme,
-                                .theme_setting = THEME_COUNT,
-                                .span_s = options_spans_s[0],
-                                .rate_hz = RATE_DEFAULT,
-                                .speed = 1,
-                                .every_s = 2};
-    if (settings_read(options, stderr) != OPTIONS_RUN)
-        return OPTIONS_WRONG;
-    if (theme == THEME_MONO)
-        options->theme = theme; /* NO_COLOR is above the file */
-    options->name_given = false;
-    result = read_arguments(argc, argv, options);
-    if (!options->batch)
-        options->count = 1;
-    if (result == OPTIONS_RUN)
-        result = check_together(options);
-    if (result == OPTIONS_WRONG && options->why[0] != '\0')
-        fprintf(stderr, "wsconsole: %s\n", options->why);
-    return result;
 }

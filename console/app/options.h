@@ -1,59 +1,102 @@
-/* What wsconsole is told: console.ini first, then the command line over it. */
+/*
+ * The options of wsconsole: the table made from console/app/options.def, and the values in force.
+ * Those marked FILE are settings as well: console.ini may contain them (see settings.h). Single
+ * thread.
+ */
 #ifndef CONSOLE_OPTIONS_H
 #define CONSOLE_OPTIONS_H
 
 #include "common/instance.h"
+#include "common/macros.h"
+#include "console/scene/view.h"
 #include "console/ui/filter.h"
 #include "console/ui/theme.h"
-#include "console/views/views.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct lab_scenario;
 
-enum { OPTIONS_WHY = 256 };
+enum { OPTION_NAME_BYTES = 32, OPTION_VALUE_BYTES = 80, OPTIONS_WHY = 256 };
 
 struct options {
-    char name[INSTANCE_NAME_MAX + 1]; /* of the instance */
+    char name[INSTANCE_NAME_MAX + 1]; /* instance */
     bool name_given;                  /* by the command line */
-    const char *socket;               /* of its control; NULL: the instance's */
+    const char *socket;               /* control socket; NULL: the one of the instance */
     enum theme theme;
-    enum theme theme_setting; /* the one that was asked for; THEME_COUNT: the terminal's */
+    enum theme theme_setting; /* as configured; THEME_COUNT: detected from the terminal */
     bool ascii;
     bool no_mouse;
     bool readonly;
-    unsigned rate_hz; /* pictures a second */
+    unsigned rate_hz; /* frames per second */
     bool rate_given;
-    bool once; /* print and end, as text, as JSON or as CSV */
+    bool once; /* print and exit: as text, JSON or CSV */
     bool json;
     bool csv;
-    bool batch;     /* print again and again */
-    double every_s; /* between two prints */
-    uint64_t count; /* of prints; 0: until something ends them */
-    /* What is printed, or shown first; NULL: all, the first. */
+    bool batch;     /* print repeatedly */
+    double every_s; /* interval between two prints */
+    uint64_t count; /* of prints; 0: no limit */
+    /* View to print or to show first. NULL: all views, the first view. */
     const struct view *view;
-    const struct view *view_setting; /* the one that was asked for; NULL: none */
-    int span_s;                      /* that graphs reach back: one of options_spans_s */
-    const struct filter *filter;     /* of all lists at first; NULL: none */
-    bool wait_given;                 /* how long to wait for a daemon: */
-    uint64_t wait_s;                 /* 0: not at all */
-    const struct lab_scenario *lab;  /* this guided scenario is played; NULL: none */
-    const char *record;              /* the session goes into this file; NULL: it does not */
-    const char *replay;              /* this recording is watched; NULL: a daemon is */
-    double speed;                    /* of a replay; 1 is as it was */
-    uint64_t at_ns;                  /* where a replay begins, standing still */
+    const struct view *view_setting; /* as configured; NULL: none */
+    int span_s;                      /* time range of graphs: one of options_spans_s */
+    const struct filter *filter;     /* initial filter of all lists; NULL: none */
+    bool wait_given;                 /* wait_s limits the time to wait for a daemon */
+    uint64_t wait_s;
+    const struct lab_scenario *lab; /* scenario to play; NULL: none */
+    const char *record;             /* file to record the session into; NULL: none */
+    const char *replay;             /* recording to show instead of a daemon; NULL: none */
+    double speed;                   /* of the replay; 1: real time */
+    uint64_t at_ns;                 /* the replay starts here, paused */
     bool at_given;
-    char why[OPTIONS_WHY]; /* what is wrong with the word that was read last; "": nothing */
+    char why[OPTIONS_WHY]; /* error of the last value read; "": none */
 };
 
-/* How far graphs may reach back, s; the first is the default. */
+/* Time ranges of graphs, s; the first is the default. */
 enum { OPTIONS_SPANS = 3 };
 extern const int options_spans_s[OPTIONS_SPANS];
 
-enum options_result { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
+enum options_result {
+    OPTIONS_RUN,
+    OPTIONS_DONE, /* printed what was requested: exit 0 */
+    OPTIONS_WRONG
+};
 
-/* Reads file and command line. Help and version are printed here, as is what was wrong. */
-enum options_result options_read(int argc, char **argv, struct options *options);
+struct option_info {
+    const char *name, *argument, *help; /* argument "": takes none */
+    char letter;                        /* 0: none */
+    /* Reads the argument WORD; NULL for an option without one. A setting without an argument takes
+     * on and off. After OPTIONS_WRONG options->why contains the error. */
+    enum options_result (*read)(const char *word, struct options *options);
+    /* Writes a setting in the form that read() takes; nothing if it has its default value. NULL: not
+     * a setting. */
+    void (*show)(const struct options *options, char *text, size_t size);
+};
+
+enum {
+#define OPTION(name, letter, argument, place, help) OPTION_##name,
+#include "console/app/options.def"
+#undef OPTION
+    OPTION_COUNT
+};
+
+extern const struct option_info option_table[OPTION_COUNT];
+
+/* Copies the name as typed ("no-color") to BUFFER of OPTION_NAME_BYTES. Returns BUFFER. */
+char *option_typed_name(const struct option_info *option, char *buffer);
+
+/* Sets the defaults: the instance "default", the theme of the environment. */
+void options_init(struct options *options);
+
+/* The lines "usage: wsconsole ...". */
+extern const char options_usage[];
+
+/* Prints usage, all options with their help, and the views. */
+void options_print_help(FILE *out);
+
+/* Formats options->why and returns OPTIONS_WRONG. */
+enum options_result option_wrong(struct options *options, const char *format, ...)
+    PRINTF_LIKE(2, 3);
 
 #endif

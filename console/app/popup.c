@@ -156,15 +156,14 @@ static void draw_box(struct scroll *scroll, struct lines *lines, bool ascii,
 
 static struct lines lines; /* of the box that is drawn; not for the stack */
 
-void detail_draw(struct scroll *scroll, const struct scene *scene, const struct canvas *body)
+void popup_draw_row(struct scroll *scroll, const struct scene *scene, const struct canvas *body)
 {
     memset(&lines, 0, sizeof(lines));
     write_row(&lines, scene);
     draw_box(scroll, &lines, scene->ascii, body);
 }
 
-void detail_draw_text(struct scroll *scroll, const char *text, bool ascii,
-                      const struct canvas *body)
+void popup_draw_text(struct scroll *scroll, const char *text, bool ascii, const struct canvas *body)
 {
     memset(&lines, 0, sizeof(lines));
     snprintf(lines.text, sizeof(lines.text), "%s", text);

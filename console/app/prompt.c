@@ -1,9 +1,4 @@
-/*
- * The command line behind ':': the daemon's commands as wsctl takes them, and a few words of the
- * console's own.
- */
-
-#include "console/app/session.h"
+#include "console/app/prompt.h"
 
 #include "common/macros.h"
 #include "common/tables.h"
@@ -14,15 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Words of the console. Each acts on what stands behind it. */
+/* The console's own commands. REST is the text after the command. */
 
-static void order_quit(struct program *program, const char *rest)
+static void run_quit(struct session *session, const char *rest)
 {
     (void)rest;
-    program->ending = true;
+    session->ending = true;
 }
 
-static void say_no_view(struct program *program, const char *word)
+static void report_unknown_view(struct session *session, const char *word)
 {
     const char *names[VIEW_COUNT], *nearest;
 
@@ -30,33 +25,34 @@ static void say_no_view(struct program *program, const char *word)
         names[i] = view_table[i]->name;
     nearest = nearest_word(word, names, VIEW_COUNT);
     if (nearest != NULL)
-        controller_report(program->controller, true, "there is no view '%.40s'; did you mean '%s'?",
+        controller_report(session->controller, true, "there is no view '%.40s'; did you mean '%s'?",
                           word, nearest);
     else
-        controller_report(program->controller, true,
+        controller_report(session->controller, true,
                           "there is no view '%.40s'; Tab lists them, or keys 1 to 9", word);
 }
 
-static void order_view(struct program *program, const char *rest)
+static void run_view(struct session *session, const char *rest)
 {
     const struct view *view = view_named(rest);
 
     if (view == NULL)
-        say_no_view(program, rest);
+        report_unknown_view(session, rest);
     for (size_t i = 0; i < VIEW_COUNT; i++)
         if (view_table[i] == view)
-            program_show_view(program, i);
+            session_show_view(session, i);
 }
 
-static void order_filter(struct program *program, const char *rest)
+static void run_filter(struct session *session, const char *rest)
 {
     char why[CONTROLLER_TEXT];
 
-    if (filter_set(&program->filter, rest, why, sizeof(why)) != 0)
-        controller_report(program->controller, true, "%s", why);
+    if (filter_set(&session->filter, rest, why, sizeof(why)) != 0)
+        controller_report(session->controller, true, "%s", why);
 }
 
-static void say_no_column(struct program *program, const struct grid *grid, const char *word)
+static void report_unknown_column(struct session *session, const struct grid *grid,
+                                  const char *word)
 {
     char names[CONTROLLER_TEXT / 2] = "", name[TABLE_NAME_BYTES];
 
@@ -64,15 +60,15 @@ static void say_no_column(struct program *program, const struct grid *grid, cons
         snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i > 0 ? " " : "",
                  column_name(&grid->list->columns[i], name));
     if (names[0] == '\0')
-        controller_report(program->controller, true, "there is no list in this view to sort");
+        controller_report(session->controller, true, "there is no list in this view to sort");
     else
-        controller_report(program->controller, true, "there is no column '%.20s'; there are %s",
+        controller_report(session->controller, true, "there is no column '%.20s'; there are %s",
                           word, names);
 }
 
-static void order_sort(struct program *program, const char *rest)
+static void run_sort(struct session *session, const char *rest)
 {
-    struct grid *grid = program_grid(program);
+    struct grid *grid = session_grid(session);
     char name[TABLE_NAME_BYTES];
 
     for (size_t i = 0; grid->list != NULL && i < grid->list->column_count; i++)
@@ -80,47 +76,46 @@ static void order_sort(struct program *program, const char *rest)
             grid->sorted_by = grid->list->columns[i].right ? -((int)i + 1) : (int)i + 1;
             return;
         }
-    say_no_column(program, grid, rest);
+    report_unknown_column(session, grid, rest);
 }
 
-static void order_instance(struct program *program, const char *rest)
+static void run_instance(struct session *session, const char *rest)
 {
-    static struct instance list[INSTANCES_MAX]; /* not for the stack */
+    static struct instance list[INSTANCES_MAX]; /* too large for the stack */
     size_t count = instances_find(list);
 
     for (size_t i = 0; i < count; i++)
         if (rest[0] == '\0' || strcmp(list[i].name, rest) == 0) {
-            program_turn_to(program, rest);
+            session_switch_instance(session, rest);
             return;
         }
-    controller_report(program->controller, true, "no webserverd named '%.40s' is running", rest);
+    controller_report(session->controller, true, "no webserverd named '%.40s' is running", rest);
 }
 
-/* Puts in force what has been set. */
-static void take_over(struct program *program, const struct options *options)
+static void apply_options(struct session *session, const struct options *options)
 {
-    *program->options = *options;
-    screen_adjust(&program->screen, options->theme, options->ascii, !options->no_mouse);
-    program->next_sample_ns = 0;
+    *session->options = *options;
+    screen_adjust(&session->screen, options->theme, options->ascii, !options->no_mouse);
+    session->timeline.next_sample_ns = 0;
 }
 
-static bool may_be_set(struct program *program, const char *name, const struct options *options)
+static bool allows_setting(struct session *session, const char *name, const struct options *options)
 {
     const char *why = NULL;
 
     if (strcmp(name, "name") == 0)
         why = "the server is chosen by :instance NAME";
-    else if (program->options->readonly && !options->readonly)
+    else if (session->options->readonly && !options->readonly)
         why = "read-only is left by starting anew without --readonly";
     if (why != NULL)
-        controller_report(program->controller, true, "%s", why);
+        controller_report(session->controller, true, "%s", why);
     return why == NULL;
 }
 
-/* What a setting is, when no value is given. */
-static void say_setting(struct program *program, const char *name)
+/* The value of a setting: "set NAME" without a value. */
+static void report_setting(struct session *session, const char *name)
 {
-    struct options copy = *program->options;
+    struct options copy = *session->options;
     const char *names[SETTINGS_MOST];
     char value[CONTROLLER_TEXT / 2];
     size_t count = settings_names(names);
@@ -128,81 +123,81 @@ static void say_setting(struct program *program, const char *name)
     for (size_t i = 0; i < count; i++)
         if (strcmp(names[i], name) == 0) {
             settings_value(&copy, name, value, sizeof(value));
-            controller_report(program->controller, false, "%s = %s", name,
+            controller_report(session->controller, false, "%s = %s", name,
                               value[0] != '\0' ? value : "(default)");
             return;
         }
-    settings_set(&copy, name, ""); /* says why there is none */
-    controller_report(program->controller, true, "%s",
+    settings_set(&copy, name, ""); /* formats why there is none */
+    controller_report(session->controller, true, "%s",
                       name[0] != '\0' ? copy.why
                                       : "which one? set NAME VALUE, Tab lists the names");
 }
 
-static void order_set(struct program *program, const char *rest)
+static void run_set(struct session *session, const char *rest)
 {
-    struct options copy = *program->options;
+    struct options copy = *session->options;
     char name[CONTROLLER_TEXT / 4];
     size_t length = strcspn(rest, " =");
     const char *value = rest + length + strspn(rest + length, " =");
 
     snprintf(name, sizeof(name), "%.*s", (int)length, rest);
     if (*value == '\0') {
-        say_setting(program, name);
+        report_setting(session, name);
         return;
     }
     if (settings_set(&copy, name, value) != OPTIONS_RUN) {
-        controller_report(program->controller, true, "%s", copy.why);
+        controller_report(session->controller, true, "%s", copy.why);
         return;
     }
-    if (!may_be_set(program, name, &copy))
+    if (!allows_setting(session, name, &copy))
         return;
-    take_over(program, &copy);
-    controller_report(program->controller, false, "%s = %s; :save keeps it", name, value);
+    apply_options(session, &copy);
+    controller_report(session->controller, false, "%s = %s; :save keeps it", name, value);
 }
 
-static void order_save(struct program *program, const char *rest)
+static void run_save(struct session *session, const char *rest)
 {
     char said[CONTROLLER_TEXT];
 
     if (rest[0] != '\0')
-        controller_report(program->controller, true,
+        controller_report(session->controller, true,
                           "save takes no argument; it writes console.ini");
-    else if (program->options->readonly)
-        controller_report(program->controller, true, "this console was started with --readonly");
-    else if (program->lab != NULL)
-        controller_report(program->controller, true, "the settings of a scenario are not kept");
-    else if (settings_save(program->options, said, sizeof(said)) != 0)
-        controller_report(program->controller, true, "%s", said);
+    else if (session->options->readonly)
+        controller_report(session->controller, true, "this console was started with --readonly");
+    else if (session->lab != NULL)
+        controller_report(session->controller, true, "the settings of a scenario are not kept");
+    else if (settings_save(session->options, said, sizeof(said)) != 0)
+        controller_report(session->controller, true, "%s", said);
     else
-        controller_report(program->controller, false, "%s", said);
+        controller_report(session->controller, false, "%s", said);
 }
 
-static void order_lab(struct program *program, const char *rest)
+static void run_lab(struct session *session, const char *rest)
 {
     const struct lab_scenario *scenario = lab_scenario_named(rest);
 
     if (scenario != NULL || rest[0] == '\0')
-        program_turn_to_lab(program, scenario);
+        session_switch_scenario(session, scenario);
     else
-        controller_report(program->controller, true,
+        controller_report(session->controller, true,
                           "there is no scenario '%.40s': lab alone lists them", rest);
 }
 
 static const struct {
     const char *name, *arguments, *help;
-    void (*act)(struct program *program, const char *rest);
-} own[] = {
-    {"view", "NAME", "Show a view of this console", order_view},
-    {"filter", "[WORDS]", "Filter all lists, or no more", order_filter},
-    {"instance", "[NAME]", "Watch another server of this machine", order_instance},
-    {"sort", "COLUMN", "Sort the list that is shown", order_sort},
-    {"lab", "[NAME]", "Play a guided scenario on a server of its own", order_lab},
-    {"set", "NAME VALUE", "Change a setting of this console", order_set},
-    {"save", "", "Write the settings into console.ini", order_save},
-    {"quit", "", "Leave the console; the server runs on", order_quit},
+    void (*run)(struct session *session, const char *rest);
+} own_commands[] = {
+    {"view", "NAME", "Show a view of this console", run_view},
+    {"filter", "[WORDS]", "Filter all lists, or no more", run_filter},
+    {"instance", "[NAME]", "Watch another server of this machine", run_instance},
+    {"sort", "COLUMN", "Sort the list that is shown", run_sort},
+    {"lab", "[NAME]", "Play a guided scenario on a server of its own_commands", run_lab},
+    {"set", "NAME VALUE", "Change a setting of this console", run_set},
+    {"save", "", "Write the settings into console.ini", run_save},
+    {"quit", "", "Leave the console; the server runs on", run_quit},
 };
 
-/* What a word may be completed to: the first one by the commands, what follows by what it takes. */
+/* Completion: the first word is a command, the rest depends on it. */
 
 static size_t add_command_names(const char **words)
 {
@@ -210,12 +205,12 @@ static size_t add_command_names(const char **words)
 
     for (int i = 0; i < COMMAND_COUNT; i++)
         words[count++] = command_table[i].name;
-    for (size_t i = 0; i < ARRAY_LENGTH(own); i++)
-        words[count++] = own[i].name;
+    for (size_t i = 0; i < ARRAY_LENGTH(own_commands); i++)
+        words[count++] = own_commands[i].name;
     return count;
 }
 
-/* The choices in a usage such as "[debug | info | warn]": words in small letters. */
+/* The choices in a usage such as "[debug | info | warn]": the lower-case words. */
 static size_t add_choices(const char *arguments, char *copy, size_t size, const char **words,
                           size_t most)
 {
@@ -241,7 +236,7 @@ static const char *arguments_of(const char *line)
     return "";
 }
 
-/* What the setting that is named in "set NAME " may be set to. */
+/* The values for the setting in "set NAME ". */
 static size_t add_values(const char *line, const char **words)
 {
     static const char *const on_off[] = {"on", "off"};
@@ -262,8 +257,8 @@ static size_t add_values(const char *line, const char **words)
 
 static size_t complete(struct edit *edit)
 {
-    static struct instance list[INSTANCES_MAX]; /* not for the stack */
-    const char *words[COMMAND_COUNT + ARRAY_LENGTH(own) + VIEW_COUNT + INSTANCES_MAX];
+    static struct instance list[INSTANCES_MAX]; /* too large for the stack */
+    const char *words[COMMAND_COUNT + ARRAY_LENGTH(own_commands) + VIEW_COUNT + INSTANCES_MAX];
     char copy[256];
     size_t count = 0;
 
@@ -290,7 +285,7 @@ static size_t complete(struct edit *edit)
     return edit_complete(edit, words, count);
 }
 
-/* What the command takes, or which ones begin like this. */
+/* Hints: the usage of the command typed, or the commands that begin like this. */
 
 static bool hint_whole(const char *name, const char *arguments, const char *help, const char *text,
                        char *buffer, size_t size)
@@ -305,7 +300,7 @@ static bool hint_whole(const char *name, const char *arguments, const char *help
 
 static void hint_beginning(const char *text, char *buffer, size_t size)
 {
-    const char *words[COMMAND_COUNT + ARRAY_LENGTH(own)];
+    const char *words[COMMAND_COUNT + ARRAY_LENGTH(own_commands)];
     size_t count = add_command_names(words), used = 0;
 
     buffer[0] = '\0';
@@ -323,44 +318,82 @@ static void hint(const char *text, char *buffer, size_t size)
         if (hint_whole(command_table[i].name, command_table[i].arguments, command_table[i].help,
                        text, buffer, size))
             return;
-    for (size_t i = 0; i < ARRAY_LENGTH(own); i++)
-        if (hint_whole(own[i].name, own[i].arguments, own[i].help, text, buffer, size))
+    for (size_t i = 0; i < ARRAY_LENGTH(own_commands); i++)
+        if (hint_whole(own_commands[i].name, own_commands[i].arguments, own_commands[i].help, text,
+                       buffer, size))
             return;
     hint_beginning(text, buffer, size);
 }
 
-static void entered(void *context, const char *text)
+/* Runs a command of the console, or sends one of the daemon. */
+static void run_line(void *context, const char *text)
 {
-    struct program *program = context;
+    struct session *session = context;
     char copy[EDIT_BYTES];
     const char *line = copy;
     size_t length = strlen(text);
 
     while (length > 0 && text[length - 1] == ' ')
-        length--; /* completion leaves one */
+        length--; /* completion appends one */
     snprintf(copy, sizeof(copy), "%.*s", (int)length, text);
     line += strspn(line, " ");
     length = strcspn(line, " ");
     if (length == 0)
         return;
-    for (size_t i = 0; i < ARRAY_LENGTH(own); i++)
-        if (strlen(own[i].name) == length && strncmp(own[i].name, line, length) == 0) {
-            own[i].act(program, line + length + strspn(line + length, " "));
+    for (size_t i = 0; i < ARRAY_LENGTH(own_commands); i++)
+        if (strlen(own_commands[i].name) == length &&
+            strncmp(own_commands[i].name, line, length) == 0) {
+            own_commands[i].run(session, line + length + strspn(line + length, " "));
             return;
         }
-    program->help = false; /* it would hide the answer */
-    program->page_scroll = (struct scroll){0};
-    controller_close_page(program->controller);
-    controller_command(program->controller, line);
+    session->overlays.help = false; /* it would cover the answer */
+    session->overlays.page_scroll = (struct scroll){0};
+    controller_close_page(session->controller);
+    controller_command(session->controller, line);
 }
 
-void order_open(struct program *program)
+void prompt_open_command(struct session *session)
 {
-    struct dialog *dialog = controller_dialog(program->controller);
+    struct dialog *dialog = controller_dialog(session->controller);
 
-    controller_prompt(program->controller, ":", "", entered, program);
-    dialog->history = &program->commands;
+    controller_prompt(session->controller, ":", "", run_line, session);
+    dialog->history = &session->commands;
     dialog->complete = complete;
     dialog->hint = hint;
-    program->commands.at = program->commands.count;
+    session->commands.at = session->commands.count;
+}
+
+/* The filter */
+
+static void filter_changed(void *context, const char *text)
+{
+    struct session *session = context;
+    char why[CONTROLLER_TEXT];
+
+    /* An incomplete word may be invalid: the filter then stays as it was. */
+    filter_set(&session->filter, text, why, sizeof(why));
+}
+
+static void filter_entered(void *context, const char *text)
+{
+    run_filter(context, text);
+}
+
+static void filter_cancelled(void *context)
+{
+    struct session *session = context;
+
+    session->filter = session->filter_before;
+}
+
+void prompt_open_filter(struct session *session)
+{
+    struct dialog *dialog = controller_dialog(session->controller);
+
+    session->filter_before = session->filter;
+    controller_prompt(session->controller, " filter: ", session->filter.text, filter_entered,
+                      session);
+    dialog->changed = filter_changed;
+    dialog->gone = filter_cancelled;
+    dialog->history = &session->filters;
 }

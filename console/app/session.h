@@ -1,70 +1,90 @@
 /*
- * What the files of the full-screen program share: its state, and the steps from a key to a change.
- * program.c starts, waits and ends; act.c acts on keys; pointer.c on the mouse; order.c on typed
- * commands; detail.c shows a row. The console's only thread.
+ * One session of the full-screen console: a server, a recording or a guided scenario on one
+ * terminal. session.c owns the state; loop.c samples and draws, input.c acts on keys and the mouse,
+ * prompt.c on typed commands. Single thread.
  */
-#ifndef CONSOLE_PROGRAM_PARTS_H
-#define CONSOLE_PROGRAM_PARTS_H
+#ifndef CONSOLE_SESSION_H
+#define CONSOLE_SESSION_H
 
+#include "common/instance.h"
+#include "console/app/frame.h"
 #include "console/app/options.h"
-#include "console/app/program.h"
+#include "console/app/timeline.h"
 #include "console/data/watch.h"
+#include "console/lab/player.h"
 #include "console/scene/controller.h"
 #include "console/ui/edit.h"
+#include "console/ui/grid.h"
 #include "console/ui/screen.h"
-#include "console/ui/scroll.h"
 #include "console/views/views.h"
 
 #include <stdbool.h>
-#include <stdint.h>
+#include <stddef.h>
 
-struct program {
-    struct options *options;
-    struct program_next *next;
-    struct lab *lab; /* the scenario that is played, or NULL */
-    bool lab_whole;  /* its panel takes the whole place */
-    struct scroll lab_scroll;
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_NO_DAEMON = 3 };
+
+/* What follows a session that the user ended by choosing something else. */
+struct session_next {
+    bool wanted;                      /* another instance */
+    char name[INSTANCE_NAME_MAX + 1]; /* "": chosen from the menu */
+    bool lab_wanted;                  /* a guided scenario */
+    const struct lab_scenario *lab;   /* NULL: chosen from the menu */
+    const struct view *view;          /* the last one shown */
+    bool interrupted;                 /* by a signal or the loss of the terminal */
+};
+
+struct session {
+    struct options *options; /* borrowed; :set changes them */
+    struct session_next *next;
+    struct lab *lab; /* borrowed; NULL: no scenario is played */
     struct watch *watch;
     struct controller *controller;
     struct screen screen;
-    int signals; /* signalfd */
-    size_t view; /* which of view_table is shown */
+    struct timeline timeline;
+    struct overlays overlays;
+    size_t view; /* shown; index of view_table */
     void *view_state[VIEW_COUNT];
     struct grid grid[VIEW_COUNT];
-    struct filter filter, filter_before; /* the one in force; the one before it was edited */
+    struct filter filter, filter_before; /* in force; before the prompt was opened */
     struct edit_history filters, commands;
-    bool help;
-    struct scroll help_scroll;
-    bool detail; /* the selected row is shown whole */
-    struct scroll detail_scroll, page_scroll;
-    bool frozen;                             /* no sample is taken */
-    size_t back;                             /* seconds before the frozen moment that are shown */
-    double replay_at_ns;                     /* the moment of a recording that is shown */
-    uint64_t replay_ns;                      /* when it was shown; monotonic clock */
-    uint64_t next_sample_ns, next_glance_ns; /* UINT64_MAX: no glance is wanted */
-    uint64_t started_ns;
-    bool dirty, ending;
-    int status;          /* of the process, if there is a failure */
-    const char *failure; /* what ends the program, said when the terminal is given back; or NULL */
+    bool dirty; /* draw again */
+    bool ending;
+    const char
+        *failure; /* ends the session and is printed after the screen is restored; NULL: none */
+    int status;   /* exit status of a failure */
 };
 
-/* What the views are shown now. */
-struct scene program_scene(struct program *program);
+/* Opens what OPTIONS name. Returns 0, or -1 with the reason in WHY; call session_close() after
+ * both. */
+int session_open(struct session *session, struct options *options, struct lab *lab,
+                 struct session_next *next, char *why, size_t size);
+void session_close(struct session *session);
 
-/* The grid of the view that is shown; its list is NULL where the view has none. */
-struct grid *program_grid(struct program *program);
+/* The scene for the views; valid until the next sample. */
+struct scene session_scene(struct session *session);
 
-/* Ends the program in favour of the instance NAME; "": of one that is chosen then. Says why not. */
-void program_turn_to(struct program *program, const char *name);
+static inline struct grid *session_grid(struct session *session)
+{
+    return &session->grid[session->view];
+}
 
-/* Ends the program in favour of SCENARIO; NULL: of one that is chosen then. Says why not. */
-void program_turn_to_lab(struct program *program, const struct lab_scenario *scenario);
+static inline const struct view *session_view(const struct session *session)
+{
+    return view_table[session->view];
+}
 
-void program_show_view(struct program *program, size_t view);
+void session_show_view(struct session *session, size_t view);
 
-/* A key by its curses code; the mouse; a line that was typed after ':'. */
-void act_on_key(struct program *program, int code);
-void pointer_act(struct program *program);
-void order_open(struct program *program);
+/* Ends the session to show the instance NAME (""): from the menu), or reports why it cannot. */
+void session_switch_instance(struct session *session, const char *name);
+
+/* Ends the session to play SCENARIO (NULL: from the menu), or reports why it cannot. */
+void session_switch_scenario(struct session *session, const struct lab_scenario *scenario);
+
+/* Closes the topmost overlay: help, page or detail. Returns false if none was open. */
+bool session_close_overlay(struct session *session);
+
+/* The scroll of the topmost overlay; NULL: none is open. */
+struct scroll *session_overlay_scroll(struct session *session);
 
 #endif

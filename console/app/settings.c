@@ -1,7 +1,6 @@
 #include "console/app/settings.h"
 
 #include "common/tables.h"
-#include "console/app/option_table.h"
 
 #include <errno.h>
 #include <fcntl.h>

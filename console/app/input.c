@@ -1,0 +1,326 @@
+/*
+ * A key goes to the open dialog; else its action goes to the open overlay, the view, the view's
+ * list, and last to the table of actions here. Hold Shift to select text with the mouse.
+ */
+#include "console/app/input.h"
+
+#include "common/macros.h"
+#include "console/app/prompt.h"
+
+#include <curses.h>
+
+enum { MINUTE_S = 60, REPLAY_STEP_S = 5, WHEEL_LINES = 3 };
+
+/* Time */
+
+static void check(struct session *session, int result)
+{
+    if (result != 0)
+        session->failure = "out of memory";
+}
+
+static void toggle_freeze(struct session *session, int amount)
+{
+    (void)amount;
+    check(session, timeline_toggle_freeze(&session->timeline, session->watch));
+}
+
+static void move_seconds(struct session *session, int seconds)
+{
+    check(session, timeline_move(&session->timeline, session->watch, seconds));
+}
+
+/* One step is longer in a recording. */
+static void move_steps(struct session *session, int steps)
+{
+    move_seconds(session, watch_replays(session->watch) ? steps * REPLAY_STEP_S : steps);
+}
+
+static void next_span(struct session *session, int amount)
+{
+    size_t i = 0;
+
+    (void)amount;
+    while (i < OPTIONS_SPANS && options_spans_s[i] != session->options->span_s)
+        i++;
+    session->options->span_s = options_spans_s[(i + 1) % OPTIONS_SPANS];
+}
+
+/* Lists */
+
+static void edit_filter(struct session *session, int amount)
+{
+    (void)amount;
+    prompt_open_filter(session);
+}
+
+/* Filters by the key column of the selected row, or removes that filter. */
+static void filter_by_row(struct session *session, int amount)
+{
+    struct scene scene = session_scene(session);
+    struct grid *grid = session_grid(session);
+    struct cell cells[TABLE_COLUMNS_MAX];
+    char name[TABLE_NAME_BYTES];
+    size_t row, key = 0;
+
+    (void)amount;
+    if (grid->list == NULL || !grid_selected(grid, &row)) {
+        controller_report(session->controller, true, "select a row first: Up and Down do");
+        return;
+    }
+    while (key < grid->list->column_count && !grid->list->columns[key].key)
+        key++;
+    if (key == grid->list->column_count) {
+        controller_report(session->controller, true, "there is nothing in this list to filter by");
+        return;
+    }
+    grid_fill(grid, &scene, row, cells);
+    if (filter_toggle(&session->filter, column_name(&grid->list->columns[key], name),
+                      cells[key].text) != 0)
+        controller_report(session->controller, true, "the filter would get too long");
+}
+
+static void toggle_detail(struct session *session, int amount)
+{
+    struct scene scene = session_scene(session);
+    struct grid *grid = session_grid(session);
+
+    (void)amount;
+    if (grid->list == NULL || grid->shown == 0)
+        return;
+    if (!grid->selecting)
+        grid_key(grid, &scene, ACTION_DOWN);
+    session->overlays.detail = !session->overlays.detail;
+    session->overlays.detail_scroll = (struct scroll){0};
+}
+
+/* Server */
+
+static void adjust_threads(struct session *session, int step)
+{
+    controller_adjust(session->controller, TUNABLE_THREADS, step);
+}
+
+static void adjust_workers(struct session *session, int step)
+{
+    controller_adjust(session->controller, TUNABLE_WORKERS, step);
+}
+
+static void adjust_offload(struct session *session, int step)
+{
+    controller_adjust(session->controller, TUNABLE_OFFLOAD_THREADS, step);
+}
+
+/* Console */
+
+static void move_view(struct session *session, int step)
+{
+    session_show_view(session, (session->view + VIEW_COUNT + (size_t)step) % VIEW_COUNT);
+}
+
+static void edit_command(struct session *session, int amount)
+{
+    (void)amount;
+    prompt_open_command(session);
+}
+
+static void choose_instance(struct session *session, int amount)
+{
+    (void)amount;
+    session_switch_instance(session, "");
+}
+
+static void continue_lab(struct session *session, int amount)
+{
+    (void)amount;
+    if (session->lab == NULL || !lab_go_on(session->lab))
+        session_switch_scenario(session, NULL);
+    session->timeline.next_sample_ns = 0;
+}
+
+static void toggle_lab_panel(struct session *session, int amount)
+{
+    (void)amount;
+    session->overlays.lab = session->lab != NULL && !session->overlays.lab;
+    session->overlays.lab_scroll = (struct scroll){0};
+}
+
+static void toggle_help(struct session *session, int amount)
+{
+    (void)amount;
+    session->overlays.help = !session->overlays.help;
+}
+
+/* Closes one thing at a time: an overlay, the filter, the selection. */
+static void close_topmost(struct session *session, int amount)
+{
+    (void)amount;
+    if (session_close_overlay(session))
+        return;
+    if (filter_active(&session->filter))
+        session->filter = (struct filter){0};
+    else
+        grid_deselect(session_grid(session));
+}
+
+static void redraw(struct session *session, int amount)
+{
+    (void)session;
+    (void)amount;
+    screen_spoilt();
+}
+
+static void quit(struct session *session, int amount)
+{
+    (void)amount;
+    session->ending = !session_close_overlay(session);
+}
+
+/* What the actions do in every view. */
+static const struct {
+    void (*act)(struct session *session, int amount);
+    int amount;
+} actions[ACTION_COUNT] = {
+    [ACTION_FREEZE] = {toggle_freeze, 0},
+    [ACTION_EARLIER] = {move_steps, -1},
+    [ACTION_LATER] = {move_steps, 1},
+    [ACTION_MUCH_EARLIER] = {move_seconds, -MINUTE_S},
+    [ACTION_MUCH_LATER] = {move_seconds, MINUTE_S},
+    [ACTION_SPAN] = {next_span, 0},
+    [ACTION_FILTER] = {edit_filter, 0},
+    [ACTION_FILTER_ROW] = {filter_by_row, 0},
+    [ACTION_OPEN] = {toggle_detail, 0},
+    [ACTION_THREADS_MORE] = {adjust_threads, 1},
+    [ACTION_THREADS_FEWER] = {adjust_threads, -1},
+    [ACTION_WORKERS_MORE] = {adjust_workers, 1},
+    [ACTION_WORKERS_FEWER] = {adjust_workers, -1},
+    [ACTION_OFFLOAD_MORE] = {adjust_offload, 1},
+    [ACTION_OFFLOAD_FEWER] = {adjust_offload, -1},
+    [ACTION_VIEW_NEXT] = {move_view, 1},
+    [ACTION_VIEW_PREVIOUS] = {move_view, -1},
+    [ACTION_COMMAND] = {edit_command, 0},
+    [ACTION_INSTANCES] = {choose_instance, 0},
+    [ACTION_LAB] = {continue_lab, 0},
+    [ACTION_LAB_PANEL] = {toggle_lab_panel, 0},
+    [ACTION_HELP] = {toggle_help, 0},
+    [ACTION_CLOSE] = {close_topmost, 0},
+    [ACTION_REDRAW] = {redraw, 0},
+    [ACTION_QUIT] = {quit, 0},
+};
+
+/* Keys */
+
+/* An overlay, the view or its list takes the action; false: none of them. */
+static bool act_in_view(struct session *session, enum action action)
+{
+    struct scene scene = session_scene(session);
+    const struct view *view = session_view(session);
+    struct overlays *overlays = &session->overlays;
+    bool page = action == ACTION_PAGE_UP || action == ACTION_PAGE_DOWN;
+
+    if (overlays->help)
+        return scroll_key(&overlays->help_scroll, action);
+    if (controller_page(session->controller) != NULL) {
+        if (action == ACTION_OPEN) {
+            controller_close_page(session->controller);
+            return true;
+        }
+        if (scroll_key(&overlays->page_scroll, action))
+            return true;
+    }
+    if (overlays->lab && page)
+        return scroll_key(&overlays->lab_scroll, action);
+    if (model_now(scene.model) == NULL)
+        return false;
+    if (overlays->detail && page)
+        return scroll_key(&overlays->detail_scroll, action);
+    if (view->key != NULL && view->key(session->view_state[session->view], &scene, action))
+        return true;
+    return grid_key(scene.grid, &scene, action);
+}
+
+static void act(struct session *session, enum action action)
+{
+    for (size_t i = 0; i < VIEW_COUNT; i++)
+        if (view_table[i]->action == action) {
+            session_show_view(session, i);
+            return;
+        }
+    if (!act_in_view(session, action) && actions[action].act != NULL)
+        actions[action].act(session, actions[action].amount);
+}
+
+/* Mouse */
+
+static void click(struct session *session, int y, int x)
+{
+    struct scene scene = session_scene(session);
+    const struct view *view = session_view(session);
+    int tab = frame_view_at(&session->screen, session->view, y, x);
+    bool again;
+
+    if (tab >= 0)
+        session_show_view(session, (size_t)tab);
+    else if (session->overlays.help || model_now(scene.model) == NULL)
+        session->overlays.help = false;
+    else if (session_close_overlay(session))
+        return;
+    else if (view->click != NULL && view->click(session->view_state[session->view], &scene, y, x))
+        return;
+    else if (grid_click(scene.grid, &scene, y, x, &again) && again)
+        session->overlays.detail = true;
+}
+
+/* Scrolls the overlay, the view or its list. */
+static void wheel(struct session *session, enum action action)
+{
+    struct scene scene = session_scene(session);
+    const struct view *view = session_view(session);
+    struct scroll *overlay = session_overlay_scroll(session);
+
+    for (int i = 0; i < WHEEL_LINES; i++) {
+        if (overlay != NULL)
+            scroll_key(overlay, action);
+        else if (model_now(scene.model) != NULL &&
+                 (view->key == NULL ||
+                  !view->key(session->view_state[session->view], &scene, action)))
+            grid_key(scene.grid, &scene, action);
+    }
+}
+
+static void handle_pointer(struct session *session, const struct pointer_event *event)
+{
+    struct dialog *dialog = controller_dialog(session->controller);
+
+    if (dialog_open(dialog)) {
+        if (event->what == POINTER_CLICK)
+            dialog_click(dialog, &session->screen.foot, event->y, event->x);
+    } else if (event->what == POINTER_CLICK) {
+        click(session, event->y, event->x);
+    } else {
+        wheel(session, event->what == POINTER_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
+    }
+}
+
+static void handle_pointers(struct session *session)
+{
+    struct pointer_event events[SCREEN_POINTER_MOST];
+    size_t count = screen_pointer(events);
+
+    for (size_t i = 0; i < count && !session->ending; i++)
+        handle_pointer(session, &events[i]);
+}
+
+void input_handle_key(struct session *session, int code)
+{
+    struct dialog *dialog = controller_dialog(session->controller);
+    enum action action = key_action(code);
+
+    session->dirty = true;
+    if (code == KEY_MOUSE)
+        handle_pointers(session);
+    else if (dialog_open(dialog))
+        dialog_key(dialog, code);
+    else if (action != ACTION_NONE)
+        act(session, action);
+}

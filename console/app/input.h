@@ -1,0 +1,10 @@
+/* Keys and the mouse of a session. Single thread. */
+#ifndef CONSOLE_INPUT_H
+#define CONSOLE_INPUT_H
+
+#include "console/app/session.h"
+
+/* Acts on a key by its curses code; KEY_MOUSE takes the pending mouse events. */
+void input_handle_key(struct session *session, int code);
+
+#endif

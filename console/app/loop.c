@@ -1,0 +1,292 @@
+/*
+ * Takes a sample when one is due, draws when something changed, and waits for keys, signals, the
+ * daemon's answers or a view's child process until the next sample.
+ */
+#include "console/app/loop.h"
+
+#include "common/clock.h"
+#include "console/app/input.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum { WAIT_KEYS, WAIT_SIGNALS, WAIT_CONTROLLER, WAIT_VIEWS, WAITS = WAIT_VIEWS + VIEW_COUNT };
+
+struct loop {
+    struct session session;
+    int signals; /* signalfd */
+    uint64_t started_ns;
+    uint64_t next_glance_ns; /* UINT64_MAX: none */
+};
+
+/* Drawing */
+
+static void draw(struct session *session)
+{
+    struct lab_state lab;
+    struct scene scene = session_scene(session);
+    struct controller *controller = session->controller;
+    char adjusting[CONTROLLER_TEXT];
+    bool bad;
+    struct frame frame = {
+        .source = watch_source(session->watch),
+        .scene = &scene,
+        .view = session->view,
+        .view_state = session->view_state[session->view],
+        .overlays = &session->overlays,
+        .timeline = &session->timeline,
+        .page = controller_page(controller),
+        .dialog = controller_dialog(controller),
+        .readonly = session->options->readonly,
+        .replay = watch_replay(session->watch),
+        .speed = session->options->speed,
+        .recorded = watch_recorded(session->watch),
+        .adjusting =
+            controller_pending(controller, adjusting, sizeof(adjusting)) ? adjusting : NULL,
+        .calls_waiting = controller_calls_waiting(controller),
+        .message = controller_message(controller, &bad),
+    };
+
+    frame.message_bad = bad;
+    if (session->lab != NULL) {
+        lab = lab_state(session->lab);
+        frame.lab = &lab;
+    }
+    frame_draw(&frame, &session->screen);
+    session->dirty = false;
+}
+
+/* Sampling */
+
+/* All views, shown or not: some have a child process to follow. */
+static void update_views(struct session *session)
+{
+    struct scene scene = session_scene(session);
+
+    for (size_t i = 0; i < VIEW_COUNT; i++) {
+        scene.grid = &session->grid[i];
+        if (view_table[i]->update != NULL)
+            view_table[i]->update(session->view_state[i], &scene);
+    }
+}
+
+static void update_lab(struct session *session)
+{
+    struct scene scene = session_scene(session);
+
+    if (session->lab != NULL)
+        lab_update(session->lab, &scene, session_view(session),
+                   source_state(watch_source(session->watch)) == SOURCE_ENDED);
+}
+
+static void take_origins(void *context, bool ok, const char *answer)
+{
+    if (ok)
+        watch_tell_origins(context, answer);
+}
+
+static void request_origins(struct session *session)
+{
+    if (watch_wants_origins(session->watch, session_view(session)->wants))
+        controller_call(session->controller, "config", take_origins, session->watch);
+}
+
+static void record(struct session *session, uint64_t now_ns)
+{
+    char why[CONTROLLER_TEXT];
+
+    if (watch_record(session->watch, now_ns, clock_wall_ns(), why, sizeof(why)) != 0)
+        controller_report(session->controller, true, "%s", why);
+}
+
+/* Ends the session if --wait has a limit and no daemon appeared within it. */
+static void check_wait(struct loop *loop, uint64_t now_ns)
+{
+    struct session *session = &loop->session;
+    const struct options *options = session->options;
+
+    if (!options->wait_given || source_state(watch_source(session->watch)) != SOURCE_ABSENT ||
+        now_ns < loop->started_ns + options->wait_s * NS_PER_S)
+        return;
+    session->failure = source_why(watch_source(session->watch));
+    session->status = EXIT_NO_DAEMON;
+}
+
+static void sample_if_due(struct loop *loop)
+{
+    struct session *session = &loop->session;
+    struct timeline *timeline = &session->timeline;
+    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t period_ns = NS_PER_S / session->options->rate_hz;
+
+    if (now_ns < timeline->next_sample_ns)
+        return;
+    timeline->next_sample_ns += period_ns;
+    if (timeline->next_sample_ns <= now_ns)
+        timeline->next_sample_ns = now_ns + period_ns;
+    session->dirty = true;
+    controller_update(session->controller, now_ns);
+    if (timeline_sample(timeline, session->watch, session_view(session)->wants,
+                        session->options->speed, now_ns) != 0)
+        session->failure = "out of memory";
+    request_origins(session);
+    record(session, now_ns);
+    check_wait(loop, now_ns);
+    update_views(session);
+    update_lab(session);
+}
+
+/* Between two samples a view with a higher rate gets the threads' current states. */
+static void glance_if_due(struct loop *loop)
+{
+    struct session *session = &loop->session;
+    const struct options *options = session->options;
+    unsigned rate_hz = session_view(session)->rate_hz;
+    uint64_t now_ns = clock_monotonic_ns();
+
+    if (rate_hz <= options->rate_hz || options->rate_given || session->timeline.frozen ||
+        watch_replays(session->watch)) {
+        loop->next_glance_ns = UINT64_MAX;
+        return;
+    }
+    if (loop->next_glance_ns != UINT64_MAX && now_ns < loop->next_glance_ns)
+        return;
+    loop->next_glance_ns = now_ns + NS_PER_S / rate_hz;
+    if (watch_glance(session->watch))
+        session->dirty = true;
+}
+
+/* Waiting */
+
+static void interrupt(struct session *session)
+{
+    session->ending = session->next->interrupted = true;
+}
+
+static void handle_signals(struct loop *loop)
+{
+    struct session *session = &loop->session;
+    struct signalfd_siginfo info;
+
+    while (read(loop->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo == SIGWINCH) {
+            screen_resize(&session->screen);
+            session->dirty = true;
+        } else {
+            interrupt(session);
+        }
+    }
+}
+
+static void handle_keys(struct session *session, short events)
+{
+    int code, keys = 0;
+
+    while (!session->ending && (code = screen_key()) != -1) {
+        input_handle_key(session, code);
+        keys++;
+    }
+    if (keys == 0 && (events & (POLLHUP | POLLERR | POLLNVAL)) != 0)
+        interrupt(session); /* lost the terminal */
+}
+
+static int timeout_ms(const struct loop *loop)
+{
+    uint64_t now_ns = clock_monotonic_ns(), next_ns = loop->session.timeline.next_sample_ns;
+
+    if (loop->next_glance_ns < next_ns)
+        next_ns = loop->next_glance_ns;
+    return next_ns > now_ns ? (int)((next_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
+}
+
+static void wait_for_events(struct loop *loop)
+{
+    struct session *session = &loop->session;
+    struct pollfd waits[WAITS] = {
+        [WAIT_KEYS] = {.fd = STDIN_FILENO, .events = POLLIN},
+        [WAIT_SIGNALS] = {.fd = loop->signals, .events = POLLIN},
+        [WAIT_CONTROLLER] = {.fd = controller_descriptor(session->controller), .events = POLLIN}};
+    bool views = false;
+
+    for (size_t i = 0; i < VIEW_COUNT; i++)
+        waits[WAIT_VIEWS + i] =
+            (struct pollfd){.fd = view_table[i]->descriptor != NULL
+                                      ? view_table[i]->descriptor(session->view_state[i])
+                                      : -1,
+                            .events = POLLIN};
+    if (poll(waits, WAITS, timeout_ms(loop)) <= 0)
+        return;
+    if (waits[WAIT_SIGNALS].revents != 0)
+        handle_signals(loop);
+    if (waits[WAIT_KEYS].revents != 0)
+        handle_keys(session, waits[WAIT_KEYS].revents);
+    if (waits[WAIT_CONTROLLER].revents != 0)
+        controller_update(session->controller, clock_monotonic_ns());
+    for (size_t i = WAIT_VIEWS; i < WAITS; i++)
+        views = views || waits[i].revents != 0;
+    if (views)
+        update_views(session);
+    session->dirty = true;
+}
+
+static void run_until_end(struct loop *loop)
+{
+    struct session *session = &loop->session;
+
+    while (!session->ending) {
+        sample_if_due(loop);
+        glance_if_due(loop);
+        session->ending |= session->failure != NULL;
+        if (session->dirty && !session->ending)
+            draw(session);
+        if (!session->ending)
+            wait_for_events(loop);
+    }
+}
+
+/* Start and end */
+
+/* Returns NULL, or the error; it may be in WHY. */
+static const char *run(struct loop *loop, struct options *options, struct lab *lab,
+                       struct session_next *next, char *why, size_t size)
+{
+    struct session *session = &loop->session;
+
+    if (session_open(session, options, lab, next, why, size) != 0)
+        return why;
+    loop->signals = screen_signals();
+    if (loop->signals < 0) {
+        snprintf(why, size, "cannot receive signals: %s", strerror(errno));
+        return why;
+    }
+    if (screen_start(&session->screen, options->theme, options->ascii, !options->no_mouse, why,
+                     size) != 0)
+        return why;
+    run_until_end(loop);
+    screen_stop();
+    if (session->failure == NULL && watch_record_end(session->watch, why, size) != 0)
+        return why;
+    return session->failure;
+}
+
+int loop_run(struct options *options, struct lab *lab, struct session_next *next)
+{
+    struct loop loop = {.signals = -1, .started_ns = clock_monotonic_ns()};
+    char why[256];
+    const char *failure;
+
+    *next = (struct session_next){.wanted = false};
+    failure = run(&loop, options, lab, next, why, sizeof(why));
+    next->view = session_view(&loop.session);
+    if (failure != NULL)
+        fprintf(stderr, "wsconsole: %s\n", failure);
+    session_close(&loop.session);
+    if (loop.signals >= 0)
+        close(loop.signals);
+    return failure == NULL ? EXIT_DONE : loop.session.status;
+}

@@ -1,0 +1,143 @@
+#include "console/app/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int open_watch(struct session *session, char *why, size_t size)
+{
+    const struct options *options = session->options;
+
+    if (options->replay != NULL) {
+        session->watch = watch_open_replay(options->replay, why, size);
+        session->timeline.frozen = options->at_given;
+        session->timeline.replay_at_ns = (double)options->at_ns;
+        return session->watch != NULL ? 0 : -1;
+    }
+    session->watch = watch_open(options->name);
+    if (session->watch == NULL) {
+        snprintf(why, size, "out of memory");
+        return -1;
+    }
+    return options->record != NULL ? watch_record_to(session->watch, options->record, why, size)
+                                   : 0;
+}
+
+int session_open(struct session *session, struct options *options, struct lab *lab,
+                 struct session_next *next, char *why, size_t size)
+{
+    struct controller_options control = {
+        .name = options->name, .socket = options->socket, .readonly = options->readonly};
+    bool states = true;
+
+    *session =
+        (struct session){.options = options, .next = next, .lab = lab, .status = EXIT_FAILED};
+    for (size_t i = 0; i < VIEW_COUNT; i++) {
+        session->view_state[i] = calloc(1, view_table[i]->state_size + 1);
+        states = states && session->view_state[i] != NULL;
+        grid_start(&session->grid[i], view_table[i]->list, session->view_state[i],
+                   &session->filter);
+        if (view_table[i] == options->view)
+            session->view = i;
+    }
+    if (open_watch(session, why, size) != 0)
+        return -1;
+    if (options->filter != NULL)
+        session->filter = *options->filter;
+    control.watch = session->watch;
+    session->controller = controller_create(&control);
+    if (session->controller != NULL && states)
+        return 0;
+    snprintf(why, size, "out of memory");
+    return -1;
+}
+
+void session_close(struct session *session)
+{
+    for (size_t i = 0; i < VIEW_COUNT; i++) {
+        if (view_table[i]->release != NULL && session->view_state[i] != NULL)
+            view_table[i]->release(session->view_state[i]);
+        grid_release(&session->grid[i]);
+        free(session->view_state[i]);
+    }
+    controller_destroy(session->controller);
+    watch_close(session->watch);
+}
+
+struct scene session_scene(struct session *session)
+{
+    struct scene scene = scene_of(session->watch);
+
+    if (scene.moment == MOMENT_LIVE && session->timeline.frozen)
+        scene.moment = session->timeline.back > 0 ? MOMENT_PAST : MOMENT_FROZEN;
+    scene.filter = &session->filter;
+    scene.grid = session_grid(session);
+    scene.controller = session->controller;
+    scene.span_s = session->options->span_s;
+    scene.style = session->screen.style;
+    scene.ascii = scene.grid->ascii = session->screen.ascii;
+    return scene;
+}
+
+void session_show_view(struct session *session, size_t view)
+{
+    struct scene scene;
+
+    session->view = view;
+    session->overlays.help = false;
+    session->overlays.detail = false;
+    controller_close_page(session->controller);
+    scene = session_scene(session);
+    if (scene.grid->list != NULL && model_now(scene.model) != NULL)
+        grid_update(scene.grid, &scene); /* the next key may arrive before the list is drawn */
+}
+
+void session_switch_instance(struct session *session, const char *name)
+{
+    if (watch_replays(session->watch)) {
+        controller_report(session->controller, true,
+                          "this is a recording: start a console without --replay");
+        return;
+    }
+    if (session->options->record != NULL) {
+        controller_report(session->controller, true,
+                          "this server is being recorded: a file holds one only");
+        return;
+    }
+    snprintf(session->next->name, sizeof(session->next->name), "%s", name);
+    session->next->wanted = session->ending = true;
+}
+
+void session_switch_scenario(struct session *session, const struct lab_scenario *scenario)
+{
+    if (session->options->record != NULL) {
+        controller_report(session->controller, true,
+                          "this server is being recorded: a scenario has another one");
+        return;
+    }
+    session->next->lab = scenario;
+    session->next->lab_wanted = session->ending = true;
+}
+
+bool session_close_overlay(struct session *session)
+{
+    if (session->overlays.help)
+        session->overlays.help = false;
+    else if (controller_page(session->controller) != NULL)
+        controller_close_page(session->controller);
+    else if (session->overlays.detail)
+        session->overlays.detail = false;
+    else
+        return false;
+    return true;
+}
+
+struct scroll *session_overlay_scroll(struct session *session)
+{
+    struct overlays *overlays = &session->overlays;
+
+    if (overlays->help)
+        return &overlays->help_scroll;
+    if (controller_page(session->controller) != NULL)
+        return &overlays->page_scroll;
+    return overlays->detail ? &overlays->detail_scroll : NULL;
+}
