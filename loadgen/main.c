@@ -8,7 +8,8 @@
 #include "loadgen/run/live_terminal.h"
 #include "loadgen/run/repeat.h"
 #include "loadgen/run/trial.h"
-#include "loadgen/sweep/sweep_report.h"
+#include "loadgen/sweep/report.h"
+#include "loadgen/sweep/run.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -53,7 +54,7 @@ static bool can_draw(const struct plan *plan)
         return true;
     if (plan->output == NULL && isatty(STDOUT_FILENO))
         complain("a picture is not for a terminal: give it a file, such as -o plots.png");
-    else if (!gnuplot_is_there())
+    else if (!gnuplot_is_installed())
         complain("pictures are drawn by gnuplot, which is not on the path: install it, or say "
                  "-o FILE.html for the same plots in a page");
     else

@@ -234,7 +234,7 @@ static uint32_t most_connections(const struct plan *plan)
 static enum plan_format format_of_output(const char *output)
 {
     static const char *const endings[] = {
-#define FORMAT(id, name, ending, write) [PLAN_FORMAT_##id] = (ending),
+#define FORMAT(id, name, ending) [PLAN_FORMAT_##id] = (ending),
 #include "loadgen/plan/formats.def"
 #undef FORMAT
     };

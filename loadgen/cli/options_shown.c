@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char *const format_names[] = {
-#define FORMAT(id, name, ending, write) [PLAN_FORMAT_##id] = (name),
+#define FORMAT(id, name, ending) [PLAN_FORMAT_##id] = (name),
 #include "loadgen/plan/formats.def"
 #undef FORMAT
 };

@@ -1,6 +1,36 @@
-/* `wsload lab`: the command line of the experiments, and what it does. Main thread. */
+/* `wsload lab`: its command line and the experiments that it conducts. Main thread. */
 #ifndef LOADGEN_LAB_COMMAND_H
 #define LOADGEN_LAB_COMMAND_H
+
+#include "loadgen/lab/lab.h"
+
+#include <stdio.h>
+
+enum { LAB_CHOSEN_MAX = 64 };
+
+/* All experiments, in the order of experiments.def. */
+extern const struct experiment lab_experiments[];
+extern const size_t lab_experiment_count;
+
+/* Returns NULL for an unknown name. */
+const struct experiment *lab_find(const char *name);
+
+/* A command line. */
+struct lab_options {
+    const char *directory; /* of the pages */
+    const char *program;   /* NULL: webserverd is looked for */
+    bool quick, quiet, help;
+    uint32_t rounds;      /* 0: the default */
+    uint64_t duration_ms; /* 0: the default */
+    const struct experiment *chosen[LAB_CHOSEN_MAX];
+    size_t count; /* 0: list the experiments */
+};
+
+/* ARGV[0] is ignored. Returns 0, or -1 with WHY. Pure. */
+int lab_options_parse(struct lab_options *options, int argc, char *const *argv, char *why,
+                      size_t size);
+
+void lab_help(FILE *out);
 
 /* ARGV[0] is the word "lab". Returns the exit status of the program. */
 int lab_main(int argc, char **argv);

@@ -1,19 +1,16 @@
 /* What one request takes when nothing else happens, and where its time goes. */
-#include "loadgen/lab/experiments.h"
 #include "loadgen/lab/points.h"
 
 #include "common/units.h"
 
-#include "loadgen/report/plot_axes.h"
-
-static void describe(struct findings *findings, const struct point *point)
+static void describe(struct document *findings, const struct point *point)
 {
     static const char *const heads[] = {"connections", "requests/s", "mean",   "p50",
                                         "p99",         "server CPU", "client", NULL};
 
     findings_table(findings, "1 KiB from the cache, kept alive", heads);
-    findings_row(findings);
-    findings_cell(findings, "1");
+    document_row(findings, DOCUMENT_NORMAL);
+    document_cell(findings, "1");
     point_cell_rate(findings, point);
     point_cell(findings, point, MEASURE_MEAN);
     point_cell(findings, point, MEASURE_P50);
@@ -22,7 +19,7 @@ static void describe(struct findings *findings, const struct point *point)
     point_cell(findings, point, MEASURE_CLIENT_SHARE);
 }
 
-static void explain(struct findings *findings, const struct point *point)
+static void explain(struct document *findings, const struct point *point)
 {
     double mean = point_median(point, MEASURE_MEAN), cpu = point_own_median(point, POINT_CPU);
     double rate = point_median(point, MEASURE_RATE);
@@ -41,24 +38,24 @@ static void explain(struct findings *findings, const struct point *point)
         lab_number(number, sizeof(number), rate), rate * cpu / 1e6 * 100);
 }
 
-static void plot_measure(struct findings *findings, const struct point *point, const char *name,
+static void plot_measure(struct document *findings, const struct point *point, const char *name,
                          enum measure measure)
 {
-    findings_line(findings, name);
+    document_line(findings, name, false);
     for (uint32_t i = 0; i < trials_done(point->trials, point->index); i++)
-        findings_dot(findings, i + 1,
-                     trials_get(point->trials, point->index, i)->value[measure] * 1e3);
+        document_point(findings, i + 1,
+                       trials_get(point->trials, point->index, i)->value[measure] * 1e3);
 }
 
-static void plot_rounds(struct findings *findings, const struct point *point)
+static void plot_rounds(struct document *findings, const struct point *point)
 {
-    findings_plot(findings, "Latency, round by round", (struct plot_axis){false, axis_count},
+    document_plot(findings, "Latency, round by round", (struct plot_axis){false, axis_count},
                   (struct plot_axis){true, axis_time});
     plot_measure(findings, point, "p50", MEASURE_P50);
     plot_measure(findings, point, "p99", MEASURE_P99);
 }
 
-int experiment_baseline(struct lab *lab, struct findings *findings)
+int experiment_baseline(struct lab *lab, struct document *findings)
 {
     static const char *const options[] = {"workers.processes=1", "workers.threads=1", NULL};
     struct private_server *server = lab_server(lab, options);

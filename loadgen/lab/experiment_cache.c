@@ -1,10 +1,7 @@
 /* What a file costs that has to come from the disk, from the kernel's memory, or from our own. */
-#include "loadgen/lab/experiments.h"
 #include "loadgen/lab/files.h"
 
 #include "common/units.h"
-
-#include "loadgen/report/plot_axes.h"
 
 #include <math.h>
 
@@ -48,7 +45,7 @@ static int make_warm(struct lab *lab, struct point *point)
     return files_read(lab, &coldness->files);
 }
 
-static void put_table(struct findings *findings, const struct point *points, const size_t *bytes)
+static void put_table(struct document *findings, const struct point *points, const size_t *bytes)
 {
     static const char *const heads[] = {"what",       "requests/s", "mean", "p90",
                                         "server CPU", "a second",   NULL};
@@ -58,31 +55,31 @@ static void put_table(struct findings *findings, const struct point *points, con
         char text[UNITS_TEXT];
         double rate = point_median(&points[i], MEASURE_RATE);
 
-        findings_row(findings);
-        findings_cell(findings, "%s", names[i]);
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%s", names[i]);
         point_cell_rate(findings, &points[i]);
         point_cell(findings, &points[i], MEASURE_MEAN);
         point_cell(findings, &points[i], MEASURE_P90);
         point_cell_cpu(findings, &points[i]);
-        findings_cell(findings, "%s",
+        document_cell(findings, "%s",
                       units_format_bytes(text, sizeof(text), rate * (double)bytes[i]));
     }
 }
 
-static void put_plot(struct findings *findings, const struct point *points)
+static void put_plot(struct document *findings, const struct point *points)
 {
-    findings_plot(findings, "Mean latency, round by round", (struct plot_axis){false, axis_count},
+    document_plot(findings, "Mean latency, round by round", (struct plot_axis){false, axis_count},
                   (struct plot_axis){true, axis_time});
     for (size_t i = 0; i < KINDS; i++) {
-        findings_line(findings, names[i]);
+        document_line(findings, names[i], false);
         for (uint32_t round = 0; round < points[i].rounds; round++)
-            findings_dot(findings, round + 1,
-                         trials_get(points[i].trials, points[i].index, round)->value[MEASURE_MEAN] *
-                             1e3);
+            document_point(
+                findings, round + 1,
+                trials_get(points[i].trials, points[i].index, round)->value[MEASURE_MEAN] * 1e3);
     }
 }
 
-static void explain(struct findings *findings, const struct point *points,
+static void explain(struct document *findings, const struct point *points,
                     const struct coldness *coldness)
 {
     double cold = point_median(&points[COLD], MEASURE_RATE);
@@ -130,7 +127,7 @@ static int begin(struct lab *lab, struct point *points, struct coldness *coldnes
                : files_ask(lab, files, &points[WARM], "warm", numbers, files->count);
 }
 
-int experiment_cache(struct lab *lab, struct findings *findings)
+int experiment_cache(struct lab *lab, struct document *findings)
 {
     static const size_t bytes[KINDS] = {BIG_BYTES, BIG_BYTES, LAB_SMALL_BYTES};
     struct coldness coldness = {

@@ -1,38 +1,153 @@
-/* How many connections are too many. */
-#include "loadgen/lab/experiments.h"
-#include "loadgen/lab/growth.h"
+/* The experiments that differ in the number of connections: concurrency, scaling, connections. */
+#include "loadgen/lab/curves.h"
+
+#include "common/units.h"
 
 #include <sys/resource.h>
 
-static const uint32_t steps[] = {100, 500, 1000, 2000, 5000};
+/* ---- concurrency: whether the server slows down when many connect at once ---- */
 
-enum { STEPS = ARRAY_LENGTH(steps), OTHER_FILES = 200 };
+static const uint32_t concurrency_steps[] = {10, 50, 100, 500, 1000};
 
-/* How many of the steps this user's limit of open files allows; client and server need as many each. */
+enum { CONCURRENCY_STEPS = ARRAY_LENGTH(concurrency_steps) };
+
+static void judge_keepalive(struct document *findings, const struct curve *kept,
+                            const struct curve *closed)
+{
+    double least = 1e9, most = 0;
+
+    for (size_t i = 0; i < CONCURRENCY_STEPS; i++) {
+        double gain = point_median(&kept->points[i], MEASURE_RATE) /
+                      point_median(&closed->points[i], MEASURE_RATE);
+
+        least = gain < least ? gain : least;
+        most = gain > most ? gain : most;
+    }
+    findings_say(
+        findings, least > 1 ? FINDINGS_MET : FINDINGS_NOT_MET,
+        "Keeping connections alive was %s: %.2f to %.2f times the rate of a connection for "
+        "each request.",
+        least > 1 ? "faster at every step" : "not faster at every step", least, most);
+}
+
+int experiment_concurrency(struct lab *lab, struct document *findings)
+{
+    static const char *const options[] = {"workers.processes=4", "workers.threads=10", NULL};
+    struct private_server *server = lab_server(lab, options);
+    struct point *points = points_create(lab, 2 * CONCURRENCY_STEPS);
+    const struct curve curves[] = {
+        {"Kept alive", points, CONCURRENCY_STEPS},
+        {"A connection for each request", points + CONCURRENCY_STEPS, CONCURRENCY_STEPS}};
+
+    if (server == NULL || points == NULL)
+        return -1;
+    curve_begin(lab, points, server, LAB_SMALL, concurrency_steps, CONCURRENCY_STEPS, "kept alive");
+    curve_begin(lab, points + CONCURRENCY_STEPS, server, LAB_SMALL, concurrency_steps,
+                CONCURRENCY_STEPS, "closed each time");
+    for (size_t i = CONCURRENCY_STEPS; i < (size_t)2 * CONCURRENCY_STEPS; i++)
+        points[i].plan.keepalive = false;
+    if (points_measure(lab, points, (size_t)2 * CONCURRENCY_STEPS) != 0)
+        return -1;
+    for (size_t i = 0; i < 2; i++)
+        curve_table(findings, curves[i].name, &curves[i]);
+    curves_plot(findings, "Requests a second, by connections", curves, 2, MEASURE_RATE);
+    curves_plot(findings, "Mean latency, by connections", curves, 2, MEASURE_MEAN);
+    for (size_t i = 0; i < 2; i++)
+        curve_explain(findings, &curves[i]);
+    if (growth_judge(lab, findings, curves, 2) != 0)
+        return -1;
+    judge_keepalive(findings, &curves[0], &curves[1]);
+    points_caution(findings, points, (size_t)2 * CONCURRENCY_STEPS);
+    return 0;
+}
+
+/* ---- scaling: how long a number of requests takes, by the connections that share it ---- */
+
+static const uint32_t scaling_steps[] = {10, 50, 100, 250, 500, 1000};
+
+enum { SCALING_STEPS = ARRAY_LENGTH(scaling_steps), REQUESTS = 50000, REQUESTS_QUICK = 5000 };
+
+static void explain_scaling(struct document *findings, const struct curve *curve, uint64_t requests)
+{
+    const struct point *first = &curve->points[0], *peak = curve_peak(curve);
+    char one[UNITS_TEXT], other[UNITS_TEXT];
+    double slowest = (double)requests / point_median(first, MEASURE_RATE) * 1e6;
+    double fastest = (double)requests / point_median(peak, MEASURE_RATE) * 1e6;
+
+    if (peak == first)
+        findings_say(findings, FINDINGS_LESSON,
+                     "The work was done soonest, in %s, by the fewest connections: %u keep this "
+                     "machine busy already.",
+                     lab_time(one, sizeof(one), slowest), first->plan.connections);
+    else
+        findings_say(findings, FINDINGS_LESSON,
+                     "The same requests took %s with %u connections and %s with %u: %.0f%% less.",
+                     lab_time(one, sizeof(one), slowest), first->plan.connections,
+                     lab_time(other, sizeof(other), fastest), peak->plan.connections,
+                     (1 - fastest / slowest) * 100);
+}
+
+int experiment_scaling(struct lab *lab, struct document *findings)
+{
+    struct private_server *server = lab_server(lab, NULL);
+    struct point *points = points_create(lab, SCALING_STEPS);
+    const struct curve curve = {"A connection for each request", points, SCALING_STEPS};
+    uint64_t requests = lab->quick ? REQUESTS_QUICK : REQUESTS;
+    char title[LAB_TITLE], number[UNITS_TEXT];
+
+    if (server == NULL || points == NULL)
+        return -1;
+    curve_begin(lab, points, server, LAB_SMALL, scaling_steps, SCALING_STEPS,
+                "a number of requests");
+    for (size_t i = 0; i < SCALING_STEPS; i++) {
+        points[i].plan.requests = requests;
+        points[i].plan.duration_ms = points[i].plan.warmup_ms = 0;
+        points[i].plan.keepalive = false;
+    }
+    if (points_measure(lab, points, SCALING_STEPS) != 0)
+        return -1;
+    snprintf(title, sizeof(title), "%s requests, a connection for each",
+             lab_number(number, sizeof(number), (double)requests));
+    curve_table(findings, title, &curve);
+    curves_plot(findings, "Requests a second, by connections", &curve, 1, MEASURE_RATE);
+    curves_plot(findings, "Mean latency, by connections", &curve, 1, MEASURE_MEAN);
+    explain_scaling(findings, &curve, requests);
+    curve_explain(findings, &curve);
+    points_caution(findings, points, SCALING_STEPS);
+    return 0;
+}
+
+/* ---- connections: how many are too many ---- */
+
+static const uint32_t connection_steps[] = {100, 500, 1000, 2000, 5000};
+
+enum { CONNECTION_STEPS = ARRAY_LENGTH(connection_steps), OTHER_FILES = 200 };
+
+/* How many of the connection_steps this user's limit of open files allows; client and server need as many each. */
 static size_t allowed_steps(void)
 {
     struct rlimit limit;
     size_t count = 0;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return STEPS;
-    while (count < STEPS && steps[count] + OTHER_FILES <= limit.rlim_max)
+        return CONNECTION_STEPS;
+    while (count < CONNECTION_STEPS && connection_steps[count] + OTHER_FILES <= limit.rlim_max)
         count++;
     return count;
 }
 
-int experiment_connections(struct lab *lab, struct findings *findings)
+int experiment_connections(struct lab *lab, struct document *findings)
 {
     size_t count = allowed_steps();
     struct private_server *server = lab_server(lab, NULL);
-    struct point *points = points_create(lab, STEPS);
+    struct point *points = points_create(lab, CONNECTION_STEPS);
     const struct curve curve = {"Kept alive", points, count};
 
     if (server == NULL || points == NULL)
         return -1;
     if (count == 0)
         return lab_fail(lab, "this user may have too few files open (ulimit -Hn)");
-    curve_begin(lab, points, server, LAB_SMALL, steps, count, "kept alive");
+    curve_begin(lab, points, server, LAB_SMALL, connection_steps, count, "kept alive");
     if (points_measure(lab, points, count) != 0)
         return -1;
     curve_table(findings, "1 KiB from the cache, kept alive", &curve);
@@ -41,11 +156,11 @@ int experiment_connections(struct lab *lab, struct findings *findings)
     curve_explain(findings, &curve);
     if (curve_at(&curve, GROWTH_MANY) != NULL && growth_judge(lab, findings, &curve, 1) != 0)
         return -1;
-    if (count < STEPS)
+    if (count < CONNECTION_STEPS)
         findings_say(findings, FINDINGS_CAUTION,
                      "%u connections and more were left out: this user may not have so many files "
                      "open (ulimit -Hn).",
-                     steps[count]);
+                     connection_steps[count]);
     points_caution(findings, points, count);
     return 0;
 }

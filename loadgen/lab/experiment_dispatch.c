@@ -1,10 +1,7 @@
 /* Who hands out connections: what it costs, and how evenly it does. */
-#include "loadgen/lab/experiments.h"
 #include "loadgen/lab/points.h"
 
 #include "common/units.h"
-
-#include "loadgen/report/plot_axes.h"
 
 #include <math.h>
 
@@ -28,7 +25,7 @@ static const struct way {
 
 enum { WAYS = ARRAY_LENGTH(ways), KERNEL = 0, ROUND_ROBIN = 1 };
 
-static void put_row(struct findings *findings, const struct point *point)
+static void put_row(struct document *findings, const struct point *point)
 {
     point_cell_rate(findings, point);
     point_cell(findings, point, MEASURE_P50);
@@ -36,45 +33,45 @@ static void put_row(struct findings *findings, const struct point *point)
     point_cell_cpu(findings, point);
 }
 
-static void put_kept(struct findings *findings, const struct point *points)
+static void put_kept(struct document *findings, const struct point *points)
 {
     static const char *const heads[] = {"dispatch",   "requests/s",  "p50", "p99",
                                         "server CPU", "in a thread", NULL};
 
     findings_table(findings, "Kept alive: 100 connections on 4 threads", heads);
     for (size_t i = 0; i < WAYS; i++) {
-        findings_row(findings);
-        findings_cell(findings, "%s", ways[i].name);
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%s", ways[i].name);
         put_row(findings, &points[i]);
-        findings_cell(findings, "%.0f to %.0f", point_own_median(&points[i], POINT_LEAST),
+        document_cell(findings, "%.0f to %.0f", point_own_median(&points[i], POINT_LEAST),
                       point_own_median(&points[i], POINT_MOST));
     }
 }
 
-static void put_closed(struct findings *findings, const struct point *points)
+static void put_closed(struct document *findings, const struct point *points)
 {
     static const char *const heads[] = {"dispatch", "requests/s", "p50", "p99", "server CPU", NULL};
 
     findings_table(findings, "A connection for each request", heads);
     for (size_t i = 0; i < WAYS; i++) {
-        findings_row(findings);
-        findings_cell(findings, "%s", ways[i].name);
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%s", ways[i].name);
         put_row(findings, &points[i]);
     }
 }
 
-static void put_plot(struct findings *findings, const struct point *closed)
+static void put_plot(struct document *findings, const struct point *closed)
 {
-    findings_plot(findings, "A connection for each request: server's processor time, by rounds",
+    document_plot(findings, "A connection for each request: server's processor time, by rounds",
                   (struct plot_axis){false, axis_count}, (struct plot_axis){false, axis_time});
     for (size_t i = 0; i < WAYS; i++) {
-        findings_line(findings, ways[i].name);
+        document_line(findings, ways[i].name, false);
         for (uint32_t round = 0; round < closed[i].rounds; round++)
-            findings_dot(findings, round + 1, closed[i].value[POINT_CPU][round] * 1e3);
+            document_point(findings, round + 1, closed[i].value[POINT_CPU][round] * 1e3);
     }
 }
 
-static void explain(struct findings *findings, const struct point *kept, const struct point *closed)
+static void explain(struct document *findings, const struct point *kept, const struct point *closed)
 {
     struct interval ratio = point_cpu_ratio(&closed[ROUND_ROBIN], &closed[KERNEL]);
     char one[UNITS_TEXT], other[UNITS_TEXT], sure[LAB_SURE];
@@ -99,7 +96,7 @@ static void explain(struct findings *findings, const struct point *kept, const s
     }
 }
 
-int experiment_dispatch(struct lab *lab, struct findings *findings)
+int experiment_dispatch(struct lab *lab, struct document *findings)
 {
     struct point *points = points_create(lab, 2 * WAYS);
 

@@ -1,10 +1,7 @@
 /* Whether a server that works all the time grows, loses descriptors, or makes mistakes. */
-#include "loadgen/lab/experiments.h"
 #include "loadgen/lab/observed.h"
 
 #include "common/units.h"
-
-#include "loadgen/report/plot_axes.h"
 
 #include <math.h>
 
@@ -52,7 +49,7 @@ static bool descriptors_are_known(const struct observed *run)
     return steps_of(run) > 0 && run->looks[0].usage.descriptors_seen;
 }
 
-static void put_row(struct findings *findings, const struct observed *run, const char *name,
+static void put_row(struct document *findings, const struct observed *run, const char *name,
                     size_t from, size_t to)
 {
     uint64_t answered = 0, bad = 0, p99 = 0;
@@ -65,26 +62,26 @@ static void put_row(struct findings *findings, const struct observed *run, const
         bad += step->bad;
         p99 = step->p99_ns > p99 ? step->p99_ns : p99;
     }
-    findings_row(findings);
-    findings_cell(findings, "%s", name);
-    findings_cell(findings, "%s", lab_number(text, sizeof(text), (double)answered));
-    findings_cell(findings, "%llu", (unsigned long long)bad);
-    findings_cell(findings, "%s", units_format_ns(text, sizeof(text), (double)p99));
-    findings_cell(findings, "%s",
+    document_row(findings, DOCUMENT_NORMAL);
+    document_cell(findings, "%s", name);
+    document_cell(findings, "%s", lab_number(text, sizeof(text), (double)answered));
+    document_cell(findings, "%llu", (unsigned long long)bad);
+    document_cell(findings, "%s", units_format_ns(text, sizeof(text), (double)p99));
+    document_cell(findings, "%s",
                   units_format_bytes(text, sizeof(text), mean_of(run, from, to, resident_of)));
     if (descriptors_are_known(run))
-        findings_cell(findings, "%.0f", mean_of(run, from, to, descriptors_of));
+        document_cell(findings, "%.0f", mean_of(run, from, to, descriptors_of));
     else
-        findings_cell(findings, "-");
+        document_cell(findings, "-");
 }
 
-static void put_table(struct findings *findings, const struct observed *run)
+static void put_table(struct document *findings, const struct observed *run)
 {
     static const char *const heads[] = {"quarter", "answers",     "errors", "worst p99",
                                         "RSS",     "descriptors", NULL};
     static const char *const names[] = {"first", "second", "third", "last"};
     size_t steps = steps_of(run);
-    char title[FINDINGS_TITLE], rate[UNITS_TEXT], span[UNITS_TEXT];
+    char title[LAB_TITLE], rate[UNITS_TEXT], span[UNITS_TEXT];
 
     snprintf(title, sizeof(title), "%s requests/s for %s, all processes of the server",
              lab_number(rate, sizeof(rate), run->rate),
@@ -95,15 +92,15 @@ static void put_table(struct findings *findings, const struct observed *run)
 }
 
 /* One line over time. */
-static void put_plot(struct findings *findings, const struct observed *run, const char *title,
+static void put_plot(struct document *findings, const struct observed *run, const char *title,
                      void (*format)(char *label, double value),
                      double (*value)(const struct observed *run, size_t step))
 {
-    findings_plot(findings, title, (struct plot_axis){false, axis_seconds},
+    document_plot(findings, title, (struct plot_axis){false, axis_seconds},
                   (struct plot_axis){false, format});
-    findings_line(findings, "all processes");
+    document_line(findings, "all processes", false);
     for (size_t i = 0; i < steps_of(run); i++)
-        findings_dot(findings, (double)run->series->entry[i].end_ns / 1e9, value(run, i));
+        document_point(findings, (double)run->series->entry[i].end_ns / 1e9, value(run, i));
 }
 
 static double resident_at(const struct observed *run, size_t step)
@@ -127,7 +124,7 @@ static double p99_at(const struct observed *run, size_t step)
 }
 
 /* The first quarter is left to what is only made once. */
-static void judge_memory(struct findings *findings, const struct observed *run)
+static void judge_memory(struct document *findings, const struct observed *run)
 {
     size_t steps = steps_of(run), quarter = steps / 4;
     double second = mean_of(run, quarter, 2 * quarter, resident_of);
@@ -142,7 +139,7 @@ static void judge_memory(struct findings *findings, const struct observed *run)
                  growth, GROWTH_ALLOWED);
 }
 
-static void judge_descriptors(struct findings *findings, const struct observed *run)
+static void judge_descriptors(struct document *findings, const struct observed *run)
 {
     size_t steps = steps_of(run), quarter = steps / 4;
     double second = mean_of(run, quarter, 2 * quarter, descriptors_of);
@@ -155,7 +152,7 @@ static void judge_descriptors(struct findings *findings, const struct observed *
                      second, last);
 }
 
-static void judge(struct findings *findings, const struct observed *run)
+static void judge(struct document *findings, const struct observed *run)
 {
     char number[UNITS_TEXT];
 
@@ -166,7 +163,7 @@ static void judge(struct findings *findings, const struct observed *run)
     judge_descriptors(findings, run);
 }
 
-static void explain(struct findings *findings, const struct observed *run)
+static void explain(struct document *findings, const struct observed *run)
 {
     findings_say(
         findings, FINDINGS_LESSON,
@@ -181,7 +178,7 @@ static void explain(struct findings *findings, const struct observed *run)
                      run->late_percent);
 }
 
-int experiment_endurance(struct lab *lab, struct findings *findings)
+int experiment_endurance(struct lab *lab, struct document *findings)
 {
     struct observed run = {
         .lab = lab,

@@ -1,10 +1,7 @@
 /* What the access log costs. */
-#include "loadgen/lab/experiments.h"
 #include "loadgen/lab/points.h"
 
 #include "common/units.h"
-
-#include "loadgen/report/plot_axes.h"
 
 #include <math.h>
 
@@ -21,15 +18,15 @@ static const struct level {
 
 enum { LEVELS = ARRAY_LENGTH(levels), OFF = 0, FULL = LEVELS - 1 };
 
-static void put_table(struct findings *findings, const struct point *points)
+static void put_table(struct document *findings, const struct point *points)
 {
     static const char *const heads[] = {"log",        "requests/s", "mean", "p99",
                                         "server CPU", "client",     NULL};
 
     findings_table(findings, "1 KiB from the cache, 100 connections kept alive", heads);
     for (size_t i = 0; i < LEVELS; i++) {
-        findings_row(findings);
-        findings_cell(findings, "%s", levels[i].name);
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%s", levels[i].name);
         point_cell_rate(findings, &points[i]);
         point_cell(findings, &points[i], MEASURE_MEAN);
         point_cell(findings, &points[i], MEASURE_P99);
@@ -38,19 +35,19 @@ static void put_table(struct findings *findings, const struct point *points)
     }
 }
 
-static void put_plot(struct findings *findings, const struct point *points)
+static void put_plot(struct document *findings, const struct point *points)
 {
-    findings_plot(findings, "Server's processor time for a request, round by round",
+    document_plot(findings, "Server's processor time for a request, round by round",
                   (struct plot_axis){false, axis_count}, (struct plot_axis){false, axis_time});
     for (size_t i = 0; i < LEVELS; i++) {
-        findings_line(findings, levels[i].name);
+        document_line(findings, levels[i].name, false);
         for (uint32_t round = 0; round < points[i].rounds; round++)
-            findings_dot(findings, round + 1, points[i].value[POINT_CPU][round] * 1e3);
+            document_point(findings, round + 1, points[i].value[POINT_CPU][round] * 1e3);
     }
 }
 
 /* A difference is one only if the rounds agree on its sign. */
-static void explain(struct findings *findings, const struct point *off, const struct point *full)
+static void explain(struct document *findings, const struct point *off, const struct point *full)
 {
     double without = point_own_median(off, POINT_CPU);
     struct interval cpu = point_cpu_ratio(full, off), rate = point_rate_ratio(full, off);
@@ -75,7 +72,7 @@ static void explain(struct findings *findings, const struct point *off, const st
         rate.median * 100, lab_sure(sure, sizeof(sure), &rate));
 }
 
-int experiment_logging(struct lab *lab, struct findings *findings)
+int experiment_logging(struct lab *lab, struct document *findings)
 {
     struct point *points = points_create(lab, LEVELS);
 

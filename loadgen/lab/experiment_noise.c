@@ -1,11 +1,9 @@
 /* What clients feel when a worker is killed, the configuration reloaded, or the log rotated. */
-#include "loadgen/lab/experiments.h"
 #include "loadgen/lab/observed.h"
 
 #include "common/clock.h"
 #include "common/units.h"
 
-#include "loadgen/report/plot_axes.h"
 #include "loadgen/stats/statistics.h"
 
 #include <math.h>
@@ -228,7 +226,7 @@ static int run_rounds(struct noise *noise, struct dent *dents)
 
 /* ---- Findings ---- */
 
-static void put_table(struct findings *findings, const struct dent *dents)
+static void put_table(struct document *findings, const struct dent *dents)
 {
     static const char *const heads[] = {"what",      "rate before", "lowest",     "p99 before",
                                         "worst p99", "errors",      "back after", NULL};
@@ -239,35 +237,36 @@ static void put_table(struct findings *findings, const struct dent *dents)
         char text[UNITS_TEXT];
         double back = median_of(dent, BACK_AFTER);
 
-        findings_row(findings);
-        findings_cell(findings, "%s", events[i].name);
-        findings_cell(findings, "%s", lab_number(text, sizeof(text), median_of(dent, RATE_BEFORE)));
-        findings_cell(findings, "%s", lab_number(text, sizeof(text), median_of(dent, RATE_LOWEST)));
-        findings_cell(findings, "%s",
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%s", events[i].name);
+        document_cell(findings, "%s", lab_number(text, sizeof(text), median_of(dent, RATE_BEFORE)));
+        document_cell(findings, "%s", lab_number(text, sizeof(text), median_of(dent, RATE_LOWEST)));
+        document_cell(findings, "%s",
                       units_format_ns(text, sizeof(text), median_of(dent, P99_BEFORE)));
-        findings_cell(findings, "%s",
+        document_cell(findings, "%s",
                       units_format_ns(text, sizeof(text), median_of(dent, P99_WORST)));
-        findings_cell(findings, "%.0f", median_of(dent, ERRORS));
-        findings_cell(findings, "%s",
+        document_cell(findings, "%.0f", median_of(dent, ERRORS));
+        document_cell(findings, "%s",
                       back > 0 ? units_format_ns(text, sizeof(text), back) : "at once");
     }
 }
 
-static void put_plot(struct findings *findings, const struct dent *dents, const char *title,
+static void put_plot(struct document *findings, const struct dent *dents, const char *title,
                      bool rate)
 {
-    findings_plot(findings, title, (struct plot_axis){false, axis_seconds},
+    document_plot(findings, title, (struct plot_axis){false, axis_seconds},
                   (struct plot_axis){!rate, rate ? axis_rate : axis_time});
-    findings_shade(findings, dents[NOTHING].acted_s);
+    document_shade(findings, dents[NOTHING].acted_s);
     for (size_t i = 0; i < EVENTS; i++) {
-        findings_line(findings, events[i].name);
+        document_line(findings, events[i].name, false);
         for (size_t k = 0; k < dents[i].points; k++)
-            findings_dot(findings, dents[i].seconds[k], rate ? dents[i].rate[k] : dents[i].p99[k]);
+            document_point(findings, dents[i].seconds[k],
+                           rate ? dents[i].rate[k] : dents[i].p99[k]);
     }
 }
 
 /* Against the rounds in which nothing happened: a machine makes noise of its own. */
-static void explain(struct findings *findings, const struct dent *dents, size_t event)
+static void explain(struct document *findings, const struct dent *dents, size_t event)
 {
     double worst = median_of(&dents[event], P99_WORST);
     double usual = median_of(&dents[NOTHING], P99_WORST);
@@ -285,7 +284,7 @@ static void explain(struct findings *findings, const struct dent *dents, size_t 
         median_of(&dents[event], ERRORS));
 }
 
-static void judge(struct findings *findings, const struct dent *dents)
+static void judge(struct document *findings, const struct dent *dents)
 {
     double lost = 0;
 
@@ -299,7 +298,7 @@ static void judge(struct findings *findings, const struct dent *dents)
         lost);
 }
 
-int experiment_noise(struct lab *lab, struct findings *findings)
+int experiment_noise(struct lab *lab, struct document *findings)
 {
     static const char *const options[] = {"workers.processes=4", "workers.threads=1", NULL};
     struct noise noise = {.lab = lab, .server = lab_server(lab, options)};

@@ -1,6 +1,5 @@
 /* Where the server is idle, full and overloaded, and what closing connections early does to that. */
 #include "loadgen/lab/curves.h"
-#include "loadgen/lab/experiments.h"
 #include "loadgen/stats/zones.h"
 
 static const uint32_t steps[] = {1, 2, 4, 8, 10, 15, 20, 25, 30};
@@ -31,7 +30,7 @@ static struct zoned find_zones(const struct curve *curve)
     return zoned;
 }
 
-static void put_table(struct findings *findings, const struct zoned *zoned)
+static void put_table(struct document *findings, const struct zoned *zoned)
 {
     static const char *const heads[] = {"connections", "requests/s", "p50",  "p90",
                                         "p99",         "server CPU", "zone", NULL};
@@ -40,14 +39,14 @@ static void put_table(struct findings *findings, const struct zoned *zoned)
     for (size_t i = 0; i < STEPS; i++) {
         const struct point *point = &zoned->curve->points[i];
 
-        findings_row(findings);
-        findings_cell(findings, "%u", steps[i]);
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%u", steps[i]);
         point_cell_rate(findings, point);
         point_cell(findings, point, MEASURE_P50);
         point_cell(findings, point, MEASURE_P90);
         point_cell(findings, point, MEASURE_P99);
         point_cell_cpu(findings, point);
-        findings_cell(findings, "%s", zone_names[zoned->zone[i]]);
+        document_cell(findings, "%s", zone_names[zoned->zone[i]]);
     }
 }
 
@@ -59,7 +58,7 @@ static double part_of_best(const struct zoned *zoned, size_t i)
            point_median(&points[zoned->zones.best], MEASURE_RATE);
 }
 
-static void explain_overload(struct findings *findings, const struct zoned *zoned)
+static void explain_overload(struct document *findings, const struct zoned *zoned)
 {
     size_t first = STEPS, lowest = zoned->zones.best;
 
@@ -80,7 +79,7 @@ static void explain_overload(struct findings *findings, const struct zoned *zone
                      steps[lowest], part_of_best(zoned, lowest) < COLLAPSE ? ": a collapse." : ".");
 }
 
-static void explain_zones(struct findings *findings, const struct zoned *zoned)
+static void explain_zones(struct document *findings, const struct zoned *zoned)
 {
     const struct point *points = zoned->curve->points;
     size_t first = 0;
@@ -103,7 +102,7 @@ static void explain_zones(struct findings *findings, const struct zoned *zoned)
 }
 
 /* What it costs to send clients away who would have come again. */
-static void explain_limit(struct findings *findings, const struct curve *always,
+static void explain_limit(struct document *findings, const struct curve *always,
                           const struct curve *limited)
 {
     const struct point *kept = &always->points[STEPS - 1], *closed = &limited->points[STEPS - 1];
@@ -123,7 +122,7 @@ static void explain_limit(struct findings *findings, const struct curve *always,
                  point_own_median(closed, POINT_CPU) / point_own_median(kept, POINT_CPU));
 }
 
-int experiment_percentiles(struct lab *lab, struct findings *findings)
+int experiment_percentiles(struct lab *lab, struct document *findings)
 {
     static const char *const limited[] = {"connections.keepalive_below=10", NULL};
     struct private_server *always = lab_server(lab, NULL), *below = NULL;

@@ -1,10 +1,6 @@
 /* Which file should make room for another: LRU against SIEVE, simulated and in the real server. */
-#include "loadgen/lab/cache_simulation.h"
-#include "loadgen/lab/experiments.h"
 #include "loadgen/lab/files.h"
 #include "loadgen/lab/trace.h"
-
-#include "loadgen/report/plot_axes.h"
 
 #include <math.h>
 
@@ -80,7 +76,7 @@ static int make_server(struct study *study, size_t size)
 {
     struct private_server *server = lab_create_server(study->lab);
     const struct files files = {server, "files", FILES, FILE_BYTES};
-    char entries[FINDINGS_CELL];
+    char entries[LAB_LABEL];
     const char *const options[] = {"workers.processes=1", "workers.threads=1",
                                    "cache.revalidate=1h", entries, NULL};
 
@@ -133,51 +129,51 @@ static int measure(struct study *study)
 
 /* ---- What came of it ---- */
 
-static void put_plot(struct findings *findings, const struct study *study, size_t trace)
+static void put_plot(struct document *findings, const struct study *study, size_t trace)
 {
-    char title[FINDINGS_TITLE];
+    char title[LAB_TITLE];
 
     snprintf(title, sizeof(title), "%s: hits by room for files", traces[trace]);
-    findings_plot(findings, title, (struct plot_axis){true, axis_count},
+    document_plot(findings, title, (struct plot_axis){true, axis_count},
                   (struct plot_axis){false, axis_percent});
     for (size_t policy = 0; policy < POLICIES; policy++) {
-        char name[FINDINGS_CELL];
+        char name[LAB_LABEL];
 
         snprintf(name, sizeof(name), "%s, simulated", policy_names[policy]);
-        findings_line(findings, name);
+        document_line(findings, name, false);
         for (size_t i = 0; i < SIZES; i++)
-            findings_dot(findings, simulated[i], simulate(study, trace, simulated[i], policy));
+            document_point(findings, simulated[i], simulate(study, trace, simulated[i], policy));
     }
     for (size_t policy = 0; policy < POLICIES; policy++) {
-        char name[FINDINGS_CELL];
+        char name[LAB_LABEL];
 
         snprintf(name, sizeof(name), "%s, server", policy_names[policy]);
-        findings_line(findings, name);
+        document_line(findings, name, false);
         for (size_t i = 0; i < REAL; i++)
-            findings_dot(findings, real[i],
-                         point_own_median(point_of(study, trace, i, policy), POINT_HITS));
+            document_point(findings, real[i],
+                           point_own_median(point_of(study, trace, i, policy), POINT_HITS));
     }
 }
 
-static void put_table(struct findings *findings, const struct study *study, size_t trace)
+static void put_table(struct document *findings, const struct study *study, size_t trace)
 {
     static const char *const heads[] = {"room for",        "LRU simulated", "LRU server",
                                         "SIEVE simulated", "SIEVE server",  NULL};
 
     findings_table(findings, traces[trace], heads);
     for (size_t i = 0; i < REAL; i++) {
-        findings_row(findings);
-        findings_cell(findings, "%u files", real[i]);
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%u files", real[i]);
         for (size_t policy = 0; policy < POLICIES; policy++) {
-            findings_cell(findings, "%.1f%%", simulate(study, trace, real[i], policy));
-            findings_cell(findings, "%.1f%%",
+            document_cell(findings, "%.1f%%", simulate(study, trace, real[i], policy));
+            document_cell(findings, "%.1f%%",
                           point_own_median(point_of(study, trace, i, policy), POINT_HITS));
         }
     }
 }
 
 /* Where SIEVE is ahead the most and the least, in percentage points, over all simulated sizes. */
-static void explain(struct findings *findings, const struct study *study, size_t trace)
+static void explain(struct document *findings, const struct study *study, size_t trace)
 {
     double least = INFINITY, most = -INFINITY;
     uint32_t most_at = 0, least_at = 0;
@@ -200,7 +196,7 @@ static void explain(struct findings *findings, const struct study *study, size_t
                  least >= 0 ? "ahead" : "behind", least_at);
 }
 
-static void compare(struct findings *findings, const struct study *study)
+static void compare(struct document *findings, const struct study *study)
 {
     double most = 0;
 
@@ -218,7 +214,7 @@ static void compare(struct findings *findings, const struct study *study)
 }
 
 /* Hits among the requests that are not a scan's, which hits next to nothing in a small cache. */
-static void explain_scans(struct findings *findings, const struct study *study)
+static void explain_scans(struct document *findings, const struct study *study)
 {
     const double rest = (double)SCAN_GAP / (SCAN_GAP + SCAN_LENGTH);
     const uint32_t room = real[1];
@@ -238,7 +234,7 @@ static void explain_scans(struct findings *findings, const struct study *study)
                      : "here SIEVE did not protect what is asked for again any better.");
 }
 
-int experiment_policy(struct lab *lab, struct findings *findings)
+int experiment_policy(struct lab *lab, struct document *findings)
 {
     struct study study = {.lab = lab,
                           .requests = lab->quick ? REQUESTS_QUICK : REQUESTS,

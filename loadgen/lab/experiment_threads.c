@@ -1,10 +1,7 @@
 /* How many threads a core is worth, for what is quick and for what takes processor time. */
-#include "loadgen/lab/experiments.h"
 #include "loadgen/lab/points.h"
 
 #include "common/units.h"
-
-#include "loadgen/report/plot_axes.h"
 
 #include <math.h>
 #include <sched.h>
@@ -53,30 +50,30 @@ static int begin_grid(struct lab *lab, struct point *grid, struct private_server
     return points_measure(lab, grid, GRID);
 }
 
-static void put_grid(struct findings *findings, struct point *grid, size_t function)
+static void put_grid(struct document *findings, struct point *grid, size_t function)
 {
     static const char *const heads[] = {"threads",        "10 connections", "20 connections",
                                         "40 connections", "80 connections", NULL};
-    char title[FINDINGS_TITLE];
+    char title[LAB_TITLE];
 
     snprintf(title, sizeof(title), "%s: requests/s on one core", functions[function][0]);
     findings_table(findings, title, heads);
     for (size_t t = 0; t < THREADS; t++) {
-        findings_row(findings);
-        findings_cell(findings, "%u", threads[t]);
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%u", threads[t]);
         for (size_t s = 0; s < STEPS; s++)
             point_cell_rate(findings, at(grid, function, t, s));
     }
-    findings_plot(findings, title, (struct plot_axis){true, axis_count},
+    document_plot(findings, title, (struct plot_axis){true, axis_count},
                   (struct plot_axis){false, axis_rate});
     for (size_t t = 0; t < THREADS; t++) {
-        char name[FINDINGS_CELL];
+        char name[LAB_LABEL];
 
         snprintf(name, sizeof(name), "%u thread%s", threads[t], threads[t] == 1 ? "" : "s");
-        findings_line(findings, name);
+        document_line(findings, name, false);
         for (size_t s = 0; s < STEPS; s++)
-            findings_dot(findings, connections[s],
-                         point_median(at(grid, function, t, s), MEASURE_RATE));
+            document_point(findings, connections[s],
+                           point_median(at(grid, function, t, s), MEASURE_RATE));
     }
 }
 
@@ -91,7 +88,7 @@ static double mean_rate(struct point *grid, size_t thread)
     return sum / (FUNCTIONS * STEPS);
 }
 
-static void explain_grid(struct findings *findings, struct point *grid)
+static void explain_grid(struct document *findings, struct point *grid)
 {
     size_t best = 0, worst = 0;
     double gain;
@@ -126,27 +123,27 @@ static int begin_offload(struct lab *lab, struct point *points, struct private_s
     return points_measure(lab, points, OFFLOAD);
 }
 
-static void put_offload(struct findings *findings, const struct point *points)
+static void put_offload(struct document *findings, const struct point *points)
 {
     static const char *const heads[] = {"offload threads", "requests/s", "p50", "p99",
                                         "server CPU",      NULL};
 
     findings_table(findings, "2 ms of work for each request, 20 connections, all cores", heads);
-    findings_plot(findings, "2 ms of work: requests a second, by offload threads",
+    document_plot(findings, "2 ms of work: requests a second, by offload threads",
                   (struct plot_axis){true, axis_count}, (struct plot_axis){false, axis_rate});
-    findings_line(findings, "answered");
+    document_line(findings, "answered", false);
     for (size_t i = 0; i < OFFLOAD; i++) {
-        findings_row(findings);
-        findings_cell(findings, "%u", offload[i]);
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%u", offload[i]);
         point_cell_rate(findings, &points[i]);
         point_cell(findings, &points[i], MEASURE_P50);
         point_cell(findings, &points[i], MEASURE_P99);
         point_cell_cpu(findings, &points[i]);
-        findings_dot(findings, offload[i], point_median(&points[i], MEASURE_RATE));
+        document_point(findings, offload[i], point_median(&points[i], MEASURE_RATE));
     }
 }
 
-static void explain_offload(struct findings *findings, const struct lab *lab,
+static void explain_offload(struct document *findings, const struct lab *lab,
                             const struct point *points)
 {
     double most = lab->cores * 1e6 / WORK_US, one = point_median(&points[0], MEASURE_RATE);
@@ -186,7 +183,7 @@ static int first_core(void)
     return core;
 }
 
-int experiment_threads(struct lab *lab, struct findings *findings)
+int experiment_threads(struct lab *lab, struct document *findings)
 {
     static const char *const options[] = {"workers.processes=1", "arithmetic.enabled=on", NULL};
     struct private_server *one_core = lab_create_server(lab), *all_cores = lab_server(lab, options);

@@ -2,128 +2,96 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
-struct findings *findings_create(const char *name, const char *title)
+enum { COLUMNS_MAX = 16, SENTENCE = 600, LINK = 64 };
+
+static const struct {
+    enum document_tone tone;
+    const char *lead;
+} kinds[] = {
+    [FINDINGS_LESSON] = {DOCUMENT_NORMAL, ""},
+    [FINDINGS_MET] = {DOCUMENT_NORMAL, "Met:"},
+    [FINDINGS_NOT_MET] = {DOCUMENT_BAD, "Not met:"},
+    [FINDINGS_UNDECIDED] = {DOCUMENT_NORMAL, "Not decided:"},
+    [FINDINGS_CAUTION] = {DOCUMENT_NORMAL, "Note:"},
+};
+
+struct document *findings_create(const char *title)
 {
-    struct findings *findings = calloc(1, sizeof(*findings));
+    const struct document_layout layout = {.gap = 2, .underlines = true, .draws_plots = true};
+    struct document *findings = document_create("wsload lab", layout);
 
-    if (findings == NULL)
-        return NULL;
-    findings->name = name;
-    findings->title = title;
+    if (findings != NULL)
+        document_title(findings, "%s", title);
     return findings;
 }
 
-void findings_table(struct findings *findings, const char *title, const char *const *heads)
+void findings_table(struct document *findings, const char *title, const char *const *heads)
 {
-    struct findings_table *table;
+    struct document_column columns[COLUMNS_MAX];
+    size_t count = 0;
 
-    if (findings->tables == FINDINGS_TABLES)
-        return;
-    table = &findings->table[findings->tables++];
-    snprintf(table->title, sizeof(table->title), "%s", title);
-    for (; table->columns < FINDINGS_COLUMNS && heads[table->columns] != NULL; table->columns++)
-        snprintf(table->head[table->columns], FINDINGS_CELL, "%s", heads[table->columns]);
+    for (; count < COLUMNS_MAX && heads[count] != NULL; count++)
+        columns[count] =
+            (struct document_column){heads[count], count == 0 ? DOCUMENT_LEFT : DOCUMENT_RIGHT, 0};
+    document_table(findings, title, columns, count);
 }
 
-void findings_row(struct findings *findings)
+void findings_say(struct document *findings, enum findings_kind kind, const char *format, ...)
 {
-    struct findings_table *table = &findings->table[findings->tables - 1];
-
-    if (table->rows < FINDINGS_ROWS)
-        table->rows++;
-}
-
-/* The first cell of the row that is still empty. */
-void findings_cell(struct findings *findings, const char *format, ...)
-{
-    struct findings_table *table = &findings->table[findings->tables - 1];
-    char(*cell)[FINDINGS_CELL] = table->cell[table->rows - 1];
-    va_list arguments;
-    size_t i = 0;
-
-    while (i < table->columns && cell[i][0] != '\0')
-        i++;
-    if (i == table->columns)
-        return;
-    va_start(arguments, format);
-    vsnprintf(cell[i], FINDINGS_CELL, format, arguments);
-    va_end(arguments);
-}
-
-void findings_plot(struct findings *findings, const char *title, struct plot_axis x,
-                   struct plot_axis y)
-{
-    struct findings_plot *plot;
-
-    if (findings->plots == FINDINGS_PLOTS)
-        return;
-    plot = &findings->plot[findings->plots++];
-    snprintf(plot->title, sizeof(plot->title), "%s", title);
-    plot->x = x;
-    plot->y = y;
-}
-
-void findings_shade(struct findings *findings, double to)
-{
-    findings->plot[findings->plots - 1].shaded_to = to;
-}
-
-void findings_line(struct findings *findings, const char *name)
-{
-    struct findings_plot *plot = &findings->plot[findings->plots - 1];
-
-    if (plot->lines < PLOT_LINES_MAX)
-        snprintf(plot->name[plot->lines++], FINDINGS_CELL, "%s", name);
-}
-
-void findings_dot(struct findings *findings, double x, double y)
-{
-    struct findings_plot *plot = &findings->plot[findings->plots - 1];
-    size_t line = plot->lines - 1;
-
-    if (plot->count[line] < FINDINGS_POINTS)
-        plot->point[line][plot->count[line]++] = (struct plot_point){x, y};
-}
-
-void findings_bar(struct findings *findings, double low, double high)
-{
-    struct findings_plot *plot = &findings->plot[findings->plots - 1];
-    size_t line = plot->lines - 1, dots = plot->count[line];
-
-    if (dots == 0)
-        return;
-    plot->bar[line][dots - 1] = (struct plot_bar){low, high};
-    plot->barred[line] = true;
-}
-
-void findings_say(struct findings *findings, enum findings_kind kind, const char *format, ...)
-{
-    struct findings_sentence *sentence = &findings->sentence[findings->sentences];
+    char text[SENTENCE];
     va_list arguments;
 
-    if (findings->sentences == FINDINGS_SENTENCES)
-        return;
-    findings->sentences++;
-    sentence->kind = kind;
     va_start(arguments, format);
-    vsnprintf(sentence->text, sizeof(sentence->text), format, arguments);
+    vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
+    document_note(findings, kinds[kind].tone, kinds[kind].lead, "%s", text);
 }
 
-struct plot findings_drawn(const struct findings_plot *of)
-{
-    struct plot plot = {.title = of->title,
-                        .x = of->x,
-                        .y = of->y,
-                        .line_count = of->lines,
-                        .shaded_to = of->shaded_to};
+/* ---- What pages add ---- */
 
-    for (size_t i = 0; i < of->lines; i++)
-        plot.line[i] = (struct plot_line){.name = of->name[i],
-                                          .points = of->point[i],
-                                          .count = of->count[i],
-                                          .bars = of->barred[i] ? of->bar[i] : NULL};
-    return plot;
+const struct published *published_next(const char *experiment, const struct published *after)
+{
+    static const struct published all[] = {
+#define PUBLISHED(experiment, setting, figure) {#experiment, setting, figure},
+#include "loadgen/lab/published.def"
+#undef PUBLISHED
+    };
+
+    for (const struct published *at = after != NULL ? after + 1 : all; at < all + ARRAY_LENGTH(all);
+         at++)
+        if (strcmp(at->experiment, experiment) == 0)
+            return at;
+    return NULL;
+}
+
+void findings_add_published(struct document *findings, const char *experiment)
+{
+    const struct published *one = published_next(experiment, NULL);
+
+    if (one == NULL)
+        return;
+    document_section(findings, "Published by others, of their servers on their machines", NULL);
+    for (; one != NULL; one = published_next(experiment, one))
+        document_note(findings, DOCUMENT_QUIET, "", "%s: %s", one->setting, one->figure);
+}
+
+void findings_add_machine(struct document *findings, const struct machine *machine)
+{
+    for (size_t i = 0; i < machine->count; i++)
+        document_fact(findings, DOCUMENT_NORMAL, machine->fact[i].label, "%s",
+                      machine->fact[i].text);
+}
+
+void findings_add_link(struct document *index, const char *name, const struct document *findings)
+{
+    const struct document_section *section = &findings->sections[0];
+    char link[LINK];
+
+    snprintf(link, sizeof(link), "%s.html", name);
+    document_section(index, findings->title, link);
+    for (size_t i = 0; i < section->note_count; i++)
+        document_note(index, section->notes[i].tone, section->notes[i].lead, "%s",
+                      section->notes[i].text);
 }

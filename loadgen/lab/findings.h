@@ -1,95 +1,47 @@
 /*
- * What an experiment came to: tables, plots, and sentences about what was seen. An experiment fills it,
- * the text and the page only lay it out. Room is bounded: what does not fit is left out, which the
- * experiments avoid by knowing how much they write. Main thread.
+ * What an experiment found, as a document: tables, plots, and sentences with a verdict or a lesson. And what
+ * pages add to it: figures published by others, and the machine. Main thread.
  */
 #ifndef LOADGEN_LAB_FINDINGS_H
 #define LOADGEN_LAB_FINDINGS_H
 
-#include "common/macros.h"
-
-#include "loadgen/report/plot.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-
-enum {
-    FINDINGS_TABLES = 8,
-    FINDINGS_COLUMNS = 12,
-    FINDINGS_ROWS = 64,
-    FINDINGS_CELL = 48,
-    FINDINGS_SENTENCES = 32,
-    FINDINGS_SENTENCE = 480,
-    FINDINGS_PLOTS = 8,
-    FINDINGS_POINTS = 2048,
-    FINDINGS_TITLE = 96,
-};
-
-struct findings_table {
-    char title[FINDINGS_TITLE];
-    size_t columns, rows;
-    char head[FINDINGS_COLUMNS][FINDINGS_CELL];
-    char cell[FINDINGS_ROWS][FINDINGS_COLUMNS][FINDINGS_CELL];
-};
-
-struct findings_plot {
-    char title[FINDINGS_TITLE];
-    struct plot_axis x, y;
-    double shaded_to; /* up to this x it is before what the plot is about; 0: nothing is */
-    size_t lines;
-    char name[PLOT_LINES_MAX][FINDINGS_CELL];
-    size_t count[PLOT_LINES_MAX];
-    struct plot_point point[PLOT_LINES_MAX][FINDINGS_POINTS];
-    bool barred[PLOT_LINES_MAX]; /* the line's points have bars */
-    struct plot_bar bar[PLOT_LINES_MAX][FINDINGS_POINTS];
-};
+#include "loadgen/lab/machine.h"
+#include "loadgen/report/document.h"
 
 enum findings_kind {
-    FINDINGS_LESSON,    /* what the numbers say */
-    FINDINGS_MET,       /* a condition that was to hold, and does */
+    FINDINGS_LESSON,    /* what the numbers show */
+    FINDINGS_MET,       /* a condition that holds */
     FINDINGS_NOT_MET,   /* one that does not */
-    FINDINGS_UNDECIDED, /* one of which what was measured cannot tell */
-    FINDINGS_CAUTION,   /* what to know before believing the numbers */
+    FINDINGS_UNDECIDED, /* one that these measurements cannot decide */
+    FINDINGS_CAUTION,   /* a limit of the measurement */
 };
 
-struct findings_sentence {
-    enum findings_kind kind;
-    char text[FINDINGS_SENTENCE];
-};
+/* Empty. Returns NULL with ENOMEM. Free with document_free(). */
+struct document *findings_create(const char *title);
 
-struct findings {
-    const char *name, *title; /* of the experiment */
-    double seconds;           /* that it took */
-    size_t tables, plots, sentences;
-    struct findings_table table[FINDINGS_TABLES];
-    struct findings_plot plot[FINDINGS_PLOTS];
-    struct findings_sentence sentence[FINDINGS_SENTENCES];
-};
-
-/* Returns NULL when there is no memory. The caller frees it with free(). */
-struct findings *findings_create(const char *name, const char *title);
-
-/* Begins a table; HEADS end with NULL. Rows and cells then go to it. */
-void findings_table(struct findings *findings, const char *title, const char *const *heads);
-void findings_row(struct findings *findings);
-
-PRINTF_LIKE(2, 3)
-void findings_cell(struct findings *findings, const char *format, ...);
-
-/* Begins a plot. Lines and dots then go to it; dots in the order of X. */
-void findings_plot(struct findings *findings, const char *title, struct plot_axis x,
-                   struct plot_axis y);
-void findings_shade(struct findings *findings, double to);
-void findings_line(struct findings *findings, const char *name);
-void findings_dot(struct findings *findings, double x, double y);
-
-/* How sure the last dot is; each of its line then needs one. NAN: not known. */
-void findings_bar(struct findings *findings, double low, double high);
-
-/* The plot as it is drawn; valid as long as OF. */
-struct plot findings_drawn(const struct findings_plot *of);
+/* Begins a table: the first column is left-aligned. HEADS end with NULL. */
+void findings_table(struct document *findings, const char *title, const char *const *heads);
 
 PRINTF_LIKE(3, 4)
-void findings_say(struct findings *findings, enum findings_kind kind, const char *format, ...);
+void findings_say(struct document *findings, enum findings_kind kind, const char *format, ...);
+
+/* ---- What pages add ---- */
+
+/* A figure that others have published of the same experiment: published.def. */
+struct published {
+    const char *experiment, *setting, *figure;
+};
+
+/* The figure of EXPERIMENT after AFTER (NULL: the first), or NULL. */
+const struct published *published_next(const char *experiment, const struct published *after);
+
+/* A section with the published figures of EXPERIMENT, if there are any. */
+void findings_add_published(struct document *findings, const char *experiment);
+
+/* The facts of the machine, in the last section. */
+void findings_add_machine(struct document *findings, const struct machine *machine);
+
+/* A section of INDEX that links to NAME.html and repeats the sentences of FINDINGS. */
+void findings_add_link(struct document *index, const char *name, const struct document *findings);
 
 #endif

@@ -4,29 +4,12 @@
 
 #include "loadgen/base/interrupts.h"
 #include "loadgen/lab/bare_server.h"
-#include "loadgen/lab/experiments.h"
 #include "loadgen/run/trials.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-const struct experiment lab_experiments[] = {
-#define EXPERIMENT(name, title, question) {#name, title, question, experiment_##name},
-#include "loadgen/lab/experiments.def"
-#undef EXPERIMENT
-};
-
-const size_t lab_experiment_count = ARRAY_LENGTH(lab_experiments);
-
-const struct experiment *lab_find(const char *name)
-{
-    for (size_t i = 0; i < lab_experiment_count; i++)
-        if (strcmp(lab_experiments[i].name, name) == 0)
-            return &lab_experiments[i];
-    return NULL;
-}
 
 static void clear(struct lab *lab)
 {
@@ -42,14 +25,14 @@ static void clear(struct lab *lab)
         fputs("\r\033[K", stderr);
 }
 
-int lab_conduct(struct lab *lab, const struct experiment *experiment, struct findings *findings)
+int lab_conduct(struct lab *lab, const struct experiment *experiment, struct document *findings)
 {
     uint64_t begun_ns = clock_monotonic_ns();
     int result;
 
     lab->name = experiment->name;
     result = experiment->conduct(lab, findings);
-    findings->seconds = (double)(clock_monotonic_ns() - begun_ns) / 1e9;
+    document_legend(findings, "Took %.0f s.", (double)(clock_monotonic_ns() - begun_ns) / 1e9);
     clear(lab);
     return result;
 }

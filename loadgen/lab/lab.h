@@ -14,7 +14,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LAB_SERVERS = 8, LAB_SERIES = 8, LAB_ROOMS = 32, LAB_WHY = 640, LAB_SMALL_BYTES = 1024 };
+enum {
+    LAB_SERVERS = 8,
+    LAB_SERIES = 8,
+    LAB_ROOMS = 32,
+    LAB_WHY = 640,
+    LAB_LABEL = 48, /* bytes of a label of a line or a row */
+    LAB_TITLE = 96, /* bytes of a title of a table or a plot */
+    LAB_SMALL_BYTES = 1024,
+};
 
 /* A file of LAB_SMALL_BYTES that every server of the lab has. */
 #define LAB_SMALL "/small.html"
@@ -45,17 +53,17 @@ struct experiment {
     const char *name, *title;
     const char *question; /* a sentence for the list */
     /* Returns 0, or -1: interrupted, or with the lab's WHY. */
-    int (*conduct)(struct lab *lab, struct findings *findings);
+    int (*conduct)(struct lab *lab, struct document *findings);
 };
 
-extern const struct experiment lab_experiments[];
-extern const size_t lab_experiment_count;
-
-/* Returns NULL when there is none of that name. */
-const struct experiment *lab_find(const char *name);
+/* experiment_NAME() of experiments.def, for conduct. */
+#define EXPERIMENT(name, title, question)                                                          \
+    int experiment_##name(struct lab *lab, struct document *findings);
+#include "loadgen/lab/experiments.def"
+#undef EXPERIMENT
 
 /* Conducts one, and gives back what it took. Returns as conduct does. */
-int lab_conduct(struct lab *lab, const struct experiment *experiment, struct findings *findings);
+int lab_conduct(struct lab *lab, const struct experiment *experiment, struct document *findings);
 
 /* ---- For experiments ---- */
 

@@ -4,8 +4,8 @@
 #include "common/segment_reader.h"
 #include "common/units.h"
 
+#include "loadgen/base/format.h"
 #include "loadgen/lab/usage.h"
-#include "loadgen/report/report_facts.h"
 #include "loadgen/stats/statistics.h"
 
 #include <math.h>
@@ -389,7 +389,7 @@ bool point_is_client_bound(const struct point *point)
     return point_median(point, MEASURE_CLIENT_SHARE) >= BUSY_CLIENT_PERCENT;
 }
 
-void points_caution(struct findings *findings, const struct point *points, size_t count)
+void points_caution(struct document *findings, const struct point *points, size_t count)
 {
     double errors = 0, spread = 0;
     bool bound = false;
@@ -439,25 +439,25 @@ char *lab_sure(char *buffer, size_t size, const struct interval *ratio)
     return buffer;
 }
 
-void point_cell_rate(struct findings *findings, const struct point *point)
+void point_cell_rate(struct document *findings, const struct point *point)
 {
-    char text[REPORT_NUMBER];
+    char text[UNITS_TEXT];
 
-    findings_cell(findings, "%s%s",
+    document_cell(findings, "%s%s",
                   lab_number(text, sizeof(text), point_median(point, MEASURE_RATE)),
                   point_is_client_bound(point) ? " *" : "");
 }
 
-void point_cell(struct findings *findings, const struct point *point, enum measure measure)
+void point_cell(struct document *findings, const struct point *point, enum measure measure)
 {
     char text[MEASURE_TEXT];
 
-    findings_cell(findings, "%s", measure_format(text, measure, point_median(point, measure)));
+    document_cell(findings, "%s", measure_format(text, measure, point_median(point, measure)));
 }
 
-void point_cell_cpu(struct findings *findings, const struct point *point)
+void point_cell_cpu(struct document *findings, const struct point *point)
 {
     char text[UNITS_TEXT];
 
-    findings_cell(findings, "%s", lab_time(text, sizeof(text), point_own_median(point, POINT_CPU)));
+    document_cell(findings, "%s", lab_time(text, sizeof(text), point_own_median(point, POINT_CPU)));
 }

@@ -21,7 +21,7 @@ enum point_measure {
 };
 
 struct point {
-    char label[FINDINGS_CELL]; /* for progress */
+    char label[LAB_LABEL]; /* for progress */
     struct private_server *server;
     const struct bare_server *bare; /* asked in place of the server; NULL: that is asked */
     char command[POINT_COMMAND];    /* told to the server before each trial; "": nothing */
@@ -80,12 +80,12 @@ double point_spread(const struct point *point);
 bool point_is_client_bound(const struct point *point);
 
 /* Says what of these points is to be read with care: errors, spread, and what a mark means. */
-void points_caution(struct findings *findings, const struct point *points, size_t count);
+void points_caution(struct document *findings, const struct point *points, size_t count);
 
 /* Cells: a rate, with a mark where the client was the limit; any other measure; the server's CPU. */
-void point_cell_rate(struct findings *findings, const struct point *point);
-void point_cell(struct findings *findings, const struct point *point, enum measure measure);
-void point_cell_cpu(struct findings *findings, const struct point *point);
+void point_cell_rate(struct document *findings, const struct point *point);
+void point_cell(struct document *findings, const struct point *point, enum measure measure);
+void point_cell_cpu(struct document *findings, const struct point *point);
 
 /* The same for sentences: "12,345", "3.14", and a time in us as "1.23 ms". */
 char *lab_number(char *buffer, size_t size, double number);

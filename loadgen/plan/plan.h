@@ -27,7 +27,7 @@ enum {
 };
 
 enum plan_format {
-#define FORMAT(id, name, ending, write) PLAN_FORMAT_##id,
+#define FORMAT(id, name, ending) PLAN_FORMAT_##id,
 #include "loadgen/plan/formats.def"
 #undef FORMAT
     PLAN_FORMAT_COUNT

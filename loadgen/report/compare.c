@@ -3,7 +3,7 @@
 #include "common/macros.h"
 #include "common/units.h"
 
-#include "loadgen/report/report_facts.h"
+#include "loadgen/base/format.h"
 #include "loadgen/stats/measures.h"
 #include "loadgen/stats/statistics.h"
 

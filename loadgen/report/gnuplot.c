@@ -9,15 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PLOT_WIDTH = 700, PLOT_HEIGHT = 420, TITLE_HEIGHT = 40 };
+enum { PLOT_WIDTH = 700, PLOT_HEIGHT = 420, TITLE_HEIGHT = 40, TITLE = 512 };
 
-struct gnuplot {
-    char *text;
-    size_t size, plots;
-    FILE *script; /* into TEXT */
-};
-
-/* As in the page: colours that are told apart also by those who see few, and dashes for print. */
+/* As on a page: colours for all kinds of colour vision, and dashes for print. */
 static const struct {
     const char *colour, *pale, *dashes;
 } styles[PLOT_LINES_MAX] = {
@@ -26,50 +20,39 @@ static const struct {
     {"#a8185b", "#dca3bd", "(24,8)"}, {"#666666", "#c2c2c2", "(8,4)"},
 };
 
-bool gnuplot_is_there(void)
+bool gnuplot_is_installed(void)
 {
     const char *path = getenv("PATH");
-    char *folders = strdup(path != NULL ? path : "/usr/bin:/bin"), *rest = NULL;
+    char *directories = strdup(path != NULL ? path : "/usr/bin:/bin"), *rest = NULL;
     bool found = false;
 
-    for (char *folder = folders != NULL ? strtok_r(folders, ":", &rest) : NULL;
-         folder != NULL && !found; folder = strtok_r(NULL, ":", &rest)) {
+    for (char *directory = directories != NULL ? strtok_r(directories, ":", &rest) : NULL;
+         directory != NULL && !found; directory = strtok_r(NULL, ":", &rest)) {
         char file[4096];
 
-        snprintf(file, sizeof(file), "%s/gnuplot", folder);
+        snprintf(file, sizeof(file), "%s/gnuplot", directory);
         found = access(file, X_OK) == 0;
     }
-    free(folders);
+    free(directories);
     return found;
 }
 
-struct gnuplot *gnuplot_create(void)
-{
-    struct gnuplot *gnuplot = calloc(1, sizeof(*gnuplot));
+/* ---- The script ---- */
 
-    if (gnuplot == NULL)
-        return NULL;
-    gnuplot->script = open_memstream(&gnuplot->text, &gnuplot->size);
-    if (gnuplot->script != NULL)
-        return gnuplot;
-    free(gnuplot);
-    return NULL;
-}
-
-/* Between single quotes nothing has a meaning but the quote, which is doubled. */
-static void put_quoted(FILE *out, const char *text)
+/* In single quotes only the quote is special; it is doubled. */
+static void put_quoted(FILE *script, const char *text)
 {
-    fputc('\'', out);
+    fputc('\'', script);
     for (; *text != '\0'; text++) {
         if (*text == '\'')
-            fputc('\'', out);
-        fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
+            fputc('\'', script);
+        fputc((unsigned char)*text < ' ' ? ' ' : *text, script);
     }
-    fputc('\'', out);
+    fputc('\'', script);
 }
 
-/* A tick's label is a format, in which a per cent sign stands twice. */
-static void put_label(FILE *out, const char *label)
+/* A tick's label is a format, in which a percent sign is doubled. */
+static void put_label(FILE *script, const char *label)
 {
     char text[2 * PLOT_LABEL];
     size_t length = 0;
@@ -80,84 +63,82 @@ static void put_label(FILE *out, const char *label)
         text[length++] = *label;
     }
     text[length] = '\0';
-    put_quoted(out, text);
+    put_quoted(script, text);
 }
 
-static void put_axis(FILE *out, const struct plot *plot, char axis)
+static void put_axis(FILE *script, const struct plot *plot, char axis)
 {
     struct plot_scale scale = plot_scale_of(plot, axis == 'x');
 
-    fprintf(out, "%s logscale %c\n", scale.logarithmic ? "set" : "unset", axis);
-    fprintf(out, "set %crange [%.17g:%.17g]\nset %ctics (", axis, scale.least, scale.most, axis);
+    fprintf(script, "%s logscale %c\n", scale.logarithmic ? "set" : "unset", axis);
+    fprintf(script, "set %crange [%.17g:%.17g]\nset %ctics (", axis, scale.least, scale.most, axis);
     for (size_t i = 0; i < scale.tick_count; i++) {
-        put_label(out, scale.tick[i].label);
-        fprintf(out, " %.17g%s", scale.tick[i].at, i + 1 < scale.tick_count ? ", " : "");
+        put_label(script, scale.tick[i].label);
+        fprintf(script, " %.17g%s", scale.tick[i].at, i + 1 < scale.tick_count ? ", " : "");
     }
-    fputs(")\n", out);
+    fputs(")\n", script);
 }
 
-/* A block of data: x, y, and the ends of the bar, in a name of its own. */
-static void put_data(struct gnuplot *gnuplot, const struct plot_line *line, size_t number)
+/* The block of data $dPLOT_LINE: x, y, and the ends of the bar. */
+static void put_data(FILE *script, const struct plot_line *line, size_t plot, size_t number)
 {
-    FILE *out = gnuplot->script;
-
-    fprintf(out, "$d%zu_%zu << END\n", gnuplot->plots, number);
+    fprintf(script, "$d%zu_%zu << END\n", plot, number);
     for (size_t i = 0; i < line->count; i++)
-        fprintf(out, "%.17g %.17g %.17g %.17g\n", line->points[i].x, line->points[i].y,
+        fprintf(script, "%.17g %.17g %.17g %.17g\n", line->points[i].x, line->points[i].y,
                 line->bars != NULL ? line->bars[i].low : NAN,
                 line->bars != NULL ? line->bars[i].high : NAN);
-    fputs("END\n", out);
+    fputs("END\n", script);
 }
 
 /* The bars lie below the line. */
-static void put_line(struct gnuplot *gnuplot, const struct plot_line *line, size_t number)
+static void put_line(FILE *script, const struct plot_line *line, size_t plot, size_t number)
 {
-    FILE *out = gnuplot->script;
-
     if (line->bars != NULL)
-        fprintf(out, "$d%zu_%zu using 1:2:3:4 with yerrorbars lw 3 pt 0 lc rgb '%s' notitle, ",
-                gnuplot->plots, number, styles[number].pale);
-    fprintf(out, "$d%zu_%zu using 1:2 with %s lw 2 lc rgb '%s' dt %s title ", gnuplot->plots,
-            number, line->smooth ? "lines" : "linespoints pt 7 ps 0.6", styles[number].colour,
+        fprintf(script, "$d%zu_%zu using 1:2:3:4 with yerrorbars lw 3 pt 0 lc rgb '%s' notitle, ",
+                plot, number, styles[number].pale);
+    fprintf(script, "$d%zu_%zu using 1:2 with %s lw 2 lc rgb '%s' dt %s title ", plot, number,
+            line->smooth ? "lines" : "linespoints pt 7 ps 0.6", styles[number].colour,
             styles[number].dashes);
-    put_quoted(out, line->name);
+    put_quoted(script, line->name);
 }
 
-void gnuplot_take(void *context, const struct plot *plot)
+/* HEADING, if there is one, goes before the title. */
+static void put_plot(FILE *script, const struct plot *plot, size_t number, const char *heading)
 {
-    struct gnuplot *gnuplot = context;
+    char title[TITLE];
     bool begun = false;
 
-    if (!plot_has_points(plot))
-        return;
     for (size_t i = 0; i < plot->line_count; i++)
         if (plot->line[i].count > 0)
-            put_data(gnuplot, &plot->line[i], i);
-    fputs("set title ", gnuplot->script);
-    put_quoted(gnuplot->script, plot->title);
-    fputc('\n', gnuplot->script);
-    put_axis(gnuplot->script, plot, 'x');
-    put_axis(gnuplot->script, plot, 'y');
+            put_data(script, &plot->line[i], number, i);
+    snprintf(title, sizeof(title), "%s%s%s", heading != NULL ? heading : "",
+             heading != NULL ? ": " : "", plot->title);
+    fputs("set title ", script);
+    put_quoted(script, title);
+    fputc('\n', script);
+    put_axis(script, plot, 'x');
+    put_axis(script, plot, 'y');
     for (size_t i = 0; i < plot->line_count; i++) {
         if (plot->line[i].count == 0)
             continue;
-        fputs(begun ? ", " : "plot ", gnuplot->script);
-        put_line(gnuplot, &plot->line[i], i);
+        fputs(begun ? ", " : "plot ", script);
+        put_line(script, &plot->line[i], number, i);
         begun = true;
     }
-    fputc('\n', gnuplot->script);
-    gnuplot->plots++;
+    fputc('\n', script);
 }
 
-/* ---- Drawing ---- */
-
-static void put_script(FILE *out, const struct gnuplot *gnuplot, const char *title)
+static void put_begin(FILE *script, const struct document *document, size_t plots)
 {
-    size_t columns = gnuplot->plots > 1 ? 2 : 1;
-    size_t rows = (gnuplot->plots + columns - 1) / columns;
+    const struct document_section *section = &document->sections[0];
+    size_t columns = plots > 1 ? 2 : 1, rows = plots > 0 ? (plots + columns - 1) / columns : 1;
+    char title[TITLE];
+    size_t used = (size_t)snprintf(title, sizeof(title), "%.160s", document->title);
 
-    rows = rows > 0 ? rows : 1;
-    fprintf(out,
+    for (size_t i = 0; i < section->fact_count; i++)
+        if (section->facts[i].tone == DOCUMENT_STRONG)
+            snprintf(title + used, sizeof(title) - used, ": %s", section->facts[i].text);
+    fprintf(script,
             "size_of = 'size %zu,%zu'\n"
             "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {\n"
             "  eval 'set terminal pngcairo noenhanced font \"sans,11\" background rgb \"white\" '"
@@ -170,11 +151,30 @@ static void put_script(FILE *out, const struct gnuplot *gnuplot, const char *tit
             "set border 3\nset tics nomirror\n"
             "set multiplot layout %zu,%zu title ",
             PLOT_WIDTH * columns, PLOT_HEIGHT * rows + TITLE_HEIGHT, rows, columns);
-    put_quoted(out, title);
-    fputc('\n', out);
-    fwrite(gnuplot->text, 1, gnuplot->size, out);
-    fputs("unset multiplot\n", out);
+    put_quoted(script, title);
+    fputc('\n', script);
 }
+
+static void put_script(FILE *script, const struct document *document)
+{
+    size_t number = 0;
+
+    for (size_t i = 0; i < document->section_count; i++)
+        for (size_t k = 0; k < document->sections[i].plot_count; k++)
+            number += plot_has_points(&document->sections[i].plots[k]);
+    put_begin(script, document, number);
+    number = 0;
+    for (size_t i = 0; i < document->section_count; i++) {
+        const struct document_section *section = &document->sections[i];
+
+        for (size_t k = 0; k < section->plot_count; k++)
+            if (plot_has_points(&section->plots[k]))
+                put_plot(script, &section->plots[k], number++, section->heading);
+    }
+    fputs("unset multiplot\n", script);
+}
+
+/* ---- The program ---- */
 
 /* Starts gnuplot with its input from SCRIPT and its output to PIPE. Returns 0 or an errno. */
 static int start(int script, int pipe, pid_t *pid)
@@ -232,41 +232,24 @@ static int draw_script(FILE *script, FILE *out)
     return -1;
 }
 
-/* The script is a file, so that neither side waits for the other. */
-static int draw(const struct gnuplot *gnuplot, const char *title, FILE *out)
+/* The script is a file, so that neither program waits for the other. */
+int document_write_png(FILE *out, const struct document *document)
 {
-    FILE *script = tmpfile();
+    FILE *script;
     int result = -1, error;
 
+    if (document->failed) {
+        errno = ENOMEM;
+        return -1;
+    }
+    script = tmpfile();
     if (script == NULL)
         return -1;
-    put_script(script, gnuplot, title);
+    put_script(script, document);
     if (fflush(script) == 0 && lseek(fileno(script), 0, SEEK_SET) == 0)
         result = draw_script(script, out);
     error = errno;
     fclose(script);
-    errno = error;
-    return result;
-}
-
-void gnuplot_free(struct gnuplot *gnuplot)
-{
-    if (gnuplot->script != NULL)
-        fclose(gnuplot->script);
-    free(gnuplot->text);
-    free(gnuplot);
-}
-
-int gnuplot_draw(struct gnuplot *gnuplot, const char *title, FILE *out)
-{
-    bool whole = fclose(gnuplot->script) == 0;
-    int result = -1, error;
-
-    gnuplot->script = NULL;
-    if (whole)
-        result = draw(gnuplot, title, out);
-    error = errno;
-    gnuplot_free(gnuplot);
     errno = error;
     return result;
 }

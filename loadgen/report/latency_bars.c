@@ -2,7 +2,7 @@
 
 #include "common/macros.h"
 
-#include "loadgen/report/report.h"
+#include "loadgen/stats/measures.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,13 +1,12 @@
 /*
- * A plot of lines as SVG inside an HTML page, whose style sheet gives the colours: classes "line
- * line0", "line line1" ..., "bar line0" ..., "grid", "shade" and "axis". Pure, but for the FILE.
+ * A plot of lines: what is drawn, and where its axes begin, end and have ticks. text.h, html.h and
+ * gnuplot.h draw it. Pure.
  */
-#ifndef LOADGEN_PLOT_H
-#define LOADGEN_PLOT_H
+#ifndef LOADGEN_REPORT_PLOT_H
+#define LOADGEN_REPORT_PLOT_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
 enum { PLOT_LINES_MAX = 6, PLOT_LABEL = 32, PLOT_TICKS_MAX = 24 };
 
@@ -15,34 +14,34 @@ struct plot_point {
     double x, y;
 };
 
-/* From LOW to HIGH: how sure a point is. */
+/* The confidence interval of a point; NAN: unknown. */
 struct plot_bar {
-    double low, high; /* NAN: not known */
+    double low, high;
 };
 
 struct plot_line {
     const char *name;
-    const struct plot_point *points; /* in the order of x; borrowed */
+    const struct plot_point *points; /* by rising x; borrowed */
     size_t count;
     const struct plot_bar *bars; /* one for each point, or NULL; borrowed */
-    bool smooth;                 /* the points are a curve's: they get no dots */
+    bool smooth;                 /* a curve: its points have no dots */
 };
 
-/* A linear axis begins at 0. A logarithmic one leaves out what is not above 0. */
+/* A linear axis begins at 0. A logarithmic one leaves out values that are not positive. */
 struct plot_axis {
     bool logarithmic;
-    void (*format)(char *label, double value); /* into PLOT_LABEL bytes */
+    void (*format)(char *label, double value); /* writes at most PLOT_LABEL bytes */
 };
 
 struct plot {
-    const char *title; /* also what a screen reader says */
+    const char *title; /* also read out by screen readers */
     struct plot_axis x, y;
-    double shaded_to; /* up to this x it does not count; 0: nothing is shaded */
+    double shaded_to; /* a shaded background from 0 to this x, such as the warm-up; 0: none */
     struct plot_line line[PLOT_LINES_MAX];
     size_t line_count;
 };
 
-/* An axis as it is drawn: where it begins and ends, and its ticks. */
+/* An axis to draw. */
 struct plot_scale {
     bool logarithmic;
     double least, most;
@@ -56,13 +55,22 @@ struct plot_scale {
 /* Whether there is anything to draw. */
 bool plot_has_points(const struct plot *plot);
 
+/* Whether the axes can show POINT. */
+bool plot_shows(const struct plot *plot, const struct plot_point *point);
+
 /* The axis of x, or else of y, of a plot that has points. */
 struct plot_scale plot_scale_of(const struct plot *plot, bool of_x);
 
-/* Takes a plot, which is only there while it does. */
-typedef void plot_taker(void *context, const struct plot *plot);
+/* The position of VALUE on the axis: 0 at its begin, 1 at its end. */
+double plot_position(const struct plot_scale *scale, double value);
 
-/* A <figure> with title, legend and picture. Nothing where no line has a point. */
-void plot_write(FILE *out, const struct plot *plot);
+/* ---- Labels of an axis, for struct plot_axis ---- */
+
+void axis_count(char *label, double value);
+void axis_rate(char *label, double value);      /* per second */
+void axis_seconds(char *label, double value);   /* VALUE in seconds */
+void axis_time(char *label, double value);      /* VALUE in ns; the label in the unit that fits */
+void axis_mebibytes(char *label, double value); /* VALUE in MiB */
+void axis_percent(char *label, double value);
 
 #endif

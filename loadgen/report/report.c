@@ -1,38 +1,46 @@
 #include "loadgen/report/report.h"
 
-#include "common/macros.h"
+#include "loadgen/report/csv.h"
+#include "loadgen/report/gnuplot.h"
+#include "loadgen/report/hdr.h"
+#include "loadgen/report/html.h"
+#include "loadgen/report/json.h"
+#include "loadgen/report/markdown.h"
+#include "loadgen/report/result_document.h"
+#include "loadgen/report/text.h"
 
-#include <math.h>
+#include <errno.h>
 
-static int (*const writers[])(FILE *out, const struct result *result, bool colour) = {
-#define FORMAT(id, name, ending, write) [PLAN_FORMAT_##id] = (write),
-#include "loadgen/plan/formats.def"
-#undef FORMAT
-};
+int report_write_document(FILE *out, struct document *document, enum plan_format format,
+                          bool colour)
+{
+    int result, error;
+
+    if (document == NULL)
+        return -1;
+    if (format == PLAN_FORMAT_HTML)
+        result = document_write_html(out, document);
+    else if (format == PLAN_FORMAT_MD)
+        result = document_write_markdown(out, document);
+    else if (format == PLAN_FORMAT_PNG)
+        result = document_write_png(out, document);
+    else
+        result = document_write_text(out, document, colour);
+    error = errno;
+    document_free(document);
+    errno = error;
+    return result;
+}
 
 int report_write(FILE *out, const struct result *result, bool colour)
 {
-    return writers[result->plan->format](out, result, colour);
-}
+    enum plan_format format = result->plan->format;
 
-const double *report_percentiles(const struct plan *plan, size_t *count)
-{
-    static const double usual[] = {50, 90, 99, 99.9, 99.99, 99.999};
-
-    *count = plan->percentile_count > 0 ? plan->percentile_count : ARRAY_LENGTH(usual);
-    return plan->percentile_count > 0 ? plan->percentiles : usual;
-}
-
-char *report_percentile_name(char *buffer, size_t size, double percent)
-{
-    snprintf(buffer, size, "p%.10g", percent);
-    return buffer;
-}
-
-double report_next_level(double percent)
-{
-    const double ticks = 5; /* for each halving of what is left */
-    double halvings = floor(log2(100 / (100 - percent))) + 1;
-
-    return percent + 100 / (ticks * exp2(halvings));
+    if (format == PLAN_FORMAT_JSON)
+        return result_write_json(out, result);
+    if (format == PLAN_FORMAT_CSV)
+        return result_write_csv(out, result);
+    if (format == PLAN_FORMAT_HDR)
+        return result_write_hdr(out, result);
+    return report_write_document(out, result_document(result), format, colour);
 }

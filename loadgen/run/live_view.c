@@ -4,8 +4,8 @@
 #include "common/macros.h"
 #include "common/units.h"
 
+#include "loadgen/base/format.h"
 #include "loadgen/report/latency_bars.h"
-#include "loadgen/report/report_facts.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -260,7 +260,7 @@ static void draw_counts(struct pen *pen)
 {
     const struct tally *tally = pen->scene->tally;
     uint64_t bad = tally_bad(tally);
-    char number[REPORT_NUMBER];
+    char number[32];
 
     put_label(pen, "answered");
     put_text(pen, format_integer(number, sizeof(number), tally_get(tally, TALLY_answered)));

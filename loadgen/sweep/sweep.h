@@ -86,17 +86,4 @@ struct sweep *sweep_create(const struct plan *plan, struct server_sizes server, 
                            size_t size);
 void sweep_free(struct sweep *sweep);
 
-/*
- * Carries it all out, sets the server's sizes and puts them back whatever happens, and says what it
- * means. Complains on standard error of what can not be put back. Returns NULL with WHY when it could
- * not begin or go on; *status is then the program's exit status.
- */
-struct sweep *sweep_run(const struct plan *plan, enum result_status *status, char *why,
-                        size_t size);
-
-/* Draws the conclusions from what was measured: sweep_findings.c. Pure. */
-void sweep_conclude(struct sweep *sweep);
-
-extern const char *const sweep_limit_names[];
-
 #endif

@@ -301,10 +301,10 @@ static void what_cannot_be_is_said(void **state)
         const char *options, *words;
     } cases[] = {{"concurency", "did you mean concurrency?"},
                  {"--rond 3 baseline", "did you mean --rounds?"},
-                 {"--rounds 0 baseline", "needs a number from 1 to "},
-                 {"--duration soon baseline", "needs a time"},
+                 {"--rounds 0 baseline", "is out of range (1-101)"},
+                 {"--duration soon baseline", "invalid time 'soon'"},
                  {"--server /nowhere/webserverd baseline", "/nowhere/webserverd"},
-                 {"-o /proc/nowhere baseline", "cannot make the folder /proc/nowhere"}};
+                 {"-o /proc/nowhere baseline", "cannot create the directory /proc/nowhere"}};
     const struct place *place = *state;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

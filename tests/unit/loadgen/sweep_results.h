@@ -3,7 +3,8 @@
 #define TESTS_SWEEP_RESULTS_H
 
 #include "loadgen/cli/options.h"
-#include "loadgen/sweep/sweep_report.h"
+#include "loadgen/sweep/findings.h"
+#include "loadgen/sweep/report.h"
 
 #include <math.h>
 #include <string.h>

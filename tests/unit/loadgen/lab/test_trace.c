@@ -1,4 +1,3 @@
-#include "loadgen/lab/cache_simulation.h"
 #include "loadgen/lab/trace.h"
 
 #include "common/macros.h"

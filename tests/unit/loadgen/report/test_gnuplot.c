@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include "loadgen/report/gnuplot.h"
-#include "loadgen/report/plot_axes.h"
 
 #include <errno.h>
 #include <math.h>
@@ -55,28 +54,31 @@ static int tear_down(void **state)
     return 0;
 }
 
-static const struct plot_point rising[] = {{1, 100}, {10, 1000}, {100, 2000}};
-static const struct plot_bar bars[] = {{90, 110}, {NAN, NAN}, {1900, 2100}};
-
-static struct gnuplot *collect(void)
+/* A plot with two lines, and one without points. */
+static struct document *make_document(void)
 {
-    static const struct plot nothing = {
-        .title = "nothing", .x = {false, axis_count}, .y = {false, axis_count}, .line_count = 1};
-    struct plot plot = {.title = "It's one", .x = {true, axis_count}, .y = {false, axis_percent}};
-    struct gnuplot *gnuplot = gnuplot_create();
+    struct document *document = document_create("wsload", (struct document_layout){0});
 
-    assert_non_null(gnuplot);
-    plot.line[plot.line_count++] =
-        (struct plot_line){.name = "measured", .points = rising, .count = 3, .bars = bars};
-    plot.line[plot.line_count++] =
-        (struct plot_line){.name = "law", .points = rising, .count = 2, .smooth = true};
-    gnuplot_take(gnuplot, &plot);
-    gnuplot_take(gnuplot, &nothing);
-    return gnuplot;
+    assert_non_null(document);
+    document_title(document, "a 'title'\nin two");
+    document_plot(document, "It's one", (struct plot_axis){true, axis_count},
+                  (struct plot_axis){false, axis_percent});
+    document_line(document, "measured", false);
+    document_point_between(document, 1, 100, 90, 110);
+    document_point(document, 10, 1000);
+    document_point_between(document, 100, 2000, 1900, 2100);
+    document_line(document, "law", true);
+    document_point(document, 1, 100);
+    document_point(document, 10, 1000);
+    document_plot(document, "nothing", (struct plot_axis){false, axis_count},
+                  (struct plot_axis){false, axis_count});
+    document_line(document, "none", false);
+    return document;
 }
 
 static char *draw(int expected, int error)
 {
+    struct document *document = make_document();
     FILE *out = tmpfile();
     char *text = calloc(1, 65536);
     int result;
@@ -84,10 +86,11 @@ static char *draw(int expected, int error)
     assert_non_null(out);
     assert_non_null(text);
     errno = 0;
-    result = gnuplot_draw(collect(), "a 'title'\nin two", out);
+    result = document_write_png(out, document);
     assert_int_equal(result, expected);
     if (result != 0)
         assert_int_equal(errno, error);
+    document_free(document);
     rewind(out);
     fread(text, 1, 65535, out);
     fclose(out);
@@ -111,7 +114,7 @@ static void test_script(void **state)
 
     (void)state;
     put_gnuplot("exec /bin/cat");
-    assert_true(gnuplot_is_there());
+    assert_true(gnuplot_is_installed());
     text = draw(0, 0);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         if (strstr(text, parts[i]) == NULL)
@@ -126,7 +129,7 @@ static void test_failures(void **state)
     put_gnuplot("/bin/cat >/dev/null; exit 3");
     free(draw(-1, EIO));
     setenv("PATH", "/nonexistent", 1);
-    assert_false(gnuplot_is_there());
+    assert_false(gnuplot_is_installed());
     free(draw(-1, ENOENT));
     setenv("PATH", old_path, 1);
 }
@@ -138,7 +141,7 @@ static void test_real_picture(void **state)
 
     (void)state;
     setenv("PATH", old_path, 1);
-    if (!gnuplot_is_there())
+    if (!gnuplot_is_installed())
         skip();
     text = draw(0, 0);
     assert_memory_equal(text, "\x89PNG\r\n", 6);

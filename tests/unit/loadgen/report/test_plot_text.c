@@ -1,5 +1,4 @@
-#include "loadgen/report/plot_axes.h"
-#include "loadgen/report/plot_text.h"
+#include "loadgen/report/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -79,7 +79,8 @@ static char *make_text(bool colour)
     FILE *out = open_memstream(&text, &size);
 
     assert_non_null(out);
-    report_text(out, &result, colour);
+    plan.format = PLAN_FORMAT_TEXT;
+    assert_int_equal(report_write(out, &result, colour), 0);
     fclose(out);
     return text;
 }
@@ -128,7 +129,8 @@ static json_t *make_json(void)
     json_t *json;
 
     assert_non_null(out);
-    assert_int_equal(report_json(out, &result, false), 0);
+    plan.format = PLAN_FORMAT_JSON;
+    assert_int_equal(report_write(out, &result, false), 0);
     fclose(out);
     assert_int_equal(text[size - 1], '\n');
     json = json_loads(text, 0, NULL);

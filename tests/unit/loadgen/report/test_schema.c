@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
+#include "loadgen/report/json.h"
+#include "loadgen/sweep/export.h"
 #include "tests/unit/loadgen/load_results.h"
 #include "tests/unit/loadgen/sweep_results.h"
 
@@ -179,7 +181,7 @@ static json_t *make_report(void)
     json_t *report;
 
     assert_non_null(out);
-    assert_int_equal(report_json(out, &result, false), 0);
+    assert_int_equal(result_write_json(out, &result), 0);
     fclose(out);
     report = json_loadb(text, size, 0, NULL);
     assert_non_null(report);
@@ -237,7 +239,7 @@ static json_t *make_sweep(const char *line, double ripple, uint32_t rounds)
     json_t *report;
 
     assert_non_null(out);
-    assert_int_equal(sweep_json(out, sweep, false), 0);
+    assert_int_equal(sweep_write_json(out, sweep), 0);
     fclose(out);
     report = json_loadb(text, size, 0, NULL);
     assert_non_null(report);

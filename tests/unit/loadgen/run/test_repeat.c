@@ -78,14 +78,15 @@ static void test_seconds(void **state)
     free(sum);
 }
 
-static char *write_report(int (*report)(FILE *, const struct result *, bool))
+static char *write_report(enum plan_format format)
 {
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
     assert_non_null(out);
-    assert_int_equal(report(out, &result, false), 0);
+    plan.format = format;
+    assert_int_equal(report_write(out, &result, false), 0);
     fclose(out);
     return text;
 }
@@ -108,7 +109,7 @@ static void test_reports(void **state)
 
     (void)state;
     fill_rounds();
-    text = write_report(report_text);
+    text = write_report(PLAN_FORMAT_TEXT);
     assert_non_null(strstr(text, " engine curl, 2.00 s in 6 rounds\n"));
     assert_non_null(
         strstr(text, "  Rate         1,003 requests/s, median of 6 (95 %: 1,000 to 1,005)\n"));
@@ -119,10 +120,10 @@ static void test_reports(void **state)
     assert_null(strstr(text, "  p99.9              "));
     assert_null(strstr(text, "rounds:"));
     free(text);
-    text = write_report(report_md);
+    text = write_report(PLAN_FORMAT_MD);
     assert_non_null(strstr(text, "\n| requests/s | 1,003 | 1,000 | 1,005 | 0.2% |\n"));
     free(text);
-    text = write_report(report_html);
+    text = write_report(PLAN_FORMAT_HTML);
     assert_non_null(strstr(text, "<tr><td>requests/s<td>1,003<td>1,000<td>1,005<td>0.2%\n"));
     free(text);
     end_repeat();
@@ -135,7 +136,7 @@ static void test_csv(void **state)
 
     (void)state;
     fill_rounds();
-    text = write_report(report_csv);
+    text = write_report(PLAN_FORMAT_CSV);
     assert_non_null(strstr(text, "\nround,0.000000,1.000000,0,1003,0,0,1003.000,"));
     assert_non_null(strstr(text, "\nmedian,,,,,,,1002.500,1002.500,"));
     assert_non_null(strstr(text, "\nlow,,,,,,,1000.000,"));

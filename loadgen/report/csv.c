@@ -1,0 +1,161 @@
+#include "loadgen/report/csv.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+
+#include "loadgen/report/percentiles.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* The series has these percentiles of each second; others are only known of the whole run. */
+static bool is_kept(double percent)
+{
+    return percent == 50 || percent == 90 || percent == 99;
+}
+
+static double microseconds(uint64_t ns)
+{
+    return (double)ns / NS_PER_US;
+}
+
+static void put_names(FILE *out, const struct plan *plan)
+{
+    size_t count;
+    const double *percents = report_percentiles(plan, &count);
+    char name[REPORT_PERCENTILE_NAME];
+
+    fputs("row,begin_s,end_s,begun,answered,bad,bytes,requests_per_second,mean_us,p50_us,p90_us,"
+          "p99_us,max_us,service_p99_us,rate,connections,threads",
+          out);
+    for (size_t i = 0; i < count; i++)
+        if (!is_kept(percents[i]))
+            fprintf(out, ",%s_us", report_percentile_name(name, percents[i]));
+    fputc('\n', out);
+}
+
+/* Empty if unknown. */
+static void put_time(FILE *out, bool known, uint64_t ns)
+{
+    fputc(',', out);
+    if (known)
+        fprintf(out, "%.3f", microseconds(ns));
+}
+
+/* Ends a row that has none of the other percentiles. */
+static void put_blanks(FILE *out, const struct plan *plan)
+{
+    size_t count;
+    const double *percents = report_percentiles(plan, &count);
+
+    for (size_t i = 0; i < count; i++)
+        if (!is_kept(percents[i]))
+            fputc(',', out);
+    fputc('\n', out);
+}
+
+static void put_entry(FILE *out, const char *row, const struct series_entry *entry, double rate)
+{
+    bool known = entry->answered > 0;
+
+    fprintf(out, "%s,%.6f,%.6f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.3f", row,
+            (double)entry->begin_ns / 1e9, (double)entry->end_ns / 1e9, entry->begun,
+            entry->answered, entry->bad, entry->bytes, rate);
+    put_time(out, known, entry->mean_ns);
+    put_time(out, known, entry->p50_ns);
+    put_time(out, known, entry->p90_ns);
+    put_time(out, known, entry->p99_ns);
+    put_time(out, known, entry->max_ns);
+    put_time(out, known, entry->service_p99_ns);
+    fprintf(out, ",%.3f,%" PRIu32 ",%" PRIu32, entry->rate, entry->connections, entry->threads);
+}
+
+static double entry_rate(const struct series_entry *entry)
+{
+    uint64_t ns = entry->end_ns - entry->begin_ns;
+
+    return ns > 0 ? (double)entry->answered * 1e9 / (double)ns : 0;
+}
+
+static void put_seconds(FILE *out, const struct result *result)
+{
+    for (size_t i = 0; result->series != NULL && i < result->series->count; i++) {
+        const struct series_entry *entry = &result->series->entry[i];
+
+        put_entry(out, entry->warmup ? "warmup" : "second", entry, entry_rate(entry));
+        put_blanks(out, result->plan);
+    }
+}
+
+static void put_total(FILE *out, const struct result *result)
+{
+    const struct series_entry entry = result_total(result);
+    const struct histogram *times = &result->tally.latency;
+    size_t count;
+    const double *percents = report_percentiles(result->plan, &count);
+
+    put_entry(out, "total", &entry, result_rate(result));
+    for (size_t i = 0; i < count; i++)
+        if (!is_kept(percents[i]))
+            put_time(out, measure_percentile_is_known(percents[i], histogram_count(times)),
+                     histogram_percentile(times, percents[i]));
+    fputc('\n', out);
+}
+
+/* END of the intervals over the rounds; empty where rounds have no such measure. */
+static void put_statistic(FILE *out, const char *row, const struct result *result,
+                          double (*end)(const struct interval *))
+{
+    static const enum measure columns[] = {MEASURE_RATE, MEASURE_MEAN, MEASURE_P50,
+                                           MEASURE_P90,  MEASURE_P99,  MEASURE_MAX};
+
+    fprintf(out, "%s,,,,,,", row);
+    for (size_t i = 0; i < ARRAY_LENGTH(columns); i++) {
+        const struct interval interval = rounds_interval(result->rounds, columns[i]);
+
+        fputc(',', out);
+        if (!isnan(end(&interval)))
+            fprintf(out, "%.3f", end(&interval));
+    }
+    fputs(",,,,", out);
+    put_blanks(out, result->plan);
+}
+
+static double median_of(const struct interval *interval)
+{
+    return interval->median;
+}
+
+static double low_of(const struct interval *interval)
+{
+    return interval->low;
+}
+
+static double high_of(const struct interval *interval)
+{
+    return interval->high;
+}
+
+static void put_rounds(FILE *out, const struct result *result)
+{
+    if (result->rounds == NULL)
+        return;
+    for (uint32_t k = 0; k < result->rounds->done; k++) {
+        const struct series_entry *total = &result->rounds->total[k];
+
+        put_entry(out, "round", total, entry_rate(total));
+        put_blanks(out, result->plan);
+    }
+    put_statistic(out, "median", result, median_of);
+    put_statistic(out, "low", result, low_of);
+    put_statistic(out, "high", result, high_of);
+}
+
+int result_write_csv(FILE *out, const struct result *result)
+{
+    put_names(out, result->plan);
+    put_seconds(out, result);
+    put_rounds(out, result);
+    put_total(out, result);
+    return 0;
+}

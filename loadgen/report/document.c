@@ -1,0 +1,310 @@
+#include "loadgen/report/document.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Everything is freed at once, so arrays grow by copying and leave the old one behind. */
+struct document_memory {
+    struct document_memory *next;
+    max_align_t bytes[];
+};
+
+/* ---- Memory ---- */
+
+/* Zeroed. */
+static void *allocate(struct document *document, size_t size)
+{
+    struct document_memory *memory = calloc(1, sizeof(*memory) + size);
+
+    if (memory == NULL) {
+        document->failed = true;
+        return NULL;
+    }
+    memory->next = document->memory;
+    document->memory = memory;
+    return memory->bytes;
+}
+
+/* ARRAY, of COUNT elements, with room for one more; the capacity is a power of two. */
+static void *grow(struct document *document, void *array, size_t count, size_t size)
+{
+    void *larger;
+
+    if ((count & (count - 1)) != 0)
+        return array;
+    larger = allocate(document, (count > 0 ? 2 * count : 1) * size);
+    if (larger != NULL && count > 0)
+        memcpy(larger, array, count * size);
+    return larger;
+}
+
+static const char *copy(struct document *document, const char *text)
+{
+    char *bytes = text != NULL ? allocate(document, strlen(text) + 1) : NULL;
+
+    return bytes != NULL ? strcpy(bytes, text) : NULL;
+}
+
+/* Returns "" when memory is short. */
+PRINTF_LIKE(2, 0)
+static const char *format_text(struct document *document, const char *format, va_list arguments)
+{
+    va_list again;
+    char *text;
+    int length;
+
+    va_copy(again, arguments);
+    length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    text = allocate(document, (size_t)length + 1);
+    if (text == NULL)
+        return "";
+    vsnprintf(text, (size_t)length + 1, format, arguments);
+    return text;
+}
+
+struct document *document_create(const char *program, struct document_layout layout)
+{
+    struct document *document = calloc(1, sizeof(*document));
+
+    if (document == NULL)
+        return NULL;
+    document->program = program;
+    document->layout = layout;
+    document_section(document, NULL, NULL);
+    if (!document->failed)
+        return document;
+    document_free(document);
+    errno = ENOMEM;
+    return NULL;
+}
+
+void document_free(struct document *document)
+{
+    if (document == NULL)
+        return;
+    while (document->memory != NULL) {
+        struct document_memory *memory = document->memory;
+
+        document->memory = memory->next;
+        free(memory);
+    }
+    free(document);
+}
+
+/* ---- Text ---- */
+
+void document_title(struct document *document, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    document->title = format_text(document, format, arguments);
+    va_end(arguments);
+}
+
+void document_subtitle(struct document *document, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    document->subtitle = format_text(document, format, arguments);
+    va_end(arguments);
+}
+
+void document_legend(struct document *document, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    document->legend = format_text(document, format, arguments);
+    va_end(arguments);
+}
+
+void document_section(struct document *document, const char *heading, const char *link)
+{
+    struct document_section *sections =
+        grow(document, document->sections, document->section_count, sizeof(*sections));
+
+    if (sections == NULL)
+        return;
+    document->sections = sections;
+    sections[document->section_count++] =
+        (struct document_section){.heading = copy(document, heading), .link = copy(document, link)};
+}
+
+static struct document_section *last_section(const struct document *document)
+{
+    return &document->sections[document->section_count - 1];
+}
+
+void document_fact(struct document *document, enum document_tone tone, const char *label,
+                   const char *format, ...)
+{
+    struct document_section *section = last_section(document);
+    struct document_fact *facts =
+        grow(document, section->facts, section->fact_count, sizeof(*facts));
+    va_list arguments;
+
+    if (facts == NULL)
+        return;
+    section->facts = facts;
+    va_start(arguments, format);
+    facts[section->fact_count++] = (struct document_fact){tone, copy(document, label),
+                                                          format_text(document, format, arguments)};
+    va_end(arguments);
+}
+
+void document_note(struct document *document, enum document_tone tone, const char *lead,
+                   const char *format, ...)
+{
+    struct document_section *section = last_section(document);
+    struct document_note *notes =
+        grow(document, section->notes, section->note_count, sizeof(*notes));
+    va_list arguments;
+
+    if (notes == NULL)
+        return;
+    section->notes = notes;
+    va_start(arguments, format);
+    notes[section->note_count++] = (struct document_note){tone, copy(document, lead),
+                                                          format_text(document, format, arguments)};
+    va_end(arguments);
+}
+
+/* ---- Tables ---- */
+
+struct document_table *document_table(struct document *document, const char *title,
+                                      const struct document_column *columns, size_t count)
+{
+    struct document_section *section = last_section(document);
+    struct document_table *tables =
+        grow(document, section->tables, section->table_count, sizeof(*tables));
+    struct document_column *copies = allocate(document, count * sizeof(*copies));
+
+    if (tables == NULL || copies == NULL)
+        return NULL;
+    section->tables = tables;
+    for (size_t i = 0; i < count; i++) {
+        copies[i] = columns[i];
+        copies[i].head = copy(document, columns[i].head);
+    }
+    tables[section->table_count++] = (struct document_table){.title = copy(document, title),
+                                                             .gap = document->layout.gap,
+                                                             .columns = copies,
+                                                             .column_count = count};
+    return &tables[section->table_count - 1];
+}
+
+static struct document_table *last_table(const struct document *document)
+{
+    const struct document_section *section = last_section(document);
+
+    return document->failed || section->table_count == 0
+               ? NULL
+               : &section->tables[section->table_count - 1];
+}
+
+void document_row(struct document *document, enum document_tone tone)
+{
+    struct document_table *table = last_table(document);
+    struct document_row *rows;
+    const char **cells;
+
+    if (table == NULL)
+        return;
+    rows = grow(document, table->rows, table->row_count, sizeof(*rows));
+    cells = allocate(document, table->column_count * sizeof(*cells));
+    if (rows == NULL || cells == NULL)
+        return;
+    for (size_t i = 0; i < table->column_count; i++)
+        cells[i] = "";
+    table->rows = rows;
+    rows[table->row_count++] = (struct document_row){tone, cells};
+    document->cell_count = 0;
+}
+
+void document_cell(struct document *document, const char *format, ...)
+{
+    const struct document_table *table = last_table(document);
+    va_list arguments;
+
+    if (table == NULL || table->row_count == 0 || document->cell_count == table->column_count)
+        return;
+    va_start(arguments, format);
+    table->rows[table->row_count - 1].cells[document->cell_count++] =
+        format_text(document, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- Plots ---- */
+
+void document_plot(struct document *document, const char *title, struct plot_axis x,
+                   struct plot_axis y)
+{
+    struct document_section *section = last_section(document);
+    struct plot *plots = grow(document, section->plots, section->plot_count, sizeof(*plots));
+
+    document->line = NULL;
+    if (plots == NULL)
+        return;
+    section->plots = plots;
+    plots[section->plot_count++] = (struct plot){.title = copy(document, title), .x = x, .y = y};
+}
+
+static struct plot *last_plot(const struct document *document)
+{
+    const struct document_section *section = last_section(document);
+
+    return document->failed || section->plot_count == 0 ? NULL
+                                                        : &section->plots[section->plot_count - 1];
+}
+
+void document_shade(struct document *document, double to)
+{
+    struct plot *plot = last_plot(document);
+
+    if (plot != NULL)
+        plot->shaded_to = to;
+}
+
+void document_line(struct document *document, const char *name, bool smooth)
+{
+    struct plot *plot = last_plot(document);
+
+    document->line = NULL;
+    if (plot == NULL || plot->line_count == PLOT_LINES_MAX)
+        return;
+    document->line = &plot->line[plot->line_count++];
+    *document->line = (struct plot_line){.name = copy(document, name), .smooth = smooth};
+    document->points = NULL;
+    document->bars = NULL;
+}
+
+void document_point(struct document *document, double x, double y)
+{
+    document_point_between(document, x, y, NAN, NAN);
+}
+
+void document_point_between(struct document *document, double x, double y, double low, double high)
+{
+    struct plot_line *line = document->line;
+
+    if (line == NULL)
+        return;
+    document->points = grow(document, document->points, line->count, sizeof(*document->points));
+    document->bars = grow(document, document->bars, line->count, sizeof(*document->bars));
+    if (document->failed) {
+        document->line = NULL;
+        return;
+    }
+    document->points[line->count] = (struct plot_point){x, y};
+    document->bars[line->count++] = (struct plot_bar){low, high};
+    line->points = document->points;
+    if (line->bars != NULL || !isnan(low))
+        line->bars = document->bars;
+}

@@ -1,0 +1,146 @@
+/*
+ * A report for people, without layout: title, facts, tables, plots and notes, in sections. The reports
+ * of a run, of a sweep and of an experiment each fill one; text.h, markdown.h, html.h and png.h write
+ * it. A document copies all strings and points. When memory runs out it stays consistent, and the
+ * writers fail with ENOMEM. Main thread.
+ */
+#ifndef LOADGEN_REPORT_DOCUMENT_H
+#define LOADGEN_REPORT_DOCUMENT_H
+
+#include "common/macros.h"
+
+#include "loadgen/report/plot.h"
+
+/* How a row, a fact or a note is emphasised. */
+enum document_tone {
+    DOCUMENT_NORMAL,
+    DOCUMENT_STRONG,  /* bold; a strong fact is the main result */
+    DOCUMENT_WARNING, /* yellow; a note has the mark "!" */
+    DOCUMENT_BAD,     /* red */
+    DOCUMENT_QUIET,   /* a note without a mark */
+};
+
+enum document_align {
+    DOCUMENT_RIGHT,
+    DOCUMENT_LEFT,
+    DOCUMENT_WRAPPED, /* left; text breaks it at the page width. Only the last column */
+    DOCUMENT_BAR,     /* left; a bar of characters in colour, then text */
+};
+
+/* The writers that show a table. */
+enum document_media { DOCUMENT_EVERYWHERE, DOCUMENT_IN_TEXT, DOCUMENT_IN_MARKUP };
+
+struct document_column {
+    const char *head; /* NULL in every column: the table has no head */
+    enum document_align align;
+    unsigned width; /* least width in text, in characters, with the gap before the column */
+};
+
+struct document_row {
+    enum document_tone tone;
+    const char **cells; /* one for each column; "": empty */
+};
+
+struct document_table {
+    const char *title; /* NULL: none */
+    enum document_media media;
+    unsigned gap; /* characters between columns in text */
+    struct document_column *columns;
+    struct document_row *rows;
+    size_t column_count, row_count;
+};
+
+struct document_fact {
+    enum document_tone tone;
+    const char *label, *text;
+};
+
+struct document_note {
+    enum document_tone tone;
+    const char *lead; /* "Met: ", or "" */
+    const char *text;
+};
+
+/* Text shows tables, plots, then notes. A page leads with the notes and the plots. */
+struct document_section {
+    const char *heading; /* NULL in the first section, which the title heads */
+    const char *link;    /* address that the heading links to; NULL: none */
+    struct document_fact *facts;
+    struct document_table *tables;
+    struct plot *plots;
+    struct document_note *notes;
+    size_t fact_count, table_count, plot_count, note_count;
+};
+
+/* What differs between reports in text. */
+struct document_layout {
+    unsigned indent, gap; /* of tables and notes; between columns */
+    bool underlines;      /* the title */
+    bool draws_plots;
+};
+
+struct document {
+    const char *program;  /* that wrote it: "wsload" */
+    const char *title;    /* NULL: none */
+    const char *subtitle; /* NULL: none */
+    const char *legend; /* what marks in the tables mean; only pages have room for it. NULL: none */
+    struct document_layout layout;
+    struct document_section *sections; /* at least one; notes of the first are about the whole */
+    size_t section_count;
+    bool failed; /* out of memory: something is missing */
+
+    /* Private. */
+    struct document_memory *memory;
+    struct plot_line *line; /* that points go to; NULL: they are ignored */
+    struct plot_point *points;
+    struct plot_bar *bars;
+    size_t cell_count; /* of the last row */
+};
+
+/* Returns NULL with ENOMEM. PROGRAM is borrowed. */
+struct document *document_create(const char *program, struct document_layout layout);
+void document_free(struct document *document);
+
+PRINTF_LIKE(2, 3)
+void document_title(struct document *document, const char *format, ...);
+PRINTF_LIKE(2, 3)
+void document_subtitle(struct document *document, const char *format, ...);
+PRINTF_LIKE(2, 3)
+void document_legend(struct document *document, const char *format, ...);
+
+/* Begins a section; facts, tables, plots and notes then go to it. The first exists already. LINK may be NULL. */
+void document_section(struct document *document, const char *heading, const char *link);
+
+PRINTF_LIKE(4, 5)
+void document_fact(struct document *document, enum document_tone tone, const char *label,
+                   const char *format, ...);
+
+/*
+ * Begins a table, shown everywhere, with the gap of the layout; the caller may change both. Returns NULL
+ * when memory is short: rows and cells are then ignored.
+ */
+struct document_table *document_table(struct document *document, const char *title,
+                                      const struct document_column *columns, size_t count);
+void document_row(struct document *document, enum document_tone tone);
+
+/* The next cell of the last row. One beyond the last column is ignored. */
+PRINTF_LIKE(2, 3)
+void document_cell(struct document *document, const char *format, ...);
+
+/* Begins a plot; lines and points then go to it. */
+void document_plot(struct document *document, const char *title, struct plot_axis x,
+                   struct plot_axis y);
+void document_shade(struct document *document, double to);
+
+/* Begins a line; one beyond PLOT_LINES_MAX is ignored with its points. */
+void document_line(struct document *document, const char *name, bool smooth);
+
+/* Points in the order of X. LOW and HIGH: the confidence interval of Y. */
+void document_point(struct document *document, double x, double y);
+void document_point_between(struct document *document, double x, double y, double low, double high);
+
+PRINTF_LIKE(4, 5)
+void document_note(struct document *document, enum document_tone tone, const char *lead,
+                   const char *format, ...);
+
+#endif

@@ -1,0 +1,303 @@
+#include "loadgen/report/html.h"
+
+#include "common/escape.h"
+
+#include <errno.h>
+#include <math.h>
+
+/* Light or dark as the reader's system is; light on paper. Plots take their colours from it. */
+static const char style[] =
+    ":root{color-scheme:light dark;--back:#fff;--text:#1d2430;--soft:#5b6675;--rule:#d8dde4;"
+    "--shade:#eef1f5;--bad:#b42318;--c0:#0072b2;--c1:#c05600;--c2:#00785a;--c3:#7b3fa0;--c4:#"
+    "a8185b;--c5:#666}\n"
+    "@media (prefers-color-scheme:dark){:root{--back:#14181f;--text:#e6e9ee;--soft:#9aa5b4;"
+    "--rule:#343c48;--shade:#20262f;--bad:#ff8a7a;--c0:#56b4e9;--c1:#f0a43a;--c2:#2fc79b;"
+    "--c3:#c99bea;--c4:#ff8fc0;--c5:#bbb}}\n"
+    "@media print{:root{color-scheme:light;--back:#fff;--text:#000;--soft:#444;--rule:#bbb;"
+    "--shade:#eee;--bad:#900;--c0:#0072b2;--c1:#c05600;--c2:#00785a;--c3:#7b3fa0;--c4:#a8185b;--"
+    "c5:#666}"
+    "figure,table,dl{break-inside:avoid}}\n"
+    "*{box-sizing:border-box}\n"
+    "body{margin:0 auto;padding:1rem;max-width:66rem;background:var(--back);color:var(--text);"
+    "font:1rem/1.45 system-ui,sans-serif}\n"
+    "h1{font-size:1.25rem;margin:.2rem 0;overflow-wrap:anywhere}\n"
+    "h2{font-size:1rem;margin:1.5rem 0 .4rem}\n"
+    "p{margin:.2rem 0}\n"
+    ".soft,dt,th,footer{color:var(--soft);font-weight:normal}\n"
+    ".rate{font-size:2rem;font-weight:600;margin:.6rem 0}\n"
+    "dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:.6rem 0}\n"
+    "dd{margin:0;overflow-wrap:anywhere}\n"
+    ".wide{overflow-x:auto;margin:.8rem 0}\n"
+    "table{border-collapse:collapse;font-variant-numeric:tabular-nums}\n"
+    "th,td{padding:.25rem .7rem;text-align:right;white-space:nowrap;"
+    "border-bottom:1px solid var(--rule)}\n"
+    "th:first-child,td:first-child{text-align:left;padding-left:0}\n"
+    ".bad{color:var(--bad)}\n"
+    "a{color:var(--c0)}ul{padding-left:1.2rem;margin:.8rem 0}li{margin:.3rem 0}\n"
+    "li.warning{list-style:none;margin-left:-1.2rem;padding-left:.8rem;"
+    "border-left:3px solid var(--bad)}\n"
+    "tr.strong td{font-weight:600}tr.warning td{color:var(--bad)}\n"
+    ".plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr));"
+    "gap:1rem}\n"
+    "figure{margin:.6rem 0 0;min-width:0}\n"
+    "figcaption{font-weight:600}\n"
+    ".legend{display:flex;flex-wrap:wrap;gap:0 1rem;font-weight:normal;font-size:.9rem;"
+    "color:var(--soft)}\n"
+    ".legend svg{vertical-align:middle;margin-right:.35rem}\n"
+    ".plot{display:block;width:100%;height:auto}\n"
+    ".axis{fill:var(--soft);font-size:14px}\n"
+    ".grid{stroke:var(--rule);fill:none}\n"
+    ".shade{fill:var(--shade)}\n"
+    ".line{fill:none;stroke-width:2;stroke-linejoin:round}\n"
+    ".line0{stroke:var(--c0)}.line1{stroke:var(--c1);stroke-dasharray:7 3}"
+    ".line2{stroke:var(--c2);stroke-dasharray:2 3}.line3{stroke:var(--c3);"
+    "stroke-dasharray:9 3 2 3}.line4{stroke:var(--c4);stroke-dasharray:12 4}"
+    ".line5{stroke:var(--c5);stroke-dasharray:4 2}\n"
+    ".bar{fill:none;stroke-width:5;stroke-dasharray:none;opacity:.4}\n"
+    "circle.line0,circle.line1,circle.line2,circle.line3,circle.line4,circle.line5{stroke:none}"
+    "circle.line0{fill:var(--c0)}circle.line1{fill:var(--c1)}circle.line2{fill:var(--c2)}"
+    "circle.line3{fill:var(--c3)}circle.line4{fill:var(--c4)}circle.line5{fill:var(--c5)}\n";
+
+/* ---- Plots, as SVG with the classes of the style sheet ---- */
+
+enum {
+    WIDTH = 480,
+    HEIGHT = 260,
+    LEFT = 74,
+    RIGHT = 16,
+    TOP = 12,
+    BOTTOM = 34,
+    DOTS_MAX = 40,
+    EDGE = 20
+};
+
+static double column(const struct plot_scale *x, double value)
+{
+    return LEFT + plot_position(x, value) * (WIDTH - LEFT - RIGHT);
+}
+
+static double row(const struct plot_scale *y, double value)
+{
+    return HEIGHT - BOTTOM - plot_position(y, value) * (HEIGHT - TOP - BOTTOM);
+}
+
+/* A label near the right edge ends at the edge, so that it is not cut off. */
+static void put_ticks(FILE *out, const struct plot_scale *x, const struct plot_scale *y)
+{
+    for (size_t i = 0; i < x->tick_count; i++) {
+        double at = column(x, x->tick[i].at);
+        bool near_edge = at > WIDTH - RIGHT - EDGE;
+
+        fprintf(out, "<text class=\"axis\" text-anchor=\"%s\" x=\"%.1f\" y=\"%d\">%s</text>\n",
+                near_edge ? "end" : "middle", near_edge ? WIDTH - 1 : at, HEIGHT - BOTTOM + 20,
+                x->tick[i].label);
+    }
+    for (size_t i = 0; i < y->tick_count; i++) {
+        double at = row(y, y->tick[i].at);
+
+        fprintf(out,
+                "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"axis\" text-anchor=\"end\" "
+                "x=\"%d\" y=\"%.1f\">%s</text>\n",
+                LEFT, at, WIDTH - RIGHT, LEFT - 8, at + 5, y->tick[i].label);
+    }
+}
+
+static void put_bars(FILE *out, const struct plot *plot, size_t number, const struct plot_scale *x,
+                     const struct plot_scale *y)
+{
+    const struct plot_line *line = &plot->line[number];
+
+    for (size_t i = 0; line->bars != NULL && i < line->count; i++) {
+        const struct plot_bar *bar = &line->bars[i];
+
+        if (plot_shows(plot, &line->points[i]) && bar->low <= bar->high &&
+            (bar->low > 0 || !plot->y.logarithmic))
+            fprintf(out, "<path class=\"bar line%zu\" d=\"M%.1f %.1fV%.1f\"/>\n", number,
+                    column(x, line->points[i].x), row(y, fmax(bar->low, y->least)),
+                    row(y, fmin(bar->high, y->most)));
+    }
+}
+
+static void put_line(FILE *out, const struct plot *plot, size_t number, const struct plot_scale *x,
+                     const struct plot_scale *y)
+{
+    const struct plot_line *line = &plot->line[number];
+    bool begun = false;
+
+    fprintf(out, "<path class=\"line line%zu\" d=\"", number);
+    for (size_t i = 0; i < line->count; i++) {
+        const struct plot_point *point = &line->points[i];
+        bool shown = plot_shows(plot, point);
+
+        if (shown)
+            fprintf(out, "%c%.1f %.1f", begun ? 'L' : 'M', column(x, point->x), row(y, point->y));
+        begun = shown;
+    }
+    fputs("\"/>\n", out);
+    if (line->smooth || line->count > DOTS_MAX)
+        return;
+    for (size_t i = 0; i < line->count; i++)
+        if (plot_shows(plot, &line->points[i]))
+            fprintf(out, "<circle class=\"line%zu\" r=\"2.5\" cx=\"%.1f\" cy=\"%.1f\"/>\n", number,
+                    column(x, line->points[i].x), row(y, line->points[i].y));
+}
+
+static void put_caption(FILE *out, const struct plot *plot)
+{
+    fprintf(out, "<figure>\n<figcaption>%s<span class=\"legend\">", plot->title);
+    for (size_t i = 0; i < plot->line_count; i++)
+        fprintf(out,
+                "<span><svg width=\"26\" height=\"10\" aria-hidden=\"true\"><path class=\"line "
+                "line%zu\" d=\"M1 5H25\"/></svg>%s</span>",
+                i, plot->line[i].name);
+    fputs("</span></figcaption>\n", out);
+}
+
+static void put_plot(FILE *out, const struct plot *plot)
+{
+    struct plot_scale x, y;
+
+    if (!plot_has_points(plot))
+        return;
+    x = plot_scale_of(plot, true);
+    y = plot_scale_of(plot, false);
+    put_caption(out, plot);
+    fprintf(out, "<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n",
+            WIDTH, HEIGHT, plot->title);
+    if (plot->shaded_to > 0)
+        fprintf(out, "<path class=\"shade\" d=\"M%d %dV%dH%.1fV%dz\"/>\n", LEFT, HEIGHT - BOTTOM,
+                TOP, column(&x, fmin(plot->shaded_to, x.most)), HEIGHT - BOTTOM);
+    put_ticks(out, &x, &y);
+    for (size_t i = 0; i < plot->line_count; i++)
+        put_bars(out, plot, i, &x, &y);
+    for (size_t i = 0; i < plot->line_count; i++)
+        put_line(out, plot, i, &x, &y);
+    fputs("</svg>\n</figure>\n", out);
+}
+
+/* ---- Facts, notes and tables ---- */
+
+static void put_text(FILE *out, const char *before, const char *text, const char *after)
+{
+    fputs(before, out);
+    escape_html(out, text);
+    fputs(after, out);
+}
+
+/* The class of a row or note; "": none. */
+static const char *class_of(enum document_tone tone)
+{
+    static const char *const classes[] = {[DOCUMENT_NORMAL] = "",
+                                          [DOCUMENT_STRONG] = " class=\"strong\"",
+                                          [DOCUMENT_WARNING] = " class=\"warning\"",
+                                          [DOCUMENT_BAD] = " class=\"bad\"",
+                                          [DOCUMENT_QUIET] = ""};
+
+    return classes[tone];
+}
+
+static void put_facts(FILE *out, const struct document_section *section)
+{
+    if (section->fact_count == 0)
+        return;
+    for (size_t i = 0; i < section->fact_count; i++)
+        if (section->facts[i].tone == DOCUMENT_STRONG)
+            put_text(out, "<p class=\"rate\">", section->facts[i].text, "</p>\n");
+    fputs("<dl>\n", out);
+    for (size_t i = 0; i < section->fact_count; i++) {
+        if (section->facts[i].tone == DOCUMENT_STRONG)
+            continue;
+        put_text(out, "<dt>", section->facts[i].label, "</dt>");
+        put_text(out, "<dd>", section->facts[i].text, "</dd>\n");
+    }
+    fputs("</dl>\n", out);
+}
+
+static void put_notes(FILE *out, const struct document_section *section)
+{
+    if (section->note_count == 0)
+        return;
+    fputs("<ul>\n", out);
+    for (size_t i = 0; i < section->note_count; i++) {
+        const struct document_note *note = &section->notes[i];
+
+        fprintf(out, "<li%s>", class_of(note->tone));
+        if (note->lead[0] != '\0')
+            fprintf(out, "<b>%s </b>", note->lead);
+        put_text(out, "", note->text, "\n");
+    }
+    fputs("</ul>\n", out);
+}
+
+static void put_table(FILE *out, const struct document_table *table)
+{
+    if (table->title != NULL)
+        put_text(out, "<h2>", table->title, "</h2>\n");
+    fputs("<div class=\"wide\"><table>\n", out);
+    if (table->columns[0].head != NULL) {
+        fputs("<tr>", out);
+        for (size_t i = 0; i < table->column_count; i++)
+            put_text(out, "<th>", table->columns[i].head, "");
+        fputc('\n', out);
+    }
+    for (size_t i = 0; i < table->row_count; i++) {
+        fprintf(out, "<tr%s>", class_of(table->rows[i].tone));
+        for (size_t k = 0; k < table->column_count; k++)
+            put_text(out, "<td>", table->rows[i].cells[k], "");
+        fputc('\n', out);
+    }
+    fputs("</table></div>\n", out);
+}
+
+/* ---- The page ---- */
+
+static void put_section(FILE *out, const struct document_section *section)
+{
+    put_facts(out, section);
+    put_notes(out, section);
+    if (section->plot_count > 0) {
+        fputs("<div class=\"plots\">\n", out);
+        for (size_t i = 0; i < section->plot_count; i++)
+            put_plot(out, &section->plots[i]);
+        fputs("</div>\n", out);
+    }
+    for (size_t i = 0; i < section->table_count; i++)
+        if (section->tables[i].media != DOCUMENT_IN_TEXT)
+            put_table(out, &section->tables[i]);
+}
+
+static void put_heading(FILE *out, const struct document_section *section)
+{
+    if (section->link == NULL) {
+        put_text(out, "<h2>", section->heading, "</h2>\n");
+        return;
+    }
+    put_text(out, "<h2><a href=\"", section->link, "\">");
+    put_text(out, "", section->heading, "</a></h2>\n");
+}
+
+int document_write_html(FILE *out, const struct document *document)
+{
+    if (document->failed) {
+        errno = ENOMEM;
+        return -1;
+    }
+    put_text(out,
+             "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
+             document->title, "</title>\n<style>\n");
+    fprintf(out, "%s</style>\n", style);
+    put_text(out, "<h1>", document->title, "</h1>\n");
+    if (document->subtitle != NULL)
+        put_text(out, "<p class=\"soft\">", document->subtitle, "</p>\n");
+    put_section(out, &document->sections[0]);
+    for (size_t i = 1; i < document->section_count; i++) {
+        put_heading(out, &document->sections[i]);
+        put_section(out, &document->sections[i]);
+    }
+    fputs("<footer><p>", out);
+    if (document->legend != NULL)
+        put_text(out, "", document->legend, " ");
+    fprintf(out, "%s %s</p></footer>\n</html>\n", document->program, WEBSERVERD_VERSION);
+    return 0;
+}

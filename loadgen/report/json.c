@@ -1,0 +1,306 @@
+#include "loadgen/report/json.h"
+
+#include "common/clock.h"
+
+#include "loadgen/report/percentiles.h"
+#include "loadgen/stats/notes.h"
+
+#include <math.h>
+
+/* ---- Measures ---- */
+
+json_t *number_json(double value)
+{
+    return isnan(value) || isinf(value) ? json_null() : json_real(value);
+}
+
+json_t *measures_json(const struct measures *measures)
+{
+    json_t *object = json_object();
+
+    for (size_t i = 0; i < MEASURE_COUNT; i++)
+        json_object_set_new(object, measure_table[i].name, number_json(measures->value[i]));
+    return object;
+}
+
+json_t *interval_json(const struct interval *interval)
+{
+    return json_pack("{s:o, s:o, s:o}", "median", number_json(interval->median), "low",
+                     number_json(interval->low), "high", number_json(interval->high));
+}
+
+/* ---- The report ---- */
+
+static json_t *integer(uint64_t number)
+{
+    return json_integer((json_int_t)number);
+}
+
+static json_t *of_counter(const struct result *result, enum tally_counter counter)
+{
+    return integer(tally_get(&result->tally, counter));
+}
+
+static json_t *plan_object(const struct result *result)
+{
+    const struct plan *plan = result->plan;
+    json_t *object = json_object();
+
+    json_object_set_new(object, "url", json_string(result->url));
+    json_object_set_new(object, "method", json_string(plan->method));
+    json_object_set_new(object, "engine", json_string(result->engine));
+    json_object_set_new(object, "connections", integer(plan->connections_asked));
+    json_object_set_new(object, "threads", integer(plan->threads));
+    json_object_set_new(object, "requests",
+                        plan->requests > 0 ? integer(plan->requests) : json_null());
+    json_object_set_new(object, "duration_s",
+                        plan->duration_ms > 0 ? json_real((double)plan->duration_ms / 1e3)
+                                              : json_null());
+    json_object_set_new(object, "warmup_s", json_real((double)plan->warmup_ms / 1e3));
+    json_object_set_new(object, "loop", json_string(plan_is_open(plan) ? "open" : "closed"));
+    json_object_set_new(object, "rate", plan->rate > 0 ? json_real(plan->rate) : json_null());
+    json_object_set_new(object, "keepalive", json_boolean(plan->keepalive));
+    json_object_set_new(object, "rounds", integer(plan->rounds));
+    json_object_set_new(object, "max_errors_percent", json_real(plan->max_errors));
+    return object;
+}
+
+static json_t *requests_object(const struct result *result)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "begun", of_counter(result, TALLY_begun));
+    json_object_set_new(object, "answered", of_counter(result, TALLY_answered));
+    json_object_set_new(object, "failed", integer(tally_errors(&result->tally)));
+    json_object_set_new(object, "unanswered", of_counter(result, TALLY_unanswered));
+    json_object_set_new(object, "bad_statuses", of_counter(result, TALLY_bad_statuses));
+    json_object_set_new(object, "bad_contents", of_counter(result, TALLY_bad_contents));
+    json_object_set_new(object, "unsent", integer(tally_unsent(&result->tally)));
+    json_object_set_new(object, "unsent_late", of_counter(result, TALLY_unsent_late));
+    json_object_set_new(object, "late", of_counter(result, TALLY_late));
+    json_object_set_new(object, "warmup", integer(tally_get(&result->warmup, TALLY_begun)));
+    json_object_set_new(object, "error_percent", json_real(result_bad_percent(result)));
+    return object;
+}
+
+static json_t *connections_object(const struct result *result)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "asked", integer(result->plan->connections_asked));
+    json_object_set_new(object, "used", of_counter(result, TALLY_clients_used));
+    json_object_set_new(object, "at_the_end", integer(result->connections));
+    json_object_set_new(object, "up", of_counter(result, TALLY_clients_up));
+    json_object_set_new(object, "opened", of_counter(result, TALLY_connections_opened));
+    return object;
+}
+
+static json_t *bytes_object(const struct result *result)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "head", of_counter(result, TALLY_head_bytes));
+    json_object_set_new(object, "body", of_counter(result, TALLY_body_bytes));
+    return object;
+}
+
+static json_t *statuses_object(const struct tally *tally)
+{
+    json_t *object = json_object();
+
+    for (uint32_t status = 0; status < TALLY_STATUSES; status++) {
+        char name[8];
+
+        if (tally_status(tally, status) == 0)
+            continue;
+        snprintf(name, sizeof(name), "%03u", status);
+        json_object_set_new(object, name, integer(tally_status(tally, status)));
+    }
+    return object;
+}
+
+/* All kinds, so that readers need no list of them. */
+static json_t *errors_object(const struct result *result)
+{
+    json_t *object = json_object();
+
+    for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++)
+        json_object_set_new(object, error_kind_names[kind],
+                            integer(tally_error(&result->tally, (enum error_kind)kind)));
+    return object;
+}
+
+static json_t *microseconds(double ns)
+{
+    return json_real(ns / (double)NS_PER_US);
+}
+
+/* Null if no value lies beyond the percentile. */
+static json_t *percentile(const struct histogram *times, double percent)
+{
+    if (!measure_percentile_is_known(percent, histogram_count(times)))
+        return json_null();
+    return microseconds((double)histogram_percentile(times, percent));
+}
+
+static json_t *times_object(const struct plan *plan, const struct histogram *times)
+{
+    json_t *object = json_object();
+    size_t count;
+    const double *percents = report_percentiles(plan, &count);
+    char name[REPORT_PERCENTILE_NAME];
+
+    json_object_set_new(object, "count", integer(histogram_count(times)));
+    json_object_set_new(object, "mean", microseconds(histogram_mean(times)));
+    for (size_t i = 0; i < count; i++)
+        json_object_set_new(object, report_percentile_name(name, percents[i]),
+                            percentile(times, percents[i]));
+    json_object_set_new(object, "max", microseconds((double)histogram_max(times)));
+    return object;
+}
+
+static json_t *client_object(const struct result *result)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "cpu_s", json_real((double)result->cpu_ns / 1e9));
+    json_object_set_new(object, "cpu_share_of_thread", json_real(result_cpu_share(result)));
+    json_object_set_new(object, "wait_share_of_thread", json_real(result_wait_share(result)));
+    json_object_set_new(object, "machine_busy_percent", number_json(100 * result->machine_busy));
+    return object;
+}
+
+/* Null if no webserverd of this machine listens at the target. */
+static json_t *server_object(const struct server_check_result *server)
+{
+    if (server->outcome == SERVER_CHECK_NONE)
+        return json_null();
+    return json_pack("{s:s, s:I, s:I, s:b, s:o}", "name", server->name, "counted",
+                     (json_int_t)server->counted, "answered_here", (json_int_t)server->sent, "same",
+                     server->outcome == SERVER_CHECK_SAME, "cpu_cores", number_json(server->cores));
+}
+
+/* Null in a second without responses. */
+static json_t *time_of(const struct series_entry *entry, uint64_t ns)
+{
+    return entry->answered > 0 ? microseconds((double)ns) : json_null();
+}
+
+static json_t *second_object(const struct series_entry *entry)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "begin_s", json_real((double)entry->begin_ns / 1e9));
+    json_object_set_new(object, "end_s", json_real((double)entry->end_ns / 1e9));
+    json_object_set_new(object, "begun", integer(entry->begun));
+    json_object_set_new(object, "answered", integer(entry->answered));
+    json_object_set_new(object, "bad", integer(entry->bad));
+    json_object_set_new(object, "bytes", integer(entry->bytes));
+    json_object_set_new(object, "mean_us", time_of(entry, entry->mean_ns));
+    json_object_set_new(object, "p50_us", time_of(entry, entry->p50_ns));
+    json_object_set_new(object, "p90_us", time_of(entry, entry->p90_ns));
+    json_object_set_new(object, "p99_us", time_of(entry, entry->p99_ns));
+    json_object_set_new(object, "max_us", time_of(entry, entry->max_ns));
+    json_object_set_new(object, "service_p99_us", time_of(entry, entry->service_p99_ns));
+    json_object_set_new(object, "rate", json_real(entry->rate));
+    json_object_set_new(object, "connections", integer(entry->connections));
+    json_object_set_new(object, "threads", integer(entry->threads));
+    json_object_set_new(object, "warmup", json_boolean(entry->warmup));
+    json_object_set_new(object, "round", integer(entry->round > 0 ? entry->round : 1));
+    return object;
+}
+
+static json_t *seconds_array(const struct series *series)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; series != NULL && i < series->count; i++)
+        json_array_append_new(array, second_object(&series->entry[i]));
+    return array;
+}
+
+/* Null for a single run. */
+static json_t *rounds_array(const struct rounds *rounds)
+{
+    json_t *array;
+
+    if (rounds == NULL)
+        return json_null();
+    array = json_array();
+    for (uint32_t i = 0; i < rounds->done; i++)
+        json_array_append_new(array, measures_json(trials_get(rounds->trials, 0, i)));
+    return array;
+}
+
+static json_t *medians_object(const struct rounds *rounds)
+{
+    json_t *object;
+
+    if (rounds == NULL)
+        return json_null();
+    object = json_object();
+    for (size_t i = 0; i < MEASURE_COUNT; i++) {
+        const struct interval interval = rounds_interval(rounds, (enum measure)i);
+
+        json_object_set_new(object, measure_table[i].name, interval_json(&interval));
+    }
+    return object;
+}
+
+static json_t *notes_array(const struct result *result)
+{
+    struct result_note notes[RESULT_NOTES_MAX];
+    size_t count = result_notes(result, notes);
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(
+            array, json_pack("{s:s, s:s}", "name", notes[i].name, "text", notes[i].text));
+    return array;
+}
+
+static json_t *error_texts_object(const struct error_texts *texts)
+{
+    json_t *object = json_object();
+
+    for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++)
+        if (texts->first[kind][0] != '\0')
+            json_object_set_new(object, error_kind_names[kind], json_string(texts->first[kind]));
+    return object;
+}
+
+int result_write_json(FILE *out, const struct result *result)
+{
+    const struct tally *tally = &result->tally;
+    json_t *object = json_object();
+    int written;
+
+    json_object_set_new(object, "wsload", json_string(WEBSERVERD_VERSION));
+    json_object_set_new(object, "plan", plan_object(result));
+    json_object_set_new(object, "elapsed_s", json_real((double)result->elapsed_ns / 1e9));
+    json_object_set_new(object, "requests_per_second", json_real(result_rate(result)));
+    json_object_set_new(object, "due_per_second",
+                        result_is_open(result) ? json_real(result_rate_due(result)) : json_null());
+    json_object_set_new(object, "requests", requests_object(result));
+    json_object_set_new(object, "connections", connections_object(result));
+    json_object_set_new(object, "bytes", bytes_object(result));
+    json_object_set_new(object, "statuses", statuses_object(tally));
+    json_object_set_new(object, "errors", errors_object(result));
+    json_object_set_new(object, "error_texts", error_texts_object(&result->error_texts));
+    json_object_set_new(object, "latency_us", times_object(result->plan, &tally->latency));
+    json_object_set_new(object, "service_us", times_object(result->plan, &tally->service));
+    json_object_set_new(object, "first_byte_us", times_object(result->plan, &tally->first_byte));
+    json_object_set_new(object, "connect_us", times_object(result->plan, &tally->connect));
+    json_object_set_new(object, "client", client_object(result));
+    json_object_set_new(object, "server", server_object(&result->server));
+    json_object_set_new(object, "medians", medians_object(result->rounds));
+    json_object_set_new(object, "rounds", rounds_array(result->rounds));
+    json_object_set_new(object, "seconds", seconds_array(result->series));
+    json_object_set_new(object, "notes", notes_array(result));
+    json_object_set_new(object, "interrupted", json_boolean(result->interrupted));
+    json_object_set_new(object, "exit_status", json_integer(result_status(result)));
+    written = json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    json_decref(object);
+    fputc('\n', out);
+    return written;
+}

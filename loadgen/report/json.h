@@ -1,0 +1,22 @@
+/* The report of a run as JSON (wsload.schema.json), and the parts that a sweep shares. Main thread. */
+#ifndef LOADGEN_REPORT_JSON_H
+#define LOADGEN_REPORT_JSON_H
+
+#include "loadgen/stats/result.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Returns 0, or -1 if out of memory or OUT fails. */
+int result_write_json(FILE *out, const struct result *result);
+
+/* Null for NAN and INFINITY, which JSON lacks. */
+json_t *number_json(double value);
+
+/* A member for each measure. */
+json_t *measures_json(const struct measures *measures);
+
+/* median, low and high */
+json_t *interval_json(const struct interval *interval);
+
+#endif

@@ -1,0 +1,514 @@
+#include "loadgen/report/result_document.h"
+
+#include "common/clock.h"
+#include "common/units.h"
+
+#include "loadgen/base/format.h"
+#include "loadgen/report/latency_bars.h"
+#include "loadgen/report/percentiles.h"
+#include "loadgen/stats/notes.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+enum {
+    NUMBER = 32,
+    LABEL_WIDTH = 13, /* of the first column of tables */
+    TIME_WIDTH = 8,
+    ROUND_WIDTH = 13,
+    TIMES_MAX = 4,
+    COLUMNS_MAX = PLAN_PERCENTILES_MAX + 8,
+    DISTRIBUTION_ROWS = 12,
+    DISTRIBUTION_WIDTH =
+        42, /* of the longest bar: with two percentiles its row has 80 characters */
+};
+
+/* A kind of time that was measured. */
+struct times {
+    const char *label;
+    const struct histogram *histogram; /* not empty */
+};
+
+/* The same in a closed loop: response time and service time of an open loop differ. */
+static size_t find_times(const struct result *result, struct times *times)
+{
+    const struct tally *tally = &result->tally;
+    bool open = result_is_open(result);
+    const struct times all[TIMES_MAX] = {
+        {open ? "response" : "whole answer", &tally->latency},
+        {"service", open ? &tally->service : NULL},
+        {"first byte", &tally->first_byte},
+        {"connecting", &tally->connect},
+    };
+    size_t count = 0;
+
+    for (size_t i = 0; i < TIMES_MAX; i++)
+        if (all[i].histogram != NULL && histogram_count(all[i].histogram) > 0)
+            times[count++] = all[i];
+    return count;
+}
+
+/* ---- Facts ---- */
+
+static void put_subtitle(struct document *document, const struct result *result)
+{
+    char elapsed[UNITS_TEXT], rounds[48] = "";
+
+    if (result->rounds != NULL)
+        snprintf(rounds, sizeof(rounds), " in %" PRIu32 " round%s", result->rounds->asked,
+                 result->rounds->asked == 1 ? "" : "s");
+    document_subtitle(document, "%" PRIu32 " connection%s%s, %" PRIu32 " thread%s, engine %s, %s%s",
+                      result->connections, result->connections == 1 ? "" : "s",
+                      result->plan->keepalive ? " kept alive" : ", closed after each request",
+                      result->threads, result->threads == 1 ? "" : "s", result->engine,
+                      units_format_ns(elapsed, sizeof(elapsed), (double)result->elapsed_ns),
+                      rounds);
+}
+
+static void put_requests(struct document *document, const struct result *result)
+{
+    uint64_t unanswered = tally_get(&result->tally, TALLY_unanswered);
+    char begun[NUMBER], answered[NUMBER], failed[NUMBER], open[NUMBER];
+
+    format_integer(begun, sizeof(begun), tally_get(&result->tally, TALLY_begun));
+    format_integer(answered, sizeof(answered), tally_get(&result->tally, TALLY_answered));
+    format_integer(failed, sizeof(failed), tally_errors(&result->tally));
+    format_integer(open, sizeof(open), unanswered);
+    document_fact(document, DOCUMENT_NORMAL, "Requests", "%s: %s answered, %s failed%s%s%s", begun,
+                  answered, failed, unanswered > 0 ? ", " : "", unanswered > 0 ? open : "",
+                  unanswered > 0 ? " unanswered at the end" : "");
+    if (tally_get(&result->warmup, TALLY_begun) > 0)
+        document_fact(
+            document, DOCUMENT_NORMAL, "Warm-up", "%s requests before, not counted",
+            format_integer(begun, sizeof(begun), tally_get(&result->warmup, TALLY_begun)));
+}
+
+/* The sum over rounds would hide how uncertain the rate is; their median shows it. */
+static void put_median_rate(struct document *document, const struct rounds *rounds)
+{
+    struct interval rate = rounds_interval(rounds, MEASURE_RATE);
+    char median[MEASURE_TEXT], low[MEASURE_TEXT], high[MEASURE_TEXT];
+    char confidence[2 * MEASURE_TEXT + 16] = "";
+
+    if (!isnan(rate.low))
+        snprintf(confidence, sizeof(confidence), " (95 %%: %s to %s)",
+                 measure_format(low, MEASURE_RATE, rate.low),
+                 measure_format(high, MEASURE_RATE, rate.high));
+    document_fact(document, DOCUMENT_STRONG, "Rate", "%s requests/s, median of %" PRIu32 "%s",
+                  measure_format(median, MEASURE_RATE, rate.median), rounds->done, confidence);
+}
+
+static void put_rate(struct document *document, const struct result *result)
+{
+    char rate[NUMBER], due[NUMBER];
+
+    if (result->rounds != NULL && result->rounds->done > 0) {
+        put_median_rate(document, result->rounds);
+        return;
+    }
+    format_number(rate, sizeof(rate), result_rate(result));
+    format_number(due, sizeof(due), result_rate_due(result));
+    if (result_is_open(result))
+        document_fact(document, DOCUMENT_STRONG, "Rate", "%s requests/s answered, %s asked for%s",
+                      rate, due, result_rate_is_average(result) ? " on average" : "");
+    else
+        document_fact(document, DOCUMENT_STRONG, "Rate", "%s requests/s", rate);
+}
+
+static void put_received(struct document *document, const struct result *result)
+{
+    char body[UNITS_TEXT], all[UNITS_TEXT], each_second[UNITS_TEXT];
+    uint64_t bytes = tally_get(&result->tally, TALLY_body_bytes);
+    uint64_t with_heads = bytes + tally_get(&result->tally, TALLY_head_bytes);
+    double seconds = (double)result->elapsed_ns / 1e9;
+
+    document_fact(document, DOCUMENT_NORMAL, "Received", "%s (%s of it content), %s/s",
+                  units_format_bytes(all, sizeof(all), (double)with_heads),
+                  units_format_bytes(body, sizeof(body), (double)bytes),
+                  units_format_bytes(each_second, sizeof(each_second),
+                                     seconds > 0 ? (double)with_heads / seconds : 0));
+}
+
+/* libcurl opens no more connections than are busy at a time: an open loop may need fewer. */
+static void put_connections(struct document *document, const struct result *result)
+{
+    uint64_t opened = tally_get(&result->tally, TALLY_connections_opened);
+    uint64_t up = tally_get(&result->tally, TALLY_clients_up);
+    char text[NUMBER];
+
+    format_integer(text, sizeof(text), opened);
+    if (opened < up)
+        document_fact(document, DOCUMENT_NORMAL, "Connections",
+                      "%s were enough, %" PRIu32 " allowed", text, result->connections);
+    else
+        document_fact(document, DOCUMENT_NORMAL, "Connections",
+                      "%" PRIu64 " of %" PRIu64 " came up, %s opened in all", up,
+                      tally_get(&result->tally, TALLY_clients_used), text);
+}
+
+static void put_facts(struct document *document, const struct result *result)
+{
+    double each_ns = result_cpu_each_ns(result);
+    char text[UNITS_TEXT];
+
+    put_requests(document, result);
+    put_rate(document, result);
+    put_received(document, result);
+    put_connections(document, result);
+    document_fact(document, DOCUMENT_NORMAL, "Client",
+                  "%.0f%% of a core for each thread, %s of CPU time a request",
+                  result_cpu_share(result) * 100,
+                  units_format_ns(text, sizeof(text), isnan(each_ns) ? 0 : each_ns));
+    if (result->server.outcome == SERVER_CHECK_SAME && result->server.counted > 0)
+        document_fact(document, DOCUMENT_NORMAL, "Server", "%s counted %s request%s: the same",
+                      result->server.name,
+                      format_integer(text, sizeof(text), result->server.counted),
+                      result->server.counted == 1 ? "" : "s");
+}
+
+/* ---- Tables ---- */
+
+/* Median, confidence interval and half its width of each measure over the rounds. */
+static void put_rounds(struct document *document, const struct rounds *rounds)
+{
+    static const struct document_column columns[] = {{"Rounds", DOCUMENT_LEFT, LABEL_WIDTH},
+                                                     {"median", DOCUMENT_RIGHT, ROUND_WIDTH},
+                                                     {"low", DOCUMENT_RIGHT, ROUND_WIDTH},
+                                                     {"high", DOCUMENT_RIGHT, ROUND_WIDTH},
+                                                     {"±", DOCUMENT_RIGHT, ROUND_WIDTH}};
+    static const enum measure measures[] = {MEASURE_RATE, MEASURE_MEAN,   MEASURE_P50,
+                                            MEASURE_P90,  MEASURE_P99,    MEASURE_P99_9,
+                                            MEASURE_MAX,  MEASURE_ERRORS, MEASURE_CLIENT_CPU};
+    char text[MEASURE_TEXT];
+
+    if (rounds == NULL || rounds->done == 0)
+        return;
+    document_table(document, NULL, columns, ARRAY_LENGTH(columns));
+    document_legend(document, "low and high: 95 %% confidence.");
+    for (size_t i = 0; i < ARRAY_LENGTH(measures); i++) {
+        struct interval of = rounds_interval(rounds, measures[i]);
+        double percent = interval_percent(&of);
+
+        if (isnan(of.median))
+            continue;
+        document_row(document, DOCUMENT_NORMAL);
+        document_cell(document, "%s", measure_table[measures[i]].label);
+        document_cell(document, "%s", measure_format(text, measures[i], of.median));
+        document_cell(document, "%s", measure_format(text, measures[i], of.low));
+        document_cell(document, "%s", measure_format(text, measures[i], of.high));
+        document_cell(document, isnan(percent) ? "-" : "%.1f%%", percent);
+    }
+}
+
+/* A percentile that no value lies beyond would be the maximum under another name. */
+static void put_percentile(struct document *document, const struct histogram *times, double percent)
+{
+    char text[UNITS_TEXT];
+
+    if (measure_percentile_is_known(percent, histogram_count(times)))
+        document_cell(
+            document, "%s",
+            units_format_ns(text, sizeof(text), (double)histogram_percentile(times, percent)));
+    else
+        document_cell(document, "–");
+}
+
+static void put_latencies(struct document *document, const struct result *result)
+{
+    struct document_column columns[COLUMNS_MAX] = {{"Latency", DOCUMENT_LEFT, LABEL_WIDTH},
+                                                   {"mean", DOCUMENT_RIGHT, TIME_WIDTH}};
+    char names[COLUMNS_MAX][REPORT_PERCENTILE_NAME], text[UNITS_TEXT];
+    struct times times[TIMES_MAX];
+    size_t time_count = find_times(result, times), count;
+    const double *percents = report_percentiles(result->plan, &count);
+
+    if (time_count == 0)
+        return;
+    for (size_t i = 0; i < count; i++)
+        columns[i + 2] = (struct document_column){report_percentile_name(names[i], percents[i]),
+                                                  DOCUMENT_RIGHT, TIME_WIDTH};
+    columns[count + 2] = (struct document_column){"max", DOCUMENT_RIGHT, TIME_WIDTH};
+    document_table(document, NULL, columns, count + 3);
+    for (size_t i = 0; i < time_count; i++) {
+        const struct histogram *histogram = times[i].histogram;
+
+        document_row(document, DOCUMENT_NORMAL);
+        document_cell(document, "%s", times[i].label);
+        document_cell(document, "%s",
+                      units_format_ns(text, sizeof(text), histogram_mean(histogram)));
+        for (size_t k = 0; k < count; k++)
+            put_percentile(document, histogram, percents[k]);
+        document_cell(document, "%s",
+                      units_format_ns(text, sizeof(text), (double)histogram_max(histogram)));
+    }
+}
+
+/* Begins a table that only one kind of writer shows. */
+static void begin_table(struct document *document, enum document_media media, const char *title,
+                        const struct document_column *columns, size_t count, unsigned gap)
+{
+    struct document_table *table = document_table(document, title, columns, count);
+
+    if (table == NULL)
+        return;
+    table->media = media;
+    table->gap = gap;
+}
+
+/* The distribution of latencies, as in the live view; pages have a plot instead. */
+static void put_distribution(struct document *document, const struct result *result)
+{
+    static const struct document_column columns[] = {
+        {NULL, DOCUMENT_RIGHT, LATENCY_BAR_LABEL_COLUMNS}, {NULL, DOCUMENT_BAR, 0}};
+    struct latency_bar bars[LATENCY_BARS_MAX];
+    size_t count = latency_bars(&result->tally.latency, DISTRIBUTION_ROWS, DISTRIBUTION_WIDTH,
+                                result->plan->unicode, bars);
+
+    if (count > 0)
+        begin_table(document, DOCUMENT_IN_TEXT, NULL, columns, ARRAY_LENGTH(columns), 2);
+    for (size_t i = 0; i < count; i++) {
+        document_row(document, DOCUMENT_NORMAL);
+        document_cell(document, "%s", bars[i].label);
+        document_cell(document, "%s%s", bars[i].bar, bars[i].behind);
+    }
+}
+
+static bool is_bad_status(const struct result *result, uint32_t status)
+{
+    return !plan_is_good_status(&result->plan->checks, status);
+}
+
+static void put_statuses(struct document *document, const struct result *result)
+{
+    static const struct document_column columns[] = {{NULL, DOCUMENT_LEFT, LABEL_WIDTH - 1},
+                                                     {NULL, DOCUMENT_LEFT, 0},
+                                                     {NULL, DOCUMENT_RIGHT, 14}};
+    const char *label = "Statuses";
+    char text[NUMBER];
+
+    if (tally_get(&result->tally, TALLY_answered) == 0)
+        return;
+    begin_table(document, DOCUMENT_IN_TEXT, NULL, columns, ARRAY_LENGTH(columns), 1);
+    for (uint32_t status = 0; status < TALLY_STATUSES; status++) {
+        uint64_t count = tally_status(&result->tally, status);
+
+        if (count == 0)
+            continue;
+        document_row(document, is_bad_status(result, status) ? DOCUMENT_BAD : DOCUMENT_NORMAL);
+        document_cell(document, "%s", label);
+        document_cell(document, "%03" PRIu32, status);
+        document_cell(document, "%s", format_integer(text, sizeof(text), count));
+        label = "";
+    }
+}
+
+/* The text of the first error of a kind stands below the kind. */
+static void put_errors(struct document *document, const struct result *result)
+{
+    static const struct document_column columns[] = {{NULL, DOCUMENT_LEFT, LABEL_WIDTH},
+                                                     {NULL, DOCUMENT_RIGHT, 17},
+                                                     {NULL, DOCUMENT_WRAPPED, 0}};
+    const char *label = "Errors";
+    char text[NUMBER];
+
+    if (tally_errors(&result->tally) == 0)
+        return;
+    begin_table(document, DOCUMENT_IN_TEXT, NULL, columns, ARRAY_LENGTH(columns), 2);
+    for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++) {
+        uint64_t count = tally_error(&result->tally, (enum error_kind)kind);
+
+        if (count == 0)
+            continue;
+        document_row(document, DOCUMENT_BAD);
+        document_cell(document, "%s", label);
+        document_cell(document, "%s", format_integer(text, sizeof(text), count));
+        document_cell(document, "%s", error_kind_labels[kind]);
+        if (result->error_texts.first[kind][0] != '\0') {
+            document_row(document, DOCUMENT_NORMAL);
+            document_cell(document, "%s", "");
+            document_cell(document, "%s", "");
+            document_cell(document, "%s", result->error_texts.first[kind]);
+        }
+        label = "";
+    }
+}
+
+static void put_outcome(struct document *document, const char *name, uint64_t count, bool bad)
+{
+    char text[NUMBER];
+
+    if (count == 0)
+        return;
+    document_row(document, bad ? DOCUMENT_BAD : DOCUMENT_NORMAL);
+    document_cell(document, "%s", name);
+    document_cell(document, "%s", format_integer(text, sizeof(text), count));
+}
+
+/* Statuses and errors in one table. */
+static void put_outcomes(struct document *document, const struct result *result)
+{
+    static const struct document_column columns[] = {{"Outcome", DOCUMENT_LEFT, 0},
+                                                     {"Requests", DOCUMENT_RIGHT, 0}};
+    const struct tally *tally = &result->tally;
+    char name[8];
+
+    begin_table(document, DOCUMENT_IN_MARKUP, NULL, columns, ARRAY_LENGTH(columns), 1);
+    for (uint32_t status = 0; status < TALLY_STATUSES; status++) {
+        snprintf(name, sizeof(name), "%03" PRIu32, status);
+        put_outcome(document, name, tally_status(tally, status), is_bad_status(result, status));
+    }
+    for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++)
+        put_outcome(document, error_kind_labels[kind], tally_error(tally, (enum error_kind)kind),
+                    true);
+    put_outcome(document, "unanswered at the end", tally_get(tally, TALLY_unanswered), true);
+}
+
+/* ---- Plots ---- */
+
+/* A value of a second of the series. */
+typedef double second_value(const struct series_entry *entry);
+
+static double per_second(const struct series_entry *entry, uint64_t count)
+{
+    uint64_t ns = entry->end_ns - entry->begin_ns;
+
+    return ns > 0 ? (double)count * 1e9 / (double)ns : 0;
+}
+
+static double answered_of(const struct series_entry *entry)
+{
+    return per_second(entry, entry->answered);
+}
+
+static double bad_of(const struct series_entry *entry)
+{
+    return per_second(entry, entry->bad);
+}
+
+static double rate_of(const struct series_entry *entry)
+{
+    return entry->rate;
+}
+
+static double p50_of(const struct series_entry *entry)
+{
+    return (double)entry->p50_ns;
+}
+
+static double p90_of(const struct series_entry *entry)
+{
+    return (double)entry->p90_ns;
+}
+
+static double p99_of(const struct series_entry *entry)
+{
+    return (double)entry->p99_ns;
+}
+
+static double max_of(const struct series_entry *entry)
+{
+    return (double)entry->max_ns;
+}
+
+/* The part of a second at the end is left out: it is too short to compare. */
+static void put_seconds(struct document *document, const char *name, const struct series *series,
+                        second_value *value)
+{
+    document_line(document, name, false);
+    for (size_t i = 0; i < series->count; i++) {
+        const struct series_entry *entry = &series->entry[i];
+
+        if (entry->end_ns - entry->begin_ns >= NS_PER_S / 5)
+            document_point(document, (double)entry->end_ns / 1e9, value(entry));
+    }
+}
+
+static bool is_used(const struct series *series, second_value *value)
+{
+    for (size_t i = 0; i < series->count; i++)
+        if (value(&series->entry[i]) > 0)
+            return true;
+    return false;
+}
+
+/* One second is no curve. The series of rounds has no warm-ups. */
+static void put_series(struct document *document, const struct result *result)
+{
+    static const struct plot_axis x = {false, axis_seconds};
+    const struct series *series = result->series;
+    double warmup_s = result->rounds == NULL ? (double)result->plan->warmup_ms / 1e3 : 0;
+
+    if (series == NULL || series->count < 2)
+        return;
+    document_plot(document, "Requests a second", x, (struct plot_axis){false, axis_rate});
+    document_shade(document, warmup_s);
+    put_seconds(document, "answered", series, answered_of);
+    if (is_used(series, rate_of))
+        put_seconds(document, "asked for", series, rate_of);
+    if (is_used(series, bad_of))
+        put_seconds(document, "errors", series, bad_of);
+    document_plot(document, "Latency over time", x, (struct plot_axis){true, axis_time});
+    document_shade(document, warmup_s);
+    put_seconds(document, "p50", series, p50_of);
+    put_seconds(document, "p90", series, p90_of);
+    put_seconds(document, "p99", series, p99_of);
+    put_seconds(document, "max", series, max_of);
+}
+
+/* An axis of 1 / (1 - p), labelled with the percentile: 100 is 99 %. */
+static void format_tail(char *label, double value)
+{
+    snprintf(label, PLOT_LABEL, "%.10g%%", 100 - 100 / value);
+}
+
+/* Each curve ends where one value lies beyond. */
+static void put_percentile_plot(struct document *document, const struct result *result)
+{
+    struct times times[TIMES_MAX];
+    size_t count = find_times(result, times);
+
+    document_plot(document, "Latency by percentile", (struct plot_axis){true, format_tail},
+                  (struct plot_axis){true, axis_time});
+    for (size_t i = 0; i < count; i++) {
+        const struct histogram *histogram = times[i].histogram;
+        uint64_t values = histogram_count(histogram);
+
+        document_line(document, times[i].label, true);
+        for (double level = 0; measure_percentile_is_known(level, values);
+             level = report_next_level(level))
+            document_point(document, 100 / (100 - level),
+                           (double)histogram_percentile(histogram, level));
+    }
+}
+
+/* ---- The document ---- */
+
+struct document *result_document(const struct result *result)
+{
+    const struct document_layout layout = {.indent = 2, .gap = 1};
+    struct result_note notes[RESULT_NOTES_MAX];
+    size_t note_count = result_notes(result, notes);
+    struct document *document = document_create("wsload", layout);
+
+    if (document == NULL)
+        return NULL;
+    if (result->requests > 1)
+        document_title(document, "%s %s and %zu more", result->plan->method, result->url,
+                       result->requests - 1);
+    else
+        document_title(document, "%s %s", result->plan->method, result->url);
+    put_subtitle(document, result);
+    put_facts(document, result);
+    put_rounds(document, result->rounds);
+    put_latencies(document, result);
+    put_distribution(document, result);
+    put_statuses(document, result);
+    put_errors(document, result);
+    put_outcomes(document, result);
+    put_series(document, result);
+    put_percentile_plot(document, result);
+    for (size_t i = 0; i < note_count; i++)
+        document_note(document, DOCUMENT_WARNING, "", "%s", notes[i].text);
+    return document;
+}

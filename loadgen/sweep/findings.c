@@ -1,0 +1,480 @@
+#include "loadgen/sweep/findings.h"
+
+#include "common/macros.h"
+#include "common/units.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* From this part on, cores or threads are as good as all busy: none is so to the last percent. */
+#define BUSY_SERVER_SHARE  0.85
+#define BUSY_MACHINE_SHARE 0.95
+
+/* Medians that are less sure than that, in percent, have no shape. */
+enum { NOISE_PERCENT = 30 };
+
+const char *const sweep_limit_names[] = {
+    [SWEEP_LIMIT_UNKNOWN] = "unknown",       [SWEEP_LIMIT_NOT_REACHED] = "not_reached",
+    [SWEEP_LIMIT_CLIENT] = "client",         [SWEEP_LIMIT_SERVER_THREADS] = "server_threads",
+    [SWEEP_LIMIT_SERVER_CPU] = "server_cpu", [SWEEP_LIMIT_MACHINE] = "machine",
+    [SWEEP_LIMIT_CONTENTION] = "contention", [SWEEP_LIMIT_COHERENCY] = "coherency",
+};
+
+PRINTF_LIKE(5, 0)
+static void add_finding(struct sweep_finding *findings, size_t *count, size_t most,
+                        const char *name, const char *format, va_list arguments)
+{
+    if (*count == most)
+        return;
+    findings[*count].name = name;
+    vsnprintf(findings[*count].text, sizeof(findings->text), format, arguments);
+    ++*count;
+}
+
+PRINTF_LIKE(3, 4)
+static void find(struct sweep_curve *curve, const char *name, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    add_finding(curve->finding, &curve->finding_count, SWEEP_FINDINGS_MAX, name, format, arguments);
+    va_end(arguments);
+}
+
+PRINTF_LIKE(3, 4)
+static void note(struct sweep *sweep, const char *name, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    add_finding(sweep->note, &sweep->note_count, SWEEP_NOTES_MAX, name, format, arguments);
+    va_end(arguments);
+}
+
+static double median(const struct sweep_point *point, enum measure measure)
+{
+    return point->of[measure].median;
+}
+
+static uint32_t connections(const struct sweep_point *point)
+{
+    return point->plan.connections_asked;
+}
+
+/* ---- Points ---- */
+
+static void conclude_points(struct sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->point_count; i++) {
+        struct sweep_point *point = &sweep->points[i];
+
+        for (size_t m = 0; m < MEASURE_COUNT; m++)
+            point->of[m] = trials_interval(sweep->trials, i, (enum measure)m);
+        point->client_bound = median(point, MEASURE_CLIENT_SHARE) >= 100 * RESULT_BUSY_CLIENT_SHARE;
+        point->machine_bound = median(point, MEASURE_MACHINE_BUSY) >= 100 * BUSY_MACHINE_SHARE;
+    }
+}
+
+/* ---- Noise ---- */
+
+/* Whether half of the points, or more, are less sure than that. */
+static void find_noise(struct sweep_curve *curve)
+{
+    size_t unsure = 0;
+
+    for (size_t i = 0; i < curve->measured; i++)
+        unsure += interval_percent(&curve->points[i].of[MEASURE_RATE]) > NOISE_PERCENT;
+    curve->noisy = 2 * unsure >= curve->measured;
+}
+
+static void say_noise(struct sweep_curve *curve)
+{
+    find(curve, "noisy",
+         "The rounds of most points differ by more than +-%d %%: knee, zones and limits would be "
+         "guesses. Let the machine rest from other work, or make longer runs (-d) and more rounds "
+         "(--rounds).",
+         NOISE_PERCENT);
+}
+
+/* ---- Shape ---- */
+
+static void find_zones(struct sweep_curve *curve)
+{
+    struct zone_point points[PLAN_NUMBERS_MAX];
+    enum zone of[PLAN_NUMBERS_MAX];
+
+    for (size_t i = 0; i < curve->measured; i++)
+        points[i] = (struct zone_point){
+            connections(&curve->points[i]), median(&curve->points[i], MEASURE_RATE),
+            median(&curve->points[i], MEASURE_ERRORS), curve->points[i].of[MEASURE_RATE].high};
+    curve->zones = zones_find(points, curve->measured, of);
+    for (size_t i = 0; i < curve->measured; i++)
+        curve->points[i].zone = curve->noisy ? ZONE_UNKNOWN : of[i];
+}
+
+/* The first and the last point of ZONE; false when there is none. */
+static bool range_of(const struct sweep_curve *curve, enum zone zone, size_t *first, size_t *last)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < curve->measured; i++) {
+        if (curve->points[i].zone != zone)
+            continue;
+        if (!found)
+            *first = i;
+        *last = i;
+        found = true;
+    }
+    return found;
+}
+
+static void say_best(struct sweep_curve *curve)
+{
+    const struct sweep_point *best = &curve->points[curve->zones.best];
+    const struct interval *rate = &best->of[MEASURE_RATE];
+    char most[MEASURE_TEXT], low[MEASURE_TEXT], high[MEASURE_TEXT], p99[MEASURE_TEXT];
+    char sure[2 * MEASURE_TEXT + 32] = "";
+
+    if (!isnan(rate->low))
+        snprintf(sure, sizeof(sure), " (95 %% confidence: %s to %s)",
+                 measure_format(low, MEASURE_RATE, rate->low),
+                 measure_format(high, MEASURE_RATE, rate->high));
+    find(curve, "best", "Most: %s requests/s with %" PRIu32 " connection%s%s; p99 is %s there.",
+         measure_format(most, MEASURE_RATE, rate->median), connections(best),
+         connections(best) == 1 ? "" : "s", sure,
+         measure_format(p99, MEASURE_P99, median(best, MEASURE_P99)));
+}
+
+static void say_knee(struct sweep_curve *curve)
+{
+    size_t first = 0, last = 0;
+    double knee = round(curve->zones.knee);
+    char text[UNITS_TEXT];
+
+    if (!curve->zones.reached) {
+        if (curve->measured > 1)
+            find(curve, "no_knee",
+                 "No knee: the throughput still grows at %" PRIu32 " connections. Sweep further.",
+                 connections(&curve->points[curve->measured - 1]));
+        return;
+    }
+    range_of(curve, ZONE_PLATEAU, &first, &last);
+    units_format_count(text, sizeof(text), knee);
+    if (first == 0)
+        find(curve, "knee",
+             "The knee is at or below %" PRIu32
+             " connections: that few do all that the server does. "
+             "Begin with fewer to see the throughput grow.",
+             connections(&curve->points[0]));
+    else
+        find(curve, "knee",
+             "The knee is at about %s connection%s: up to there the throughput grows with them "
+             "(linear), beyond it they mostly wait (plateau from %" PRIu32 " on).",
+             text, knee > 1 ? "s" : "", connections(&curve->points[first]));
+}
+
+static void say_overload(struct sweep_curve *curve)
+{
+    size_t first = 0, last = 0;
+    const struct sweep_point *end;
+    double part, errors;
+
+    if (!range_of(curve, ZONE_OVERLOAD, &first, &last))
+        return;
+    end = &curve->points[last];
+    part = 1 - median(end, MEASURE_RATE) / median(&curve->points[curve->zones.best], MEASURE_RATE);
+    errors = median(end, MEASURE_ERRORS);
+    if (errors > ZONES_ERRORS)
+        find(curve, "overload",
+             "Overload from %" PRIu32 " connections on: at %" PRIu32
+             ", %.3g %% of the requests fail.",
+             connections(&curve->points[first]), connections(end), errors);
+    else
+        find(curve, "overload",
+             "Overload from %" PRIu32 " connections on: at %" PRIu32
+             ", throughput is %.0f %% below the most.",
+             connections(&curve->points[first]), connections(end), 100 * part);
+}
+
+/* ---- The law ---- */
+
+/* Points at which the client was the limit would make it a law of the client. */
+static void fit_law(struct sweep_curve *curve)
+{
+    struct usl_point points[PLAN_NUMBERS_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < curve->measured; i++) {
+        const struct sweep_point *point = &curve->points[i];
+
+        if (!point->client_bound && median(point, MEASURE_RATE) > 0)
+            points[count++] = (struct usl_point){connections(point), median(point, MEASURE_RATE)};
+    }
+    curve->has_usl = usl_fit(points, count, &curve->usl) && usl_is_good(&curve->usl);
+}
+
+/* What follows from it; empty where it says that throughput grows for ever. */
+static void predict(const struct usl *usl, char *text, size_t size)
+{
+    double best = round(usl_best(usl)), most = usl_most(usl);
+    char rate[MEASURE_TEXT], at[UNITS_TEXT];
+
+    text[0] = '\0';
+    if (isinf(most))
+        return;
+    measure_format(rate, MEASURE_RATE, most);
+    units_format_count(at, sizeof(at), best);
+    if (isinf(best))
+        snprintf(text, size, " By it, no number of connections gets more than %s requests/s.",
+                 rate);
+    else
+        snprintf(text, size, " By it, the most is %s requests/s at %s connection%s.", rate, at,
+                 best > 1 ? "s" : "");
+}
+
+static void say_law(struct sweep_curve *curve)
+{
+    const struct usl *usl = &curve->usl;
+    char prediction[160];
+
+    if (!curve->has_usl)
+        return;
+    predict(usl, prediction, sizeof(prediction));
+    find(curve, "usl",
+         "Universal Scalability Law: contention sigma %.3g, coherency kappa %.3g; the %zu "
+         "points are off the curve by %.1f %% on average.%s",
+         usl->sigma, usl->kappa, usl->points, 100 * usl->error, prediction);
+}
+
+/* ---- What limits ---- */
+
+/* Cores that the server's threads can keep busy. */
+static double capacity(const struct sweep *sweep, const struct sweep_curve *curve)
+{
+    double threads = (double)curve->server.workers * curve->server.threads;
+
+    return threads > 0 ? fmin(threads, sweep->cores) : sweep->cores;
+}
+
+static enum sweep_limit limit_by_law(const struct sweep_curve *curve)
+{
+    const struct usl *usl = &curve->usl;
+    double n = connections(&curve->points[curve->zones.best]);
+
+    if (!curve->has_usl)
+        return SWEEP_LIMIT_UNKNOWN;
+    return usl->kappa * n > usl->sigma ? SWEEP_LIMIT_COHERENCY : SWEEP_LIMIT_CONTENTION;
+}
+
+static enum sweep_limit find_limit(const struct sweep *sweep, const struct sweep_curve *curve)
+{
+    const struct sweep_point *best = &curve->points[curve->zones.best];
+    double cores = median(best, MEASURE_SERVER_CORES), most = capacity(sweep, curve);
+
+    if (best->client_bound)
+        return SWEEP_LIMIT_CLIENT;
+    if (!curve->zones.reached)
+        return SWEEP_LIMIT_NOT_REACHED;
+    if (cores >= BUSY_SERVER_SHARE * most)
+        return most < sweep->cores ? SWEEP_LIMIT_SERVER_THREADS : SWEEP_LIMIT_SERVER_CPU;
+    if (best->machine_bound)
+        return SWEEP_LIMIT_MACHINE;
+    return limit_by_law(curve);
+}
+
+static void say_client(struct sweep_curve *curve, const struct sweep_point *best)
+{
+    const struct plan *plan = &best->plan;
+    bool raw = plan->engine == PLAN_ENGINE_RAW || plan->http == PLAN_HTTP_2;
+
+    find(curve, "limit",
+         "The client limits: each of its threads used %.0f %% of a core at the best point, so the "
+         "server may be faster than this.%s",
+         median(best, MEASURE_CLIENT_SHARE),
+         raw ? " Give it more threads, or load from another machine."
+             : " --engine raw costs less.");
+}
+
+static void say_server(const struct sweep *sweep, struct sweep_curve *curve,
+                       const struct sweep_point *best)
+{
+    double cores = median(best, MEASURE_SERVER_CORES);
+    uint32_t threads = curve->server.workers * curve->server.threads;
+
+    if (curve->limit == SWEEP_LIMIT_SERVER_THREADS)
+        find(curve, "limit",
+             "The server's threads limit: its %" PRIu32
+             " kept %.2f cores busy at the best point, and "
+             "this machine has %" PRIu32 ". More threads may do more.",
+             threads, cores, sweep->cores);
+    else
+        find(curve, "limit",
+             "The server's processor time limits: it kept %.2f of this machine's %" PRIu32
+             " cores busy at the best point.",
+             cores, sweep->cores);
+}
+
+/* Who kept the cores busy; what is left are programs that have nothing to do with it. */
+static void share_out(const struct sweep *sweep, const struct sweep_point *best, char *text,
+                      size_t size)
+{
+    double server = median(best, MEASURE_SERVER_CORES);
+    double client = median(best, MEASURE_CLIENT_SHARE) / 100 * best->plan.threads;
+    double others = median(best, MEASURE_MACHINE_BUSY) / 100 * sweep->cores - server - client;
+
+    text[0] = '\0';
+    if (!isnan(server))
+        snprintf(text, size, " (server %.2f, client %.2f, other programs and interrupts %.2f)",
+                 server, client, fmax(others, 0));
+}
+
+static void say_machine(const struct sweep *sweep, struct sweep_curve *curve,
+                        const struct sweep_point *best)
+{
+    char shares[128];
+
+    share_out(sweep, best, shares, sizeof(shares));
+    find(curve, "limit",
+         "This machine's %" PRIu32
+         " cores were all busy at the best point%s: who is loaded and who "
+         "loads share them. Load from another machine to see what the server can do alone.",
+         sweep->cores, shares);
+}
+
+static void say_limit(const struct sweep *sweep, struct sweep_curve *curve)
+{
+    const struct sweep_point *best = &curve->points[curve->zones.best];
+
+    curve->limit = find_limit(sweep, curve);
+    switch (curve->limit) {
+    case SWEEP_LIMIT_CLIENT:
+        say_client(curve, best);
+        break;
+    case SWEEP_LIMIT_SERVER_THREADS:
+    case SWEEP_LIMIT_SERVER_CPU:
+        say_server(sweep, curve, best);
+        break;
+    case SWEEP_LIMIT_MACHINE:
+        say_machine(sweep, curve, best);
+        break;
+    case SWEEP_LIMIT_CONTENTION:
+        find(curve, "limit",
+             "Contention limits: requests wait their turn for something they share (a lock, a "
+             "core, a "
+             "disk, the network), and processors were not what it was.");
+        break;
+    case SWEEP_LIMIT_COHERENCY:
+        find(curve, "limit",
+             "Coherency limits: the more connections there are, the more each request costs.");
+        break;
+    case SWEEP_LIMIT_UNKNOWN:
+        find(curve, "limit",
+             "What limits was not seen: neither the client's nor the machine's processors were all "
+             "busy. Something waits: the network, a disk, a lock, or a limit that was set.");
+        break;
+    case SWEEP_LIMIT_NOT_REACHED:
+        break;
+    }
+}
+
+static void say_marks(struct sweep_curve *curve)
+{
+    size_t marked = 0;
+
+    for (size_t i = 0; i < curve->measured; i++)
+        marked += curve->points[i].client_bound;
+    if (marked > 0)
+        find(curve, "client_bound",
+             "The client was the limit at %zu of %zu points (marked !): its threads used %.0f %% "
+             "of a "
+             "core or more there, and the latencies contain waiting in the client.",
+             marked, curve->measured, 100 * RESULT_BUSY_CLIENT_SHARE);
+}
+
+static void conclude_curve(struct sweep *sweep, struct sweep_curve *curve)
+{
+    size_t first = (size_t)(curve->points - sweep->points);
+
+    while (curve->measured < curve->count &&
+           trials_done(sweep->trials, first + curve->measured) > 0)
+        curve->measured++;
+    if (curve->measured == 0)
+        return;
+    find_noise(curve);
+    find_zones(curve);
+    if (!(median(&curve->points[curve->zones.best], MEASURE_RATE) > 0)) {
+        find(curve, "nothing_answered", "Nothing was answered.");
+        return;
+    }
+    say_best(curve);
+    if (curve->noisy) {
+        curve->zones.knee = NAN;
+        say_noise(curve);
+    } else {
+        fit_law(curve);
+        say_knee(curve);
+        say_overload(curve);
+        say_law(curve);
+        say_limit(sweep, curve);
+    }
+    say_marks(curve);
+}
+
+/* ---- All of it ---- */
+
+static double most_of(const struct sweep_curve *curve)
+{
+    return curve->measured > 0 ? median(&curve->points[curve->zones.best], MEASURE_RATE) : 0;
+}
+
+static void compare_curves(struct sweep *sweep)
+{
+    const struct sweep_curve *best = &sweep->curves[0], *least = best;
+    char most[MEASURE_TEXT];
+
+    for (size_t i = 1; i < sweep->curve_count; i++) {
+        if (most_of(&sweep->curves[i]) > most_of(best))
+            best = &sweep->curves[i];
+        if (most_of(&sweep->curves[i]) < most_of(least))
+            least = &sweep->curves[i];
+    }
+    if (sweep->curve_count > 1 && most_of(least) > 0)
+        note(sweep, "best_of_all",
+             "Best of all: %s, with %s requests/s, %.2f times that of the worst (%s).", best->name,
+             measure_format(most, MEASURE_RATE, most_of(best)), most_of(best) / most_of(least),
+             least->name);
+}
+
+static void note_end(struct sweep *sweep)
+{
+    size_t done = 0;
+
+    for (size_t i = 0; i < sweep->point_count; i++)
+        done += trials_done(sweep->trials, i);
+    if (sweep->end == TRIALS_INTERRUPTED)
+        note(sweep, "interrupted", "Interrupted after %zu of %zu runs: this is what they say.",
+             done, sweep->point_count * sweep->plan->rounds);
+    if (sweep->end == TRIALS_ABORTED)
+        note(sweep, "aborted", "Ended by --abort-on after %zu of %zu runs: this is what they say.",
+             done, sweep->point_count * sweep->plan->rounds);
+    if (sweep->status == RESULT_ERRORS)
+        note(sweep, "too_many_errors",
+             "There were points with more errors than the %g %% of --max-errors.",
+             sweep->plan->max_errors);
+    if (sweep->status == RESULT_GATE && sweep->end == TRIALS_COMPLETE)
+        note(sweep, "gate_failed", "A condition of --fail-if came true in a run.");
+    if (sweep->plan->rounds < STATISTICS_INTERVAL_LEAST)
+        note(sweep, "few_rounds", "Fewer than %d rounds: how certain the medians are is not known.",
+             STATISTICS_INTERVAL_LEAST);
+}
+
+void sweep_conclude(struct sweep *sweep)
+{
+    conclude_points(sweep);
+    for (size_t i = 0; i < sweep->curve_count; i++)
+        conclude_curve(sweep, &sweep->curves[i]);
+    compare_curves(sweep);
+    note_end(sweep);
+}

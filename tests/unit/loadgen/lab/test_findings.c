@@ -1,0 +1,150 @@
+#include "loadgen/lab/findings.h"
+#include "loadgen/report/html.h"
+#include "loadgen/report/text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct document *example(void)
+{
+    static const char *const heads[] = {"connections", "requests/s", "mean", NULL};
+    struct document *findings = findings_create("A & B");
+
+    assert_non_null(findings);
+    findings_table(findings, "One <table>", heads);
+    for (int i = 1; i <= 3; i++) {
+        document_row(findings, DOCUMENT_NORMAL);
+        document_cell(findings, "%d", i);
+        document_cell(findings, "%d,000%s", i, i == 2 ? " *" : "");
+        document_cell(findings, "%d µs", i);
+        document_cell(findings, "no room for it");
+    }
+    document_plot(findings, "A plot", (struct plot_axis){true, axis_count},
+                  (struct plot_axis){false, axis_rate});
+    document_line(findings, "one", false);
+    for (int i = 1; i <= 3; i++)
+        document_point(findings, i, i * 1000.0);
+    findings_say(findings, FINDINGS_LESSON,
+                 "A sentence that is so long that it has to go on in the next line of a terminal, "
+                 "and because it is <still> longer, in one more line behind that one, too.");
+    findings_say(findings, FINDINGS_MET, "this.");
+    findings_say(findings, FINDINGS_NOT_MET, "that.");
+    findings_say(findings, FINDINGS_UNDECIDED, "either.");
+    findings_say(findings, FINDINGS_CAUTION, "mind the gap.");
+    return findings;
+}
+
+static const struct machine machine = {{{"Processor", "a <model>, 2 cores"}}, 1};
+
+static void text_is_aligned_and_wrapped(void **state)
+{
+    struct document *findings = example(), *about = document_create("x", findings->layout);
+    char *text, *rest = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    findings_add_machine(about, &machine);
+    findings_add_published(findings, "baseline");
+    assert_int_equal(document_write_text(out, about, false), 0);
+    fputc('\n', out);
+    assert_int_equal(document_write_text(out, findings, false), 0);
+    fclose(out);
+    assert_non_null(strstr(text, "Processor   a <model>, 2 cores\n"));
+    assert_non_null(strstr(text, "\nA & B\n-----\n"));
+    assert_non_null(strstr(text, "\nOne <table>\nconnections  requests/s  mean\n"
+                                 "1                 1,000  1 µs\n"
+                                 "2               2,000 *  2 µs\n"));
+    assert_null(strstr(text, "no room"));
+    assert_non_null(strstr(text, "\n- Met: this.\n- Not met: that.\n- Not decided: either.\n"
+                                 "- Note: mind the gap.\n"));
+    assert_non_null(strstr(text, "\n  1 worker, 1 thread, 1 connection: 5,200 requests/s"));
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        if (strlen(line) > 80)
+            fail_msg("longer than 80 columns: %s", line);
+    free(text);
+    document_free(findings);
+    document_free(about);
+}
+
+static void check_has(const char *text, const char *words)
+{
+    if (strstr(text, words) == NULL)
+        fail_msg("there is no '%s' in: %s", words, text);
+}
+
+static void page_escapes_all_text(void **state)
+{
+    struct document *findings = example();
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    findings_add_published(findings, "baseline");
+    document_section(findings, "The machine", NULL);
+    findings_add_machine(findings, &machine);
+    assert_int_equal(document_write_html(out, findings), 0);
+    fclose(out);
+    check_has(text, "<title>A &amp; B</title>");
+    check_has(text, "<h2>One &lt;table&gt;</h2>");
+    check_has(text, "<tr><td>2<td>2,000 *<td>2 µs\n");
+    check_has(text, "<svg class=\"plot\"");
+    check_has(text, "it is &lt;still&gt; longer");
+    check_has(text, "<li><b>Met: </b>this.");
+    check_has(text, "<li class=\"bad\"><b>Not met: </b>that.");
+    check_has(text, "a &lt;model&gt;, 2 cores");
+    check_has(text, "5,200 requests/s, 0.19 ms");
+    free(text);
+    document_free(findings);
+}
+
+static void index_links_to_pages(void **state)
+{
+    struct document *findings = example(), *index = findings_create("All");
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    findings_add_link(index, "baseline", findings);
+    findings_add_link(index, "other", findings);
+    assert_int_equal(document_write_html(out, index), 0);
+    fclose(out);
+    check_has(text, "<h2><a href=\"baseline.html\">A &amp; B</a></h2>");
+    check_has(text, "<li><b>Note: </b>mind the gap.");
+    free(text);
+    document_free(findings);
+    document_free(index);
+}
+
+static void published_figures_are_found_by_experiment(void **state)
+{
+    const struct published *one = published_next("concurrency", NULL);
+    size_t count = 0;
+
+    (void)state;
+    for (; one != NULL; one = published_next("concurrency", one), count++)
+        assert_string_equal(one->experiment, "concurrency");
+    assert_int_equal(count, 6);
+    assert_null(published_next("nothing", NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_is_aligned_and_wrapped),
+        cmocka_unit_test(page_escapes_all_text),
+        cmocka_unit_test(index_links_to_pages),
+        cmocka_unit_test(published_figures_are_found_by_experiment),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

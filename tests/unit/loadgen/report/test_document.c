@@ -1,0 +1,148 @@
+/* Documents: their limits, and that nothing gets lost below them. */
+#include "loadgen/report/text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MANY = 3000 };
+
+static const struct document_column columns[] = {{"a", DOCUMENT_LEFT, 0}, {"b", DOCUMENT_RIGHT, 0}};
+
+static struct document *create(void)
+{
+    struct document *document = document_create("test", (struct document_layout){.gap = 2});
+
+    assert_non_null(document);
+    document_title(document, "Title");
+    return document;
+}
+
+static void everything_is_kept_however_much_it_is(void **state)
+{
+    struct document *document = create();
+    const struct document_section *section;
+    char text[16];
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        document_table(document, "t", columns, 2);
+    for (int i = 0; i < MANY; i++) {
+        document_row(document, DOCUMENT_NORMAL);
+        document_cell(document, "%d", i);
+        document_cell(document, "%d", -i);
+        document_note(document, DOCUMENT_NORMAL, "", "%d", i);
+        document_fact(document, DOCUMENT_NORMAL, "label", "%d", i);
+    }
+    for (int i = 0; i < 100; i++)
+        document_plot(document, "p", (struct plot_axis){false, axis_count},
+                      (struct plot_axis){false, axis_count});
+    document_line(document, "l", false);
+    for (int i = 0; i < MANY; i++)
+        document_point(document, i, 2 * i);
+    assert_false(document->failed);
+    section = &document->sections[0];
+    assert_int_equal(section->table_count, 100);
+    assert_int_equal(section->tables[99].row_count, MANY);
+    assert_int_equal(section->plot_count, 100);
+    assert_int_equal(section->plots[99].line[0].count, MANY);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(text, sizeof(text), "%d", i);
+        assert_string_equal(section->tables[99].rows[i].cells[0], text);
+        assert_string_equal(section->notes[i].text, text);
+        assert_string_equal(section->facts[i].text, text);
+        assert_true(section->plots[99].line[0].points[i].y == 2 * i);
+    }
+    document_free(document);
+}
+
+static void cells_and_lines_beyond_the_limits_are_ignored(void **state)
+{
+    struct document *document = create();
+    const struct plot *plot;
+
+    (void)state;
+    document_cell(document, "no row");
+    document_table(document, NULL, columns, 2);
+    document_cell(document, "no row");
+    document_row(document, DOCUMENT_NORMAL);
+    for (int i = 0; i < 5; i++)
+        document_cell(document, "%d", i);
+    document_point(document, 1, 1);
+    document_plot(document, "p", (struct plot_axis){false, axis_count},
+                  (struct plot_axis){false, axis_count});
+    document_point(document, 1, 1);
+    for (int i = 0; i < 2 * PLOT_LINES_MAX; i++) {
+        document_line(document, "l", false);
+        document_point(document, i, i);
+    }
+    assert_int_equal(document->sections[0].tables[0].row_count, 1);
+    assert_string_equal(document->sections[0].tables[0].rows[0].cells[1], "1");
+    plot = &document->sections[0].plots[0];
+    assert_int_equal(plot->line_count, PLOT_LINES_MAX);
+    assert_int_equal(plot->line[PLOT_LINES_MAX - 1].count, 1);
+    assert_true(plot->line[PLOT_LINES_MAX - 1].points[0].x == PLOT_LINES_MAX - 1);
+    document_free(document);
+}
+
+/* One interval is enough; points without one have NAN. */
+static void bars_exist_if_a_point_has_an_interval(void **state)
+{
+    struct document *document = create();
+    const struct plot *plot;
+
+    (void)state;
+    document_plot(document, "p", (struct plot_axis){false, axis_count},
+                  (struct plot_axis){false, axis_count});
+    document_line(document, "without", false);
+    document_point(document, 1, 1);
+    document_line(document, "with", false);
+    document_point(document, 1, 1);
+    document_point_between(document, 2, 2, 1, 3);
+    document_point(document, 3, 3);
+    plot = &document->sections[0].plots[0];
+    assert_null(plot->line[0].bars);
+    assert_non_null(plot->line[1].bars);
+    assert_true(plot->line[1].bars[0].low != plot->line[1].bars[0].low);
+    assert_true(plot->line[1].bars[1].low == 1 && plot->line[1].bars[1].high == 3);
+    assert_true(plot->line[1].bars[2].low != plot->line[1].bars[2].low);
+    document_free(document);
+}
+
+static void incomplete_document_is_not_written(void **state)
+{
+    struct document *document = create();
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    document->failed = true;
+    errno = 0;
+    assert_int_equal(document_write_text(out, document, false), -1);
+    assert_int_equal(errno, ENOMEM);
+    fclose(out);
+    assert_string_equal(text, "");
+    free(text);
+    document_free(document);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_is_kept_however_much_it_is),
+        cmocka_unit_test(cells_and_lines_beyond_the_limits_are_ignored),
+        cmocka_unit_test(bars_exist_if_a_point_has_an_interval),
+        cmocka_unit_test(incomplete_document_is_not_written),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
