@@ -1,7 +1,8 @@
 /*
- * Preloaded into a server: allocations fail. Either now and then, anywhere: FAILING_ONE_IN says how
- * seldom, FAILING_SEED which ones. Or once at each place: FAILING_PLACES is the file that says when, see
- * failing_memory.h. The first FAILING_AFTER of each process succeed, so that it can start.
+ * Preloaded into a server to make allocations fail. Either at random: FAILING_ONE_IN is the mean
+ * interval, FAILING_SEED the seed. Or once at each place: FAILING_PLACES names a control file, see
+ * failing_memory.h. The first FAILING_AFTER allocations of each process succeed, so that it can
+ * start.
  */
 #include "failing_memory.h"
 
@@ -12,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The C library's own, under names that are not reserved. */
+/* The C library's allocator under non-reserved names. */
 void *library_malloc(size_t size) __asm__("__libc_malloc");
 void *library_calloc(size_t count, size_t size) __asm__("__libc_calloc");
 void *library_realloc(void *memory, size_t size) __asm__("__libc_realloc");
@@ -24,7 +25,7 @@ static uint64_t mixed(uint64_t value)
     return value ^ (value >> 31);
 }
 
-/* Now and then */
+/* Random failures */
 
 static _Atomic uint64_t calls;
 static uint64_t one_in, after, seed;
@@ -37,7 +38,7 @@ static uint64_t setting(const char *name)
     return text != NULL ? strtoull(text, NULL, 10) : 0;
 }
 
-/* A child begins to count anew: it has to start, too. */
+/* A child resets the counter, because it must start too. */
 static void begin(void)
 {
     owner = getpid();
@@ -47,20 +48,22 @@ static void begin(void)
     atomic_store(&calls, 0);
 }
 
-/* splitmix64: which call fails depends on its number and the seed alone. */
+/* splitmix64: the failing calls depend only on the call number and the seed. */
 static bool has_its_turn(uint64_t number)
 {
     return one_in != 0 && mixed((number + seed) * UINT64_C(0x9E3779B97F4A7C15)) % one_in == 0;
 }
 
-/* Once at each place */
+/* One failure at each place */
 
 enum { DEPTH = 12 };
 
-static struct failing_places *places; /* NULL: there is no file; children inherit the mapping */
-static _Thread_local bool looking;    /* an allocation within the look at the stack succeeds */
+static struct failing_places *places; /* NULL: no control file; children inherit the mapping */
+static _Thread_local bool looking;    /* set during backtrace(), whose allocations must succeed */
 
-/* backtrace(3) loads a library at its first call: here, and not in a process that may not. */
+/*
+ * The first call of backtrace(3) loads a library. Do it here, because a sandboxed process cannot.
+ */
 __attribute__((constructor)) static void map_places(void)
 {
     const char *path = getenv("FAILING_PLACES");

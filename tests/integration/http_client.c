@@ -62,7 +62,7 @@ void http_say(struct http_client *client, const char *text)
     http_say_bytes(client, text, strlen(text));
 }
 
-/* Reads on. Returns what recv() does. */
+/* Receives more bytes. Returns the result of recv(). */
 static ssize_t read_more(struct http_client *client)
 {
     ssize_t got;
@@ -83,13 +83,13 @@ static void need_more(struct http_client *client, const char *what)
     ssize_t got = read_more(client);
 
     if (got <= 0)
-        fail_msg("the connection ended (%s) before the end of %s, after %zu bytes: '%.*s'",
+        fail_msg("connection closed (%s) within %s after %zu bytes: '%.*s'",
                  got == 0 ? "closed" : strerror(errno), what, client->length,
                  (int)(client->length < 400 ? client->length : 400),
                  client->bytes != NULL ? client->bytes : "");
 }
 
-/* The first LENGTH bytes, as text of their own. */
+/* Returns a copy of the first LENGTH bytes as text. */
 static char *cut_off(struct http_client *client, size_t length)
 {
     char *part = malloc(length + 1);
@@ -141,7 +141,7 @@ const char *http_field(const struct http_answer *answer, const char *name)
         if (strcasecmp(answer->name[i], name) != 0)
             continue;
         if (value != NULL)
-            fail_msg("the field %s came twice", name);
+            fail_msg("field %s is repeated", name);
         value = answer->value[i];
     }
     return value;
@@ -158,11 +158,11 @@ static size_t length_of_body(const struct http_answer *answer)
     const char *length = http_field(answer, "Content-Length");
 
     if (length == NULL)
-        fail_msg("an answer without Content-Length: '%s'", answer->head);
+        fail_msg("no Content-Length in '%s'", answer->head);
     return strtoull(length, NULL, 10);
 }
 
-/* The first LENGTH bytes as text of their own, read on until they are there. */
+/* The same; receives until LENGTH bytes are available. */
 static char *take_bytes(struct http_client *client, size_t length)
 {
     while (client->length < length)
@@ -170,27 +170,27 @@ static char *take_bytes(struct http_client *client, size_t length)
     return cut_off(client, length);
 }
 
-/* A line of a chunked body, its CRLF cut off. */
+/* Reads a line of a chunked body, without its CRLF. */
 static char *take_line(struct http_client *client)
 {
     const char *end;
     char *line;
 
     while (client->length == 0 || (end = memmem(client->bytes, client->length, "\r\n", 2)) == NULL)
-        need_more(client, "a chunk's line");
+        need_more(client, "a chunk line");
     line = cut_off(client, (size_t)(end + 2 - client->bytes));
     line[strlen(line) - 2] = '\0';
     return line;
 }
 
-/* Appends one chunk (RFC 9112 section 7.1) to the body; false behind the last. */
+/* Appends one chunk (RFC 9112 section 7.1) to the body. Returns false after the last chunk. */
 static bool take_chunk(struct http_client *client, struct http_answer *answer)
 {
     char *line = take_line(client), *end, *data;
     size_t length = strtoull(line, &end, 16);
 
     if (end == line || *end != '\0')
-        fail_msg("not the size of a chunk: '%s'", line);
+        fail_msg("invalid chunk size: '%s'", line);
     free(line);
     data = take_bytes(client, length);
     answer->body = realloc(answer->body, answer->body_length + length + 1);
@@ -198,7 +198,7 @@ static bool take_chunk(struct http_client *client, struct http_answer *answer)
     memcpy(answer->body + answer->body_length, data, length + 1);
     answer->body_length += length;
     free(data);
-    line = take_line(client); /* the end of the data, or of the body without a trailer */
+    line = take_line(client); /* end of the chunk data, or of a body without trailer section */
     assert_string_equal(line, "");
     free(line);
     return length > 0;
@@ -244,10 +244,10 @@ void http_expect_closed(struct http_client *client)
     ssize_t got = client->length > 0 ? 1 : read_more(client);
 
     if (got > 0)
-        fail_msg("something came where the connection should end: '%.*s'",
+        fail_msg("bytes instead of a close: '%.*s'",
                  (int)(client->length < 200 ? client->length : 200), client->bytes);
     if (got < 0)
-        fail_msg("the connection did not end in order: %s", strerror(errno));
+        fail_msg("connection not closed in order: %s", strerror(errno));
 }
 
 void http_gather(struct http_client *client)
@@ -274,7 +274,7 @@ void http_get(uint16_t port, const char *target, int status, struct http_answer 
     assert_in_range(length, 1, sizeof(request) - 1);
     http_ask(port, request, answer);
     if (answer->status != status)
-        fail_msg("GET %.200s was answered %d, not %d", target, answer->status, status);
+        fail_msg("GET %.200s: status %d instead of %d", target, answer->status, status);
 }
 
 void http_expect(uint16_t port, const char *target, int status)

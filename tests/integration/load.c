@@ -48,7 +48,9 @@ static int connect_to(uint16_t port)
     return -1;
 }
 
-/* One answer: its head and exactly the expected body. *CLOSES: the server said it would close. */
+/*
+ * Reads one answer: its head and exactly the expected body. *CLOSES is set by "Connection: close".
+ */
 static enum outcome_of_request read_answer(int fd, const struct load_plan *plan, char *buffer,
                                            bool *closes)
 {
@@ -75,7 +77,7 @@ static enum outcome_of_request read_answer(int fd, const struct load_plan *plan,
     return RIGHT;
 }
 
-/* After "Connection: close" there is the end, and nothing before it. */
+/* After "Connection: close" the connection must close without more bytes. */
 static bool ends_in_order(int fd)
 {
     char byte;
@@ -107,7 +109,7 @@ static void count(struct load *load, enum outcome_of_request outcome)
         atomic_fetch_add(&load->lost, 1);
 }
 
-/* Requests on one connection until it ends. Returns false when the client should end. */
+/* Sends requests on one connection until it closes. Returns false if the client should stop. */
 static bool use_connection(struct load *load, int fd, char *buffer)
 {
     enum outcome_of_request outcome = RIGHT;
@@ -183,6 +185,6 @@ void load_check(const struct load_result *result)
 {
     if (result->wrong + result->lost + result->not_connected > 0 || result->answers == 0)
         fail_msg("of the load %" PRIu64 " answers were right, %" PRIu64 " wrong, %" PRIu64
-                 " lost; %" PRIu64 " connections were refused",
+                 " lost; %" PRIu64 " connections failed",
                  result->answers, result->wrong, result->lost, result->not_connected);
 }

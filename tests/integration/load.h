@@ -1,7 +1,7 @@
 /*
- * A small load of GETs that counts: some threads, each with one blocking connection, ask for one
- * file over and over and compare every answer byte by byte. Nothing is ever asked twice, so what a
- * server loses is seen.
+ * A load generator that checks every answer. Each thread has one blocking connection, requests one
+ * file repeatedly and compares each answer byte by byte. It never retries, so every lost request is
+ * counted.
  */
 #ifndef TESTS_LOAD_H
 #define TESTS_LOAD_H
@@ -11,41 +11,41 @@
 #include <stdint.h>
 
 #ifdef TEST_SANITIZER
-enum { LOAD_STEP = 150 }; /* answers between two steps of a test: a sanitizer makes them slow */
+enum { LOAD_STEP = 150 }; /* answers between two steps of a test; fewer with a sanitizer */
 #else
 enum { LOAD_STEP = 1000 };
 #endif
 
 struct load_plan {
     uint16_t port;
-    unsigned clients;   /* threads, a connection each */
-    bool each_connects; /* a connection for each request; else they are kept alive */
-    bool until_failure; /* a client ends at its first failure; else it goes on */
-    const char *target; /* the path asked for */
-    const char *body;   /* what is expected; borrowed */
+    unsigned clients;   /* threads, one connection each */
+    bool each_connects; /* one connection per request instead of keep-alive */
+    bool until_failure; /* a client stops at its first failure */
+    const char *target; /* path of the requests */
+    const char *body;   /* expected body; borrowed */
     size_t body_length;
 };
 
 struct load_result {
-    uint64_t answers;       /* whole and right, byte for byte */
-    uint64_t wrong;         /* another status, another body */
-    uint64_t lost;          /* the connection ended before the whole answer */
+    uint64_t answers;       /* complete and equal to the expected body */
+    uint64_t wrong;         /* wrong status or body */
+    uint64_t lost;          /* connection closed before the answer was complete */
     uint64_t not_connected; /* connect() failed */
-    uint64_t connections;   /* that came up */
+    uint64_t connections;   /* connections established */
 };
 
 struct load;
 
-/* Starts; PLAN is copied. Fails the test when threads are refused. */
+/* Starts the load and copies PLAN. Fails the test if a thread cannot be created. */
 struct load *load_start(const struct load_plan *plan);
 
-/* Waits until this many more answers have come, or every client has ended by itself (until_failure). */
+/* Waits for COUNT more answers, or until every client has stopped (until_failure). */
 void load_pass(struct load *load, uint64_t answers);
 
-/* Lets each client finish its request, joins them, and frees. */
+/* Lets each client finish its request, joins the threads, and frees the load. */
 struct load_result load_finish(struct load *load);
 
-/* Fails the test unless all went well. */
+/* Fails the test unless every request succeeded. */
 void load_check(const struct load_result *result);
 
 #endif

@@ -47,7 +47,7 @@ void log_check_lines(const char *text, uint64_t count, const char *pattern)
         assert_non_null(end);
         snprintf(line, sizeof(line), "%.*s", (int)(end - text), text);
         if (regexec(&compiled, line, 0, NULL, 0) != 0)
-            fail_msg("a line of the wrong form: '%s'", line);
+            fail_msg("malformed line: '%s'", line);
     }
     regfree(&compiled);
     assert_int_equal(lines, count);

@@ -1,6 +1,6 @@
 /*
- * Waiting for what must happen: asked again every few milliseconds, and given up only when it would
- * never come. How long that is decides nothing about speed: a test that passes never waits it out.
+ * Waits for an event by polling every few milliseconds. The limit only detects an event that never
+ * happens; a passing test never waits that long.
  */
 #ifndef TESTS_PATIENCE_H
 #define TESTS_PATIENCE_H
@@ -12,14 +12,14 @@
 
 enum { PATIENCE_S = 90, ASK_AGAIN_MS = 10 };
 
-/* Fails the test when CONDITION stays false. The including file has cmocka's headers. */
+/* Fails the test if CONDITION does not become true. The includer includes cmocka. */
 #define WAIT_UNTIL(condition)                                                                      \
     do {                                                                                           \
         uint64_t give_up_ns = clock_monotonic_ns() + PATIENCE_S * NS_PER_S;                        \
                                                                                                    \
         while (!(condition)) {                                                                     \
             if (clock_monotonic_ns() > give_up_ns)                                                 \
-                fail_msg("waited %d s in vain for: %s", PATIENCE_S, #condition);                   \
+                fail_msg("timeout after %d s waiting for: %s", PATIENCE_S, #condition);            \
             usleep(ASK_AGAIN_MS * 1000);                                                           \
         }                                                                                          \
     } while (0)

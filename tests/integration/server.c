@@ -31,8 +31,8 @@ struct server {
     char run_dir[SCRATCH_PATH_MAX], socket[SCRATCH_PATH_MAX + 64];
     char log[SCRATCH_PATH_MAX], output[SCRATCH_PATH_MAX];
     char program[SCRATCH_PATH_MAX];
-    char config[SCRATCH_PATH_MAX]; /* path of the configuration file; empty: there is none */
-    pid_t pid;                     /* 0: none runs */
+    char config[SCRATCH_PATH_MAX]; /* path of the configuration file; empty: none */
+    pid_t pid;                     /* 0: not running */
     uint16_t port;
 };
 
@@ -66,7 +66,7 @@ int server_set_up(void **state)
     return 0;
 }
 
-/* Children of this process: the master, and the orphans that were adopted. */
+/* Children of this process: the master and adopted orphans. */
 static size_t list_children(pid_t *pids, size_t most)
 {
     char path[64];
@@ -110,7 +110,7 @@ int server_tear_down(void **state)
     if (server->pid != 0) {
         char *said = server_output(server);
 
-        fprintf(stderr, "The test left its webserverd running. It had said:\n%s\n", said);
+        fprintf(stderr, "the test left its webserverd running; its output:\n%s\n", said);
         free(said);
     }
     end_leftovers();
@@ -152,8 +152,7 @@ void server_write_config(struct server *server, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text + used, sizeof(text) - used, format, arguments);
     va_end(arguments);
-    unlink(
-        server->config); /* one that is replaced ext4 writes to the disk, and that takes its time */
+    unlink(server->config); /* replacing an existing file makes ext4 flush it, which is slow */
     scratch_write(server->config, text, strlen(text));
 }
 
@@ -164,7 +163,7 @@ const char *server_config_path(const struct server *server)
 
 /* Starting */
 
-/* A command line in the making; the words are kept in TEXT. */
+/* A command line under construction; TEXT holds its words. */
 struct command_line {
     char *word[WORDS_MAX + 1];
     char text[WORDS_MAX][WORD_MAX];
@@ -213,7 +212,7 @@ static void write_command_line(struct command_line *line, const struct server *s
         add_option(line, "%s", *options);
 }
 
-/* Both outputs go to the end of the file at OUTPUT. */
+/* Redirects stdout and stderr, appending to OUTPUT. */
 static pid_t launch(const struct command_line *line, const char *output)
 {
     int fd = open(output, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -233,7 +232,7 @@ static pid_t launch(const struct command_line *line, const char *output)
     return pid;
 }
 
-/* The answer to LINE when there is one: while it starts there may be none. */
+/* The answer to LINE, or NULL: a starting server may not answer. */
 static json_t *try_control(const struct server *server, const char *line)
 {
     struct control_client client;
@@ -255,7 +254,7 @@ static json_int_t number_at(const json_t *object, const char *group, const char 
     return json_integer_value(json_object_get(json_object_get(object, group), key));
 }
 
-/* All that is wanted is in force. */
+/* Whether wanted and actual state agree. */
 static bool all_serve(const json_t *status)
 {
     const json_t *workers = json_object_get(json_object_get(status, "workers"), "list");
@@ -282,7 +281,7 @@ static void read_port(struct server *server, const json_t *status)
     assert_int_not_equal(server->port, 0);
 }
 
-/* What a sanitizer says goes to the same output; it fails the test wherever it came from. */
+/* Sanitizer reports go to the same output. A report from any process fails the test. */
 static void check_output(const struct server *server)
 {
     static const char *const reports[] = {"Sanitizer", "runtime error:", "Assertion"};
@@ -291,13 +290,16 @@ static void check_output(const struct server *server)
     for (size_t i = 0; i < sizeof(reports) / sizeof(reports[0]); i++) {
         if (strstr(said, reports[i]) != NULL) {
             fprintf(stderr, "%s\n", said);
-            fail_msg("webserverd's output has a report in it: %s", reports[i]);
+            fail_msg("sanitizer report in the output of webserverd: %s", reports[i]);
         }
     }
     free(said);
 }
 
-/* It says so once all threads serve. Asking before costs it memory, which some tests count. */
+/*
+ * The server prints this once all threads serve. Polling `status` instead would allocate memory,
+ * which some tests count.
+ */
 static bool has_announced(const struct server *server)
 {
     char *said = server_output(server);
@@ -322,7 +324,7 @@ static bool serves(struct server *server)
         server->pid = 0;
         fprintf(stderr, "webserverd said:\n%s\n", said);
         free(said);
-        fail_msg("webserverd ended while it started, wait status %d", ended);
+        fail_msg("webserverd exited during start, wait status %d", ended);
     }
     check_output(server);
     return yes;
@@ -367,7 +369,7 @@ int server_start_refused(const struct server *server, char **said, const char *c
     *said = scratch_read(output, &length);
     unlink(output);
     if (!WIFEXITED(status))
-        fail_msg("webserverd was killed by signal %d; it said: %s", WTERMSIG(status), *said);
+        fail_msg("webserverd was killed by signal %d; its output: %s", WTERMSIG(status), *said);
     return WEXITSTATUS(status);
 }
 
@@ -381,7 +383,7 @@ void server_check_nothing_left(const struct server *server)
     assert_int_equal(scratch_count("/dev/shm", segment), 0);
     assert_int_equal(scratch_count(server->run_dir, ""), 0);
 #ifdef TEST_SANITIZER
-    /* A process killed in its exit leaves the one that looks for leaks there behind for a moment. */
+    /* A process killed during exit briefly leaves its leak checker behind. */
     while (waitpid(-1, NULL, 0) > 0)
         continue;
 #endif
@@ -397,7 +399,7 @@ void server_stopped(struct server *server)
     server->pid = 0;
     check_output(server);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        fail_msg("webserverd ended with wait status %#x", (unsigned)status);
+        fail_msg("webserverd exited with wait status %#x", (unsigned)status);
     server_check_nothing_left(server);
 }
 
@@ -505,7 +507,7 @@ static json_t *control(const struct server *server, const char *format, va_list 
     vsnprintf(line, sizeof(line), format, arguments);
     answer = try_control(server, line);
     if (answer == NULL)
-        fail_msg("no answer to the control line '%s'", line);
+        fail_msg("no answer to control line '%s'", line);
     return answer;
 }
 
@@ -529,8 +531,7 @@ void server_do(const struct server *server, const char *format, ...)
     answer = control(server, format, arguments);
     va_end(arguments);
     if (!json_is_true(json_object_get(answer, "ok")))
-        fail_msg("'%s' was refused: %s", format,
-                 json_string_value(json_object_get(answer, "error")));
+        fail_msg("'%s' failed: %s", format, json_string_value(json_object_get(answer, "error")));
     json_decref(answer);
 }
 
@@ -540,9 +541,9 @@ void server_refuses(const struct server *server, const char *line, const char *w
     const char *error = json_string_value(json_object_get(answer, "error"));
 
     if (!json_is_false(json_object_get(answer, "ok")) || error == NULL)
-        fail_msg("'%s' was not refused", line);
+        fail_msg("'%s' did not fail", line);
     else if (strstr(error, words) == NULL)
-        fail_msg("'%s' was refused with '%s', which does not say '%s'", line, error, words);
+        fail_msg("'%s' failed with '%s', which does not contain '%s'", line, error, words);
     json_decref(answer);
 }
 
@@ -565,7 +566,7 @@ void server_expect_metric(const struct server *server, const char *name, uint64_
 
     while ((now = server_metric(server, name)) != value) {
         if (clock_monotonic_ns() > give_up_ns)
-            fail_msg("%s became %" PRIu64 ", not %" PRIu64, name, now, value);
+            fail_msg("%s is %" PRIu64 ", not %" PRIu64, name, now, value);
         usleep(ASK_AGAIN_MS * 1000);
     }
 }

@@ -1,5 +1,5 @@
 /*
- * The access log: every answer is a line, whole, once, and no client can forge one.
+ * The access log: one complete line for each answer, and no client can forge a line.
  */
 #include "http_client.h"
 #include "load.h"
@@ -37,10 +37,10 @@ static struct load_plan plan_for(const struct server *server)
                               .body_length = sizeof(page) - 1};
 }
 
-static void an_answer_is_a_line_in_the_combined_format(void **state)
+static void answer_is_one_line_in_combined_format(void **state)
 {
     static const struct {
-        const char *request, *line; /* behind the time */
+        const char *request, *line; /* after the time */
     } cases[] = {
         {"GET /page.html?q=1 HTTP/1.1\r\nHost: h\r\nReferer: http://r/x\r\nUser-Agent: a/1 "
          "b\r\n\r\n",
@@ -111,9 +111,9 @@ static void bytes_that_could_forge_a_line_are_escaped(void **state)
     }
 }
 
-static void an_answer_that_broke_off_is_logged_with_what_was_sent(void **state)
+static void aborted_answer_is_logged_with_bytes_sent(void **state)
 {
-    enum { LENGTH = 32 * 1024 * 1024 }; /* more than the sockets' buffers hold */
+    enum { LENGTH = 32 * 1024 * 1024 }; /* larger than the socket buffers */
     struct server *server = *state;
     struct http_client client;
     char *bytes = calloc(1, LENGTH), *text;
@@ -135,7 +135,7 @@ static void an_answer_that_broke_off_is_logged_with_what_was_sent(void **state)
     server_stop(server);
 }
 
-static void a_log_that_is_off_makes_no_file(void **state)
+static void log_off_creates_no_file(void **state)
 {
     struct server *server = *state;
     struct stat status;
@@ -149,11 +149,14 @@ static void a_log_that_is_off_makes_no_file(void **state)
     assert_int_not_equal(stat(server_log(server), &status), 0);
 }
 
-/* A server whose lines could go nowhere does not start, rather than stand still when they pile up. */
-static void a_log_that_cannot_be_opened_is_a_refused_start(void **state)
+/*
+ * The start fails if a log cannot be opened: otherwise the server would block once the rings are
+ * full.
+ */
+static void start_fails_if_log_cannot_be_opened(void **state)
 {
     static const struct {
-        const char *key, *words, *below; /* the path is that of the server's folder and BELOW */
+        const char *key, *words, *below; /* path: the server's directory and BELOW */
         int error;
     } cases[] = {
         {"log.access", "cannot open the access log ", "/absent/access.log", ENOENT},
@@ -173,13 +176,13 @@ static void a_log_that_cannot_be_opened_is_a_refused_start(void **state)
         assert_int_equal(server_start_refused(server, &said, options), 1);
         if (strstr(said, cases[i].words) == NULL || strstr(said, strchr(option, '/')) == NULL ||
             strstr(said, strerror(cases[i].error)) == NULL)
-            fail_msg("case %zu was refused with: %s", i, said);
+            fail_msg("case %zu failed with: %s", i, said);
         free(said);
         server_check_nothing_left(server);
     }
 }
 
-/* --- A logger in trouble --- */
+/* --- Failures of the logger --- */
 
 static const char line_of_the_load[] =
     LOG_LINE_START LOG_LINE_TIME "\"GET /page\\.html HTTP/1\\.1\" 200 26 \"-\" \"-\"$";
@@ -191,7 +194,7 @@ static bool there_is_another_logger(const struct server *server, pid_t before)
     return now != 0 && now != before;
 }
 
-static void a_logger_that_is_killed_loses_no_line_and_writes_none_twice(void **state)
+static void killed_logger_neither_loses_nor_repeats_lines(void **state)
 {
     struct server *server = *state;
     struct load_plan plan;
@@ -230,7 +233,7 @@ static bool some_thread_waits_for_the_log(const struct segment_reader *reader)
     return false;
 }
 
-static void threads_wait_for_a_logger_that_stands_still_and_go_on_after_it(void **state)
+static void threads_wait_for_a_stopped_logger_and_resume(void **state)
 {
     struct server *server = *state;
     struct segment_reader reader;
@@ -259,7 +262,7 @@ static void threads_wait_for_a_logger_that_stands_still_and_go_on_after_it(void 
     server_stop(server);
 }
 
-/* Asks for the large file by a long line, and takes only the first byte of the answer. */
+/* Requests the large file with a long request line, and reads only the first byte of the answer. */
 static void begin_download(const struct server *server, struct http_client *client)
 {
     static const int small = 64 * 1024;
@@ -272,7 +275,7 @@ static void begin_download(const struct server *server, struct http_client *clie
     assert_int_equal(recv(client->fd, &(char){0}, 1, MSG_PEEK), 1);
 }
 
-/* Takes what has come of the answer, without waiting for more. */
+/* Reads the available part of the answer without blocking. */
 static void take_what_is_there(struct http_client *client)
 {
     ssize_t got;
@@ -289,7 +292,7 @@ static void take_what_is_there(struct http_client *client)
     } while (got > 0);
 }
 
-/* So many requests that the ring of each thread is full. */
+/* Enough requests to fill the ring of each thread. */
 static void fill_rings(const struct server *server, struct http_client *clients, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -300,10 +303,10 @@ static void fill_rings(const struct server *server, struct http_client *clients,
 }
 
 /*
- * Downloads under way move to the thread that stays, whose ring is full: they must wait there until
- * it has room for their lines, too.
+ * Downloads in progress move to the remaining thread, whose ring is full. They must wait there
+ * until it has room for their lines.
  */
-static void answers_that_change_their_thread_lose_no_line(void **state)
+static void answers_moved_between_threads_lose_no_line(void **state)
 {
     enum { DOWNLOADS = 12, FILLERS = 24, FILLED = FILLERS * 500 };
     struct http_client downloads[DOWNLOADS], fillers[FILLERS];
@@ -324,7 +327,7 @@ static void answers_that_change_their_thread_lose_no_line(void **state)
     fill_rings(server, fillers, FILLERS);
     WAIT_UNTIL(server_metric(server, "log_waits") >= 2);
     server_do(server, "threads 1");
-    for (int i = 0; i < 100 * DOWNLOADS; i++) { /* a server that does not wait ends them here */
+    for (int i = 0; i < 100 * DOWNLOADS; i++) { /* a server that does not wait closes them here */
         take_what_is_there(&downloads[i % DOWNLOADS]);
         usleep(1000);
     }
@@ -343,7 +346,7 @@ static void answers_that_change_their_thread_lose_no_line(void **state)
     server_stop(server);
 }
 
-static void threads_drop_and_count_when_they_may_not_wait(void **state)
+static void threads_drop_and_count_records_with_when_full_drop(void **state)
 {
     struct server *server = *state;
     struct load_plan plan;
@@ -365,7 +368,7 @@ static void threads_drop_and_count_when_they_may_not_wait(void **state)
     server_signal(logger, SIGCONT);
     result = load_finish(load);
     load_check(&result);
-    server_expect_metric(server, "requests", result.answers); /* the last answer is counted, too */
+    server_expect_metric(server, "requests", result.answers); /* the last answer is also counted */
     dropped = server_metric(server, "log_dropped");
     lines = result.answers - dropped;
     text = log_with_lines(server, lines);
@@ -374,7 +377,7 @@ static void threads_drop_and_count_when_they_may_not_wait(void **state)
     server_stop(server);
 }
 
-static void a_full_disk_does_not_stop_a_server_that_may_drop(void **state)
+static void full_disk_with_when_full_drop_does_not_stop_the_server(void **state)
 {
     struct server *server = *state;
     struct load_plan plan;
@@ -399,7 +402,7 @@ static void a_full_disk_does_not_stop_a_server_that_may_drop(void **state)
     free(said);
 }
 
-static void a_full_disk_halts_a_server_that_must_wait_and_it_still_stops(void **state)
+static void server_that_waits_for_a_full_disk_can_be_stopped(void **state)
 {
     struct server *server = *state;
     struct segment_reader reader;
@@ -428,17 +431,17 @@ static void a_full_disk_halts_a_server_that_must_wait_and_it_still_stops(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_answer_is_a_line_in_the_combined_format),
+        TEST(answer_is_one_line_in_combined_format),
         TEST(bytes_that_could_forge_a_line_are_escaped),
-        TEST(an_answer_that_broke_off_is_logged_with_what_was_sent),
-        TEST(a_log_that_is_off_makes_no_file),
-        TEST(a_log_that_cannot_be_opened_is_a_refused_start),
-        TEST(a_logger_that_is_killed_loses_no_line_and_writes_none_twice),
-        TEST(threads_wait_for_a_logger_that_stands_still_and_go_on_after_it),
-        TEST(answers_that_change_their_thread_lose_no_line),
-        TEST(threads_drop_and_count_when_they_may_not_wait),
-        TEST(a_full_disk_does_not_stop_a_server_that_may_drop),
-        TEST(a_full_disk_halts_a_server_that_must_wait_and_it_still_stops),
+        TEST(aborted_answer_is_logged_with_bytes_sent),
+        TEST(log_off_creates_no_file),
+        TEST(start_fails_if_log_cannot_be_opened),
+        TEST(killed_logger_neither_loses_nor_repeats_lines),
+        TEST(threads_wait_for_a_stopped_logger_and_resume),
+        TEST(answers_moved_between_threads_lose_no_line),
+        TEST(threads_drop_and_count_records_with_when_full_drop),
+        TEST(full_disk_with_when_full_drop_does_not_stop_the_server),
+        TEST(server_that_waits_for_a_full_disk_can_be_stopped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

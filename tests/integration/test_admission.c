@@ -1,6 +1,6 @@
 /*
- * Who may come in: the rate limit by client address, shared by all workers; the most connections in
- * all and from one address; and who may stay.
+ * Admission: the rate limit by client address, shared by all workers; the maximum of connections in
+ * total and per address; keep-alive limits.
  */
 #include "http_client.h"
 #include "server.h"
@@ -38,8 +38,8 @@ static int status_of(const struct server *server, const char *request, char *ret
 
 #define GET(target) "GET " target " HTTP/1.1\r\nHost: h\r\n\r\n"
 
-/* One request an hour would be refilled by nothing that a test waits for: the rate is a second's. */
-static void a_client_over_its_rate_gets_429(void **state)
+/* The test never waits long enough for a refill: the rate is per second. */
+static void client_over_rate_limit_gets_429(void **state)
 {
     struct server *server = *state;
     char retry[32];
@@ -59,12 +59,12 @@ static void a_client_over_its_rate_gets_429(void **state)
             assert_int_equal(status, i % 3 == 0 ? 200 : 404);
         }
     }
-    assert_in_range(limited, 1, 40); /* 20 went at once, and one more for each second it took */
+    assert_in_range(limited, 1, 40); /* a burst of 20, and one more per elapsed second */
     server_expect_metric(server, "requests_limited", (uint64_t)limited);
     server_stop(server);
 }
 
-static void the_limit_has_a_page_and_keeps_the_connection(void **state)
+static void rate_limit_sends_error_page_and_keeps_connection(void **state)
 {
     struct server *server = *state;
     struct http_client client;
@@ -89,7 +89,7 @@ static void the_limit_has_a_page_and_keeps_the_connection(void **state)
     server_stop(server);
 }
 
-static void an_exempt_client_has_no_limit(void **state)
+static void exempt_client_has_no_rate_limit(void **state)
 {
     struct server *server = *state;
 
@@ -102,7 +102,7 @@ static void an_exempt_client_has_no_limit(void **state)
     server_stop(server);
 }
 
-static void consoles_see_who_is_limited(void **state)
+static void rate_limited_clients_are_published(void **state)
 {
     struct server *server = *state;
     struct segment_reader reader;
@@ -127,7 +127,7 @@ static void consoles_see_who_is_limited(void **state)
     server_stop(server);
 }
 
-/* Connections that stay open, each with one answered request. */
+/* Opens connections and sends one request on each. */
 static void open_many(const struct server *server, struct http_client *clients, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -141,7 +141,7 @@ static void open_many(const struct server *server, struct http_client *clients, 
     }
 }
 
-/* Bytes can be read from it, or its end. */
+/* Whether the connection has bytes or EOF to read. */
 static bool has_something(const struct http_client *client)
 {
     struct pollfd wait = {.fd = client->fd, .events = POLLIN};
@@ -158,7 +158,7 @@ static void try_most(struct server *server, const char *dispatch)
     server_start(server, "connections.max=5", "workers.processes=2", "workers.threads=2", dispatch,
                  NULL);
     open_many(server, clients, 5);
-    http_open(&clients[5], server_port(server)); /* the kernel takes it, the server does not yet */
+    http_open(&clients[5], server_port(server)); /* in the accept queue, not yet accepted */
     http_say(&clients[5], GET("/a"));
     if (strstr(dispatch, "kernel") != NULL)
         WAIT_UNTIL(server_metric(server, "accept_pauses") > 0);
@@ -174,12 +174,12 @@ static void try_most(struct server *server, const char *dispatch)
     server_stop(server);
 }
 
-static void more_connections_than_may_be_wait(void **state)
+static void connections_over_the_maximum_wait(void **state)
 {
     try_most(*state, "workers.dispatch=kernel");
 }
 
-static void they_wait_with_a_master_that_dispatches(void **state)
+static void connections_over_the_maximum_wait_with_dispatch_master(void **state)
 {
     try_most(*state, "workers.dispatch=master");
 }
@@ -202,25 +202,25 @@ static void an_address_has_so_many_connections(void **state, const char *dispatc
     http_answer_free(&answer);
     server_expect_metric(server, "connections_rejected", 1);
     http_close(&clients[1]);
-    WAIT_UNTIL(status_of(server, GET("/a"), NULL, 0) == 200); /* until the server has seen that */
+    WAIT_UNTIL(status_of(server, GET("/a"), NULL, 0) == 200); /* wait until the server notices */
     for (int i = 0; i < 4; i++)
         if (i != 1)
             http_close(&clients[i]);
     server_stop(server);
 }
 
-static void too_many_from_one_address_get_503(void **state)
+static void connections_over_max_per_ip_get_503(void **state)
 {
     an_address_has_so_many_connections(state, "workers.dispatch=kernel");
 }
 
-static void too_many_are_told_from_a_dispatching_master(void **state)
+static void connections_over_max_per_ip_get_503_with_dispatch_master(void **state)
 {
     an_address_has_so_many_connections(state, "workers.dispatch=master");
 }
 
-/* Connections that change their worker are counted on, and none is refused for that. */
-static void the_count_travels_with_its_connections(void **state)
+/* A connection that moves to another worker stays counted and is not rejected. */
+static void connection_count_moves_with_connections(void **state)
 {
     struct server *server = *state;
     struct http_client clients[6];
@@ -243,7 +243,7 @@ static void the_count_travels_with_its_connections(void **state)
     server_stop(server);
 }
 
-/* Asks once more on a connection that is kept open; true when the answer says that it ends. */
+/* Sends another request on an open connection. Returns whether the answer closes it. */
 static bool is_its_last(struct http_client *client)
 {
     struct http_answer answer;
@@ -257,8 +257,8 @@ static bool is_its_last(struct http_client *client)
     return last;
 }
 
-/* None is cut off by a reload, but those that are too many now end behind their next answer. */
-static void a_lower_limit_holds_for_connections_that_are_open(void **state)
+/* A reload closes no connection at once. Excess connections close after their next answer. */
+static void lower_limit_applies_to_open_connections(void **state)
 {
     enum { OPEN = 6, MOST = 2 };
     static const char *const limits[] = {"max", "max_per_ip"};
@@ -288,8 +288,8 @@ static void a_lower_limit_holds_for_connections_that_are_open(void **state)
     }
 }
 
-/* What a killed worker had counted is counted no more. */
-static void a_dead_worker_holds_no_places(void **state)
+/* Connections of a killed worker are no longer counted. */
+static void killed_worker_releases_its_connection_counts(void **state)
 {
     struct server *server = *state;
     struct http_client clients[3];
@@ -308,7 +308,7 @@ static void a_dead_worker_holds_no_places(void **state)
     server_stop(server);
 }
 
-static void connections_are_kept_while_there_are_few(void **state)
+static void connections_stay_open_below_keepalive_below(void **state)
 {
     struct server *server = *state;
     struct http_client clients[3], last;
@@ -338,29 +338,29 @@ static void connections_are_kept_while_there_are_few(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_client_over_its_rate_gets_429, server_set_up,
+        cmocka_unit_test_setup_teardown(client_over_rate_limit_gets_429, server_set_up,
                                         server_tear_down),
-        cmocka_unit_test_setup_teardown(the_limit_has_a_page_and_keeps_the_connection,
+        cmocka_unit_test_setup_teardown(rate_limit_sends_error_page_and_keeps_connection,
                                         server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(an_exempt_client_has_no_limit, server_set_up,
+        cmocka_unit_test_setup_teardown(exempt_client_has_no_rate_limit, server_set_up,
                                         server_tear_down),
-        cmocka_unit_test_setup_teardown(consoles_see_who_is_limited, server_set_up,
+        cmocka_unit_test_setup_teardown(rate_limited_clients_are_published, server_set_up,
                                         server_tear_down),
-        cmocka_unit_test_setup_teardown(more_connections_than_may_be_wait, server_set_up,
+        cmocka_unit_test_setup_teardown(connections_over_the_maximum_wait, server_set_up,
                                         server_tear_down),
-        cmocka_unit_test_setup_teardown(they_wait_with_a_master_that_dispatches, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(too_many_from_one_address_get_503, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(too_many_are_told_from_a_dispatching_master, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(the_count_travels_with_its_connections, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(a_lower_limit_holds_for_connections_that_are_open,
+        cmocka_unit_test_setup_teardown(connections_over_the_maximum_wait_with_dispatch_master,
                                         server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(a_dead_worker_holds_no_places, server_set_up,
+        cmocka_unit_test_setup_teardown(connections_over_max_per_ip_get_503, server_set_up,
                                         server_tear_down),
-        cmocka_unit_test_setup_teardown(connections_are_kept_while_there_are_few, server_set_up,
+        cmocka_unit_test_setup_teardown(connections_over_max_per_ip_get_503_with_dispatch_master,
+                                        server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(connection_count_moves_with_connections, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(lower_limit_applies_to_open_connections, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(killed_worker_releases_its_connection_counts, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(connections_stay_open_below_keepalive_below, server_set_up,
                                         server_tear_down),
     };
 

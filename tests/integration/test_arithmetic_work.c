@@ -1,4 +1,4 @@
-/* Work that offload threads do, and what happens when there is too much of it. */
+/* Jobs of the offload threads, and a full queue. */
 #include "http_client.h"
 #include "patience.h"
 #include "server.h"
@@ -16,7 +16,7 @@
 
 enum { CLIENTS = 12 };
 
-static void a_full_queue_is_an_answer(void **state)
+static void full_queue_is_503(void **state)
 {
     static const char request[] =
         "GET /arithmetic/square?n=3&work=100ms HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -50,7 +50,7 @@ static void a_full_queue_is_an_answer(void **state)
     server_stop(server);
 }
 
-static void it_is_off_at_first(void **state)
+static void arithmetic_is_off_by_default(void **state)
 {
     struct server *server = *state;
 
@@ -59,8 +59,8 @@ static void it_is_off_at_first(void **state)
     server_stop(server);
 }
 
-/* The client is gone before the work is done. */
-static void nobody_waits_for_the_result(void **state)
+/* The client disconnects before the job is done. */
+static void job_of_disconnected_client_is_harmless(void **state)
 {
     static const char request[] = "GET /arithmetic/cube?n=3&work=50ms HTTP/1.1\r\nHost: h\r\n\r\n";
     struct server *server = *state;
@@ -93,7 +93,7 @@ static bool some_thread_computes(const struct segment_reader *reader, const char
     return false;
 }
 
-static void it_is_seen_at_work(void **state)
+static void running_job_is_published(void **state)
 {
     enum { TIMES = 20 };
     static const char request[] = "GET /arithmetic/cube?n=3&work=100ms HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -121,11 +121,12 @@ static void it_is_seen_at_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_full_queue_is_an_answer, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(it_is_off_at_first, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(nobody_waits_for_the_result, server_set_up,
+        cmocka_unit_test_setup_teardown(full_queue_is_503, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(arithmetic_is_off_by_default, server_set_up,
                                         server_tear_down),
-        cmocka_unit_test_setup_teardown(it_is_seen_at_work, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(job_of_disconnected_client_is_harmless, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(running_job_is_published, server_set_up, server_tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * Commands that change a running server: each is in force when it is answered, and no client
- * notices but by what it wanted.
+ * Commands that change a running server. Each change is in force when it is answered, and clients
+ * see no side effect.
  */
 #include "http_client.h"
 #include "load.h"
@@ -46,7 +46,7 @@ static void expect_body(const struct server *server, const char *target, const c
     http_answer_free(&answer);
 }
 
-/* The text KEY of the configuration's entry NAME. The caller frees. */
+/* The text KEY of configuration entry NAME. The caller must free it. */
 static char *config_text(const struct server *server, const char *name, const char *key)
 {
     json_t *answer = server_control(server, "config %s", name);
@@ -73,10 +73,10 @@ static void expect_config(const struct server *server, const char *name, const c
 
 /* --- The caches --- */
 
-/* With a long revalidate, only the commands can make a change of a file seen. */
+/* With a long revalidate time, only the commands can make a file change visible. */
 #define LONG_LIVED "cache.revalidate=1h"
 
-static void a_flush_empties_every_cache(void **state)
+static void cache_flush_empties_every_cache(void **state)
 {
     struct server *server = *state;
 
@@ -92,11 +92,11 @@ static void a_flush_empties_every_cache(void **state)
     server_stop(server);
 }
 
-static void a_purge_takes_one_path_or_all_below(void **state)
+static void cache_purge_removes_one_path_or_a_prefix(void **state)
 {
     static const struct {
         const char *purge;
-        const char *a, *b, *other; /* what they are afterwards */
+        const char *a, *b, *other; /* bodies after the purge */
     } cases[] = {{"/dir/a", "new", "old", "old"}, {"/dir/", "new", "new", "old"},
                  {"/di*", "new", "new", "old"},   {"/dir/a*", "new", "old", "old"},
                  {"/dir", "old", "old", "old"},   {"/", "new", "new", "new"}};
@@ -121,7 +121,7 @@ static void a_purge_takes_one_path_or_all_below(void **state)
     server_stop(server);
 }
 
-static void the_caches_shrink_and_grow(void **state)
+static void cache_size_shrinks_and_grows_caches(void **state)
 {
     enum { FILES = 60, BYTES = 20 * 1024 };
     struct server *server = *state;
@@ -144,12 +144,12 @@ static void the_caches_shrink_and_grow(void **state)
     assert_int_equal(number_of(server, "cache-size 1G", "actual"), 1024 * 1024 * 1024);
     expect_config(server, "cache.size", "value", "1G");
     expect_config(server, "cache.size", "origin", "command, by uid");
-    server_do(server, "workers 2"); /* a later worker's cache is of that size, too */
+    server_do(server, "workers 2"); /* the cache of a later worker has this size too */
     assert_int_equal(number_of(server, "cache-size", "actual"), 1024 * 1024 * 1024);
     server_stop(server);
 }
 
-static void the_policy_changes_under_load(void **state)
+static void cache_policy_changes_under_load(void **state)
 {
     struct server *server = *state;
     struct load *load;
@@ -171,7 +171,7 @@ static void the_policy_changes_under_load(void **state)
     server_stop(server);
 }
 
-static void without_a_cache_its_commands_are_refused(void **state)
+static void cache_commands_fail_if_cache_is_off(void **state)
 {
     static const char *const lines[] = {"cache-flush", "cache-purge /", "cache-size",
                                         "cache-policy lru"};
@@ -185,7 +185,7 @@ static void without_a_cache_its_commands_are_refused(void **state)
 
 /* --- Configuration and logs --- */
 
-static void the_configuration_says_where_it_came_from(void **state)
+static void config_shows_the_source_of_each_value(void **state)
 {
     struct server *server = *state;
     json_t *all;
@@ -208,7 +208,7 @@ static void the_configuration_says_where_it_came_from(void **state)
     server_stop(server);
 }
 
-static void the_rate_limit_changes_at_once(void **state)
+static void ratelimit_takes_effect_at_once(void **state)
 {
     struct server *server = *state;
 
@@ -229,8 +229,8 @@ static void the_rate_limit_changes_at_once(void **state)
     server_stop(server);
 }
 
-/* Every answer has its line in one of the two files, and every line is whole. */
-static void reopened_logs_lose_no_line(void **state)
+/* Each answer has a complete line in one of the two files. */
+static void reopen_logs_loses_no_line(void **state)
 {
     enum { ROUNDS = 5 };
     struct server *server = *state;
@@ -270,7 +270,7 @@ static void reopened_logs_lose_no_line(void **state)
     assert_int_equal(lines, result.answers);
 }
 
-static void changes_are_events_that_name_who_asked(void **state)
+static void changes_are_events_with_the_uid(void **state)
 {
     static const struct {
         const char *line, *words;
@@ -291,7 +291,7 @@ static void changes_are_events_that_name_who_asked(void **state)
 
         server_do(server, "%s", cases[i].line);
         said = server_output(server);
-        for (;;) { /* the logger writes it a moment later */
+        for (;;) { /* the logger writes it shortly after */
             const char *at = strstr(said, cases[i].words);
 
             if (at != NULL && strstr(at, pid) != NULL)
@@ -327,7 +327,7 @@ static void check_renewed(const struct server *server, const pid_t *before, size
     assert_int_equal(kept, count - renewed);
 }
 
-/* OPTION decides how connections come in; ROOM how many workers the tables have room for. */
+/* OPTION sets the dispatch mode, ROOM the maximum of workers. */
 static void restart_all_under_load(struct server *server, const char *option, const char *room)
 {
     enum { WORKERS = 3 };
@@ -350,19 +350,19 @@ static void restart_all_under_load(struct server *server, const char *option, co
     server_stop(server);
 }
 
-static void all_workers_restart_under_load(void **state)
+static void restart_all_under_load_loses_no_request(void **state)
 {
     restart_all_under_load(*state, "workers.dispatch=kernel", "workers.max_processes=16");
     restart_all_under_load(*state, "workers.dispatch=master", "workers.max_processes=16");
 }
 
-static void all_workers_restart_where_there_is_no_room_for_more(void **state)
+static void restart_all_without_spare_slots_loses_no_request(void **state)
 {
     restart_all_under_load(*state, "workers.dispatch=kernel", "workers.max_processes=3");
     restart_all_under_load(*state, "workers.dispatch=kernel", "workers.max_threads=6");
 }
 
-static void one_worker_restarts(void **state)
+static void restart_replaces_one_worker(void **state)
 {
     struct server *server = *state;
     pid_t before[16];
@@ -378,7 +378,7 @@ static void one_worker_restarts(void **state)
     server_stop(server);
 }
 
-static void a_worker_is_drained_under_load(void **state)
+static void drain_under_load_loses_no_request(void **state)
 {
     struct server *server = *state;
     struct load_result result;
@@ -403,7 +403,7 @@ static void a_worker_is_drained_under_load(void **state)
     server_stop(server);
 }
 
-static void stop_now_waits_for_nobody(void **state)
+static void stop_now_does_not_wait_for_requests(void **state)
 {
     struct server *server = *state;
     struct http_client client;
@@ -411,7 +411,7 @@ static void stop_now_waits_for_nobody(void **state)
     server_put_text(server, "/a", "a");
     server_start(server, "workers.drain_timeout=1h", NULL);
     http_open(&client, server_port(server));
-    http_say(&client, "GET /a HTTP/1.1\r\nHost:"); /* under way: a graceful stop would wait */
+    http_say(&client, "GET /a HTTP/1.1\r\nHost:"); /* in progress: a graceful stop would wait */
     server_expect_metric(server, "connections_open", 1);
     server_refuses(server, "stop soon", "usage: stop [now]");
     server_do(server, "stop now");
@@ -419,10 +419,12 @@ static void stop_now_waits_for_nobody(void **state)
     http_close(&client);
 }
 
-/* --- Who may --- */
+/* --- Permissions --- */
 
-/* The exit status of a child that does LINE as user and group 65534: 0 refused, 1 done, 2 not let
- * in. */
+/*
+ * Runs LINE in a child as user and group 65534. Returns 0 rejected, 1 done, 2 not permitted to
+ * connect.
+ */
 static int as_nobody(const struct server *server, const char *line)
 {
     int status;
@@ -445,7 +447,7 @@ static int as_nobody(const struct server *server, const char *line)
     return WEXITSTATUS(status);
 }
 
-static void a_group_may_look_but_not_touch(void **state)
+static void control_group_can_read_but_not_change(void **state)
 {
     static const char *const looking[] = {"ping", "status", "threads", "config", "cache-size"};
     static const char *const touching[] = {"threads 3", "stop", "cache-flush", "log-level debug"};
@@ -459,7 +461,7 @@ static void a_group_may_look_but_not_touch(void **state)
     server_stop(server);
     server_start(server, "control.group=65534", NULL);
     snprintf(folder, sizeof(folder), "%s", server_folder(server));
-    assert_int_equal(chmod(folder, 0755), 0); /* the way to the socket */
+    assert_int_equal(chmod(folder, 0755), 0); /* directories on the path to the socket */
     for (size_t i = 0; i < ARRAY_LENGTH(looking); i++)
         assert_int_equal(as_nobody(server, looking[i]), 1);
     for (size_t i = 0; i < ARRAY_LENGTH(touching); i++)
@@ -473,21 +475,21 @@ static void a_group_may_look_but_not_touch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_flush_empties_every_cache),
-        TEST(a_purge_takes_one_path_or_all_below),
-        TEST(the_caches_shrink_and_grow),
-        TEST(the_policy_changes_under_load),
-        TEST(without_a_cache_its_commands_are_refused),
-        TEST(the_configuration_says_where_it_came_from),
-        TEST(the_rate_limit_changes_at_once),
-        TEST(reopened_logs_lose_no_line),
-        TEST(changes_are_events_that_name_who_asked),
-        TEST(all_workers_restart_under_load),
-        TEST(all_workers_restart_where_there_is_no_room_for_more),
-        TEST(one_worker_restarts),
-        TEST(a_worker_is_drained_under_load),
-        TEST(stop_now_waits_for_nobody),
-        TEST(a_group_may_look_but_not_touch),
+        TEST(cache_flush_empties_every_cache),
+        TEST(cache_purge_removes_one_path_or_a_prefix),
+        TEST(cache_size_shrinks_and_grows_caches),
+        TEST(cache_policy_changes_under_load),
+        TEST(cache_commands_fail_if_cache_is_off),
+        TEST(config_shows_the_source_of_each_value),
+        TEST(ratelimit_takes_effect_at_once),
+        TEST(reopen_logs_loses_no_line),
+        TEST(changes_are_events_with_the_uid),
+        TEST(restart_all_under_load_loses_no_request),
+        TEST(restart_all_without_spare_slots_loses_no_request),
+        TEST(restart_replaces_one_worker),
+        TEST(drain_under_load_loses_no_request),
+        TEST(stop_now_does_not_wait_for_requests),
+        TEST(control_group_can_read_but_not_change),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

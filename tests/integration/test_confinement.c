@@ -1,6 +1,6 @@
 /*
- * What a worker of the real daemon may not do: read from outside in /proc, and tried by taking one
- * over with ptrace(2), as somebody who had broken in would.
+ * The sandbox of a worker: checked from outside in /proc, and by taking a worker over with
+ * ptrace(2), as an attacker would.
  */
 #include "http_client.h"
 #include "patience.h"
@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The rest of the line NAME of /proc/PID/status, in *TEXT. */
+/* Stores the value of line NAME of /proc/PID/status in *TEXT. */
 static void read_status(pid_t pid, const char *name, char *text, size_t size)
 {
     char path[64], line[256];
@@ -62,7 +62,7 @@ static void expect_status(pid_t pid, const char *name, const char *value)
     assert_string_equal(text, value);
 }
 
-/* The one that has taken the place of FORMER, once it serves. */
+/* The worker that replaced FORMER, once it serves. */
 static bool find_another(const struct server *server, pid_t former, pid_t *worker)
 {
     return server_workers(server, worker, 1) == 1 && *worker != former;
@@ -76,7 +76,7 @@ static pid_t another_worker(const struct server *server, pid_t former)
     return worker;
 }
 
-static void a_worker_is_locked_in(void **state)
+static void worker_is_sandboxed(void **state)
 {
     struct server *server = *state;
     pid_t worker;
@@ -90,7 +90,7 @@ static void a_worker_is_locked_in(void **state)
     server_stop(server);
 }
 
-static void a_worker_that_replaces_another_is_too(void **state)
+static void replacement_worker_is_sandboxed(void **state)
 {
     struct server *server = *state;
     pid_t first;
@@ -104,7 +104,7 @@ static void a_worker_that_replaces_another_is_too(void **state)
 
 #endif
 
-static void roots_workers_are_somebody_else(void **state)
+static void workers_of_root_run_as_another_user(void **state)
 {
     struct server *server = *state;
     const struct passwd *nobody = getpwnam("nobody");
@@ -120,7 +120,7 @@ static void roots_workers_are_somebody_else(void **state)
     server_stop(server);
 }
 
-static void an_unknown_user_is_refused(void **state)
+static void unknown_user_is_an_error(void **state)
 {
     static const char *const options[] = {"server.user=no-such-user", NULL};
     struct server *server = *state;
@@ -131,8 +131,8 @@ static void an_unknown_user_is_refused(void **state)
     free(said);
 }
 
-/* Root may read it, but it is not root who serves. */
-static void a_file_that_the_user_may_not_read_is_forbidden(void **state)
+/* Root can read the file, but the worker is not root. */
+static void unreadable_file_is_403(void **state)
 {
     struct server *server = *state;
     char path[512];
@@ -156,8 +156,8 @@ static void expect_stop(pid_t pid, int *status)
 }
 
 /*
- * Makes the main thread of PID, which waits in epoll_wait(2), do the system call NUMBER next: its
- * program counter stands behind a SYSCALL instruction of two bytes.
+ * Makes the main thread of PID, which waits in epoll_wait(2), call system call NUMBER next. Its
+ * program counter is after a SYSCALL instruction of two bytes.
  */
 static void make_it_call(pid_t pid, long number)
 {
@@ -166,7 +166,7 @@ static void make_it_call(pid_t pid, long number)
     assert_int_equal(ptrace(PTRACE_GETREGS, pid, NULL, &registers), 0);
     registers.rip -= 2;
     registers.rax = (unsigned long long)number;
-    registers.orig_rax = (unsigned long long)-1; /* no restart of the interrupted call */
+    registers.orig_rax = (unsigned long long)-1; /* prevent a restart of the interrupted call */
     registers.rdi = AF_INET;
     registers.rsi = SOCK_STREAM;
     registers.rdx = 0;
@@ -174,7 +174,7 @@ static void make_it_call(pid_t pid, long number)
     assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
 }
 
-static void a_worker_that_is_taken_over_ends_at_its_first_step_out(void **state)
+static void hijacked_worker_dies_at_first_forbidden_call(void **state)
 {
     static const long calls[] = {SYS_socket, SYS_execve, SYS_fork, SYS_ptrace, SYS_unlink};
     struct server *server = *state;
@@ -185,7 +185,7 @@ static void a_worker_that_is_taken_over_ends_at_its_first_step_out(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(calls); i++) {
         worker = one_worker(server);
         if (ptrace(PTRACE_SEIZE, worker, NULL, NULL) != 0)
-            skip(); /* where the test itself is locked in */
+            skip(); /* if the test itself is sandboxed */
         assert_int_equal(ptrace(PTRACE_INTERRUPT, worker, NULL, NULL), 0);
         expect_stop(worker, &status);
         make_it_call(worker, calls[i]);
@@ -203,19 +203,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #ifndef TEST_SANITIZER
-        cmocka_unit_test_setup_teardown(a_worker_is_locked_in, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(a_worker_that_replaces_another_is_too, server_set_up,
+        cmocka_unit_test_setup_teardown(worker_is_sandboxed, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(replacement_worker_is_sandboxed, server_set_up,
                                         server_tear_down),
 #endif
-        cmocka_unit_test_setup_teardown(roots_workers_are_somebody_else, server_set_up,
+        cmocka_unit_test_setup_teardown(workers_of_root_run_as_another_user, server_set_up,
                                         server_tear_down),
-        cmocka_unit_test_setup_teardown(an_unknown_user_is_refused, server_set_up,
-                                        server_tear_down),
-        cmocka_unit_test_setup_teardown(a_file_that_the_user_may_not_read_is_forbidden,
-                                        server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(unknown_user_is_an_error, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(unreadable_file_is_403, server_set_up, server_tear_down),
 #if defined(__x86_64__) && !defined(TEST_SANITIZER)
-        cmocka_unit_test_setup_teardown(a_worker_that_is_taken_over_ends_at_its_first_step_out,
-                                        server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(hijacked_worker_dies_at_first_forbidden_call, server_set_up,
+                                        server_tear_down),
 #endif
     };
 

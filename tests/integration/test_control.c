@@ -1,5 +1,5 @@
 /*
- * The control socket: every command of commands.def, its refusals, and clients that behave badly.
+ * The control socket: every command of commands.def, its errors, and misbehaving clients.
  */
 #include "http_client.h"
 #include "patience.h"
@@ -38,7 +38,7 @@ static void say(struct control_client *client, const char *bytes, size_t length)
     assert_int_equal(send(client->fd, bytes, length, MSG_NOSIGNAL), length);
 }
 
-/* The next line that comes. control_receive() keeps it valid until the next call. */
+/* Receives the next line. It is valid until the next call. */
 static json_t *hear(struct control_client *client)
 {
     char why[256] = "no answer";
@@ -91,7 +91,7 @@ static const char *text_in(const json_t *object, const char *key)
 
 /* --- The commands --- */
 
-static void ping_says_who_answers(void **state)
+static void ping_reports_name_and_version(void **state)
 {
     struct server *server = *state;
     json_t *answer;
@@ -148,8 +148,8 @@ static void help_lists_every_command(void **state)
     server_stop(server);
 }
 
-/* A number is answered when it is in force, and seen by whoever asks next. */
-static void numbers_are_in_force_when_they_are_answered(void **state)
+/* A change is answered when it is in force; later commands see the new number. */
+static void changes_are_in_force_when_answered(void **state)
 {
     static const struct {
         const char *command;
@@ -177,11 +177,11 @@ static void numbers_are_in_force_when_they_are_answered(void **state)
     server_stop(server);
 }
 
-static void offload_threads_take_a_number_or_a_range(void **state)
+static void offload_threads_takes_number_or_range(void **state)
 {
     static const struct {
         const char *range;
-        int least, most; /* in all workers together */
+        int least, most; /* total of all workers */
     } cases[] = {{"3", 6, 6}, {"2-5", 4, 10}, {"1", 2, 2}, {"64", 128, 128}, {"1-1", 2, 2}};
     struct server *server = *state;
 
@@ -196,7 +196,7 @@ static void offload_threads_take_a_number_or_a_range(void **state)
     server_stop(server);
 }
 
-static void the_log_level_is_shown_and_set(void **state)
+static void log_level_is_shown_and_set(void **state)
 {
     static const char *const levels[] = {"debug", "warn", "error", "info"};
     struct server *server = *state;
@@ -212,7 +212,7 @@ static void the_log_level_is_shown_and_set(void **state)
     server_stop(server);
 }
 
-static void what_cannot_be_done_is_refused_in_words(void **state)
+static void invalid_commands_get_an_error(void **state)
 {
     static const struct {
         const char *line, *words;
@@ -245,7 +245,7 @@ static void what_cannot_be_done_is_refused_in_words(void **state)
     server_stop(server);
 }
 
-static void stop_ends_the_server(void **state)
+static void stop_stops_the_server(void **state)
 {
     struct server *server = *state;
 
@@ -256,7 +256,7 @@ static void stop_ends_the_server(void **state)
 
 /* --- The socket --- */
 
-static void the_socket_is_its_owners_alone_unless_told_otherwise(void **state)
+static void socket_is_owner_only_by_default(void **state)
 {
     static const struct {
         const char *option;
@@ -273,7 +273,7 @@ static void the_socket_is_its_owners_alone_unless_told_otherwise(void **state)
     }
 }
 
-static void several_lines_at_once_are_answered_in_order(void **state)
+static void several_lines_are_answered_in_order(void **state)
 {
     static const char lines[] = "ping\nlog-level\nthreads 3\n\r\n  threads  \t\nnonsense\r\nping\n";
     struct server *server = *state;
@@ -305,7 +305,7 @@ static void several_lines_at_once_are_answered_in_order(void **state)
     server_stop(server);
 }
 
-static void a_line_in_pieces_is_one_line(void **state)
+static void split_line_is_one_line(void **state)
 {
     struct server *server = *state;
     struct control_client client;
@@ -319,7 +319,7 @@ static void a_line_in_pieces_is_one_line(void **state)
     server_stop(server);
 }
 
-static void a_line_that_is_too_long_is_refused_and_ends_the_connection(void **state)
+static void long_line_gets_error_and_close(void **state)
 {
     static const size_t lengths[] = {CONTROL_LINE_MAX + 1, CONTROL_LINE_MAX + 2, 20000};
     struct server *server = *state;
@@ -341,7 +341,7 @@ static void a_line_that_is_too_long_is_refused_and_ends_the_connection(void **st
     server_stop(server);
 }
 
-static void a_client_that_has_ended_its_side_is_answered(void **state)
+static void half_closed_client_is_answered(void **state)
 {
     static const char *const lines[] = {"ping\n", "threads 4\n", "status\n"};
     struct server *server = *state;
@@ -360,7 +360,7 @@ static void a_client_that_has_ended_its_side_is_answered(void **state)
     server_stop(server);
 }
 
-static void clients_that_leave_too_early_harm_nobody(void **state)
+static void early_disconnects_are_harmless(void **state)
 {
     static const char *const words[] = {"", "pin", "status\n", "threads 4\n", "workers 3\n"};
     struct server *server = *state;
@@ -378,7 +378,7 @@ static void clients_that_leave_too_early_harm_nobody(void **state)
     server_stop(server);
 }
 
-static void a_hundred_clients_are_answered_each(void **state)
+static void hundred_clients_are_all_answered(void **state)
 {
     enum { CLIENTS = 100 };
     struct server *server = *state;
@@ -390,15 +390,15 @@ static void a_hundred_clients_are_answered_each(void **state)
         say(&client[i], "status\n", 7);
     }
     for (int i = 0; i < CLIENTS; i++) {
-        expect_ok(&client[i], true); /* more than the server takes at once wait for their turn */
+        expect_ok(&client[i], true); /* more than the server accepts at once: the others wait */
         control_close(&client[i]);
     }
     server_do(server, "ping");
     server_stop(server);
 }
 
-/* Most of them say half a line and wait, and are answered all the same when they end it. */
-static void a_thousand_connections_are_answered_or_closed(void **state)
+/* Most clients send half a line and wait. They are answered when they complete it. */
+static void thousand_connections_are_answered_or_closed(void **state)
 {
     enum { CLIENTS = 1000 };
     struct server *server = *state;
@@ -409,7 +409,7 @@ static void a_thousand_connections_are_answered_or_closed(void **state)
     server_start(server, NULL);
     for (int i = 0; i < CLIENTS; i++) {
         open_client(server, &client[i]);
-        send(client[i].fd, "pin", 3, MSG_NOSIGNAL); /* it may be closed already */
+        send(client[i].fd, "pin", 3, MSG_NOSIGNAL); /* may be closed already */
     }
     for (int i = 0; i < CLIENTS; i++) {
         char why[256];
@@ -422,7 +422,7 @@ static void a_thousand_connections_are_answered_or_closed(void **state)
             answered++;
         control_close(&client[i]);
     }
-    /* Closed are those that were silent for too long while others waited. */
+    /* The server closes clients that were silent too long while others waited. */
     assert_int_equal(answered + closed, CLIENTS);
     assert_true(answered > 0);
     server_do(server, "ping");
@@ -430,8 +430,8 @@ static void a_thousand_connections_are_answered_or_closed(void **state)
     free(client);
 }
 
-/* Its answers pile up to a bound; then it is cut off, and the others do not notice. */
-static void a_client_that_never_reads_holds_up_nobody(void **state)
+/* Its answers queue up to a limit. Then the server closes it; other clients are not affected. */
+static void client_that_never_reads_blocks_nobody(void **state)
 {
     struct server *server = *state;
     struct control_client client;
@@ -444,7 +444,7 @@ static void a_client_that_never_reads_holds_up_nobody(void **state)
 
         open = send(client.fd, "status\n", 7, MSG_NOSIGNAL) == 7 || errno == EAGAIN;
         if (open && errno == EAGAIN && poll(&wait, 1, ASK_AGAIN_MS) == 0)
-            break; /* it no longer takes our lines: that bounds it too */
+            break; /* the server stopped reading, which is also a limit */
     }
     for (int i = 0; i < 20; i++)
         server_do(server, "ping");
@@ -453,7 +453,7 @@ static void a_client_that_never_reads_holds_up_nobody(void **state)
     server_stop(server);
 }
 
-static void a_change_asked_for_by_two_is_answered_to_both(void **state)
+static void same_change_by_two_clients_is_answered_to_both(void **state)
 {
     struct server *server = *state;
     struct control_client first, second;
@@ -479,24 +479,24 @@ static void a_change_asked_for_by_two_is_answered_to_both(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(ping_says_who_answers),
+        TEST(ping_reports_name_and_version),
         TEST(status_has_all_counters_and_processes),
         TEST(help_lists_every_command),
-        TEST(numbers_are_in_force_when_they_are_answered),
-        TEST(offload_threads_take_a_number_or_a_range),
-        TEST(the_log_level_is_shown_and_set),
-        TEST(what_cannot_be_done_is_refused_in_words),
-        TEST(stop_ends_the_server),
-        TEST(the_socket_is_its_owners_alone_unless_told_otherwise),
-        TEST(several_lines_at_once_are_answered_in_order),
-        TEST(a_line_in_pieces_is_one_line),
-        TEST(a_line_that_is_too_long_is_refused_and_ends_the_connection),
-        TEST(a_client_that_has_ended_its_side_is_answered),
-        TEST(clients_that_leave_too_early_harm_nobody),
-        TEST(a_hundred_clients_are_answered_each),
-        TEST(a_thousand_connections_are_answered_or_closed),
-        TEST(a_client_that_never_reads_holds_up_nobody),
-        TEST(a_change_asked_for_by_two_is_answered_to_both),
+        TEST(changes_are_in_force_when_answered),
+        TEST(offload_threads_takes_number_or_range),
+        TEST(log_level_is_shown_and_set),
+        TEST(invalid_commands_get_an_error),
+        TEST(stop_stops_the_server),
+        TEST(socket_is_owner_only_by_default),
+        TEST(several_lines_are_answered_in_order),
+        TEST(split_line_is_one_line),
+        TEST(long_line_gets_error_and_close),
+        TEST(half_closed_client_is_answered),
+        TEST(early_disconnects_are_harmless),
+        TEST(hundred_clients_are_all_answered),
+        TEST(thousand_connections_are_answered_or_closed),
+        TEST(client_that_never_reads_blocks_nobody),
+        TEST(same_change_by_two_clients_is_answered_to_both),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

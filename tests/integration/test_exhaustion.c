@@ -1,6 +1,6 @@
 /*
- * Running out of what a server lives on: clients may wait, or be told to come again; nobody crashes,
- * nobody spins, and when there is some again all goes on.
+ * Exhaustion of descriptors and memory: clients wait or get an error, no process crashes or spins,
+ * and service resumes when resources return.
  */
 #include "failing_memory.h"
 #include "http_client.h"
@@ -57,14 +57,14 @@ static void leave_descriptors(pid_t pid, int left)
     assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
 }
 
-static void connections_wait_for_descriptors_without_a_spin(void **state)
+static void connections_wait_for_descriptors_without_spinning(void **state)
 {
     struct server *server = *state;
     struct http_client client[CLIENTS];
     uint64_t wakeups;
 
     server_put_text(server, "/page.html", "a page");
-    /* Whoever changes the limits of another process has to be the same user. */
+    /* prlimit(2) needs the same user as the target process. */
     server_start(server, geteuid() == 0 ? "server.user=root" : "server.jail=on",
                  "workers.processes=1", "workers.threads=1", "connections.defer_accept=off", NULL);
     http_expect(server_port(server), "/page.html", 200);
@@ -74,7 +74,7 @@ static void connections_wait_for_descriptors_without_a_spin(void **state)
     WAIT_UNTIL(server_metric(server, "accept_errors") > 0);
     wakeups = server_metric(server, "wakeups");
     sleep(1);
-    /* It looks again once a second, and not thousands of times. */
+    /* It retries once a second, not thousands of times. */
     assert_true(server_metric(server, "wakeups") - wakeups < 100);
     for (int i = 0; i < CLIENTS; i++) {
         struct http_answer answer;
@@ -83,12 +83,14 @@ static void connections_wait_for_descriptors_without_a_spin(void **state)
         http_take(&client[i], HTTP_WITH_BODY, &answer);
         assert_int_equal(answer.status, 200);
         http_answer_free(&answer);
-        http_close(&client[i]); /* makes room for one that waits */
+        http_close(&client[i]); /* frees a descriptor for a waiting connection */
     }
     server_stop(server);
 }
 
-/* A worker is passed only as many as it has descriptors for; the others wait until some are closed. */
+/*
+ * The master passes a worker only as many connections as it has descriptors for; the others wait.
+ */
 static void connections_wait_for_descriptors_of_a_worker(void **state)
 {
     enum { MORE_THAN_FIT = 200 };
@@ -113,7 +115,7 @@ static void connections_wait_for_descriptors_of_a_worker(void **state)
         http_take(&client[i], HTTP_WITH_BODY, &answer);
         assert_int_equal(answer.status, 200);
         http_answer_free(&answer);
-        http_close(&client[i]); /* makes room for one that waits */
+        http_close(&client[i]); /* frees a descriptor for a waiting connection */
     }
     server_expect_metric(server, "requests", MORE_THAN_FIT);
     said = server_output(server);
@@ -122,13 +124,13 @@ static void connections_wait_for_descriptors_of_a_worker(void **state)
     server_stop(server);
 }
 
-/* Memory. A sanitizer has an allocator of its own, which the preloaded one would replace. */
+/* Memory. Not with a sanitizer, whose allocator the preloaded one would replace. */
 
 #ifndef TEST_SANITIZER
 
 enum { ROUNDS = 12, REQUESTS = 60 };
 
-/* What a client does without minding the answer. Returns its status, 0: there was none. */
+/* Sends a request and ignores the answer. Returns the status, or 0 for none. */
 static int try(const struct server *server, const char *request)
 {
     struct http_client client;
@@ -179,7 +181,7 @@ static void ask_for_everything(const struct server *server, unsigned round)
 
 static void put_files(const struct server *server)
 {
-    static const char large[4 * 1024 * 1024]; /* more than the cache takes */
+    static const char large[4 * 1024 * 1024]; /* larger than the cache */
     char path[32], text[4096];
 
     memset(text, 'x', sizeof(text));
@@ -191,7 +193,7 @@ static void put_files(const struct server *server)
     server_put(server, "/large", large, sizeof(large));
 }
 
-static void memory_that_fails_ends_no_process(void **state)
+static void random_allocation_failures_kill_no_process(void **state)
 {
     static const char preload[] = "LD_PRELOAD=" FAILING_MEMORY;
     static const char *const wrapper[] = {
@@ -208,7 +210,7 @@ static void memory_that_fails_ends_no_process(void **state)
     server_stop(server);
 }
 
-/* At each place once. */
+/* Each place fails once. */
 
 enum { PASSES_MOST = 100, PLACES_LEAST = 100, FAILURES_A_ROUND = 1000 };
 
@@ -227,7 +229,7 @@ static struct failing_places *map_places(const struct server *server, char *path
     return mapping;
 }
 
-/* What there was no memory for must not be missing from an answer that looks like the whole one. */
+/* An answer without memory for a part must fail, not omit that part. */
 static void check_whole(const char *status)
 {
     json_t *answer = json_loads(status, 0, NULL);
@@ -244,7 +246,7 @@ static void check_whole(const char *status)
     json_decref(answer);
 }
 
-/* Sends a control line; it is answered, or the connection ends. */
+/* Sends a control line. The server answers or closes the connection. */
 static void command(const struct server *server, const char *line)
 {
     enum control_result came = CONTROL_FAILED;
@@ -263,7 +265,7 @@ static void command(const struct server *server, const char *line)
     control_close(&client);
 }
 
-/* A process that can't start is tried again after a pause, which grows: those have their memory. */
+/* The pause between restarts grows; allocate its memory now. */
 static void command_everything(const struct server *server, struct failing_places *places)
 {
     static const struct {
@@ -285,7 +287,7 @@ static void command_everything(const struct server *server, struct failing_place
     }
 }
 
-static void each_allocation_may_fail(void **state)
+static void every_allocation_may_fail_once(void **state)
 {
     char path[512], setting[600];
     struct server *server = *state;
@@ -323,11 +325,11 @@ static void each_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(connections_wait_for_descriptors_without_a_spin),
+        TEST(connections_wait_for_descriptors_without_spinning),
         TEST(connections_wait_for_descriptors_of_a_worker),
 #ifndef TEST_SANITIZER
-        TEST(memory_that_fails_ends_no_process),
-        TEST(each_allocation_may_fail),
+        TEST(random_allocation_failures_kill_no_process),
+        TEST(every_allocation_may_fail_once),
 #endif
     };
 

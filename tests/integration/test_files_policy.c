@@ -1,4 +1,4 @@
-/* What of a folder is served: names with a dot, symbolic links, paths that are not there. */
+/* Which files are served: dot files, symbolic links, fallback for missing paths. */
 #include "http_client.h"
 #include "server.h"
 
@@ -22,14 +22,15 @@ static void put_link(const struct server *server, const char *name, const char *
     assert_int_equal(symlink(target, path), 0);
 }
 
-/* A folder beside the site, "shared", with a file; its path. */
+/* Creates directory "shared" with a file beside the site. Returns its path. */
 static const char *make_shared(const struct server *server)
 {
     static char path[512];
     char file[600];
     FILE *out;
 
-    assert_int_equal(chmod(server_folder(server), 0755), 0); /* a worker may be another user */
+    assert_int_equal(chmod(server_folder(server), 0755),
+                     0); /* the worker may run as another user */
     snprintf(path, sizeof(path), "%s/shared", server_folder(server));
     assert_int_equal(mkdir(path, 0755), 0);
     snprintf(file, sizeof(file), "%s/file", path);
@@ -62,12 +63,12 @@ struct expectation {
 
 static void expect_all(const struct server *server, const struct expectation *list, size_t count)
 {
-    for (int twice = 0; twice < 2; twice++) /* once from the file system, once from the cache */
+    for (int twice = 0; twice < 2; twice++) /* first from the file system, then from the cache */
         for (size_t i = 0; i < count; i++)
             http_expect(server_port(server), list[i].target, list[i].status);
 }
 
-static void nothing_is_followed_at_first(void **state)
+static void links_are_not_followed_by_default(void **state)
 {
     static const struct expectation expected[] = {
         {"/file", 200},   {"/folder/", 200},   {"/.secret", 404}, {"/.well-known/x", 200},
@@ -82,7 +83,7 @@ static void nothing_is_followed_at_first(void **state)
     server_stop(server);
 }
 
-static void links_inside_are_followed(void **state)
+static void links_within_root_are_followed(void **state)
 {
     static const struct expectation expected[] = {
         {"/inside", 200},  {"/home", 301},          {"/home/", 200},  {"/home/index.html", 200},
@@ -97,7 +98,7 @@ static void links_inside_are_followed(void **state)
     server_stop(server);
 }
 
-static void links_are_followed_into_fences(void **state)
+static void links_are_followed_into_allowed_directories(void **state)
 {
     static const struct expectation expected[] = {
         {"/inside", 200},        {"/home/", 200},  {"/outside", 200},
@@ -113,8 +114,8 @@ static void links_are_followed_into_fences(void **state)
     server_stop(server);
 }
 
-/* The file may come, and go again. */
-static void the_fallback_gives_way_to_a_file(void **state)
+/* The file may appear and disappear. */
+static void file_has_precedence_over_fallback(void **state)
 {
     struct server *server = *state;
     struct http_answer answer;
@@ -133,7 +134,7 @@ static void the_fallback_gives_way_to_a_file(void **state)
     server_stop(server);
 }
 
-static void a_fallback_that_is_missing_is_a_404(void **state)
+static void missing_fallback_is_404(void **state)
 {
     struct server *server = *state;
 
@@ -146,15 +147,15 @@ static void a_fallback_that_is_missing_is_a_404(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nothing_is_followed_at_first, server_set_up,
+        cmocka_unit_test_setup_teardown(links_are_not_followed_by_default, server_set_up,
                                         server_tear_down),
-        cmocka_unit_test_setup_teardown(links_inside_are_followed, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(links_are_followed_into_fences, server_set_up,
+        cmocka_unit_test_setup_teardown(links_within_root_are_followed, server_set_up,
                                         server_tear_down),
-        cmocka_unit_test_setup_teardown(the_fallback_gives_way_to_a_file, server_set_up,
+        cmocka_unit_test_setup_teardown(links_are_followed_into_allowed_directories, server_set_up,
                                         server_tear_down),
-        cmocka_unit_test_setup_teardown(a_fallback_that_is_missing_is_a_404, server_set_up,
+        cmocka_unit_test_setup_teardown(file_has_precedence_over_fallback, server_set_up,
                                         server_tear_down),
+        cmocka_unit_test_setup_teardown(missing_fallback_is_404, server_set_up, server_tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /*
- * What is answered to one request: status, fields and body, as RFC 9110 says.
+ * The answer to one request: status, fields and body (RFC 9110).
  */
 #include "http_client.h"
 #include "server.h"
@@ -43,9 +43,9 @@ static void assert_field(const struct http_answer *answer, const char *name, con
     assert_string_equal(got, value);
 }
 
-/* --- Files and folders --- */
+/* --- Files and directories --- */
 
-static void a_file_is_answered_with_its_bytes_and_its_fields(void **state)
+static void file_has_its_content_and_fields(void **state)
 {
     struct server *server = *state;
     struct http_answer answer;
@@ -65,7 +65,7 @@ static void a_file_is_answered_with_its_bytes_and_its_fields(void **state)
     server_stop(server);
 }
 
-static void the_date_is_that_of_now(void **state)
+static void date_is_current(void **state)
 {
     struct server *server = *state;
     struct http_answer answer;
@@ -84,7 +84,7 @@ static void the_date_is_that_of_now(void **state)
     server_stop(server);
 }
 
-static void a_head_request_gets_the_fields_of_the_get_and_no_body(void **state)
+static void head_has_fields_of_get_without_body(void **state)
 {
     static const struct {
         const char *target;
@@ -116,7 +116,7 @@ static void a_head_request_gets_the_fields_of_the_get_and_no_body(void **state)
             if (strcmp(get.name[field], "Date") != 0)
                 assert_field(&head, get.name[field], get.value[field]);
         http_answer_free(&head);
-        /* No body came: what follows is the next answer's head. */
+        /* No body: the next bytes are the head of the next answer. */
         http_say(&client, "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
         http_take(&client, HTTP_WITH_BODY, &head);
         assert_string_equal(head.body, "<p>hello</p>\n");
@@ -127,7 +127,7 @@ static void a_head_request_gets_the_fields_of_the_get_and_no_body(void **state)
     server_stop(server);
 }
 
-static void the_type_follows_the_ending_of_the_name(void **state)
+static void content_type_follows_name_suffix(void **state)
 {
     static const struct {
         const char *path, *type;
@@ -159,7 +159,7 @@ static void the_type_follows_the_ending_of_the_name(void **state)
     server_stop(server);
 }
 
-static void a_folder_is_answered_with_its_index_file(void **state)
+static void directory_returns_index_file(void **state)
 {
     struct server *server = *state;
     struct http_answer answer;
@@ -181,8 +181,8 @@ static void a_folder_is_answered_with_its_index_file(void **state)
     server_stop(server);
 }
 
-/* A Location that begins with two slashes would lead to another host (RFC 3986 section 4.2). */
-static void a_folder_without_its_slash_is_redirected_within_the_site(void **state)
+/* A Location that begins with two slashes names another host (RFC 3986 section 4.2). */
+static void directory_without_slash_redirects_within_site(void **state)
 {
     static const struct {
         const char *target, *location;
@@ -220,9 +220,9 @@ static void a_folder_without_its_slash_is_redirected_within_the_site(void **stat
     server_stop(server);
 }
 
-/* --- Refusals --- */
+/* --- Errors --- */
 
-/* Fills TEXT with the letter 'a' to LENGTH bytes and ends it. */
+/* Fills TEXT with LENGTH letters 'a' and a NUL. */
 static char *letters(size_t length)
 {
     char *text = malloc(length + 1);
@@ -233,7 +233,7 @@ static char *letters(size_t length)
     return text;
 }
 
-/* FORMAT has one %s, which becomes LENGTH letters. The caller frees. */
+/* Replaces the %s in FORMAT by LENGTH letters. The caller must free the result. */
 static char *with_letters(const char *before, size_t length, const char *after)
 {
     char *text = letters(length), *request = NULL;
@@ -243,7 +243,7 @@ static char *with_letters(const char *before, size_t length, const char *after)
     return request;
 }
 
-static void a_bad_request_is_refused_with_the_right_status(void **state)
+static void bad_request_gets_right_status(void **state)
 {
     static const struct {
         const char *request;
@@ -285,22 +285,22 @@ static void a_bad_request_is_refused_with_the_right_status(void **state)
     server_stop(server);
 }
 
-static void what_is_too_long_is_refused_and_the_longest_is_not(void **state)
+static void only_requests_over_a_limit_are_rejected(void **state)
 {
     static const struct {
         const char *before, *after;
         size_t length;
         int status;
     } cases[] = {
-        /* The request line: limits.request_line = 1000 bytes, of which 13 are not the name. */
+        /* Request line: limits.request_line = 1000 bytes, 13 of which are not part of the name. */
         {"GET /", " HTTP/1.1\r\nHost: h\r\n\r\n", 1000 - 14, 404},
         {"GET /", " HTTP/1.1\r\nHost: h\r\n\r\n", 1000 - 13, 414},
         {"GET /", " HTTP/1.1\r\nHost: h\r\n\r\n", 1900, 414},
-        /* The head: limits.header_bytes = 2000. */
+        /* Head: limits.header_bytes = 2000. */
         {"GET / HTTP/1.1\r\nHost: h\r\nX: ", "\r\n\r\n", 1900, 200},
         {"GET / HTTP/1.1\r\nHost: h\r\nX: ", "\r\n\r\n", 2000, 431},
         {"GET / HTTP/1.1\r\nHost: h\r\nX: ", "\r\n\r\n", 60000, 431},
-        /* The number of fields: limits.header_count = 3. */
+        /* Number of fields: limits.header_count = 3. */
         {"GET / HTTP/1.1\r\nHost: h\r\nA: 1\r\nB: ", "\r\n\r\n", 1, 200},
         {"GET / HTTP/1.1\r\nHost: h\r\nA: 1\r\nB: 2\r\nC: ", "\r\n\r\n", 1, 431},
     };
@@ -322,7 +322,7 @@ static void what_is_too_long_is_refused_and_the_longest_is_not(void **state)
     server_stop(server);
 }
 
-static void another_method_is_refused_and_told_what_is_allowed(void **state)
+static void other_method_is_405_with_allow(void **state)
 {
     static const char *const methods[] = {"POST", "PUT", "DELETE", "PATCH", "TRACE"};
     struct server *server = *state;
@@ -342,7 +342,7 @@ static void another_method_is_refused_and_told_what_is_allowed(void **state)
     server_stop(server);
 }
 
-static void an_error_is_answered_with_the_page_of_the_site(void **state)
+static void error_has_page_of_the_site(void **state)
 {
     static const struct {
         const char *request, *page;
@@ -369,7 +369,7 @@ static void an_error_is_answered_with_the_page_of_the_site(void **state)
         assert_int_equal(answer.status, atoi(cases[i].page + 4));
         assert_string_equal(answer.body, cases[i].page);
         assert_field(&answer, "Content-Type", "text/html; charset=utf-8");
-        /* The page's validators are not those of what was asked for. */
+        /* The validators of the error page do not apply to the requested resource. */
         assert_null(http_field(&answer, "ETag"));
         assert_null(http_field(&answer, "Last-Modified"));
         http_answer_free(&answer);
@@ -377,7 +377,7 @@ static void an_error_is_answered_with_the_page_of_the_site(void **state)
     server_stop(server);
 }
 
-static void an_error_without_a_page_is_answered_with_a_built_in_one(void **state)
+static void error_without_page_has_built_in_page(void **state)
 {
     static const char *const options[] = {"files.error_pages=", "files.error_pages=/nowhere"};
     struct server *server = *state;
@@ -397,7 +397,7 @@ static void an_error_without_a_page_is_answered_with_a_built_in_one(void **state
 
 /* --- Conditional requests, RFC 9110 section 13 --- */
 
-/* Asks for /page.txt with one more field; returns the status and checks what belongs to it. */
+/* Requests /page.txt with an additional field, checks the answer and returns its status. */
 static int ask_if(const struct server *server, const char *field, const char *value,
                   const struct http_answer *first)
 {
@@ -418,7 +418,7 @@ static int ask_if(const struct server *server, const char *field, const char *va
     return status;
 }
 
-static void an_unchanged_file_is_answered_not_modified(void **state)
+static void unchanged_file_is_304(void **state)
 {
     struct server *server = *state;
     struct http_answer first;
@@ -445,7 +445,7 @@ static void an_unchanged_file_is_answered_not_modified(void **state)
     server_stop(server);
 }
 
-static void an_entity_tag_counts_more_than_a_date(void **state)
+static void etag_has_precedence_over_date(void **state)
 {
     struct server *server = *state;
     struct http_answer first, answer;
@@ -470,19 +470,19 @@ static void an_entity_tag_counts_more_than_a_date(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_file_is_answered_with_its_bytes_and_its_fields),
-        TEST(the_date_is_that_of_now),
-        TEST(a_head_request_gets_the_fields_of_the_get_and_no_body),
-        TEST(the_type_follows_the_ending_of_the_name),
-        TEST(a_folder_is_answered_with_its_index_file),
-        TEST(a_folder_without_its_slash_is_redirected_within_the_site),
-        TEST(a_bad_request_is_refused_with_the_right_status),
-        TEST(what_is_too_long_is_refused_and_the_longest_is_not),
-        TEST(another_method_is_refused_and_told_what_is_allowed),
-        TEST(an_error_is_answered_with_the_page_of_the_site),
-        TEST(an_error_without_a_page_is_answered_with_a_built_in_one),
-        TEST(an_unchanged_file_is_answered_not_modified),
-        TEST(an_entity_tag_counts_more_than_a_date),
+        TEST(file_has_its_content_and_fields),
+        TEST(date_is_current),
+        TEST(head_has_fields_of_get_without_body),
+        TEST(content_type_follows_name_suffix),
+        TEST(directory_returns_index_file),
+        TEST(directory_without_slash_redirects_within_site),
+        TEST(bad_request_gets_right_status),
+        TEST(only_requests_over_a_limit_are_rejected),
+        TEST(other_method_is_405_with_allow),
+        TEST(error_has_page_of_the_site),
+        TEST(error_without_page_has_built_in_page),
+        TEST(unchanged_file_is_304),
+        TEST(etag_has_precedence_over_date),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

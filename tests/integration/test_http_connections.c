@@ -1,6 +1,5 @@
 /*
- * Connections: how long they live, in which order they are answered, and what ends them (RFC 9112
- * section 9).
+ * Connections: persistence, order of answers, and close (RFC 9112 section 9).
  */
 #include "http_client.h"
 #include "log_check.h"
@@ -33,7 +32,7 @@ static void put_large(const struct server *server)
     server_put(server, "/large.bin", large, LARGE);
 }
 
-/* The next answer has this status and, unless NULL, this body. */
+/* Checks the status and, unless NULL, the body of the next answer. */
 static void expect_answer(struct http_client *client, int status, const char *body)
 {
     struct http_answer answer;
@@ -45,14 +44,14 @@ static void expect_answer(struct http_client *client, int status, const char *bo
     http_answer_free(&answer);
 }
 
-/* --- Keeping alive --- */
+/* --- Keep-alive --- */
 
-static void a_connection_stays_or_ends_as_both_sides_said(void **state)
+static void connection_persists_if_both_sides_agree(void **state)
 {
     static const struct {
         const char *request;
         int status;
-        const char *connection; /* the field in the answer, or NULL */
+        const char *connection; /* Connection field of the answer, or NULL */
         bool stays;
     } cases[] = {
         {GET("/a"), 200, NULL, true},
@@ -97,7 +96,7 @@ static void a_connection_stays_or_ends_as_both_sides_said(void **state)
     server_stop(server);
 }
 
-static void without_keep_alive_every_answer_ends_its_connection(void **state)
+static void keepalive_off_closes_after_each_answer(void **state)
 {
     struct server *server = *state;
     struct http_client client;
@@ -115,7 +114,7 @@ static void without_keep_alive_every_answer_ends_its_connection(void **state)
     server_stop(server);
 }
 
-static void a_connection_ends_after_its_last_allowed_request(void **state)
+static void connection_closes_after_keepalive_requests(void **state)
 {
     struct server *server = *state;
     struct http_client client;
@@ -136,11 +135,11 @@ static void a_connection_ends_after_its_last_allowed_request(void **state)
 }
 
 /*
- * The allowed requests fill what the server reads at a time to the last byte, so that it has seen
- * none of those behind them when it ends the connection. Left unread, they would make the kernel
- * reset it before the answers are read.
+ * The allowed requests fill one read of the server exactly, so that it has not read the following
+ * requests when it closes the connection. If it leaves them unread, the kernel resets the
+ * connection before the client has read the answers.
  */
-static void a_pipeline_beyond_the_last_allowed_request_is_not_reset(void **state)
+static void pipeline_beyond_last_allowed_request_is_not_reset(void **state)
 {
     enum { ALLOWED = 1024, SENT = 2400 };
     static const char request[] =
@@ -160,7 +159,7 @@ static void a_pipeline_beyond_the_last_allowed_request_is_not_reset(void **state
     assert_int_equal(server_workers(server, &worker, 1), 1);
     http_open(&client, server_port(server));
     server_expect_metric(server, "connections_open", 1);
-    server_signal(worker, SIGSTOP); /* all that the sockets hold is there when it reads */
+    server_signal(worker, SIGSTOP); /* all bytes are in the socket when the server reads */
     http_say_bytes(&client, requests, SENT * length);
     server_signal(worker, SIGCONT);
     for (int i = 1; i <= ALLOWED; i++) {
@@ -178,7 +177,7 @@ static void a_pipeline_beyond_the_last_allowed_request_is_not_reset(void **state
 
 /* --- Order --- */
 
-static void pipelined_requests_are_answered_in_their_order(void **state)
+static void pipelined_requests_are_answered_in_order(void **state)
 {
     struct server *server = *state;
     struct http_client client;
@@ -217,7 +216,7 @@ static void pipelined_requests_are_answered_in_their_order(void **state)
     server_stop(server);
 }
 
-static void nothing_is_answered_behind_a_close(void **state)
+static void no_answer_after_close(void **state)
 {
     struct server *server = *state;
     struct http_client client;
@@ -233,7 +232,7 @@ static void nothing_is_answered_behind_a_close(void **state)
     server_stop(server);
 }
 
-static void requests_that_come_byte_by_byte_are_answered(void **state)
+static void requests_sent_byte_by_byte_are_answered(void **state)
 {
     static const char requests[] = GET("/a") GET("/absent") GET("/a");
     struct server *server = *state;
@@ -251,7 +250,7 @@ static void requests_that_come_byte_by_byte_are_answered(void **state)
     server_stop(server);
 }
 
-static void a_client_that_has_ended_its_side_is_answered(void **state)
+static void half_closed_client_is_answered(void **state)
 {
     struct server *server = *state;
     struct http_client client;
@@ -270,7 +269,7 @@ static void a_client_that_has_ended_its_side_is_answered(void **state)
     server_stop(server);
 }
 
-static void a_connection_that_says_nothing_or_half_harms_nobody(void **state)
+static void silent_or_partial_requests_are_harmless(void **state)
 {
     static const char *const words[] = {"", "G", "GET /a HTTP/1.1\r\nHos", "\r\n"};
     struct server *server = *state;
@@ -292,17 +291,17 @@ static void a_connection_that_says_nothing_or_half_harms_nobody(void **state)
     server_stop(server);
 }
 
-/* --- Bodies and refusals --- */
+/* --- Bodies and errors --- */
 
 /*
- * The whole body is on its way before the answer is read. One that is too long is not read to its
- * end: closing at once would reset the answer away.
+ * The client sends the whole body before it reads the answer. The server does not read a body that
+ * is too long to its end; closing at once would reset the connection and lose the answer.
  */
-static void the_answer_to_a_request_with_a_body_is_not_lost(void **state)
+static void answer_to_request_with_body_is_not_lost(void **state)
 {
     static const struct {
         const char *head;
-        size_t body; /* bytes sent behind the head */
+        size_t body; /* bytes sent after the head */
         int status;
     } cases[] = {
         {"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n", 10, 405},
@@ -343,8 +342,8 @@ static void the_answer_to_a_request_with_a_body_is_not_lost(void **state)
     server_stop(server);
 }
 
-/* Many bodies, larger than what is read at a time, in one go: each request starts where it should. */
-static void pipelined_requests_with_bodies_are_answered_in_their_order(void **state)
+/* Many bodies, larger than one read, sent at once: each request must start at the right byte. */
+static void pipelined_requests_with_bodies_are_answered_in_order(void **state)
 {
     enum { COUNT = 20, BODY = 100 * 1000 };
     static const char *const heads[] = {
@@ -373,10 +372,10 @@ static void pipelined_requests_with_bodies_are_answered_in_their_order(void **st
 }
 
 /*
- * The page of a refusal may have to come from the disk, by way of an offload thread: the refusal
- * ends the connection, but not before that. A server that has just started knows no page yet.
+ * The error page may have to be loaded by an offload thread. The error closes the connection, but
+ * only after that. A new server has no page in its cache.
  */
-static void a_refusal_that_waits_for_its_page_is_answered(void **state)
+static void error_that_waits_for_its_page_is_sent(void **state)
 {
     static const struct {
         const char *request;
@@ -401,9 +400,9 @@ static void a_refusal_that_waits_for_its_page_is_answered(void **state)
     }
 }
 
-/* --- Deadlines --- */
+/* --- Timeouts --- */
 
-static void an_idle_connection_is_closed_at_its_deadline(void **state)
+static void idle_connection_is_closed_at_timeout(void **state)
 {
     struct server *server = *state;
     struct http_client fresh, used;
@@ -423,8 +422,8 @@ static void an_idle_connection_is_closed_at_its_deadline(void **state)
     server_stop(server);
 }
 
-/* Its request line is logged if it has come, and says whether the answer has a body. */
-static void a_head_that_takes_too_long_is_answered_408(void **state)
+/* If the request line is complete, it is logged and decides whether the answer has a body. */
+static void slow_head_is_408(void **state)
 {
     static const struct {
         const char *head, *logged;
@@ -462,8 +461,8 @@ static void a_head_that_takes_too_long_is_answered_408(void **state)
     server_stop(server);
 }
 
-/* It came with its head: there is nothing to go on with. */
-static void no_100_is_sent_when_the_body_is_there(void **state)
+/* The body arrives with the head, so no 100 is needed. */
+static void no_100_if_body_is_already_received(void **state)
 {
     struct server *server = *state;
     struct http_client client;
@@ -483,7 +482,7 @@ static void no_100_is_sent_when_the_body_is_there(void **state)
     server_stop(server);
 }
 
-static void a_body_that_takes_too_long_is_answered_408(void **state)
+static void slow_body_is_408(void **state)
 {
     static const char *const beginnings[] = {
         "GET /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n",
@@ -513,8 +512,8 @@ static void a_body_that_takes_too_long_is_answered_408(void **state)
     server_stop(server);
 }
 
-/* Half of each body comes while its connection is one thread's, the rest while it is another's. */
-static void a_body_survives_the_end_of_its_thread(void **state)
+/* Half of each body arrives while one thread has the connection, the rest while another has it. */
+static void body_survives_move_to_another_thread(void **state)
 {
     enum { CLIENTS = 8 };
     static const char first[] =
@@ -541,8 +540,8 @@ static void a_body_survives_the_end_of_its_thread(void **state)
     server_stop(server);
 }
 
-/* In order, and by a reset: neither is an answer, nor worth a line in the error log. */
-static void a_client_that_leaves_within_its_body_harms_nobody(void **state)
+/* Close and reset: neither gets an answer or a line in the error log. */
+static void disconnect_within_body_is_harmless(void **state)
 {
     static const struct linger reset = {.l_onoff = 1};
     struct server *server = *state;
@@ -572,10 +571,11 @@ static void a_client_that_leaves_within_its_body_harms_nobody(void **state)
 }
 
 /*
- * Empty lines before a request are to be ignored (RFC 9112 section 2.2): they are no head under way.
- * One thread serves all; a head begun after the lines were read runs out after they would have.
+ * A server ignores empty lines before a request (RFC 9112 section 2.2): they do not start the
+ * header timeout. A head that begins after such lines must not time out early. One thread serves
+ * all connections.
  */
-static void empty_lines_do_not_begin_a_head(void **state)
+static void empty_lines_do_not_start_header_timeout(void **state)
 {
     static const char *const words[] = {"\r\n", "\r\n\r\n", GET("/a") "\r\n"};
     struct http_client idle[ARRAY_LENGTH(words)], late;
@@ -607,8 +607,8 @@ static void empty_lines_do_not_begin_a_head(void **state)
     server_stop(server);
 }
 
-/* The deadline is for the whole head: a byte now and then does not move it. */
-static void dripping_does_not_put_the_deadline_off(void **state)
+/* The timeout covers the whole head; further bytes do not extend it. */
+static void slow_bytes_do_not_extend_header_timeout(void **state)
 {
     struct server *server = *state;
     struct http_client client;
@@ -626,9 +626,9 @@ static void dripping_does_not_put_the_deadline_off(void **state)
     server_stop(server);
 }
 
-static void a_client_that_takes_nothing_is_closed_at_its_deadline(void **state)
+static void client_that_does_not_read_is_closed_at_timeout(void **state)
 {
-    enum { ANSWERS = 16 }; /* more than the sockets' buffers hold */
+    enum { ANSWERS = 16 }; /* larger than the socket buffers */
     struct server *server = *state;
     struct http_client client;
 
@@ -646,7 +646,7 @@ static void a_client_that_takes_nothing_is_closed_at_its_deadline(void **state)
     server_stop(server);
 }
 
-static void a_client_that_leaves_in_the_middle_harms_nobody(void **state)
+static void disconnect_within_answer_is_harmless(void **state)
 {
     struct server *server = *state;
     const struct linger reset = {.l_onoff = 1};
@@ -674,28 +674,28 @@ static void a_client_that_leaves_in_the_middle_harms_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_connection_stays_or_ends_as_both_sides_said),
-        TEST(without_keep_alive_every_answer_ends_its_connection),
-        TEST(a_connection_ends_after_its_last_allowed_request),
-        TEST(a_pipeline_beyond_the_last_allowed_request_is_not_reset),
-        TEST(pipelined_requests_are_answered_in_their_order),
-        TEST(nothing_is_answered_behind_a_close),
-        TEST(requests_that_come_byte_by_byte_are_answered),
-        TEST(a_client_that_has_ended_its_side_is_answered),
-        TEST(a_connection_that_says_nothing_or_half_harms_nobody),
-        TEST(the_answer_to_a_request_with_a_body_is_not_lost),
-        TEST(pipelined_requests_with_bodies_are_answered_in_their_order),
-        TEST(a_refusal_that_waits_for_its_page_is_answered),
-        TEST(an_idle_connection_is_closed_at_its_deadline),
-        TEST(a_head_that_takes_too_long_is_answered_408),
-        TEST(no_100_is_sent_when_the_body_is_there),
-        TEST(a_body_that_takes_too_long_is_answered_408),
-        TEST(a_client_that_leaves_within_its_body_harms_nobody),
-        TEST(a_body_survives_the_end_of_its_thread),
-        TEST(empty_lines_do_not_begin_a_head),
-        TEST(dripping_does_not_put_the_deadline_off),
-        TEST(a_client_that_takes_nothing_is_closed_at_its_deadline),
-        TEST(a_client_that_leaves_in_the_middle_harms_nobody),
+        TEST(connection_persists_if_both_sides_agree),
+        TEST(keepalive_off_closes_after_each_answer),
+        TEST(connection_closes_after_keepalive_requests),
+        TEST(pipeline_beyond_last_allowed_request_is_not_reset),
+        TEST(pipelined_requests_are_answered_in_order),
+        TEST(no_answer_after_close),
+        TEST(requests_sent_byte_by_byte_are_answered),
+        TEST(half_closed_client_is_answered),
+        TEST(silent_or_partial_requests_are_harmless),
+        TEST(answer_to_request_with_body_is_not_lost),
+        TEST(pipelined_requests_with_bodies_are_answered_in_order),
+        TEST(error_that_waits_for_its_page_is_sent),
+        TEST(idle_connection_is_closed_at_timeout),
+        TEST(slow_head_is_408),
+        TEST(no_100_if_body_is_already_received),
+        TEST(slow_body_is_408),
+        TEST(disconnect_within_body_is_harmless),
+        TEST(body_survives_move_to_another_thread),
+        TEST(empty_lines_do_not_start_header_timeout),
+        TEST(slow_bytes_do_not_extend_header_timeout),
+        TEST(client_that_does_not_read_is_closed_at_timeout),
+        TEST(disconnect_within_answer_is_harmless),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

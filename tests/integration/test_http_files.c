@@ -1,5 +1,5 @@
 /*
- * Files: which may be seen, that their bytes arrive exactly, and how changes show.
+ * Files: visibility, exact content, changes.
  */
 #include "http_client.h"
 #include "patience.h"
@@ -22,7 +22,7 @@
 
 enum { LARGEST = 8 * 1024 * 1024 };
 
-/* LENGTH bytes that differ with SEED and with their place. The caller frees. */
+/* Returns LENGTH bytes that depend on SEED and position. The caller must free them. */
 static char *make_bytes(size_t length, unsigned seed)
 {
     char *bytes = malloc(length + 1);
@@ -50,9 +50,9 @@ static void in_site(const struct server *server, const char *path, char *full)
     snprintf(full, SCRATCH_PATH_MAX, "%s/www%s", server_folder(server), path);
 }
 
-/* --- What may be seen --- */
+/* --- Visibility --- */
 
-static void names_that_begin_with_a_dot_are_hidden(void **state)
+static void dot_files_are_hidden(void **state)
 {
     static const struct {
         const char *target;
@@ -105,7 +105,7 @@ static void links_are_not_followed(void **state)
     server_stop(server);
 }
 
-static void nothing_above_the_root_is_served(void **state)
+static void nothing_above_root_is_served(void **state)
 {
     static const struct {
         const char *target;
@@ -133,7 +133,7 @@ static void nothing_above_the_root_is_served(void **state)
     server_stop(server);
 }
 
-static void what_is_no_file_is_refused_and_does_not_block(void **state)
+static void special_files_are_rejected_without_blocking(void **state)
 {
     struct server *server = *state;
     char path[SCRATCH_PATH_MAX];
@@ -146,13 +146,13 @@ static void what_is_no_file_is_refused_and_does_not_block(void **state)
     assert_int_equal(chmod(path, 0), 0);
     server_start(server, NULL);
     http_expect(server_port(server), "/fifo", 403);
-    if (geteuid() != 0) /* root may read it all the same */
+    if (geteuid() != 0) /* root can read it anyway */
         http_expect(server_port(server), "/unreadable", 403);
     http_expect(server_port(server), "/file", 200);
     server_stop(server);
 }
 
-/* --- Their bytes --- */
+/* --- Content --- */
 
 static const char *const settings[][3] = {
     {"cache.enabled=on"},
@@ -163,7 +163,7 @@ static const char *const settings[][3] = {
     {"workers.dispatch=master"},
 };
 
-static void every_byte_arrives_whatever_the_settings(void **state)
+static void content_is_exact_with_all_settings(void **state)
 {
     static const size_t sizes[] = {0,     1,      1023,    1024,    1025,   16384,
                                    65537, 300000, 1048576, 1048577, LARGEST};
@@ -189,7 +189,7 @@ static void every_byte_arrives_whatever_the_settings(void **state)
         free(bytes[i]);
 }
 
-static void large_files_go_to_several_clients_at_once(void **state)
+static void large_files_are_sent_to_several_clients_at_once(void **state)
 {
     enum { CLIENTS = 6 };
     struct server *server = *state;
@@ -215,7 +215,7 @@ static void large_files_go_to_several_clients_at_once(void **state)
     server_stop(server);
 }
 
-static void the_cache_is_counted_and_used_only_when_it_is_on(void **state)
+static void cache_is_used_and_counted_only_if_on(void **state)
 {
     static const struct {
         const char *option;
@@ -234,7 +234,7 @@ static void the_cache_is_counted_and_used_only_when_it_is_on(void **state)
     }
 }
 
-static void a_small_cache_keeps_within_its_bounds(void **state)
+static void small_cache_stays_within_limits(void **state)
 {
     enum { FILES = 60, BYTES = 8 * 1024, BOUND = 64 * 1024 };
     static const char *const policies[] = {"cache.policy=sieve", "cache.policy=lru"};
@@ -285,7 +285,7 @@ static bool status_is(const struct server *server, const char *target, int statu
     return got == status;
 }
 
-static void a_file_replaced_by_a_rename_is_seen(void **state)
+static void file_replaced_by_rename_is_served(void **state)
 {
     static const char *const options[] = {"cache.revalidate=0", "cache.revalidate=200ms",
                                           "cache.enabled=off"};
@@ -309,7 +309,7 @@ static void a_file_replaced_by_a_rename_is_seen(void **state)
     }
 }
 
-static void without_a_grace_a_change_is_seen_at_once(void **state)
+static void revalidate_0_serves_change_at_once(void **state)
 {
     struct server *server = *state;
     char body[16];
@@ -324,8 +324,8 @@ static void without_a_grace_a_change_is_seen_at_once(void **state)
     server_stop(server);
 }
 
-/* A reader never gets a mixture: all letters of a body are the same, and it is as long as said. */
-static void a_file_under_change_is_served_whole(void **state)
+/* No answer mixes two versions: all letters of a body are equal and its length is as announced. */
+static void changing_file_is_never_mixed(void **state)
 {
     enum { SMALL = 50 * 1000, LARGE = 3 * 1000 * 1000 };
     struct server *server = *state;
@@ -357,10 +357,13 @@ static void a_file_under_change_is_served_whole(void **state)
     server_stop(server);
 }
 
-/* The promised length can't be kept: what came is right, the connection ends, and it is counted. */
-static void a_file_cut_short_while_it_is_sent_ends_the_connection(void **state)
+/*
+ * The Content-Length cannot be met: the sent bytes are right, the connection closes, and the answer
+ * is counted as cut short.
+ */
+static void file_truncated_while_sent_closes_connection(void **state)
 {
-    enum { HUGE_FILE = 32 * 1024 * 1024 }; /* more than the sockets' buffers hold */
+    enum { HUGE_FILE = 32 * 1024 * 1024 }; /* larger than the socket buffers */
     struct server *server = *state;
     struct http_client client;
     char *bytes = make_bytes(HUGE_FILE, 11), path[SCRATCH_PATH_MAX];
@@ -392,18 +395,18 @@ static void a_file_cut_short_while_it_is_sent_ends_the_connection(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(names_that_begin_with_a_dot_are_hidden),
+        TEST(dot_files_are_hidden),
         TEST(links_are_not_followed),
-        TEST(nothing_above_the_root_is_served),
-        TEST(what_is_no_file_is_refused_and_does_not_block),
-        TEST(every_byte_arrives_whatever_the_settings),
-        TEST(large_files_go_to_several_clients_at_once),
-        TEST(the_cache_is_counted_and_used_only_when_it_is_on),
-        TEST(a_small_cache_keeps_within_its_bounds),
-        TEST(a_file_replaced_by_a_rename_is_seen),
-        TEST(without_a_grace_a_change_is_seen_at_once),
-        TEST(a_file_under_change_is_served_whole),
-        TEST(a_file_cut_short_while_it_is_sent_ends_the_connection),
+        TEST(nothing_above_root_is_served),
+        TEST(special_files_are_rejected_without_blocking),
+        TEST(content_is_exact_with_all_settings),
+        TEST(large_files_are_sent_to_several_clients_at_once),
+        TEST(cache_is_used_and_counted_only_if_on),
+        TEST(small_cache_stays_within_limits),
+        TEST(file_replaced_by_rename_is_served),
+        TEST(revalidate_0_serves_change_at_once),
+        TEST(changing_file_is_never_mixed),
+        TEST(file_truncated_while_sent_closes_connection),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

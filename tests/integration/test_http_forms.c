@@ -1,6 +1,6 @@
 /*
- * Coded forms of files, as they are made, found, changed and lost; and files that are larger than
- * memory, or become smaller while they are sent.
+ * Encoded variants of files: creation, lookup, change and removal. Also files that exceed memory or
+ * shrink while they are sent.
  */
 #include "http_client.h"
 #include "patience.h"
@@ -25,7 +25,7 @@
 
 enum { PROSE = 40 * 1000 };
 
-/* Text that gzip makes much smaller. The caller frees. */
+/* Returns text that gzip compresses well. The caller must free it. */
 static char *make_prose(unsigned seed)
 {
     char *text = malloc(PROSE + 1);
@@ -81,7 +81,7 @@ static void expect_gunzipped(const struct http_answer *answer, const char *text,
 
 /* --- gzip made by the server --- */
 
-static void gzip_is_made_once_and_kept(void **state)
+static void gzip_is_made_once_and_cached(void **state)
 {
     struct server *server = *state;
     char *text = make_prose(1);
@@ -102,15 +102,15 @@ static void gzip_is_made_once_and_kept(void **state)
         length = answer.body_length;
         http_answer_free(&answer);
     }
-    assert_in_range(jobs, 1, 2); /* the file itself may have been cold */
+    assert_in_range(jobs, 1, 2); /* the file itself may not have been in the page cache */
     server_expect_metric(server, "offloaded", jobs);
-    server_expect_metric(server, "cache_inserted", 2); /* the file and its form */
+    server_expect_metric(server, "cache_inserted", 2); /* the file and its variant */
     server_expect_metric(server, "cache_hits", 3);
     server_stop(server);
     free(text);
 }
 
-static void a_change_of_the_file_makes_gzip_anew(void **state)
+static void changed_file_is_compressed_again(void **state)
 {
     struct server *server = *state;
     struct http_answer answer;
@@ -130,7 +130,7 @@ static void a_change_of_the_file_makes_gzip_anew(void **state)
     server_stop(server);
 }
 
-static void what_gzip_makes_no_smaller_is_sent_as_it_is(void **state)
+static void incompressible_file_is_sent_plain(void **state)
 {
     struct server *server = *state;
     struct http_answer answer;
@@ -155,11 +155,11 @@ static void what_gzip_makes_no_smaller_is_sent_as_it_is(void **state)
         http_answer_free(&answer);
     }
     assert_in_range(jobs, 1, 2);
-    server_expect_metric(server, "offloaded", jobs); /* tried once */
+    server_expect_metric(server, "offloaded", jobs); /* compressed once */
     server_stop(server);
 }
 
-static void many_that_ask_at_once_get_the_same(void **state)
+static void concurrent_requests_get_the_same_gzip(void **state)
 {
     enum { CLIENTS = 20 };
     struct server *server = *state;
@@ -188,7 +188,7 @@ static void many_that_ask_at_once_get_the_same(void **state)
     free(text);
 }
 
-static void switched_off_nothing_is_coded(void **state)
+static void compression_off_encodes_nothing(void **state)
 {
     static const char *const options[] = {"cache.compress=off", "cache.enabled=off"};
     struct server *server = *state;
@@ -213,7 +213,7 @@ static void switched_off_nothing_is_coded(void **state)
     free(text);
 }
 
-/* --- Forms beside a file --- */
+/* --- Variants beside a file --- */
 
 static void expect_form(const struct server *server, const char *body, const char *coding)
 {
@@ -230,7 +230,7 @@ static void expect_form(const struct server *server, const char *body, const cha
     http_answer_free(&answer);
 }
 
-static void forms_come_and_go(void **state)
+static void variants_appear_and_disappear(void **state)
 {
     struct server *server = *state;
     char path[SCRATCH_PATH_MAX];
@@ -251,12 +251,12 @@ static void forms_come_and_go(void **state)
     expect_form(server, "in gz", "gzip");
     in_site(server, "/a.txt", path);
     assert_int_equal(unlink(path), 0);
-    http_expect(server_port(server), "/a.txt", 404); /* no form without its file */
+    http_expect(server_port(server), "/a.txt", 404); /* no variant without its file */
     http_expect(server_port(server), "/a.txt.gz", 200);
     server_stop(server);
 }
 
-/* Over what is there, so that the folder has no part in it. */
+/* Overwrites the existing file, which does not change its directory. */
 static void write_in_place(const struct server *server, const char *path, const char *text)
 {
     char full[SCRATCH_PATH_MAX];
@@ -271,8 +271,8 @@ static void write_in_place(const struct server *server, const char *path, const 
 
 enum { AT_REST_S = 5 };
 
-/* Names in such a folder are not looked for again and again. */
-static void in_a_folder_at_rest_changes_are_seen(void **state)
+/* The server does not look up names in an unchanged directory again. */
+static void changes_in_unchanged_directory_are_served(void **state)
 {
     struct server *server = *state;
 
@@ -295,8 +295,8 @@ static void in_a_folder_at_rest_changes_are_seen(void **state)
     server_stop(server);
 }
 
-/* The folder of the link does not change when what it names comes. */
-static void a_form_may_be_a_link_that_led_nowhere(void **state)
+/* The directory of the link does not change when the target appears. */
+static void variant_may_be_a_formerly_dangling_link(void **state)
 {
     struct server *server = *state;
     char link[SCRATCH_PATH_MAX];
@@ -314,7 +314,7 @@ static void a_form_may_be_a_link_that_led_nowhere(void **state)
     server_stop(server);
 }
 
-static void a_form_older_than_its_file_is_passed_over(void **state)
+static void variant_older_than_file_is_ignored(void **state)
 {
     struct server *server = *state;
 
@@ -331,7 +331,7 @@ static void a_form_older_than_its_file_is_passed_over(void **state)
     server_stop(server);
 }
 
-static void a_form_dates_from_the_younger_of_both(void **state)
+static void variant_last_modified_is_later_of_both(void **state)
 {
     struct server *server = *state;
     struct http_answer answer;
@@ -351,7 +351,7 @@ static void a_form_dates_from_the_younger_of_both(void **state)
 }
 
 /* RFC 9110 section 8.8.2.1. */
-static void a_date_to_come_is_told_as_now(void **state)
+static void future_mtime_is_sent_as_now(void **state)
 {
     struct server *server = *state;
     struct http_answer answer;
@@ -374,7 +374,7 @@ static void a_date_to_come_is_told_as_now(void **state)
 
 #define GIB INT64_C(1073741824)
 
-/* A file of holes, with a word at each of some places. */
+/* A sparse file with a word at some offsets. */
 static void put_sparse(const struct server *server, const char *path, off_t size)
 {
     static const off_t places[] = {0, GIB, 2 * GIB - 4, 2 * GIB, 4 * GIB - 4, 4 * GIB};
@@ -391,7 +391,7 @@ static void put_sparse(const struct server *server, const char *path, off_t size
     close(fd);
 }
 
-static void sizes_and_places_have_64_bits(void **state)
+static void sizes_and_offsets_are_64_bit(void **state)
 {
     static const struct {
         const char *range, *said, *body;
@@ -435,8 +435,8 @@ static void sizes_and_places_have_64_bits(void **state)
     server_stop(server);
 }
 
-/* Parts of a large file, each larger than a window and than what a socket takes at once. */
-static void large_parts_arrive_exactly(void **state)
+/* Parts of a large file, each larger than a window and the socket buffer. */
+static void large_parts_are_exact(void **state)
 {
     enum { SIZE = 6 * 1024 * 1024 };
     static const char request[] = "GET /large.bin HTTP/1.1\r\nHost: h\r\n"
@@ -470,7 +470,7 @@ static void large_parts_arrive_exactly(void **state)
     free(bytes);
 }
 
-static void a_file_cut_while_it_is_sent_ends_the_connection(void **state)
+static void file_truncated_while_sent_closes_connection(void **state)
 {
     enum { SIZE = 64 * 1024 * 1024 };
     struct server *server = *state;
@@ -482,7 +482,7 @@ static void a_file_cut_while_it_is_sent_ends_the_connection(void **state)
     server_start(server, "workers.processes=1", NULL);
     http_open(&client, server_port(server));
     http_say(&client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
-    server_expect_metric(server, "connections_busy", 1); /* the client reads nothing yet */
+    server_expect_metric(server, "connections_busy", 1); /* the client does not read yet */
     in_site(server, "/large.bin", path);
     assert_int_equal(truncate(path, 1000), 0);
     http_gather(&client);
@@ -497,20 +497,20 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, server_set_up, server_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(gzip_is_made_once_and_kept),
-        TEST(a_change_of_the_file_makes_gzip_anew),
-        TEST(what_gzip_makes_no_smaller_is_sent_as_it_is),
-        TEST(many_that_ask_at_once_get_the_same),
-        TEST(switched_off_nothing_is_coded),
-        TEST(forms_come_and_go),
-        TEST(in_a_folder_at_rest_changes_are_seen),
-        TEST(a_form_may_be_a_link_that_led_nowhere),
-        TEST(a_form_older_than_its_file_is_passed_over),
-        TEST(a_form_dates_from_the_younger_of_both),
-        TEST(a_date_to_come_is_told_as_now),
-        TEST(sizes_and_places_have_64_bits),
-        TEST(large_parts_arrive_exactly),
-        TEST(a_file_cut_while_it_is_sent_ends_the_connection),
+        TEST(gzip_is_made_once_and_cached),
+        TEST(changed_file_is_compressed_again),
+        TEST(incompressible_file_is_sent_plain),
+        TEST(concurrent_requests_get_the_same_gzip),
+        TEST(compression_off_encodes_nothing),
+        TEST(variants_appear_and_disappear),
+        TEST(changes_in_unchanged_directory_are_served),
+        TEST(variant_may_be_a_formerly_dangling_link),
+        TEST(variant_older_than_file_is_ignored),
+        TEST(variant_last_modified_is_later_of_both),
+        TEST(future_mtime_is_sent_as_now),
+        TEST(sizes_and_offsets_are_64_bit),
+        TEST(large_parts_are_exact),
+        TEST(file_truncated_while_sent_closes_connection),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * A short run under Valgrind's memcheck that really serves files and really resizes: no error and
- * nothing definitely lost, in any process of the server.
+ * A short run under Valgrind's memcheck with requests and resizes: no process may have errors or
+ * definite leaks.
  */
 #include "http_client.h"
 #include "load.h"
@@ -34,7 +34,7 @@ static void skip_where_valgrind_cannot_run(void)
 #endif
 }
 
-/* One process's report: fails the test unless it ran to its end without an error. */
+/* Checks the report of one process: complete and without errors. */
 static void check_report(const char *path)
 {
     size_t length;
@@ -46,7 +46,7 @@ static void check_report(const char *path)
     free(report);
 }
 
-/* Returns how many processes have reported. */
+/* Returns the number of reports. */
 static uint64_t check_reports(const struct server *server)
 {
     DIR *folder = opendir(server_folder(server));
@@ -66,7 +66,7 @@ static uint64_t check_reports(const struct server *server)
     return count;
 }
 
-/* Hits, misses, errors, a redirect, a large file, connections kept and not. */
+/* Hits, misses, errors, a redirect, a large file, connections with and without keep-alive. */
 static void use_everything(const struct server *server)
 {
     struct load_plan plan = {.port = server_port(server),
@@ -96,7 +96,7 @@ static void use_everything(const struct server *server)
     server_do(server, "offload-threads 1");
 }
 
-static void no_process_leaks_or_errs(void **state)
+static void no_process_has_leaks_or_errors(void **state)
 {
     static const char *const dispatches[] = {"workers.dispatch=kernel", "workers.dispatch=master"};
     struct server *server = *state;
@@ -122,7 +122,7 @@ static void no_process_leaks_or_errs(void **state)
 
         server_start_under(server, valgrind, options);
         use_everything(server);
-        processes = 2 + server_metric(server, "workers_started"); /* and the master, the logger */
+        processes = 2 + server_metric(server, "workers_started"); /* plus master and logger */
         server_expect_metric(server, "workers_died", 0);
         server_stop(server);
         assert_in_range(check_reports(server), processes, UINT32_MAX);
@@ -132,7 +132,8 @@ static void no_process_leaks_or_errs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(no_process_leaks_or_errs, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(no_process_has_leaks_or_errors, server_set_up,
+                                        server_tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

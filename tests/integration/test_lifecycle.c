@@ -1,6 +1,6 @@
 /*
- * Starts, stops and sudden deaths, mostly under load: what is promised stays, what is left behind
- * stops nobody.
+ * Start, stop and killed processes, mostly under load. No promised answer is lost, and nothing left
+ * behind prevents the next start.
  */
 #include "http_client.h"
 #include "load.h"
@@ -27,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LARGE = 24 * 1024 * 1024, CLIENTS = 12, WORKERS = 2, THREADS = 2 /* of each */ };
+enum { LARGE = 24 * 1024 * 1024, CLIENTS = 12, WORKERS = 2, THREADS = 2 /* of each kind */ };
 
 static const char page[] = "<p>a page of the test</p>\n";
 
@@ -42,9 +42,9 @@ static struct load_plan plan_for(const struct server *server)
                               .body_length = sizeof(page) - 1};
 }
 
-/* --- A worker dies --- */
+/* --- Killed workers --- */
 
-/* Connections that the threads of worker SLOT have open. */
+/* Number of open connections of worker SLOT. */
 static uint64_t connections_of(const struct segment_reader *reader, uint32_t slot)
 {
     uint64_t count = 0;
@@ -64,7 +64,7 @@ static pid_t pid_of(const struct segment_reader *reader, uint32_t slot)
     return atomic_load(&segment_worker(&reader->map, slot)->pid);
 }
 
-/* Kills the worker in SLOT and waits until another serves in its place. */
+/* Kills the worker in SLOT and waits until its replacement serves. */
 static void replace_worker(const struct server *server, const struct segment_reader *reader,
                            uint32_t slot)
 {
@@ -93,7 +93,7 @@ static void ask_for_page(struct http_client *client)
     http_answer_free(&answer);
 }
 
-static void a_worker_that_is_killed_takes_only_its_own_connections_along(void **state)
+static void killed_worker_closes_only_its_connections(void **state)
 {
     struct server *server = *state;
 
@@ -125,7 +125,7 @@ static void a_worker_that_is_killed_takes_only_its_own_connections_along(void **
     }
 }
 
-/* Whatever the threads, living and dead, have published is in the file. */
+/* Every record published by live or killed threads is in the file. */
 static bool rings_are_drained(const struct segment_reader *reader)
 {
     for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_RINGS); i++) {
@@ -138,7 +138,7 @@ static bool rings_are_drained(const struct segment_reader *reader)
     return true;
 }
 
-static void workers_that_are_killed_under_load_are_replaced(void **state)
+static void workers_killed_under_load_are_replaced(void **state)
 {
     enum { KILLS = 4 };
     struct server *server = *state;
@@ -165,16 +165,18 @@ static void workers_that_are_killed_under_load_are_replaced(void **state)
         result = load_finish(load);
         assert_int_equal(result.wrong, 0);
         assert_int_equal(result.not_connected, 0);
-        /* With dispatch = master, some may have been on their way to a worker that just died. */
+        /*
+         * With dispatch = master, some connections may have been on their way to the killed worker.
+         */
         died_on_the_way = server_metric(server, "connections_dispatched") -
                           server_metric(server, "connections_received");
         assert_in_range(result.lost, 0, doomed + died_on_the_way);
         WAIT_UNTIL(rings_are_drained(&reader));
         requests = server_metric(server, "requests");
         lines = log_count_lines(server);
-        /* Each thread may have died between counting a request and publishing its line, */
+        /* A thread may have died between counting a request and publishing its record, */
         assert_in_range(requests - lines, 0, KILLS * THREADS);
-        /* and after sending the answers that its connections waited for. */
+        /* or after it sent the answers of its connections */
         assert_in_range(lines, result.answers - doomed, result.answers + result.lost);
         segment_detach(&reader);
         server_stop(server);
@@ -182,9 +184,9 @@ static void workers_that_are_killed_under_load_are_replaced(void **state)
     }
 }
 
-/* --- The master dies --- */
+/* --- Killed master --- */
 
-static void a_master_that_is_killed_leaves_nothing_that_stops_the_next(void **state)
+static void start_after_killed_master_succeeds(void **state)
 {
     struct server *server = *state;
     char segment[128], listen[64];
@@ -206,7 +208,7 @@ static void a_master_that_is_killed_leaves_nothing_that_stops_the_next(void **st
         server_all_gone(server);
         result = load_finish(load);
         assert_int_equal(result.wrong, 0);
-        /* Its workers leave at once: each thread between an answer and its line, at the worst. */
+        /* Its workers exit at once. At worst each thread is between an answer and its record. */
         assert_in_range(log_count_lines(server), result.answers - WORKERS * THREADS,
                         result.answers + result.lost);
         server_start(server, dispatches[i], listen, NULL);
@@ -217,8 +219,8 @@ static void a_master_that_is_killed_leaves_nothing_that_stops_the_next(void **st
     }
 }
 
-/* A new start does not wait for the dead one's workers longer than they need to leave. */
-static void a_start_right_after_a_kill_serves(void **state)
+/* A start does not wait longer for the workers of a killed master than they need to exit. */
+static void start_right_after_kill_serves(void **state)
 {
     struct server *server = *state;
     struct http_client client;
@@ -238,13 +240,13 @@ static void a_start_right_after_a_kill_serves(void **state)
     http_expect(server_port(server), "/page.html", 200);
     http_close(&client);
     while (waitpid(-1, NULL, WNOHANG) > 0)
-        continue; /* the dead one's workers: a start waits until they are gone */
+        continue; /* workers of the killed master: the start waits for their exit */
     server_stop(server);
 }
 
-/* --- Starts that are refused --- */
+/* --- Failed starts --- */
 
-static void a_second_start_is_refused_and_leaves_the_first_alone(void **state)
+static void second_start_fails_and_first_is_unaffected(void **state)
 {
     struct server *server = *state;
     const char *const no_options[] = {NULL};
@@ -263,7 +265,7 @@ static void a_second_start_is_refused_and_leaves_the_first_alone(void **state)
     server_stop(server);
 }
 
-static void a_start_on_a_taken_port_is_refused_and_leaves_nothing(void **state)
+static void start_on_used_port_fails_and_leaves_nothing(void **state)
 {
     struct server *server = *state;
     char name[64], listen[64], segment[128], run_dir[SCRATCH_PATH_MAX], *said;
@@ -280,13 +282,16 @@ static void a_start_on_a_taken_port_is_refused_and_leaves_nothing(void **state)
     assert_non_null(strstr(said, strerror(EADDRINUSE)));
     free(said);
     assert_int_equal(scratch_count("/dev/shm", segment), 1);
-    assert_int_equal(scratch_count(run_dir, ""), 2); /* the first one's socket and pid file */
+    assert_int_equal(scratch_count(run_dir, ""), 2); /* socket and pid file of the first server */
     http_expect(server_port(server), "/page.html", 200);
     server_stop(server);
 }
 
-/* The lock is in the run directory; the segment is not, and its owner must not lose it. */
-static void a_second_start_with_another_run_dir_leaves_the_first_its_segment(void **state)
+/*
+ * The lock is in the run directory but the segment is not: the running server must keep its
+ * segment.
+ */
+static void second_start_with_other_run_dir_keeps_segment_of_first(void **state)
 {
     struct server *server = *state;
     char run_dir[SCRATCH_PATH_MAX], option[SCRATCH_PATH_MAX + 32], segment[128], *said;
@@ -312,7 +317,7 @@ static void a_second_start_with_another_run_dir_leaves_the_first_its_segment(voi
     server_stop(server);
 }
 
-static void a_file_in_the_way_of_the_control_socket_is_not_removed(void **state)
+static void file_at_control_socket_path_is_not_removed(void **state)
 {
     static const char precious[] = "not to be lost\n";
     struct server *server = *state;
@@ -335,8 +340,8 @@ static void a_file_in_the_way_of_the_control_socket_is_not_removed(void **state)
 
 /* --- Stops --- */
 
-/* A terminal, or a kill of the whole group, tells all processes: only the master may act on it. */
-static void a_stop_signal_does_not_end_a_worker_or_the_logger(void **state)
+/* A terminal or a kill of the process group signals all processes. Only the master may react. */
+static void stop_signal_to_worker_or_logger_is_ignored(void **state)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGQUIT};
     struct server *server = *state;
@@ -350,7 +355,7 @@ static void a_stop_signal_does_not_end_a_worker_or_the_logger(void **state)
         for (int n = 0; n < WORKERS; n++)
             server_signal(before[n], signals[i]);
         server_signal(logger, signals[i]);
-        /* Every worker's loop has turned, twice, when these are answered. */
+        /* When these are answered, each worker has run two loop iterations. */
         server_do(server, "threads %d", THREADS + 1);
         server_do(server, "threads %d", THREADS);
         assert_int_equal(server_workers(server, after, WORKERS), WORKERS);
@@ -363,7 +368,7 @@ static void a_stop_signal_does_not_end_a_worker_or_the_logger(void **state)
     server_stop(server);
 }
 
-/* With OUTPUT for standard output and error; DETACH is NULL or -d. */
+/* Starts with stdout and stderr on OUTPUT; DETACH is NULL or -d. */
 static void become_server(const struct server *server, int output, const char *detach)
 {
     char name[128], run_dir[SCRATCH_PATH_MAX + 32], root[SCRATCH_PATH_MAX + 32];
@@ -379,10 +384,10 @@ static void become_server(const struct server *server, int output, const char *d
 }
 
 /*
- * Before it serves, too: it was asked to end, and what it had made by then goes with it. Asked
- * again, it is perhaps at that already.
+ * A stop signal before the server is ready stops it too and removes everything it created. A second
+ * signal may find it exiting already.
  */
-static void a_stop_signal_during_the_start_leaves_nothing(void **state)
+static void stop_signal_during_start_leaves_nothing(void **state)
 {
     enum { STARTS = 60, STEP_US = 250, AGAIN_US = 40 };
     const struct server *server = *state;
@@ -403,7 +408,7 @@ static void a_stop_signal_during_the_start_leaves_nothing(void **state)
     }
 }
 
-/* Returns the status of a start with -d; *SAID is what came until nobody could say more. */
+/* Returns the exit status of a start with -d. *SAID is its output, read to EOF. */
 static int start_detached(const struct server *server, char *said, size_t size)
 {
     int ends[2], status = -1;
@@ -427,7 +432,7 @@ static int start_detached(const struct server *server, char *said, size_t size)
     return WEXITSTATUS(status);
 }
 
-static void a_detached_start_returns_when_it_serves_or_cannot(void **state)
+static void detached_start_returns_when_serving_or_failed(void **state)
 {
     const struct server *server = *state;
     char said[4096];
@@ -438,11 +443,11 @@ static void a_detached_start_returns_when_it_serves_or_cannot(void **state)
     assert_int_equal(start_detached(server, said, sizeof(said)), 1);
     assert_non_null(strstr(said, "already running"));
     server_do(server, "stop");
-    WAIT_UNTIL(waitpid(-1, NULL, WNOHANG) < 0); /* what loses its parent here becomes ours */
+    WAIT_UNTIL(waitpid(-1, NULL, WNOHANG) < 0); /* orphans become children of this process */
     server_check_nothing_left(server);
 }
 
-static void a_stop_under_load_loses_no_answer(void **state)
+static void stop_under_load_loses_no_answer(void **state)
 {
     struct server *server = *state;
 
@@ -466,7 +471,7 @@ static void a_stop_under_load_loses_no_answer(void **state)
     }
 }
 
-static void each_of_the_stop_signals_stops(void **state)
+static void each_stop_signal_stops(void **state)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGQUIT};
     struct server *server = *state;
@@ -496,7 +501,7 @@ static char *put_large(const struct server *server)
     return bytes;
 }
 
-/* Asks for the large file, and takes nothing of it yet. */
+/* Requests the large file and does not read the answer yet. */
 static void begin_download(const struct server *server, struct http_client *client)
 {
     http_open(client, server_port(server));
@@ -514,7 +519,7 @@ static void begin_stop(const struct server *server)
     segment_detach(&reader);
 }
 
-static void a_download_under_way_is_finished_before_the_stop(void **state)
+static void stop_waits_for_download_in_progress(void **state)
 {
     struct server *server = *state;
     struct http_client client;
@@ -536,7 +541,7 @@ static void a_download_under_way_is_finished_before_the_stop(void **state)
     free(bytes);
 }
 
-static void a_second_signal_stops_at_once(void **state)
+static void second_signal_stops_at_once(void **state)
 {
     struct server *server = *state;
     struct http_client client;
@@ -551,7 +556,7 @@ static void a_second_signal_stops_at_once(void **state)
     http_close(&client);
 }
 
-static void a_stop_ends_at_the_drain_timeout(void **state)
+static void stop_ends_at_drain_timeout(void **state)
 {
     struct server *server = *state;
     struct http_client client;
@@ -563,7 +568,7 @@ static void a_stop_ends_at_the_drain_timeout(void **state)
     http_close(&client);
 }
 
-static void the_error_log_tells_the_stop_once(void **state)
+static void error_log_reports_stop_once(void **state)
 {
     struct server *server = *state;
     const char *first;
@@ -586,23 +591,23 @@ static void the_error_log_tells_the_stop_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_worker_that_is_killed_takes_only_its_own_connections_along),
-        TEST(workers_that_are_killed_under_load_are_replaced),
-        TEST(a_master_that_is_killed_leaves_nothing_that_stops_the_next),
-        TEST(a_start_right_after_a_kill_serves),
-        TEST(a_second_start_is_refused_and_leaves_the_first_alone),
-        TEST(a_start_on_a_taken_port_is_refused_and_leaves_nothing),
-        TEST(a_second_start_with_another_run_dir_leaves_the_first_its_segment),
-        TEST(a_file_in_the_way_of_the_control_socket_is_not_removed),
-        TEST(a_stop_signal_does_not_end_a_worker_or_the_logger),
-        TEST(a_stop_signal_during_the_start_leaves_nothing),
-        TEST(a_detached_start_returns_when_it_serves_or_cannot),
-        TEST(a_stop_under_load_loses_no_answer),
-        TEST(each_of_the_stop_signals_stops),
-        TEST(a_download_under_way_is_finished_before_the_stop),
-        TEST(a_second_signal_stops_at_once),
-        TEST(a_stop_ends_at_the_drain_timeout),
-        TEST(the_error_log_tells_the_stop_once),
+        TEST(killed_worker_closes_only_its_connections),
+        TEST(workers_killed_under_load_are_replaced),
+        TEST(start_after_killed_master_succeeds),
+        TEST(start_right_after_kill_serves),
+        TEST(second_start_fails_and_first_is_unaffected),
+        TEST(start_on_used_port_fails_and_leaves_nothing),
+        TEST(second_start_with_other_run_dir_keeps_segment_of_first),
+        TEST(file_at_control_socket_path_is_not_removed),
+        TEST(stop_signal_to_worker_or_logger_is_ignored),
+        TEST(stop_signal_during_start_leaves_nothing),
+        TEST(detached_start_returns_when_serving_or_failed),
+        TEST(stop_under_load_loses_no_answer),
+        TEST(each_stop_signal_stops),
+        TEST(stop_waits_for_download_in_progress),
+        TEST(second_signal_stops_at_once),
+        TEST(stop_ends_at_drain_timeout),
+        TEST(error_log_reports_stop_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

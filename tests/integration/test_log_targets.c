@@ -1,6 +1,6 @@
 /*
- * Logs that go elsewhere than into a file: every line arrives once, also when who reads them goes
- * away and comes back. And what the error log sums up.
+ * Log targets other than files: each line arrives once, even if the reader goes away and comes
+ * back. Also the summaries of the error log.
  */
 #include "http_client.h"
 #include "patience.h"
@@ -23,7 +23,7 @@
 
 enum { MESSAGE_MAX = 4096 };
 
-/* A local syslog of the test's own. */
+/* A syslog socket of the test. */
 struct receiver {
     int fd;
     char path[SCRATCH_PATH_MAX];
@@ -96,7 +96,7 @@ static void start_with_syslog(struct server *server, const struct receiver *rece
     server_start(server, access, "workers.processes=1", "workers.threads=1", NULL);
 }
 
-static void every_answer_is_a_line_of_syslog(void **state)
+static void each_answer_is_one_syslog_line(void **state)
 {
     struct server *server = *state;
     struct receiver receiver;
@@ -110,7 +110,7 @@ static void every_answer_is_a_line_of_syslog(void **state)
     receiver_close(&receiver);
 }
 
-static void lines_wait_for_a_syslog_that_comes_back(void **state)
+static void lines_wait_for_syslog_to_return(void **state)
 {
     struct server *server = *state;
     struct receiver receiver;
@@ -131,7 +131,7 @@ static void lines_wait_for_a_syslog_that_comes_back(void **state)
     receiver_close(&receiver);
 }
 
-static void a_log_that_nobody_takes_is_refused_at_the_start(void **state)
+static void start_fails_if_log_target_is_unreachable(void **state)
 {
     static const char *const options[] = {"log.access=syslog:@/nowhere/at/all", NULL};
     static const char *const unknown[] = {"log.access=syslog:local9", NULL};
@@ -150,7 +150,7 @@ static void a_log_that_nobody_takes_is_refused_at_the_start(void **state)
     free(said);
 }
 
-static void events_go_to_the_error_log_of_choice(void **state)
+static void events_go_to_configured_error_log(void **state)
 {
     struct server *server = *state;
     struct receiver receiver;
@@ -165,7 +165,7 @@ static void events_go_to_the_error_log_of_choice(void **state)
     receiver_close(&receiver);
 }
 
-/* All requests that the summaries printed so far speak of. */
+/* Total requests of the printed summaries. */
 static unsigned long summed_up(const struct server *server)
 {
     static const char words[] = "summary of ";
@@ -181,7 +181,7 @@ static unsigned long summed_up(const struct server *server)
     return sum;
 }
 
-static void summaries_add_up_to_what_was_served(void **state)
+static void summaries_add_up_to_requests_served(void **state)
 {
     struct server *server = *state;
 
@@ -196,11 +196,9 @@ static void summaries_add_up_to_what_was_served(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(every_answer_is_a_line_of_syslog),
-        TEST(lines_wait_for_a_syslog_that_comes_back),
-        TEST(a_log_that_nobody_takes_is_refused_at_the_start),
-        TEST(events_go_to_the_error_log_of_choice),
-        TEST(summaries_add_up_to_what_was_served),
+        TEST(each_answer_is_one_syslog_line),           TEST(lines_wait_for_syslog_to_return),
+        TEST(start_fails_if_log_target_is_unreachable), TEST(events_go_to_configured_error_log),
+        TEST(summaries_add_up_to_requests_served),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

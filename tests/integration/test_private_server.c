@@ -1,4 +1,4 @@
-/* A webserverd of one's own: it comes up alone, answers, and leaves nothing, whatever happens. */
+/* A private webserverd: it starts, answers, and leaves nothing behind, however it ends. */
 #include "common/clock.h"
 #include "common/private_server.h"
 #include "patience.h"
@@ -36,7 +36,7 @@ static void start(struct private_server *server, const char *const *options)
         fail_msg("%s", why);
 }
 
-/* What there was of a server, so that it can be looked for afterwards. */
+/* Paths and processes of a server, to check them after its end. */
 struct traces {
     char folder[PRIVATE_SERVER_PATH];
     char segment[PRIVATE_SERVER_PATH];
@@ -58,7 +58,7 @@ static void check_nothing_left(const struct traces *traces)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-static void it_serves_its_site_and_leaves_nothing(void **state)
+static void private_server_serves_and_leaves_nothing(void **state)
 {
     const char *const options[] = {"workers.processes=1", "workers.threads=2", NULL};
     char why[PRIVATE_SERVER_WHY];
@@ -84,7 +84,7 @@ static void it_serves_its_site_and_leaves_nothing(void **state)
     check_nothing_left(&traces);
 }
 
-static void two_do_not_meet(void **state)
+static void two_private_servers_are_independent(void **state)
 {
     struct private_server *one = create(), *other = create();
     struct traces of_one = traces_of(one), of_other = traces_of(other);
@@ -99,7 +99,7 @@ static void two_do_not_meet(void **state)
     check_nothing_left(&of_other);
 }
 
-static void it_stays_on_its_core(void **state)
+static void private_server_stays_on_its_core(void **state)
 {
     struct private_server *server = create();
     cpu_set_t ours, its;
@@ -122,7 +122,7 @@ static void it_stays_on_its_core(void **state)
     private_server_destroy(server);
 }
 
-static void a_start_that_fails_says_why(void **state)
+static void failed_start_reports_reason(void **state)
 {
     const char *const options[] = {"workers.processes=none", NULL};
     char why[PRIVATE_SERVER_WHY];
@@ -137,7 +137,7 @@ static void a_start_that_fails_says_why(void **state)
     check_nothing_left(&traces);
 }
 
-static void a_program_that_is_not_there_is_named(void **state)
+static void missing_program_is_named(void **state)
 {
     char why[PRIVATE_SERVER_WHY];
     struct private_server *server = private_server_create("/nowhere/webserverd", why, sizeof(why));
@@ -149,8 +149,8 @@ static void a_program_that_is_not_there_is_named(void **state)
     private_server_destroy(server);
 }
 
-/* Its workers, too, which the death of their master makes orphans of this process. */
-static void it_may_have_been_killed(void **state)
+/* Also its workers, which become orphans of this process. */
+static void killed_private_server_leaves_nothing(void **state)
 {
     struct private_server *server = create();
     struct traces traces = traces_of(server);
@@ -169,7 +169,7 @@ static bool is_gone(const char *segment)
     return scratch_count("/dev/shm", segment) == 0;
 }
 
-static void it_ends_with_whoever_started_it(void **state)
+static void private_server_exits_with_its_parent(void **state)
 {
     char text[512] = "", name[64], folder[256], segment[80];
     int told[2];
@@ -199,7 +199,7 @@ static void it_ends_with_whoever_started_it(void **state)
     close(told[1]);
 }
 
-/* What VALUE the key has, by the server itself. */
+/* Checks the value of a key as reported by the server. */
 static void expect_key(const struct private_server *server, const char *key, const char *value)
 {
     char line[128], why[PRIVATE_SERVER_WHY];
@@ -214,7 +214,7 @@ static void expect_key(const struct private_server *server, const char *key, con
     json_decref(answer);
 }
 
-static void a_configuration_is_read_again(void **state)
+static void reload_reads_configuration_again(void **state)
 {
     const char *const options[] = {"workers.processes=1", NULL};
     char why[PRIVATE_SERVER_WHY];
@@ -231,7 +231,7 @@ static void a_configuration_is_read_again(void **state)
     start(server, options);
     assert_true(private_server_runs(server));
     expect_key(server, "log.when_full", "wait");
-    expect_key(server, "workers.processes", "1"); /* the option prevails */
+    expect_key(server, "workers.processes", "1"); /* the option has precedence */
     assert_int_equal(
         private_server_configure(server, "[log]\nwhen_full = drop\n", why, sizeof(why)), 0);
     answer = private_server_command(server, "reload", why, sizeof(why));
@@ -246,14 +246,14 @@ static void a_configuration_is_read_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_serves_its_site_and_leaves_nothing),
-        cmocka_unit_test(two_do_not_meet),
-        cmocka_unit_test(it_stays_on_its_core),
-        cmocka_unit_test(a_configuration_is_read_again),
-        cmocka_unit_test(a_start_that_fails_says_why),
-        cmocka_unit_test(a_program_that_is_not_there_is_named),
-        cmocka_unit_test(it_may_have_been_killed),
-        cmocka_unit_test(it_ends_with_whoever_started_it),
+        cmocka_unit_test(private_server_serves_and_leaves_nothing),
+        cmocka_unit_test(two_private_servers_are_independent),
+        cmocka_unit_test(private_server_stays_on_its_core),
+        cmocka_unit_test(reload_reads_configuration_again),
+        cmocka_unit_test(failed_start_reports_reason),
+        cmocka_unit_test(missing_program_is_named),
+        cmocka_unit_test(killed_private_server_leaves_nothing),
+        cmocka_unit_test(private_server_exits_with_its_parent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * Another configuration while the server runs: by the command or by SIGHUP, good files and bad ones,
- * and what clients see of it, which is nothing.
+ * A new configuration for a running server, by command or SIGHUP, valid or not. Clients must not
+ * notice.
  */
 #include "http_client.h"
 #include "load.h"
@@ -37,7 +37,10 @@ static json_int_t generation_of(const struct server *server)
     return generation;
 }
 
-/* Reloads, and checks that exactly the keys of CHANGED (separated by blanks) are said to change. */
+/*
+ * Reloads and checks that exactly the keys of CHANGED (separated by spaces) are reported as
+ * changed.
+ */
 static void reload_changes(const struct server *server, const char *changed)
 {
     json_t *answer = server_control(server, "reload"), *keys, *key;
@@ -74,7 +77,7 @@ static void end_load(struct load *load)
     load_check(&result);
 }
 
-/* A port that was free a moment ago. */
+/* Returns a port that was free a moment ago. */
 static uint16_t some_free_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -98,7 +101,7 @@ static bool connects(uint16_t port)
     return yes;
 }
 
-/* --- What changes --- */
+/* --- Valid configurations --- */
 
 static void every_kind_of_key_changes_under_load(void **state)
 {
@@ -134,7 +137,7 @@ static void every_kind_of_key_changes_under_load(void **state)
     server_stop(server);
 }
 
-static void the_root_changes(void **state)
+static void root_changes(void **state)
 {
     struct server *server = *state;
     char other[SCRATCH_PATH_MAX + 16];
@@ -155,7 +158,7 @@ static void the_root_changes(void **state)
     server_stop(server);
 }
 
-static void addresses_come_and_go_under_load(void **state)
+static void addresses_are_added_and_removed_under_load(void **state)
 {
     struct server *server = *state;
     uint16_t kept = some_free_port(), other = some_free_port();
@@ -182,7 +185,7 @@ static void addresses_come_and_go_under_load(void **state)
     server_stop(server);
 }
 
-static void the_log_changes_and_loses_no_line(void **state)
+static void log_change_loses_no_line(void **state)
 {
     struct server *server = *state;
     char path[SCRATCH_PATH_MAX + 16], *text;
@@ -213,7 +216,7 @@ static void the_log_changes_and_loses_no_line(void **state)
     assert_int_equal(lines + log_count_lines(server), result.answers);
 }
 
-static void a_command_s_value_gives_way_to_the_file_s(void **state)
+static void reload_overrides_values_set_by_commands(void **state)
 {
     struct server *server = *state;
 
@@ -226,9 +229,9 @@ static void a_command_s_value_gives_way_to_the_file_s(void **state)
     server_stop(server);
 }
 
-/* --- What is refused --- */
+/* --- Rejected configurations --- */
 
-static void a_bad_file_changes_nothing(void **state)
+static void invalid_file_changes_nothing(void **state)
 {
     static const struct {
         const char *text, *words;
@@ -286,8 +289,8 @@ static rlim_t address_space_of(pid_t pid)
     return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The master has so little memory left to give that no new worker can start its threads. */
-static void new_workers_that_die_leave_the_old_ones_serving(void **state)
+/* The memory limit is so low that no new worker can start its threads. */
+static void old_workers_serve_if_new_ones_fail(void **state)
 {
     struct server *server = *state;
     struct rlimit before, tight;
@@ -316,7 +319,7 @@ static void new_workers_that_die_leave_the_old_ones_serving(void **state)
 }
 #endif
 
-/* --- Many --- */
+/* --- Repeated reloads --- */
 
 static uint64_t open_descriptors(pid_t pid)
 {
@@ -393,7 +396,7 @@ enum { TIMES = 60 };
 
 static unsigned times(void)
 {
-    const char *text = getenv("WEBSERVERD_TEST_RELOADS"); /* for a longer run by hand */
+    const char *text = getenv("WEBSERVERD_TEST_RELOADS"); /* for longer manual runs */
 
     return text != NULL ? (unsigned)atoi(text) : TIMES;
 }
@@ -403,13 +406,13 @@ static void many_reloads_lose_no_request(void **state)
     reload_often(*state, times(), "kernel");
 }
 
-static void many_reloads_lose_no_request_when_the_master_dispatches(void **state)
+static void many_reloads_with_dispatch_master_lose_no_request(void **state)
 {
     reload_often(*state, times(), "master");
 }
 
-/* A client that takes its time holds one generation back; what is asked for meanwhile is done once. */
-static void reloads_during_a_drain_become_one(void **state)
+/* A slow client keeps one generation draining. Reloads requested meanwhile merge into one. */
+static void reloads_during_drain_merge_into_one(void **state)
 {
     struct server *server = *state;
     struct http_client slow;
@@ -440,17 +443,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_kind_of_key_changes_under_load),
-        TEST(the_root_changes),
-        TEST(addresses_come_and_go_under_load),
-        TEST(the_log_changes_and_loses_no_line),
-        TEST(a_command_s_value_gives_way_to_the_file_s),
-        TEST(a_bad_file_changes_nothing),
+        TEST(root_changes),
+        TEST(addresses_are_added_and_removed_under_load),
+        TEST(log_change_loses_no_line),
+        TEST(reload_overrides_values_set_by_commands),
+        TEST(invalid_file_changes_nothing),
 #ifndef TEST_SANITIZER
-        TEST(new_workers_that_die_leave_the_old_ones_serving),
+        TEST(old_workers_serve_if_new_ones_fail),
 #endif
         TEST(many_reloads_lose_no_request),
-        TEST(many_reloads_lose_no_request_when_the_master_dispatches),
-        TEST(reloads_during_a_drain_become_one),
+        TEST(many_reloads_with_dispatch_master_lose_no_request),
+        TEST(reloads_during_drain_merge_into_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

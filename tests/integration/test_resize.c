@@ -1,6 +1,6 @@
 /*
- * Threads and workers come and go under load: every request is answered, once, and every answer is
- * counted and logged, once.
+ * Changes of threads and workers under load: each request is answered, counted and logged exactly
+ * once.
  */
 #include "http_client.h"
 #include "load.h"
@@ -52,7 +52,7 @@ static void check_all(const struct server *server, const struct load_result *kep
     server_expect_metric(server, "dispatch_pending", 0);
 }
 
-/* Two loads at once, one that keeps its connections and one that does not, through all steps. */
+/* Two loads at once, with keep-alive and with a connection per request, through all steps. */
 static void resize_under_load(struct server *server, const char *dispatch, const char *balance)
 {
     static const char *const steps[] = {"threads 1", "threads 16", "threads 3",
@@ -80,22 +80,22 @@ static void resize_under_load(struct server *server, const char *dispatch, const
     server_stop(server);
 }
 
-static void no_request_is_lost_when_the_kernel_hands_out_connections(void **state)
+static void resize_with_dispatch_kernel_loses_no_request(void **state)
 {
     resize_under_load(*state, "workers.dispatch=kernel", "workers.balance=round-robin");
 }
 
-static void no_request_is_lost_when_the_master_goes_round(void **state)
+static void resize_with_round_robin_loses_no_request(void **state)
 {
     resize_under_load(*state, "workers.dispatch=master", "workers.balance=round-robin");
 }
 
-static void no_request_is_lost_when_the_master_picks_the_least_busy(void **state)
+static void resize_with_least_connections_loses_no_request(void **state)
 {
     resize_under_load(*state, "workers.dispatch=master", "workers.balance=least-connections");
 }
 
-/* Asks for a change and does not wait until it is in force. */
+/* Requests a change without waiting for it. */
 static void ask_for(const struct server *server, const char *what, int number)
 {
     struct control_client client;
@@ -108,7 +108,7 @@ static void ask_for(const struct server *server, const char *what, int number)
     control_close(&client);
 }
 
-static void no_request_is_lost_when_changes_come_thick_and_fast(void **state)
+static void rapid_resizes_lose_no_request(void **state)
 {
     struct server *server = *state;
     struct load_plan kept_plan, connecting_plan;
@@ -137,7 +137,7 @@ static void no_request_is_lost_when_changes_come_thick_and_fast(void **state)
     server_stop(server);
 }
 
-/* --- Changes that come at once --- */
+/* --- Concurrent changes --- */
 
 static void open_control(const struct server *server, struct control_client *client)
 {
@@ -171,7 +171,7 @@ static void expect_in_force(struct control_client *client, const char *what, int
     json_decref(answer);
 }
 
-/* Two operators, each with a connection of its own, change one number each at the same time. */
+/* Two control clients each change one number at the same time. */
 static void change_both(const struct server *server, struct load *load)
 {
     enum { ROUNDS = 30 };
@@ -193,7 +193,7 @@ static void change_both(const struct server *server, struct load *load)
     control_close(&workers);
 }
 
-static void threads_and_workers_may_be_changed_at_once(void **state)
+static void threads_and_workers_change_concurrently(void **state)
 {
     struct server *server = *state;
 
@@ -218,7 +218,7 @@ static void threads_and_workers_may_be_changed_at_once(void **state)
     }
 }
 
-/* Asks for the large file, and takes nothing of it yet: the sockets do not hold it whole. */
+/* Requests the large file without reading the answer; it exceeds the socket buffers. */
 static void begin_download(const struct server *server, struct http_client *client)
 {
     static const int small = 64 * 1024;
@@ -251,10 +251,10 @@ static json_int_t wanted(const struct server *server, const char *group)
 }
 
 /*
- * "threads 1" moves connections from the thread that goes to the one that stays, and "workers 1"
- * sends that one away as well. The worker stands still until both have been asked for.
+ * "threads 1" moves connections to the remaining thread, and "workers 1" removes its worker as
+ * well. The worker is stopped until both commands are sent.
  */
-static void a_download_outlives_its_thread_and_then_its_worker(void **state)
+static void download_outlives_its_thread_and_worker(void **state)
 {
     enum { DOWNLOADS = 8 };
     struct server *server = *state;
@@ -289,10 +289,10 @@ static void a_download_outlives_its_thread_and_then_its_worker(void **state)
     free(bytes);
 }
 
-/* --- Changes that are refused --- */
+/* --- Rejected changes --- */
 
-/* Listening sockets that were opened for threads that never came would keep clients waiting. */
-static void a_refused_number_of_threads_leaves_all_requests_answered(void **state)
+/* Listen sockets opened for threads that never start would keep clients waiting. */
+static void rejected_resize_loses_no_request(void **state)
 {
     enum { REQUESTS = 200 };
     static const char *const few_descriptors[] = {"sh", "-c", "ulimit -n 64 && exec \"$@\"", "sh",
@@ -312,9 +312,9 @@ static void a_refused_number_of_threads_leaves_all_requests_answered(void **stat
     server_stop(server);
 }
 
-/* --- Where connections go --- */
+/* --- Distribution of connections --- */
 
-/* Opens a connection and waits until it is seen where the master put it. */
+/* Opens a connection and waits until it is counted in the expected worker. */
 static void arrive(const struct server *server, struct http_client *client, uint64_t open)
 {
     http_open(client, server_port(server));
@@ -329,12 +329,15 @@ static void expect_received(const struct segment_reader *reader, const uint64_t 
                          counts[slot]);
 }
 
-/* Nine connections, three for each worker; then those of one worker end, and three more come. */
-static void connections_go_to_the_worker_whose_turn_it_is_or_that_has_fewest(void **state)
+/*
+ * Nine connections, three per worker. Then the connections of one worker close, and three new ones
+ * arrive.
+ */
+static void connections_follow_round_robin_or_least_connections(void **state)
 {
     static const struct {
         const char *balance;
-        uint64_t received[WORKERS]; /* afterwards */
+        uint64_t received[WORKERS]; /* expected afterwards */
     } cases[] = {{"workers.balance=round-robin", {4, 4, 4}},
                  {"workers.balance=least-connections", {6, 3, 3}}};
     static const uint64_t even[WORKERS] = {3, 3, 3};
@@ -350,7 +353,7 @@ static void connections_go_to_the_worker_whose_turn_it_is_or_that_has_fewest(voi
         for (uint64_t n = 0; n < 3 * WORKERS; n++)
             arrive(server, &client[n], n + 1);
         expect_received(&reader, even);
-        for (int n = 0; n < 3 * WORKERS; n += WORKERS) /* all of worker 0 */
+        for (int n = 0; n < 3 * WORKERS; n += WORKERS) /* all connections of worker 0 */
             http_close(&client[n]);
         server_expect_metric(server, "connections_open", 6);
         for (uint64_t n = 0; n < 3; n++)
@@ -363,7 +366,7 @@ static void connections_go_to_the_worker_whose_turn_it_is_or_that_has_fewest(voi
     }
 }
 
-/* How many serving threads of the only worker have that scheduling policy. */
+/* Number of serving threads with that scheduling policy. */
 static long threads_scheduled(const struct server *server, int policy)
 {
     char path[64], name[16];
@@ -391,7 +394,7 @@ static long threads_scheduled(const struct server *server, int policy)
     return count;
 }
 
-static void threads_that_outnumber_the_cores_are_batch_work(void **state)
+static void threads_over_core_count_use_sched_batch(void **state)
 {
     struct server *server = *state;
     cpu_set_t cores;
@@ -414,15 +417,15 @@ static void threads_that_outnumber_the_cores_are_batch_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(no_request_is_lost_when_the_kernel_hands_out_connections),
-        TEST(no_request_is_lost_when_the_master_goes_round),
-        TEST(no_request_is_lost_when_the_master_picks_the_least_busy),
-        TEST(no_request_is_lost_when_changes_come_thick_and_fast),
-        TEST(threads_and_workers_may_be_changed_at_once),
-        TEST(a_download_outlives_its_thread_and_then_its_worker),
-        TEST(a_refused_number_of_threads_leaves_all_requests_answered),
-        TEST(threads_that_outnumber_the_cores_are_batch_work),
-        TEST(connections_go_to_the_worker_whose_turn_it_is_or_that_has_fewest),
+        TEST(resize_with_dispatch_kernel_loses_no_request),
+        TEST(resize_with_round_robin_loses_no_request),
+        TEST(resize_with_least_connections_loses_no_request),
+        TEST(rapid_resizes_lose_no_request),
+        TEST(threads_and_workers_change_concurrently),
+        TEST(download_outlives_its_thread_and_worker),
+        TEST(rejected_resize_loses_no_request),
+        TEST(threads_over_core_count_use_sched_batch),
+        TEST(connections_follow_round_robin_or_least_connections),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

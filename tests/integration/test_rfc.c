@@ -1,6 +1,6 @@
 /*
- * The RFCs, case by case: every line of every table in rfc/ is a test of its own, against one
- * server for each table. At its end the server must have counted each answer, and logged it.
+ * The RFC cases: each line of each table in rfc/ is one test, with one server per table. At the end
+ * the server must have counted and logged every answer.
  */
 #include "log_check.h"
 #include "rfc/rfc.h"
@@ -74,7 +74,7 @@ struct table {
     const char *name;
     const struct rfc_case *cases;
     size_t count;
-    const char *const *options; /* ended by NULL */
+    const char *const *options; /* NULL-terminated */
 };
 
 static const struct table tables[] = {
@@ -84,12 +84,12 @@ static const struct table tables[] = {
 #undef RFC_TABLE
 };
 
-/* The table under way: a test is called with its case alone. */
+/* The current table; a test function receives only its case. */
 static const struct table *table;
 static struct server *server;
 static uint64_t answers;
 
-/* All of one known date, so that tables can name it. */
+/* All files have one mtime, which the tables can name. */
 static void put_file(const char *path, const char *text)
 {
     static const struct timespec times[2] = {{.tv_sec = 784111777}, {.tv_sec = 784111777}};
@@ -167,7 +167,7 @@ static int run_table(void)
     return failed;
 }
 
-/* With an argument: only the table of that name. */
+/* An argument selects one table. */
 int main(int argc, char **argv)
 {
     int failed = 0;

@@ -1,6 +1,6 @@
 /*
- * Processes that die, hang or keep dying: they are replaced, what they were doing is told, and what
- * others had for them is not lost.
+ * Processes that die, hang or crash in a loop: the master replaces them, reports what they were
+ * doing, and loses nothing that was waiting for them.
  */
 #include "http_client.h"
 #include "load.h"
@@ -51,9 +51,9 @@ static size_t worker_count(const struct server *server)
     return server_workers(server, pids, 16);
 }
 
-/* --- Hanging --- */
+/* --- Hangs --- */
 
-static void a_worker_that_hangs_is_killed_and_replaced(void **state)
+static void hung_worker_is_killed_and_replaced(void **state)
 {
     struct server *server = *state;
     pid_t pids[16];
@@ -69,7 +69,7 @@ static void a_worker_that_hangs_is_killed_and_replaced(void **state)
     server_stop(server);
 }
 
-/* The id of one serving thread of a process. */
+/* Thread id of one serving thread of a process. */
 static pid_t serving_thread(pid_t pid)
 {
     char path[64], name[32] = "";
@@ -96,8 +96,8 @@ static pid_t serving_thread(pid_t pid)
     return found;
 }
 
-/* The others of its threads, and the worker's main thread, go on. */
-static void a_worker_with_one_hung_thread_is_killed_and_replaced(void **state)
+/* Its other threads and the main thread keep running. */
+static void worker_with_hung_thread_is_killed_and_replaced(void **state)
 {
     struct server *server = *state;
     pid_t pids[16], thread;
@@ -107,18 +107,18 @@ static void a_worker_with_one_hung_thread_is_killed_and_replaced(void **state)
     assert_int_equal(server_workers(server, pids, 16), 2);
     thread = serving_thread(pids[0]);
     if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) != 0)
-        skip(); /* where the test itself is locked in */
+        skip(); /* if the test itself is sandboxed */
     assert_int_equal(ptrace(PTRACE_INTERRUPT, thread, NULL, NULL), 0);
     WAIT_UNTIL(has_said(server, "has had no heartbeat for"));
     assert_int_equal(waitpid(thread, NULL, __WALL), thread);
-    waitpid(thread, NULL, __WALL); /* its end, which its tracer has to see before it is gone */
+    waitpid(thread, NULL, __WALL); /* its exit, which the tracer must wait for */
     WAIT_UNTIL(!serves(server, pids[0]) && worker_count(server) == 2);
     assert_true(serves(server, pids[1]));
     http_expect(server_port(server), "/a", 200);
     server_stop(server);
 }
 
-static void a_worker_that_does_not_leave_is_killed(void **state)
+static void worker_that_does_not_exit_is_killed(void **state)
 {
     struct server *server = *state;
     pid_t pids[16];
@@ -126,13 +126,13 @@ static void a_worker_that_does_not_leave_is_killed(void **state)
     server_start(server, "workers.heartbeat_timeout=0", "workers.drain_timeout=0", NULL);
     assert_int_equal(server_workers(server, pids, 16), 2);
     server_signal(pids[0], SIGSTOP);
-    server_do(server, "restart all"); /* is answered when it has gone */
+    server_do(server, "restart all"); /* answered when the worker has exited */
     assert_false(serves(server, pids[0]));
     WAIT_UNTIL(has_said(server, "has been leaving for"));
     server_stop(server);
 }
 
-static void a_logger_that_hangs_is_replaced_and_no_line_is_lost(void **state)
+static void hung_logger_is_replaced_without_losing_lines(void **state)
 {
     enum { REQUESTS = 50 };
     struct server *server = *state;
@@ -150,9 +150,9 @@ static void a_logger_that_hangs_is_replaced_and_no_line_is_lost(void **state)
     assert_int_equal(log_count_lines(server), REQUESTS);
 }
 
-/* --- Dying --- */
+/* --- Crashes --- */
 
-static void a_crash_loop_is_slowed_down_and_told(void **state)
+static void crash_loop_is_delayed_and_reported(void **state)
 {
     struct server *server = *state;
     pid_t pids[16];
@@ -167,8 +167,8 @@ static void a_crash_loop_is_slowed_down_and_told(void **state)
     server_stop(server);
 }
 
-/* Connections that wait in the socket pair of a worker that never sees them are for the others. */
-static void what_a_dead_worker_did_not_see_is_given_to_others(void **state)
+/* Connections in the socketpair of a worker that never reads them go to other workers. */
+static void connections_unseen_by_dead_worker_go_to_others(void **state)
 {
     enum { CLIENTS = 20 };
     struct server *server = *state;
@@ -199,7 +199,7 @@ static void what_a_dead_worker_did_not_see_is_given_to_others(void **state)
 
 /* --- Post-mortem --- */
 
-static void a_post_mortem_tells_the_last_requests(void **state)
+static void post_mortem_has_last_requests(void **state)
 {
     struct server *server = *state;
     json_t *answer;
@@ -217,7 +217,7 @@ static void a_post_mortem_tells_the_last_requests(void **state)
     assert_int_equal(server_workers(server, pids, 16), 1);
     server_signal(pids[0], SIGKILL);
     WAIT_UNTIL(worker_count(server) == 1 && !serves(server, pids[0]));
-    for (int i = 0; i < 20; i++) /* of the next tenant: the copy is not overwritten */
+    for (int i = 0; i < 20; i++) /* of the slot's next worker: the copy is unchanged */
         http_expect(server_port(server), "/other", 404);
     answer = server_control(server, "post-mortem 8");
     assert_int_equal(json_array_size(json_object_get(answer, "deaths")), 1);
@@ -243,13 +243,13 @@ static void a_post_mortem_tells_the_last_requests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_worker_that_hangs_is_killed_and_replaced),
-        TEST(a_worker_with_one_hung_thread_is_killed_and_replaced),
-        TEST(a_worker_that_does_not_leave_is_killed),
-        TEST(a_logger_that_hangs_is_replaced_and_no_line_is_lost),
-        TEST(a_crash_loop_is_slowed_down_and_told),
-        TEST(what_a_dead_worker_did_not_see_is_given_to_others),
-        TEST(a_post_mortem_tells_the_last_requests),
+        TEST(hung_worker_is_killed_and_replaced),
+        TEST(worker_with_hung_thread_is_killed_and_replaced),
+        TEST(worker_that_does_not_exit_is_killed),
+        TEST(hung_logger_is_replaced_without_losing_lines),
+        TEST(crash_loop_is_delayed_and_reported),
+        TEST(connections_unseen_by_dead_worker_go_to_others),
+        TEST(post_mortem_has_last_requests),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * Another binary takes over while clients ask on; and the service manager's side of a start: sockets
- * that it hands in, and what it is told.
+ * Binary upgrade under load, UNIX sockets, and the service manager: socket activation and
+ * notifications.
  */
 #include "http_client.h"
 #include "load.h"
@@ -69,23 +69,23 @@ static void upgrade_under_load(struct server *server, const char *dispatch, bool
     assert_int_equal(log_count_lines(server), result.answers);
 }
 
-static void an_upgrade_loses_no_request(void **state)
+static void upgrade_loses_no_request(void **state)
 {
     upgrade_under_load(*state, "workers.dispatch=kernel", false);
 }
 
-static void an_upgrade_loses_no_connection(void **state)
+static void upgrade_loses_no_connection(void **state)
 {
     upgrade_under_load(*state, "workers.dispatch=kernel", true);
 }
 
-static void an_upgrade_loses_no_request_when_the_master_dispatches(void **state)
+static void upgrade_with_dispatch_master_loses_no_request(void **state)
 {
     upgrade_under_load(*state, "workers.dispatch=master", true);
 }
 
-/* An idle connection is not closed under its client: its next answer is its last. */
-static void an_idle_connection_has_one_more_answer(void **state)
+/* An idle connection is not closed at once: its next answer is its last. */
+static void idle_connection_gets_one_more_answer(void **state)
 {
     struct server *server = *state;
     struct http_client client;
@@ -105,7 +105,7 @@ static void an_idle_connection_has_one_more_answer(void **state)
     http_say(&client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
     http_take(&client, HTTP_WITH_BODY, &answer);
     assert_int_equal(answer.status, 200);
-    if (http_field(&answer, "Connection") == NULL) { /* the word had not come yet */
+    if (http_field(&answer, "Connection") == NULL) { /* the worker had not been notified yet */
         http_answer_free(&answer);
         http_say(&client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
         http_take(&client, HTTP_WITH_BODY, &answer);
@@ -127,7 +127,7 @@ static void set_program(const char *path, const char *target)
     assert_int_equal(rename(beside, path), 0);
 }
 
-static void a_broken_binary_changes_nothing(void **state)
+static void broken_binary_changes_nothing(void **state)
 {
     struct server *server = *state;
     char program[SCRATCH_PATH_MAX + 16], broken[SCRATCH_PATH_MAX + 16];
@@ -162,8 +162,8 @@ static void a_broken_binary_changes_nothing(void **state)
     server_stop(server);
 }
 
-/* A new configuration that can't be had is found out by the new master; the old one goes on. */
-static void a_binary_that_cannot_start_leaves_nothing_behind(void **state)
+/* The new master detects the bad configuration; the old one keeps serving. */
+static void failed_upgrade_leaves_nothing_behind(void **state)
 {
     struct server *server = *state;
     char path[SCRATCH_PATH_MAX + 80];
@@ -178,7 +178,7 @@ static void a_binary_that_cannot_start_leaves_nothing_behind(void **state)
     snprintf(path, sizeof(path), "%s.new", server_socket(server));
     assert_int_not_equal(access(path, F_OK), 0);
     server_write_config(server, "[workers]\nprocesses = 3\nmax_threads = 64\n");
-    server_signal(server_pid(server), SIGUSR2); /* also what a reload can't change */
+    server_signal(server_pid(server), SIGUSR2); /* also keys that a reload cannot change */
     server_succeeded(server);
     http_expect(server_port(server), "/a", 200);
     server_stop(server);
@@ -205,8 +205,11 @@ static void expect_over_unix(const char *path)
     close(fd);
 }
 
-/* Its name is there while it is listened on, through reload and upgrade; a dead one is replaced. */
-static void a_unix_socket_is_served(void **state)
+/*
+ * The socket file exists while the server listens, through reload and upgrade; a stale one is
+ * replaced.
+ */
+static void unix_socket_is_served(void **state)
 {
     struct server *server = *state;
     char path[SCRATCH_PATH_MAX + 16], listening[2 * SCRATCH_PATH_MAX];
@@ -231,7 +234,7 @@ static void a_unix_socket_is_served(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-static void a_unix_socket_comes_and_goes_by_reload(void **state)
+static void reload_adds_and_removes_unix_socket(void **state)
 {
     struct server *server = *state;
     char path[SCRATCH_PATH_MAX + 16];
@@ -268,10 +271,10 @@ static int listen_somewhere(uint16_t *port)
     return fd;
 }
 
-/* With sockets handed in, there are no others; and they survive reload and upgrade. */
-static void sockets_that_are_handed_in_are_served(void **state)
+/* Inherited sockets replace server.listen and survive reload and upgrade. */
+static void inherited_sockets_are_served(void **state)
 {
-    enum { HANDED = 9 }; /* a number that the shell can name */
+    enum { HANDED = 9 }; /* a descriptor number that the shell can name */
     static const char *const shell[] = {
         "/bin/sh", "-c", "exec 3<&9; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"", "sh", NULL};
     static const char *const options[] = {"workers.processes=2", NULL};
@@ -300,7 +303,7 @@ static void sockets_that_are_handed_in_are_served(void **state)
     close(fd);
 }
 
-/* The next notification that has WORDS in it. */
+/* Waits for a notification that contains WORDS. */
 static void expect_notice(int fd, const char *words)
 {
     char text[1024];
@@ -319,7 +322,7 @@ static void expect_notice(int fd, const char *words)
     }
 }
 
-static void the_service_manager_is_told(void **state)
+static void service_manager_is_notified(void **state)
 {
     struct server *server = *state;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -354,16 +357,16 @@ static void the_service_manager_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_upgrade_loses_no_request),
-        TEST(an_upgrade_loses_no_connection),
-        TEST(an_upgrade_loses_no_request_when_the_master_dispatches),
-        TEST(an_idle_connection_has_one_more_answer),
-        TEST(a_broken_binary_changes_nothing),
-        TEST(a_binary_that_cannot_start_leaves_nothing_behind),
-        TEST(a_unix_socket_is_served),
-        TEST(a_unix_socket_comes_and_goes_by_reload),
-        TEST(sockets_that_are_handed_in_are_served),
-        TEST(the_service_manager_is_told),
+        TEST(upgrade_loses_no_request),
+        TEST(upgrade_loses_no_connection),
+        TEST(upgrade_with_dispatch_master_loses_no_request),
+        TEST(idle_connection_gets_one_more_answer),
+        TEST(broken_binary_changes_nothing),
+        TEST(failed_upgrade_leaves_nothing_behind),
+        TEST(unix_socket_is_served),
+        TEST(reload_adds_and_removes_unix_socket),
+        TEST(inherited_sockets_are_served),
+        TEST(service_manager_is_notified),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Runs of the real wsload, with both engines, against a server that counts what it reads. */
+/* wsload runs with both engines against a server that counts what it reads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,20 +15,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- Runs that end by themselves ---- */
+/* ---- Complete runs ---- */
 
 struct run_case {
     const char *path, *options;
     int exit_status;
-    json_int_t begun, answered, unanswered; /* answered -1: it depends on who meets whom */
-    const char *error; /* the only kind that occurs, for all that is left; NULL: none */
-    json_int_t read;   /* requests that the server must have read; -1: may be fewer than begun */
-    json_int_t up, opened; /* connections; -1: not looked at */
-    const char *note;      /* a note that must be there; NULL: none looked for */
+    json_int_t begun, answered, unanswered; /* answered -1: depends on scheduling */
+    const char *error;     /* the only error kind, of all unanswered requests; NULL: none */
+    json_int_t read;       /* requests read by the server; -1: may be fewer than begun */
+    json_int_t up, opened; /* connections; -1: not checked */
+    const char *note;      /* a note of the report; NULL: not checked */
 };
 
 static const struct run_case run_cases[] = {
-    /* Counts are exact, with and without keep-alive, whatever the number of threads. */
+    /* Counts are exact for all thread counts, with and without keep-alive. */
     {"/ok", "-c 10 -n 1000 -t 2", 0, 1000, 1000, 0, NULL, 1000, 10, 10, NULL},
     {"/ok", "-c 7 -n 997 -t 3", 0, 997, 997, 0, NULL, 997, 7, 7, NULL},
     {"/ok", "-c 45 -n 1k -t 1", 0, 1000, 1000, 0, NULL, 1000, 45, 45, NULL},
@@ -38,10 +38,10 @@ static const struct run_case run_cases[] = {
     {"/close", "-c 4 -n 100", 0, 100, 100, 0, NULL, 100, 4, 100, NULL},
     {"/ok", "-c 200 -n 200 -t 2", 0, 200, 200, 0, NULL, 200, 200, 200, NULL},
     {"/ok", "-c 10 -n 3", 0, 3, 3, 0, NULL, 3, 3, 3, "fewer_requests_than_connections"},
-    /* Statuses that are errors, and how many are allowed. */
+    /* Error statuses, and how many are allowed. */
     {"/missing", "-c 2 -n 20", 3, 20, 20, 0, NULL, 20, 2, 2, "too_many_errors"},
     {"/missing", "-c 2 -n 20 --max-errors 100%", 0, 20, 20, 0, NULL, 20, 2, 2, NULL},
-    /* Each way to fail, each request read once: nothing is sent again in silence. */
+    /* Each kind of failure. The server reads each request once: wsload does not retry. */
     {"/lost", "-c 2 -n 20", 2, 20, 0, 0, "closed", 20, 2, 20, "nothing_answered"},
     {"/second-lost", "-c 1 -n 20", 3, 20, 10, 0, "closed", 20, 1, -1, "latency_of_answers_only"},
     {"/second-lost", "-c 30 -t 2 -n 600", 3, 600, -1, 0, "closed", 600, 30, -1, NULL},
@@ -49,7 +49,7 @@ static const struct run_case run_cases[] = {
     {"/bad-chunk", "-c 2 -n 20", 2, 20, 0, 0, "malformed", 20, 2, 20, NULL},
     {"/garbage", "-c 2 -n 20", 2, 20, 0, 0, "malformed", 20, 2, 20, NULL},
     {"/silent", "-c 2 -n 4 --timeout 100ms", 2, 4, 0, 0, "timeout", -1, -1, -1, NULL},
-    /* What is under way at the end is given up and said. */
+    /* Requests in progress at the end are aborted and reported. */
     {"/silent", "-c 5 -d 100ms --grace 0", 2, 5, 0, 5, NULL, -1, -1, -1, "nothing_answered"},
 };
 
@@ -77,7 +77,7 @@ static void check_run(const struct run_case *c, const json_t *report, json_int_t
         assert_true(has_note(report, c->note));
 }
 
-static void test_runs(void **state)
+static void complete_runs_count_exactly(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(run_cases); i++) {
@@ -90,10 +90,10 @@ static void test_runs(void **state)
     }
 }
 
-static void test_refused(void **state)
+static void refused_connections_are_counted(void **state)
 {
     uint16_t port;
-    int fd = wsload_bind_anywhere(&port); /* taken, but nobody listens */
+    int fd = wsload_bind_anywhere(&port); /* bound, but not listening */
     json_t *report;
 
     (void)state;
@@ -106,8 +106,8 @@ static void test_refused(void **state)
     close(fd);
 }
 
-/* A timed run: as many as there was time for, all of them accounted for. */
-static void test_duration(void **state)
+/* A run with a time limit: every request is accounted for. */
+static void timed_run_accounts_for_every_request(void **state)
 {
     uint64_t before = wsload_server_read();
     json_t *report;
@@ -124,8 +124,8 @@ static void test_duration(void **state)
     json_decref(report);
 }
 
-/* Nothing is run: a sentence on standard error, nothing on standard output, and exit status 1. */
-static void test_wrong_use(void **state)
+/* No run: a message on stderr, nothing on stdout, exit status 1. */
+static void wrong_use_prints_error_and_exits_1(void **state)
 {
     json_t *report;
 
@@ -140,10 +140,10 @@ static void test_wrong_use(void **state)
     wsload_descriptor_limit = RLIM_INFINITY;
 }
 
-/* ---- Runs that are interrupted ---- */
+/* ---- Interrupted runs ---- */
 
-/* Progress lines come while it runs; a signal ends it with a full report. */
-static void test_interrupt(void **state)
+/* Progress lines appear during the run; a signal ends it with a full report. */
+static void signal_ends_run_with_full_report(void **state)
 {
     uint64_t before = wsload_server_read();
     struct program program =
@@ -169,8 +169,8 @@ static void test_interrupt(void **state)
     json_decref(report);
 }
 
-/* The second signal does not wait for answers. */
-static void test_interrupt_twice(void **state)
+/* A second signal ends the run without waiting for answers. */
+static void second_signal_ends_run_at_once(void **state)
 {
     struct program program = wsload_start("-c 3 -d 1h --timeout 1h --grace 1h --progress",
                                           wsload_server_port(), "/silent");
@@ -185,7 +185,7 @@ static void test_interrupt_twice(void **state)
         json_decref(progress);
     }
     kill(program.pid, SIGINT);
-    json_decref(wsload_line(program.err)); /* the first one was taken, and it goes on */
+    json_decref(wsload_line(program.err)); /* the first signal was handled, and the run continues */
     json_decref(wsload_line(program.err));
     kill(program.pid, SIGTERM);
     assert_int_equal(wsload_finish(program, &report), 130);
@@ -205,11 +205,11 @@ static int use_raw(void **state)
     return wsload_server_start(state);
 }
 
-/* All of it with both engines: they are to behave alike. */
-/* ---- Where the report goes ---- */
+/* All tests run with both engines, which must behave alike. */
+/* ---- Output of the report ---- */
 
-/* The report is in the file, and nothing is on standard output. */
-static void test_output(void **state)
+/* The report is in the file, not on stdout. */
+static void report_goes_to_file(void **state)
 {
     char folder[] = "/tmp/wsload-XXXXXX", options[128], path[64], line[512] = "";
     unsigned lines = 0;
@@ -233,8 +233,8 @@ static void test_output(void **state)
     rmdir(folder);
 }
 
-/* Nothing is sent for a report that has no place; a full disk is no success. */
-static void test_no_output(void **state)
+/* An unwritable report sends no request; a full disk is an error. */
+static void unwritable_report_is_an_error(void **state)
 {
     uint64_t before = wsload_server_read();
     json_t *report;
@@ -254,10 +254,14 @@ static void test_no_output(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_runs),      cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_duration),  cmocka_unit_test(test_wrong_use),
-        cmocka_unit_test(test_interrupt), cmocka_unit_test(test_interrupt_twice),
-        cmocka_unit_test(test_output),    cmocka_unit_test(test_no_output),
+        cmocka_unit_test(complete_runs_count_exactly),
+        cmocka_unit_test(refused_connections_are_counted),
+        cmocka_unit_test(timed_run_accounts_for_every_request),
+        cmocka_unit_test(wrong_use_prints_error_and_exits_1),
+        cmocka_unit_test(signal_ends_run_with_full_report),
+        cmocka_unit_test(second_signal_ends_run_at_once),
+        cmocka_unit_test(report_goes_to_file),
+        cmocka_unit_test(unwritable_report_is_an_error),
     };
     int failed = cmocka_run_group_tests_name("curl", tests, use_curl, wsload_server_stop);
 

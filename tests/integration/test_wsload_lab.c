@@ -1,4 +1,4 @@
-/* wsload lab: conducts its experiments in a short form, and leaves nothing behind, however it ends. */
+/* wsload lab: short experiments that leave nothing behind, however they end. */
 #include "common/clock.h"
 #include "patience.h"
 #include "scratch.h"
@@ -20,7 +20,7 @@
 
 enum { WORDS = 24 };
 
-/* What a test has: a folder for the pages, and one that is $TMPDIR, where servers have theirs. */
+/* Files of a test: a directory for the pages, and one as $TMPDIR for the servers. */
 struct place {
     char folder[SCRATCH_PATH_MAX], pages[SCRATCH_PATH_MAX], temporary[SCRATCH_PATH_MAX];
     char out[SCRATCH_PATH_MAX], err[SCRATCH_PATH_MAX];
@@ -39,7 +39,7 @@ static int set_up(void **state)
     assert_non_null(place);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     scratch_make(place->folder);
-    chmod(place->folder, 0711); /* workers of root are someone else */
+    chmod(place->folder, 0711); /* workers of root run as another user */
     make_path(place->pages, place, "pages");
     make_path(place->temporary, place, "t");
     make_path(place->out, place, "out");
@@ -143,7 +143,7 @@ static size_t count_of(const char *text, const char *words)
     return count;
 }
 
-/* All that is opened is closed, as far as HTML asks for it, and nothing is fetched from elsewhere. */
+/* Every element that HTML requires to be closed is closed, and the page loads nothing external. */
 static void check_page(const char *page)
 {
     static const char *const pairs[][2] = {
@@ -169,7 +169,7 @@ static char *read_page(const struct place *place, const char *name)
     return read_text(path);
 }
 
-static void experiments_are_told_and_leave_nothing(void **state)
+static void short_experiments_report_and_leave_nothing(void **state)
 {
     const struct place *place = *state;
     char *text, *page;
@@ -202,8 +202,8 @@ static void experiments_are_told_and_leave_nothing(void **state)
     check_nothing_left(place);
 }
 
-/* In the middle of whose runs the lab looks at its server, and does something to it. */
-static void long_runs_are_told_step_by_step(void **state)
+/* The lab inspects and changes its server during these runs. */
+static void long_experiments_report_each_step(void **state)
 {
     const struct place *place = *state;
     char *page;
@@ -224,7 +224,7 @@ static void long_runs_are_told_step_by_step(void **state)
     check_nothing_left(place);
 }
 
-static void the_rest_is_told_too(void **state)
+static void other_experiments_report(void **state)
 {
     static const char *const names[] = {"scaling", "cache",   "percentiles", "connections",
                                         "threads", "logging", "dispatch"};
@@ -245,8 +245,8 @@ static void the_rest_is_told_too(void **state)
     check_nothing_left(place);
 }
 
-/* The order of requests decides what hits: no machine is too slow for the two to be the same. */
-static void the_server_evicts_as_the_simulation_says(void **state)
+/* Hits depend only on the order of requests, so that server and simulation agree on any machine. */
+static void server_evicts_like_the_simulation(void **state)
 {
     const struct place *place = *state;
     char *page;
@@ -259,7 +259,7 @@ static void the_server_evicts_as_the_simulation_says(void **state)
     check_nothing_left(place);
 }
 
-/* The segment of a server that has its folder in $TMPDIR, by the names they share. */
+/* The segment of a server with a directory in $TMPDIR, found by their common name. */
 static bool find_segment(const struct place *place, char *segment, size_t size)
 {
     static const char prefix[] = "webserverd-";
@@ -277,8 +277,8 @@ static bool find_segment(const struct place *place, char *segment, size_t size)
     return found;
 }
 
-/* In the middle of an experiment that would take minutes. */
-static void a_signal_ends_it_and_nothing_is_left(void **state)
+/* During an experiment that would take minutes. */
+static void signal_ends_lab_and_leaves_nothing(void **state)
 {
     static const int signals[] = {SIGINT, SIGTERM};
     const struct place *place = *state;
@@ -295,7 +295,7 @@ static void a_signal_ends_it_and_nothing_is_left(void **state)
     }
 }
 
-static void what_cannot_be_is_said(void **state)
+static void invalid_arguments_get_an_error(void **state)
 {
     static const struct {
         const char *options, *words;
@@ -318,7 +318,7 @@ static void what_cannot_be_is_said(void **state)
     }
 }
 
-static void it_lists_what_there_is(void **state)
+static void list_names_all_experiments(void **state)
 {
     const struct place *place = *state;
     char *text;
@@ -334,14 +334,14 @@ static void it_lists_what_there_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(experiments_are_told_and_leave_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(long_runs_are_told_step_by_step, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_rest_is_told_too, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_server_evicts_as_the_simulation_says, set_up,
+        cmocka_unit_test_setup_teardown(short_experiments_report_and_leave_nothing, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_signal_ends_it_and_nothing_is_left, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_is_said, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(it_lists_what_there_is, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_experiments_report_each_step, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_experiments_report, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(server_evicts_like_the_simulation, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(signal_ends_lab_and_leaves_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(invalid_arguments_get_an_error, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(list_names_all_experiments, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

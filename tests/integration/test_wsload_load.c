@@ -1,4 +1,4 @@
-/* The course of a load: open loops, warm-up, ramps, stages, and changes while it runs. */
+/* The load over time: open loops, warm-up, ramps, stages, and live changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* begun = answered = what the server read; what was due and not sent is the rest of the plan. */
+/* begun = answered = read by the server; requests due but not sent are the rest of the plan */
 static void check_counts(const json_t *report, uint64_t read)
 {
     json_int_t begun = number_at(report, "requests", "begun");
@@ -29,7 +29,7 @@ static void check_counts(const json_t *report, uint64_t read)
 
 static const struct {
     const char *options;
-    json_int_t due; /* in the counted time; -1: at random */
+    json_int_t due; /* in the measured time; -1: random */
 } loads[] = {
     {"-r 400 -d 500ms -c 4 -t 1", 200},
     {"-r 400 -d 500ms -c 4 -t 2", 200},
@@ -41,8 +41,8 @@ static const struct {
     {"-r 400 -d 300ms -c 4 --no-keepalive", 120},
 };
 
-/* However slow the machine: what was due was sent, or is said not to have been. */
-static void test_open_loops(void **state)
+/* On any machine, every due request is sent or reported as not sent. */
+static void open_loops_account_for_every_due_request(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(loads); i++) {
@@ -72,7 +72,7 @@ static double real_elapsed(const json_t *report)
     return json_number_value(json_object_get(report, "elapsed_s"));
 }
 
-static void test_closed_loops(void **state)
+static void closed_loops_follow_their_plan(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(closed_loops); i++) {
@@ -85,7 +85,8 @@ static void test_closed_loops(void **state)
         check_counts(report, wsload_server_read() - before);
         if (strstr(options, "-n 500") != NULL)
             assert_int_equal(number_at(report, "requests", "begun"), 500);
-        if (strstr(options, "20ms-40ms") != NULL) /* each of five thinks before the next */
+        if (strstr(options, "20ms-40ms") !=
+            NULL) /* each of five connections waits between requests */
             assert_true((double)number_at(report, "requests", "begun") <=
                         5 * (real_elapsed(report) / 0.019 + 1));
         if (strstr(options, "-n 40") != NULL)
@@ -94,7 +95,7 @@ static void test_closed_loops(void **state)
     }
 }
 
-/* Waits for the next line that answers a change. */
+/* Waits for the next line that confirms a change. */
 static json_t *next_event(struct program program)
 {
     for (;;) {
@@ -129,8 +130,8 @@ static void refuse(struct program program, const char *line, const char *why)
     json_decref(event);
 }
 
-/* The second stage comes, however late, and is the last. */
-static void test_stages_of_connections(void **state)
+/* The second stage starts, however late, and is the last. */
+static void stages_of_connections_follow_in_order(void **state)
 {
     uint64_t before = wsload_server_read();
     struct program program =
@@ -153,7 +154,7 @@ static void test_stages_of_connections(void **state)
     json_decref(report);
 }
 
-/* The time of the next line of progress in which so many requests have begun, in seconds. */
+/* Time in seconds of the next progress line with at least that many requests begun. */
 static double time_when_begun(struct program program, json_int_t requests)
 {
     json_int_t begun = -1;
@@ -169,8 +170,8 @@ static double time_when_begun(struct program program, json_int_t requests)
     return elapsed_s;
 }
 
-/* A run lasts until it is ended, not until the last answer of a server that answers no more. */
-static void test_length_without_answers(void **state)
+/* A run lasts for its whole time, even if the server stops answering. */
+static void run_without_answers_lasts_its_time(void **state)
 {
     struct program program = wsload_start("-c 2 -d 1h --grace 10ms --progress --control-fd 0",
                                           wsload_server_port(), "/silent");
@@ -184,8 +185,8 @@ static void test_length_without_answers(void **state)
     json_decref(report);
 }
 
-/* A rate so small that nothing is due at the end: the run is as long as was said all the same. */
-static void test_length_of_open_loops(void **state)
+/* A rate so low that nothing is due at the end: the run still lasts for its whole time. */
+static void slow_open_loop_lasts_its_time(void **state)
 {
     json_t *report =
         wsload_run_for_time("-r 4 -t 2 -d 600ms --grace 60s", wsload_server_port(), "/ok");
@@ -201,7 +202,7 @@ static void test_length_of_open_loops(void **state)
     json_decref(report);
 }
 
-/* Waits until the server has read this many more requests. */
+/* Waits until the server has read that many more requests. */
 static void pass(uint64_t requests, struct program program)
 {
     uint64_t before = wsload_server_read();
@@ -210,7 +211,7 @@ static void pass(uint64_t requests, struct program program)
         json_decref(wsload_line(program.err));
 }
 
-/* Nothing is lost or sent twice by changes, and the last ones hold in the report. */
+/* Changes lose and repeat no request; the report shows the last settings. */
 static void test_changes(const char *options, bool open)
 {
     uint64_t before = wsload_server_read();
@@ -242,20 +243,20 @@ static void test_changes(const char *options, bool open)
     json_decref(report);
 }
 
-static void test_changes_of_closed_loop(void **state)
+static void closed_loop_changes_lose_no_request(void **state)
 {
     (void)state;
     test_changes("-c 6 -t 2 -d 1h --grace 60s --progress --control-fd 0", false);
 }
 
-static void test_changes_of_open_loop(void **state)
+static void open_loop_changes_lose_no_request(void **state)
 {
     (void)state;
     test_changes("-c 6 -t 2 -r 200 -d 1h --grace 60s --progress --control-fd 0", true);
 }
 
-/* With a limit of requests the count stays exact, whatever is changed meanwhile. */
-static void test_exact_count_with_changes(void **state)
+/* With -n the count is exact, whatever changes meanwhile. */
+static void request_count_is_exact_despite_changes(void **state)
 {
     uint64_t before = wsload_server_read();
     struct program program = wsload_start(
@@ -275,7 +276,7 @@ static void test_exact_count_with_changes(void **state)
     json_decref(report);
 }
 
-/* Reads from a terminal until WORDS have come; false when it ended before. NULL: forgets all. */
+/* Reads from a terminal until WORDS appear. Returns false at EOF. NULL clears the buffer. */
 static bool read_until(int terminal, const char *words)
 {
     static char seen[256 * 1024];
@@ -297,8 +298,8 @@ static bool read_until(int terminal, const char *words)
     return true;
 }
 
-/* On a terminal: a live view, keys that change the load, and a report that stays. */
-static void test_keys(void **state)
+/* On a terminal: a live view, keys that change the load, and a final report. */
+static void keys_change_the_load(void **state)
 {
     char url[64], engine[32];
     char *const arguments[] = {
@@ -333,8 +334,8 @@ static void test_keys(void **state)
     close(terminal);
 }
 
-/* A condition ends the run long before its time. */
-static void test_abort(void **state)
+/* A condition aborts the run early. */
+static void condition_aborts_run(void **state)
 {
     json_t *report;
 
@@ -345,8 +346,8 @@ static void test_abort(void **state)
     json_decref(report);
 }
 
-/* An overloaded open loop says that requests were due and not sent. */
-static void test_overload(void **state)
+/* An overloaded open loop reports the requests that were due and not sent. */
+static void overloaded_open_loop_reports_unsent_requests(void **state)
 {
     json_int_t begun;
     json_t *report;
@@ -361,8 +362,8 @@ static void test_overload(void **state)
     json_decref(report);
 }
 
-/* The seconds add up to the whole. */
-static void test_seconds(void **state)
+/* The per-second figures add up to the total. */
+static void seconds_add_up_to_total(void **state)
 {
     json_t *report = NULL;
     json_int_t answered = 0;
@@ -372,7 +373,7 @@ static void test_seconds(void **state)
     report = wsload_run_for_time("-r 300 -c 4 -t 2 -d 2500ms -w 200ms --grace 60s",
                                  wsload_server_port(), "/ok");
     seconds = json_object_get(report, "seconds");
-    assert_true(json_array_size(seconds) >= 1); /* three, on a machine that has time */
+    assert_true(json_array_size(seconds) >= 1); /* three on an idle machine */
     for (size_t i = 0; i < json_array_size(seconds); i++)
         answered += json_integer_value(json_object_get(json_array_get(seconds, i), "answered"));
     assert_int_equal(answered, number_at(report, "requests", "answered") +
@@ -380,8 +381,8 @@ static void test_seconds(void **state)
     json_decref(report);
 }
 
-/* A second is of the warm-up or not; with the end of the warm-up another one begins. */
-static void test_seconds_of_warmup(void **state)
+/* The end of the warm-up starts a new second, so that no second is part of both. */
+static void warmup_ends_on_a_new_second(void **state)
 {
     json_int_t warmups = 0;
     size_t i;
@@ -403,8 +404,8 @@ static void test_seconds_of_warmup(void **state)
     json_decref(report);
 }
 
-/* In a second without an answer nothing took no time. */
-static void test_empty_second(void **state)
+/* A second without answers has no latency figures. */
+static void second_without_answers_has_no_latency(void **state)
 {
     json_t *report = wsload_run("-c 2 -d 300ms --grace 10ms", "/silent", 2);
     const json_t *last = json_array_get(json_object_get(report, "seconds"), 0);
@@ -430,20 +431,20 @@ static int use_raw(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open_loops),
-        cmocka_unit_test(test_closed_loops),
-        cmocka_unit_test(test_stages_of_connections),
-        cmocka_unit_test(test_length_without_answers),
-        cmocka_unit_test(test_length_of_open_loops),
-        cmocka_unit_test(test_changes_of_closed_loop),
-        cmocka_unit_test(test_changes_of_open_loop),
-        cmocka_unit_test(test_exact_count_with_changes),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_abort),
-        cmocka_unit_test(test_overload),
-        cmocka_unit_test(test_seconds),
-        cmocka_unit_test(test_seconds_of_warmup),
-        cmocka_unit_test(test_empty_second),
+        cmocka_unit_test(open_loops_account_for_every_due_request),
+        cmocka_unit_test(closed_loops_follow_their_plan),
+        cmocka_unit_test(stages_of_connections_follow_in_order),
+        cmocka_unit_test(run_without_answers_lasts_its_time),
+        cmocka_unit_test(slow_open_loop_lasts_its_time),
+        cmocka_unit_test(closed_loop_changes_lose_no_request),
+        cmocka_unit_test(open_loop_changes_lose_no_request),
+        cmocka_unit_test(request_count_is_exact_despite_changes),
+        cmocka_unit_test(keys_change_the_load),
+        cmocka_unit_test(condition_aborts_run),
+        cmocka_unit_test(overloaded_open_loop_reports_unsent_requests),
+        cmocka_unit_test(seconds_add_up_to_total),
+        cmocka_unit_test(warmup_ends_on_a_new_second),
+        cmocka_unit_test(second_without_answers_has_no_latency),
     };
     int failed = cmocka_run_group_tests_name("curl", tests, use_curl, wsload_server_stop);
 

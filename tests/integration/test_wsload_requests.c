@@ -1,4 +1,4 @@
-/* What wsload sends, over which connections, and what it makes of the answers: with both engines. */
+/* The requests and connections of wsload, and how it judges answers, with both engines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,9 +18,9 @@
 
 static const struct {
     const char *options, *path;
-    const char *line;      /* that the request begins with */
-    const char *fields[4]; /* that it has, each ended by CR LF */
-    const char *ending;    /* what is behind the head; NULL: nothing */
+    const char *line;      /* start of the request */
+    const char *fields[4]; /* fields of the request, each ended by CR LF */
+    const char *ending;    /* bytes after the head; NULL: none */
 } sent[] = {
     {"", "/ok?a=b", "GET /ok?a=b HTTP/1.1\r\n", {"Accept: */*\r\n"}, NULL},
     {"-m OPTIONS -H X-One:1 -H Empty:",
@@ -49,7 +49,7 @@ static const struct {
     {"-H Host:elsewhere", "/ok", "GET /ok HTTP/1.1\r\n", {"elsewhere\r\n"}, NULL},
 };
 
-static void test_heads(void **state)
+static void request_heads_match_options(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(sent); i++) {
@@ -83,7 +83,7 @@ static void write_file(const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-/* How many of the kept requests begin with LINE. */
+/* Number of kept requests that begin with LINE. */
 static unsigned count_heads(const char *line)
 {
     unsigned count = 0;
@@ -93,7 +93,7 @@ static unsigned count_heads(const char *line)
     return count;
 }
 
-static void test_list(void **state)
+static void url_list_is_requested_in_order_and_weight(void **state)
 {
     char options[128];
 
@@ -116,8 +116,8 @@ static void test_list(void **state)
                             7);
 }
 
-/* Five requests of one second, five times as fast; two lines cannot be sent. */
-static void test_replay(void **state)
+/* Five requests of one second, replayed five times as fast; two lines cannot be sent. */
+static void replay_keeps_log_times(void **state)
 {
     char options[128];
     json_t *report;
@@ -132,7 +132,7 @@ static void test_replay(void **state)
     snprintf(options, sizeof(options), "-c 1 -t 1 --replay %s --speed 5", file_path);
     report = wsload_run(options, "/", 0);
     assert_int_equal(number_at(report, "requests", "answered"), 3);
-    /* A fifth of a second lies between the lines. */
+    /* The lines span a fifth of a second. */
     assert_true(json_real_value(json_object_get(report, "elapsed_s")) >= 0.2);
     assert_true(has_note(report, "skipped_lines"));
     assert_int_equal(wsload_server_heads(), 3);
@@ -143,7 +143,7 @@ static void test_replay(void **state)
 
 /* ---- Connections ---- */
 
-static void test_requests_per_connection(void **state)
+static void requests_per_connection_are_limited(void **state)
 {
     uint64_t before = wsload_server_accepted();
     json_t *report;
@@ -155,7 +155,7 @@ static void test_requests_per_connection(void **state)
     json_decref(report);
 }
 
-static void test_unix_socket(void **state)
+static void unix_socket_is_used(void **state)
 {
     uint64_t before = wsload_server_read();
     char options[256];
@@ -200,7 +200,7 @@ static const struct {
     {"--fail-if 404>0", "/missing", 3, 20, 0},
 };
 
-static void test_checks(void **state)
+static void checks_set_exit_status(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(checks); i++) {
@@ -231,9 +231,12 @@ static int use_raw(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_heads),       cmocka_unit_test(test_list),
-        cmocka_unit_test(test_replay),      cmocka_unit_test(test_requests_per_connection),
-        cmocka_unit_test(test_unix_socket), cmocka_unit_test(test_checks),
+        cmocka_unit_test(request_heads_match_options),
+        cmocka_unit_test(url_list_is_requested_in_order_and_weight),
+        cmocka_unit_test(replay_keeps_log_times),
+        cmocka_unit_test(requests_per_connection_are_limited),
+        cmocka_unit_test(unix_socket_is_used),
+        cmocka_unit_test(checks_set_exit_status),
     };
     int file = mkstemp(file_path), failed;
 

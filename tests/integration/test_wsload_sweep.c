@@ -1,6 +1,6 @@
 /*
- * Series of runs over a real webserverd. Of a sweep, every point is measured in every round, with the server's threads and
- * workers as they should be; and however a sweep ends, the server is as it was before.
+ * Sweeps and repeated runs on a real webserverd. A sweep measures every point in every round with
+ * the right threads and workers, and always restores the server's settings.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,7 +62,7 @@ static void check_point(const json_t *point, json_int_t connections, size_t roun
     assert_int_equal(json_integer_value(json_object_get(point, "connections")), connections);
     assert_int_equal(json_array_size(list), rounds);
     assert_true(median > 0);
-    if (rounds >= 3) { /* fewer are not sure of anything */
+    if (rounds >= 3) { /* fewer rounds give no confidence interval */
         assert_true(json_number_value(json_object_get(rate, "low")) <= median);
         assert_true(json_number_value(json_object_get(rate, "high")) >= median);
     }
@@ -75,7 +75,7 @@ static void check_point(const json_t *point, json_int_t connections, size_t roun
     }
 }
 
-static void test_whole_sweep(void **state)
+static void sweep_measures_every_point_and_restores_server(void **state)
 {
     struct server *server = *state;
     json_t *report, *curve;
@@ -111,7 +111,7 @@ static void test_whole_sweep(void **state)
     server_stop(server);
 }
 
-/* How to put the server back by hand is said before it is changed. */
+/* wsload prints the restoring commands before it changes the server. */
 static void expect_advice(const struct server *server, int fd)
 {
     char said[512], advice[256];
@@ -126,7 +126,7 @@ static void expect_advice(const struct server *server, int fd)
         fail_msg("no '%s' in: %s", advice, said);
 }
 
-/* A signal while the server is not as it was. What was measured is reported. */
+/* A signal while the server is changed. The report shows what was measured. */
 static void check_interrupted(struct server *server, int number)
 {
     struct program program = wsload_start("sweep -c 1 --server-threads 1,4 --server-workers 2 "
@@ -150,7 +150,7 @@ static void check_interrupted(struct server *server, int number)
     check_sizes(server, 1, 2);
 }
 
-static void test_signals(void **state)
+static void signal_restores_server_and_reports(void **state)
 {
     struct server *server = *state;
 
@@ -161,8 +161,8 @@ static void test_signals(void **state)
     server_stop(server);
 }
 
-/* The second setting is refused: the first is put back. */
-static void test_refused_setting(void **state)
+/* The second setting is rejected: the first is restored. */
+static void rejected_setting_restores_server(void **state)
 {
     struct server *server = *state;
     json_t *report;
@@ -177,8 +177,11 @@ static void test_refused_setting(void **state)
     server_stop(server);
 }
 
-/* Conditions and missing pages end with the statuses of single runs, and with the server as it was. */
-static void test_statuses(void **state)
+/*
+ * Conditions and error statuses give the exit statuses of single runs, and the server's settings
+ * are restored.
+ */
+static void sweep_exit_statuses_match_single_runs(void **state)
 {
     static const struct {
         const char *options, *path;
@@ -207,8 +210,8 @@ static void test_statuses(void **state)
     server_stop(server);
 }
 
-/* A run that is done several times: each request is in the sum, each round in the table. */
-static void test_repeat(void **state)
+/* A repeated run: the sum has every request, the table every round. */
+static void repeat_sums_all_rounds(void **state)
 {
     struct server *server = *state;
     json_t *report;
@@ -228,8 +231,8 @@ static void test_repeat(void **state)
     server_stop(server);
 }
 
-/* A signal ends all rounds; the one that it met is in the sum only. */
-static void test_repeat_interrupted(void **state)
+/* A signal ends all rounds; the interrupted round is only in the sum. */
+static void interrupted_repeat_reports_rounds(void **state)
 {
     struct server *server = *state;
     struct program program;
@@ -248,8 +251,8 @@ static void test_repeat_interrupted(void **state)
     server_stop(server);
 }
 
-/* Where nobody listens nothing can be set; a sweep that sets nothing measures that nothing comes. */
-static void test_nobody(void **state)
+/* Without a server, settings fail; a sweep without settings reports that all requests failed. */
+static void sweep_without_server_fails_or_reports(void **state)
 {
     uint16_t port;
     int fd = wsload_bind_anywhere(&port);
@@ -268,13 +271,18 @@ static void test_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_whole_sweep, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(test_signals, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(test_refused_setting, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(test_statuses, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(test_repeat, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(test_repeat_interrupted, server_set_up, server_tear_down),
-        cmocka_unit_test(test_nobody),
+        cmocka_unit_test_setup_teardown(sweep_measures_every_point_and_restores_server,
+                                        server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(signal_restores_server_and_reports, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(rejected_setting_restores_server, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(sweep_exit_statuses_match_single_runs, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(repeat_sums_all_rounds, server_set_up, server_tear_down),
+        cmocka_unit_test_setup_teardown(interrupted_repeat_reports_rounds, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test(sweep_without_server_fails_or_reports),
     };
 
     wsload_engine = "raw";

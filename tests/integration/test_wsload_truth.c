@@ -1,10 +1,9 @@
 /*
- * Whether wsload tells the truth: about stalls, against what the server's own clock says of them, and
- * about counts, against the server's log.
+ * Accuracy of wsload: stalls are compared with the server's clock, counts with the server's log.
  *
- * Truth of a stall: of N requests at a rate of R, those that are due in a stall of S seconds wait for
- * its end, the first of them the longest. So R (S - x) requests wait longer than x, and the 99th
- * percentile is S - 0.01 N / R.
+ * Expected values: of N requests at rate R, those due during a stall of S seconds wait for its end,
+ * the first one longest. R (S - x) requests wait longer than x, so the 99th percentile is S - 0.01
+ * N / R.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,17 +27,16 @@
 #include <unistd.h>
 
 enum {
-    ATTEMPTS =
-        4, /* on a busy machine, which adds waiting of its own: one quiet attempt is enough */
-    BUSY_PERCENT = 25, /* of the machine; the test itself takes a few */
+    ATTEMPTS = 4,      /* on a busy machine, which adds waiting time: one quiet attempt is enough */
+    BUSY_PERCENT = 25, /* load of the machine; the test itself uses little */
     RATE = 400,
 };
 
-static bool rested; /* in an attempt that showed too much, the machine had little else to do */
+static bool rested; /* the machine was nearly idle in an attempt that measured too much */
 
 /*
- * Within 5 %. A report that shows less than the truth is wrong on any machine, one that shows more on a
- * machine that rests otherwise.
+ * Within 5 %. A value below the truth is wrong on any machine, a value above it only on an idle
+ * one.
  */
 static bool is_true(const json_t *report, double stall_s)
 {
@@ -64,7 +62,7 @@ static void expect_good(bool good)
     skip();
 }
 
-/* ---- A server that stalls by itself ---- */
+/* ---- A stalling server ---- */
 
 static void check_stalling(const char *engine)
 {
@@ -83,20 +81,20 @@ static void check_stalling(const char *engine)
     expect_good(good);
 }
 
-static void test_stalls_curl(void **state)
+static void stall_is_measured_with_curl(void **state)
 {
     (void)state;
     check_stalling("curl");
 }
 
-static void test_stalls_raw(void **state)
+static void stall_is_measured_with_raw(void **state)
 {
     (void)state;
     check_stalling("raw");
 }
 
-/* A closed loop hides the same stall: hardly any request meets it. */
-static void test_closed_loop_hides_stalls(void **state)
+/* A closed loop hides the same stall: hardly any request is affected. */
+static void closed_loop_hides_stalls(void **state)
 {
     json_t *report;
 
@@ -109,7 +107,7 @@ static void test_closed_loop_hides_stalls(void **state)
     json_decref(report);
 }
 
-/* ---- A real server that is stopped ---- */
+/* ---- A stopped webserverd ---- */
 
 static void sleep_ms(long ms)
 {
@@ -118,7 +116,7 @@ static void sleep_ms(long ms)
     nanosleep(&time, NULL);
 }
 
-/* The signal takes effect when the process is on a core next. */
+/* The signal takes effect when the process next runs. */
 static void wait_until_stopped(pid_t pid)
 {
     char path[64], state = ' ';
@@ -156,7 +154,7 @@ static json_t *load_and_stop(struct server *server, double *stopped_s)
     return report;
 }
 
-static void test_stopped_server(void **state)
+static void stopped_server_is_measured(void **state)
 {
     struct server *server = *state;
     bool good = false;
@@ -191,7 +189,7 @@ static uint64_t log_lines(const struct server *server)
     return lines;
 }
 
-/* Lines are written a moment after the answers. */
+/* Lines are written shortly after the answers. */
 static void expect_lines(const struct server *server, uint64_t expected)
 {
     for (int waited = 0; log_lines(server) < expected && waited < PATIENCE_MS; waited += 20)
@@ -214,8 +212,8 @@ static const struct {
     {"raw", "-c 10 -n 500 -m HEAD --max-reqs-per-conn 7"},
 };
 
-/* The log's lines, the server's counters and wsload's requests are one number in every mode. */
-static void test_counts(void **state)
+/* Log lines, server counters and wsload's requests agree in every mode. */
+static void counts_agree_with_log_and_counters(void **state)
 {
     struct server *server = *state;
     uint64_t lines = 0;
@@ -239,8 +237,8 @@ static void test_counts(void **state)
     server_stop(server);
 }
 
-/* Stopped early: nothing is sent any more, and what is under way is waited for. */
-static void test_early_stop(void **state)
+/* Stopped early: wsload sends nothing more and waits for the requests in progress. */
+static void early_stop_waits_for_requests_in_progress(void **state)
 {
     struct server *server = *state;
     struct program program;
@@ -260,7 +258,7 @@ static void test_early_stop(void **state)
     server_stop(server);
 }
 
-/* The number MEMBER of the next line of progress. */
+/* The number MEMBER of the next progress line. */
 static json_int_t next_number(struct program program, const char *member)
 {
     json_t *line = wsload_line(program.err);
@@ -270,7 +268,7 @@ static json_int_t next_number(struct program program, const char *member)
     return number;
 }
 
-/* Kills workers, one after the other, until one of them had requests under way. */
+/* Kills workers until one of them had requests in progress. */
 static void kill_workers(struct server *server, struct program program)
 {
     pid_t workers[8];
@@ -287,7 +285,7 @@ static void kill_workers(struct server *server, struct program program)
     }
 }
 
-/* Workers die under load: every request is answered or counted with the kind of its failure. */
+/* Killed workers under load: every request is answered or counted by kind of failure. */
 static void check_killed_workers(struct server *server, const char *engine)
 {
     struct program program;
@@ -311,7 +309,7 @@ static void check_killed_workers(struct server *server, const char *engine)
     json_decref(report);
 }
 
-static void test_killed_workers(void **state)
+static void killed_workers_are_counted_by_kind(void **state)
 {
     struct server *server = *state;
 
@@ -325,13 +323,17 @@ static void test_killed_workers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stalls_curl),
-        cmocka_unit_test(test_stalls_raw),
-        cmocka_unit_test(test_closed_loop_hides_stalls),
-        cmocka_unit_test_setup_teardown(test_stopped_server, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(test_counts, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(test_early_stop, server_set_up, server_tear_down),
-        cmocka_unit_test_setup_teardown(test_killed_workers, server_set_up, server_tear_down),
+        cmocka_unit_test(stall_is_measured_with_curl),
+        cmocka_unit_test(stall_is_measured_with_raw),
+        cmocka_unit_test(closed_loop_hides_stalls),
+        cmocka_unit_test_setup_teardown(stopped_server_is_measured, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(counts_agree_with_log_and_counters, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(early_stop_waits_for_requests_in_progress, server_set_up,
+                                        server_tear_down),
+        cmocka_unit_test_setup_teardown(killed_workers_are_counted_by_kind, server_set_up,
+                                        server_tear_down),
     };
 
     return cmocka_run_group_tests(tests, wsload_server_start, wsload_server_stop);

@@ -29,7 +29,7 @@ enum { ARGUMENTS_MAX = 40, HEAD_BYTES = 8192, REPORT_BYTES = 4 * 1024 * 1024 };
 /* ---- The server ---- */
 
 static _Atomic uint64_t requests_read, connections_accepted, stall_origin_ns;
-static pthread_mutex_t heads_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next two */
+static pthread_mutex_t heads_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next two fields */
 static uint64_t heads;
 static char kept_heads[KEPT_HEADS][KEPT_HEAD_BYTES];
 static int tcp_listener, unix_listener;
@@ -37,7 +37,7 @@ static uint16_t tcp_port;
 static char socket_path[64];
 static pthread_t acceptors[2];
 
-/* Reads one request head; returns false when the client is gone. */
+/* Reads one request head. Returns false if the client has disconnected. */
 static bool read_request(int fd, char *head, size_t size)
 {
     size_t length = 0;
@@ -69,7 +69,7 @@ static void say(int fd, const char *text)
     send(fd, text, strlen(text), MSG_NOSIGNAL);
 }
 
-/* During a stall, waits for its end. */
+/* Waits for the end of a stall. */
 static void wait_out_stall(void)
 {
     uint64_t none = 0, now_ns = clock_monotonic_ns(), origin_ns, phase_ns;
@@ -115,7 +115,7 @@ static bool is_path(const char *path, const char *name)
     return strncmp(path, name, strlen(name)) == 0 && path[strlen(name)] == ' ';
 }
 
-/* Answers as the path asks. Returns whether the connection goes on. */
+/* Answers according to the path. Returns whether the connection stays open. */
 static bool answer(int fd, const char *head, unsigned number_on_connection)
 {
     const char *path = strchr(head, '/');
@@ -260,7 +260,7 @@ uint64_t wsload_server_heads(void)
     return count;
 }
 
-/* Once written, a head stays as it is until it is forgotten. */
+/* A written head does not change until it is cleared. */
 const char *wsload_server_head(uint64_t number)
 {
     assert_true(number < wsload_server_heads() && number < KEPT_HEADS);
@@ -330,7 +330,7 @@ struct program wsload_start(const char *options, uint16_t port, const char *path
     return wsload_start_url(options, url);
 }
 
-/* All that comes from FD until its end; the caller frees it. */
+/* Reads FD to its end. The caller must free the result. */
 static char *read_all(int fd)
 {
     size_t length = 0;
