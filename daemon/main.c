@@ -2,6 +2,7 @@
 #include "daemon/config/load.h"
 #include "daemon/config/options.h"
 #include "daemon/config/print.h"
+#include "daemon/control/socket.h"
 #include "daemon/master/inheritance.h"
 #include "daemon/master/master.h"
 #include "daemon/sandbox/sandbox.h"
@@ -24,8 +25,8 @@ static void show(const struct options *options, enum options_action action,
 /* What an upgrade starts has been in the background before. */
 static int run(struct config *config, const struct options *options)
 {
-    if (!options->detach || inheritance_is_due() || detach_begin() == 0)
-        return master_run(config, options);
+    if (!options->detach || inheritance_is_upgrade() || detach_begin() == 0)
+        return master_run(config, options, &control_socket);
     fprintf(stderr, "webserverd: cannot go into the background: %s\n", strerror(errno));
     config_free(config);
     free(config);

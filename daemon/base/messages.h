@@ -21,7 +21,7 @@ enum message_kind {
     MESSAGE_OFFLOAD,   /* struct message_offload: bounds of the offload threads */
     MESSAGE_LANE_ADD,  /* struct message_lane and a listening socket: accept from it */
     MESSAGE_LANE_DROP, /* struct message_lane: let go of it */
-    MESSAGE_ORDER,     /* struct message_order: see daemon/master/orders.h */
+    MESSAGE_ORDER,     /* struct message_order: see daemon/master/workers.h */
     /* the same, on the connection channel: so they arrive behind the last connection */
     MESSAGE_LEAVE,  /* hand all connections back, then exit */
     MESSAGE_STOP,   /* finish the requests under way, then exit */

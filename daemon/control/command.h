@@ -1,24 +1,53 @@
 /*
- * What the commands of the control socket have in common. common/commands.def lists them;
- * command_FUNCTION() of each is in the file of its subject: command_sizes.c, command_workers.c,
- * command_cache.c, command_config.c, command_status.c. The master's loop.
+ * What the commands of the control socket share. common/commands.def lists them; the function
+ * command_NAME() of each is in the file of its subject: commands.c (the server as a whole),
+ * command_workers.c, command_cache.c, command_config.c. The master's loop.
  */
 #ifndef DAEMON_COMMAND_H
 #define DAEMON_COMMAND_H
 
-#include "daemon/control/socket.h"
-
 #include "common/control_client.h"
 #include "common/tables.h"
 #include "daemon/config/keys.h"
+#include "daemon/master/master.h"
 
-/* One command on its way. */
+#include <event2/buffer.h>
+#include <jansson.h>
+
+/* The request line */
+
+enum command_line {
+    COMMAND_LINE_INCOMPLETE, /* more bytes are needed */
+    COMMAND_LINE_WHOLE,      /* *LINE is one, without its newline; the caller frees */
+    COMMAND_LINE_TOO_LONG,   /* CONTROL_LINE_MAX bytes or more: the stream is out of sync */
+    COMMAND_LINE_NO_MEMORY,
+};
+
+/* Removes the next line, which ends in LF or CRLF, from INPUT. A NUL byte ends the text of a line. */
+enum command_line command_line_read(struct evbuffer *input, char **line);
+
+/*
+ * Splits LINE in place at spaces and tabs into WORDS, which has room for MAX. Returns how many there
+ * are, or MAX + 1 if there are more.
+ */
+int command_line_split(char *line, char **words, int max);
+
+/* One command */
+
 struct call {
     struct master *master;
     int count; /* of arguments */
     char *argument[CONTROL_WORDS_MAX];
-    unsigned uid; /* who asks */
+    unsigned uid; /* the client's */
     int pid;
+};
+
+/* A reply, or how to make it once the change is in force. */
+struct command_result {
+    json_t *reply; /* owned by the receiver; NULL: send report() when in_force() is true */
+    bool (*in_force)(struct master *master, uint64_t token);
+    json_t *(*report)(struct master *master, uint64_t token);
+    uint64_t token; /* the command's own */
 };
 
 typedef struct command_result command(const struct call *call);
@@ -27,23 +56,28 @@ typedef struct command_result command(const struct call *call);
 #include "common/commands.def"
 #undef COMMAND
 
-/* The result that is there already. */
-struct command_result command_answer(json_t *json);
+/* {"ok": false, "error": …} */
+json_t *command_error(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* Every change is an event: who wanted what. */
+/* A result with a reply. */
+struct command_result command_reply(json_t *reply);
+
+/* A result whose reply follows when IN_FORCE is true: at once if it is now. */
+struct command_result command_reply_when(struct master *master,
+                                         bool (*in_force)(struct master *, uint64_t),
+                                         json_t *(*report)(struct master *, uint64_t));
+
+/* Each change is logged with the user and process that requested it. */
 void command_log_change(const struct call *call, const char *what, const char *from,
                         const char *to);
 void command_log_number(const struct call *call, const char *what, uint32_t from, uint32_t to);
-void command_log_act(const struct call *call, const char *what); /* nothing was instead */
+void command_log_action(const struct call *call, const char *what);
 
-/*
- * KEY has been changed in the configuration by this call: says so where the value came from, and
- * publishes it.
- */
+/* The call has changed KEY of the configuration: records that as its origin and publishes it. */
 void command_changed_key(const struct call *call, enum config_key_number key);
 
-/* A number from 1 to MOST, or 0 with a refusal in *RESULT. */
-uint32_t command_number(const struct call *call, const char *what, uint32_t most,
+/* The first argument as a number from 1 to MAX; 0 with an error in *RESULT. */
+uint32_t command_number(const struct call *call, const char *what, uint32_t max,
                         struct command_result *result);
 
 #endif

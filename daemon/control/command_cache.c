@@ -1,12 +1,11 @@
 /*
  * The commands about the caches: cache-flush, cache-purge, cache-size, cache-policy. Each worker has
- * a cache of its own, so they become orders to all of them (daemon/master/orders.h).
+ * its own cache, so changes are broadcast to all of them (daemon/master/workers.h).
  */
 #include "daemon/control/command.h"
 
 #include "common/units.h"
 #include "daemon/config/value.h"
-#include "daemon/master/supervisor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,15 +15,15 @@ static const char *const policies[] = {"sieve", "lru"}; /* by enum config_policy
 
 static bool is_done(struct master *master, uint64_t number)
 {
-    return orders_done(master, number);
+    return workers_broadcast_is_done(&master->workers, number);
 }
 
-/* False, with a refusal, when there is no cache. */
-static bool has_cache(const struct call *call, struct command_result *refused)
+/* Returns false with an error in *FAILED if the cache is off. */
+static bool has_cache(const struct call *call, struct command_result *failed)
 {
-    if (call->master->config->cache_enabled)
+    if (call->master->server.config->cache_enabled)
         return true;
-    *refused = command_answer(command_refusal("the cache is off: [cache] enabled = off"));
+    *failed = command_reply(command_error("the cache is off: [cache] enabled = off"));
     return false;
 }
 
@@ -32,7 +31,8 @@ static bool has_cache(const struct call *call, struct command_result *refused)
 
 static json_t *report_dropped(struct master *master, uint64_t number)
 {
-    return json_pack("{s:b, s:I}", "ok", 1, "dropped", (json_int_t)orders_affected(master, number));
+    return json_pack("{s:b, s:I}", "ok", 1, "dropped",
+                     (json_int_t)workers_broadcast_affected(&master->workers, number));
 }
 
 struct command_result command_cache_flush(const struct call *call)
@@ -41,10 +41,11 @@ struct command_result command_cache_flush(const struct call *call)
 
     if (!has_cache(call, &result))
         return result;
-    command_log_act(call, "cache flushed");
-    return (struct command_result){.in_force = is_done,
-                                   .report = report_dropped,
-                                   .token = orders_give(call->master, ORDER_CACHE_FLUSH, 0, "")};
+    command_log_action(call, "cache flushed");
+    return (struct command_result){
+        .in_force = is_done,
+        .report = report_dropped,
+        .token = workers_broadcast(&call->master->workers, ORDER_CACHE_FLUSH, 0, "")};
 }
 
 struct command_result command_cache_purge(const struct call *call)
@@ -56,44 +57,45 @@ struct command_result command_cache_purge(const struct call *call)
     if (!has_cache(call, &result))
         return result;
     if (path[0] != '/')
-        return command_answer(command_refusal(
+        return command_reply(command_error(
             "'%.64s' is no path: it begins with '/'; '/folder/' and '/begin*' purge all below",
             path));
     snprintf(what, sizeof(what), "cache purged of %.200s", path);
-    command_log_act(call, what);
-    return (struct command_result){.in_force = is_done,
-                                   .report = report_dropped,
-                                   .token = orders_give(call->master, ORDER_CACHE_PURGE, 0, path)};
+    command_log_action(call, what);
+    return (struct command_result){
+        .in_force = is_done,
+        .report = report_dropped,
+        .token = workers_broadcast(&call->master->workers, ORDER_CACHE_PURGE, 0, path)};
 }
 
 /* cache-size */
 
-static uint64_t most_used(const struct master *master)
+static uint64_t largest_use(const struct master *master)
 {
     uint64_t most = 0;
 
-    for (uint32_t i = 0; i < supervisor_slots(master->supervisor); i++) {
+    for (uint32_t i = 0; i < master->workers.count; i++) {
         uint64_t used;
 
-        if (!segment_slot_reserved(segment_worker_slot(&master->segment, i)))
+        if (!segment_slot_reserved(segment_worker_slot(&master->server.segment, i)))
             continue;
-        used = metric_get(segment_worker(&master->segment, i)->metrics, METRIC_cache_bytes);
+        used = metric_get(segment_worker(&master->server.segment, i)->metrics, METRIC_cache_bytes);
         most = used > most ? used : most;
     }
     return most;
 }
 
-/* The size of the caches of workers that serve: the smallest, should they differ for a moment. */
+/* The smallest limit of any serving worker: they differ for a moment after a change. */
 static uint64_t size_in_force(const struct master *master)
 {
     uint64_t least = UINT64_MAX;
 
-    for (uint32_t i = 0; i < supervisor_slots(master->supervisor); i++) {
+    for (uint32_t i = 0; i < master->workers.count; i++) {
         uint64_t size;
 
-        if (supervisor_worker(master->supervisor, i)->state != WORKER_SERVING)
+        if (master->workers.worker[i].state != WORKER_SERVING)
             continue;
-        size = metric_get(segment_worker(&master->segment, i)->metrics, METRIC_cache_limit);
+        size = metric_get(segment_worker(&master->server.segment, i)->metrics, METRIC_cache_limit);
         least = size < least ? size : least;
     }
     return least == UINT64_MAX ? 0 : least;
@@ -103,60 +105,61 @@ static json_t *report_size(struct master *master, uint64_t number)
 {
     (void)number;
     return json_pack("{s:b, s:I, s:I, s:I}", "ok", 1, "wanted",
-                     (json_int_t)master->config->cache_size, "actual",
-                     (json_int_t)size_in_force(master), "used", (json_int_t)most_used(master));
+                     (json_int_t)master->server.config->cache_size, "actual",
+                     (json_int_t)size_in_force(master), "used", (json_int_t)largest_use(master));
 }
 
-static void keep_problem(void *owner, const struct config_fault *fault)
+static void store_fault(void *owner, const struct config_fault *fault)
 {
-    json_t **refusal = owner;
+    json_t **error = owner;
 
-    if (*refusal == NULL)
-        *refusal = command_refusal("%s%s%s", fault->problem, fault->advice[0] != '\0' ? "; " : "",
-                                   fault->advice);
+    if (*error == NULL)
+        *error = command_error("%s%s%s", fault->problem, fault->advice[0] != '\0' ? "; " : "",
+                               fault->advice);
 }
 
-/* Reads the argument as the value of KEY. Returns NULL, or a refusal. */
-static json_t *take_value(const struct call *call, enum config_key_number key, void *value)
+/* Parses the argument as the value of KEY. Returns NULL, or an error reply. */
+static json_t *parse_value(const struct call *call, enum config_key_number key, void *value)
 {
-    json_t *refusal = NULL;
-    const struct config_faults faults = {keep_problem, &refusal};
+    json_t *error = NULL;
+    const struct config_faults faults = {store_fault, &error};
 
     if (config_value_parse(&config_keys[key], call->argument[0], "/", value, &faults) == 0)
         return NULL;
-    return refusal != NULL ? refusal : command_refusal("out of memory");
+    return error != NULL ? error : command_error("out of memory");
 }
 
 struct command_result command_cache_size(const struct call *call)
 {
-    struct config *config = call->master->config;
+    struct config *config = call->master->server.config;
     struct command_result result;
     char from[UNITS_TEXT], to[UNITS_TEXT];
     uint64_t size;
-    json_t *refusal;
+    json_t *error;
 
     if (!has_cache(call, &result))
         return result;
     if (call->count == 0)
-        return command_answer(report_size(call->master, 0));
-    refusal = take_value(call, KEY_cache_size, &size);
-    if (refusal != NULL)
-        return command_answer(refusal);
+        return command_reply(report_size(call->master, 0));
+    error = parse_value(call, KEY_cache_size, &size);
+    if (error != NULL)
+        return command_reply(error);
     command_log_change(call, "cache size",
                        units_format_size(from, sizeof(from), config->cache_size),
                        units_format_size(to, sizeof(to), size));
     config->cache_size = size;
     command_changed_key(call, KEY_cache_size);
-    return (struct command_result){.in_force = is_done,
-                                   .report = report_size,
-                                   .token = orders_give(call->master, ORDER_CACHE_SIZE, size, "")};
+    return (struct command_result){
+        .in_force = is_done,
+        .report = report_size,
+        .token = workers_broadcast(&call->master->workers, ORDER_CACHE_SIZE, size, "")};
 }
 
 /* cache-policy */
 
 static json_t *report_policy(struct master *master, uint64_t number)
 {
-    const char *policy = policies[master->config->cache_policy];
+    const char *policy = policies[master->server.config->cache_policy];
 
     (void)number;
     return json_pack("{s:b, s:s, s:s}", "ok", 1, "wanted", policy, "actual", policy);
@@ -164,23 +167,24 @@ static json_t *report_policy(struct master *master, uint64_t number)
 
 struct command_result command_cache_policy(const struct call *call)
 {
-    struct config *config = call->master->config;
+    struct config *config = call->master->server.config;
     struct command_result result;
     int policy;
 
     if (!has_cache(call, &result))
         return result;
     if (call->count == 0)
-        return command_answer(report_policy(call->master, 0));
+        return command_reply(report_policy(call->master, 0));
     policy = table_find(call->argument[0], policies, ARRAY_LENGTH(policies));
     if (policy < 0)
-        return command_answer(
-            command_refusal("'%.64s' is no cache policy: sieve or lru", call->argument[0]));
+        return command_reply(
+            command_error("'%.64s' is no cache policy: sieve or lru", call->argument[0]));
     command_log_change(call, "cache policy", policies[config->cache_policy], policies[policy]);
     config->cache_policy = (uint32_t)policy;
     command_changed_key(call, KEY_cache_policy);
     return (struct command_result){
         .in_force = is_done,
         .report = report_policy,
-        .token = orders_give(call->master, ORDER_CACHE_POLICY, (uint64_t)policy, "")};
+        .token =
+            workers_broadcast(&call->master->workers, ORDER_CACHE_POLICY, (uint64_t)policy, "")};
 }

@@ -1,17 +1,14 @@
-/* The commands about the configuration and the logs: config, reload, log-level, reopen-logs. */
+/* The commands about configuration and logs: config, log-level, ratelimit, reload, reopen-logs. */
 #include "daemon/control/command.h"
 
 #include "common/tables.h"
+#include "common/units.h"
 #include "daemon/config/load.h"
 #include "daemon/config/value.h"
-#include "daemon/master/reload.h"
-#include "daemon/master/shutdown.h"
-#include "daemon/master/supervisor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 
 /* config */
 
@@ -35,7 +32,7 @@ static json_t *describe_key(const struct config *config, size_t number)
 }
 
 /* WORD is "section" or "section.key". */
-static bool is_meant(const char *word, const struct config_key *key)
+static bool matches(const char *word, const struct config_key *key)
 {
     size_t length = strlen(key->section);
 
@@ -55,9 +52,9 @@ static json_t *no_such_key(const char *word)
         names[i] = name[i];
     }
     nearest = nearest_word(word, names, KEY_COUNT);
-    return command_refusal("there is no section or key '%.64s'%s%s%s", word,
-                           nearest != NULL ? ", did you mean '" : "",
-                           nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+    return command_error("there is no section or key '%.64s'%s%s%s", word,
+                         nearest != NULL ? ", did you mean '" : "", nearest != NULL ? nearest : "",
+                         nearest != NULL ? "'?" : "");
 }
 
 struct command_result command_config(const struct call *call)
@@ -66,37 +63,108 @@ struct command_result command_config(const struct call *call)
     json_t *list = json_array();
 
     for (size_t i = 0; i < KEY_COUNT; i++)
-        if (word == NULL || is_meant(word, &config_keys[i]))
-            json_array_append_new(list, describe_key(call->master->config, i));
+        if (word == NULL || matches(word, &config_keys[i]))
+            json_array_append_new(list, describe_key(call->master->server.config, i));
     if (word != NULL && json_array_size(list) == 0) {
         json_decref(list);
-        return command_answer(no_such_key(word));
+        return command_reply(no_such_key(word));
     }
-    return command_answer(json_pack("{s:b, s:o}", "ok", 1, "keys", list));
+    return command_reply(json_pack("{s:b, s:o}", "ok", 1, "keys", list));
 }
 
 /* log-level */
 
 static json_t *report_level(const struct master *master)
 {
-    return json_pack("{s:b, s:s}", "ok", 1, "level", level_names[master->config->log_level]);
+    return json_pack("{s:b, s:s}", "ok", 1, "level", level_names[master->server.config->log_level]);
 }
 
 struct command_result command_log_level(const struct call *call)
 {
-    const char *before = level_names[call->master->config->log_level];
+    const char *before = level_names[call->master->server.config->log_level];
     int level;
 
     if (call->count == 0)
-        return command_answer(report_level(call->master));
+        return command_reply(report_level(call->master));
     level = table_find(call->argument[0], level_names, LEVEL_COUNT);
     if (level < 0)
-        return command_answer(
-            command_refusal("'%.64s' is no level: debug, info, warn or error", call->argument[0]));
+        return command_reply(
+            command_error("'%.64s' is no level: debug, info, warn or error", call->argument[0]));
     command_log_change(call, "log level", before, level_names[level]);
-    call->master->config->log_level = (uint32_t)level;
+    call->master->server.config->log_level = (uint32_t)level;
     command_changed_key(call, KEY_log_level);
-    return command_answer(report_level(call->master));
+    return command_reply(report_level(call->master));
+}
+
+/* ratelimit: the limit in force is in shared memory, where all workers read it */
+
+static json_t *report_rate_limit(const struct master *master)
+{
+    const struct segment_rate *rate = segment_rate(&master->server.segment);
+
+    return json_pack("{s:b, s:b, s:i, s:i}", "ok", 1, "enabled", atomic_load(&rate->enabled) != 0,
+                     "requests_per_second", (int)atomic_load(&rate->requests_per_second), "burst",
+                     (int)atomic_load(&rate->burst));
+}
+
+static void describe_rate_limit(const struct config *config, char *text, size_t size)
+{
+    snprintf(text, size, "%s, %u requests per second, burst %u",
+             config->ratelimit_enabled ? "on" : "off", config->ratelimit_requests_per_second,
+             config->ratelimit_burst);
+}
+
+/* Parses TEXT as the value of KEY, a count. Returns NULL, or an error reply. */
+static json_t *parse_count(const char *text, enum config_key_number key, uint32_t *count)
+{
+    uint64_t most = config_value_most(&config_keys[key]), number;
+
+    if (units_parse_number(text, &number) != 0 || number < 1 || number > most)
+        return command_error("'%.64s' is no %s: 1 to %llu is allowed", text, config_keys[key].name,
+                             (unsigned long long)most);
+    *count = (uint32_t)number;
+    return NULL;
+}
+
+/* "on", "off", or a rate that turns it on, with a burst if one is given. */
+static json_t *parse_rate_limit(const struct call *call, struct config *config)
+{
+    const char *word = call->argument[0];
+    json_t *error;
+
+    if (call->count == 1 && (strcmp(word, "on") == 0 || strcmp(word, "off") == 0)) {
+        config->ratelimit_enabled = strcmp(word, "on") == 0;
+        return NULL;
+    }
+    error = parse_count(word, KEY_ratelimit_requests_per_second,
+                        &config->ratelimit_requests_per_second);
+    if (error == NULL && call->count > 1)
+        error = parse_count(call->argument[1], KEY_ratelimit_burst, &config->ratelimit_burst);
+    config->ratelimit_enabled = true;
+    return error;
+}
+
+struct command_result command_ratelimit(const struct call *call)
+{
+    struct config *config = call->master->server.config, wanted = *config;
+    char from[80], to[80];
+    json_t *error;
+
+    if (call->count == 0)
+        return command_reply(report_rate_limit(call->master));
+    error = parse_rate_limit(call, &wanted);
+    if (error != NULL)
+        return command_reply(error);
+    describe_rate_limit(config, from, sizeof(from));
+    describe_rate_limit(&wanted, to, sizeof(to));
+    command_log_change(call, "rate limit", from, to);
+    config->ratelimit_enabled = wanted.ratelimit_enabled;
+    config->ratelimit_requests_per_second = wanted.ratelimit_requests_per_second;
+    config->ratelimit_burst = wanted.ratelimit_burst;
+    command_changed_key(call, KEY_ratelimit_enabled);
+    command_changed_key(call, KEY_ratelimit_requests_per_second);
+    command_changed_key(call, KEY_ratelimit_burst);
+    return command_reply(report_rate_limit(call->master));
 }
 
 /* reload */
@@ -109,36 +177,35 @@ static bool is_reloaded(struct master *master, uint64_t attempt)
 static json_t *report_reload(struct master *master, uint64_t attempt)
 {
     (void)attempt;
-    if (stopping_is_under_way(master->stopping))
-        return command_refusal("the server is stopping");
+    if (shutdown_has_begun(master->shutdown))
+        return command_error("the server is stopping");
     if (reload_failure(master->reload) != NULL)
-        return command_refusal("%s", reload_failure(master->reload));
-    return json_pack("{s:b, s:i, s:O}", "ok", 1, "generation",
-                     (int)supervisor_generation(master->supervisor), "changed",
-                     reload_changed_keys(master->reload));
+        return command_error("%s", reload_failure(master->reload));
+    return json_pack("{s:b, s:i, s:O}", "ok", 1, "generation", (int)master->workers.generation,
+                     "changed", reload_changed_keys(master->reload));
 }
 
 struct command_result command_reload(const struct call *call)
 {
-    char *refusal = NULL;
+    char *errors = NULL;
     uint64_t attempt;
-    json_t *answer;
+    json_t *reply;
 
-    command_log_act(call, "reload");
-    attempt = reload_ask(call->master->reload, &refusal);
+    command_log_action(call, "reload");
+    attempt = reload_request(call->master->reload, &errors);
     if (attempt > 0)
         return (struct command_result){
             .in_force = is_reloaded, .report = report_reload, .token = attempt};
-    answer = command_refusal("%s", refusal != NULL ? refusal : "out of memory");
-    free(refusal);
-    return command_answer(answer);
+    reply = command_error("%s", errors != NULL ? errors : "out of memory");
+    free(errors);
+    return command_reply(reply);
 }
 
 /* reopen-logs */
 
 static bool logs_are_open(struct master *master, uint64_t number)
 {
-    const struct segment_logger *logger = segment_logger(&master->segment);
+    const struct segment_logger *logger = segment_logger(&master->server.segment);
     uint32_t done = atomic_load_explicit(&logger->logs_done, memory_order_acquire);
 
     return (int32_t)(done - (uint32_t)number) >= 0;
@@ -147,14 +214,14 @@ static bool logs_are_open(struct master *master, uint64_t number)
 static json_t *report_logs(struct master *master, uint64_t number)
 {
     (void)number;
-    return json_pack("{s:b, s:s, s:s}", "ok", 1, "access", master->config->log_access, "error",
-                     master->config->log_error);
+    return json_pack("{s:b, s:s, s:s}", "ok", 1, "access", master->server.config->log_access,
+                     "error", master->server.config->log_error);
 }
 
 struct command_result command_reopen_logs(const struct call *call)
 {
-    command_log_act(call, "logs reopened");
+    command_log_action(call, "logs reopened");
     return (struct command_result){.in_force = logs_are_open,
                                    .report = report_logs,
-                                   .token = master_reopen_logs(call->master)};
+                                   .token = server_reopen_logs(&call->master->server)};
 }

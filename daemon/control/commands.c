@@ -1,15 +1,9 @@
-/* From words to the command's function, and what all commands share; the commands about the server
- * as a whole. */
-#include "daemon/control/command.h"
-#include "daemon/control/control_line.h"
+#include "daemon/control/commands.h"
 
+#include "common/clock.h"
 #include "common/tables.h"
-#include "common/units.h"
-#include "daemon/base/events.h"
 #include "daemon/config/load.h"
-#include "daemon/master/shutdown.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,70 +14,13 @@ static command *const functions[COMMAND_COUNT] = {
 #undef COMMAND
 };
 
-json_t *command_refusal(const char *format, ...)
-{
-    char text[8192];
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    return json_pack("{s:b, s:s}", "ok", 0, "error", text);
-}
-
-struct command_result command_answer(json_t *json)
-{
-    return (struct command_result){.answer = json};
-}
-
-void command_log_change(const struct call *call, const char *what, const char *from, const char *to)
-{
-    event_log(LEVEL_INFO, "%s: %s instead of %s, by uid %u pid %d", what, to, from, call->uid,
-              call->pid);
-}
-
-void command_log_number(const struct call *call, const char *what, uint32_t from, uint32_t to)
-{
-    char from_text[16], to_text[16];
-
-    snprintf(from_text, sizeof(from_text), "%u", from);
-    snprintf(to_text, sizeof(to_text), "%u", to);
-    command_log_change(call, what, from_text, to_text);
-}
-
-uint32_t command_number(const struct call *call, const char *what, uint32_t most,
-                        struct command_result *result)
-{
-    uint64_t number;
-
-    if (units_parse_number(call->argument[0], &number) == 0 && number >= 1 && number <= most)
-        return (uint32_t)number;
-    *result = command_answer(command_refusal("'%.64s' is no number of %s: 1 to %u is allowed",
-                                             call->argument[0], what, most));
-    return 0;
-}
-
-void command_log_act(const struct call *call, const char *what)
-{
-    event_log(LEVEL_INFO, "%s, by uid %u pid %d", what, call->uid, call->pid);
-}
-
-void command_changed_key(const struct call *call, enum config_key_number key)
-{
-    char origin[96];
-
-    snprintf(origin, sizeof(origin), "command, by uid %u pid %d", call->uid, call->pid);
-    config_set_origin(call->master->config, key, origin);
-    master_publish_config(call->master);
-}
-
 /* ping, help, stop */
 
 struct command_result command_ping(const struct call *call)
 {
-    return command_answer(json_pack("{s:b, s:s, s:i, s:s}", "ok", 1, "name",
-                                    call->master->config->server_name, "pid", getpid(), "version",
-                                    WEBSERVERD_VERSION));
+    return command_reply(json_pack("{s:b, s:s, s:i, s:s}", "ok", 1, "name",
+                                   call->master->server.config->server_name, "pid", getpid(),
+                                   "version", WEBSERVERD_VERSION));
 }
 
 static const struct command_info *find_command(const char *name)
@@ -94,7 +31,6 @@ static const struct command_info *find_command(const char *name)
     return NULL;
 }
 
-/* The refusal for a word that is no command. */
 static struct command_result unknown(const char *name)
 {
     const char *names[COMMAND_COUNT], *nearest;
@@ -102,7 +38,7 @@ static struct command_result unknown(const char *name)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i] = command_table[i].name;
     nearest = nearest_word(name, names, COMMAND_COUNT);
-    return command_answer(command_refusal(
+    return command_reply(command_error(
         "unknown command '%.64s'%s%s%s; try: help", name, nearest != NULL ? ", did you mean '" : "",
         nearest != NULL ? nearest : "", nearest != NULL ? "'?" : ""));
 }
@@ -123,7 +59,7 @@ struct command_result command_help(const struct call *call)
                                   json_pack("{s:s, s:s, s:s}", "name", info->name, "arguments",
                                             info->arguments, "help", info->help));
     }
-    return command_answer(json_pack("{s:b, s:o}", "ok", 1, "commands", list));
+    return command_reply(json_pack("{s:b, s:o}", "ok", 1, "commands", list));
 }
 
 struct command_result command_stop(const struct call *call)
@@ -131,52 +67,117 @@ struct command_result command_stop(const struct call *call)
     bool now = call->count > 0;
 
     if (now && strcmp(call->argument[0], "now") != 0)
-        return command_answer(
-            command_refusal("'%.64s' is not 'now'; usage: stop [now]", call->argument[0]));
-    command_log_act(call, now ? "stop now" : "stop");
-    stopping_begin(call->master->stopping);
+        return command_reply(
+            command_error("'%.64s' is not 'now'; usage: stop [now]", call->argument[0]));
+    command_log_action(call, now ? "stop now" : "stop");
+    shutdown_begin(call->master->shutdown);
     if (now)
-        stopping_begin(call->master->stopping);
-    return command_answer(json_pack("{s:b, s:b}", "ok", 1, "stopping", 1));
+        shutdown_begin(call->master->shutdown);
+    return command_reply(json_pack("{s:b, s:b}", "ok", 1, "stopping", 1));
 }
 
-/* Words in, one function out */
+/* status */
+
+static json_t *worker_status(struct master *master, uint32_t slot)
+{
+    static const char *const states[] = {"none", "starting", "serving", "leaving"};
+    const struct worker_process *worker = &master->workers.worker[slot];
+    const struct segment_worker *block = segment_worker(&master->server.segment, slot);
+    uint64_t up = (clock_wall_ns() - atomic_load(&block->started_ns)) / NS_PER_S;
+
+    return json_pack("{s:i, s:i, s:s, s:{s:i, s:i}, s:i, s:I, s:i, s:i}", "slot", (int)slot, "pid",
+                     (int)worker->pid, "state", states[worker->state], "threads", "wanted",
+                     (int)atomic_load(&block->threads_wanted), "actual",
+                     (int)atomic_load(&block->threads_actual), "offload_threads",
+                     (int)atomic_load(&block->offload_actual), "uptime_s", (json_int_t)up, "starts",
+                     (int)atomic_load(&block->starts), "generation", (int)worker->generation);
+}
+
+static json_t *list_workers(struct master *master)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < master->workers.count; i++)
+        if (master->workers.worker[i].state != WORKER_NONE)
+            json_array_append_new(list, worker_status(master, i));
+    return list;
+}
+
+static json_t *list_addresses(const struct master *master)
+{
+    json_t *list = json_array();
+    char text[sizeof(master->server.segment.header->listening)];
+    char *rest = text, *one;
+
+    snprintf(text, sizeof(text), "%s", master->server.segment.header->listening);
+    while ((one = strsep(&rest, " ")) != NULL)
+        json_array_append_new(list, json_string(one));
+    return list;
+}
+
+static json_t *list_metrics(const struct master *master)
+{
+    json_t *metrics = json_object();
+
+    for (int i = 0; i < METRIC_COUNT; i++)
+        json_object_set_new(
+            metrics, metric_table[i].name,
+            json_integer((json_int_t)segment_sum(&master->server.segment, (enum metric)i)));
+    return metrics;
+}
+
+struct command_result command_status(const struct call *call)
+{
+    struct master *master = call->master;
+    const struct config *config = master->server.config;
+    uint64_t up = (clock_wall_ns() - master->server.segment.header->started_ns) / NS_PER_S;
+
+    return command_reply(json_pack(
+        "{s:b, s:s, s:s, s:i, s:I, s:i, s:o, s:s, s:{s:i}, s:{s:i, s:i, s:o}, s:{s:i, s:i}, s:o}",
+        "ok", 1, "name", config->server_name, "version", WEBSERVERD_VERSION, "pid", getpid(),
+        "uptime_s", (json_int_t)up, "generation", (int)master->workers.generation, "listening",
+        list_addresses(master), "dispatch",
+        config->workers_dispatch == DISPATCH_MASTER ? "master" : "kernel", "logger", "pid",
+        (int)supervisor_logger_pid(master->supervisor), "workers", "wanted",
+        (int)config->workers_processes, "actual", (int)workers_alive(&master->workers), "list",
+        list_workers(master), "threads", "wanted", (int)config->workers_threads, "actual",
+        (int)workers_threads(&master->workers), "metrics", list_metrics(master)));
+}
+
+/* From the line to the function */
 
 static struct command_result wrong_count(const struct command_info *info)
 {
-    return command_answer(command_refusal("wrong number of arguments; usage: %s%s%s", info->name,
-                                          info->arguments[0] != '\0' ? " " : "", info->arguments));
+    return command_reply(command_error("wrong number of arguments; usage: %s%s%s", info->name,
+                                       info->arguments[0] != '\0' ? " " : "", info->arguments));
 }
 
-/*
- * With [control] group, whoever is neither root nor the server's own user has come in by that group
- * and may only look.
- */
+/* With control.group set, its members may connect, but only root and the server's user may change. */
 static bool may_change(const struct call *call)
 {
-    return call->master->config->control_group[0] == '\0' || call->uid == 0 ||
+    return call->master->server.config->control_group[0] == '\0' || call->uid == 0 ||
            call->uid == geteuid();
 }
 
-struct command_result command_run(struct master *master, char *line, unsigned uid, int pid)
+struct command_result commands_run(struct master *master, char *line, unsigned uid, int pid)
 {
     char *words[CONTROL_WORDS_MAX];
-    int count = control_line_split(line, words, CONTROL_WORDS_MAX);
+    int count = command_line_split(line, words, CONTROL_WORDS_MAX);
     const struct command_info *info;
     struct call call = {.master = master, .count = count - 1, .uid = uid, .pid = pid};
 
     if (count == 0)
-        return command_answer(command_refusal("an empty line is no command; try: help"));
+        return command_reply(command_error("an empty line is no command; try: help"));
     info = find_command(words[0]);
     if (info == NULL)
         return unknown(words[0]);
     if (call.count < info->min || call.count > info->max)
         return wrong_count(info);
     if (call.count >= info->changes && !may_change(&call))
-        return command_answer(command_refusal(
+        return command_reply(command_error(
             "'%s' changes something: only root and the server's own user may do that", info->name));
     for (int i = 0; i < call.count; i++)
         call.argument[i] = words[i + 1];
-    metric_add(segment_master(&master->segment)->metrics, METRIC_control_commands, 1);
+    metric_add(segment_master(&master->server.segment)->metrics, METRIC_control_commands, 1);
     return functions[info - command_table](&call);
 }

@@ -4,7 +4,7 @@
 #include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/control/control_line.h"
+#include "daemon/control/commands.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -22,52 +22,55 @@
 #include <unistd.h>
 
 enum {
-    OUTPUT_HIGH = 256 * 1024, /* a client that has so much to read gets no further answer for now */
-    IDLE_S = 3600,
-    SILENT_S = 5, /* for so long no client has to go for another */
-    STUCK_S = 30, /* how long a client may read nothing of its answers */
-    LOOK_AGAIN_MS = 20,
+    OUTPUT_HIGH = 256 * 1024, /* a client with more unread bytes gets no further replies for now */
+    IDLE_S = 3600,            /* then a silent client is closed */
+    SILENT_S = 5,             /* a client silent for longer gives way to a new one */
+    STUCK_S = 30,             /* a client that reads nothing for longer is closed */
+    POLL_MS = 20,
     BACKLOG = 1024,
-    ACCEPTS_A_TURN = 32,
+    ACCEPTS_PER_ITERATION = 32,
 };
 
-struct control_peer {
-    LIST_ENTRY(control_peer) link;
+struct client {
+    LIST_ENTRY(client) link;
     struct control *control;
     struct bufferevent *stream;
     unsigned uid;
     int pid;
-    struct command_result waiting; /* answer NULL and in_force set: it waits */
-    bool ending;                   /* close when the output is out */
-    bool lost;                     /* an answer was: close now */
-    bool said_all;                 /* the client has ended its side: close when all is answered */
-    uint64_t active_ns;            /* when it last said something, monotonic clock */
+    struct command_result
+        pending;        /* in_force is set: a reply follows when the change is in force */
+    bool ending;        /* close when the output is sent */
+    bool failed;        /* a reply was lost: close now */
+    bool half_closed;   /* the client sends no more: close after the last reply */
+    uint64_t active_ns; /* when its last line came, monotonic clock */
 };
 
 struct control {
     struct master *master;
     char path[INSTANCE_PATH_MAX];
     int fd;
-    ino_t inode; /* of the socket's name: a successor may have taken it */
+    ino_t inode; /* of the socket's file: a successor may have replaced it */
     struct event *readable;
-    struct event *accept_again; /* accepting failed: in a second */
-    struct event *look_again;   /* some changes show only in shared memory: while one is awaited */
-    LIST_HEAD(, control_peer) peers;
-    unsigned peer_count;
+    struct event *accept_again; /* after a failed accept() */
+    struct event *poll; /* while a reply is pending: some changes show only in the segment */
+    LIST_HEAD(, client) clients;
+    unsigned client_count;
 };
 
-static void peer_close(struct control_peer *peer)
+static void client_close(struct client *client)
 {
-    LIST_REMOVE(peer, link);
-    peer->control->peer_count--;
-    bufferevent_free(peer->stream);
-    free(peer);
+    LIST_REMOVE(client, link);
+    client->control->client_count--;
+    bufferevent_free(client->stream);
+    free(client);
 }
 
-/* What Jansson has no memory for it leaves out, of lists, objects and their text: then nothing is said. */
-static bool memory_failed; /* since the last answer */
+/* Replies */
 
-static void *noting_malloc(size_t size)
+/* Out of memory, Jansson builds incomplete values silently: such a reply must not be sent. */
+static bool memory_failed; /* since the last reply */
+
+static void *checked_malloc(size_t size)
 {
     void *memory = malloc(size);
 
@@ -75,12 +78,12 @@ static void *noting_malloc(size_t size)
     return memory;
 }
 
-/* The answer as a line, without its newline; NULL: there was no memory for all of it. Takes ANSWER. */
-static char *text_of(json_t *answer)
+/* Returns the line without its newline, or NULL: out of memory. Releases REPLY. */
+static char *format_reply(json_t *reply)
 {
-    char *text = answer != NULL ? json_dumps(answer, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+    char *text = reply != NULL ? json_dumps(reply, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
 
-    json_decref(answer);
+    json_decref(reply);
     if (memory_failed) {
         free(text);
         text = NULL;
@@ -89,212 +92,211 @@ static char *text_of(json_t *answer)
     return text;
 }
 
-static void send_answer(struct control_peer *peer, json_t *answer)
+static void send_reply(struct client *client, json_t *reply)
 {
-    char *text = text_of(answer);
+    char *text = format_reply(reply);
 
     if (text == NULL)
         text = strdup("{\"ok\":false,\"error\":\"out of memory\"}");
-    if (text == NULL || evbuffer_add_printf(bufferevent_get_output(peer->stream), "%s\n", text) < 0)
-        peer->lost = true; /* better no connection than one on which no answer comes */
+    if (text == NULL ||
+        evbuffer_add_printf(bufferevent_get_output(client->stream), "%s\n", text) < 0)
+        client->failed = true; /* a closed connection is better than a missing reply */
     free(text);
 }
 
-static bool is_waiting(const struct control_peer *peer)
+static bool is_pending(const struct client *client)
 {
-    return peer->waiting.in_force != NULL;
+    return client->pending.in_force != NULL;
 }
 
-static void wait_for_change(struct control_peer *peer, struct command_result result)
+static void poll_soon(const struct control *control)
 {
-    static const struct timeval soon = {.tv_usec = LOOK_AGAIN_MS * 1000};
+    static const struct timeval soon = {.tv_usec = POLL_MS * 1000};
 
-    peer->waiting = result;
-    event_add(peer->control->look_again, &soon);
+    event_add(control->poll, &soon);
 }
 
-/* One line. */
-static void run_line(struct control_peer *peer, char *line)
+/* Requests */
+
+static void run_line(struct client *client, char *line)
 {
     struct command_result result;
 
     if (line[0] == '\0')
         return;
-    result = command_run(peer->control->master, line, peer->uid, peer->pid);
-    if (result.answer != NULL || result.in_force == NULL) /* neither: out of memory */
-        send_answer(peer, result.answer);
-    else
-        wait_for_change(peer, result);
+    result = commands_run(client->control->master, line, client->uid, client->pid);
+    if (result.reply != NULL || result.in_force == NULL) { /* neither: out of memory */
+        send_reply(client, result.reply);
+    } else {
+        client->pending = result;
+        poll_soon(client->control);
+    }
 }
 
-static bool takes_lines(const struct control_peer *peer)
+static bool takes_lines(const struct client *client)
 {
-    return !is_waiting(peer) && !peer->ending && !peer->lost &&
-           evbuffer_get_length(bufferevent_get_output(peer->stream)) < OUTPUT_HIGH;
+    return !is_pending(client) && !client->ending && !client->failed &&
+           evbuffer_get_length(bufferevent_get_output(client->stream)) < OUTPUT_HIGH;
 }
 
-/* Lines one after the other, until one has to wait, or its answers do: on_output() goes on. */
-static void run_lines(struct control_peer *peer)
+/* Runs lines until one is pending or too many replies are unread; then on_output() goes on. */
+static void run_lines(struct client *client)
 {
-    struct evbuffer *input = bufferevent_get_input(peer->stream);
-    enum control_line framed = CONTROL_LINE_WHOLE;
+    struct evbuffer *input = bufferevent_get_input(client->stream);
+    enum command_line result = COMMAND_LINE_WHOLE;
     char *line;
 
-    while (framed == CONTROL_LINE_WHOLE && takes_lines(peer)) {
-        framed = control_line_take(input, &line);
-        if (framed == CONTROL_LINE_WHOLE)
-            run_line(peer, line);
+    while (result == COMMAND_LINE_WHOLE && takes_lines(client)) {
+        result = command_line_read(input, &line);
+        if (result == COMMAND_LINE_WHOLE)
+            run_line(client, line);
         free(line);
     }
-    if (framed == CONTROL_LINE_NO_MEMORY)
-        peer->lost = true;
-    if (framed != CONTROL_LINE_TOO_LONG)
+    if (result == COMMAND_LINE_NO_MEMORY)
+        client->failed = true;
+    if (result != COMMAND_LINE_TOO_LONG)
         return;
-    send_answer(peer, command_refusal("the line is longer than %d bytes", CONTROL_LINE_MAX - 1));
-    peer->ending = true;
+    send_reply(client, command_error("the line is longer than %d bytes", CONTROL_LINE_MAX - 1));
+    client->ending = true;
 }
 
-/* Who sends more than is taken has to wait. Libevent's high watermark would do the same, but crashes
- * when there is no memory for it. */
-static void mind_input(struct control_peer *peer)
+/* Bounds the input. Libevent's high watermark would, too, but crashes when it has no memory. */
+static void update_reading(struct client *client)
 {
-    size_t length = evbuffer_get_length(bufferevent_get_input(peer->stream));
+    size_t length = evbuffer_get_length(bufferevent_get_input(client->stream));
 
-    if (length > CONTROL_LINE_MAX || peer->ending || peer->said_all)
-        bufferevent_disable(peer->stream, EV_READ);
-    else if (bufferevent_enable(peer->stream, EV_READ) != 0)
-        peer->lost = true; /* out of memory: it would not be heard */
+    if (length > CONTROL_LINE_MAX || client->ending || client->half_closed)
+        bufferevent_disable(client->stream, EV_READ);
+    else if (bufferevent_enable(client->stream, EV_READ) != 0)
+        client->failed = true; /* out of memory: its lines would never be read */
 }
 
-/* False: the peer is gone. */
-static bool go_on(struct control_peer *peer)
+/* Returns false if the client was closed. */
+static bool advance(struct client *client)
 {
-    peer->active_ns = clock_monotonic_ns();
-    run_lines(peer);
-    mind_input(peer);
-    if (!peer->lost)
+    client->active_ns = clock_monotonic_ns();
+    run_lines(client);
+    update_reading(client);
+    if (!client->failed)
         return true;
-    peer_close(peer);
+    client_close(client);
     return false;
 }
 
 static void on_input(struct bufferevent *stream, void *argument)
 {
     (void)stream;
-    go_on(argument);
+    advance(argument);
 }
 
 static void on_output(struct bufferevent *stream, void *argument)
 {
-    struct control_peer *peer = argument;
+    struct client *client = argument;
     bool done;
 
-    if (!peer->ending && !go_on(peer))
+    if (!client->ending && !advance(client))
         return;
-    done = peer->ending || (peer->said_all && !is_waiting(peer));
+    done = client->ending || (client->half_closed && !is_pending(client));
     if (done && evbuffer_get_length(bufferevent_get_output(stream)) == 0)
-        peer_close(peer);
+        client_close(client);
 }
 
-/* False when the client has closed its socket, not only its side of the conversation. */
-static bool still_listens(struct bufferevent *stream)
+/* False if the client has closed its socket, not only shut down its sending side. */
+static bool still_reads(struct bufferevent *stream)
 {
-    struct pollfd peer = {.fd = bufferevent_getfd(stream)};
+    struct pollfd fd = {.fd = bufferevent_getfd(stream)};
 
-    return poll(&peer, 1, 0) == 0;
+    return poll(&fd, 1, 0) == 0;
 }
 
-/* A client may end its side behind its last line ("echo ping | nc -N -U ...") and still listen. */
+/* A client may shut down its side after its last line ("echo ping | nc -N -U ...") and still read. */
 static void on_end(struct bufferevent *stream, short what, void *argument)
 {
-    struct control_peer *peer = argument;
-    bool answers_left = evbuffer_get_length(bufferevent_get_output(stream)) > 0;
+    struct client *client = argument;
+    bool unsent = evbuffer_get_length(bufferevent_get_output(stream)) > 0;
 
-    if ((what & BEV_EVENT_EOF) != 0 && (is_waiting(peer) || answers_left) && still_listens(stream))
-        peer->said_all = true;
+    if ((what & BEV_EVENT_EOF) != 0 && (is_pending(client) || unsent) && still_reads(stream))
+        client->half_closed = true;
     else
-        peer_close(peer);
+        client_close(client);
 }
 
-static void answer_waiting(struct control_peer *peer)
+static void send_pending(struct client *client)
 {
-    json_t *answer = peer->waiting.report(peer->control->master, peer->waiting.token);
+    json_t *reply = client->pending.report(client->control->master, client->pending.token);
 
-    peer->waiting = (struct command_result){0};
-    send_answer(peer, answer);
-    go_on(peer);
+    client->pending = (struct command_result){0};
+    send_reply(client, reply);
+    advance(client);
 }
 
-void control_changed(struct control *control)
+static void socket_changed(struct control *control)
 {
-    struct control_peer *peer = LIST_FIRST(&control->peers);
+    struct client *client = LIST_FIRST(&control->clients);
 
-    while (peer != NULL) {
-        struct control_peer *next = LIST_NEXT(peer, link);
+    while (client != NULL) {
+        struct client *next = LIST_NEXT(client, link);
 
-        if (is_waiting(peer) && peer->waiting.in_force(control->master, peer->waiting.token))
-            answer_waiting(peer);
-        else if (is_waiting(peer))
-            wait_for_change(peer, peer->waiting);
-        peer = next;
+        if (is_pending(client) && client->pending.in_force(control->master, client->pending.token))
+            send_pending(client);
+        else if (is_pending(client))
+            poll_soon(control);
+        client = next;
     }
 }
 
-static void on_look_again(evutil_socket_t fd, short what, void *argument)
+static void on_poll(evutil_socket_t fd, short what, void *argument)
 {
     (void)fd, (void)what;
-    control_changed(argument);
+    socket_changed(argument);
 }
 
 /* Clients */
 
-/*
- * Room for one more client: there is some, or whoever has said nothing for longest goes, so that silent
- * clients keep nobody out.
- */
+/* At the limit the client that was silent for longest is closed, so that idle clients lock nobody out. */
 static bool make_room(struct control *control)
 {
     uint64_t latest = clock_monotonic_ns() - SILENT_S * NS_PER_S;
-    struct control_peer *peer, *oldest = NULL;
+    struct client *client, *oldest = NULL;
 
-    if (control->peer_count < CONTROL_CLIENTS_MAX)
+    if (control->client_count < CONTROL_CLIENTS_MAX)
         return true;
-    LIST_FOREACH(peer, &control->peers, link)
+    LIST_FOREACH(client, &control->clients, link)
     {
-        if (!is_waiting(peer) && peer->active_ns < latest) {
-            latest = peer->active_ns;
-            oldest = peer;
+        if (!is_pending(client) && client->active_ns < latest) {
+            latest = client->active_ns;
+            oldest = client;
         }
     }
     if (oldest != NULL)
-        peer_close(oldest);
+        client_close(oldest);
     return oldest != NULL;
 }
 
-static void peer_open(struct control *control, int fd)
+static void client_open(struct control *control, int fd)
 {
     static const struct timeval idle = {.tv_sec = IDLE_S}, stuck = {.tv_sec = STUCK_S};
-    struct control_peer *peer = calloc(1, sizeof(*peer));
+    struct client *client = calloc(1, sizeof(*client));
     struct ucred credentials = {.uid = (uid_t)-1};
     socklen_t length = sizeof(credentials);
 
-    if (peer == NULL || (peer->stream = bufferevent_socket_new(control->master->base, fd,
-                                                               BEV_OPT_CLOSE_ON_FREE)) == NULL) {
-        free(peer);
+    if (client == NULL || (client->stream = bufferevent_socket_new(
+                               control->master->server.base, fd, BEV_OPT_CLOSE_ON_FREE)) == NULL) {
+        free(client);
         close(fd);
         return;
     }
     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length);
-    peer->uid = credentials.uid;
-    peer->pid = credentials.pid;
-    peer->control = control;
-    peer->active_ns = clock_monotonic_ns();
-    LIST_INSERT_HEAD(&control->peers, peer, link);
-    control->peer_count++;
-    bufferevent_setcb(peer->stream, on_input, on_output, on_end, peer);
-    bufferevent_set_timeouts(peer->stream, &idle, &stuck);
-    if (bufferevent_enable(peer->stream, EV_READ | EV_WRITE) != 0)
-        peer_close(peer);
+    client->uid = credentials.uid;
+    client->pid = credentials.pid;
+    client->control = control;
+    client->active_ns = clock_monotonic_ns();
+    LIST_INSERT_HEAD(&control->clients, client, link);
+    control->client_count++;
+    bufferevent_setcb(client->stream, on_input, on_output, on_end, client);
+    bufferevent_set_timeouts(client->stream, &idle, &stuck);
+    if (bufferevent_enable(client->stream, EV_READ | EV_WRITE) != 0)
+        client_close(client);
 }
 
 static void pause_accepting(struct control *control, const struct timeval *time)
@@ -306,20 +308,20 @@ static void pause_accepting(struct control *control, const struct timeval *time)
 static void on_connect(evutil_socket_t listener, short what, void *argument)
 {
     static const struct timeval second = {.tv_sec = 1};
-    static const struct timeval soon = {.tv_usec = LOOK_AGAIN_MS * 1000};
+    static const struct timeval soon = {.tv_usec = POLL_MS * 1000};
     struct control *control = argument;
 
     (void)what;
-    for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+    for (int i = 0; i < ACCEPTS_PER_ITERATION; i++) {
         int fd;
 
-        if (!make_room(control)) { /* the others wait their turn in the socket's queue */
+        if (!make_room(control)) { /* more clients stay in the accept queue */
             pause_accepting(control, &soon);
             return;
         }
         fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            peer_open(control, fd);
+            client_open(control, fd);
             continue;
         }
         if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
@@ -338,7 +340,7 @@ static void on_accept_again(evutil_socket_t fd, short what, void *argument)
 
 /* Opening and closing */
 
-/* Nobody else can connect before control_set_access() has said who may. */
+/* Only this user can connect until socket_set_access(). Returns the socket, or -1 with errno. */
 static int bind_socket(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -360,7 +362,7 @@ static int bind_socket(const char *path)
     return -1;
 }
 
-/* 0 when there is nothing of that name. */
+/* 0 if there is no such file. */
 static ino_t inode_of(const char *path)
 {
     struct stat status;
@@ -368,7 +370,7 @@ static ino_t inode_of(const char *path)
     return lstat(path, &status) == 0 ? status.st_ino : 0;
 }
 
-/* "adm" or "4"; -1 with errno when there is no such group. */
+/* NAME is a group or a number. Returns 0, or -1 if there is no such group. */
 static int find_group(const char *name, gid_t *group)
 {
     const struct group *entry = getgrnam(name);
@@ -378,15 +380,14 @@ static int find_group(const char *name, gid_t *group)
         *group = entry->gr_gid;
         return 0;
     }
-    errno = EINVAL;
     if (units_parse_number(name, &number) != 0 || number >= (gid_t)-1)
         return -1;
     *group = (gid_t)number;
     return 0;
 }
 
-int control_set_access(const struct control *control, const struct config *config, char *why,
-                       size_t size)
+static int socket_set_access(const struct control *control, const struct config *config, char *why,
+                             size_t size)
 {
     mode_t mode = (mode_t)config->control_mode;
     gid_t group = (gid_t)-1;
@@ -408,22 +409,21 @@ int control_set_access(const struct control *control, const struct config *confi
 
 static int make_events(struct control *control)
 {
-    struct event_base *base = control->master->base;
+    struct event_base *base = control->master->server.base;
 
-    control->look_again = event_new(base, -1, 0, on_look_again, control);
+    control->poll = event_new(base, -1, 0, on_poll, control);
     control->accept_again = event_new(base, -1, 0, on_accept_again, control);
     control->readable = event_new(base, control->fd, EV_READ | EV_PERSIST, on_connect, control);
-    if (control->look_again == NULL || control->accept_again == NULL || control->readable == NULL)
+    if (control->poll == NULL || control->accept_again == NULL || control->readable == NULL)
         return -1;
     return event_add(control->readable, NULL);
 }
 
-static const char suffix[] = ".new"; /* of a socket beside another */
-
-static int name_socket(char path[INSTANCE_PATH_MAX], const struct config *config, bool beside)
+/* The socket's path, with ".new" behind it for one beside another. Returns 0, or -1 with errno. */
+static int make_path(char path[INSTANCE_PATH_MAX], const struct config *config, bool beside)
 {
     int length =
-        snprintf(path, INSTANCE_PATH_MAX, "%s%s", config->control_socket, beside ? suffix : "");
+        snprintf(path, INSTANCE_PATH_MAX, "%s%s", config->control_socket, beside ? ".new" : "");
 
     if (length < INSTANCE_PATH_MAX)
         return 0;
@@ -431,17 +431,17 @@ static int name_socket(char path[INSTANCE_PATH_MAX], const struct config *config
     return -1;
 }
 
-void control_remove_new(const struct config *config)
+static void socket_remove_new(const struct config *config)
 {
     char path[INSTANCE_PATH_MAX];
 
-    if (name_socket(path, config, true) == 0)
+    if (make_path(path, config, true) == 0)
         unlink(path);
 }
 
-int control_promote(struct control *control)
+static int socket_promote(struct control *control)
 {
-    const char *name = control->master->config->control_socket;
+    const char *name = control->master->server.config->control_socket;
 
     if (rename(control->path, name) != 0)
         return -1;
@@ -449,43 +449,14 @@ int control_promote(struct control *control)
     return 0;
 }
 
-struct control *control_open(struct master *master, bool beside, char *why, size_t size)
-{
-    const struct config *config = master->config;
-    struct control *control = calloc(1, sizeof(*control));
-
-    if (control == NULL) {
-        snprintf(why, size, "out of memory");
-        return NULL;
-    }
-    json_set_alloc_funcs(noting_malloc, free);
-    control->master = master;
-    LIST_INIT(&control->peers);
-    if (beside)
-        control_remove_new(config);
-    control->fd = name_socket(control->path, config, beside) == 0 ? bind_socket(control->path) : -1;
-    if (control->fd < 0 || make_events(control) != 0) {
-        snprintf(why, size, "cannot open the control socket %s: %s", control->path,
-                 strerror(errno));
-        control_close_all(control, false);
-        return NULL;
-    }
-    control->inode = inode_of(control->path);
-    if (control_set_access(control, config, why, size) != 0) {
-        control_close_all(control, true);
-        return NULL;
-    }
-    return control;
-}
-
-void control_close_all(struct control *control, bool remove)
+static void socket_close(struct control *control, bool remove)
 {
     if (control == NULL)
         return;
-    while (!LIST_EMPTY(&control->peers))
-        peer_close(LIST_FIRST(&control->peers));
+    while (!LIST_EMPTY(&control->clients))
+        client_close(LIST_FIRST(&control->clients));
     loop_free_event(control->readable);
-    loop_free_event(control->look_again);
+    loop_free_event(control->poll);
     loop_free_event(control->accept_again);
     if (control->fd >= 0)
         close(control->fd);
@@ -493,3 +464,39 @@ void control_close_all(struct control *control, bool remove)
         unlink(control->path);
     free(control);
 }
+
+static struct control *socket_open(struct master *master, bool beside, char *why, size_t size)
+{
+    const struct config *config = master->server.config;
+    struct control *control = calloc(1, sizeof(*control));
+
+    if (control == NULL) {
+        snprintf(why, size, "out of memory");
+        return NULL;
+    }
+    json_set_alloc_funcs(checked_malloc, free);
+    control->master = master;
+    LIST_INIT(&control->clients);
+    if (beside)
+        socket_remove_new(config);
+    control->fd = make_path(control->path, config, beside) == 0 ? bind_socket(control->path) : -1;
+    if (control->fd < 0 || make_events(control) != 0) {
+        snprintf(why, size, "cannot open the control socket %s: %s", control->path,
+                 strerror(errno));
+        socket_close(control, false);
+        return NULL;
+    }
+    control->inode = inode_of(control->path);
+    if (socket_set_access(control, config, why, size) != 0) {
+        socket_close(control, true);
+        return NULL;
+    }
+    return control;
+}
+
+const struct control_operations control_socket = {.open = socket_open,
+                                                  .promote = socket_promote,
+                                                  .remove_new = socket_remove_new,
+                                                  .set_access = socket_set_access,
+                                                  .changed = socket_changed,
+                                                  .close = socket_close};

@@ -66,8 +66,8 @@ void logger_process_ended(struct logger_process *process, struct segment *segmen
     process->fd = -1;
     process->pid = 0;
     publish(segment, 0);
-    if (process->unwanted || process->renewing) {
-        process->renewing = false;
+    if (process->unwanted || process->restarting) {
+        process->restarting = false;
         return;
     }
     backoff_count(&process->backoff, now - process->started_ns, now);
@@ -75,20 +75,20 @@ void logger_process_ended(struct logger_process *process, struct segment *segmen
               process->backoff.failures > 1 ? " a little later: it keeps ending" : "");
 }
 
-static void tell_to_end(struct logger_process *process)
+static void send_stop(struct logger_process *process)
 {
     if (process->pid > 0 && send(process->fd, "s", 1, MSG_NOSIGNAL) != 1)
         kill(process->pid, SIGKILL);
 }
 
-void logger_process_renew(struct logger_process *process)
+void logger_process_restart(struct logger_process *process)
 {
-    process->renewing = process->pid > 0;
-    tell_to_end(process);
+    process->restarting = process->pid > 0;
+    send_stop(process);
 }
 
 void logger_process_stop(struct logger_process *process)
 {
     process->unwanted = true;
-    tell_to_end(process);
+    send_stop(process);
 }

@@ -13,7 +13,7 @@ struct logger_process {
     uint64_t started_ns;
     struct backoff backoff;
     bool unwanted;
-    bool renewing; /* it was told to end, and another follows at once */
+    bool restarting; /* it was told to end, and another follows at once */
 };
 
 /*
@@ -27,7 +27,7 @@ void logger_process_start(struct logger_process *process, struct logger_setup *s
 void logger_process_ended(struct logger_process *process, struct segment *segment, const char *how);
 
 /* Tells it to write all it has and end, so that another follows. */
-void logger_process_renew(struct logger_process *process);
+void logger_process_restart(struct logger_process *process);
 
 /* Tells it to write all it has and end; none follows. */
 void logger_process_stop(struct logger_process *process);

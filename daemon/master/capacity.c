@@ -1,7 +1,6 @@
 #include "daemon/master/capacity.h"
 
 #include "common/segment_writer.h"
-#include "daemon/master/listeners.h"
 #include "daemon/master/slots.h"
 #include "daemon/worker/context.h"
 
@@ -12,50 +11,48 @@
 #include <sys/resource.h>
 
 enum {
-    FIXED_DESCRIPTORS = 48, /* standard streams, logs, sockets, loop, and some to work with */
-    LEAST_CONNECTIONS = 8,  /* of a worker, where the limit is so low */
+    FIXED_DESCRIPTORS = 48, /* standard streams, logs, sockets, loop, and a few in reserve */
+    LEAST_CONNECTIONS = 8,  /* of a worker, however low the limit is */
 };
 
-static int reserve_workers(struct segment *segment, uint32_t count)
+void capacity_raise_descriptors(void)
 {
-    int failed = 0;
+    struct rlimit limit;
 
-    for (uint32_t i = 0; i < count && failed == 0; i++)
-        failed = segment_reserve_worker(segment, i);
-    return failed;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Loops, mailboxes and lanes of so many threads, and some for files. */
-static uint64_t descriptors_of_worker(const struct master *master, uint32_t threads)
+uint32_t capacity_listen_sockets(const struct config *config)
 {
-    return FIXED_DESCRIPTORS + threads * (2 + 2 * master->config->server_listen.count);
+    return config->workers_dispatch == DISPATCH_MASTER
+               ? 1
+               : config->workers_processes * config->workers_threads;
 }
 
-uint64_t capacity_of_worker(const struct master *master, const struct rlimit *limit)
+/* Per thread: event loop, mailbox, and twice a listen socket of each address. */
+static uint64_t descriptors_of_worker(const struct config *config, uint32_t threads)
 {
-    uint64_t own = descriptors_of_worker(master, master->config->workers_threads) +
-                   site_descriptors_for_cache(limit);
+    return FIXED_DESCRIPTORS + threads * (2 + 2 * config->server_listen.count);
+}
+
+uint64_t capacity_of_worker(const struct config *config, const struct rlimit *limit)
+{
+    uint64_t own =
+        descriptors_of_worker(config, config->workers_threads) + site_descriptors_for_cache(limit);
 
     return own + LEAST_CONNECTIONS < limit->rlim_cur ? limit->rlim_cur - own : LEAST_CONNECTIONS;
 }
 
-/*
- * Descriptors that one process will need at the least: loops, mailboxes and lanes of a worker's
- * threads, the lanes and channels of the master, and some for clients and files.
- */
-static uint64_t descriptors_needed(const struct master *master, uint32_t count, uint32_t threads)
-{
-    uint64_t addresses = master->config->server_listen.count;
-    uint64_t of_worker = descriptors_of_worker(master, threads);
-    uint64_t of_master = FIXED_DESCRIPTORS + 2 * (uint64_t)count + addresses * count * threads;
-
-    return of_worker > of_master ? of_worker : of_master;
-}
-
-static int check_descriptors(const struct master *master, uint32_t count, uint32_t threads,
+static int check_descriptors(const struct config *config, uint32_t count, uint32_t threads,
                              char *why, size_t size)
 {
-    uint64_t needed = descriptors_needed(master, count, threads);
+    uint64_t addresses = config->server_listen.count;
+    uint64_t of_worker = descriptors_of_worker(config, threads);
+    uint64_t of_master = FIXED_DESCRIPTORS + 2 * (uint64_t)count + addresses * count * threads;
+    uint64_t needed = of_worker > of_master ? of_worker : of_master;
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
@@ -67,37 +64,52 @@ static int check_descriptors(const struct master *master, uint32_t count, uint32
     return -1;
 }
 
-int capacity_prepare(struct master *master, uint32_t count, uint32_t threads, char *why,
-                     size_t size)
+static int check_tables(const struct segment *segment, uint32_t count, uint32_t threads, char *why,
+                        size_t size)
 {
-    uint32_t slots = segment_count(&master->segment, SEGMENT_WORKERS);
-    uint32_t room = segment_count(&master->segment, SEGMENT_THREADS);
-    int failed;
+    uint32_t workers_max = segment_count(segment, SEGMENT_WORKERS);
+    uint32_t threads_max = segment_count(segment, SEGMENT_THREADS);
 
-    if (count > slots) {
-        snprintf(why, size, "%u workers are more than [workers] max_processes = %u", count, slots);
+    if (count > workers_max) {
+        snprintf(why, size, "%u workers are more than [workers] max_processes = %u", count,
+                 workers_max);
         return -1;
     }
-    if ((uint64_t)count * threads > room) {
+    if ((uint64_t)count * threads > threads_max) {
         snprintf(why, size,
                  "%u workers with %u threads each are more than [workers] max_threads = %u", count,
-                 threads, room);
+                 threads, threads_max);
         return -1;
     }
-    if (check_descriptors(master, count, threads, why, size) != 0)
-        return -1;
-    failed = reserve_workers(&master->segment, count);
+    return 0;
+}
+
+static int reserve_memory(struct segment *segment, uint32_t count, uint32_t threads, char *why,
+                          size_t size)
+{
+    int failed = 0;
+
+    for (uint32_t i = 0; i < count && failed == 0; i++)
+        failed = segment_reserve_worker(segment, i);
     if (failed == 0)
-        failed = slots_reserve(&master->segment, count * threads);
-    if (failed != 0) {
-        snprintf(
-            why, size,
-            "no shared memory for %u threads: %s (make /dev/shm larger, or [log] ring smaller)",
-            count * threads, strerror(failed));
+        failed = slots_reserve(segment, count * threads);
+    if (failed == 0)
+        return 0;
+    snprintf(why, size,
+             "no shared memory for %u threads: %s (make /dev/shm larger, or [log] ring smaller)",
+             count * threads, strerror(failed));
+    return -1;
+}
+
+int capacity_prepare(struct server *server, uint32_t count, uint32_t threads, char *why,
+                     size_t size)
+{
+    if (check_tables(&server->segment, count, threads, why, size) != 0 ||
+        check_descriptors(server->config, count, threads, why, size) != 0 ||
+        reserve_memory(&server->segment, count, threads, why, size) != 0)
         return -1;
-    }
-    if (master->config->workers_dispatch == DISPATCH_KERNEL &&
-        listeners_grow(master->listeners, count * threads) != 0) {
+    if (server->config->workers_dispatch == DISPATCH_KERNEL &&
+        listeners_grow(server->listeners, count * threads) != 0) {
         snprintf(why, size, "cannot open listening sockets for %u threads: %s", count * threads,
                  strerror(errno));
         return -1;

@@ -1,27 +1,32 @@
 /*
- * Before a number of workers and threads is promised: are there table slots, shared memory,
- * descriptors and listening sockets for it? The master.
+ * Whether the system has room for a number of workers and threads: table slots, shared memory,
+ * descriptors and listen sockets. The master.
  */
 #ifndef DAEMON_CAPACITY_H
 #define DAEMON_CAPACITY_H
 
-#include "daemon/master/master.h"
-
-/*
- * Checks that COUNT workers with THREADS threads each fit the tables, the descriptors allowed and
- * /dev/shm, reserves the memory, and opens the lanes they need. Returns 0, or -1 with WHY: nothing
- * that is in force has changed then (memory reserved so far stays so, for another time).
- */
-int capacity_prepare(struct master *master, uint32_t count, uint32_t threads, char *why,
-                     size_t size);
+#include "daemon/master/server.h"
 
 struct rlimit;
 
+/* Raises the limit of descriptors to the maximum that the process may have. */
+void capacity_raise_descriptors(void);
+
 /*
- * How many connections a worker may be given at a time, by the LIMIT of its descriptors: one whose
- * descriptor does not fit into it any more would be lost on its way. What the process needs itself is
- * left out.
+ * Checks that COUNT workers with THREADS threads each fit the tables, the limit of descriptors and
+ * /dev/shm; reserves the memory and opens the listen sockets they need. Returns 0, or -1 with WHY and
+ * nothing in force changed (reserved memory stays reserved).
  */
-uint64_t capacity_of_worker(const struct master *master, const struct rlimit *limit);
+int capacity_prepare(struct server *server, uint32_t count, uint32_t threads, char *why,
+                     size_t size);
+
+/* Sockets that each listen address needs for CONFIG. */
+uint32_t capacity_listen_sockets(const struct config *config);
+
+/*
+ * How many connections the master may pass to a worker whose process may open LIMIT descriptors, what
+ * the process needs itself subtracted. A descriptor above the limit would be lost on its way.
+ */
+uint64_t capacity_of_worker(const struct config *config, const struct rlimit *limit);
 
 #endif

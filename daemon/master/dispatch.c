@@ -3,11 +3,8 @@
 #include "common/clock.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/base/messages.h"
 #include "daemon/connection/listen_socket.h"
 #include "daemon/master/capacity.h"
-#include "daemon/master/listeners.h"
-#include "daemon/master/supervisor.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,26 +14,28 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ACCEPTS_A_TURN = 64 };
+enum { ACCEPTS_PER_ITERATION = 64 };
 
-struct waiting {
-    STAILQ_ENTRY(waiting) link;
+/* A connection that no worker could take yet. */
+struct queued {
+    STAILQ_ENTRY(queued) link;
     int fd;
     size_t length;
     char message[]; /* struct message_connection */
 };
 
 struct dispatch {
-    struct master *master;
-    struct event **lanes; /* accepting events; NULL with dispatch = kernel */
-    uint32_t lane_count;
-    struct event *retry;       /* accepting failed for want of descriptors: again in a second */
-    struct rlimit descriptors; /* of a worker: those of the master, since it does not change them */
+    struct server *server;
+    const struct workers *workers;
+    struct event **readable; /* of the listen sockets that the master accepts from */
+    uint32_t readable_count;
+    struct event *retry;       /* nothing reports free descriptors: look again on a timer */
+    struct rlimit descriptors; /* of a worker: the master's, which do not change */
     bool accepting, stopped;
     uint64_t warned_ns; /* of a lack of descriptors, monotonic clock */
     uint32_t next;      /* round robin */
-    STAILQ_HEAD(, waiting) waiting;
-    uint32_t waiting_count;
+    STAILQ_HEAD(, queued) queue;
+    uint32_t queue_length;
 };
 
 static void set_accepting(struct dispatch *dispatch, bool accepting)
@@ -44,20 +43,24 @@ static void set_accepting(struct dispatch *dispatch, bool accepting)
     if (dispatch->stopped || accepting == dispatch->accepting)
         return;
     dispatch->accepting = accepting;
-    for (uint32_t i = 0; i < dispatch->lane_count; i++) {
+    for (uint32_t i = 0; i < dispatch->readable_count; i++) {
         if (accepting)
-            event_add(dispatch->lanes[i], NULL);
+            event_add(dispatch->readable[i], NULL);
         else
-            event_del(dispatch->lanes[i]);
+            event_del(dispatch->readable[i]);
     }
+}
+
+static _Atomic uint64_t *metrics_of(const struct dispatch *dispatch)
+{
+    return segment_master(&dispatch->server->segment)->metrics;
 }
 
 /* Choosing a worker */
 
-/* Connections open in its threads and those on their way to it. */
-static uint64_t load_of(const struct master *master, const struct worker_process *worker)
+/* Connections that are open in its threads or on their way to it. */
+static uint64_t load_of(const struct segment *segment, const struct worker_process *worker)
 {
-    const struct segment *segment = &master->segment;
     uint64_t received =
         metric_get(segment_worker(segment, worker->slot)->metrics, METRIC_connections_received);
     uint64_t load = worker->dispatched - (received - worker->received_before);
@@ -86,32 +89,31 @@ static void warn_of_descriptors(struct dispatch *dispatch, uint32_t slot)
         slot);
 }
 
-enum { CANNOT_TAKE = -1 };
+enum { NOT_ABLE = -1 };
 
-/* The load of WORKER if it can take one more connection, or CANNOT_TAKE. */
-static int64_t load_of_able(struct dispatch *dispatch, const struct worker_process *worker)
+/* The load of WORKER if it can take one more connection, or NOT_ABLE. */
+static int64_t load_if_able(struct dispatch *dispatch, const struct worker_process *worker)
 {
     uint64_t load;
 
     if (worker->state != WORKER_SERVING || channel_is_broken(worker->connections) ||
         channel_backlog(worker->connections) > 0)
-        return CANNOT_TAKE;
-    load = load_of(dispatch->master, worker);
-    if (load < capacity_of_worker(dispatch->master, &dispatch->descriptors))
+        return NOT_ABLE;
+    load = load_of(&dispatch->server->segment, worker);
+    if (load < capacity_of_worker(dispatch->server->config, &dispatch->descriptors))
         return (int64_t)load;
     warn_of_descriptors(dispatch, worker->slot);
-    return CANNOT_TAKE;
+    return NOT_ABLE;
 }
 
 static struct worker_process *next_in_turn(struct dispatch *dispatch)
 {
-    struct supervisor *supervisor = dispatch->master->supervisor;
-    uint32_t slots = supervisor_slots(supervisor);
+    const struct workers *workers = dispatch->workers;
 
-    for (uint32_t i = 0; i < slots; i++) {
-        struct worker_process *worker = supervisor_worker(supervisor, dispatch->next++ % slots);
+    for (uint32_t i = 0; i < workers->count; i++) {
+        struct worker_process *worker = &workers->worker[dispatch->next++ % workers->count];
 
-        if (load_of_able(dispatch, worker) != CANNOT_TAKE)
+        if (load_if_able(dispatch, worker) != NOT_ABLE)
             return worker;
     }
     return NULL;
@@ -119,15 +121,14 @@ static struct worker_process *next_in_turn(struct dispatch *dispatch)
 
 static struct worker_process *least_loaded(struct dispatch *dispatch)
 {
-    struct supervisor *supervisor = dispatch->master->supervisor;
     struct worker_process *best = NULL;
     int64_t best_load = INT64_MAX;
 
-    for (uint32_t i = 0; i < supervisor_slots(supervisor); i++) {
-        struct worker_process *worker = supervisor_worker(supervisor, i);
-        int64_t load = load_of_able(dispatch, worker);
+    for (uint32_t i = 0; i < dispatch->workers->count; i++) {
+        struct worker_process *worker = &dispatch->workers->worker[i];
+        int64_t load = load_if_able(dispatch, worker);
 
-        if (load != CANNOT_TAKE && load < best_load) {
+        if (load != NOT_ABLE && load < best_load) {
             best = worker;
             best_load = load;
         }
@@ -135,21 +136,16 @@ static struct worker_process *least_loaded(struct dispatch *dispatch)
     return best;
 }
 
-static _Atomic uint64_t *metrics_of(const struct dispatch *dispatch)
-{
-    return segment_master(&dispatch->master->segment)->metrics;
-}
-
 static struct worker_process *pick_worker(struct dispatch *dispatch)
 {
-    return dispatch->master->config->workers_balance == BALANCE_LEAST_CONNECTIONS
+    return dispatch->server->config->workers_balance == BALANCE_LEAST_CONNECTIONS
                ? least_loaded(dispatch)
                : next_in_turn(dispatch);
 }
 
 /*
- * True when a worker's channel has taken the connection; the descriptor is then closed here. A
- * worker that has just died shows by its broken channel: the next one gets the connection.
+ * Returns true if a worker's channel took the connection, which is then closed here. A broken channel
+ * means that the worker has just died: the next one gets the connection.
  */
 static bool send_to_worker(struct dispatch *dispatch, const void *message, size_t length, int fd)
 {
@@ -165,63 +161,62 @@ static bool send_to_worker(struct dispatch *dispatch, const void *message, size_
     return true;
 }
 
-/* Waiting for room */
+/* The queue */
 
-static void publish_waiting(const struct dispatch *dispatch)
+static void publish_queue_length(const struct dispatch *dispatch)
 {
-    metric_set(metrics_of(dispatch), METRIC_dispatch_pending, dispatch->waiting_count);
+    metric_set(metrics_of(dispatch), METRIC_dispatch_pending, dispatch->queue_length);
 }
 
-/* Of room in a channel the worker tells; that descriptors have become free nobody does. */
-static void look_again_soon(struct dispatch *dispatch)
+static void retry_soon(struct dispatch *dispatch)
 {
     static const struct timeval soon = {.tv_usec = 10000};
 
     event_add(dispatch->retry, &soon);
 }
 
-static void wait_for_room(struct dispatch *dispatch, const void *message, size_t length, int fd)
+static void enqueue(struct dispatch *dispatch, const void *message, size_t length, int fd)
 {
-    struct waiting *waiting = malloc(sizeof(*waiting) + length);
+    struct queued *queued = malloc(sizeof(*queued) + length);
 
     set_accepting(dispatch, false);
-    look_again_soon(dispatch);
-    if (waiting == NULL) {
+    retry_soon(dispatch);
+    if (queued == NULL) {
         event_log(LEVEL_ERROR, "a connection was dropped: out of memory");
         close(fd);
         return;
     }
-    waiting->fd = fd;
-    waiting->length = length;
-    memcpy(waiting->message, message, length);
-    STAILQ_INSERT_TAIL(&dispatch->waiting, waiting, link);
-    dispatch->waiting_count++;
-    publish_waiting(dispatch);
+    queued->fd = fd;
+    queued->length = length;
+    memcpy(queued->message, message, length);
+    STAILQ_INSERT_TAIL(&dispatch->queue, queued, link);
+    dispatch->queue_length++;
+    publish_queue_length(dispatch);
 }
 
-static void place(struct dispatch *dispatch, const void *message, size_t length, int fd)
+static void send_or_enqueue(struct dispatch *dispatch, const void *message, size_t length, int fd)
 {
-    if (dispatch->waiting_count > 0 || !send_to_worker(dispatch, message, length, fd))
-        wait_for_room(dispatch, message, length, fd);
+    if (dispatch->queue_length > 0 || !send_to_worker(dispatch, message, length, fd))
+        enqueue(dispatch, message, length, fd);
 }
 
-void dispatch_returned(struct dispatch *dispatch, const void *message, size_t length, int fd)
+void dispatch_return(struct dispatch *dispatch, const void *message, size_t length, int fd)
 {
     if (fd >= 0)
-        place(dispatch, message, length, fd);
+        send_or_enqueue(dispatch, message, length, fd);
 }
 
 void dispatch_resume(struct dispatch *dispatch)
 {
-    struct waiting *first;
+    struct queued *first;
 
-    while ((first = STAILQ_FIRST(&dispatch->waiting)) != NULL &&
+    while ((first = STAILQ_FIRST(&dispatch->queue)) != NULL &&
            send_to_worker(dispatch, first->message, first->length, first->fd)) {
-        STAILQ_REMOVE_HEAD(&dispatch->waiting, link);
-        dispatch->waiting_count--;
+        STAILQ_REMOVE_HEAD(&dispatch->queue, link);
+        dispatch->queue_length--;
         free(first);
     }
-    publish_waiting(dispatch);
+    publish_queue_length(dispatch);
     if (first == NULL)
         set_accepting(dispatch, true);
 }
@@ -240,11 +235,11 @@ static void accept_failed(struct dispatch *dispatch)
     event_add(dispatch->retry, &second);
 }
 
-static int accept_one(int lane, struct message_connection *message)
+static int accept_one(int listener, struct message_connection *message)
 {
     struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
     socklen_t length = sizeof(peer);
-    int fd = accept4(lane, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = accept4(listener, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     *message = (struct message_connection){.requests = 0};
     if (fd >= 0)
@@ -252,44 +247,49 @@ static int accept_one(int lane, struct message_connection *message)
     return fd;
 }
 
-/* As many connections are open, or on their way to a worker, as may be. */
+/* connections.max connections are open, on their way to a worker, or queued. */
 static bool is_full(const struct dispatch *dispatch)
 {
-    const struct master *master = dispatch->master;
-    uint64_t most = master->config->connections_max, all = dispatch->waiting_count;
+    uint64_t max = dispatch->server->config->connections_max, all = dispatch->queue_length;
 
-    if (most == 0)
+    if (max == 0)
         return false;
-    for (uint32_t i = 0; i < supervisor_slots(master->supervisor); i++) {
-        const struct worker_process *worker = supervisor_worker(master->supervisor, i);
-
-        if (worker->state != WORKER_NONE)
-            all += load_of(master, worker);
-    }
-    return all >= most;
+    for (uint32_t i = 0; i < dispatch->workers->count; i++)
+        if (dispatch->workers->worker[i].state != WORKER_NONE)
+            all += load_of(&dispatch->server->segment, &dispatch->workers->worker[i]);
+    return all >= max;
 }
 
-static void on_lane(evutil_socket_t lane, short what, void *argument)
+static void on_readable(evutil_socket_t listener, short what, void *argument)
 {
     struct dispatch *dispatch = argument;
 
     (void)what;
-    for (int i = 0; i < ACCEPTS_A_TURN && dispatch->accepting; i++) {
+    for (int i = 0; i < ACCEPTS_PER_ITERATION && dispatch->accepting; i++) {
         struct message_connection message;
         int fd;
 
-        if (is_full(dispatch)) { /* the others wait in the socket */
+        if (is_full(dispatch)) { /* more connections stay in the accept queue */
             set_accepting(dispatch, false);
-            look_again_soon(dispatch);
+            retry_soon(dispatch);
             return;
         }
-        fd = accept_one(lane, &message);
+        fd = accept_one(listener, &message);
         if (fd < 0) {
             accept_failed(dispatch);
             return;
         }
-        place(dispatch, &message, sizeof(message), fd);
+        send_or_enqueue(dispatch, &message, sizeof(message), fd);
     }
+}
+
+void dispatch_drain_listener(void *dispatch, int fd)
+{
+    struct message_connection message;
+    int client;
+
+    while ((client = accept_one(fd, &message)) >= 0)
+        send_or_enqueue(dispatch, &message, sizeof(message), client);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *argument)
@@ -298,8 +298,8 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 
     (void)fd, (void)what;
     dispatch_resume(dispatch);
-    if (dispatch->waiting_count > 0)
-        look_again_soon(dispatch);
+    if (dispatch->queue_length > 0)
+        retry_soon(dispatch);
 }
 
 void dispatch_stop_accepting(struct dispatch *dispatch)
@@ -308,69 +308,61 @@ void dispatch_stop_accepting(struct dispatch *dispatch)
     dispatch->stopped = true;
 }
 
-static void close_lanes(struct dispatch *dispatch)
+static void free_events(struct dispatch *dispatch)
 {
-    for (uint32_t i = 0; i < dispatch->lane_count; i++)
-        event_free(dispatch->lanes[i]);
-    free(dispatch->lanes);
-    dispatch->lanes = NULL;
-    dispatch->lane_count = 0;
+    for (uint32_t i = 0; i < dispatch->readable_count; i++)
+        event_free(dispatch->readable[i]);
+    free(dispatch->readable);
+    dispatch->readable = NULL;
+    dispatch->readable_count = 0;
     dispatch->accepting = false;
 }
 
-static int open_lanes(struct dispatch *dispatch)
+static int make_events(struct dispatch *dispatch)
 {
-    struct listeners *listeners = dispatch->master->listeners;
-    uint32_t count = listeners_lanes(listeners);
-    bool all = dispatch->master->config->workers_dispatch == DISPATCH_MASTER;
+    const struct listeners *listeners = dispatch->server->listeners;
+    uint32_t count = listeners_count(listeners);
+    bool all = dispatch->server->config->workers_dispatch == DISPATCH_MASTER;
 
-    dispatch->lanes = calloc(count, sizeof(struct event *));
-    if (dispatch->lanes == NULL)
+    dispatch->readable = calloc(count, sizeof(struct event *));
+    if (dispatch->readable == NULL)
         return -1;
     for (uint32_t i = 0; i < count; i++) {
-        int fd = listeners_lane(listeners, i);
+        int fd = listeners_fd(listeners, i);
         struct event *event;
 
         if (fd < 0 || (!all && !listeners_is_shared(listeners, i)))
             continue;
-        event = event_new(dispatch->master->base, fd, EV_READ | EV_PERSIST, on_lane, dispatch);
+        event = event_new(dispatch->server->base, fd, EV_READ | EV_PERSIST, on_readable, dispatch);
         if (event == NULL)
             return -1;
-        dispatch->lanes[dispatch->lane_count++] = event;
+        dispatch->readable[dispatch->readable_count++] = event;
     }
     return 0;
 }
 
-int dispatch_listen(struct dispatch *dispatch)
+int dispatch_update_listeners(struct dispatch *dispatch)
 {
-    close_lanes(dispatch);
-    if (open_lanes(dispatch) != 0)
+    free_events(dispatch);
+    if (make_events(dispatch) != 0)
         return -1;
     dispatch_resume(dispatch);
     return 0;
 }
 
-void dispatch_take_rest(void *dispatch, int fd)
-{
-    struct message_connection message;
-    int client;
-
-    while ((client = accept_one(fd, &message)) >= 0)
-        place(dispatch, &message, sizeof(message), client);
-}
-
-struct dispatch *dispatch_new(struct master *master)
+struct dispatch *dispatch_new(struct server *server, const struct workers *workers)
 {
     struct dispatch *dispatch = calloc(1, sizeof(*dispatch));
 
     if (dispatch == NULL)
         return NULL;
-    dispatch->master = master;
+    dispatch->server = server;
+    dispatch->workers = workers;
     dispatch->descriptors.rlim_cur = RLIM_INFINITY;
     getrlimit(RLIMIT_NOFILE, &dispatch->descriptors);
-    STAILQ_INIT(&dispatch->waiting);
-    dispatch->retry = event_new(master->base, -1, 0, on_retry, dispatch);
-    if (dispatch->retry == NULL || open_lanes(dispatch) != 0) {
+    STAILQ_INIT(&dispatch->queue);
+    dispatch->retry = event_new(server->base, -1, 0, on_retry, dispatch);
+    if (dispatch->retry == NULL || make_events(dispatch) != 0) {
         dispatch_free(dispatch);
         return NULL;
     }
@@ -379,16 +371,16 @@ struct dispatch *dispatch_new(struct master *master)
 
 void dispatch_free(struct dispatch *dispatch)
 {
-    struct waiting *waiting;
+    struct queued *queued;
 
     if (dispatch == NULL)
         return;
-    while ((waiting = STAILQ_FIRST(&dispatch->waiting)) != NULL) {
-        STAILQ_REMOVE_HEAD(&dispatch->waiting, link);
-        close(waiting->fd);
-        free(waiting);
+    while ((queued = STAILQ_FIRST(&dispatch->queue)) != NULL) {
+        STAILQ_REMOVE_HEAD(&dispatch->queue, link);
+        close(queued->fd);
+        free(queued);
     }
-    close_lanes(dispatch);
+    free_events(dispatch);
     loop_free_event(dispatch->retry);
     free(dispatch);
 }

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 /*
- * WEBSERVERD_UPGRADE="LINK LOCK FD=ADDRESS FD!ADDRESS FD^ADDRESS ...", with '!' for a shared socket,
- * '^' for one that a service manager has handed in. Addresses have no blanks.
+ * WEBSERVERD_UPGRADE="LINK LOCK FD=ADDRESS FD!ADDRESS FD^ADDRESS ..." with '!' for a shared socket and
+ * '^' for an activated one. Addresses contain no spaces.
  */
 static const char variable[] = "WEBSERVERD_UPGRADE";
 enum { FIRST_LISTEN_FD = 3 };
@@ -43,39 +43,38 @@ static int add_socket(struct inheritance *inheritance, int fd, char mark, const 
     }
     inheritance->socket = larger;
     if (!is_listening(fd)) {
-        snprintf(why, size, "descriptor %d was handed in, but it is no listening stream socket",
-                 fd);
+        snprintf(why, size, "inherited descriptor %d is not a listening stream socket", fd);
         return -1;
     }
     set_inheritable(fd, false);
     fcntl(fd, F_SETFL, O_NONBLOCK);
     larger[inheritance->count].fd = fd;
     larger[inheritance->count].shared = mark != '=';
-    larger[inheritance->count].handed = mark == '^';
+    larger[inheritance->count].activated = mark == '^';
     snprintf(larger[inheritance->count].text, sizeof(larger->text), "%s", text);
     inheritance->count++;
     return 0;
 }
 
 /* One "FD=ADDRESS". */
-static int take_word(struct inheritance *inheritance, char *word, char *why, size_t size)
+static int read_word(struct inheritance *inheritance, char *word, char *why, size_t size)
 {
     char *end;
     long fd = strtol(word, &end, 10);
 
     if (end != word && (*end == '=' || *end == '!' || *end == '^'))
         return add_socket(inheritance, (int)fd, *end, end + 1, why, size);
-    snprintf(why, size, "%s is damaged at '%.40s'", variable, word);
+    snprintf(why, size, "invalid %s at '%.40s'", variable, word);
     return -1;
 }
 
-static int take_upgrade(struct inheritance *inheritance, char *text, char *why, size_t size)
+static int read_upgrade(struct inheritance *inheritance, char *text, char *why, size_t size)
 {
     int used = 0, result = 0;
     char *word, *rest;
 
     if (sscanf(text, "%d %d%n", &inheritance->link, &inheritance->lock_fd, &used) != 2) {
-        snprintf(why, size, "%s is damaged", variable);
+        snprintf(why, size, "invalid %s", variable);
         return -1;
     }
     set_inheritable(inheritance->link, false);
@@ -83,12 +82,12 @@ static int take_upgrade(struct inheritance *inheritance, char *text, char *why, 
     rest = text + used;
     while (result == 0 && (word = strsep(&rest, " ")) != NULL)
         if (*word != '\0')
-            result = take_word(inheritance, word, why, size);
+            result = read_word(inheritance, word, why, size);
     return result;
 }
 
 /* The protocol of sd_listen_fds(3). */
-static int take_activation(struct inheritance *inheritance, char *why, size_t size)
+static int read_activation(struct inheritance *inheritance, char *why, size_t size)
 {
     const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
     int count = fds != NULL ? atoi(fds) : 0, result = 0;
@@ -103,12 +102,12 @@ static int take_activation(struct inheritance *inheritance, char *why, size_t si
     return result;
 }
 
-bool inheritance_is_due(void)
+bool inheritance_is_upgrade(void)
 {
     return getenv(variable) != NULL;
 }
 
-int inheritance_take(struct inheritance *inheritance, char *why, size_t size)
+int inheritance_read(struct inheritance *inheritance, char *why, size_t size)
 {
     const char *text = getenv(variable);
     char *copy;
@@ -116,24 +115,24 @@ int inheritance_take(struct inheritance *inheritance, char *why, size_t size)
 
     *inheritance = (struct inheritance){.link = -1, .lock_fd = -1};
     if (text == NULL)
-        return take_activation(inheritance, why, size);
+        return read_activation(inheritance, why, size);
     copy = strdup(text);
     if (copy == NULL) {
         snprintf(why, size, "out of memory");
         return -1;
     }
-    result = take_upgrade(inheritance, copy, why, size);
+    result = read_upgrade(inheritance, copy, why, size);
     free(copy);
     unsetenv(variable);
     return result;
 }
 
-void inheritance_tell_ready(struct inheritance *inheritance)
+void inheritance_report_ready(struct inheritance *inheritance)
 {
     if (inheritance->link < 0)
         return;
     if (send(inheritance->link, "r", 1, MSG_NOSIGNAL) != 1)
-        fprintf(stderr, "webserverd: the master before cannot be told: %s\n", strerror(errno));
+        fprintf(stderr, "webserverd: cannot notify the old master: %s\n", strerror(errno));
     close(inheritance->link);
     inheritance->link = -1;
 }
@@ -153,12 +152,12 @@ void inheritance_free(struct inheritance *inheritance)
 
 static char mark_of(const struct inherited_socket *socket)
 {
-    if (socket->handed)
+    if (socket->activated)
         return '^';
     return socket->shared ? '!' : '=';
 }
 
-int inheritance_leave(int link, int lock_fd, const struct inherited_socket *socket, size_t count)
+int inheritance_export(int link, int lock_fd, const struct inherited_socket *socket, size_t count)
 {
     char *text = NULL;
     size_t length;

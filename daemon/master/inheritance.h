@@ -1,7 +1,7 @@
 /*
- * What this master was given at its start, other than its command line: the listening sockets, lock
- * and a line to the master before it (a binary upgrade, see daemon/master/upgrade.h), or listening sockets
- * from a service manager (LISTEN_FDS, as sd_listen_fds(3) has it). The master, at the start.
+ * What a master inherits besides its command line: in a binary upgrade the listen sockets, the lock
+ * and a link to the old master (daemon/master/upgrade.h), from a service manager listen sockets
+ * (LISTEN_FDS of sd_listen_fds(3): socket activation). The master, at its start.
  */
 #ifndef DAEMON_INHERITANCE_H
 #define DAEMON_INHERITANCE_H
@@ -9,34 +9,37 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* One listening socket. */
+/* A listen socket. */
 struct inherited_socket {
     int fd;
-    bool shared;    /* it can't have lanes beside it: the master accepts from it */
-    bool handed;    /* by a service manager, in this or an earlier start */
-    char text[120]; /* as the configuration writes it; may be empty where shared */
+    bool shared;    /* has no SO_REUSEPORT siblings: the master accepts from it */
+    bool activated; /* from a service manager, at this or an earlier start */
+    char text[120]; /* the address as configured; may be empty for a shared socket */
 };
 
 struct inheritance {
-    int link;    /* to the master before; -1: this is no upgrade */
-    int lock_fd; /* its pid file, locked; -1 likewise */
+    int link;    /* to the old master; -1: not an upgrade */
+    int lock_fd; /* the old master's pid file, locked; -1: not an upgrade */
     struct inherited_socket *socket;
     size_t count;
 };
 
-/* True before inheritance_take() in the start of a binary upgrade. */
-bool inheritance_is_due(void);
+/* True at the start of a binary upgrade, until inheritance_read(). */
+bool inheritance_is_upgrade(void);
 
-/* Takes it all from the environment, which then has it no more. Returns 0, or -1 with WHY. */
-int inheritance_take(struct inheritance *inheritance, char *why, size_t size);
+/* Reads and removes the environment variables. Returns 0, or -1 with WHY. */
+int inheritance_read(struct inheritance *inheritance, char *why, size_t size);
 
-/* Tells the master before that we serve. It leaves then. */
-void inheritance_tell_ready(struct inheritance *inheritance);
+/* Notifies the old master that this one serves: it then shuts down. */
+void inheritance_report_ready(struct inheritance *inheritance);
 
-/* Closes what has not been taken out (set to -1), and frees. */
+/* Closes the descriptors that nobody has taken over (set to -1), and frees. */
 void inheritance_free(struct inheritance *inheritance);
 
-/* The other side, in the child that becomes the new master: FDs as they will be taken. */
-int inheritance_leave(int link, int lock_fd, const struct inherited_socket *socket, size_t count);
+/*
+ * The sending side, in the child that executes the new master: makes the descriptors inheritable and
+ * sets the environment variable. Returns 0, or -1.
+ */
+int inheritance_export(int link, int lock_fd, const struct inherited_socket *socket, size_t count);
 
 #endif

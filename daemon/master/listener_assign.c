@@ -4,69 +4,69 @@
 
 #include <stdlib.h>
 
-static bool make_room(struct dealer *dealer, uint32_t lanes)
+static int make_room(struct listener_assign *assign, uint32_t count)
 {
     uint32_t *owner;
 
-    if (lanes <= dealer->lanes)
-        return true;
-    owner = realloc(dealer->owner, lanes * sizeof(*owner));
+    if (count <= assign->count)
+        return 0;
+    owner = realloc(assign->owner, count * sizeof(*owner));
     if (owner == NULL)
-        return false;
-    dealer->owner = owner;
-    while (dealer->lanes < lanes)
-        owner[dealer->lanes++] = DEALER_NOBODY;
-    return true;
+        return -1;
+    assign->owner = owner;
+    while (assign->count < count)
+        owner[assign->count++] = LISTENER_UNASSIGNED;
+    return 0;
 }
 
-static const struct dealer_hand *hand_of(const struct dealer_hand *hands, uint32_t count,
-                                         uint32_t slot)
+static const struct listener_taker *find_taker(const struct listener_taker *takers, uint32_t count,
+                                               uint32_t worker)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (hands[i].slot == slot)
-            return &hands[i];
+        if (takers[i].worker == worker)
+            return &takers[i];
     return NULL;
 }
 
-int dealer_deal(struct dealer *dealer, const struct listeners *listeners,
-                const struct dealer_hand *hands, uint32_t count)
+int listener_assign_update(struct listener_assign *assign, const struct listeners *listeners,
+                           const struct listener_taker *takers, uint32_t count)
 {
-    uint32_t lanes = listeners_lanes(listeners);
+    uint32_t sockets = listeners_count(listeners);
 
-    if (!make_room(dealer, lanes))
+    if (make_room(assign, sockets) != 0)
         return -1;
-    for (uint32_t i = 0; i < lanes && count > 0; i++) {
+    for (uint32_t i = 0; i < sockets && count > 0; i++) {
         const struct message_lane message = {i, listeners_row(listeners, i)};
-        int fd = listeners_is_shared(listeners, i) ? -1 : listeners_lane(listeners, i);
-        const struct dealer_hand *taker = &hands[message.row % count];
-        const struct dealer_hand *giver = hand_of(hands, count, dealer->owner[i]);
+        int fd = listeners_is_shared(listeners, i) ? -1 : listeners_fd(listeners, i);
+        const struct listener_taker *to = &takers[message.row % count];
+        const struct listener_taker *from = find_taker(takers, count, assign->owner[i]);
 
         if (fd < 0)
-            dealer->owner[i] = DEALER_NOBODY;
-        if (fd < 0 || taker == giver)
+            assign->owner[i] = LISTENER_UNASSIGNED;
+        if (fd < 0 || to == from)
             continue;
-        channel_send(taker->commands, MESSAGE_LANE_ADD, &message, sizeof(message), fd, false);
-        if (giver != NULL)
-            channel_send(giver->commands, MESSAGE_LANE_DROP, &message, sizeof(message), -1, false);
-        dealer->owner[i] = taker->slot;
+        channel_send(to->commands, MESSAGE_LANE_ADD, &message, sizeof(message), fd, false);
+        if (from != NULL)
+            channel_send(from->commands, MESSAGE_LANE_DROP, &message, sizeof(message), -1, false);
+        assign->owner[i] = to->worker;
     }
     return 0;
 }
 
-void dealer_lost(struct dealer *dealer, uint32_t slot, uint32_t lane)
+void listener_assign_forget(struct listener_assign *assign, uint32_t worker, uint32_t id)
 {
-    if (lane < dealer->lanes && dealer->owner[lane] == slot)
-        dealer->owner[lane] = DEALER_NOBODY;
+    if (id < assign->count && assign->owner[id] == worker)
+        assign->owner[id] = LISTENER_UNASSIGNED;
 }
 
-void dealer_gone(struct dealer *dealer, uint32_t slot)
+void listener_assign_forget_worker(struct listener_assign *assign, uint32_t worker)
 {
-    for (uint32_t i = 0; i < dealer->lanes; i++)
-        dealer_lost(dealer, slot, i);
+    for (uint32_t i = 0; i < assign->count; i++)
+        listener_assign_forget(assign, worker, i);
 }
 
-void dealer_free(struct dealer *dealer)
+void listener_assign_free(struct listener_assign *assign)
 {
-    free(dealer->owner);
-    *dealer = (struct dealer){0};
+    free(assign->owner);
+    *assign = (struct listener_assign){0};
 }

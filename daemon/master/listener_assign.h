@@ -1,35 +1,35 @@
 /*
- * Which worker has which lane. Lanes of row i go to the i-th serving worker, modulo their number; a
- * lane that changes hands is given to the new worker before the old one is told to drop it, so that
- * somebody always accepts from it. The master.
+ * Which worker accepts from which listen socket: row i belongs to the i-th taker, modulo their
+ * number. A socket that moves is sent to its new worker before the old one is told to drop it, so
+ * that at any time some worker accepts from it. The master.
  */
-#ifndef DAEMON_DEALER_H
-#define DAEMON_DEALER_H
+#ifndef DAEMON_LISTENER_ASSIGN_H
+#define DAEMON_LISTENER_ASSIGN_H
 
 #include "daemon/base/channel.h"
 #include "daemon/master/listeners.h"
 
-/* Lanes are dealt to these, in this order. */
-struct dealer_hand {
-    uint32_t slot;            /* the worker's, by which its lanes are remembered */
+/* A worker that listen sockets are assigned to. */
+struct listener_taker {
+    uint32_t worker;          /* slot */
     struct channel *commands; /* borrowed during the call */
 };
 
-struct dealer {
-    uint32_t *owner; /* by lane: a worker slot, or DEALER_NOBODY */
-    uint32_t lanes;  /* that owner has room for */
+struct listener_assign {
+    uint32_t *owner; /* [count] by socket number: a worker's slot, or LISTENER_UNASSIGNED */
+    uint32_t count;
 };
 
-enum { DEALER_NOBODY = UINT32_MAX };
+enum { LISTENER_UNASSIGNED = UINT32_MAX };
 
-/* Gives every lane to the worker that should have it. 0, or -1 when memory is short. */
-int dealer_deal(struct dealer *dealer, const struct listeners *listeners,
-                const struct dealer_hand *hands, uint32_t count);
+/* Assigns every socket to one of TAKERS. Returns 0, or -1: out of memory. */
+int listener_assign_update(struct listener_assign *assign, const struct listeners *listeners,
+                           const struct listener_taker *takers, uint32_t count);
 
-/* The worker in SLOT has lost LANE, or has gone with all its lanes. */
-void dealer_lost(struct dealer *dealer, uint32_t slot, uint32_t lane);
-void dealer_gone(struct dealer *dealer, uint32_t slot);
+/* WORKER has dropped the socket ID, or all its sockets. */
+void listener_assign_forget(struct listener_assign *assign, uint32_t worker, uint32_t id);
+void listener_assign_forget_worker(struct listener_assign *assign, uint32_t worker);
 
-void dealer_free(struct dealer *dealer);
+void listener_assign_free(struct listener_assign *assign);
 
 #endif

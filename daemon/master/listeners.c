@@ -1,255 +1,372 @@
 #include "daemon/master/listeners.h"
 
-#include "daemon/master/listening.h"
+#include "daemon/base/unix_name.h"
+#include "daemon/connection/transport.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { NO_LANE = -1 };
+enum { NO_SOCKET = -1 };
 
-/* One address that is listened on. */
-struct place {
-    struct config_address address; /* with the port that is really bound */
-    uint32_t rows;                 /* lanes it has */
-    uint32_t rows_before;          /* what growing in vain goes back to */
-    bool shared;  /* a UNIX socket, or handed in: one socket, which the master accepts from */
-    bool handed;  /* by a service manager */
-    bool fresh;   /* opened for a change that is not made yet */
-    bool leaving; /* the change will close it */
+struct listen_address {
+    struct config_address address; /* with the port that is bound */
+    uint32_t rows;                 /* number of its sockets */
+    uint32_t rows_before;          /* what a failed listeners_grow() goes back to */
+    bool shared;    /* a UNIX socket or an activated one: a single socket, the master accepts */
+    bool activated; /* passed by a service manager */
+    bool pending;   /* opened by listeners_prepare(), not committed yet */
+    bool removed;   /* no longer configured: listeners_commit() closes it */
 };
 
-struct lane {
-    int fd; /* NO_LANE: the number is free */
+struct listen_socket {
+    int fd; /* NO_SOCKET: the number is free */
     uint32_t row;
-    struct place *place;
+    struct listen_address *address;
 };
 
 struct listeners {
     uint32_t backlog;
-    bool handed; /* all were handed in by a service manager: the configuration is not asked */
-    bool defer;  /* the kernel holds a connection back until its first bytes come */
-    size_t place_count;
-    struct place **place; /* in the order of the configuration; those that leave are last */
-    uint32_t lanes, room; /* numbers in use, free ones among them included */
-    struct lane *lane;    /* by number */
+    bool activated; /* a service manager passed the sockets: the configured addresses are ignored */
+    bool defer;     /* TCP_DEFER_ACCEPT: the kernel reports a connection with its first bytes */
+    size_t address_count;
+    struct listen_address **address; /* in the order of the configuration, removed ones last */
+    uint32_t count, room;            /* numbers in use, including free ones in between */
+    struct listen_socket *socket;    /* by number */
 };
 
-/* The lowest free number, or NO_LANE when memory is short. */
-static int64_t free_number(struct listeners *listeners)
-{
-    uint32_t room = listeners->room == 0 ? 16 : listeners->room * 2;
-    struct lane *larger;
+/* Opening one socket */
 
-    for (uint32_t i = 0; i < listeners->lanes; i++)
-        if (listeners->lane[i].fd == NO_LANE)
-            return i;
-    if (listeners->lanes < listeners->room)
-        return listeners->lanes++;
-    larger = realloc(listeners->lane, room * sizeof(*larger));
-    if (larger == NULL)
-        return NO_LANE;
-    listeners->lane = larger;
-    listeners->room = room;
-    return listeners->lanes++;
+/* In host order; 0 for a UNIX socket. */
+static in_port_t port_of(const struct config_address *address)
+{
+    if (address->address.ss_family == AF_UNIX)
+        return 0;
+    return ntohs(address->address.ss_family == AF_INET
+                     ? ((const struct sockaddr_in *)&address->address)->sin_port
+                     : ((const struct sockaddr_in6 *)&address->address)->sin6_port);
 }
 
-static void close_lane(struct listeners *listeners, uint32_t id)
+static int switch_on(int fd, int level, int option)
 {
-    close(listeners->lane[id].fd);
-    listeners->lane[id].fd = NO_LANE;
-    while (listeners->lanes > 0 && listeners->lane[listeners->lanes - 1].fd == NO_LANE)
-        listeners->lanes--;
+    const int on = 1;
+
+    return setsockopt(fd, level, option, &on, sizeof(on));
 }
 
-static int add_lane(struct listeners *listeners, struct place *place)
-{
-    int64_t id = free_number(listeners);
-    int fd;
-
-    if (id == NO_LANE)
-        return -1;
-    listeners->lane[id].fd = NO_LANE;
-    fd = listening_open(&place->address, listeners->backlog, listeners->defer);
-    if (fd < 0)
-        return -1;
-    listeners->lane[id] = (struct lane){fd, place->rows++, place};
-    return 0;
-}
-
-/* Lanes that nobody accepts from would keep their share of the clients waiting. */
-static void cut_rows(struct listeners *listeners, struct place *place, uint32_t rows)
+/* Closes FD and keeps errno. Returns -1. */
+static int close_failed(int fd)
 {
     int error = errno;
 
-    for (uint32_t i = listeners->lanes; i-- > 0;)
-        if (listeners->lane[i].fd != NO_LANE && listeners->lane[i].place == place &&
-            listeners->lane[i].row >= rows)
-            close_lane(listeners, i);
-    if (place->rows > rows)
-        place->rows = rows;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static int open_bound(const struct config_address *address, bool reuse_port)
+{
+    const int off = 0;
+    int fd = socket(address->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    /* "*" is one dual-stack socket; a numeric IPv6 address is IPv6 only. */
+    if (address->address.ss_family == AF_INET6) {
+        if (address->text[0] == '*')
+            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+        else
+            switch_on(fd, IPPROTO_IPV6, IPV6_V6ONLY);
+    }
+    if (switch_on(fd, SOL_SOCKET, SO_REUSEADDR) == 0 &&
+        (!reuse_port || switch_on(fd, SOL_SOCKET, SO_REUSEPORT) == 0) &&
+        bind(fd, (const struct sockaddr *)&address->address, address->length) == 0)
+        return fd;
+    return close_failed(fd);
+}
+
+/*
+ * SO_REUSEPORT would let two servers of one user share a port silently. A bind without it fails if
+ * any other process listens there.
+ */
+static int probe(const struct config_address *address)
+{
+    int fd = open_bound(address, false);
+
+    if (fd < 0)
+        return -1;
+    if (listen(fd, 1) != 0)
+        return close_failed(fd);
+    close(fd);
+    return 0;
+}
+
+static int check_address(const struct config_address *address, char *why, size_t size)
+{
+    if (address->address.ss_family == AF_UNIX)
+        return unix_name_check((const struct sockaddr_un *)&address->address, why, size);
+    if (port_of(address) == 0 || probe(address) == 0)
+        return 0;
+    snprintf(why, size, "cannot listen on %s: %s%s", address->text, strerror(errno),
+             errno == EADDRINUSE ? " (another program listens there; see: ss -ltnp)"
+             : errno == EACCES   ? " (ports below 1024 need root or CAP_NET_BIND_SERVICE)"
+                                 : "");
+    return -1;
+}
+
+/* Opens one more socket and stores the bound port in ADDRESS. Returns it, or -1 with errno. */
+static int open_socket(struct config_address *address, uint32_t backlog, bool defer)
+{
+    const unsigned int unsent_most = TRANSPORT_UNSENT_MOST;
+    int fd = address->address.ss_family == AF_UNIX
+                 ? unix_name_bind((const struct sockaddr_un *)&address->address)
+                 : open_bound(address, true);
+
+    if (fd < 0)
+        return -1;
+    /* Accepted sockets inherit these options. */
+    switch_on(fd, IPPROTO_TCP, TCP_NODELAY);
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_most, sizeof(unsent_most));
+    if (defer)
+        switch_on(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT); /* for one second */
+    address->length = sizeof(address->address);
+    if (listen(fd, (int)backlog) == 0 &&
+        getsockname(fd, (struct sockaddr *)&address->address, &address->length) == 0)
+        return fd;
+    return close_failed(fd);
+}
+
+static void set_options(int fd, uint32_t backlog, bool defer)
+{
+    const int seconds = defer ? 1 : 0;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof(seconds));
+    listen(fd, (int)backlog);
+}
+
+/* Sockets by number */
+
+/* Returns the lowest free number, or NO_SOCKET: out of memory. */
+static int64_t allocate_number(struct listeners *listeners)
+{
+    uint32_t room = listeners->room == 0 ? 16 : listeners->room * 2;
+    struct listen_socket *larger;
+
+    for (uint32_t i = 0; i < listeners->count; i++)
+        if (listeners->socket[i].fd == NO_SOCKET)
+            return i;
+    if (listeners->count < listeners->room)
+        return listeners->count++;
+    larger = realloc(listeners->socket, room * sizeof(*larger));
+    if (larger == NULL)
+        return NO_SOCKET;
+    listeners->socket = larger;
+    listeners->room = room;
+    return listeners->count++;
+}
+
+static void close_socket(struct listeners *listeners, uint32_t id)
+{
+    close(listeners->socket[id].fd);
+    listeners->socket[id].fd = NO_SOCKET;
+    while (listeners->count > 0 && listeners->socket[listeners->count - 1].fd == NO_SOCKET)
+        listeners->count--;
+}
+
+static int add_socket(struct listeners *listeners, struct listen_address *address)
+{
+    int64_t id = allocate_number(listeners);
+    int fd;
+
+    if (id == NO_SOCKET)
+        return -1;
+    listeners->socket[id].fd = NO_SOCKET;
+    fd = open_socket(&address->address, listeners->backlog, listeners->defer);
+    if (fd < 0)
+        return -1;
+    listeners->socket[id] = (struct listen_socket){fd, address->rows++, address};
+    return 0;
+}
+
+/* Closes the sockets from row ROWS on: connections would wait in a queue that nobody accepts from. */
+static void cut_rows(struct listeners *listeners, struct listen_address *address, uint32_t rows)
+{
+    int error = errno;
+
+    for (uint32_t i = listeners->count; i-- > 0;)
+        if (listeners->socket[i].fd != NO_SOCKET && listeners->socket[i].address == address &&
+            listeners->socket[i].row >= rows)
+            close_socket(listeners, i);
+    if (address->rows > rows)
+        address->rows = rows;
     errno = error;
 }
 
-/* The least number of rows of any address. */
+/* The lowest number of rows of any address; UINT32_MAX if all are shared. */
 static uint32_t rows_of_all(const struct listeners *listeners)
 {
     uint32_t least = UINT32_MAX;
 
-    for (size_t i = 0; i < listeners->place_count; i++)
-        if (!listeners->place[i]->shared && listeners->place[i]->rows < least)
-            least = listeners->place[i]->rows;
+    for (size_t i = 0; i < listeners->address_count; i++)
+        if (!listeners->address[i]->shared && listeners->address[i]->rows < least)
+            least = listeners->address[i]->rows;
     return least;
 }
 
 static int grow_to(struct listeners *listeners, uint32_t count)
 {
     for (uint32_t row = rows_of_all(listeners); row < count; row++)
-        for (size_t i = 0; i < listeners->place_count; i++)
-            if (!listeners->place[i]->shared && listeners->place[i]->rows <= row &&
-                add_lane(listeners, listeners->place[i]) != 0)
+        for (size_t i = 0; i < listeners->address_count; i++)
+            if (!listeners->address[i]->shared && listeners->address[i]->rows <= row &&
+                add_socket(listeners, listeners->address[i]) != 0)
                 return -1;
     return 0;
 }
 
 int listeners_grow(struct listeners *listeners, uint32_t count)
 {
-    for (size_t i = 0; i < listeners->place_count; i++)
-        listeners->place[i]->rows_before = listeners->place[i]->rows;
+    for (size_t i = 0; i < listeners->address_count; i++)
+        listeners->address[i]->rows_before = listeners->address[i]->rows;
     if (grow_to(listeners, count) == 0)
         return 0;
-    for (size_t i = 0; i < listeners->place_count; i++)
-        cut_rows(listeners, listeners->place[i], listeners->place[i]->rows_before);
+    for (size_t i = 0; i < listeners->address_count; i++)
+        cut_rows(listeners, listeners->address[i], listeners->address[i]->rows_before);
     return -1;
 }
 
-/* Addresses, and changes of them */
+/* Addresses */
 
-static struct place *find_place(const struct listeners *listeners, const char *text)
+static struct listen_address *find_address(const struct listeners *listeners, const char *text)
 {
-    for (size_t i = 0; i < listeners->place_count; i++)
-        if (strcmp(listeners->place[i]->address.text, text) == 0)
-            return listeners->place[i];
+    for (size_t i = 0; i < listeners->address_count; i++)
+        if (strcmp(listeners->address[i]->address.text, text) == 0)
+            return listeners->address[i];
     return NULL;
 }
 
-/* "*:80" may follow "127.0.0.1:80": we listen on that port ourselves, so a probe would find us. */
+/* "*:80" may follow "127.0.0.1:80": a probe would fail because of our own socket. */
 static bool port_is_ours(const struct listeners *listeners, in_port_t port)
 {
-    for (size_t i = 0; i < listeners->place_count; i++)
-        if (listeners->place[i]->rows > 0 && listening_port(&listeners->place[i]->address) == port)
+    for (size_t i = 0; i < listeners->address_count; i++)
+        if (listeners->address[i]->rows > 0 && port_of(&listeners->address[i]->address) == port)
             return true;
     return false;
 }
 
-static int check_free(const struct listeners *listeners, const struct config_address *address,
-                      char *why, size_t size)
+static bool is_unix(const struct listen_address *address)
 {
-    in_port_t port = listening_port(address);
-
-    return port != 0 && port_is_ours(listeners, port) ? 0 : listening_check(address, why, size);
+    return address->address.address.ss_family == AF_UNIX;
 }
 
-static bool is_unix(const struct place *place)
+static struct listen_address *add_address(struct listeners *listeners,
+                                          const struct config_address *configured)
 {
-    return place->address.address.ss_family == AF_UNIX;
-}
-
-static struct place *add_place(struct listeners *listeners, const struct config_address *address)
-{
-    struct place **larger =
-        realloc(listeners->place, (listeners->place_count + 1) * sizeof(struct place *));
-    struct place *place = calloc(1, sizeof(*place));
+    struct listen_address **larger = realloc(
+        listeners->address, (listeners->address_count + 1) * sizeof(struct listen_address *));
+    struct listen_address *address = calloc(1, sizeof(*address));
 
     if (larger != NULL)
-        listeners->place = larger;
-    if (larger == NULL || place == NULL) {
-        free(place);
+        listeners->address = larger;
+    if (larger == NULL || address == NULL) {
+        free(address);
         return NULL;
     }
-    place->address = *address;
-    place->fresh = true;
-    listeners->place[listeners->place_count++] = place;
-    return place;
+    address->address = *configured;
+    address->pending = true;
+    listeners->address[listeners->address_count++] = address;
+    return address;
 }
 
-static void remove_place(struct listeners *listeners, size_t at)
+static void remove_address(struct listeners *listeners, size_t at)
 {
-    cut_rows(listeners, listeners->place[at], 0);
-    free(listeners->place[at]);
-    listeners->place_count--;
-    memmove(&listeners->place[at], &listeners->place[at + 1],
-            (listeners->place_count - at) * sizeof(struct place *));
+    cut_rows(listeners, listeners->address[at], 0);
+    free(listeners->address[at]);
+    listeners->address_count--;
+    memmove(&listeners->address[at], &listeners->address[at + 1],
+            (listeners->address_count - at) * sizeof(struct listen_address *));
 }
 
-/* A socket that was handed in is the service manager's, name and all. */
-static void remove_name(const struct place *place)
+/* The file of an activated socket belongs to the service manager. */
+static void unlink_address(const struct listen_address *address)
 {
-    if (is_unix(place) && place->rows > 0 && !place->handed)
-        unlink(((const struct sockaddr_un *)&place->address.address)->sun_path);
+    if (is_unix(address) && address->rows > 0 && !address->activated)
+        unlink(((const struct sockaddr_un *)&address->address.address)->sun_path);
 }
 
-void listeners_remove_names(const struct listeners *listeners)
+void listeners_unlink(const struct listeners *listeners)
 {
-    for (size_t i = 0; listeners != NULL && i < listeners->place_count; i++)
-        remove_name(listeners->place[i]);
+    for (size_t i = 0; listeners != NULL && i < listeners->address_count; i++)
+        unlink_address(listeners->address[i]);
 }
 
 void listeners_abandon(struct listeners *listeners)
 {
-    for (size_t i = listeners->place_count; i-- > 0;) {
-        listeners->place[i]->leaving = false;
-        if (!listeners->place[i]->fresh)
+    for (size_t i = listeners->address_count; i-- > 0;) {
+        listeners->address[i]->removed = false;
+        if (!listeners->address[i]->pending)
             continue;
-        remove_name(listeners->place[i]);
-        remove_place(listeners, i);
+        unlink_address(listeners->address[i]);
+        remove_address(listeners, i);
     }
 }
 
-/* Those of the list come first, in its order. */
-static void put_in_order(struct listeners *listeners, const struct config_list *list)
+/* Moves the addresses of LIST to the front, in its order. */
+static void sort_addresses(struct listeners *listeners, const struct config_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
-        for (size_t p = i; p < listeners->place_count; p++)
-            if (strcmp(listeners->place[p]->address.text, list->item[i].text) == 0) {
-                struct place *found = listeners->place[p];
+        for (size_t k = i; k < listeners->address_count; k++)
+            if (strcmp(listeners->address[k]->address.text, list->item[i].text) == 0) {
+                struct listen_address *found = listeners->address[k];
 
-                memmove(&listeners->place[i + 1], &listeners->place[i],
-                        (p - i) * sizeof(struct place *));
-                listeners->place[i] = found;
+                memmove(&listeners->address[i + 1], &listeners->address[i],
+                        (k - i) * sizeof(struct listen_address *));
+                listeners->address[i] = found;
             }
 }
 
-/* Finds or makes the place of every address in LIST; the others are marked as leaving. */
-static int arrange(struct listeners *listeners, const struct config_list *list, char *why,
-                   size_t size)
+/* Adds an address that is not listened on yet; a UNIX socket is opened at once. */
+static int prepare_address(struct listeners *listeners, const struct config_address *configured,
+                           char *why, size_t size)
 {
-    for (size_t i = 0; i < listeners->place_count; i++)
-        listeners->place[i]->leaving = true;
-    for (size_t i = 0; i < list->count; i++) {
-        struct place *place = find_place(listeners, list->item[i].text);
+    in_port_t port = port_of(configured);
+    struct listen_address *address;
 
-        if (place != NULL) {
-            place->leaving = false;
-            continue;
-        }
-        if (check_free(listeners, &list->item[i], why, size) != 0)
-            return -1;
-        place = add_place(listeners, &list->item[i]);
-        if (place == NULL) {
-            snprintf(why, size, "out of memory");
-            return -1;
-        }
-        place->shared = is_unix(place);
-        if (place->shared && add_lane(listeners, place) != 0) {
-            snprintf(why, size, "cannot listen on %s: %s", place->address.text, strerror(errno));
-            return -1;
-        }
+    if ((port == 0 || !port_is_ours(listeners, port)) && check_address(configured, why, size) != 0)
+        return -1;
+    address = add_address(listeners, configured);
+    if (address == NULL) {
+        snprintf(why, size, "out of memory");
+        return -1;
     }
-    put_in_order(listeners, list);
+    address->shared = is_unix(address);
+    if (address->shared && add_socket(listeners, address) != 0) {
+        snprintf(why, size, "cannot listen on %s: %s", address->address.text, strerror(errno));
+        return -1;
+    }
+    return 0;
+}
+
+/* Marks the addresses that LIST lacks as removed and adds those that it has new. */
+static int prepare_addresses(struct listeners *listeners, const struct config_list *list, char *why,
+                             size_t size)
+{
+    for (size_t i = 0; i < listeners->address_count; i++)
+        listeners->address[i]->removed = true;
+    for (size_t i = 0; i < list->count; i++) {
+        struct listen_address *address = find_address(listeners, list->item[i].text);
+
+        if (address != NULL)
+            address->removed = false;
+        else if (prepare_address(listeners, &list->item[i], why, size) != 0)
+            return -1;
+    }
+    sort_addresses(listeners, list);
     return 0;
 }
 
@@ -260,7 +377,8 @@ int listeners_prepare(struct listeners *listeners, const struct config *config, 
 
     listeners->backlog = config->connections_backlog;
     listeners->defer = config->connections_defer_accept;
-    if (listeners->handed || arrange(listeners, &config->server_listen, why, size) == 0) {
+    if (listeners->activated ||
+        prepare_addresses(listeners, &config->server_listen, why, size) == 0) {
         if (listeners_grow(listeners, rows != UINT32_MAX && rows > count ? rows : count) == 0)
             return 0;
         snprintf(why, size, "cannot open the listening sockets: %s", strerror(errno));
@@ -269,59 +387,79 @@ int listeners_prepare(struct listeners *listeners, const struct config *config, 
     return -1;
 }
 
-void listeners_commit(struct listeners *listeners, void (*rest)(void *context, int fd),
+void listeners_commit(struct listeners *listeners, void (*drain)(void *context, int fd),
                       void *context)
 {
-    for (uint32_t i = 0; i < listeners->lanes; i++) {
-        const struct lane *lane = &listeners->lane[i];
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        const struct listen_socket *socket = &listeners->socket[i];
 
-        if (lane->fd == NO_LANE)
+        if (socket->fd == NO_SOCKET)
             continue;
-        if (lane->place->leaving)
-            rest(context, lane->fd);
+        if (socket->address->removed)
+            drain(context, socket->fd);
         else
-            listening_adjust(lane->fd, listeners->backlog, listeners->defer);
+            set_options(socket->fd, listeners->backlog, listeners->defer);
     }
-    for (size_t i = listeners->place_count; i-- > 0;) {
-        listeners->place[i]->fresh = false;
-        if (!listeners->place[i]->leaving)
+    for (size_t i = listeners->address_count; i-- > 0;) {
+        listeners->address[i]->pending = false;
+        if (!listeners->address[i]->removed)
             continue;
-        remove_name(listeners->place[i]);
-        remove_place(listeners, i);
+        unlink_address(listeners->address[i]);
+        remove_address(listeners, i);
     }
 }
 
-static void nothing_left(void *context, int fd)
+/* Opening and closing all */
+
+/* Writes the text of an activated socket's address as the configuration would have it. */
+static void set_text(struct config_address *address)
 {
-    (void)context, (void)fd;
+    char host[INET6_ADDRSTRLEN] = "?";
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&address->address;
+    const struct sockaddr_in *four = (const struct sockaddr_in *)&address->address;
+
+    if (address->address.ss_family == AF_UNIX)
+        snprintf(address->text, sizeof(address->text), "unix:%.107s",
+                 ((const struct sockaddr_un *)&address->address)->sun_path);
+    else if (address->address.ss_family == AF_INET6)
+        snprintf(address->text, sizeof(address->text), "[%s]:%u",
+                 inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof(host)), port_of(address));
+    else
+        snprintf(address->text, sizeof(address->text), "%s:%u",
+                 inet_ntop(AF_INET, &four->sin_addr, host, sizeof(host)), port_of(address));
 }
 
-/* A socket from another process becomes a lane of its address. */
-static int adopt(struct listeners *listeners, struct inherited_socket *socket)
+/* Takes over SOCKET from another process. */
+static int inherit_socket(struct listeners *listeners, struct inherited_socket *socket)
 {
-    struct config_address address = {.length = sizeof(address.address)};
-    struct place *place;
+    struct config_address bound = {.length = sizeof(bound.address)};
+    struct listen_address *address;
     int64_t id;
 
-    if (getsockname(socket->fd, (struct sockaddr *)&address.address, &address.length) != 0)
+    if (getsockname(socket->fd, (struct sockaddr *)&bound.address, &bound.length) != 0)
         return -1;
     if (socket->text[0] == '\0')
-        listening_name(&address);
+        set_text(&bound);
     else
-        memcpy(address.text, socket->text, sizeof(address.text));
-    place = find_place(listeners, address.text);
-    if (place == NULL)
-        place = add_place(listeners, &address);
-    id = place != NULL ? free_number(listeners) : NO_LANE;
-    if (id == NO_LANE)
+        memcpy(bound.text, socket->text, sizeof(bound.text));
+    address = find_address(listeners, bound.text);
+    if (address == NULL)
+        address = add_address(listeners, &bound);
+    id = address != NULL ? allocate_number(listeners) : NO_SOCKET;
+    if (id == NO_SOCKET)
         return -1;
-    place->shared = socket->shared;
-    place->handed = socket->handed;
-    place->fresh = false;
-    listeners->handed = socket->handed;
-    listeners->lane[id] = (struct lane){socket->fd, place->rows++, place};
+    address->shared = socket->shared;
+    address->activated = socket->activated;
+    address->pending = false;
+    listeners->activated = socket->activated;
+    listeners->socket[id] = (struct listen_socket){socket->fd, address->rows++, address};
     socket->fd = -1;
     return 0;
+}
+
+static void drain_nothing(void *context, int fd)
+{
+    (void)context, (void)fd;
 }
 
 struct listeners *listeners_open(const struct config *config, uint32_t count,
@@ -334,7 +472,7 @@ struct listeners *listeners_open(const struct config *config, uint32_t count,
         return NULL;
     }
     for (size_t i = 0; inheritance != NULL && i < inheritance->count; i++)
-        if (adopt(listeners, &inheritance->socket[i]) != 0) {
+        if (inherit_socket(listeners, &inheritance->socket[i]) != 0) {
             snprintf(why, size, "cannot take an inherited socket: %s", strerror(errno));
             listeners_close(listeners);
             return NULL;
@@ -343,7 +481,7 @@ struct listeners *listeners_open(const struct config *config, uint32_t count,
         listeners_close(listeners);
         return NULL;
     }
-    listeners_commit(listeners, nothing_left, NULL);
+    listeners_commit(listeners, drain_nothing, NULL);
     return listeners;
 }
 
@@ -351,51 +489,65 @@ void listeners_close(struct listeners *listeners)
 {
     if (listeners == NULL)
         return;
-    while (listeners->place_count > 0)
-        remove_place(listeners, listeners->place_count - 1);
-    free(listeners->lane);
-    free(listeners->place);
+    while (listeners->address_count > 0)
+        remove_address(listeners, listeners->address_count - 1);
+    free(listeners->socket);
+    free(listeners->address);
     free(listeners);
 }
 
-uint32_t listeners_lanes(const struct listeners *listeners)
+/* Looking */
+
+uint32_t listeners_count(const struct listeners *listeners)
 {
-    return listeners->lanes;
+    return listeners->count;
 }
 
-int listeners_lane(const struct listeners *listeners, uint32_t id)
+int listeners_fd(const struct listeners *listeners, uint32_t id)
 {
-    const struct lane *lane = &listeners->lane[id];
+    const struct listen_socket *socket = &listeners->socket[id];
 
-    return lane->fd == NO_LANE || lane->place->fresh ? NO_LANE : lane->fd;
+    return socket->fd == NO_SOCKET || socket->address->pending ? -1 : socket->fd;
+}
+
+uint32_t listeners_row(const struct listeners *listeners, uint32_t id)
+{
+    return listeners->socket[id].row;
 }
 
 bool listeners_is_shared(const struct listeners *listeners, uint32_t id)
 {
-    return listeners->lane[id].fd != NO_LANE && listeners->lane[id].place->shared;
+    return listeners->socket[id].fd != NO_SOCKET && listeners->socket[id].address->shared;
 }
 
-size_t listeners_list(const struct listeners *listeners, struct inherited_socket *socket)
+size_t listeners_export(const struct listeners *listeners, struct inherited_socket *socket)
 {
     size_t count = 0;
 
-    for (uint32_t i = 0; i < listeners->lanes; i++) {
-        const struct place *place = listeners->lane[i].place;
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        const struct listen_address *address = listeners->socket[i].address;
 
-        if (listeners_lane(listeners, i) < 0)
+        if (listeners_fd(listeners, i) < 0)
             continue;
-        socket[count].fd = listeners->lane[i].fd;
-        socket[count].shared = place->shared;
-        socket[count].handed = place->handed;
-        memcpy(socket[count].text, place->address.text, sizeof(socket->text));
+        socket[count].fd = listeners->socket[i].fd;
+        socket[count].shared = address->shared;
+        socket[count].activated = address->activated;
+        memcpy(socket[count].text, address->address.text, sizeof(socket->text));
         count++;
     }
     return count;
 }
 
-uint32_t listeners_row(const struct listeners *listeners, uint32_t id)
+/* The configured text with the bound port. */
+static void describe_address(const struct config_address *address, char *text, size_t size)
 {
-    return listeners->lane[id].row;
+    const char *colon = strrchr(address->text, ':');
+
+    if (address->address.ss_family == AF_UNIX)
+        snprintf(text, size, "%s", address->text);
+    else
+        snprintf(text, size, "%.*s:%u", (int)(colon - address->text), address->text,
+                 port_of(address));
 }
 
 void listeners_describe(const struct listeners *listeners, char *text, size_t size)
@@ -403,11 +555,11 @@ void listeners_describe(const struct listeners *listeners, char *text, size_t si
     size_t used = 0;
 
     text[0] = '\0';
-    for (size_t i = 0; i < listeners->place_count; i++) {
-        char one[sizeof(listeners->place[i]->address.text) + 8];
+    for (size_t i = 0; i < listeners->address_count; i++) {
+        char one[sizeof(listeners->address[i]->address.text) + 8];
         int written;
 
-        listening_describe(&listeners->place[i]->address, one, sizeof(one));
+        describe_address(&listeners->address[i]->address, one, sizeof(one));
         written = snprintf(text + used, size - used, "%s%s", i > 0 ? " " : "", one);
         if (written < 0 || (size_t)written >= size - used) {
             text[used] = '\0';

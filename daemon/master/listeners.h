@@ -1,10 +1,10 @@
 /*
- * Listening sockets: for each configured address a growing row of SO_REUSEPORT sockets ("lanes").
- * The master opens them and never closes one while its address is listened on, so that a connection which
- * waits in one is never lost: lanes only change hands. The master's, one thread.
+ * Listen sockets: a growing number of SO_REUSEPORT sockets for each configured address. The master
+ * opens them and keeps each open while its address is configured, so that connections in its accept
+ * queue are never reset: a socket only moves between workers (listener_assign.h). The master.
  */
-#ifndef DAEMON_LISTENER_H
-#define DAEMON_LISTENER_H
+#ifndef DAEMON_LISTENERS_H
+#define DAEMON_LISTENERS_H
 
 #include "daemon/config/config.h"
 #include "daemon/master/inheritance.h"
@@ -12,48 +12,49 @@
 struct listeners;
 
 /*
- * Opens COUNT lanes for each address of CONFIG, beginning with those of INHERITANCE (NULL: none),
- * which are taken out of it. Where a service manager has handed in sockets, there are only those. A
- * port that somebody else listens on is an error:
- * WHY says which. NULL on failure.
+ * Opens COUNT sockets for each address of CONFIG, beginning with those of INHERITANCE (NULL: none),
+ * which it takes over. Sockets from a service manager (socket activation) replace the configured
+ * addresses. Returns NULL with WHY, also if another process listens on one of the ports.
  */
 struct listeners *listeners_open(const struct config *config, uint32_t count,
                                  struct inheritance *inheritance, char *why, size_t size);
 void listeners_close(struct listeners *listeners);
 
 /*
- * Another set of addresses, in two steps: _prepare() opens what CONFIG has new, with at least COUNT
- * lanes each, and returns 0, or -1 with WHY and nothing changed. Then either _commit() makes the
- * change: it calls REST for every lane that goes, to take the connections that wait in it, and closes
- * them; or _abandon() closes what was new.
+ * Changes the addresses in two steps. listeners_prepare() opens the sockets of the addresses that
+ * CONFIG adds, at least COUNT each, and returns 0, or -1 with WHY and nothing changed. Then either
+ * listeners_commit() calls DRAIN for each socket of an address that is no longer configured, so that
+ * the caller can accept what is queued, and closes it; or listeners_abandon() closes the new sockets.
  */
 int listeners_prepare(struct listeners *listeners, const struct config *config, uint32_t count,
                       char *why, size_t size);
-void listeners_commit(struct listeners *listeners, void (*rest)(void *context, int fd),
+void listeners_commit(struct listeners *listeners, void (*drain)(void *context, int fd),
                       void *context);
 void listeners_abandon(struct listeners *listeners);
 
-/* Makes it COUNT lanes for each address, if there are fewer. 0, or -1 with errno. */
+/* Opens sockets until each address has COUNT. Returns 0, or -1 with errno and nothing changed. */
 int listeners_grow(struct listeners *listeners, uint32_t count);
 
-/* All lanes of all addresses, numbered from 0; a number stays with its lane. listeners_lane() is -1
- * for a number without one, or one that is only being prepared. */
-uint32_t listeners_lanes(const struct listeners *listeners);
-int listeners_lane(const struct listeners *listeners, uint32_t id);
+/*
+ * Sockets are numbered from 0; a number stays with its socket. listeners_count() is the highest
+ * number plus one. listeners_fd() is -1 for a free number and for a socket that is not committed.
+ */
+uint32_t listeners_count(const struct listeners *listeners);
+int listeners_fd(const struct listeners *listeners, uint32_t id);
 
-/* Removes the names of UNIX sockets that we made: at the end, when there is no successor. */
-void listeners_remove_names(const struct listeners *listeners);
-
-/* True for a socket that the master itself accepts from: it gets no lanes. */
-bool listeners_is_shared(const struct listeners *listeners, uint32_t id);
-
-/* All lanes, as a successor inherits them; SOCKET has room for listeners_lanes(). Returns how many. */
-size_t listeners_list(const struct listeners *listeners, struct inherited_socket *socket);
-
-/* Lanes of one row, one for each address, belong together: a thread gets the whole row. */
+/* A row has one socket of each address; a thread gets a whole row. */
 uint32_t listeners_row(const struct listeners *listeners, uint32_t id);
 
-/* Addresses as they are bound (a port 0 shows the one the kernel picked), separated by spaces. */
+/* True for a socket without SO_REUSEPORT siblings: the master accepts from it. */
+bool listeners_is_shared(const struct listeners *listeners, uint32_t id);
+
+/* Lists all sockets for a successor. SOCKET has room for listeners_count(). Returns how many. */
+size_t listeners_export(const struct listeners *listeners, struct inherited_socket *socket);
+
+/* Writes the bound addresses, separated by spaces; a configured port 0 shows the kernel's choice. */
 void listeners_describe(const struct listeners *listeners, char *text, size_t size);
+
+/* Removes the files of UNIX sockets that we created: when no successor uses them. NULL is allowed. */
+void listeners_unlink(const struct listeners *listeners);
 
 #endif

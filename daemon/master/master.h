@@ -1,76 +1,77 @@
 /*
- * The master: small, and never in the way of a request. It holds the instance (lock, segment,
- * listening sockets, control socket), keeps workers and logger running, and changes what it is told
- * to change. Everything happens in one event loop, so nothing in here needs a lock.
- *
- *   supervisor   worker processes: fork, reap, resize, replace     (supervisor.h)
- *   capacity     whether more of them can be had                   (capacity.h)
- *   dispatch     connections on their way to a worker              (dispatch.h)
- *   control      the socket and its commands                       (control.h, commands.c)
- *   watchdog     processes that hang                               (watchdog.h)
- *   post_mortem  what those that died had been doing               (post_mortem.h)
- *   history      a sample a second                                 (history.h)
- *   reload       another configuration for a new generation        (reload.h)
- *   upgrade      another binary in its place                       (upgrade.h, inheritance.h)
- *   summary      a line in the error log now and then              (summary.h)
- *   stopping     workers, then the logger, then the master         (stopping.h)
+ * The master process: holds what an instance is known by (lock, segment, listen sockets, control
+ * socket), keeps workers and logger running, and carries out commands and signals. It serves no
+ * request itself. Everything runs in one event loop, so nothing in this directory needs a lock.
  */
 #ifndef DAEMON_MASTER_H
 #define DAEMON_MASTER_H
 
-#include "common/segment.h"
-#include "daemon/config/config.h"
+#include "daemon/base/signals.h"
 #include "daemon/config/options.h"
+#include "daemon/master/dispatch.h"
 #include "daemon/master/inheritance.h"
-#include "daemon/master/listeners.h"
-#include "daemon/master/orders.h"
-#include "daemon/master/pid_file.h"
 #include "daemon/master/post_mortem.h"
+#include "daemon/master/reload.h"
+#include "daemon/master/server.h"
+#include "daemon/master/shutdown.h"
+#include "daemon/master/statistics.h"
+#include "daemon/master/supervisor.h"
+#include "daemon/master/upgrade.h"
 #include "daemon/master/watchdog.h"
+#include "daemon/master/workers.h"
 
-#include <event2/event.h>
-
-struct supervisor;
-struct dispatch;
 struct control;
-struct history;
-struct stopping;
-struct reload;
-struct summary;
+struct master;
+
+/* The control socket (daemon/control/) as the master calls it: main() passes the table. */
+struct control_operations {
+    /* Opens config->control_socket, with ".new" behind it if BESIDE is set. NULL with WHY. */
+    struct control *(*open)(struct master *master, bool beside, char *why, size_t size);
+    /* Renames it to config->control_socket. Returns 0, or -1 with errno. */
+    int (*promote)(struct control *control);
+    /* Removes the ".new" of a successor that failed. */
+    void (*remove_new)(const struct config *config);
+    /* Applies the permissions of the configuration. Returns 0, or -1 with WHY. */
+    int (*set_access)(const struct control *control, const struct config *config, char *why,
+                      size_t size);
+    /* Replies to commands whose change is in force now. */
+    void (*changed)(struct control *control);
+    /* Closes it and all clients; REMOVE: removes its file, too. NULL is allowed. */
+    void (*close)(struct control *control, bool remove);
+};
 
 struct master {
-    struct config *config; /* in force or coming into force; commands change some of it */
-    struct runtime runtime;
-    struct segment segment;
-    struct event_base *base;
-    struct listeners *listeners;
+    struct server server;
+    struct workers workers;
     struct supervisor *supervisor;
     struct dispatch *dispatch;
-    struct control *control;
-    struct history *history;
-    struct stopping *stopping;
+    struct shutdown *shutdown;
     struct reload *reload;
     struct upgrade *upgrade;
-    struct inheritance inheritance;
-    const struct options *options;
-    struct summary *summary;
-    int doorbell; /* eventfd: wakes the logger */
-    struct orders orders;
+    struct statistics *statistics;
     struct watchdog watchdog;
     struct post_mortem post_mortem;
-    bool announced; /* the first time that all was in force has been told */
+    struct inheritance inheritance;
+    const struct options *options;
+    const struct control_operations *operations;
+    struct control *control;
+    struct event *signal[SIGNALS_HANDLED];
+    struct event *second;
+    bool announced; /* that all workers serve */
 };
 
 /*
- * Runs the server with CONFIG, which was allocated and is freed here, until it is stopped. OPTIONS,
- * which it came from, are needed for a reload. Returns the exit status.
+ * Runs the server with CONFIG, which was allocated and is freed here, until it stops. A reload loads
+ * the configuration again from OPTIONS. Returns the exit status.
  */
-int master_run(struct config *config, const struct options *options);
+int master_run(struct config *config, const struct options *options,
+               const struct control_operations *operations);
 
-/* The configuration in force has changed: tells it in the segment. */
-void master_publish_config(struct master *master);
-
-/* Has the logger reopen its files. Returns a number that segment_logger's logs_done reaches then. */
-uint32_t master_reopen_logs(struct master *master);
+/*
+ * Sets the number of workers and of threads in each, if there is room for them. Returns 0, or -1 with
+ * WHY and nothing changed. It is in force when workers_are_settled().
+ */
+int master_resize(struct master *master, uint32_t workers, uint32_t threads, char *why,
+                  size_t size);
 
 #endif

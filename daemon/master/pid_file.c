@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,14 +69,14 @@ static bool path_is(const char *path, int fd)
 
 enum lock_result { LOCKED, BUSY, LOCK_FAILED };
 
-static enum lock_result try_lock(struct runtime *runtime)
+static enum lock_result try_lock(struct pid_file *pid_file)
 {
-    int fd = open(runtime->pid_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int fd = open(pid_file->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 
     if (fd < 0)
         return LOCK_FAILED;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && path_is(runtime->pid_path, fd)) {
-        runtime->lock_fd = fd;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && path_is(pid_file->path, fd)) {
+        pid_file->lock_fd = fd;
         return LOCKED;
     }
     close(fd);
@@ -85,20 +84,20 @@ static enum lock_result try_lock(struct runtime *runtime)
 }
 
 /* A signal must not end us between the lock's file and the one who removes it. */
-static enum lock_result try_lock_undisturbed(struct runtime *runtime)
+static enum lock_result try_lock_undisturbed(struct pid_file *pid_file)
 {
     enum lock_result result;
 
     signals_hold();
-    result = try_lock(runtime);
+    result = try_lock(pid_file);
     if (result != LOCKED)
         signals_let_in();
     return result;
 }
 
-static long pid_of_owner(const struct runtime *runtime)
+static long pid_of_owner(const struct pid_file *pid_file)
 {
-    int fd = open(runtime->pid_path, O_RDONLY | O_CLOEXEC);
+    int fd = open(pid_file->path, O_RDONLY | O_CLOEXEC);
     long pid = fd >= 0 ? pid_in(fd) : 0;
 
     if (fd >= 0)
@@ -106,13 +105,13 @@ static long pid_of_owner(const struct runtime *runtime)
     return pid;
 }
 
-static int wait_for_lock(struct runtime *runtime, const struct config *config, char *why,
+static int wait_for_lock(struct pid_file *pid_file, const struct config *config, char *why,
                          size_t size)
 {
     uint64_t deadline = clock_monotonic_ns() + WAIT_MS * NS_PER_MS;
     enum lock_result result;
 
-    while ((result = try_lock_undisturbed(runtime)) == BUSY) {
+    while ((result = try_lock_undisturbed(pid_file)) == BUSY) {
         bool answers = master_answers(config->control_socket);
 
         if (answers || clock_monotonic_ns() > deadline) {
@@ -123,13 +122,13 @@ static int wait_for_lock(struct runtime *runtime, const struct config *config, c
                       "give this one another name: -o server.name=NAME"
                     : "processes of '%s' (pid %ld) still hold its lock and do not answer; end "
                       "them, or give this one another name than %s",
-                config->server_name, pid_of_owner(runtime), config->server_name);
+                config->server_name, pid_of_owner(pid_file), config->server_name);
             return -1;
         }
         usleep(PROBE_MS * 1000);
     }
     if (result == LOCK_FAILED)
-        snprintf(why, size, "cannot open the pid file %s: %s", runtime->pid_path, strerror(errno));
+        snprintf(why, size, "cannot open the pid file %s: %s", pid_file->path, strerror(errno));
     return result == LOCKED ? 0 : -1;
 }
 
@@ -182,78 +181,66 @@ static int remove_socket(const char *path, char *why, size_t size)
     return 0;
 }
 
-static int write_pid_path(struct runtime *runtime, const struct config *config, char *why,
+static int write_pid_path(struct pid_file *pid_file, const struct config *config, char *why,
                           size_t size)
 {
-    int written = snprintf(runtime->pid_path, sizeof(runtime->pid_path), "%s/%s.pid",
+    int written = snprintf(pid_file->path, sizeof(pid_file->path), "%s/%s.pid",
                            config->server_run_dir, config->server_name);
 
-    runtime->lock_fd = -1;
-    if ((size_t)written < sizeof(runtime->pid_path))
+    pid_file->lock_fd = -1;
+    if ((size_t)written < sizeof(pid_file->path))
         return 0;
     snprintf(why, size, "the path of the pid file in %s is too long", config->server_run_dir);
     return -1;
 }
 
-int runtime_inherit(struct runtime *runtime, const struct config *config, int lock_fd, char *why,
-                    size_t size)
+int pid_file_inherit(struct pid_file *pid_file, const struct config *config, int lock_fd, char *why,
+                     size_t size)
 {
-    if (write_pid_path(runtime, config, why, size) != 0)
+    if (write_pid_path(pid_file, config, why, size) != 0)
         return -1;
-    if (!path_is(runtime->pid_path, lock_fd)) {
+    if (!path_is(pid_file->path, lock_fd)) {
         snprintf(why, size,
                  "the name and the run directory can't change in an upgrade: %s is not "
                  "the pid file of the server that runs",
-                 runtime->pid_path);
+                 pid_file->path);
         return -1;
     }
-    runtime->lock_fd = lock_fd;
+    pid_file->lock_fd = lock_fd;
     signals_hold();
     return 0;
 }
 
-int runtime_take(struct runtime *runtime, const struct config *config, char *why, size_t size)
+int pid_file_acquire(struct pid_file *pid_file, const struct config *config, char *why, size_t size)
 {
-    if (write_pid_path(runtime, config, why, size) != 0)
+    if (write_pid_path(pid_file, config, why, size) != 0)
         return -1;
     if (make_run_dir(config->server_run_dir, why, size) != 0 ||
-        wait_for_lock(runtime, config, why, size) != 0)
+        wait_for_lock(pid_file, config, why, size) != 0)
         return -1;
     if (remove_segment(config, why, size) == 0 &&
         remove_socket(config->control_socket, why, size) == 0)
         return 0;
-    runtime_release(runtime);
+    pid_file_release(pid_file);
     return -1;
 }
 
-void runtime_write_pid(const struct runtime *runtime)
+void pid_file_write(const struct pid_file *pid_file)
 {
     char text[32];
     int length = snprintf(text, sizeof(text), "%d\n", getpid());
 
-    if (ftruncate(runtime->lock_fd, 0) != 0 ||
-        pwrite(runtime->lock_fd, text, (size_t)length, 0) != length)
-        fprintf(stderr, "webserverd: cannot write %s: %s\n", runtime->pid_path, strerror(errno));
+    if (ftruncate(pid_file->lock_fd, 0) != 0 ||
+        pwrite(pid_file->lock_fd, text, (size_t)length, 0) != length)
+        fprintf(stderr, "webserverd: cannot write %s: %s\n", pid_file->path, strerror(errno));
 }
 
-void runtime_release(struct runtime *runtime)
+void pid_file_release(struct pid_file *pid_file)
 {
-    if (runtime->lock_fd < 0)
+    if (pid_file->lock_fd < 0)
         return;
-    if (pid_in(runtime->lock_fd) == getpid() || pid_in(runtime->lock_fd) == 0)
-        unlink(runtime->pid_path);
-    close(runtime->lock_fd);
-    runtime->lock_fd = -1;
-}
-
-unsigned long runtime_raise_descriptors(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return 0;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-    getrlimit(RLIMIT_NOFILE, &limit);
-    return limit.rlim_cur;
+    if (pid_in(pid_file->lock_fd) == getpid() || pid_in(pid_file->lock_fd) == 0)
+        unlink(pid_file->path);
+    close(pid_file->lock_fd);
+    pid_file->lock_fd = -1;
 }

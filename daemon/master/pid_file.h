@@ -1,41 +1,38 @@
 /*
- * What an instance has outside its processes: run directory, pid file, lock, and the names of
- * socket and segment. The lock (flock on the pid file) is inherited by every child, so it is free
- * only when the last process of an instance has gone, and with it the last listening socket. What a
- * dead instance left is recognised by the lock, never by a pid. The master.
+ * Run directory, pid file and instance lock. The lock is a flock() on the pid file that every child
+ * inherits: it is free only when the last process of an instance has exited and its last listen
+ * socket is closed. Whether an instance is alive is decided by the lock, never by a pid. The master.
  */
-#ifndef DAEMON_RUNTIME_H
-#define DAEMON_RUNTIME_H
+#ifndef DAEMON_PID_FILE_H
+#define DAEMON_PID_FILE_H
 
 #include "daemon/config/config.h"
 
-struct runtime {
-    int lock_fd; /* the pid file, locked; -1: nothing is held */
-    char pid_path[INSTANCE_PATH_MAX];
+struct pid_file {
+    int lock_fd; /* the pid file, locked; -1: not held */
+    char path[INSTANCE_PATH_MAX];
 };
 
 /*
- * Makes the run directory, takes the lock and removes what a dead predecessor left. Waits up to
- * five seconds for the processes of a dead master to go; a master that answers on its control
- * socket is refused at once. From the lock on signals are held (signals.h): who has it lets them in
- * once it watches for them. Returns 0, or -1 with WHY.
+ * Makes the run directory, takes the lock and removes the segment and the control socket of a dead
+ * instance of the same name. Fails at once if a master answers on the control socket; waits up to
+ * five seconds for the processes of a dead master to exit. Returns 0 with signals held (signals.h)
+ * until the caller handles them, or -1 with WHY.
  */
-int runtime_take(struct runtime *runtime, const struct config *config, char *why, size_t size);
+int pid_file_acquire(struct pid_file *pid_file, const struct config *config, char *why,
+                     size_t size);
 
 /*
- * Instead of that, after a binary upgrade: takes over LOCK_FD from the master before, if it is that of
- * this CONFIG's pid file. Signals are held from then on. Returns 0, or -1 with WHY.
+ * In a binary upgrade: takes over LOCK_FD from the old master if it is the pid file of CONFIG.
+ * Returns as pid_file_acquire().
  */
-int runtime_inherit(struct runtime *runtime, const struct config *config, int lock_fd, char *why,
-                    size_t size);
+int pid_file_inherit(struct pid_file *pid_file, const struct config *config, int lock_fd, char *why,
+                     size_t size);
 
-/* Writes this process's pid. */
-void runtime_write_pid(const struct runtime *runtime);
+/* Writes the pid of this process. */
+void pid_file_write(const struct pid_file *pid_file);
 
-/* Lets go of the lock, and removes the pid file if it has this process's pid. */
-void runtime_release(struct runtime *runtime);
-
-/* Lets this process open as many descriptors as it may. Returns the limit. */
-unsigned long runtime_raise_descriptors(void);
+/* Releases the lock, and removes the file if it has the pid of this process or none. */
+void pid_file_release(struct pid_file *pid_file);
 
 #endif

@@ -5,32 +5,27 @@
 #include "daemon/config/keys.h"
 #include "daemon/config/load.h"
 #include "daemon/config/value.h"
-#include "daemon/control/socket.h"
 #include "daemon/logger/sink.h"
 #include "daemon/master/capacity.h"
-#include "daemon/master/dispatch.h"
-#include "daemon/master/shutdown.h"
-#include "daemon/master/supervisor.h"
 #include "daemon/sandbox/sandbox.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct reload {
-    struct master *master;
+    struct reload_setup setup;
     struct config *previous; /* while the new workers start; else NULL */
     uint32_t previous_generation;
-    bool waiting;         /* another reload is to follow */
-    uint64_t begun, done; /* attempts */
-    char *failure;        /* of the last one, or NULL */
-    json_t *changed;      /* names of keys */
+    bool waiting;           /* another reload follows this one */
+    uint64_t started, done; /* attempts */
+    char *failure;          /* of the last attempt, or NULL */
+    json_t *changed;        /* names of keys */
 };
 
-/* The file */
+/* Loading and comparing configurations */
 
-static void drop_config(struct config *config)
+static void free_config(struct config *config)
 {
     if (config == NULL)
         return;
@@ -55,7 +50,7 @@ static bool differs(const struct config *one, const struct config *other, size_t
     return different;
 }
 
-/* What can't change while the server runs. Returns how many keys there were of that kind. */
+/* Reports each key that differs but cannot change in a running server. Returns how many. */
 static size_t check_fixed(const struct config *now, const struct config *wanted, FILE *errors)
 {
     size_t found = 0;
@@ -77,31 +72,31 @@ static size_t check_fixed(const struct config *now, const struct config *wanted,
     return found;
 }
 
-/* Loads the configuration anew; NULL with *PROBLEMS (the caller frees; NULL: out of memory). */
-static struct config *load(const struct master *master, char **problems)
+/* Returns NULL with the messages in *ERRORS (the caller frees; NULL: out of memory). */
+static struct config *load(const struct reload *reload, char **errors)
 {
-    const struct options *options = master->options;
+    const struct options *options = reload->setup.options;
     const struct config_sources sources = {.file = options->file,
                                            .overrides = options->overrides,
                                            .override_count = options->override_count,
                                            .system = &sandbox_config_system};
     struct config *config = calloc(1, sizeof(*config));
     size_t length;
-    FILE *errors;
+    FILE *memory;
     bool good;
 
-    *problems = NULL;
-    errors = open_memstream(problems, &length);
-    if (config == NULL || errors == NULL) {
+    *errors = NULL;
+    memory = open_memstream(errors, &length);
+    if (config == NULL || memory == NULL) {
         free(config);
         return NULL;
     }
-    good = config_load(config, &sources, errors) == 0;
-    if (good && check_fixed(master->config, config, errors) > 0) {
+    good = config_load(config, &sources, memory) == 0;
+    if (good && check_fixed(reload->setup.server->config, config, memory) > 0) {
         good = false;
         config_free(config);
     }
-    fclose(errors);
+    fclose(memory);
     if (good)
         return config;
     free(config);
@@ -123,8 +118,8 @@ static json_t *list_changes(const struct config *before, const struct config *af
     return list;
 }
 
-/* Each line of TEXT that says what is wrong is an event; the others show the place to a person. */
-static void log_problems(const char *text)
+/* Logs each message of TEXT; the indented lines after it only show the place. */
+static void log_errors(const char *text)
 {
     while (*text != '\0') {
         size_t length = strcspn(text, "\n");
@@ -135,96 +130,94 @@ static void log_problems(const char *text)
     }
 }
 
-void reload_by_signal(struct reload *reload)
-{
-    char *refusal = NULL;
+/* Starting */
 
-    event_log(LEVEL_INFO, "reload, by SIGHUP");
-    if (reload_ask(reload, &refusal) == 0)
-        log_problems(refusal != NULL ? refusal : "out of memory");
-    free(refusal);
-}
-
-/* Beginning */
-
-static void keep_failure(struct reload *reload, const char *why)
+static void set_failure(struct reload *reload, const char *why)
 {
     free(reload->failure);
     reload->failure = strdup(why);
 }
 
-static int prepare(struct master *master, char *why, size_t size)
+static int prepare(const struct reload *reload, char *why, size_t size)
 {
-    const struct config *config = master->config;
-    uint32_t lanes = config->workers_dispatch == DISPATCH_MASTER
-                         ? 1
-                         : config->workers_processes * config->workers_threads;
+    struct server *server = reload->setup.server;
+    const struct config *config = server->config;
 
     if (log_sink_check(config, why, size) != 0 ||
-        listeners_prepare(master->listeners, config, lanes, why, size) != 0)
+        listeners_prepare(server->listeners, config, capacity_listen_sockets(config), why, size) !=
+            0)
         return -1;
-    if (capacity_prepare(master, config->workers_processes, config->workers_threads, why, size) ==
+    if (capacity_prepare(server, config->workers_processes, config->workers_threads, why, size) ==
         0)
         return 0;
-    listeners_abandon(master->listeners);
+    listeners_abandon(server->listeners);
     return -1;
 }
 
-/* CONFIG becomes the reload's. Returns 0, or -1 when all stays as it is (reload_failure()). */
-static int begin(struct reload *reload, struct config *config)
+/* Takes CONFIG over. Returns 0, or -1 with reload->failure set and nothing changed. */
+static int start(struct reload *reload, struct config *config)
 {
-    struct master *master = reload->master;
-    struct config *previous = master->config;
+    struct server *server = reload->setup.server;
+    struct config *previous = server->config;
     char why[512];
 
-    master->config = config;
-    if (prepare(master, why, sizeof(why)) != 0) {
-        master->config = previous;
-        drop_config(config);
-        keep_failure(reload, why);
+    server->config = config;
+    if (prepare(reload, why, sizeof(why)) != 0) {
+        server->config = previous;
+        free_config(config);
+        set_failure(reload, why);
         return -1;
     }
     json_decref(reload->changed);
     reload->changed = list_changes(previous, config);
     notify_reloading();
     reload->previous = previous;
-    reload->previous_generation = supervisor_generation(master->supervisor);
-    supervisor_renew(master->supervisor);
-    supervisor_reconcile(master->supervisor);
+    reload->previous_generation = reload->setup.workers->generation;
+    supervisor_renew(reload->setup.supervisor);
     return 0;
 }
 
-/* Workers that keep dying are no reason to wait: another configuration may be what they need. */
+/* Workers that keep dying do not block a reload: another configuration may help them. */
 static bool is_busy(const struct reload *reload)
 {
-    return reload->previous != NULL || supervisor_is_replacing(reload->master->supervisor);
+    return reload->previous != NULL || workers_are_replacing(reload->setup.workers);
 }
 
-uint64_t reload_ask(struct reload *reload, char **refusal)
+uint64_t reload_request(struct reload *reload, char **errors)
 {
     struct config *config;
 
-    if (stopping_is_under_way(reload->master->stopping)) {
-        *refusal = strdup("the server is stopping");
+    if (shutdown_has_begun(reload->setup.shutdown)) {
+        *errors = strdup("the server is stopping");
         return 0;
     }
-    config = load(reload->master, refusal);
+    config = load(reload, errors);
     if (config == NULL)
         return 0;
-    free(*refusal);
-    *refusal = NULL;
+    free(*errors);
+    *errors = NULL;
     if (is_busy(reload)) {
-        drop_config(config); /* it is read again when its turn comes */
+        free_config(config); /* start_waiting() reads the file again */
         reload->waiting = true;
-        return reload->begun + 1;
+        return reload->started + 1;
     }
-    reload->begun++;
-    if (begin(reload, config) == 0)
-        return reload->begun;
-    reload->done = reload->begun;
-    *refusal = reload->failure;
+    reload->started++;
+    if (start(reload, config) == 0)
+        return reload->started;
+    reload->done = reload->started;
+    *errors = reload->failure;
     reload->failure = NULL;
     return 0;
+}
+
+void reload_request_by_signal(struct reload *reload)
+{
+    char *errors = NULL;
+
+    event_log(LEVEL_INFO, "reload, by SIGHUP");
+    if (reload_request(reload, &errors) == 0)
+        log_errors(errors != NULL ? errors : "out of memory");
+    free(errors);
 }
 
 /* Ending */
@@ -233,7 +226,7 @@ static void end(struct reload *reload)
 {
     notify_send("READY=1");
     reload->previous = NULL;
-    reload->done = reload->begun;
+    reload->done = reload->started;
 }
 
 static void log_success(const struct reload *reload)
@@ -241,7 +234,7 @@ static void log_success(const struct reload *reload)
     char *keys = json_dumps(reload->changed, JSON_COMPACT);
 
     event_log(LEVEL_INFO, "configuration reloaded, generation %u; changed: %s",
-              supervisor_generation(reload->master->supervisor), keys != NULL ? keys : "?");
+              reload->setup.workers->generation, keys != NULL ? keys : "?");
     free(keys);
 }
 
@@ -255,37 +248,36 @@ static bool logs_differ(const struct config *before, const struct config *after)
 
 void reload_commit(struct reload *reload)
 {
-    struct master *master = reload->master;
+    const struct reload_setup *setup = &reload->setup;
+    struct server *server = setup->server;
     struct config *previous = reload->previous;
-    char why[512];
 
     if (previous == NULL)
         return;
     end(reload);
     free(reload->failure);
     reload->failure = NULL;
-    listeners_commit(master->listeners, dispatch_take_rest, master->dispatch);
-    if (dispatch_listen(master->dispatch) != 0)
+    listeners_commit(server->listeners, dispatch_drain_listener, setup->dispatch);
+    if (dispatch_update_listeners(setup->dispatch) != 0)
         event_log(LEVEL_ERROR, "cannot accept connections: out of memory");
-    if (control_set_access(master->control, master->config, why, sizeof(why)) != 0)
-        event_log(LEVEL_ERROR, "%s", why);
-    master_publish_config(master);
-    if (logs_differ(previous, master->config))
-        supervisor_renew_logger(master->supervisor);
-    drop_config(previous);
+    setup->committed(setup->context);
+    server_publish_config(server);
+    if (logs_differ(previous, server->config))
+        supervisor_restart_logger(setup->supervisor);
+    free_config(previous);
     log_success(reload);
 }
 
 static void abandon(struct reload *reload, const char *why)
 {
-    struct master *master = reload->master;
+    struct server *server = reload->setup.server;
 
     event_log(LEVEL_ERROR, "the reload failed, the configuration stays as it was: %s", why);
-    keep_failure(reload, why);
-    listeners_abandon(master->listeners);
-    drop_config(master->config);
-    master->config = reload->previous;
-    supervisor_revert(master->supervisor, reload->previous_generation);
+    set_failure(reload, why);
+    listeners_abandon(server->listeners);
+    free_config(server->config);
+    server->config = reload->previous;
+    supervisor_revert(reload->setup.supervisor, reload->previous_generation);
     end(reload);
 }
 
@@ -294,47 +286,47 @@ void reload_worker_died(struct reload *reload, const struct worker_process *work
     char why[256];
 
     if (reload->previous == NULL || worker->state != WORKER_STARTING ||
-        worker->generation != supervisor_generation(reload->master->supervisor))
+        worker->generation != reload->setup.workers->generation)
         return;
     snprintf(why, sizeof(why), "a new worker %s before it served", how);
     abandon(reload, why);
 }
 
-/* The one that waited. Its file may have become bad meanwhile. */
-static void begin_waiting(struct reload *reload)
+/* The file may have become invalid while the reload waited. */
+static void start_waiting(struct reload *reload)
 {
-    char *problems;
-    struct config *config = load(reload->master, &problems);
+    char *errors;
+    struct config *config = load(reload, &errors);
 
     reload->waiting = false;
-    reload->begun++;
-    if (config != NULL && begin(reload, config) == 0) {
-        free(problems);
+    reload->started++;
+    if (config != NULL && start(reload, config) == 0) {
+        free(errors);
         return;
     }
     if (config == NULL)
-        keep_failure(reload, problems != NULL ? problems : "out of memory");
-    log_problems(reload->failure);
-    free(problems);
-    reload->done = reload->begun;
+        set_failure(reload, errors != NULL ? errors : "out of memory");
+    log_errors(reload->failure);
+    free(errors);
+    reload->done = reload->started;
 }
 
-void reload_go_on(struct reload *reload)
+void reload_advance(struct reload *reload)
 {
-    if (stopping_is_under_way(reload->master->stopping))
+    if (shutdown_has_begun(reload->setup.shutdown))
         return;
-    if (reload->previous != NULL && supervisor_is_renewed(reload->master->supervisor))
+    if (reload->previous != NULL && workers_are_renewed(reload->setup.workers))
         reload_commit(reload);
     if (reload->waiting && !is_busy(reload))
-        begin_waiting(reload);
+        start_waiting(reload);
 }
 
-/* What became of it */
+/* Results */
 
 bool reload_is_done(const struct reload *reload, uint64_t attempt)
 {
-    return (reload->done >= attempt && !supervisor_old_accept(reload->master->supervisor)) ||
-           stopping_is_under_way(reload->master->stopping);
+    return (reload->done >= attempt && !workers_leaving_accept(reload->setup.workers)) ||
+           shutdown_has_begun(reload->setup.shutdown);
 }
 
 const char *reload_failure(const struct reload *reload)
@@ -347,13 +339,13 @@ json_t *reload_changed_keys(const struct reload *reload)
     return reload->changed;
 }
 
-struct reload *reload_new(struct master *master)
+struct reload *reload_new(const struct reload_setup *setup)
 {
     struct reload *reload = calloc(1, sizeof(*reload));
 
     if (reload == NULL)
         return NULL;
-    reload->master = master;
+    reload->setup = *setup;
     reload->changed = json_array();
     return reload;
 }
@@ -362,7 +354,7 @@ void reload_free(struct reload *reload)
 {
     if (reload == NULL)
         return;
-    drop_config(reload->previous);
+    free_config(reload->previous);
     json_decref(reload->changed);
     free(reload->failure);
     free(reload);

@@ -1,52 +1,69 @@
 /*
- * Another configuration for a running server. The file is checked whole first; then a generation of
- * workers that has it starts beside the old one, and when all of them serve, the old ones leave. What
- * fails before that leaves everything as it was.
+ * Loads another configuration into the running server. The file is checked completely first; then a
+ * new generation of workers starts with it beside the old one, and when all of them serve, the old
+ * ones leave. A failure before that changes nothing.
  *
- *   idle ──asked──▶ starting ──all new ones serve──▶ (old ones leave) ──▶ idle
- *                      │ a new one dies
- *                      └──▶ idle, with the configuration from before
+ *   idle ──request──▶ starting ──all new workers serve──▶ (old workers leave) ──▶ idle
+ *                        │ a new worker dies
+ *                        └──▶ idle, with the previous configuration
  *
- * Asked again before the old workers have gone, one more reload waits, however often it was asked
- * for. The master's loop.
+ * Requests that come before the old workers have left are merged into one more reload. The master's
+ * loop.
  */
 #ifndef DAEMON_RELOAD_H
 #define DAEMON_RELOAD_H
 
-#include "daemon/master/master.h"
+#include "daemon/config/options.h"
+#include "daemon/master/shutdown.h"
 
 #include <jansson.h>
 
+struct reload;
+
+/* All borrowed. */
+struct reload_setup {
+    struct server *server;
+    const struct workers *workers;
+    struct supervisor *supervisor;
+    struct dispatch *dispatch;
+    const struct shutdown *shutdown;
+    const struct options *options;    /* the command line: where the configuration comes from */
+    void (*committed)(void *context); /* server->config is in force now: apply it elsewhere */
+    void *context;
+};
+
 /* NULL: out of memory. */
-struct reload *reload_new(struct master *master);
+struct reload *reload_new(const struct reload_setup *setup);
 void reload_free(struct reload *reload);
 
 /*
- * Checks the file and begins, or lets the reload wait its turn. Returns the attempt's number, or 0
- * with *REFUSAL set to what is wrong with the file (the caller frees): then nothing happens.
+ * Checks the file and starts the reload, or lets it wait for the one under way. Returns the number
+ * of the attempt, or 0 with the error messages in *ERRORS (NULL: out of memory; the caller frees) and
+ * nothing changed.
  */
-uint64_t reload_ask(struct reload *reload, char **refusal);
+uint64_t reload_request(struct reload *reload, char **errors);
 
-/* The same by a signal: what is wrong becomes events. */
-void reload_by_signal(struct reload *reload);
+/* The same for SIGHUP: errors are logged. */
+void reload_request_by_signal(struct reload *reload);
 
-/* True when that attempt has come to its end. */
+/* True if that attempt has ended, one way or the other. */
 bool reload_is_done(const struct reload *reload, uint64_t attempt);
 
-/* How the last attempt ended: NULL, or why nothing was changed. */
+/* Why the last attempt changed nothing, or NULL. Borrowed. */
 const char *reload_failure(const struct reload *reload);
 
-/* Names of the keys that it changed; borrowed. */
+/* Names of the keys that it changed. Borrowed. */
 json_t *reload_changed_keys(const struct reload *reload);
 
-/* The new workers serve: the rest changes with them. Also where no reload is under way. */
+/* The new workers serve: the rest of the configuration comes into force. Nothing if no reload is
+ * under way. */
 void reload_commit(struct reload *reload);
 
-/* A worker has died; if it was a new one that never served, so has the reload. */
+/* A worker has died, HOW in words: the reload fails if it was a new one that never served. */
 void reload_worker_died(struct reload *reload, const struct worker_process *worker,
                         const char *how);
 
-/* Something has ended or come into force: takes the next step. */
-void reload_go_on(struct reload *reload);
+/* A process has started or ended: takes the next step. */
+void reload_advance(struct reload *reload);
 
 #endif

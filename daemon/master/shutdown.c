@@ -2,120 +2,121 @@
 
 #include "daemon/base/events.h"
 #include "daemon/base/notify.h"
-#include "daemon/master/dispatch.h"
-#include "daemon/master/supervisor.h"
 
 #include <signal.h>
 #include <stdlib.h>
 
 enum {
     LOGGER_GRACE_MS = 5000,
-    KILL_GRACE_MS =
-        2000, /* behind drain_timeout, in which workers close what is left by themselves */
+    KILL_GRACE_MS = 2000, /* after drain_timeout, when workers close what is left themselves */
 };
 
-struct stopping {
-    struct master *master;
+struct shutdown {
+    struct server *server;
+    struct workers *workers;
+    struct supervisor *supervisor;
+    struct dispatch *dispatch;
     struct event *deadline;
-    bool under_way;
-    bool logger_told; /* to finish: the last step */
+    bool begun;
+    bool logger_stopped; /* the last step */
 };
 
-static void arm(struct event *timer, uint64_t ms)
+static void set_deadline(struct shutdown *shutdown, uint64_t ms)
 {
     const struct timeval when = {.tv_sec = (time_t)(ms / 1000),
                                  .tv_usec = (suseconds_t)(ms % 1000) * 1000};
 
-    event_add(timer, &when);
+    event_add(shutdown->deadline, &when);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *argument)
 {
-    struct supervisor *supervisor = ((struct stopping *)argument)->master->supervisor;
+    const struct shutdown *shutdown = argument;
+    pid_t logger = supervisor_logger_pid(shutdown->supervisor);
 
     (void)fd, (void)what;
-    if (supervisor_alive(supervisor) > 0) {
+    if (workers_alive(shutdown->workers) > 0) {
         event_log(LEVEL_WARN, "some workers did not end within drain_timeout: killing them");
-        supervisor_kill_all(supervisor);
-    } else if (supervisor_logger(supervisor) > 0) {
-        kill(supervisor_logger(supervisor), SIGKILL);
+        workers_kill(shutdown->workers);
+    } else if (logger > 0) {
+        kill(logger, SIGKILL);
     }
 }
 
-void stopping_go_on(struct stopping *stopping)
+void shutdown_advance(struct shutdown *shutdown)
 {
-    struct supervisor *supervisor = stopping->master->supervisor;
-
-    if (!stopping->under_way || supervisor_alive(supervisor) > 0)
+    if (!shutdown->begun || workers_alive(shutdown->workers) > 0)
         return;
-    if (!stopping->logger_told) {
-        stopping->logger_told = true;
+    if (!shutdown->logger_stopped) {
+        shutdown->logger_stopped = true;
         event_log(LEVEL_INFO, "stopped");
-        supervisor_stop_logger(supervisor);
-        arm(stopping->deadline, LOGGER_GRACE_MS);
+        supervisor_stop_logger(shutdown->supervisor);
+        set_deadline(shutdown, LOGGER_GRACE_MS);
     }
-    if (supervisor_logger(supervisor) == 0)
-        event_base_loopbreak(stopping->master->base);
+    if (supervisor_logger_pid(shutdown->supervisor) == 0)
+        event_base_loopbreak(shutdown->server->base);
 }
 
-static void begin(struct stopping *stopping, bool gently)
+static void begin(struct shutdown *shutdown, bool gracefully)
 {
-    struct master *master = stopping->master;
+    struct server *server = shutdown->server;
 
-    stopping->under_way = true;
-    atomic_store(&segment_master(&master->segment)->stopping, 1);
+    shutdown->begun = true;
+    atomic_store(&segment_master(&server->segment)->stopping, 1);
     event_log(LEVEL_INFO, "stopping: finishing the requests under way");
-    dispatch_stop_accepting(master->dispatch);
-    if (!gently)
-        listeners_remove_names(master->listeners);
-    listeners_close(master->listeners); /* or new clients would wait for nobody */
-    master->listeners = NULL;
-    supervisor_stop_workers(master->supervisor, gently);
-    arm(stopping->deadline, master->config->workers_drain_timeout + KILL_GRACE_MS);
-    stopping_go_on(stopping);
+    dispatch_stop_accepting(shutdown->dispatch);
+    if (!gracefully)
+        listeners_unlink(server->listeners);
+    listeners_close(server->listeners); /* new clients must not queue up in vain */
+    server->listeners = NULL;
+    supervisor_stop_workers(shutdown->supervisor, gracefully);
+    set_deadline(shutdown, server->config->workers_drain_timeout + KILL_GRACE_MS);
+    shutdown_advance(shutdown);
 }
 
-void stopping_begin(struct stopping *stopping)
+void shutdown_begin(struct shutdown *shutdown)
 {
-    if (!stopping->under_way) {
+    if (!shutdown->begun) {
         notify_send("STOPPING=1\nSTATUS=finishing the requests under way");
-        begin(stopping, false);
+        begin(shutdown, false);
         return;
     }
     event_log(LEVEL_WARN, "stopping at once");
-    supervisor_kill_all(stopping->master->supervisor);
+    workers_kill(shutdown->workers);
 }
 
-void stopping_retire(struct stopping *stopping)
+void shutdown_begin_graceful(struct shutdown *shutdown)
 {
-    if (!stopping->under_way)
-        begin(stopping, true);
+    if (!shutdown->begun)
+        begin(shutdown, true);
 }
 
-bool stopping_is_under_way(const struct stopping *stopping)
+bool shutdown_has_begun(const struct shutdown *shutdown)
 {
-    return stopping->under_way;
+    return shutdown->begun;
 }
 
-struct stopping *stopping_new(struct master *master)
+struct shutdown *shutdown_new(struct server *server, struct workers *workers,
+                              struct supervisor *supervisor, struct dispatch *dispatch)
 {
-    struct stopping *stopping = calloc(1, sizeof(*stopping));
+    struct shutdown *shutdown = calloc(1, sizeof(*shutdown));
 
-    if (stopping == NULL)
+    if (shutdown == NULL)
         return NULL;
-    stopping->master = master;
-    stopping->deadline = event_new(master->base, -1, 0, on_deadline, stopping);
-    if (stopping->deadline == NULL) {
-        free(stopping);
+    *shutdown = (struct shutdown){
+        .server = server, .workers = workers, .supervisor = supervisor, .dispatch = dispatch};
+    shutdown->deadline = event_new(server->base, -1, 0, on_deadline, shutdown);
+    if (shutdown->deadline == NULL) {
+        free(shutdown);
         return NULL;
     }
-    return stopping;
+    return shutdown;
 }
 
-void stopping_free(struct stopping *stopping)
+void shutdown_free(struct shutdown *shutdown)
 {
-    if (stopping == NULL)
+    if (shutdown == NULL)
         return;
-    event_free(stopping->deadline);
-    free(stopping);
+    event_free(shutdown->deadline);
+    free(shutdown);
 }

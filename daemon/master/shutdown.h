@@ -1,25 +1,32 @@
 /*
- * The end in order: workers finish the requests under way, the logger writes what they left, the
- * loop breaks. A second request for it ends the workers at once. The master.
+ * Stops the server in order: the workers finish their requests, the logger writes what they left, the
+ * loop ends. The master's loop.
  */
-#ifndef DAEMON_STOPPING_H
-#define DAEMON_STOPPING_H
+#ifndef DAEMON_SHUTDOWN_H
+#define DAEMON_SHUTDOWN_H
 
-#include "daemon/master/master.h"
+#include "daemon/master/dispatch.h"
+#include "daemon/master/supervisor.h"
 
-/* NULL: out of memory. */
-struct stopping *stopping_new(struct master *master);
-void stopping_free(struct stopping *stopping);
+struct shutdown;
 
-void stopping_begin(struct stopping *stopping);
+/* All are borrowed. NULL: out of memory. */
+struct shutdown *shutdown_new(struct server *server, struct workers *workers,
+                              struct supervisor *supervisor, struct dispatch *dispatch);
+void shutdown_free(struct shutdown *shutdown);
 
-/* The same for a server that has a successor: connections that are idle are not closed under their
- * clients, but behind their next answer, or after drain_timeout. */
-void stopping_retire(struct stopping *stopping);
+/* Begins; the second call kills the workers. */
+void shutdown_begin(struct shutdown *shutdown);
 
-/* A process has ended: takes the next step, if a stop is under way. */
-void stopping_go_on(struct stopping *stopping);
+/*
+ * Begins for a server with a successor: an idle connection is closed with its next response, or when
+ * drain_timeout is over.
+ */
+void shutdown_begin_graceful(struct shutdown *shutdown);
 
-bool stopping_is_under_way(const struct stopping *stopping);
+/* A process has ended: takes the next step if the shutdown has begun. */
+void shutdown_advance(struct shutdown *shutdown);
+
+bool shutdown_has_begun(const struct shutdown *shutdown);
 
 #endif

@@ -10,7 +10,7 @@ static uint32_t slot_count(const struct segment *segment)
     return segment_count(segment, SEGMENT_THREADS);
 }
 
-static uint32_t tenant_of(const struct segment *segment, uint32_t slot)
+static uint32_t worker_of(const struct segment *segment, uint32_t slot)
 {
     const struct segment_slot *entry = segment_thread_slot(segment, slot);
 
@@ -24,7 +24,7 @@ static uint32_t thread_of(const struct segment *segment, uint32_t slot)
     return atomic_load_explicit(&segment_thread_slot(segment, slot)->thread, memory_order_relaxed);
 }
 
-static void set_tenant(struct segment *segment, uint32_t slot, uint32_t worker, uint32_t thread)
+static void set_worker(struct segment *segment, uint32_t slot, uint32_t worker, uint32_t thread)
 {
     struct segment_slot *entry = segment_thread_slot(segment, slot);
 
@@ -32,12 +32,12 @@ static void set_tenant(struct segment *segment, uint32_t slot, uint32_t worker, 
     atomic_store_explicit(&entry->worker, worker, memory_order_relaxed);
 }
 
-/* A free thread slot with its memory reserved, or SEGMENT_NO_WORKER and why not. */
+/* Returns a free thread slot with reserved memory, or SEGMENT_NO_WORKER and an errno in *FAILED. */
 static uint32_t find_free(struct segment *segment, int *failed)
 {
     *failed = ENOBUFS;
     for (uint32_t i = 0; i < slot_count(segment); i++) {
-        if (tenant_of(segment, i) != SEGMENT_NO_WORKER)
+        if (worker_of(segment, i) != SEGMENT_NO_WORKER)
             continue;
         *failed = segment_reserve_thread(segment, i);
         return *failed == 0 ? i : SEGMENT_NO_WORKER;
@@ -45,30 +45,30 @@ static uint32_t find_free(struct segment *segment, int *failed)
     return SEGMENT_NO_WORKER;
 }
 
-uint32_t slots_let(struct segment *segment, uint32_t worker, uint32_t had, uint32_t wanted,
-                   uint32_t *slots, int *failed)
+uint32_t slots_assign(struct segment *segment, uint32_t worker, uint32_t has, uint32_t wanted,
+                      uint32_t *slots, int *failed)
 {
     *failed = 0;
     for (uint32_t i = 0; i < slot_count(segment); i++)
-        if (tenant_of(segment, i) == worker)
+        if (worker_of(segment, i) == worker)
             slots[thread_of(segment, i)] = i;
-    for (; had < wanted; had++) {
-        slots[had] = find_free(segment, failed);
-        if (slots[had] == SEGMENT_NO_WORKER)
-            return had;
-        set_tenant(segment, slots[had], worker, had);
+    for (; has < wanted; has++) {
+        slots[has] = find_free(segment, failed);
+        if (slots[has] == SEGMENT_NO_WORKER)
+            return has;
+        set_worker(segment, slots[has], worker, has);
     }
     return wanted;
 }
 
-void slots_take_back(struct segment *segment, uint32_t worker, uint32_t first)
+void slots_release(struct segment *segment, uint32_t worker, uint32_t first)
 {
     for (uint32_t i = 0; i < slot_count(segment); i++)
-        if (tenant_of(segment, i) == worker && thread_of(segment, i) >= first)
-            set_tenant(segment, i, SEGMENT_NO_WORKER, 0);
+        if (worker_of(segment, i) == worker && thread_of(segment, i) >= first)
+            set_worker(segment, i, SEGMENT_NO_WORKER, 0);
 }
 
-/* Nobody else would ever set a dead worker's gauges to 0. */
+/* A dead worker cannot reset its own gauges. */
 static void zero_gauges(_Atomic uint64_t *metrics)
 {
     for (int i = 0; i < METRIC_COUNT; i++)
@@ -85,7 +85,7 @@ static void clear_cache_table(const struct segment *segment, uint32_t worker)
             segment_cache_state(&table[i], CACHE_SLOT_FREE);
 }
 
-static void clear_peers(const struct segment *segment, uint32_t worker)
+static void clear_clients(const struct segment *segment, uint32_t worker)
 {
     struct segment_client *table = segment_clients(segment, worker);
 
@@ -99,7 +99,7 @@ void slots_clear(struct segment *segment, uint32_t worker)
     uint64_t now = clock_monotonic_ns();
 
     for (uint32_t i = 0; i < slot_count(segment); i++)
-        if (tenant_of(segment, i) == worker) {
+        if (worker_of(segment, i) == worker) {
             zero_gauges(segment_thread(segment, i)->metrics);
             segment_activity_clear(&segment_thread(segment, i)->activity, now);
         }
@@ -109,8 +109,8 @@ void slots_clear(struct segment *segment, uint32_t worker)
     atomic_store_explicit(&block->threads_actual, 0, memory_order_relaxed);
     atomic_store_explicit(&block->offload_actual, 0, memory_order_relaxed);
     clear_cache_table(segment, worker);
-    clear_peers(segment, worker);
-    slots_take_back(segment, worker, 0);
+    clear_clients(segment, worker);
+    slots_release(segment, worker, 0);
 }
 
 int slots_reserve(struct segment *segment, uint32_t count)

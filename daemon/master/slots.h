@@ -1,6 +1,6 @@
 /*
- * Who has which slot of the segment: the master lets thread slots to workers, takes them back, and
- * tidies up after workers that died. See common/segment.h.
+ * The slots of the segment (common/segment.h): the master assigns thread slots to workers, takes them
+ * back, and clears what a dead worker left. The master.
  */
 #ifndef DAEMON_SLOTS_H
 #define DAEMON_SLOTS_H
@@ -8,18 +8,21 @@
 #include "common/segment.h"
 
 /*
- * Lets thread slots to WORKER, which has the first HAD of its threads already, until it has WANTED.
- * SLOTS gets the slot of each thread in order. Returns how many it has now: fewer than WANTED when
- * all are let (leaving workers give theirs back soon) or /dev/shm is full; *failed is then ENOBUFS or
- * another errno, else 0.
+ * Assigns thread slots to WORKER, which has those of its first HAS threads, until it has WANTED.
+ * SLOTS gets the slot of each thread in order. Returns how many the worker has now. They are fewer
+ * than WANTED if all slots are in use (*failed is ENOBUFS; leaving workers release theirs soon) or
+ * /dev/shm is full (*failed is another errno); else *failed is 0.
  */
-uint32_t slots_let(struct segment *segment, uint32_t worker, uint32_t had, uint32_t wanted,
-                   uint32_t *slots, int *failed);
+uint32_t slots_assign(struct segment *segment, uint32_t worker, uint32_t has, uint32_t wanted,
+                      uint32_t *slots, int *failed);
 
-/* Takes back the slots of WORKER's threads from number FIRST on. */
-void slots_take_back(struct segment *segment, uint32_t worker, uint32_t first);
+/* Releases the slots of WORKER's threads from number FIRST on. */
+void slots_release(struct segment *segment, uint32_t worker, uint32_t first);
 
-/* WORKER's process has ended: gauges to 0, states to none, cache table empty, slots back. */
+/*
+ * After the end of WORKER's process: resets gauges and states, empties its tables of cache entries and
+ * clients, releases its thread slots.
+ */
 void slots_clear(struct segment *segment, uint32_t worker);
 
 /* Reserves memory until COUNT thread slots have theirs. Returns 0 or an errno. */

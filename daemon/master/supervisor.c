@@ -1,13 +1,11 @@
-#include "daemon/master/supervision.h"
+#include "daemon/master/supervisor.h"
 
 #include "common/clock.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/base/messages.h"
 #include "daemon/logger/process.h"
 #include "daemon/master/listener_assign.h"
-#include "daemon/master/listeners.h"
 #include "daemon/master/slots.h"
 
 #include <assert.h>
@@ -19,13 +17,43 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The segment's side of a worker */
+struct supervisor {
+    struct server *server;
+    struct workers *workers;
+    struct supervisor_callbacks callbacks;
+    struct worker_callbacks worker_callbacks;
+    uint32_t generations; /* number of the newest generation so far */
+    bool
+        hold_sockets; /* new workers get no listen sockets while old ones serve: all switch at once */
+    struct listener_assign assign;
+    struct backoff backoff; /* of starting workers */
+    struct event *retry;    /* reconciles when a back-off is over */
+    struct logger_process logger;
+    bool stopping; /* no worker starts any more */
+    bool graceful; /* and idle connections may have one more response */
+};
+
+enum worker_event {
+    EVENT_START,  /* the free slot gets a worker */
+    EVENT_REPORT, /* it reports the number of its serving threads */
+    EVENT_LEAVE,  /* it is to hand its connections to others and exit */
+    EVENT_STOP,   /* the server stops */
+    EVENT_EXIT,   /* the process has ended */
+    EVENT_COUNT
+};
 
 static struct segment_worker *block_of(const struct supervisor *supervisor,
                                        const struct worker_process *worker)
 {
-    return segment_worker(&supervisor->master->segment, worker->slot);
+    return segment_worker(&supervisor->server->segment, worker->slot);
 }
+
+static _Atomic uint64_t *metrics_of(const struct supervisor *supervisor)
+{
+    return segment_master(&supervisor->server->segment)->metrics;
+}
+
+/* The grid: what an event does to a worker in each state */
 
 static void set_state(struct supervisor *supervisor, struct worker_process *worker,
                       enum segment_worker_state state)
@@ -37,108 +65,32 @@ static void set_state(struct supervisor *supervisor, struct worker_process *work
     atomic_store_explicit(&block->state, (uint32_t)state, memory_order_relaxed);
 }
 
-/* What workers say */
-
-static struct master *master_of(const struct worker_process *worker)
-{
-    return worker->supervisor->master;
-}
-
-/* It had no descriptor left for a lane: somebody else, or it a little later, takes it. */
-static void lane_lost(struct supervisor *supervisor, const struct worker_process *worker,
-                      const struct message_lane *message)
-{
-    static const struct timeval second = {.tv_sec = 1};
-
-    dealer_lost(&supervisor->dealer, worker->slot, message->id);
-    event_add(supervisor->retry, &second);
-}
-
-static void on_report(void *owner, int kind, const void *data, size_t length, int fd)
-{
-    struct worker_process *worker = owner;
-    struct supervisor *supervisor = worker->supervisor;
-    const struct message_threads_are *report = data;
-
-    (void)length, (void)fd;
-    if (kind == MESSAGE_LANE_LOST) {
-        lane_lost(supervisor, worker, data);
-        return;
-    }
-    if (kind == MESSAGE_ORDER_DONE) {
-        orders_reported(supervisor->master, worker, data);
-    } else {
-        assert(kind == MESSAGE_THREADS_ARE);
-        worker->threads_actual = report->count;
-        supervisor_happen(supervisor, worker, EVENT_REPORT);
-        supervisor_reconcile(supervisor);
-    }
-    supervisor->owner.changed(supervisor->master);
-}
-
-/* Given back by a worker that leaves, or not seen any more by one that died. */
-static void on_connection(void *owner, int kind, const void *data, size_t length, int fd)
-{
-    const struct worker_process *worker = owner;
-
-    if (kind == MESSAGE_CONNECTION)
-        worker->supervisor->owner.returned(master_of(worker), data, length, fd);
-}
-
-/* Its end closed: SIGCHLD tells the rest. */
-static void on_closed(void *owner)
-{
-    (void)owner;
-}
-
-static void on_drained(void *owner)
-{
-    const struct worker_process *worker = owner;
-
-    worker->supervisor->owner.room(master_of(worker));
-}
-
-/*
- * In a child, first of all: it leaves the master's event base as it is there (without event_reinit
- * freeing would remove the master's registrations from the shared epoll) and closes what is not
- * its.
- */
-static void become_child(void *context)
-{
-    struct supervisor *supervisor = context;
-
-    event_reinit(supervisor->master->base);
-    supervisor->owner.forget(supervisor->master);
-}
-
-/* The grid: what happens to a worker in each state at each event. */
-
 static void nothing(struct supervisor *supervisor, struct worker_process *worker)
 {
     (void)supervisor, (void)worker;
 }
 
-static void note_start(struct supervisor *supervisor, struct worker_process *worker)
+static void record_start(struct supervisor *supervisor, struct worker_process *worker)
 {
     struct segment_worker *block = block_of(supervisor, worker);
 
-    worker->generation = supervisor->generation;
+    worker->generation = supervisor->workers->generation;
     worker->threads_sent = worker->threads_actual = 0;
-    worker->orders_done = supervisor->master->orders.given;
+    worker->broadcasts_done = supervisor->workers->broadcasts;
     worker->dispatched = 0;
     worker->received_before = metric_get(block->metrics, METRIC_connections_received);
     atomic_store_explicit(&block->started_ns, clock_wall_ns(), memory_order_relaxed);
     atomic_fetch_add_explicit(&block->starts, 1, memory_order_relaxed);
-    metric_add(segment_master(&supervisor->master->segment)->metrics, METRIC_workers_started, 1);
+    metric_add(metrics_of(supervisor), METRIC_workers_started, 1);
     set_state(supervisor, worker, WORKER_STARTING);
 }
 
 static void start(struct supervisor *supervisor, struct worker_process *worker)
 {
-    struct master *master = supervisor->master;
-    int failed = segment_reserve_worker(&master->segment, worker->slot);
+    struct server *server = supervisor->server;
+    int failed = segment_reserve_worker(&server->segment, worker->slot);
 
-    if (failed == 0 && worker_process_start(worker, master, &supervisor->worker_owner) != 0)
+    if (failed == 0 && worker_process_start(worker, server) != 0)
         failed = errno;
     if (failed != 0) {
         backoff_count(&supervisor->backoff, 0, clock_monotonic_ns());
@@ -146,63 +98,63 @@ static void start(struct supervisor *supervisor, struct worker_process *worker)
                   strerror(failed), (double)supervisor->backoff.wait_ns / (double)NS_PER_S);
         return;
     }
-    note_start(supervisor, worker);
-    worker_process_tell_offload(worker, master);
-    worker_process_tell_threads(worker, master);
+    record_start(supervisor, worker);
+    worker_process_send_offload(worker, server);
+    worker_process_send_threads(worker, server);
 }
 
 static void resized(struct supervisor *supervisor, struct worker_process *worker)
 {
     worker->resizing = false;
-    slots_take_back(&supervisor->master->segment, worker->slot, worker->threads_actual);
+    slots_release(&supervisor->server->segment, worker->slot, worker->threads_actual);
 }
 
-/* The first report: it serves, and takes its share of the lanes. */
+/* The first report. */
 static void serving(struct supervisor *supervisor, struct worker_process *worker)
 {
     resized(supervisor, worker);
     set_state(supervisor, worker, WORKER_SERVING);
     event_log(LEVEL_INFO, "worker slot %u serves with %u threads (pid %d)", worker->slot,
               worker->threads_actual, worker->pid);
-    supervisor->owner.room(supervisor->master);
+    supervisor->callbacks.writable(supervisor->callbacks.context);
 }
 
-/* Others take its lanes first; what is on its way to it comes before the word to leave. */
+/* The message follows in send_leave(), once other workers have its listen sockets. */
 static void leave(struct supervisor *supervisor, struct worker_process *worker)
 {
     set_state(supervisor, worker, WORKER_LEAVING);
     worker->leaving_ns = clock_monotonic_ns();
     event_log(LEVEL_INFO, "worker slot %u leaves (pid %d)", worker->slot, worker->pid);
-    dealer_gone(&supervisor->dealer, worker->slot);
+    listener_assign_forget_worker(&supervisor->assign, worker->slot);
 }
 
 static void stop(struct supervisor *supervisor, struct worker_process *worker)
 {
     set_state(supervisor, worker, WORKER_LEAVING);
-    worker->leave_told = true;
-    channel_send(worker->connections, supervisor->retiring ? MESSAGE_RETIRE : MESSAGE_STOP, NULL, 0,
+    worker->leave_sent = true;
+    channel_send(worker->connections, supervisor->graceful ? MESSAGE_RETIRE : MESSAGE_STOP, NULL, 0,
                  -1, false);
 }
 
-/* What still lies in its channels are connections that it gave back, or that it never saw. */
-static void gone(struct supervisor *supervisor, struct worker_process *worker)
+/* Its channels may still hold connections that it gave back or never read. */
+static void ended(struct supervisor *supervisor, struct worker_process *worker)
 {
     set_state(supervisor, worker, WORKER_NONE);
     channel_read_all(worker->connections);
-    worker_process_take_unread(worker, on_connection);
+    worker_process_take_unread(worker);
     worker_process_ended(worker);
-    slots_clear(&supervisor->master->segment, worker->slot);
-    dealer_gone(&supervisor->dealer, worker->slot);
-    set_state(supervisor, worker, WORKER_NONE);
+    slots_clear(&supervisor->server->segment, worker->slot);
+    listener_assign_forget_worker(&supervisor->assign, worker->slot);
+    set_state(supervisor, worker, WORKER_NONE); /* again: without its pid */
 }
 
 static void died(struct supervisor *supervisor, struct worker_process *worker)
 {
     uint64_t now = clock_monotonic_ns();
 
-    metric_add(segment_master(&supervisor->master->segment)->metrics, METRIC_workers_died, 1);
+    metric_add(metrics_of(supervisor), METRIC_workers_died, 1);
     backoff_count(&supervisor->backoff, now - worker->started_ns, now);
-    gone(supervisor, worker);
+    ended(supervisor, worker);
 }
 
 typedef void action(struct supervisor *supervisor, struct worker_process *worker);
@@ -213,40 +165,300 @@ static action *const grid[][EVENT_COUNT] = {
     [WORKER_NONE] =     {start,   nothing, nothing, nothing, nothing},
     [WORKER_STARTING] = {nothing, serving, leave,   stop,    died},
     [WORKER_SERVING] =  {nothing, resized, leave,   stop,    died},
-    [WORKER_LEAVING] =  {nothing, nothing, nothing, stop,    gone},
+    [WORKER_LEAVING] =  {nothing, nothing, nothing, stop,    ended},
 };
 /* clang-format on */
 
-void supervisor_happen(struct supervisor *supervisor, struct worker_process *worker,
-                       enum worker_event event)
+static void handle(struct supervisor *supervisor, struct worker_process *worker,
+                   enum worker_event event)
 {
     grid[worker->state][event](supervisor, worker);
 }
 
-/* The logger */
+/* Messages of workers */
 
-void supervisor_start_logger(struct supervisor *supervisor)
+/* It had no descriptor left for the socket: the next reconciliation assigns it again. */
+static void socket_lost(struct supervisor *supervisor, const struct worker_process *worker,
+                        const struct message_lane *message)
 {
-    struct master *master = supervisor->master;
-    struct logger_setup setup = {
-        .config = master->config, .segment = &master->segment, .doorbell = master->doorbell};
+    static const struct timeval second = {.tv_sec = 1};
 
-    logger_process_start(&supervisor->logger, &setup, become_child, supervisor);
+    listener_assign_forget(&supervisor->assign, worker->slot, message->id);
+    event_add(supervisor->retry, &second);
+}
+
+static void on_report(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    struct worker_process *worker = owner;
+    struct supervisor *supervisor = worker->callbacks->context;
+    const struct message_threads_are *report = data;
+
+    (void)length, (void)fd;
+    if (kind == MESSAGE_LANE_LOST) {
+        socket_lost(supervisor, worker, data);
+        return;
+    }
+    if (kind == MESSAGE_ORDER_DONE) {
+        workers_broadcast_reported(supervisor->workers, worker, data);
+    } else {
+        assert(kind == MESSAGE_THREADS_ARE);
+        worker->threads_actual = report->count;
+        handle(supervisor, worker, EVENT_REPORT);
+        supervisor_reconcile(supervisor);
+    }
+    supervisor->callbacks.changed(supervisor->callbacks.context);
+}
+
+static void on_connection(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    const struct worker_process *worker = owner;
+    const struct supervisor *supervisor = worker->callbacks->context;
+
+    if (kind == MESSAGE_CONNECTION)
+        supervisor->callbacks.returned(supervisor->callbacks.context, data, length, fd);
+}
+
+static void on_drained(void *owner)
+{
+    const struct worker_process *worker = owner;
+    const struct supervisor *supervisor = worker->callbacks->context;
+
+    supervisor->callbacks.writable(supervisor->callbacks.context);
+}
+
+/*
+ * First in each child: without event_reinit(), freeing the event base would remove the master's
+ * registrations from the epoll instance that both share.
+ */
+static void after_fork(void *context)
+{
+    struct supervisor *supervisor = context;
+
+    event_reinit(supervisor->server->base);
+    supervisor->callbacks.after_fork(supervisor->callbacks.context);
+}
+
+/* Wanted against actual */
+
+static uint32_t list_takers(const struct workers *workers, worker_test *test,
+                            struct listener_taker *takers)
+{
+    uint32_t found = 0;
+
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (test(workers, &workers->worker[i]))
+            takers[found++] = (struct listener_taker){i, workers->worker[i].commands};
+    return found;
+}
+
+static void assign_sockets(struct supervisor *supervisor)
+{
+    const struct server *server = supervisor->server;
+    struct listener_taker takers[WORKERS_MAX];
+    uint32_t found = 0;
+
+    if (server->config->workers_dispatch == DISPATCH_MASTER)
+        return;
+    if (supervisor->hold_sockets)
+        found = list_takers(supervisor->workers, worker_is_old_serving, takers);
+    if (found == 0)
+        found = list_takers(supervisor->workers, worker_is_serving, takers);
+    if (listener_assign_update(&supervisor->assign, server->listeners, takers, found) != 0)
+        event_log(LEVEL_ERROR, "cannot deal the listening sockets: out of memory");
+}
+
+/* To the workers that leave, after others have got their listen sockets. */
+static void send_leave(const struct workers *workers)
+{
+    for (uint32_t i = 0; i < workers->count; i++) {
+        struct worker_process *worker = &workers->worker[i];
+
+        if (worker->state != WORKER_LEAVING || worker->leave_sent)
+            continue;
+        worker->leave_sent =
+            channel_send(worker->connections, MESSAGE_LEAVE, NULL, 0, -1, false) == 0;
+    }
+}
+
+static struct worker_process *lowest_free(const struct workers *workers)
+{
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (workers->worker[i].state == WORKER_NONE)
+            return &workers->worker[i];
+    return NULL;
+}
+
+static uint32_t wanted_of(const struct supervisor *supervisor)
+{
+    return supervisor->server->config->workers_processes;
+}
+
+static bool some_missing(const struct supervisor *supervisor)
+{
+    return workers_count(supervisor->workers, worker_is_current) < wanted_of(supervisor);
+}
+
+static void start_missing(struct supervisor *supervisor)
+{
+    struct worker_process *worker;
+
+    while (some_missing(supervisor) && backoff_over(&supervisor->backoff, clock_monotonic_ns()) &&
+           (worker = lowest_free(supervisor->workers)) != NULL)
+        handle(supervisor, worker, EVENT_START);
+}
+
+/* Current, but all thread slots are in use by others. */
+static bool is_without_threads(const struct workers *workers, const struct worker_process *worker)
+{
+    return worker_is_current(workers, worker) && worker->threads_sent == 0;
+}
+
+/* The tables in shared memory are too small for old and new workers at the same time. */
+static bool needs_room(const struct supervisor *supervisor)
+{
+    return (some_missing(supervisor) && lowest_free(supervisor->workers) == NULL) ||
+           workers_count(supervisor->workers, is_without_threads) > 0;
+}
+
+/* The old workers leave when the new ones serve, or one by one if there is no room for both. */
+static void replace_old(struct supervisor *supervisor)
+{
+    const struct workers *workers = supervisor->workers;
+    struct worker_process *old;
+
+    if (workers_are_complete(workers)) {
+        if (workers_highest(workers, worker_is_old) != NULL)
+            supervisor->callbacks.replaced(supervisor->callbacks.context);
+        supervisor->hold_sockets = false;
+        while ((old = workers_highest(workers, worker_is_old)) != NULL)
+            handle(supervisor, old, EVENT_LEAVE);
+    } else if (needs_room(supervisor) && workers_count(workers, worker_is_leaving) == 0) {
+        supervisor->hold_sockets = false;
+        if ((old = workers_highest(workers, worker_is_old)) != NULL)
+            handle(supervisor, old, EVENT_LEAVE);
+    }
+}
+
+static void reconcile_workers(struct supervisor *supervisor)
+{
+    const struct workers *workers = supervisor->workers;
+
+    start_missing(supervisor);
+    while (workers_count(workers, worker_is_current) > wanted_of(supervisor))
+        handle(supervisor, workers_highest(workers, worker_is_current), EVENT_LEAVE);
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (worker_is_current(workers, &workers->worker[i]))
+            worker_process_send_threads(&workers->worker[i], supervisor->server);
+    replace_old(supervisor);
+    assign_sockets(supervisor);
+    send_leave(workers);
+}
+
+/* Reconciles again when the earlier of the two back-offs is over. */
+static void schedule_retry(struct supervisor *supervisor)
+{
+    uint64_t now = clock_monotonic_ns(), when = UINT64_MAX, wait;
+    struct timeval delay;
+
+    if (some_missing(supervisor) && !backoff_over(&supervisor->backoff, now))
+        when = supervisor->backoff.not_before_ns;
+    if (supervisor->logger.pid == 0 && !backoff_over(&supervisor->logger.backoff, now) &&
+        supervisor->logger.backoff.not_before_ns < when)
+        when = supervisor->logger.backoff.not_before_ns;
+    if (when == UINT64_MAX)
+        return;
+    wait = when - now;
+    delay = (struct timeval){.tv_sec = (time_t)(wait / NS_PER_S),
+                             .tv_usec = (suseconds_t)(wait % NS_PER_S / NS_PER_US) + 1000};
+    event_add(supervisor->retry, &delay);
+}
+
+static void start_logger(struct supervisor *supervisor)
+{
+    struct server *server = supervisor->server;
+    struct logger_setup setup = {
+        .config = server->config, .segment = &server->segment, .doorbell = server->doorbell};
+
+    logger_process_start(&supervisor->logger, &setup, after_fork, supervisor);
+}
+
+void supervisor_reconcile(struct supervisor *supervisor)
+{
+    start_logger(supervisor);
+    if (!supervisor->stopping)
+        reconcile_workers(supervisor);
+    schedule_retry(supervisor);
+}
+
+/* Changing what is wanted */
+
+static void set_generation(struct supervisor *supervisor, uint32_t generation)
+{
+    supervisor->workers->generation = generation;
+    supervisor->backoff = (struct backoff){0};
+    atomic_store_explicit(&segment_master(&supervisor->server->segment)->generation, generation,
+                          memory_order_relaxed);
+}
+
+void supervisor_renew(struct supervisor *supervisor)
+{
+    set_generation(supervisor, ++supervisor->generations);
+    supervisor->hold_sockets = true;
+    supervisor_reconcile(supervisor);
+}
+
+void supervisor_revert(struct supervisor *supervisor, uint32_t generation)
+{
+    set_generation(supervisor, generation);
+}
+
+void supervisor_replace(struct supervisor *supervisor, uint32_t slot)
+{
+    supervisor->workers->worker[slot].generation = 0;
+    supervisor_reconcile(supervisor);
+}
+
+void supervisor_replace_all(struct supervisor *supervisor)
+{
+    for (uint32_t i = 0; i < supervisor->workers->count; i++)
+        supervisor->workers->worker[i].generation = 0;
+    supervisor_reconcile(supervisor);
+}
+
+void supervisor_drain(struct supervisor *supervisor, uint32_t slot)
+{
+    handle(supervisor, &supervisor->workers->worker[slot], EVENT_LEAVE);
+    supervisor_reconcile(supervisor);
+}
+
+void supervisor_send_offload(struct supervisor *supervisor)
+{
+    for (uint32_t i = 0; i < supervisor->workers->count; i++)
+        if (supervisor->workers->worker[i].state != WORKER_NONE)
+            worker_process_send_offload(&supervisor->workers->worker[i], supervisor->server);
+}
+
+void supervisor_stop_workers(struct supervisor *supervisor, bool gracefully)
+{
+    supervisor->stopping = true;
+    supervisor->graceful = gracefully;
+    for (uint32_t i = 0; i < supervisor->workers->count; i++)
+        handle(supervisor, &supervisor->workers->worker[i], EVENT_STOP);
 }
 
 void supervisor_stop_logger(struct supervisor *supervisor)
 {
-    supervisor->logger.backoff = (struct backoff){0}; /* one more try: lines may wait */
-    supervisor_start_logger(supervisor);
+    supervisor->logger.backoff = (struct backoff){0}; /* one more try: lines may be left */
+    start_logger(supervisor);
     logger_process_stop(&supervisor->logger);
 }
 
-void supervisor_renew_logger(struct supervisor *supervisor)
+void supervisor_restart_logger(struct supervisor *supervisor)
 {
-    logger_process_renew(&supervisor->logger);
+    logger_process_restart(&supervisor->logger);
 }
 
-pid_t supervisor_logger(const struct supervisor *supervisor)
+pid_t supervisor_logger_pid(const struct supervisor *supervisor)
 {
     return supervisor->logger.pid;
 }
@@ -267,9 +479,9 @@ static void describe_end(char *text, size_t size, int status)
         snprintf(text, size, "ended with status %d", WEXITSTATUS(status));
 }
 
-/* A worker that nobody had told to go. */
-static void tell_of_death(const struct supervisor *supervisor, const struct worker_process *worker,
-                          pid_t pid, const char *how)
+/* A worker that was not asked to leave. */
+static void log_death(const struct supervisor *supervisor, const struct worker_process *worker,
+                      pid_t pid, const char *how)
 {
     char next[64] = "starting another";
 
@@ -294,22 +506,22 @@ static void reap_worker(struct supervisor *supervisor, struct worker_process *wo
         event_log(status != 0 ? LEVEL_WARN : LEVEL_INFO, "worker slot %u (pid %d) %s%s",
                   worker->slot, pid, status != 0 ? how : "has left",
                   status != 0 ? " while leaving" : "");
-        supervisor_happen(supervisor, worker, EVENT_EXIT);
+        handle(supervisor, worker, EVENT_EXIT);
         return;
     }
-    supervisor->owner.died(supervisor->master, worker, how);
-    supervisor_happen(supervisor, worker, EVENT_EXIT);
+    supervisor->callbacks.died(supervisor->callbacks.context, worker, how);
+    handle(supervisor, worker, EVENT_EXIT);
     if (leaving)
         event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s while leaving", worker->slot, pid, how);
     else
-        tell_of_death(supervisor, worker, pid, how);
+        log_death(supervisor, worker, pid, how);
 }
 
-static struct worker_process *worker_of(struct supervisor *supervisor, pid_t pid)
+static struct worker_process *find_worker(const struct workers *workers, pid_t pid)
 {
-    for (uint32_t i = 0; i < supervisor->slots; i++)
-        if (supervisor->worker[i].pid == pid && supervisor->worker[i].state != WORKER_NONE)
-            return &supervisor->worker[i];
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (workers->worker[i].pid == pid && workers->worker[i].state != WORKER_NONE)
+            return &workers->worker[i];
     return NULL;
 }
 
@@ -319,32 +531,20 @@ void supervisor_reap(struct supervisor *supervisor)
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        struct worker_process *worker = worker_of(supervisor, pid);
+        struct worker_process *worker = find_worker(supervisor->workers, pid);
         char how[96];
 
         describe_end(how, sizeof(how), status);
         if (pid == supervisor->logger.pid)
-            logger_process_ended(&supervisor->logger, &supervisor->master->segment, how);
+            logger_process_ended(&supervisor->logger, &supervisor->server->segment, how);
         else if (worker != NULL)
             reap_worker(supervisor, worker, status, how);
         else
-            supervisor->owner.other_ended(supervisor->master, pid, how);
+            supervisor->callbacks.child_ended(supervisor->callbacks.context, pid, how);
     }
     supervisor_reconcile(supervisor);
-    supervisor->owner.changed(supervisor->master);
+    supervisor->callbacks.changed(supervisor->callbacks.context);
 }
-
-uint32_t supervisor_slots(const struct supervisor *supervisor)
-{
-    return supervisor->slots;
-}
-
-struct worker_process *supervisor_worker(struct supervisor *supervisor, uint32_t slot)
-{
-    return &supervisor->worker[slot];
-}
-
-/* Making and forgetting */
 
 static void on_retry(evutil_socket_t fd, short what, void *argument)
 {
@@ -352,31 +552,30 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
     supervisor_reconcile(argument);
 }
 
-struct supervisor *supervisor_new(struct master *master, const struct supervisor_owner *owner)
+struct supervisor *supervisor_new(struct server *server, struct workers *workers,
+                                  const struct supervisor_callbacks *callbacks)
 {
     struct supervisor *supervisor = calloc(1, sizeof(*supervisor));
 
     if (supervisor == NULL)
         return NULL;
-    supervisor->master = master;
-    supervisor->owner = *owner;
-    supervisor->worker_owner = (struct worker_process_owner){
-        .commands = {.message = on_report, .closed = on_closed, .drained = on_drained},
-        .connections = {.message = on_connection, .closed = on_closed, .drained = on_drained},
-        .unread = {.message = on_connection, .closed = on_closed},
-        .child = become_child,
-        .context = supervisor};
-    supervisor->generation = supervisor->generations = 1;
+    supervisor->server = server;
+    supervisor->workers = workers;
+    supervisor->callbacks = *callbacks;
+    supervisor->worker_callbacks = (struct worker_callbacks){.report = on_report,
+                                                             .connection = on_connection,
+                                                             .drained = on_drained,
+                                                             .after_fork = after_fork,
+                                                             .context = supervisor};
+    supervisor->generations = workers->generation;
     supervisor->logger.fd = -1;
-    supervisor->slots = segment_count(&master->segment, SEGMENT_WORKERS);
-    supervisor->worker = calloc(supervisor->slots, sizeof(struct worker_process));
-    supervisor->retry = event_new(master->base, -1, 0, on_retry, supervisor);
-    if (supervisor->worker == NULL || supervisor->retry == NULL) {
+    supervisor->retry = event_new(server->base, -1, 0, on_retry, supervisor);
+    if (supervisor->retry == NULL) {
         supervisor_free(supervisor);
         return NULL;
     }
-    for (uint32_t i = 0; i < supervisor->slots; i++)
-        supervisor->worker[i] = (struct worker_process){.supervisor = supervisor, .slot = i};
+    for (uint32_t i = 0; i < workers->count; i++)
+        workers->worker[i].callbacks = &supervisor->worker_callbacks;
     return supervisor;
 }
 
@@ -384,15 +583,9 @@ void supervisor_free(struct supervisor *supervisor)
 {
     if (supervisor == NULL)
         return;
-    for (uint32_t i = 0; supervisor->worker != NULL && i < supervisor->slots; i++) {
-        channel_close(supervisor->worker[i].commands);
-        channel_close(supervisor->worker[i].connections);
-        channel_close(supervisor->worker[i].unread);
-    }
     if (supervisor->logger.fd >= 0)
         close(supervisor->logger.fd);
     loop_free_event(supervisor->retry);
-    free(supervisor->worker);
-    dealer_free(&supervisor->dealer);
+    listener_assign_free(&supervisor->assign);
     free(supervisor);
 }

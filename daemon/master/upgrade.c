@@ -1,12 +1,9 @@
 #include "daemon/master/upgrade.h"
 
+#include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/notify.h"
-#include "daemon/control/socket.h"
-#include "daemon/master/shutdown.h"
-
-#include "common/segment_writer.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -17,9 +14,13 @@
 #include <unistd.h>
 
 struct upgrade {
-    struct master *master;
-    pid_t pid; /* the new master's; 0: none is under way */
-    int link;  /* to it; -1 likewise */
+    struct server *server;
+    struct shutdown *shutdown;
+    char **argv;
+    void (*failed)(void *context);
+    void *context;
+    pid_t pid; /* the new master's; 0: no upgrade is under way */
+    int link;  /* to the new master; -1: none */
     struct event *readable, *deadline;
 };
 
@@ -33,23 +34,23 @@ static void close_link(struct upgrade *upgrade)
     event_del(upgrade->deadline);
 }
 
-/* It serves: what others find by our name is its own already. */
+/* The new master serves and has taken over all names. */
 static void hand_over(struct upgrade *upgrade)
 {
     event_log(LEVEL_INFO, "the new master (pid %d) serves: this one retires", upgrade->pid);
     notify_send("MAINPID=%d", upgrade->pid);
     close_link(upgrade);
-    stopping_retire(upgrade->master->stopping);
+    shutdown_begin_graceful(upgrade->shutdown);
 }
 
-/* A byte is the good news; the end of the line is told by SIGCHLD, too, which knows more. */
+/* One byte: the new master serves. End of file: it died, and SIGCHLD has the status. */
 static void on_link(evutil_socket_t fd, short what, void *argument)
 {
     struct upgrade *upgrade = argument;
-    char word;
+    char byte;
 
     (void)what;
-    if (recv(fd, &word, 1, MSG_DONTWAIT) == 1) {
+    if (recv(fd, &byte, 1, MSG_DONTWAIT) == 1) {
         hand_over(upgrade);
         return;
     }
@@ -77,35 +78,34 @@ void upgrade_child_ended(struct upgrade *upgrade, pid_t pid, const char *how)
                   "upgrade failed: the new master (pid %d) %s before it served; "
                   "this one goes on",
                   pid, how);
-        segment_remove_new(upgrade->master->config->server_name);
-        control_remove_new(upgrade->master->config);
+        segment_remove_new(upgrade->server->config->server_name);
+        upgrade->failed(upgrade->context);
     }
     close_link(upgrade);
     upgrade->pid = 0;
 }
 
 /* In the child. */
-static void become_new_master(const struct master *master, int link)
+static _Noreturn void execute(const struct upgrade *upgrade, int link)
 {
+    const struct server *server = upgrade->server;
     struct inherited_socket *sockets =
-        calloc(listeners_lanes(master->listeners) + 1, sizeof(*sockets));
-    char **argv = master->options->argv;
+        calloc(listeners_count(server->listeners) + 1, sizeof(*sockets));
     sigset_t none;
 
-    unsetenv("WATCHDOG_PID"); /* it will be the one to give signs of life */
+    unsetenv("WATCHDOG_PID"); /* the new master takes over the service manager's watchdog */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    if (sockets != NULL && inheritance_leave(link, master->runtime.lock_fd, sockets,
-                                             listeners_list(master->listeners, sockets)) == 0)
-        execvp(argv[0], argv);
-    fprintf(stderr, "webserverd: cannot start %s: %s\n", argv[0], strerror(errno));
+    if (sockets != NULL && inheritance_export(link, server->pid_file.lock_fd, sockets,
+                                              listeners_export(server->listeners, sockets)) == 0)
+        execvp(upgrade->argv[0], upgrade->argv);
+    fprintf(stderr, "webserverd: cannot start %s: %s\n", upgrade->argv[0], strerror(errno));
     _exit(EXIT_FAILURE);
 }
 
 static int start(struct upgrade *upgrade)
 {
-    static const struct timeval patience = {.tv_sec = UPGRADE_S};
-    struct master *master = upgrade->master;
+    static const struct timeval limit = {.tv_sec = UPGRADE_S};
     int link[2];
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) != 0)
@@ -113,12 +113,13 @@ static int start(struct upgrade *upgrade)
     fflush(NULL);
     upgrade->pid = fork();
     if (upgrade->pid == 0)
-        become_new_master(master, link[1]);
+        execute(upgrade, link[1]);
     close(link[1]);
     upgrade->link = link[0];
-    upgrade->readable = event_new(master->base, link[0], EV_READ | EV_PERSIST, on_link, upgrade);
+    upgrade->readable =
+        event_new(upgrade->server->base, link[0], EV_READ | EV_PERSIST, on_link, upgrade);
     if (upgrade->pid > 0 && upgrade->readable != NULL && event_add(upgrade->readable, NULL) == 0 &&
-        event_add(upgrade->deadline, &patience) == 0)
+        event_add(upgrade->deadline, &limit) == 0)
         return 0;
     if (upgrade->pid > 0)
         kill(upgrade->pid, SIGKILL);
@@ -129,25 +130,30 @@ static int start(struct upgrade *upgrade)
 
 void upgrade_begin(struct upgrade *upgrade)
 {
-    if (upgrade->pid != 0 || stopping_is_under_way(upgrade->master->stopping)) {
+    if (upgrade->pid != 0 || shutdown_has_begun(upgrade->shutdown)) {
         event_log(LEVEL_WARN, "no upgrade now: %s",
                   upgrade->pid != 0 ? "one is under way" : "the server is stopping");
         return;
     }
-    event_log(LEVEL_INFO, "upgrade: starting %s", upgrade->master->options->argv[0]);
+    event_log(LEVEL_INFO, "upgrade: starting %s", upgrade->argv[0]);
     if (start(upgrade) != 0)
         event_log(LEVEL_ERROR, "upgrade failed: %s", strerror(errno));
 }
 
-struct upgrade *upgrade_new(struct master *master)
+struct upgrade *upgrade_new(struct server *server, struct shutdown *shutdown, char **argv,
+                            void (*failed)(void *context), void *context)
 {
     struct upgrade *upgrade = calloc(1, sizeof(*upgrade));
 
     if (upgrade == NULL)
         return NULL;
-    upgrade->master = master;
-    upgrade->link = -1;
-    upgrade->deadline = event_new(master->base, -1, 0, on_deadline, upgrade);
+    *upgrade = (struct upgrade){.server = server,
+                                .shutdown = shutdown,
+                                .argv = argv,
+                                .failed = failed,
+                                .context = context,
+                                .link = -1};
+    upgrade->deadline = event_new(server->base, -1, 0, on_deadline, upgrade);
     if (upgrade->deadline == NULL) {
         free(upgrade);
         return NULL;

@@ -1,28 +1,34 @@
 /*
- * A binary upgrade: another program, started from the command line that this one was started with,
- * takes over the listening sockets. It makes its own segment and control socket beside ours (named
- * with ".new"), and when all its workers serve, renames them over ours and says so; then we retire.
- * If it ends before, or takes longer than UPGRADE_S, everything goes on here as before.
+ * Binary upgrade: a new master, executed with the command line of this one, takes over the listen
+ * sockets. It makes its own segment and control socket with ".new" behind their names; when all its
+ * workers serve, it renames them over ours and reports; then this master shuts down gracefully. If it
+ * ends before that or takes longer than UPGRADE_S, this master goes on unchanged.
  *
- *   SIGUSR2 ──▶ fork, exec ··· new master starts its workers ··· "r" over the link ──▶ we retire
- *                   └── it ends, or the time is over ──▶ an error event, and nothing else
+ *   SIGUSR2 ──▶ fork, exec ··· new master starts its workers ··· "r" over the link ──▶ shutdown
+ *                   └── it ends, or UPGRADE_S is over ──▶ an error event
  *
- * The master's loop.
+ * The master's loop. The new master's side is in inheritance.h.
  */
 #ifndef DAEMON_UPGRADE_H
 #define DAEMON_UPGRADE_H
 
-#include "daemon/master/master.h"
+#include "daemon/master/shutdown.h"
 
 enum { UPGRADE_S = 60 };
 
-/* NULL: out of memory. */
-struct upgrade *upgrade_new(struct master *master);
+struct upgrade;
+
+/*
+ * ARGV is the command line to execute. FAILED(CONTEXT) removes what the caller's part of the new
+ * master left behind. All borrowed. NULL: out of memory.
+ */
+struct upgrade *upgrade_new(struct server *server, struct shutdown *shutdown, char **argv,
+                            void (*failed)(void *context), void *context);
 void upgrade_free(struct upgrade *upgrade);
 
 void upgrade_begin(struct upgrade *upgrade);
 
-/* A child has ended: says so if it was the new master. */
+/* A child that is neither worker nor logger has ended, HOW in words. */
 void upgrade_child_ended(struct upgrade *upgrade, pid_t pid, const char *how);
 
 #endif

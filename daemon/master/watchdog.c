@@ -2,8 +2,6 @@
 
 #include "common/clock.h"
 #include "daemon/base/events.h"
-#include "daemon/master/master.h"
-#include "daemon/master/supervisor.h"
 
 #include <signal.h>
 
@@ -30,11 +28,11 @@ static void kill_worker(struct worker_process *worker, const char *why, uint64_t
     kill(worker->pid, SIGKILL);
 }
 
-static void look_at_worker(struct master *master, struct worker_process *worker, uint64_t since_ns,
-                           uint64_t now_ns)
+static void check_worker(const struct server *server, struct worker_process *worker,
+                         uint64_t since_ns, uint64_t now_ns)
 {
-    const struct config *config = master->config;
-    const struct segment_worker *block = segment_worker(&master->segment, worker->slot);
+    const struct config *config = server->config;
+    const struct segment_worker *block = segment_worker(&server->segment, worker->slot);
     uint64_t beat = atomic_load_explicit(&block->heartbeat_ns, memory_order_relaxed);
     uint64_t silent = age_s(now_ns, later(beat, since_ns), worker->started_ns);
     uint64_t leaving = worker->leaving_ns > 0 ? age_s(now_ns, worker->leaving_ns, since_ns) : 0;
@@ -45,35 +43,31 @@ static void look_at_worker(struct master *master, struct worker_process *worker,
         kill_worker(worker, "has been leaving", leaving);
 }
 
-static void look_at_logger(struct master *master, uint64_t since_ns, uint64_t now_ns)
+static void check_logger(const struct server *server, const struct supervisor *supervisor,
+                         uint64_t since_ns, uint64_t now_ns)
 {
-    const struct segment_logger *block = segment_logger(&master->segment);
+    const struct segment_logger *block = segment_logger(&server->segment);
     uint64_t beat = atomic_load_explicit(&block->heartbeat_ns, memory_order_relaxed);
     uint64_t silent =
-        age_s(now_ns, later(beat, since_ns), supervisor_logger_started_ns(master->supervisor));
-    pid_t pid = supervisor_logger(master->supervisor);
+        age_s(now_ns, later(beat, since_ns), supervisor_logger_started_ns(supervisor));
+    pid_t pid = supervisor_logger_pid(supervisor);
 
-    if (pid <= 0 || master->config->workers_heartbeat_timeout == 0 ||
-        silent * 1000 <= master->config->workers_heartbeat_timeout)
+    if (pid <= 0 || server->config->workers_heartbeat_timeout == 0 ||
+        silent * 1000 <= server->config->workers_heartbeat_timeout)
         return;
     event_log(LEVEL_ERROR, "the logger (pid %d) has had no heartbeat for %lu s: killing it", pid,
               (unsigned long)silent);
     kill(pid, SIGKILL);
 }
 
-/* Late ourselves, we have been stopped, perhaps with all the others: they get their time again. */
-void watchdog_look(struct watchdog *watchdog, struct master *master, uint64_t now_ns)
+void watchdog_check(struct watchdog *watchdog, const struct server *server, struct workers *workers,
+                    const struct supervisor *supervisor, uint64_t now_ns)
 {
-    bool late = age_s(now_ns, watchdog->looked_ns, 0) > LATE_S;
-
-    watchdog->looked_ns = now_ns;
-    if (late)
+    if (age_s(now_ns, watchdog->checked_ns, 0) > LATE_S)
         watchdog->resumed_ns = now_ns;
-    for (uint32_t i = 0; i < supervisor_slots(master->supervisor); i++) {
-        struct worker_process *worker = supervisor_worker(master->supervisor, i);
-
-        if (worker->pid > 0 && !worker->killed)
-            look_at_worker(master, worker, watchdog->resumed_ns, now_ns);
-    }
-    look_at_logger(master, watchdog->resumed_ns, now_ns);
+    watchdog->checked_ns = now_ns;
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (workers->worker[i].pid > 0 && !workers->worker[i].killed)
+            check_worker(server, &workers->worker[i], watchdog->resumed_ns, now_ns);
+    check_logger(server, supervisor, watchdog->resumed_ns, now_ns);
 }

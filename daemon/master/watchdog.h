@@ -1,20 +1,21 @@
 /*
- * Processes that live but do nothing: a worker whose heartbeat has stopped (its main thread stores
- * it once a second, as long as all its serving threads turn their loops), one that does not leave,
- * a logger that writes no more. They are killed, and so replaced. The master's loop, once a second.
+ * Kills hung processes, so that the supervisor replaces them: a worker without heartbeat (its main
+ * thread stores one per second while all its serving threads run their loops), a worker that does not
+ * finish leaving, a logger without heartbeat. The master's loop, once a second.
  */
 #ifndef DAEMON_WATCHDOG_H
 #define DAEMON_WATCHDOG_H
 
-#include <stdint.h>
+#include "daemon/master/supervisor.h"
 
-struct master;
-
+/* Times of the monotonic clock. All zero at first. */
 struct watchdog {
-    uint64_t looked_ns;  /* the last time, monotonic clock */
-    uint64_t resumed_ns; /* when it was last late itself: nobody's silence counts from before */
+    uint64_t checked_ns;
+    uint64_t
+        resumed_ns; /* last late check: the whole group was stopped, silence before it is fine */
 };
 
-void watchdog_look(struct watchdog *watchdog, struct master *master, uint64_t now_ns);
+void watchdog_check(struct watchdog *watchdog, const struct server *server, struct workers *workers,
+                    const struct supervisor *supervisor, uint64_t now_ns);
 
 #endif

@@ -1,9 +1,9 @@
 #include "daemon/master/workers.h"
 
 #include "common/clock.h"
+#include "common/control_client.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
-#include "daemon/base/messages.h"
 #include "daemon/master/slots.h"
 #include "daemon/worker/worker.h"
 
@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* One worker */
 
 /* The two socket pairs of one worker: [0] is the master's end, [1] the worker's. */
 struct pairs {
@@ -35,40 +37,45 @@ static int open_pairs(struct pairs *pairs)
     return -1;
 }
 
-static struct channel *open_channel(struct master *master, int fd,
-                                    const struct channel_owner *calls,
-                                    struct worker_process *worker)
+/* SIGCHLD follows and handles the end of the process. */
+static void ignore_closed(void *worker)
 {
-    struct channel_owner owner = *calls;
-
-    owner.owner = worker;
-    return channel_open(master->base, fd, &owner);
+    (void)worker;
 }
 
-/* The worker's end of `connections` stays open here, unread: what a worker leaves in it when it dies
- * are connections that it never saw. */
-static int open_channels(struct worker_process *worker, struct master *master,
-                         const struct pairs *pairs, const struct worker_process_owner *owner)
+/*
+ * The worker's end of `connections` stays open here, unread: what a dead worker leaves in it are
+ * connections that it never saw.
+ */
+static int open_channels(struct worker_process *worker, struct event_base *base,
+                         const struct pairs *pairs)
 {
-    worker->commands = open_channel(master, pairs->commands[0], &owner->commands, worker);
-    worker->connections = open_channel(master, pairs->connections[0], &owner->connections, worker);
-    worker->unread = open_channel(master, pairs->connections[1], &owner->unread, worker);
+    const struct worker_callbacks *callbacks = worker->callbacks;
+    const struct channel_owner commands = {callbacks->report, ignore_closed, callbacks->drained,
+                                           worker};
+    const struct channel_owner connections = {callbacks->connection, ignore_closed,
+                                              callbacks->drained, worker};
+    const struct channel_owner unread = {callbacks->connection, ignore_closed, NULL, worker};
+
+    worker->commands = channel_open(base, pairs->commands[0], &commands);
+    worker->connections = channel_open(base, pairs->connections[0], &connections);
+    worker->unread = channel_open(base, pairs->connections[1], &unread);
     if (worker->commands == NULL || worker->connections == NULL || worker->unread == NULL)
         return -1;
     channel_set_reading(worker->unread, false);
     return 0;
 }
 
-static pid_t fork_worker(const struct worker_process *worker, struct master *master,
-                         const struct pairs *pairs, const struct worker_process_owner *owner)
+static pid_t fork_worker(const struct worker_process *worker, struct server *server,
+                         const struct pairs *pairs)
 {
-    struct worker_setup setup = {.config = master->config,
-                                 .segment = &master->segment,
+    struct worker_setup setup = {.config = server->config,
+                                 .segment = &server->segment,
                                  .slot = worker->slot,
                                  .command_fd = pairs->commands[1],
                                  .connection_fd = pairs->connections[1],
-                                 .doorbell = master->doorbell,
-                                 .lock_fd = master->runtime.lock_fd};
+                                 .doorbell = server->doorbell,
+                                 .lock_fd = server->pid_file.lock_fd};
     pid_t pid;
 
     fflush(NULL);
@@ -77,25 +84,24 @@ static pid_t fork_worker(const struct worker_process *worker, struct master *mas
         return pid;
     close(pairs->commands[0]);
     close(pairs->connections[0]);
-    owner->child(owner->context);
+    worker->callbacks->after_fork(worker->callbacks->context);
     exit(worker_run(&setup));
 }
 
-int worker_process_start(struct worker_process *worker, struct master *master,
-                         const struct worker_process_owner *owner)
+int worker_process_start(struct worker_process *worker, struct server *server)
 {
     struct pairs pairs;
 
     if (open_pairs(&pairs) != 0)
         return -1;
-    worker->pid = fork_worker(worker, master, &pairs, owner);
+    worker->pid = fork_worker(worker, server, &pairs);
     if (worker->pid < 0) {
         close_both(pairs.commands);
         close_both(pairs.connections);
         return -1;
     }
     close(pairs.commands[1]);
-    if (open_channels(worker, master, &pairs, owner) != 0) {
+    if (open_channels(worker, server->base, &pairs) != 0) {
         kill(worker->pid, SIGKILL);
         worker_process_ended(worker);
         return -1;
@@ -112,34 +118,30 @@ void worker_process_ended(struct worker_process *worker)
     worker->commands = worker->connections = worker->unread = NULL;
     worker->pid = 0;
     worker->leaving_ns = 0;
-    worker->leave_told = worker->killed = false;
-    worker->resizing = false; /* it may have gone before it could report */
+    worker->leave_sent = worker->killed = false;
+    worker->resizing = false; /* it may have died before its report */
 }
 
-void worker_process_take_unread(struct worker_process *worker, channel_taker *take)
+void worker_process_take_unread(struct worker_process *worker)
 {
     channel_set_reading(worker->unread, true);
     channel_read_all(worker->unread);
-    channel_take_unsent(worker->connections, take);
+    channel_take_unsent(worker->connections, worker->callbacks->connection);
 }
 
-/*
- * While others leave there may be too few slots for a moment: the worker gets what there is, and the
- * next reconciliation asks again.
- */
-void worker_process_tell_threads(struct worker_process *worker, struct master *master)
+void worker_process_send_threads(struct worker_process *worker, struct server *server)
 {
     _Alignas(struct message_threads) char
         buffer[sizeof(struct message_threads) + THREADS_MOST * sizeof(uint32_t)];
     struct message_threads *message = (struct message_threads *)buffer;
-    struct segment_worker *block = segment_worker(&master->segment, worker->slot);
-    uint32_t wanted = master->config->workers_threads;
+    struct segment_worker *block = segment_worker(&server->segment, worker->slot);
+    uint32_t wanted = server->config->workers_threads;
     int failed;
 
     if (worker->resizing || worker->threads_sent == wanted)
         return;
-    message->count = slots_let(&master->segment, worker->slot, worker->threads_actual, wanted,
-                               message->slot, &failed);
+    message->count = slots_assign(&server->segment, worker->slot, worker->threads_actual, wanted,
+                                  message->slot, &failed);
     if (failed != 0 && failed != ENOBUFS)
         event_log(LEVEL_ERROR, "no shared memory for another serving thread: %s", strerror(failed));
     if (message->count == worker->threads_sent)
@@ -151,10 +153,216 @@ void worker_process_tell_threads(struct worker_process *worker, struct master *m
                  sizeof(*message) + message->count * sizeof(uint32_t), -1, false);
 }
 
-void worker_process_tell_offload(struct worker_process *worker, struct master *master)
+void worker_process_send_offload(struct worker_process *worker, const struct server *server)
 {
-    const struct config_range *wanted = &master->config->workers_offload_threads;
+    const struct config_range *wanted = &server->config->workers_offload_threads;
     const struct message_offload message = {wanted->least, wanted->most};
 
     channel_send(worker->commands, MESSAGE_OFFLOAD, &message, sizeof(message), -1, false);
+}
+
+/* The table */
+
+int workers_init(struct workers *workers, struct server *server)
+{
+    uint32_t count = segment_count(&server->segment, SEGMENT_WORKERS);
+
+    *workers = (struct workers){.server = server, .count = count, .generation = 1};
+    workers->worker = calloc(count, sizeof(struct worker_process));
+    if (workers->worker == NULL)
+        return -1;
+    for (uint32_t i = 0; i < count; i++)
+        workers->worker[i].slot = i;
+    return 0;
+}
+
+void workers_free(struct workers *workers)
+{
+    for (uint32_t i = 0; workers->worker != NULL && i < workers->count; i++) {
+        channel_close(workers->worker[i].commands);
+        channel_close(workers->worker[i].connections);
+        channel_close(workers->worker[i].unread);
+    }
+    free(workers->worker);
+    workers->worker = NULL;
+}
+
+void workers_kill(const struct workers *workers)
+{
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (workers->worker[i].pid > 0)
+            kill(workers->worker[i].pid, SIGKILL);
+}
+
+/* Which workers */
+
+bool worker_is_serving(const struct workers *workers, const struct worker_process *worker)
+{
+    (void)workers;
+    return worker->state == WORKER_SERVING;
+}
+
+bool worker_is_leaving(const struct workers *workers, const struct worker_process *worker)
+{
+    (void)workers;
+    return worker->state == WORKER_LEAVING;
+}
+
+static bool is_active(const struct workers *workers, const struct worker_process *worker)
+{
+    (void)workers;
+    return worker->state == WORKER_STARTING || worker->state == WORKER_SERVING;
+}
+
+bool worker_is_current(const struct workers *workers, const struct worker_process *worker)
+{
+    return is_active(workers, worker) && worker->generation == workers->generation;
+}
+
+bool worker_is_old(const struct workers *workers, const struct worker_process *worker)
+{
+    return is_active(workers, worker) && worker->generation != workers->generation;
+}
+
+bool worker_is_old_serving(const struct workers *workers, const struct worker_process *worker)
+{
+    return worker_is_old(workers, worker) && worker->state == WORKER_SERVING;
+}
+
+static bool is_current_serving(const struct workers *workers, const struct worker_process *worker)
+{
+    return worker_is_current(workers, worker) && worker->state == WORKER_SERVING;
+}
+
+static bool is_changing(const struct workers *workers, const struct worker_process *worker)
+{
+    return worker->state == WORKER_STARTING || worker_is_old(workers, worker) || worker->resizing;
+}
+
+static bool is_alive(const struct workers *workers, const struct worker_process *worker)
+{
+    (void)workers;
+    return worker->state != WORKER_NONE;
+}
+
+uint32_t workers_count(const struct workers *workers, worker_test *test)
+{
+    uint32_t found = 0;
+
+    for (uint32_t i = 0; i < workers->count; i++)
+        found += test(workers, &workers->worker[i]);
+    return found;
+}
+
+struct worker_process *workers_highest(const struct workers *workers, worker_test *test)
+{
+    for (uint32_t i = workers->count; i-- > 0;)
+        if (test(workers, &workers->worker[i]))
+            return &workers->worker[i];
+    return NULL;
+}
+
+/* What is in force */
+
+uint32_t workers_alive(const struct workers *workers)
+{
+    return workers_count(workers, is_alive);
+}
+
+uint32_t workers_threads(const struct workers *workers)
+{
+    uint32_t least = UINT32_MAX;
+
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (is_current_serving(workers, &workers->worker[i]) &&
+            workers->worker[i].threads_actual < least)
+            least = workers->worker[i].threads_actual;
+    return least == UINT32_MAX ? 0 : least;
+}
+
+bool workers_are_complete(const struct workers *workers)
+{
+    return workers_count(workers, is_current_serving) >= workers->server->config->workers_processes;
+}
+
+bool workers_are_renewed(const struct workers *workers)
+{
+    return workers_count(workers, is_changing) == 0 &&
+           workers_count(workers, is_current_serving) == workers->server->config->workers_processes;
+}
+
+bool workers_are_settled(const struct workers *workers)
+{
+    return workers_are_renewed(workers) && workers_count(workers, worker_is_leaving) == 0;
+}
+
+bool workers_are_replacing(const struct workers *workers)
+{
+    return workers_count(workers, worker_is_old) + workers_count(workers, worker_is_leaving) > 0;
+}
+
+/* A leaving worker accepts until its threads have read the message. */
+bool workers_leaving_accept(const struct workers *workers)
+{
+    const struct segment *segment = &workers->server->segment;
+
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
+        const struct segment_slot *slot = segment_thread_slot(segment, i);
+        uint32_t worker;
+
+        if (!segment_slot_reserved(slot))
+            continue;
+        worker = atomic_load_explicit(&slot->worker, memory_order_relaxed);
+        if (worker < workers->count && workers->worker[worker].state == WORKER_LEAVING &&
+            metric_get(segment_thread(segment, i)->metrics, METRIC_listen_sockets) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Commands to all workers */
+
+uint64_t workers_broadcast(struct workers *workers, enum order what, uint64_t value,
+                           const char *path)
+{
+    _Alignas(struct message_order) char buffer[sizeof(struct message_order) + CONTROL_LINE_MAX] = {
+        0}; /* padding is sent, too */
+    struct message_order *message = (struct message_order *)buffer;
+    size_t path_size = strlen(path) + 1;
+    uint64_t number = ++workers->broadcasts;
+
+    message->number = number;
+    message->value = value;
+    message->what = what;
+    memcpy(message->path, path, path_size);
+    workers->broadcast[number % BROADCASTS_REMEMBERED].number = number;
+    workers->broadcast[number % BROADCASTS_REMEMBERED].affected = 0;
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (workers->worker[i].state != WORKER_NONE)
+            channel_send(workers->worker[i].commands, MESSAGE_ORDER, message,
+                         sizeof(*message) + path_size, -1, false);
+    return number;
+}
+
+void workers_broadcast_reported(struct workers *workers, struct worker_process *worker,
+                                const struct message_order_done *message)
+{
+    worker->broadcasts_done = message->number;
+    if (workers->broadcast[message->number % BROADCASTS_REMEMBERED].number == message->number)
+        workers->broadcast[message->number % BROADCASTS_REMEMBERED].affected += message->affected;
+}
+
+bool workers_broadcast_is_done(const struct workers *workers, uint64_t number)
+{
+    for (uint32_t i = 0; i < workers->count; i++)
+        if (is_active(workers, &workers->worker[i]) && workers->worker[i].broadcasts_done < number)
+            return false;
+    return true;
+}
+
+uint64_t workers_broadcast_affected(const struct workers *workers, uint64_t number)
+{
+    return workers->broadcast[number % BROADCASTS_REMEMBERED].number == number
+               ? workers->broadcast[number % BROADCASTS_REMEMBERED].affected
+               : 0;
 }

@@ -1,5 +1,5 @@
 /*
- * How a worker carries out an order of the master (daemon/master/orders.h): the shared cache changes at
+ * How a worker carries out an order of the master (daemon/master/workers.h): the shared cache changes at
  * once, then every serving thread sweeps its thread cache, and when the last has done so the master
  * is told by COMMANDS. Where there is no memory for an item to a thread, that one is not waited for. The
  * worker's main thread.

@@ -1,5 +1,5 @@
 /* Framing on the control socket: the lines and words do not depend on how the bytes are split. */
-#include "daemon/control/control_line.h"
+#include "daemon/control/command.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdbool.h>
@@ -7,22 +7,22 @@
 #include <string.h>
 
 /* The result of an input: the number of lines and a hash of their words. */
-struct outcome {
+struct framed {
     uint64_t lines, mixed;
     bool too_long;
 };
 
-static void mix(struct outcome *outcome, const char *text)
+static void mix(struct framed *outcome, const char *text)
 {
     for (; *text != '\0'; text++)
         outcome->mixed = (outcome->mixed ^ (unsigned char)*text) * UINT64_C(0x100000001B3);
     outcome->mixed = outcome->mixed * 31 + 1;
 }
 
-static void take_words(struct outcome *outcome, char *line)
+static void take_words(struct framed *outcome, char *line)
 {
     char *words[CONTROL_WORDS_MAX];
-    int count = control_line_split(line, words, CONTROL_WORDS_MAX);
+    int count = command_line_split(line, words, CONTROL_WORDS_MAX);
 
     MUST(count <= CONTROL_WORDS_MAX + 1);
     for (int i = 0; i < count && i < CONTROL_WORDS_MAX; i++) {
@@ -31,15 +31,15 @@ static void take_words(struct outcome *outcome, char *line)
     }
 }
 
-static void take_lines(struct outcome *outcome, struct evbuffer *input)
+static void take_lines(struct framed *outcome, struct evbuffer *input)
 {
-    enum control_line framed = CONTROL_LINE_WHOLE;
+    enum command_line framed = COMMAND_LINE_WHOLE;
     char *line;
 
-    while (framed == CONTROL_LINE_WHOLE && !outcome->too_long) {
-        framed = control_line_take(input, &line);
-        outcome->too_long = framed == CONTROL_LINE_TOO_LONG;
-        if (framed != CONTROL_LINE_WHOLE)
+    while (framed == COMMAND_LINE_WHOLE && !outcome->too_long) {
+        framed = command_line_read(input, &line);
+        outcome->too_long = framed == COMMAND_LINE_TOO_LONG;
+        if (framed != COMMAND_LINE_WHOLE)
             continue;
         MUST(strlen(line) < CONTROL_LINE_MAX);
         outcome->lines++;
@@ -49,9 +49,9 @@ static void take_lines(struct outcome *outcome, struct evbuffer *input)
 }
 
 /* Feeds pieces of STEP bytes. */
-static struct outcome feed(const uint8_t *data, size_t size, size_t step)
+static struct framed feed(const uint8_t *data, size_t size, size_t step)
 {
-    struct outcome outcome = {0};
+    struct framed outcome = {0};
     struct evbuffer *input = evbuffer_new();
 
     for (size_t at = 0; at < size && !outcome.too_long; at += step) {
@@ -64,7 +64,7 @@ static struct outcome feed(const uint8_t *data, size_t size, size_t step)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct outcome small = feed(data, size, 7), single = feed(data, size, 1);
+    struct framed small = feed(data, size, 7), single = feed(data, size, 1);
 
     MUST(small.lines == single.lines && small.mixed == single.mixed);
     MUST(small.too_long == single.too_long);

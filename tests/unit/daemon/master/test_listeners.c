@@ -61,10 +61,10 @@ static void lanes_of_an_address_share_its_port(void **state)
     struct listeners *listeners = open_rows(3);
 
     (void)state;
-    assert_int_equal(listeners_lanes(listeners), 6);
+    assert_int_equal(listeners_count(listeners), 6);
     for (uint32_t i = 2; i < 6; i++)
-        assert_int_equal(port_of(listeners_lane(listeners, i)),
-                         port_of(listeners_lane(listeners, i % 2)));
+        assert_int_equal(port_of(listeners_fd(listeners, i)),
+                         port_of(listeners_fd(listeners, i % 2)));
     listeners_close(listeners);
 }
 
@@ -81,14 +81,14 @@ static void lanes_of_a_row_are_one_of_each_address(void **state)
 static void growing_keeps_the_lanes_there_are(void **state)
 {
     struct listeners *listeners = open_rows(1);
-    int first = listeners_lane(listeners, 0);
+    int first = listeners_fd(listeners, 0);
 
     (void)state;
     assert_int_equal(listeners_grow(listeners, 40), 0);
-    assert_int_equal(listeners_lanes(listeners), 80);
-    assert_int_equal(listeners_lane(listeners, 0), first);
+    assert_int_equal(listeners_count(listeners), 80);
+    assert_int_equal(listeners_fd(listeners, 0), first);
     assert_int_equal(listeners_grow(listeners, 2), 0); /* it never shrinks */
-    assert_int_equal(listeners_lanes(listeners), 80);
+    assert_int_equal(listeners_count(listeners), 80);
     listeners_close(listeners);
 }
 
@@ -106,11 +106,11 @@ static void silent_connections_are_held_back_if_wanted(void **state)
     struct listeners *listeners = open_rows(1);
 
     (void)state;
-    assert_true(is_deferred(listeners_lane(listeners, 0)));
+    assert_true(is_deferred(listeners_fd(listeners, 0)));
     listeners_close(listeners);
     config.connections_defer_accept = false;
     listeners = open_rows(1);
-    assert_false(is_deferred(listeners_lane(listeners, 0)));
+    assert_false(is_deferred(listeners_fd(listeners, 0)));
     listeners_close(listeners);
     config.connections_defer_accept = true;
 }
@@ -131,11 +131,11 @@ static void growing_in_vain_leaves_no_lane_behind(void **state)
     assert_int_equal(listeners_grow(listeners, 100), -1);
     assert_int_equal(errno, EMFILE);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    assert_int_equal(listeners_lanes(listeners), 4);
+    assert_int_equal(listeners_count(listeners), 4);
     assert_int_equal(dup(0), next); /* those opened on the way are closed */
     close(next);
     assert_int_equal(listeners_grow(listeners, 3), 0);
-    assert_int_equal(listeners_lanes(listeners), 6);
+    assert_int_equal(listeners_count(listeners), 6);
     listeners_close(listeners);
 }
 
@@ -148,7 +148,7 @@ static void a_taken_port_is_told(void **state)
     (void)state;
     listeners_describe(first, why, sizeof(why));
     ((struct sockaddr_in *)&same.server_listen.item[0].address)->sin_port =
-        port_of(listeners_lane(first, 0));
+        port_of(listeners_fd(first, 0));
     second = listeners_open(&same, 1, NULL, why, sizeof(why));
     assert_null(second);
     assert_non_null(strstr(why, "cannot listen on 127.0.0.1"));

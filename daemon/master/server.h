@@ -1,0 +1,41 @@
+/*
+ * The resources of a running server: what all modules of the master work on. The master's process
+ * owns them; forked workers and the logger keep using configuration, segment and eventfd.
+ * Compare nginx's ngx_cycle_t.
+ */
+#ifndef DAEMON_SERVER_H
+#define DAEMON_SERVER_H
+
+#include "common/segment.h"
+#include "daemon/config/config.h"
+#include "daemon/master/listeners.h"
+#include "daemon/master/pid_file.h"
+
+#include <event2/event.h>
+
+struct server {
+    struct event_base *base;
+    struct config
+        *config; /* in force or being applied: a reload replaces it, commands change values */
+    struct segment segment;
+    struct listeners *listeners; /* NULL once the shutdown has begun */
+    struct pid_file pid_file;
+    int doorbell; /* eventfd: wakes the logger */
+};
+
+/*
+ * Creates the segment for the configuration, with the name of the instance, or, if BESIDE is set, with
+ * ".new" behind it (segment_promote() renames it). Returns 0, or -1 with WHY.
+ */
+int server_create_segment(struct server *server, bool beside, char *why, size_t size);
+
+/* Writes the configuration in force to the segment. Call it after each change. */
+void server_publish_config(struct server *server);
+
+/* Makes the logger reopen its files. Returns the value that segment_logger's logs_done then reaches. */
+uint32_t server_reopen_logs(struct server *server);
+
+/* Releases all of it except the configuration. Files of the pid file and segment are removed. */
+void server_release(struct server *server);
+
+#endif
