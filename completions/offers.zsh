@@ -1,0 +1,24 @@
+# zsh -f offers.zsh DIRECTORY WORD...: what the completions of DIRECTORY offer at the end of the command line, one per line.
+# zsh completes only in its line editor: run one in a pseudo-terminal, and have compadd write the matches to a file.
+zmodload zsh/zpty
+matches=$(mktemp)
+zpty shell zsh -f -i
+zpty -w shell "fpath=(${(q)1} \$fpath) MATCHES=$matches; autoload -Uz compinit; compinit -u -D"
+zpty -w shell 'compadd() {
+    [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]] || {
+        local -a hits
+        builtin compadd -A hits "$@"
+        print -rl -- $hits >>$MATCHES
+    }
+    builtin compadd "$@"
+}'
+zpty -w shell 'complete_end() { print -r -- END >>$MATCHES }; comppostfuncs=(complete_end)'
+zpty -w shell 'bindkey "^I" complete-word; LISTMAX=10000'
+zpty -w -n shell "${(j: :)@[2,-1]}"$'\t'
+for ((i = 0; i < 1000; i++)); do
+    grep -qx END $matches && break
+    zpty -r -t shell unused || sleep 0.02
+done
+zpty -d shell
+grep -vx END $matches
+rm $matches
