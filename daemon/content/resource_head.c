@@ -1,6 +1,6 @@
 #include "daemon/content/resource_head.h"
 
-#include "daemon/http/http_date.h"
+#include "daemon/http/date.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

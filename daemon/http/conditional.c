@@ -1,7 +1,7 @@
 #include "daemon/http/conditional.h"
 
 #include "common/macros.h"
-#include "daemon/http/http_date.h"
+#include "daemon/http/date.h"
 
 /* etagc, RFC 9110 section 8.8.3. */
 static bool is_tag_byte(char byte)

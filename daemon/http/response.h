@@ -6,7 +6,7 @@
 #define DAEMON_RESPONSE_H
 
 #include "common/span.h"
-#include "daemon/http/http_date.h"
+#include "daemon/http/date.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* HTTP dates. A parsed date, written and parsed again, is the same date. The first 8 bytes are also
  * used as a time to write. */
-#include "daemon/http/http_date.h"
+#include "daemon/http/date.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

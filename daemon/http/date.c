@@ -1,4 +1,4 @@
-#include "daemon/http/http_date.h"
+#include "daemon/http/date.h"
 
 #include "common/macros.h"
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
-#include "daemon/http/http_date.h"
+#include "daemon/http/date.h"
 
 #include <stdlib.h>
 #include <string.h>
