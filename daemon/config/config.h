@@ -77,7 +77,7 @@ struct config {
 #undef CONFIG_KEY
 #undef CONFIG_SECTION
     /* [mime]: mime_count pairs. */
-    const char **mime_endings;
+    const char **mime_extensions;
     const char **mime_types;
     size_t mime_count;
     /* [headers]. */

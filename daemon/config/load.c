@@ -456,7 +456,7 @@ void config_free(struct config *config)
     for (size_t i = 0; i < KEY_COUNT; i++)
         config_value_free(&config_keys[i], (char *)config + config_keys[i].offset);
     for (size_t i = 0; i < config->mime_count; i++) {
-        free((void *)config->mime_endings[i]);
+        free((void *)config->mime_extensions[i]);
         free((void *)config->mime_types[i]);
     }
     for (size_t i = 0; i < config->header_count; i++) {
@@ -465,7 +465,7 @@ void config_free(struct config *config)
         free((void *)config->headers[i].value);
     }
     free(config->headers);
-    free((void *)config->mime_endings);
+    free((void *)config->mime_extensions);
     free((void *)config->mime_types);
     for (size_t i = 0; i < KEY_COUNT && config->origins != NULL; i++)
         free(config->origins[i]);

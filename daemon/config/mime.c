@@ -24,8 +24,8 @@ static size_t find_ending(const struct config *config, struct span ending)
     size_t i = 0;
 
     while (i < config->mime_count &&
-           (strlen(config->mime_endings[i]) != ending.length ||
-            strncasecmp(config->mime_endings[i], ending.start, ending.length) != 0))
+           (strlen(config->mime_extensions[i]) != ending.length ||
+            strncasecmp(config->mime_extensions[i], ending.start, ending.length) != 0))
         i++;
     return i;
 }
@@ -60,12 +60,12 @@ static bool check_type(struct config_report *report, const struct config_entry *
 static int grow(struct config *config, size_t **lines)
 {
     size_t count = config->mime_count + 1;
-    const char **endings = realloc((void *)config->mime_endings, count * sizeof(*endings));
+    const char **endings = realloc((void *)config->mime_extensions, count * sizeof(*endings));
     const char **types = realloc((void *)config->mime_types, count * sizeof(*types));
     size_t *more = realloc(*lines, count * sizeof(**lines));
 
     if (endings != NULL)
-        config->mime_endings = endings;
+        config->mime_extensions = endings;
     if (types != NULL)
         config->mime_types = types;
     if (more != NULL)
@@ -87,12 +87,12 @@ static void keep_pair(struct config *config, size_t **lines, const struct config
         return;
     }
     if (i < config->mime_count) {
-        free((void *)config->mime_endings[i]);
+        free((void *)config->mime_extensions[i]);
         free((void *)config->mime_types[i]);
     } else {
         config->mime_count++;
     }
-    config->mime_endings[i] = ending;
+    config->mime_extensions[i] = ending;
     config->mime_types[i] = type;
     (*lines)[i] = entry->key_place.line;
 }

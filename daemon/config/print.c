@@ -117,5 +117,5 @@ void config_print(const struct config *config, FILE *out)
         print_section(out, &config_sections[i], config);
     }
     for (size_t i = 0; i < config->mime_count; i++)
-        print_value(out, config->mime_endings[i], config->mime_types[i]);
+        print_value(out, config->mime_extensions[i], config->mime_types[i]);
 }

@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "daemon/content/resource_head.h"
-#include "daemon/http/gzip.h"
+#include "daemon/http/coding.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -289,7 +289,7 @@ static int make_gzip(const struct making *making, struct span body, struct resou
 {
     char *compressed;
     size_t length;
-    int failed = gzip_compress(body.start, body.length, &compressed, &length);
+    int failed = coding_gzip(body.start, body.length, &compressed, &length);
 
     if (failed != 0)
         return failed;

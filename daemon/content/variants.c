@@ -40,7 +40,7 @@ static bool is_variant(const char *path)
     size_t length = strlen(path);
 
     for (int i = CODING_IDENTITY + 1; i < CODING_COUNT; i++) {
-        struct span ending = coding_endings[i];
+        struct span ending = coding_extensions[i];
 
         if (length > ending.length &&
             memcmp(path + length - ending.length, ending.start, ending.length) == 0)
@@ -53,7 +53,7 @@ static int open_variant(const struct files_root *root, const char *path, enum co
                         enum files_effort effort, struct file *file)
 {
     char name[TARGET_PATH_MAX + 8];
-    int length = snprintf(name, sizeof(name), "%s%s", path, coding_endings[coding].start);
+    int length = snprintf(name, sizeof(name), "%s%s", path, coding_extensions[coding].start);
     int failed;
 
     if ((size_t)length >= sizeof(name))
@@ -120,7 +120,7 @@ static int look_at(int directory, const char *name, enum coding coding, struct f
 {
     char variant[NAME_MAX + 8];
 
-    snprintf(variant, sizeof(variant), "%s%s", name, coding_endings[coding].start);
+    snprintf(variant, sizeof(variant), "%s%s", name, coding_extensions[coding].start);
     return files_look(directory, variant, file);
 }
 

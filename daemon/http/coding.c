@@ -1,9 +1,12 @@
 #include "daemon/http/coding.h"
 
 #include "common/macros.h"
-#include "daemon/http/qvalue.h"
+#include "daemon/http/accept.h"
 
-#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <zlib.h>
 
 const struct span coding_names[CODING_COUNT] = {
     [CODING_IDENTITY] = {"", 0},
@@ -12,14 +15,14 @@ const struct span coding_names[CODING_COUNT] = {
     [CODING_BR] = {"br", 2},
 };
 
-const struct span coding_endings[CODING_COUNT] = {
+const struct span coding_extensions[CODING_COUNT] = {
     [CODING_IDENTITY] = {"", 0},
     [CODING_GZIP] = {".gz", 3},
     [CODING_ZSTD] = {".zst", 4},
     [CODING_BR] = {".br", 3},
 };
 
-/* The weight of one member whose name has been cut off: 1000 when nothing is said. */
+/* The weight of a member whose name was cut off: 1000 if there is none, -1 if it is malformed. */
 static int read_weight(struct span parameters)
 {
     static const struct span name = {"q=", 2};
@@ -34,7 +37,7 @@ static int read_weight(struct span parameters)
         (struct span){parameters.start + name.length, parameters.length - name.length});
 }
 
-/* Where the weight of the coding NAME belongs; NULL: we don't have it. */
+/* Where the weight of the coding NAME is stored; NULL: not supported. */
 static int16_t *place_of(struct coding_weights *weights, struct span name)
 {
     if (span_is(name, SPAN("*")))
@@ -64,8 +67,8 @@ void coding_read(struct coding_weights *weights, struct span line)
 }
 
 /*
- * Section 12.5.3. Identity is acceptable unless it, or "*" without it, has weight 0; where it is not
- * named it comes last, for who names codings wants them.
+ * Section 12.5.3: identity is acceptable unless it, or "*" without it, has weight 0. If it is not named
+ * it comes last: a client that names codings prefers them.
  */
 static int effective(const struct coding_weights *weights, int coding)
 {
@@ -96,14 +99,6 @@ coding_preference coding_prefer(const struct coding_weights *weights)
     return preference;
 }
 
-/* Without parameters: "text/html" of "text/html; charset=utf-8". */
-static struct span bare_type(const char *type)
-{
-    size_t length = strcspn(type, "; \t");
-
-    return (struct span){type, length};
-}
-
 static bool ends_with(struct span text, struct span end)
 {
     return text.length > end.length &&
@@ -128,7 +123,7 @@ bool coding_compressible(const char *type)
         {"image/x-icon", 12},
         {"image/vnd.microsoft.icon", 24},
     };
-    struct span bare = bare_type(type);
+    struct span bare = {type, strcspn(type, "; \t")}; /* without parameters */
 
     if (bare.length > 5 && strncasecmp(bare.start, "text/", 5) == 0)
         return true;
@@ -138,4 +133,40 @@ bool coding_compressible(const char *type)
         if (span_is_nocase(bare, types[i]))
             return true;
     return false;
+}
+
+/* zlib's default level; 16 added to the window bits selects the gzip format. */
+enum { LEVEL = 6, WINDOW_BITS = 15 + 16, MEMORY_LEVEL = 8 };
+
+/* Returns ENODATA if the result needs more than ROOM bytes. */
+static int deflate_into(z_stream *stream, const char *bytes, size_t length, char *to, size_t room)
+{
+    stream->next_in = (Bytef *)(uintptr_t)bytes;
+    stream->avail_in = (uInt)length;
+    stream->next_out = (Bytef *)to;
+    stream->avail_out = (uInt)room;
+    return deflate(stream, Z_FINISH) == Z_STREAM_END ? 0 : ENODATA;
+}
+
+int coding_gzip(const char *bytes, size_t length, char **compressed, size_t *compressed_length)
+{
+    z_stream stream = {0};
+    int failed;
+
+    if (length == 0 || length > UINT_MAX)
+        return ENODATA;
+    *compressed = malloc(length);
+    if (*compressed == NULL)
+        return ENOMEM;
+    if (deflateInit2(&stream, LEVEL, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY) !=
+        Z_OK) {
+        free(*compressed);
+        return ENOMEM;
+    }
+    failed = deflate_into(&stream, bytes, length, *compressed, length - 1);
+    *compressed_length = stream.total_out;
+    deflateEnd(&stream);
+    if (failed != 0)
+        free(*compressed);
+    return failed;
 }

@@ -1,6 +1,6 @@
 /*
- * Content codings: what a client accepts (Accept-Encoding, RFC 9110 section 12.5.3), in the order in
- * which it is to be tried. Pure.
+ * Content codings: those a client accepts (Accept-Encoding, RFC 9110 section 12.5.3), in the order in
+ * which to try them, and gzip. Pure; any thread.
  */
 #ifndef DAEMON_CODING_H
 #define DAEMON_CODING_H
@@ -8,24 +8,24 @@
 #include "common/span.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* In the order of our own preference, the least first: it decides between equal weights. */
+/* By increasing server preference, which decides between equal weights. */
 enum coding { CODING_IDENTITY, CODING_GZIP, CODING_ZSTD, CODING_BR, CODING_COUNT };
 
-/* "gzip", as Content-Encoding says it, and the file name ending, ".gz". "" for identity. */
-extern const struct span coding_names[CODING_COUNT];
-extern const struct span coding_endings[CODING_COUNT];
+extern const struct span coding_names[CODING_COUNT];      /* "gzip", as in Content-Encoding */
+extern const struct span coding_extensions[CODING_COUNT]; /* ".gz"; both are "" for identity */
 
 /*
- * The acceptable codings, the best first: four bits each, coding + 1, the first in the lowest; 0
- * ends. Equal preferences are equal numbers.
+ * The acceptable codings, best first: four bits each, coding + 1, the first in the lowest bits; 0 ends.
+ * Equal preferences are equal numbers.
  */
 typedef uint32_t coding_preference;
 
-enum { PREFER_IDENTITY = CODING_IDENTITY + 1 }; /* nothing else: as without Accept-Encoding */
+enum { PREFER_IDENTITY = CODING_IDENTITY + 1 }; /* identity alone, as without Accept-Encoding */
 
-/* Weights in thousandths as the lines of the field say them; -1: not named. */
+/* Weights in thousandths, from the field lines; -1: not named. */
 struct coding_weights {
     int16_t weight[CODING_COUNT];
     int16_t any; /* "*" */
@@ -33,13 +33,13 @@ struct coding_weights {
 
 #define CODING_WEIGHTS_NONE ((struct coding_weights){{-1, -1, -1, -1}, -1})
 
-/* One field line. Members that are malformed or of codings that we don't have are passed over. */
+/* Adds one field line. Malformed members and unsupported codings are ignored. */
 void coding_read(struct coding_weights *weights, struct span line);
 
-/* What all lines together mean. 0: nothing is acceptable, not even identity. */
+/* The result of all lines. 0: nothing is acceptable, not even identity. */
 coding_preference coding_prefer(const struct coding_weights *weights);
 
-/* Cuts the next one off *PREFERENCE; false when there is none left. */
+/* Takes the next coding off *PREFERENCE; false if there is none. */
 static inline bool coding_next(coding_preference *preference, enum coding *coding)
 {
     if (*preference == 0)
@@ -49,7 +49,13 @@ static inline bool coding_next(coding_preference *preference, enum coding *codin
     return true;
 }
 
-/* Media types worth compressing: text, and what is text in disguise. TYPE may have parameters. */
+/* True for media types that compress well: text, and formats such as JSON. TYPE may have parameters. */
 bool coding_compressible(const char *type);
+
+/*
+ * Compresses LENGTH bytes as gzip (RFC 1952); deterministic. Returns 0 with *COMPRESSED, which the
+ * caller frees, and its length; ENODATA if the result would not be smaller; or ENOMEM.
+ */
+int coding_gzip(const char *bytes, size_t length, char **compressed, size_t *compressed_length);
 
 #endif

@@ -1,10 +1,14 @@
 #include "daemon/http/range.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
 
 struct reader {
     const char *at, *end;
-    bool whole_of_nothing; /* "-5" of an empty representation: satisfiable, with no bytes */
+    bool empty_suffix; /* "-5" of an empty representation: satisfiable, with no bytes */
 };
 
 static bool is_blank(char byte)
@@ -26,7 +30,7 @@ static bool skip_byte(struct reader *reader, char byte)
     return true;
 }
 
-/* A number too large for 64 bits is the largest: it is behind the end of any file. */
+/* A number that overflows 64 bits becomes UINT64_MAX: past the end of any file. */
 static bool read_number(struct reader *reader, uint64_t *number)
 {
     const char *start = reader->at;
@@ -40,7 +44,7 @@ static bool read_number(struct reader *reader, uint64_t *number)
     return reader->at > start;
 }
 
-/* What one member says; length 0: nothing of the representation. False: malformed. */
+/* Reads one member; length 0: it lies past the end. Returns false if it is malformed. */
 static bool read_spec(struct reader *reader, uint64_t size, struct byte_range *range)
 {
     uint64_t first, last = UINT64_MAX;
@@ -51,7 +55,7 @@ static bool read_spec(struct reader *reader, uint64_t size, struct byte_range *r
             return false;
         range->length = last < size ? last : size;
         range->first = size - range->length;
-        reader->whole_of_nothing |= size == 0 && last > 0;
+        reader->empty_suffix |= size == 0 && last > 0;
         return true;
     }
     if (!read_number(reader, &first) || !skip_byte(reader, '-'))
@@ -81,7 +85,7 @@ static void unite(struct byte_range *into, const struct byte_range *other)
     into->length = (end > other_end ? end : other_end) - into->first;
 }
 
-/* Adds RANGE, which may make one of several. The first of them keeps its place. */
+/* Adds RANGE, merging all that it touches in the place of the first of them. */
 static uint32_t add_range(struct byte_range *list, uint32_t count, struct byte_range range)
 {
     uint32_t kept = 0, place = UINT32_MAX;
@@ -110,8 +114,10 @@ static bool read_unit(struct reader *reader)
     return true;
 }
 
-/* Fills LIST (RANGE_SPECS_MAX) with what is there of the representation. False: malformed, or too
- * many. *SPECS counts the members. */
+/*
+ * Fills LIST (RANGE_SPECS_MAX) with the satisfiable ranges; *SPECS counts all members. Returns false if
+ * the set is malformed or too long.
+ */
 static bool read_set(struct reader *reader, uint64_t size, struct byte_range *list, uint32_t *count,
                      uint32_t *specs)
 {
@@ -142,11 +148,74 @@ enum range_result range_parse(struct span field, uint64_t size, struct range_set
 
     if (!read_unit(&reader) || !read_set(&reader, size, list, &count, &specs))
         return RANGE_WHOLE;
-    if (count == 0) /* no Content-Range can tell what was sent of an empty representation */
-        return reader.whole_of_nothing ? RANGE_WHOLE : RANGE_UNSATISFIABLE;
+    if (count == 0) /* Content-Range cannot describe an empty representation */
+        return reader.empty_suffix ? RANGE_WHOLE : RANGE_UNSATISFIABLE;
     if (count > RANGE_PARTS_MAX)
         return RANGE_WHOLE;
     set->count = count;
     memcpy(set->range, list, count * sizeof(list[0]));
     return RANGE_PARTIAL;
+}
+
+/* multipart/byteranges */
+
+/* Two delimiters and a Content-Range with three numbers of 20 digits. */
+enum { PART_TEXT_MAX = BYTERANGES_BOUNDARY + 128 };
+
+static int make_boundary(char *boundary)
+{
+    uint64_t random[2];
+
+    if (getrandom(random, sizeof(random), 0) != sizeof(random))
+        return -1;
+    snprintf(boundary, BYTERANGES_BOUNDARY + 1, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+    return 0;
+}
+
+static size_t write_part(char *text, const struct byteranges *parts, uint32_t number,
+                         struct span type_fields, uint64_t size)
+{
+    const struct byte_range *bytes = &parts->part[number].bytes;
+
+    return (size_t)snprintf(
+        text, PART_TEXT_MAX + type_fields.length,
+        "%s--%s\r\n%.*sContent-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\r\n\r\n",
+        number > 0 ? "\r\n" : "", parts->boundary, (int)type_fields.length, type_fields.start,
+        bytes->first, bytes->first + bytes->length - 1, size);
+}
+
+static void write_texts(struct byteranges *parts, const struct range_set *set,
+                        struct span type_fields, uint64_t size)
+{
+    char *text = parts->texts;
+
+    for (uint32_t i = 0; i < set->count; i++) {
+        size_t length;
+
+        parts->part[i].bytes = set->range[i];
+        length = write_part(text, parts, i, type_fields, size);
+        parts->part[i].text = (struct span){text, length};
+        parts->length += length + set->range[i].length;
+        text += length;
+    }
+    parts->part[set->count].text = (struct span){
+        text, (size_t)snprintf(text, PART_TEXT_MAX, "\r\n--%s--\r\n", parts->boundary)};
+    parts->length += parts->part[set->count].text.length;
+    parts->count = set->count + 1;
+}
+
+struct byteranges *byteranges_new(const struct range_set *set, struct span type_fields,
+                                  uint64_t size)
+{
+    size_t texts = (set->count + 1) * (PART_TEXT_MAX + type_fields.length);
+    struct byteranges *parts = calloc(1, sizeof(*parts) + texts);
+
+    if (parts == NULL)
+        return NULL;
+    if (make_boundary(parts->boundary) != 0) {
+        free(parts);
+        return NULL;
+    }
+    write_texts(parts, set, type_fields, size);
+    return parts;
 }

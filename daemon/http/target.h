@@ -8,6 +8,8 @@
 
 #include "common/span.h"
 
+#include <stdbool.h>
+
 enum { TARGET_PATH_MAX = 4096 };
 
 struct target {
@@ -23,5 +25,15 @@ struct target {
  * character, ".." above the root), 404 when the decoded path is longer than TARGET_PATH_MAX - 1.
  */
 int target_canonical(struct span text, struct target *target);
+
+/*
+ * The authority of a URI in HTTP: host [ ":" port ] (RFC 3986 section 3.2, RFC 9110 section 4.2),
+ * without userinfo. The host has at least one byte; an IP literal is IPv6 without a zone, or IPvFuture.
+ * With PORT_NEEDED there must be a port of at least one digit; else it may be empty or absent.
+ */
+bool authority_valid(struct span text, bool port_needed);
+
+/* True if the bytes from AT to END are a port up to 65535, or there are none. */
+bool authority_port_valid(const char *at, const char *end);
 
 #endif

@@ -2,7 +2,7 @@
 #include "daemon/http1/request_fields.h"
 
 #include "common/macros.h"
-#include "daemon/http/authority.h"
+#include "daemon/http/target.h"
 #include "daemon/http1/syntax.h"
 
 /* Cuts the next element off a comma-separated list, trimmed; false when there is none left. */

@@ -52,7 +52,7 @@
 #include "daemon/http1/request_parser.h"
 
 #include "common/macros.h"
-#include "daemon/http/authority.h"
+#include "daemon/http/target.h"
 #include "daemon/http1/request_fields.h"
 #include "daemon/http1/syntax.h"
 

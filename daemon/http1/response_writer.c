@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/http/byteranges.h"
+#include "daemon/http/range.h"
 #include "daemon/transaction/accounting.h"
 #include "daemon/transaction/output_buffer.h"
 #include "daemon/worker/thread.h"

@@ -1,6 +1,5 @@
 /* The answer for a file: 200, 206, 304, 412 or 416. */
 #include "common/macros.h"
-#include "daemon/http/byteranges.h"
 #include "daemon/http/conditional.h"
 #include "daemon/http/range.h"
 #include "daemon/transaction/reply.h"

@@ -92,7 +92,7 @@ static void fill_source(struct site *site)
                                                                         : config->cache_max_object,
         .precompressed = config->cache_precompressed,
         .compress = config->cache_compress && config->cache_enabled,
-        .mime = mime_table_new(config->mime_endings, config->mime_types, config->mime_count),
+        .mime = mime_table_new(config->mime_extensions, config->mime_types, config->mime_count),
         .root = &site->root,
     };
 }

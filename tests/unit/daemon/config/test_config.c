@@ -103,7 +103,7 @@ static void test_values_arrive(void **state)
     assert_string_equal(config->control_socket, "/etc/run/shop-1.sock");
     assert_int_equal(config->control_mode, 0660);
     assert_int_equal(config->mime_count, 1);
-    assert_string_equal(config->mime_endings[0], "md");
+    assert_string_equal(config->mime_extensions[0], "md");
     assert_string_equal(config->mime_types[0], "text/markdown; charset=utf-8");
     release(&loaded);
 }
