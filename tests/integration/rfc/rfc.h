@@ -1,25 +1,25 @@
 /*
- * The RFCs as tables: the raw bytes of one or more requests, and what must come back. A table is a
+ * RFC cases as tables: the raw bytes of one or more requests and the expected answers. A table is a
  * file NAME.def beside this one, a list of
  *
  *     CASE("9112 3.2", "Host is missing", "GET / HTTP/1.1\r\n\r\n", REFUSED(400))
  *     CASE("9110 9.3.1", "two files", GET("/a") GET("/b.txt"),
  *          ANSWER(200, .body = "a"), ANSWER(200, .fields = "Content-Type: text/plain*"))
  *
- * with the section (of RFC 9110, 9111, 9112, 3986 ...), a title, what the client sends, and the
- * answers that come, in order. Behind the last of them the connection is kept (another request is
- * answered: the server is where the next one starts) unless the case ends with CLOSED. With
- * HALF_CLOSED the client shuts its side down when it has said all, and the connection ends behind
- * the last answer. With CLOSED_BEFORE_THE_END it sends on behind a request that asked to close: what
- * comes after that has been done may cost it the answer (RFC 9112 section 9.6), so that such a case
- * runs all at once only.
+ * with the section (of RFC 9110, 9111, 9112, 3986 ...), a title, the bytes that the client sends,
+ * and the expected answers in order. After the last answer the connection stays open (the runner
+ * sends another request, to check where the next request starts) unless the case ends with CLOSED.
+ * With HALF_CLOSED the client shuts down its sending side after the last byte, and the connection
+ * closes after the last answer. With CLOSED_BEFORE_THE_END the client sends more after a request
+ * that asked to close. The server may reset the connection before the client reads the answer (RFC
+ * 9112 section 9.6), so such a case runs only unsplit.
  *
- * Each case runs twice, on a connection of its own: all at once, and in pieces as small as a byte. A
- * single GET runs once more as HEAD, whose answer must have the same fields and no body.
- * "{etag /path}" in what is sent stands for the entity tag of that file, "{etag /path gzip}" for that
- * of its coded form. All files of the site are of Sun, 06 Nov 1994 08:49:37 GMT.
- * What is true of every answer is checked of every answer, see rfc_check.c. The files that the
- * server has are in site.def, the tables and the options that each runs with in tables.def.
+ * Each case runs twice on its own connection: sent at once, and in pieces as small as one byte. A
+ * single GET runs again as HEAD: the answer must have the same fields and no body. In the sent
+ * bytes "{etag /path}" is replaced by the entity tag of that file, "{etag /path gzip}" by that of
+ * its encoded variant. The mtime of all files is Sun, 06 Nov 1994 08:49:37 GMT. rfc_check.c also
+ * checks what holds for every answer. site.def lists the files of the server, tables.def the tables
+ * with their server options.
  */
 #ifndef TESTS_RFC_H
 #define TESTS_RFC_H
@@ -37,15 +37,15 @@ enum {
 };
 
 struct rfc_answer {
-    int status;          /* or how the connection ends: RFC_... */
-    const char *body;    /* exactly this; NULL: any */
-    const char *like;    /* a body of this form, as fnmatch(3) has it; NULL: any */
-    size_t length;       /* of the body; 0: any */
-    const char *fields;  /* "Name: value\nName: value": each comes once, with a value of that form,
-                            as fnmatch(3) has it */
-    const char *without; /* "Name Name": these do not come */
-    const char *then;    /* what the client says when it has this answer */
-    bool head;           /* the answer to a HEAD: no body comes */
+    int status;       /* or how the connection closes: RFC_... */
+    const char *body; /* expected body; NULL: any */
+    const char *like; /* fnmatch(3) pattern of the body; NULL: any */
+    size_t length;    /* of the body; 0: any */
+    const char
+        *fields; /* "Name: value\nName: value": each occurs once; value is an fnmatch(3) pattern */
+    const char *without; /* "Name Name": fields that must not occur */
+    const char *then;    /* bytes that the client sends after this answer */
+    bool head;           /* answer to a HEAD: without body */
 };
 
 struct rfc_case {

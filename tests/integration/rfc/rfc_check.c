@@ -1,4 +1,4 @@
-/* One answer, looked at. */
+/* Checks one answer. */
 #include "../http_client.h"
 #include "rfc.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* --- What is true of every answer --- */
+/* --- Checks for every answer --- */
 
 /* RFC 9112 section 4: the version, three digits, and a reason. */
 static void check_status_line(const struct http_answer *answer)
@@ -50,12 +50,12 @@ static void check_framing(const struct http_answer *answer)
     bool length = has(answer, "Content-Length"), coding = has(answer, "Transfer-Encoding");
 
     if (length && coding)
-        fail_msg("two lengths: %s", answer->head);
+        fail_msg("two body lengths: %s", answer->head);
     if ((answer->status < 200 || answer->status == 204) && (length || coding))
-        fail_msg("a length where no body is: %s", answer->head);
+        fail_msg("a length without a body: %s", answer->head);
 }
 
-/* Which fields come with which status, RFC 9110 sections 6.6.1, 10.2.1, 10.2.2, 14.4, 15. */
+/* Required fields by status, RFC 9110 sections 6.6.1, 10.2.1, 10.2.2, 14.4, 15. */
 static void check_fields_of_status(const struct http_answer *answer)
 {
     static const struct {
@@ -73,10 +73,10 @@ static void check_fields_of_status(const struct http_answer *answer)
         for (size_t field = 0; field < answer->field_count; field++)
             found = found || fnmatch(needed[i].name, answer->name[field], FNM_CASEFOLD) == 0;
         if (!found)
-            fail_msg("no field %s: %s", needed[i].name, answer->head);
+            fail_msg("missing field %s: %s", needed[i].name, answer->head);
     }
     if (answer->status >= 200 && !has(answer, "Date"))
-        fail_msg("no date: %s", answer->head);
+        fail_msg("invalid date: %s", answer->head);
 }
 
 void rfc_check_any(const struct http_answer *answer, bool last)
@@ -89,11 +89,11 @@ void rfc_check_any(const struct http_answer *answer, bool last)
     check_framing(answer);
     check_fields_of_status(answer);
     if (close != last)
-        fail_msg("the connection %s, and the answer says: %s", last ? "ends" : "goes on",
+        fail_msg("the connection %s, but the answer is: %s", last ? "ends" : "goes on",
                  answer->head);
 }
 
-/* --- What one case says --- */
+/* --- Checks of one case --- */
 
 /* Calls ACT for each part of TEXT that SEPARATOR divides. */
 static void for_each_part(const struct http_answer *answer, const char *text, char separator,
@@ -123,26 +123,26 @@ static void check_field(const struct http_answer *answer, const char *line)
     name[colon - line] = '\0';
     value = http_field(answer, name);
     if (value == NULL || fnmatch(colon + 2, value, 0) != 0)
-        fail_msg("instead of \"%s\" there is: %s", line, answer->head);
+        fail_msg("expected \"%s\" in: %s", line, answer->head);
 }
 
 static void check_absent(const struct http_answer *answer, const char *name)
 {
     if (has(answer, name))
-        fail_msg("there should be no %s: %s", name, answer->head);
+        fail_msg("unexpected %s: %s", name, answer->head);
 }
 
 void rfc_check_one(const struct http_answer *answer, const struct rfc_answer *expected)
 {
     if (answer->status != expected->status)
-        fail_msg("%d was expected, and this came: %s", expected->status, answer->head);
+        fail_msg("expected status %d, got: %s", expected->status, answer->head);
     for_each_part(answer, expected->fields, '\n', check_field);
     for_each_part(answer, expected->without, ' ', check_absent);
     if (expected->length != 0)
         assert_int_equal(answer->body_length, expected->length);
     if (expected->body != NULL && (answer->body_length != strlen(expected->body) ||
                                    memcmp(answer->body, expected->body, answer->body_length) != 0))
-        fail_msg("the body should be '%s', and is '%s'", expected->body, answer->body);
+        fail_msg("expected body '%s', got '%s'", expected->body, answer->body);
     if (expected->like != NULL && fnmatch(expected->like, answer->body, 0) != 0)
-        fail_msg("the body should be like '%s', and is '%s'", expected->like, answer->body);
+        fail_msg("expected a body like '%s', got '%s'", expected->like, answer->body);
 }

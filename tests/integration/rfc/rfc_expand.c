@@ -1,4 +1,4 @@
-/* "{etag /path}" in a request's bytes: the entity tag that the server gives that file. */
+/* Replaces "{etag /path}" in the bytes of a request by the entity tag of that file. */
 #include "../http_client.h"
 #include "rfc.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Asks for "/path", or for "/path coding". */
+/* Requests "/path", or "/path coding". */
 static void ask_etag(const struct server *server, const char *what, int length, char *etag,
                      size_t size)
 {

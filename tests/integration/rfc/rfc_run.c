@@ -1,4 +1,4 @@
-/* One case, from its first byte to the end of its connection. */
+/* Runs one case on one connection. */
 #include "../http_client.h"
 #include "rfc.h"
 
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { PIECES = 512 }; /* a message longer than this comes in larger pieces than a byte */
+enum { PIECES = 512 }; /* a message longer than this is sent in pieces larger than one byte */
 
-/* One way to send. */
+/* A way to split the bytes. */
 struct run {
     struct http_client client;
     const struct rfc_case *rfc_case;
@@ -21,7 +21,7 @@ struct run {
     uint64_t answers;
 };
 
-/* A refusal may end the connection while the rest of what was refused is on its way. */
+/* An error may close the connection while the rest of the rejected request is on its way. */
 static void say(struct run *run, const char *bytes, size_t length)
 {
     size_t piece = run->in_pieces ? 1 + length / PIECES : length;
@@ -32,7 +32,7 @@ static void say(struct run *run, const char *bytes, size_t length)
             return;
 }
 
-/* How the connection ends, by the case. */
+/* Checks how the connection closes. */
 static int end_of(const struct rfc_case *rfc_case)
 {
     const struct rfc_answer *answer = rfc_case->answers;
@@ -42,7 +42,7 @@ static int end_of(const struct rfc_case *rfc_case)
     return answer->status;
 }
 
-/* EXPECTED is followed by the next one, or by how the connection ends. */
+/* EXPECTED is followed by the next answer, or by the way the connection closes. */
 static void take_answer(struct run *run, const struct rfc_answer *expected)
 {
     int next = expected[1].status;
@@ -59,7 +59,7 @@ static void take_answer(struct run *run, const struct rfc_answer *expected)
         say(run, expected->then, strlen(expected->then));
 }
 
-/* The next request starts where the last one ended. */
+/* Checks that the next request starts where the last one ended. */
 static void check_kept(struct run *run)
 {
     static const struct rfc_answer probed[] = {ANSWER(200, .body = "probe"), {.status = RFC_KEPT}};
@@ -88,9 +88,9 @@ static uint64_t run_once(const struct server *server, const struct rfc_case *rfc
     return run.answers;
 }
 
-/* --- A GET asked again as HEAD, RFC 9110 section 9.3.2 --- */
+/* --- The GET repeated as HEAD, RFC 9110 section 9.3.2 --- */
 
-/* One request, answered at once; a Range has a meaning for GET alone (RFC 9110 section 14.2). */
+/* Whether the case is a single plain GET. Range applies to GET only (RFC 9110 section 14.2). */
 static bool goes_as_head(const struct rfc_case *rfc_case)
 {
     const struct rfc_answer *answer = rfc_case->answers;
@@ -109,7 +109,7 @@ static void check_same_fields(const struct http_answer *get, const struct http_a
         same = strcmp(get->name[i], head->name[i]) == 0 &&
                (strcmp(get->name[i], "Date") == 0 || strcmp(get->value[i], head->value[i]) == 0);
     if (!same)
-        fail_msg("HEAD was answered: %s\nand GET: %s", head->head, get->head);
+        fail_msg("answer to HEAD: %s\nand to GET: %s", head->head, get->head);
 }
 
 static uint64_t run_as_head(const struct server *server, const struct rfc_case *rfc_case)
