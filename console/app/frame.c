@@ -338,9 +338,10 @@ static void draw_body(const struct frame *frame, const struct canvas *body)
         return;
     }
     if (frame->lab != NULL) {
-        lab_draw_places(&upper, frame->overlays->lab, &view, &panel);
-        lab_draw(frame->lab, &panel, frame->overlays->lab ? &frame->overlays->lab_scroll : NULL,
-                 frame->scene->ascii);
+        lab_panel_layout(&upper, frame->overlays->lab, &view, &panel);
+        lab_panel_draw(frame->lab, &panel,
+                       frame->overlays->lab ? &frame->overlays->lab_scroll : NULL,
+                       frame->scene->ascii);
     }
     if (view.height > 0)
         draw_view(frame, &view);

@@ -133,7 +133,7 @@ static void choose_instance(struct session *session, int amount)
 static void continue_lab(struct session *session, int amount)
 {
     (void)amount;
-    if (session->lab == NULL || !lab_go_on(session->lab))
+    if (session->lab == NULL || !lab_continue(session->lab))
         session_switch_scenario(session, NULL);
     session->timeline.next_sample_ns = 0;
 }

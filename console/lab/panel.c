@@ -28,8 +28,8 @@ struct lines {
     int count, width;
 };
 
-void lab_draw_places(const struct canvas *body, bool whole, struct canvas *view,
-                     struct canvas *panel)
+void lab_panel_layout(const struct canvas *body, bool whole, struct canvas *view,
+                      struct canvas *panel)
 {
     int height = body->height / 2 > MOST_HEIGHT ? MOST_HEIGHT : body->height / 2;
 
@@ -88,12 +88,12 @@ static void add_step(struct lines *lines, const struct lab_state *state)
     char text[LINE_BYTES];
 
     switch (state->phase) {
-    case LAB_ASKED:
+    case LAB_PENDING:
         add(lines, TONE_VALUE, state->step->todo);
         add(lines, TONE_NORMAL, state->step->watch);
         add_numbers(lines, state);
         break;
-    case LAB_MEASURED:
+    case LAB_MEASURING:
         snprintf(text, sizeof(text), "Done. Measuring, %.0f s more.", ceil(state->left_s));
         add(lines, TONE_NOTE, text);
         add_numbers(lines, state);
@@ -109,7 +109,7 @@ static void add_step(struct lines *lines, const struct lab_state *state)
 static void draw_title(const struct lab_state *state, const struct canvas *panel)
 {
     static const char *const words[] = {
-        [LAB_ASKED] = "do", [LAB_MEASURED] = "measured", [LAB_EXPLAINED] = "seen, L goes on"};
+        [LAB_PENDING] = "do", [LAB_MEASURING] = "measured", [LAB_EXPLAINED] = "seen, L goes on"};
     bool over = state->phase == LAB_EXPLAINED && state->number == state->count;
     char right[40];
     int end;
@@ -132,8 +132,8 @@ static void draw_more(const struct canvas *panel, bool scrolls, bool ascii)
     canvas_right(panel, panel->height - 1, panel->width, TONE_BAR_KEY, text);
 }
 
-void lab_draw(const struct lab_state *state, const struct canvas *panel, struct scroll *scroll,
-              bool ascii)
+void lab_panel_draw(const struct lab_state *state, const struct canvas *panel,
+                    struct scroll *scroll, bool ascii)
 {
     static struct lines lines; /* not for the stack */
     int room = panel->height - 1, top = 0;

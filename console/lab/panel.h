@@ -13,11 +13,11 @@
 #include <stdbool.h>
 
 /* Shares BODY out. With WHOLE, or where there is no room for both, VIEW has height 0. */
-void lab_draw_places(const struct canvas *body, bool whole, struct canvas *view,
-                     struct canvas *panel);
+void lab_panel_layout(const struct canvas *body, bool whole, struct canvas *view,
+                      struct canvas *panel);
 
 /* SCROLL moves what does not fit; NULL: the rest is left out, and the way to it is said. */
-void lab_draw(const struct lab_state *state, const struct canvas *panel, struct scroll *scroll,
-              bool ascii);
+void lab_panel_draw(const struct lab_state *state, const struct canvas *panel,
+                    struct scroll *scroll, bool ascii);
 
 #endif

@@ -14,7 +14,7 @@ enum { SETTLE_S = 1, WHY_BYTES = 512 };
 
 struct lab {
     const struct lab_scenario *scenario;
-    struct lab_stage *stage;
+    struct testbed *testbed;
     int step; /* from 0 */
     enum lab_phase phase;
     bool begun;   /* the step's first actions are done */
@@ -38,8 +38,8 @@ struct lab *lab_open(const struct lab_scenario *scenario, char *why, size_t size
     lab->scenario = scenario;
     for (int i = 0; i < LAB_MEASURE_COUNT; i++)
         lab->before[i] = lab->now[i] = NAN;
-    lab->stage = lab_stage_open(scenario, why, size);
-    if (lab->stage != NULL)
+    lab->testbed = testbed_open(scenario, why, size);
+    if (lab->testbed != NULL)
         return lab;
     free(lab);
     return NULL;
@@ -49,18 +49,18 @@ void lab_close(struct lab *lab)
 {
     if (lab == NULL)
         return;
-    lab_stage_close(lab->stage);
+    testbed_close(lab->testbed);
     free(lab);
 }
 
 const char *lab_instance(const struct lab *lab)
 {
-    return lab_stage_name(lab->stage);
+    return testbed_name(lab->testbed);
 }
 
 const char *lab_socket(const struct lab *lab)
 {
-    return lab_stage_socket(lab->stage);
+    return testbed_socket(lab->testbed);
 }
 
 static const struct lab_step *step_of(const struct lab *lab)
@@ -81,8 +81,8 @@ static void act(struct lab *lab, const struct lab_action actions[LAB_ACTIONS],
                 const struct snapshot *now)
 {
     for (size_t i = 0; i < LAB_ACTIONS; i++)
-        if (lab_stage_act(lab->stage, &actions[i], some_worker(now), lab->trouble,
-                          sizeof(lab->trouble)) != 0)
+        if (testbed_act(lab->testbed, &actions[i], some_worker(now), lab->trouble,
+                        sizeof(lab->trouble)) != 0)
             return;
     lab->trouble[0] = '\0';
 }
@@ -111,7 +111,7 @@ static bool holds(const struct lab *lab, const struct lab_condition *condition,
         return now->offload_most >= condition->least;
     case LAB_VALUE:
         return now->sums[condition->metric] >= condition->least;
-    case LAB_GREW:
+    case LAB_INCREASED:
         return now->sums[condition->metric] >= lab->base[condition->metric] + condition->least;
     case LAB_KEY:
         return key_has(scene, condition);
@@ -144,11 +144,11 @@ static unsigned settle_s(const struct lab *lab)
 /* What is measured is what was after the settling only. */
 static void measure(struct lab *lab, const struct model *model)
 {
-    if (lab->phase == LAB_MEASURED && lab->now_ns < lab->done_ns + settle_s(lab) * NS_PER_S)
+    if (lab->phase == LAB_MEASURING && lab->now_ns < lab->done_ns + settle_s(lab) * NS_PER_S)
         lab_window_restart(&lab->window);
-    lab_window_take(&lab->window, model, lab_stage_failed(lab->stage));
+    lab_window_take(&lab->window, model, testbed_failed_requests(lab->testbed));
     lab_window_values(&lab->window, lab->now);
-    if (lab->phase == LAB_MEASURED && lab_window_full(&lab->window))
+    if (lab->phase == LAB_MEASURING && lab_window_full(&lab->window))
         lab->phase = LAB_EXPLAINED;
 }
 
@@ -157,25 +157,25 @@ void lab_update(struct lab *lab, const struct scene *scene, const struct view *v
     const struct snapshot *now = model_now(scene->model);
 
     lab->ended = ended;
-    lab_stage_update(lab->stage, clock_monotonic_ns());
+    testbed_update(lab->testbed, clock_monotonic_ns());
     if (now == NULL || ended || scene->moment != MOMENT_LIVE)
         return;
     lab->now_ns = now->time_ns;
     if (!lab->begun)
         begin_step(lab, now);
-    if (lab->phase == LAB_ASKED && is_done(lab, scene, view)) {
+    if (lab->phase == LAB_PENDING && is_done(lab, scene, view)) {
         act(lab, step_of(lab)->then, now);
-        lab->phase = LAB_MEASURED;
+        lab->phase = LAB_MEASURING;
         lab->done_ns = lab->now_ns;
     }
     measure(lab, scene->model);
 }
 
-bool lab_go_on(struct lab *lab)
+bool lab_continue(struct lab *lab)
 {
     if (lab->ended)
         return false;
-    if (lab->phase == LAB_ASKED)
+    if (lab->phase == LAB_PENDING)
         lab->pressed = true;
     if (lab->phase != LAB_EXPLAINED)
         return true;
@@ -183,7 +183,7 @@ bool lab_go_on(struct lab *lab)
         return false;
     memcpy(lab->before, lab->now, sizeof(lab->before));
     lab->step++;
-    lab->phase = LAB_ASKED;
+    lab->phase = LAB_PENDING;
     lab->begun = false;
     return true;
 }
@@ -202,7 +202,7 @@ struct lab_state lab_state(const struct lab *lab)
         .left_s = left_s > 0 ? left_s : 0,
         .before = lab->before,
         .now = lab->now,
-        .trouble = lab->trouble[0] != '\0' ? lab->trouble : lab_stage_trouble(lab->stage),
+        .trouble = lab->trouble[0] != '\0' ? lab->trouble : testbed_error(lab->testbed),
         .ended = lab->ended,
     };
 }

@@ -17,7 +17,7 @@
 struct lab;
 struct view;
 
-enum lab_phase { LAB_ASKED, LAB_MEASURED, LAB_EXPLAINED };
+enum lab_phase { LAB_PENDING, LAB_MEASURING, LAB_EXPLAINED };
 
 /* Sets the stage; takes a moment. Returns NULL with a sentence in WHY. */
 struct lab *lab_open(const struct lab_scenario *scenario, char *why, size_t size);
@@ -34,7 +34,7 @@ void lab_update(struct lab *lab, const struct scene *scene, const struct view *v
 
 /* The key L: does what the step waits for, or goes on. False at the end of the last step, and when
  * the instance has gone: there is nothing more to see. */
-bool lab_go_on(struct lab *lab);
+bool lab_continue(struct lab *lab);
 
 /* What the panel shows. */
 struct lab_state {

@@ -15,37 +15,37 @@
 enum { LAB_FILES = 2, LAB_LOADS = 3, LAB_STEPS = 7, LAB_ACTIONS = 6, LAB_SHOWN = 5 };
 
 /* What the stage does by itself. */
-enum lab_act {
+enum lab_action_kind {
     LAB_NOTHING,
-    LAB_START,     /* the load NUMBER */
-    LAB_STOP,      /* the load NUMBER */
-    LAB_TELL,      /* TEXT ("rate 200") to the load NUMBER */
-    LAB_STALL,     /* NUMBER clients connect and stall; 0: all of them go */
-    LAB_KILL,      /* a worker, by SIGKILL */
-    LAB_CONFIGURE, /* TEXT becomes the configuration file, which nobody reads yet */
-    LAB_COMMAND,   /* TEXT to the control socket */
-    LAB_LOG_BACK,  /* access.log is no link to /dev/full any more */
+    LAB_START,       /* the load NUMBER */
+    LAB_STOP,        /* the load NUMBER */
+    LAB_CHANGE_LOAD, /* TEXT ("rate 200") to the load NUMBER */
+    LAB_STALL,       /* NUMBER clients connect and stall; 0: all of them go */
+    LAB_KILL,        /* a worker, by SIGKILL */
+    LAB_CONFIGURE,   /* TEXT becomes the configuration file, which nobody reads yet */
+    LAB_COMMAND,     /* TEXT to the control socket */
+    LAB_RESTORE_LOG, /* access.log is no link to /dev/full any more */
 };
 
 struct lab_action {
-    enum lab_act act;
+    enum lab_action_kind act;
     int number;
     const char *text;
 };
 
 /* When a step is done. */
-enum lab_until {
-    LAB_PRESSED, /* L was pressed: what follows is done by the stage */
-    LAB_VIEW,    /* the view TEXT is shown */
-    LAB_THREADS, /* so many serving threads in each worker, LEAST or more */
-    LAB_OFFLOAD, /* the same of offload threads */
-    LAB_VALUE,   /* METRIC is LEAST or more */
-    LAB_GREW,    /* METRIC has grown by LEAST since the step began */
-    LAB_KEY,     /* in the configuration in force KEY has the value TEXT */
+enum lab_condition_kind {
+    LAB_PRESSED,   /* L was pressed: what follows is done by the stage */
+    LAB_VIEW,      /* the view TEXT is shown */
+    LAB_THREADS,   /* so many serving threads in each worker, LEAST or more */
+    LAB_OFFLOAD,   /* the same of offload threads */
+    LAB_VALUE,     /* METRIC is LEAST or more */
+    LAB_INCREASED, /* METRIC has grown by LEAST since the step began */
+    LAB_KEY,       /* in the configuration in force KEY has the value TEXT */
 };
 
 struct lab_condition {
-    enum lab_until until;
+    enum lab_condition_kind until;
     enum metric metric;
     uint64_t least;
     const char *key, *text;

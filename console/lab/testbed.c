@@ -1,19 +1,24 @@
 #include "console/lab/testbed.h"
 
+#include "common/clock.h"
 #include "common/macros.h"
 #include "common/private_server.h"
 #include "console/data/child.h"
-#include "console/lab/stalled.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <jansson.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-enum { WORDS_MAX = 32, LOAD_TEXT = 1024, URL_BYTES = 64 };
+enum { WORDS_MAX = 32, LOAD_TEXT = 1024, URL_BYTES = 64, STALLED_MAX = 100 };
+
+#define RECONNECT_NS (NS_PER_S / 4)
 
 struct load {
     struct child child;
@@ -22,35 +27,43 @@ struct load {
     char said[256];                 /* last, and no progress */
 };
 
-struct lab_stage {
+/* Clients that send half a request head and then nothing. One that the server closes connects again.
+ * Their address is 127.0.0.2, to tell them from the other clients. */
+struct stalled_clients {
+    int count;            /* wanted */
+    uint64_t next_ns;     /* when to check them next; monotonic clock */
+    int fds[STALLED_MAX]; /* -1: to be connected */
+};
+
+struct testbed {
     const struct lab_scenario *scenario;
     struct private_server *server;
     struct load load[LAB_LOADS];
-    struct lab_stalled stalled;
+    struct stalled_clients stalled;
 };
 
 /* Files */
 
-static int make_list(const struct lab_stage *stage, const struct lab_files *files, char *why,
+static int make_list(const struct testbed *testbed, const struct lab_files *files, char *why,
                      size_t size)
 {
     char path[PRIVATE_SERVER_PATH + 64];
     FILE *list;
 
-    snprintf(path, sizeof(path), "%s/%s.urls", private_server_directory(stage->server),
+    snprintf(path, sizeof(path), "%s/%s.urls", private_server_directory(testbed->server),
              files->list);
     list = fopen(path, "we");
     if (list == NULL)
         return snprintf(why, size, "cannot write %s: %s", path, strerror(errno)), -1;
     for (unsigned i = 0; i < files->count; i++)
-        fprintf(list, "http://127.0.0.1:%u/%s/%u.bin\n", private_server_port(stage->server),
+        fprintf(list, "http://127.0.0.1:%u/%s/%u.bin\n", private_server_port(testbed->server),
                 files->list, i);
     if (fclose(list) == 0)
         return 0;
     return snprintf(why, size, "cannot write %s: %s", path, strerror(errno)), -1;
 }
 
-static int make_files(const struct lab_stage *stage, const struct lab_files *files, char *why,
+static int make_files(const struct testbed *testbed, const struct lab_files *files, char *why,
                       size_t size)
 {
     char *bytes = malloc(files->bytes);
@@ -62,49 +75,49 @@ static int make_files(const struct lab_stage *stage, const struct lab_files *fil
     for (unsigned i = 0; i < files->count && failed == 0; i++) {
         memset(bytes, 'a' + (int)(i % 26), files->bytes);
         snprintf(path, sizeof(path), "/%s/%u.bin", files->list, i);
-        failed = private_server_put(stage->server, path, bytes, files->bytes, why, size);
+        failed = private_server_put(testbed->server, path, bytes, files->bytes, why, size);
     }
     free(bytes);
     return failed;
 }
 
-static int make_site(const struct lab_stage *stage, char *why, size_t size)
+static int make_site(const struct testbed *testbed, char *why, size_t size)
 {
     static const char page[] = "<!doctype html><title>A page</title><p>A page of the stage.</p>\n";
 
     for (size_t i = 0; i < LAB_FILES; i++)
-        if (stage->scenario->files[i].list != NULL &&
-            make_files(stage, &stage->scenario->files[i], why, size) != 0)
+        if (testbed->scenario->files[i].list != NULL &&
+            make_files(testbed, &testbed->scenario->files[i], why, size) != 0)
             return -1;
-    return private_server_put(stage->server, "/index.html", page, sizeof(page) - 1, why, size);
+    return private_server_put(testbed->server, "/index.html", page, sizeof(page) - 1, why, size);
 }
 
 /* The lists name the port, which is known when the server runs. */
-static int make_lists(const struct lab_stage *stage, char *why, size_t size)
+static int make_lists(const struct testbed *testbed, char *why, size_t size)
 {
     for (size_t i = 0; i < LAB_FILES; i++)
-        if (stage->scenario->files[i].list != NULL &&
-            make_list(stage, &stage->scenario->files[i], why, size) != 0)
+        if (testbed->scenario->files[i].list != NULL &&
+            make_list(testbed, &testbed->scenario->files[i], why, size) != 0)
             return -1;
     return 0;
 }
 
-static void link_path(const struct lab_stage *stage, char *path, size_t size)
+static void link_path(const struct testbed *testbed, char *path, size_t size)
 {
-    snprintf(path, size, "%s/access.log", private_server_directory(stage->server));
+    snprintf(path, size, "%s/access.log", private_server_directory(testbed->server));
 }
 
-/* The access log leads to a full disk until LAB_LOG_BACK, where the scenario has a use for it. */
-static int link_log(const struct lab_stage *stage, char *why, size_t size)
+/* The access log leads to a full disk until LAB_RESTORE_LOG, where the scenario has a use for it. */
+static int link_log(const struct testbed *testbed, char *why, size_t size)
 {
     char path[PRIVATE_SERVER_PATH + 32];
     bool wanted = false;
 
     for (size_t i = 0; i < LAB_STEPS; i++)
         for (size_t j = 0; j < LAB_ACTIONS; j++)
-            wanted = wanted || stage->scenario->steps[i].first[j].act == LAB_LOG_BACK ||
-                     stage->scenario->steps[i].then[j].act == LAB_LOG_BACK;
-    link_path(stage, path, sizeof(path));
+            wanted = wanted || testbed->scenario->steps[i].first[j].act == LAB_RESTORE_LOG ||
+                     testbed->scenario->steps[i].then[j].act == LAB_RESTORE_LOG;
+    link_path(testbed, path, sizeof(path));
     if (!wanted || symlink("/dev/full", path) == 0)
         return 0;
     return snprintf(why, size, "cannot make %s: %s", path, strerror(errno)), -1;
@@ -112,16 +125,16 @@ static int link_log(const struct lab_stage *stage, char *why, size_t size)
 
 /* Load */
 
-/* WORDS with the stage's names put in. */
-static void put_names(const struct lab_stage *stage, const char *words, char *text, size_t size)
+/* WORDS with the testbed's names put in. */
+static void put_names(const struct testbed *testbed, const char *words, char *text, size_t size)
 {
     char url[URL_BYTES];
     const struct {
         const char *mark, *name;
-    } names[] = {{"@URL@", url}, {"@FOLDER@", private_server_directory(stage->server)}};
+    } names[] = {{"@URL@", url}, {"@FOLDER@", private_server_directory(testbed->server)}};
     size_t used = 0;
 
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u", private_server_port(stage->server));
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", private_server_port(testbed->server));
     while (*words != '\0' && used + 1 < size) {
         size_t i = 0;
 
@@ -137,16 +150,16 @@ static void put_names(const struct lab_stage *stage, const char *words, char *te
     text[used < size ? used : size - 1] = '\0';
 }
 
-static int start_load(struct lab_stage *stage, int number, char *why, size_t size)
+static int start_load(struct testbed *testbed, int number, char *why, size_t size)
 {
-    struct load *load = &stage->load[number];
+    struct load *load = &testbed->load[number];
     const char *argv[WORDS_MAX + 1] = {"wsload",       "--progress", "--quiet",      "--json",
                                        "-t",           "1",          "--control-fd", "3",
                                        "--max-errors", "100%",       "-d",           "24h"};
     char text[LOAD_TEXT], *rest = NULL;
     size_t count = 12;
 
-    put_names(stage, stage->scenario->loads[number], text, sizeof(text));
+    put_names(testbed, testbed->scenario->loads[number], text, sizeof(text));
     for (char *word = strtok_r(text, " ", &rest); word != NULL && count < WORDS_MAX;
          word = strtok_r(NULL, " ", &rest))
         argv[count++] = word;
@@ -176,27 +189,87 @@ static void take_line(void *context, const char *line)
     json_decref(object);
 }
 
+/* Stalled clients */
+
+static const char half[] = "GET / HTTP/1.1\r\nHost: stage\r\nX-Sent: half";
+
+static void set_stalled_clients(struct stalled_clients *clients, int count)
+{
+    for (int i = 0; i < clients->count; i++)
+        if (clients->fds[i] >= 0)
+            close(clients->fds[i]);
+    clients->count = count < STALLED_MAX ? count : STALLED_MAX;
+    for (int i = 0; i < clients->count; i++)
+        clients->fds[i] = -1;
+    clients->next_ns = 0;
+}
+
+/* Returns a descriptor, or -1. On the loopback a connection is established at once, unless the
+ * server rejects it. */
+static int connect_stalled(uint16_t port)
+{
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000002)};
+    struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    if (bind(fd, (struct sockaddr *)&from, sizeof(from)) == 0 &&
+        (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 || errno == EINPROGRESS) &&
+        send(fd, half, sizeof(half) - 1, MSG_NOSIGNAL) == (ssize_t)sizeof(half) - 1)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static bool is_closed(int fd)
+{
+    char said[512];
+    ssize_t length;
+
+    do
+        length = recv(fd, said, sizeof(said), 0);
+    while (length > 0);
+    return length == 0 || errno != EAGAIN;
+}
+
+static void update_stalled_clients(struct stalled_clients *clients, uint16_t port, uint64_t now_ns)
+{
+    if (now_ns < clients->next_ns)
+        return;
+    clients->next_ns = now_ns + RECONNECT_NS;
+    for (int i = 0; i < clients->count; i++) {
+        if (clients->fds[i] >= 0 && is_closed(clients->fds[i])) {
+            close(clients->fds[i]);
+            clients->fds[i] = -1;
+        }
+        if (clients->fds[i] < 0)
+            clients->fds[i] = connect_stalled(port);
+    }
+}
+
 /* Actions */
 
-static int command(const struct lab_stage *stage, const char *line, char *why, size_t size)
+static int command(const struct testbed *testbed, const char *line, char *why, size_t size)
 {
-    json_t *answer = private_server_command(stage->server, line, why, size);
+    json_t *answer = private_server_command(testbed->server, line, why, size);
     int failed = answer == NULL ? -1 : 0;
 
     json_decref(answer);
     return failed;
 }
 
-static int kill_worker(const struct lab_stage *stage, pid_t worker, char *why, size_t size)
+static int kill_worker(const struct testbed *testbed, pid_t worker, char *why, size_t size)
 {
-    if (worker > 0 && getpgid(worker) == private_server_pid(stage->server) &&
+    if (worker > 0 && getpgid(worker) == private_server_pid(testbed->server) &&
         kill(worker, SIGKILL) == 0)
         return 0;
     return snprintf(why, size, "there is no worker to kill"), -1;
 }
 
-int lab_stage_act(struct lab_stage *stage, const struct lab_action *action, pid_t worker, char *why,
-                  size_t size)
+int testbed_act(struct testbed *testbed, const struct lab_action *action, pid_t worker, char *why,
+                size_t size)
 {
     char path[PRIVATE_SERVER_PATH + 32];
 
@@ -204,24 +277,24 @@ int lab_stage_act(struct lab_stage *stage, const struct lab_action *action, pid_
     case LAB_NOTHING:
         break;
     case LAB_START:
-        return start_load(stage, action->number, why, size);
+        return start_load(testbed, action->number, why, size);
     case LAB_STOP:
-        stop_load(&stage->load[action->number]);
+        stop_load(&testbed->load[action->number]);
         break;
-    case LAB_TELL:
-        child_tell(&stage->load[action->number].child, action->text);
+    case LAB_CHANGE_LOAD:
+        child_tell(&testbed->load[action->number].child, action->text);
         break;
     case LAB_STALL:
-        lab_stalled_set(&stage->stalled, action->number);
+        set_stalled_clients(&testbed->stalled, action->number);
         break;
     case LAB_KILL:
-        return kill_worker(stage, worker, why, size);
+        return kill_worker(testbed, worker, why, size);
     case LAB_CONFIGURE:
-        return private_server_configure(stage->server, action->text, why, size);
+        return private_server_configure(testbed->server, action->text, why, size);
     case LAB_COMMAND:
-        return command(stage, action->text, why, size);
-    case LAB_LOG_BACK:
-        link_path(stage, path, sizeof(path));
+        return command(testbed, action->text, why, size);
+    case LAB_RESTORE_LOG:
+        link_path(testbed, path, sizeof(path));
         unlink(path);
         break;
     }
@@ -230,85 +303,85 @@ int lab_stage_act(struct lab_stage *stage, const struct lab_action *action, pid_
 
 /* Start and end */
 
-static int set(struct lab_stage *stage, char *why, size_t size)
+static int set(struct testbed *testbed, char *why, size_t size)
 {
-    const struct lab_scenario *scenario = stage->scenario;
+    const struct lab_scenario *scenario = testbed->scenario;
 
-    stage->server = private_server_create(NULL, why, size);
-    if (stage->server == NULL || make_site(stage, why, size) != 0 ||
-        link_log(stage, why, size) != 0 ||
-        private_server_configure(stage->server, scenario->config, why, size) != 0 ||
-        private_server_start(stage->server, scenario->settings, why, size) != 0 ||
-        make_lists(stage, why, size) != 0)
+    testbed->server = private_server_create(NULL, why, size);
+    if (testbed->server == NULL || make_site(testbed, why, size) != 0 ||
+        link_log(testbed, why, size) != 0 ||
+        private_server_configure(testbed->server, scenario->config, why, size) != 0 ||
+        private_server_start(testbed->server, scenario->settings, why, size) != 0 ||
+        make_lists(testbed, why, size) != 0)
         return -1;
     for (size_t i = 0; i < LAB_ACTIONS; i++)
-        if (lab_stage_act(stage, &scenario->begin[i], 0, why, size) != 0)
+        if (testbed_act(testbed, &scenario->begin[i], 0, why, size) != 0)
             return -1;
     return 0;
 }
 
-struct lab_stage *lab_stage_open(const struct lab_scenario *scenario, char *why, size_t size)
+struct testbed *testbed_open(const struct lab_scenario *scenario, char *why, size_t size)
 {
-    struct lab_stage *stage = calloc(1, sizeof(*stage));
+    struct testbed *testbed = calloc(1, sizeof(*testbed));
 
-    if (stage == NULL) {
+    if (testbed == NULL) {
         snprintf(why, size, "out of memory");
         return NULL;
     }
-    stage->scenario = scenario;
+    testbed->scenario = scenario;
     for (size_t i = 0; i < LAB_LOADS; i++)
-        child_init(&stage->load[i].child);
-    if (set(stage, why, size) == 0)
-        return stage;
-    lab_stage_close(stage);
+        child_init(&testbed->load[i].child);
+    if (set(testbed, why, size) == 0)
+        return testbed;
+    testbed_close(testbed);
     return NULL;
 }
 
-void lab_stage_close(struct lab_stage *stage)
+void testbed_close(struct testbed *testbed)
 {
-    if (stage == NULL)
+    if (testbed == NULL)
         return;
     for (size_t i = 0; i < LAB_LOADS; i++)
-        child_release(&stage->load[i].child);
-    lab_stalled_set(&stage->stalled, 0);
-    private_server_destroy(stage->server);
-    free(stage);
+        child_release(&testbed->load[i].child);
+    set_stalled_clients(&testbed->stalled, 0);
+    private_server_destroy(testbed->server);
+    free(testbed);
 }
 
-const char *lab_stage_name(const struct lab_stage *stage)
+const char *testbed_name(const struct testbed *testbed)
 {
-    return private_server_name(stage->server);
+    return private_server_name(testbed->server);
 }
 
-const char *lab_stage_socket(const struct lab_stage *stage)
+const char *testbed_socket(const struct testbed *testbed)
 {
-    return private_server_socket(stage->server);
+    return private_server_socket(testbed->server);
 }
 
-void lab_stage_update(struct lab_stage *stage, uint64_t now_ns)
+void testbed_update(struct testbed *testbed, uint64_t now_ns)
 {
     int status;
 
     for (size_t i = 0; i < LAB_LOADS; i++)
-        child_update(&stage->load[i].child, take_line, &stage->load[i], &status);
-    if (!private_server_runs(stage->server))
+        child_update(&testbed->load[i].child, take_line, &testbed->load[i], &status);
+    if (!private_server_runs(testbed->server))
         return;
-    lab_stalled_update(&stage->stalled, private_server_port(stage->server), now_ns);
+    update_stalled_clients(&testbed->stalled, private_server_port(testbed->server), now_ns);
 }
 
-uint64_t lab_stage_failed(const struct lab_stage *stage)
+uint64_t testbed_failed_requests(const struct testbed *testbed)
 {
     uint64_t failed = 0;
 
     for (size_t i = 0; i < LAB_LOADS; i++)
-        failed += stage->load[i].failed_before + stage->load[i].failed;
+        failed += testbed->load[i].failed_before + testbed->load[i].failed;
     return failed;
 }
 
-const char *lab_stage_trouble(const struct lab_stage *stage)
+const char *testbed_error(const struct testbed *testbed)
 {
     for (size_t i = 0; i < LAB_LOADS; i++)
-        if (stage->load[i].wanted && stage->load[i].child.pid == 0)
-            return stage->load[i].said[0] != '\0' ? stage->load[i].said : "wsload has ended";
+        if (testbed->load[i].wanted && testbed->load[i].child.pid == 0)
+            return testbed->load[i].said[0] != '\0' ? testbed->load[i].said : "wsload has ended";
     return NULL;
 }

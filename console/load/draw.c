@@ -16,35 +16,6 @@ enum { LABEL = 10, PLOT_WIDTH_MOST = 512, PLOT_LEAST = 5, BESIDE_FROM_WIDTH = 11
 
 /* Numbers */
 
-char *load_check_words(const struct load_run *run, char *buffer, size_t size)
-{
-    uint64_t answered = run->totals.answered, counted = run->server_after - run->server_before;
-
-    switch (load_run_check(run)) {
-    case LOAD_CHECK_NONE:
-        snprintf(buffer, size, "%s",
-                 run->own_server ? "" : "another server: its count is not known");
-        break;
-    case LOAD_CHECK_EQUAL:
-        snprintf(buffer, size, "%" PRIu64 " answered here = %" PRIu64 " counted by the server",
-                 answered, counted);
-        break;
-    case LOAD_CHECK_OPEN:
-        snprintf(buffer, size,
-                 "%" PRIu64 " answered here, %" PRIu64 " counted by the server: %" PRIu64
-                 " were under way at the end",
-                 answered, counted, counted - answered);
-        break;
-    case LOAD_CHECK_DIFFERENT:
-        snprintf(buffer, size,
-                 "%" PRIu64 " answered here, %" PRIu64
-                 " counted by the server: other clients, or a fault",
-                 answered, counted);
-        break;
-    }
-    return buffer;
-}
-
 /* A tick where no request was lost, and a cross where one may be. */
 static const char *check_mark(const struct load_run *run, bool ascii)
 {
@@ -67,7 +38,7 @@ static void draw_check(const struct load_run *run, const struct scene *scene,
     char words[256];
 
     canvas_print(canvas, 3, 0, tone, "%s%s", check_mark(run, scene->ascii),
-                 load_check_words(run, words, sizeof(words)));
+                 load_run_check_text(run, words, sizeof(words)));
 }
 
 static void draw_progress(const struct load_run *run, const struct scene *scene,
@@ -385,12 +356,12 @@ void load_draw_plots(const struct load_run *run, const struct scene *scene,
 
 /* Comparison */
 
-static char *difference_number(const struct run_difference *line, double value, char *buffer)
+static char *difference_number(const struct load_difference *line, double value, char *buffer)
 {
     return line->unit == GRAPH_TIME ? text_latency(buffer, value) : text_count(buffer, value);
 }
 
-static void draw_difference(const struct run_difference *line, const struct canvas *canvas, int y)
+static void draw_difference(const struct load_difference *line, const struct canvas *canvas, int y)
 {
     char text[TEXT_SHORT];
     double change = (line->after - line->before) / line->before * 100;
@@ -407,10 +378,10 @@ static void draw_difference(const struct run_difference *line, const struct canv
         canvas_text(canvas, y, 50, TONE_DIM, worse ? "worse" : "better");
 }
 
-void load_draw_comparison(const struct run_entry *before, const struct run_entry *after,
+void load_draw_comparison(const struct load_entry *before, const struct load_entry *after,
                           const struct canvas *canvas)
 {
-    struct run_difference lines[RUN_DIFFERENCES];
+    struct load_difference lines[LOAD_DIFFERENCES];
     char text[TEXT_SHORT], other[TEXT_SHORT];
 
     canvas_print(canvas, 0, 0, TONE_TITLE, "A %.8s  B %.8s", text_clock(text, before->started_ns),
@@ -418,9 +389,103 @@ void load_draw_comparison(const struct run_entry *before, const struct run_entry
     canvas_right(canvas, 0, 24, TONE_TITLE, "A");
     canvas_right(canvas, 0, 36, TONE_TITLE, "B");
     canvas_right(canvas, 0, 48, TONE_TITLE, "CHANGE");
-    run_compare(&before->totals, &after->totals, lines);
-    for (int i = 0; i < RUN_DIFFERENCES; i++)
+    load_compare(&before->totals, &after->totals, lines);
+    for (int i = 0; i < LOAD_DIFFERENCES; i++)
         draw_difference(&lines[i], canvas, i + 1);
-    canvas_text(canvas, RUN_DIFFERENCES + 1, 0, TONE_DIM,
+    canvas_text(canvas, LOAD_DIFFERENCES + 1, 0, TONE_DIM,
                 "One run each: a difference of a few percent may be chance.");
+}
+
+/* The form */
+
+enum { FORM_LABEL = 14, FORM_VALUE = 24, FORM_HELP = 28, WITH_HELP_FROM_WIDTH = 90, BETWEEN = 2 };
+
+struct hint {
+    enum action action; /* ACTION_NONE: only said */
+    const char *text;   /* NULL ends them */
+};
+
+enum { HINTS_MAX = 5 };
+
+static const struct hint hints[LOAD_HINTS][HINTS_MAX] = {
+    [LOAD_HINTS_FORM] = {{ACTION_RUN, "r runs"},
+                         {ACTION_OPEN, "Enter edits"},
+                         {ACTION_NEXT, "n next preset"},
+                         {ACTION_MODE, "m past runs"}},
+    [LOAD_HINTS_RUNNING] = {{ACTION_STOP, "x stops"},
+                            {ACTION_EDIT, "e changes rate or connections"},
+                            {ACTION_NONE, "+ - server threads"},
+                            {ACTION_MODE, "m past runs"}},
+    [LOAD_HINTS_RUNS] = {{ACTION_NONE, "past runs:"},
+                         {ACTION_COMPARE, "c compares"},
+                         {ACTION_REMOVE, "d forgets"},
+                         {ACTION_MODE, "m back to the form"}},
+};
+
+static void draw_field(const struct canvas *canvas, int y, int i, const char *text, bool here,
+                       const char *unset)
+{
+    enum tone tone = text[0] != '\0' ? TONE_VALUE : TONE_DIM;
+
+    if (here)
+        canvas_repeat(canvas, y, 0, FORM_LABEL + FORM_VALUE, TONE_SELECTED, L' ');
+    canvas_text(canvas, y, 0, TONE_SELECTED, here ? ">" : "");
+    canvas_text(canvas, y, 1, here ? TONE_SELECTED : TONE_TITLE, load_field_table[i].label);
+    canvas_text(canvas, y, FORM_LABEL, here ? TONE_SELECTED : tone, text[0] != '\0' ? text : unset);
+    if (canvas->width >= WITH_HELP_FROM_WIDTH)
+        canvas_text(canvas, y, FORM_LABEL + FORM_HELP, TONE_DIM, load_field_table[i].help);
+}
+
+void load_form_draw(struct load_form *form, const struct load_settings *settings, int field,
+                    const struct scene *scene, const struct canvas *canvas)
+{
+    char target[LOAD_TEXT_BYTES];
+
+    form->fields = *canvas;
+    form->first = field < canvas->height ? 0 : field - canvas->height + 1;
+    load_target_default(model_now(scene->model)->server.listening, target, sizeof(target));
+    for (int y = 0; y < canvas->height && form->first + y < LOAD_FIELDS; y++) {
+        int i = form->first + y;
+
+        draw_field(canvas, y, i, settings->text[i], i == field, i == LOAD_TARGET ? target : "-");
+    }
+}
+
+void load_form_draw_hints(struct load_form *form, enum load_hints offered,
+                          const struct canvas *canvas)
+{
+    int x = 0;
+
+    form->hints = *canvas;
+    form->offered = offered;
+    for (const struct hint *hint = hints[offered]; hint->text != NULL; hint++) {
+        if (x + (int)strlen(hint->text) > canvas->width)
+            return; /* the help has all of them */
+        x = canvas_text(canvas, 0, x, TONE_DIM, hint->text) + BETWEEN;
+    }
+}
+
+int load_form_field_at(const struct load_form *form, int y, int x)
+{
+    int field = form->first + y - form->fields.y;
+
+    return canvas_holds(&form->fields, y, x) && field < LOAD_FIELDS ? field : -1;
+}
+
+enum action load_form_action_at(const struct load_form *form, int y, int x)
+{
+    int from = form->hints.x;
+
+    if (!canvas_holds(&form->hints, y, x))
+        return ACTION_NONE;
+    for (const struct hint *hint = hints[form->offered]; hint->text != NULL; hint++) {
+        int end = from + (int)strlen(hint->text);
+
+        if (end > form->hints.x + form->hints.width)
+            break;
+        if (x >= from && x < end)
+            return hint->action;
+        from = end + BETWEEN;
+    }
+    return ACTION_NONE;
 }

@@ -1,6 +1,6 @@
 /*
- * A load run on the screen: numbers of client and server side by side, and both on one time axis with
- * the moments when something was changed. Draws from the run alone. The console's only thread.
+ * Draws a load run (the numbers of client and server, and both as plots on one time axis with marks
+ * for changes), the comparison of two runs, and the form for a new one. Single thread.
  */
 #ifndef CONSOLE_LOAD_DRAW_H
 #define CONSOLE_LOAD_DRAW_H
@@ -9,24 +9,42 @@
 #include "console/load/store.h"
 #include "console/scene/scene.h"
 
-enum { LOAD_TOTALS = 5 }; /* lines that most runs make use of */
+enum { LOAD_TOTALS = 5 }; /* lines that most runs need */
 
-/* Lines that load_draw_totals() makes use of on a canvas of WIDTH: what is said of a run is broken. */
+/* Lines that load_draw_totals() needs at this WIDTH, with the note wrapped. */
 int load_draw_totals_lines(const struct load_run *run, int width);
 
-/* What is going on or came out, in as many lines as the canvas has. */
+/* Progress, client, server, the check of both counts, and the note. */
 void load_draw_totals(const struct load_run *run, const struct scene *scene,
                       const struct canvas *canvas);
 
-/* Rate and p99 over time, below or beside each other, and what the marks mean. */
+/* Rate and p99 over time, stacked or side by side, and the legend of the marks. */
 void load_draw_plots(const struct load_run *run, const struct scene *scene,
                      const struct canvas *canvas);
 
-/* Two runs line by line: RUN_DIFFERENCES + 2 lines. */
-void load_draw_comparison(const struct run_entry *before, const struct run_entry *after,
+/* Needs LOAD_DIFFERENCES + 2 lines. */
+void load_draw_comparison(const struct load_entry *before, const struct load_entry *after,
                           const struct canvas *canvas);
 
-/* In words: what the check of both counts says. Returns BUFFER. */
-char *load_check_words(const struct load_run *run, char *buffer, size_t size);
+/* Which keys the line above the form names. */
+enum load_hints { LOAD_HINTS_FORM, LOAD_HINTS_RUNNING, LOAD_HINTS_RUNS, LOAD_HINTS };
+
+/* Where the form was last drawn; all zero: nowhere. */
+struct load_form {
+    struct canvas fields, hints;
+    int first; /* field on the first line */
+    enum load_hints offered;
+};
+
+void load_form_draw(struct load_form *form, const struct load_settings *settings, int selected,
+                    const struct scene *scene, const struct canvas *canvas);
+void load_form_draw_hints(struct load_form *form, enum load_hints offered,
+                          const struct canvas *canvas);
+
+/* The field at line Y, column X of the screen, or -1. */
+int load_form_field_at(const struct load_form *form, int y, int x);
+
+/* The action of the hint at line Y, column X of the screen, or ACTION_NONE. */
+enum action load_form_action_at(const struct load_form *form, int y, int x);
 
 #endif

@@ -4,6 +4,7 @@
 #include "common/escape.h"
 #include "common/units.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -187,6 +188,35 @@ enum load_check load_run_check(const struct load_run *run)
         counted <= run->totals.answered + run->totals.unanswered + run->totals.failed)
         return LOAD_CHECK_OPEN;
     return LOAD_CHECK_DIFFERENT;
+}
+
+char *load_run_check_text(const struct load_run *run, char *buffer, size_t size)
+{
+    uint64_t answered = run->totals.answered, counted = run->server_after - run->server_before;
+
+    switch (load_run_check(run)) {
+    case LOAD_CHECK_NONE:
+        snprintf(buffer, size, "%s",
+                 run->own_server ? "" : "another server: its count is not known");
+        break;
+    case LOAD_CHECK_EQUAL:
+        snprintf(buffer, size, "%" PRIu64 " answered here = %" PRIu64 " counted by the server",
+                 answered, counted);
+        break;
+    case LOAD_CHECK_OPEN:
+        snprintf(buffer, size,
+                 "%" PRIu64 " answered here, %" PRIu64 " counted by the server: %" PRIu64
+                 " were under way at the end",
+                 answered, counted, counted - answered);
+        break;
+    case LOAD_CHECK_DIFFERENT:
+        snprintf(buffer, size,
+                 "%" PRIu64 " answered here, %" PRIu64
+                 " counted by the server: other clients, or a fault",
+                 answered, counted);
+        break;
+    }
+    return buffer;
 }
 
 double load_run_span_s(const struct load_run *run)

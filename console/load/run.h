@@ -1,7 +1,6 @@
 /*
- * One load run as it is drawn, kept and compared: what the client said of itself in its progress
- * lines, what the server published meanwhile, both on one time axis, and the moments when something
- * was changed. Pure; the console's only thread.
+ * The data of one load run: what wsload reported, what the server published meanwhile, both on one
+ * time axis, and marks for changes. Pure.
  */
 #ifndef CONSOLE_LOAD_RUN_H
 #define CONSOLE_LOAD_RUN_H
@@ -13,12 +12,12 @@
 
 enum { LOAD_POINTS_MAX = 1200, LOAD_MARKS_MAX = 64, LOAD_MARK_BYTES = 80 };
 
-/* Rates are per second; latencies ns; NAN: not known. */
+/* Rates per second, latencies in ns. NAN: unknown. */
 struct load_point {
-    double at_s; /* since the run's begin */
+    double at_s; /* since the start of the run */
     double client_rate, client_p50_ns, client_p99_ns;
     double server_rate, server_p50_ns, server_p99_ns;
-    double connections; /* the client's, up */
+    double connections; /* established, of the client */
 };
 
 struct load_mark {
@@ -26,21 +25,21 @@ struct load_mark {
     char text[LOAD_MARK_BYTES];
 };
 
-/* The client's last words: of a progress line, then of its report. */
+/* From the client's last progress line; at the end from its report. */
 struct load_totals {
     double elapsed_s, done_percent;
     double requests_per_s;
     double p50_ns, p90_ns, p99_ns, max_ns;
     uint64_t begun, answered, failed, bad_statuses, unanswered;
     uint64_t connections, connections_up;
-    double rate_wanted;  /* 0: as fast as answers come */
-    double client_cores; /* NAN: not told */
+    double rate_wanted;  /* 0: unlimited */
+    double client_cores; /* NAN: unknown */
 };
 
 enum load_check {
-    LOAD_CHECK_NONE,  /* another server's, or nothing to compare */
-    LOAD_CHECK_EQUAL, /* the server counted what the client got */
-    LOAD_CHECK_OPEN,  /* it also counted answers that the client hung up on at the end */
+    LOAD_CHECK_NONE,  /* the target is another server, or there is nothing to compare */
+    LOAD_CHECK_EQUAL, /* both ends counted the same */
+    LOAD_CHECK_OPEN,  /* the server also counted requests that were in progress at the end */
     LOAD_CHECK_DIFFERENT,
 };
 
@@ -48,21 +47,21 @@ struct load_run {
     uint64_t started_ns; /* wall clock */
     struct load_settings settings;
     char url[LOAD_TEXT_BYTES];
-    char server[64];   /* instance and version */
-    bool own_server;   /* the target is the server that is watched */
-    bool finished;     /* the report has been taken, or there will be none */
-    int exit_status;   /* of wsload */
-    char note[200];    /* of the report: what to make of it; "" if there is none */
-    char failure[256]; /* what it said when it could not run; "" if all is well */
-    uint64_t server_before, server_after; /* requests that the server had counted */
+    char server[64];                      /* instance and version */
+    bool own_server;                      /* the target is the server on the screen */
+    bool finished;                        /* no more input will follow */
+    int exit_status;                      /* of wsload */
+    char note[200];                       /* first note of the report; "": none */
+    char failure[256];                    /* error message of wsload; "": none */
+    uint64_t server_before, server_after; /* the server's request counter */
     struct load_totals totals;
-    double spacing_s; /* least distance of points; doubles when they have filled their room */
+    double spacing_s; /* minimum distance of points; doubles when LOAD_POINTS_MAX are used */
     size_t point_count, mark_count;
     struct load_point point[LOAD_POINTS_MAX];
     struct load_mark mark[LOAD_MARKS_MAX];
 };
 
-/* What the server says at the moment of a progress line. */
+/* The server's metrics at the time of a progress line. */
 struct load_server_sample {
     double rate, p50_ns, p99_ns;
 };
@@ -71,26 +70,30 @@ void load_run_begin(struct load_run *run, const struct load_settings *settings, 
                     uint64_t wall_ns);
 
 /*
- * Takes a progress line (JSON). False when it is none: the answer to a change, which becomes a mark,
- * or text, which is kept as what went wrong.
+ * Processes a line from wsload. Returns true for progress (JSON). False: the reply to a change, which
+ * becomes a mark, or other text, which is kept as the error message.
  */
 bool load_run_progress(struct load_run *run, const char *line,
                        const struct load_server_sample *server);
 
-/* Takes the report (JSON, SIZE bytes) at the end; without one the last progress stands. */
+/* Processes the final report (JSON, SIZE bytes). Without a valid one the last progress stays. */
 void load_run_report(struct load_run *run, const char *report, size_t size);
 
-/* Notes that something was changed AT_S seconds after the begin. */
 void load_run_mark(struct load_run *run, double at_s, const char *text);
 
-/* Whether the two counts agree. */
+/* Compares the request counts of client and server. */
 enum load_check load_run_check(const struct load_run *run);
 
-/* For keeping. The reference is the caller's; load returns -1 when it is no run. */
+/* The result of the check as a sentence; "" if there is none. Returns BUFFER. */
+char *load_run_check_text(const struct load_run *run, char *buffer, size_t size);
+
+/* The caller owns the reference. */
 json_t *load_run_json(const struct load_run *run);
+
+/* Returns 0, or -1 if OBJECT is not a run. */
 int load_run_from_json(struct load_run *run, const json_t *object);
 
-/* The time that the axis should span: that of the run so far, or as planned if that is longer. */
+/* Length of the time axis: the elapsed or, while it runs, the planned time; at least 5 s. */
 double load_run_span_s(const struct load_run *run);
 
 #endif

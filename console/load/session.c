@@ -2,7 +2,6 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "console/load/draw.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +27,7 @@ void load_session_start(struct load_session *session, const struct load_settings
 
     if (!controller_allows_change(scene->controller))
         return;
-    load_target_of(now->server.listening, target, sizeof(target));
+    load_target_default(now->server.listening, target, sizeof(target));
     url = url[0] != '\0' ? url : target;
     if (url[0] == '\0') {
         controller_report(scene->controller, true,
@@ -42,7 +41,7 @@ void load_session_start(struct load_session *session, const struct load_settings
         return;
     }
     load_run_begin(session->run, settings, url, clock_wall_ns());
-    session->run->own_server = load_target_is(url, now->server.listening);
+    session->run->own_server = load_target_matches(url, now->server.listening);
     session->run->server_before = now->sums[METRIC_requests];
     snprintf(session->run->server, sizeof(session->run->server), "%.30s %.20s", now->server.name,
              now->server.version);
@@ -97,10 +96,10 @@ static void finish(struct load_session *session)
                                                            : "wsload did not begin");
         return;
     }
-    load_check_words(session->run, words, sizeof(words));
+    load_run_check_text(session->run, words, sizeof(words));
     controller_report(session->controller, false, "the run has ended%s%s",
                       words[0] != '\0' ? ": " : "", words);
-    if (run_store_add(session->store, session->run, why, sizeof(why)) != 0)
+    if (load_store_add(session->store, session->run, why, sizeof(why)) != 0)
         controller_report(session->controller, true, "%s", why);
 }
 
@@ -130,7 +129,7 @@ void load_session_update(struct load_session *session, const struct scene *scene
 
     session->scene = scene;
     session->controller = scene->controller;
-    if (load_session_under_way(session))
+    if (load_session_active(session))
         mark_changes(session, scene);
     if (child_update(&session->child, take_line, session, &status)) {
         session->run->exit_status = status;
@@ -142,7 +141,7 @@ void load_session_update(struct load_session *session, const struct scene *scene
     settle(session, scene);
 }
 
-int load_session_init(struct load_session *session, struct run_store *store)
+int load_session_init(struct load_session *session, struct load_store *store)
 {
     child_init(&session->child);
     session->store = store;
@@ -156,7 +155,7 @@ void load_session_release(struct load_session *session)
     free(session->run);
 }
 
-bool load_session_under_way(const struct load_session *session)
+bool load_session_active(const struct load_session *session)
 {
     return session->phase == LOAD_RUNNING || session->phase == LOAD_SETTLING;
 }

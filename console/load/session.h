@@ -1,7 +1,6 @@
 /*
- * A load run from its start to the moment when it is kept: wsload's process, what both ends say
- * meanwhile, the marks of what was changed, and the comparison of both counts. The console's only
- * thread.
+ * A load run from start to end: starts wsload, collects its progress and the server's metrics, marks
+ * changes, compares both request counts, and stores the run. Single thread.
  */
 #ifndef CONSOLE_LOAD_SESSION_H
 #define CONSOLE_LOAD_SESSION_H
@@ -16,36 +15,37 @@
 enum load_phase {
     LOAD_NOT_RUN,
     LOAD_RUNNING,
-    LOAD_SETTLING, /* the client has ended; the server's count may still move */
+    LOAD_SETTLING, /* wsload has exited; the server's count may still change */
     LOAD_DONE,
 };
 
 struct load_session {
-    struct child child;
+    struct child child; /* wsload */
     enum load_phase phase;
-    struct load_run *run; /* the one under way, or the last one */
-    struct run_store *store;
+    struct load_run *run; /* the current or the last one */
+    struct load_store *store;
     const struct scene *scene; /* during an update */
     struct controller *controller;
-    uint64_t event_ns;            /* of the last change of the server that was marked */
-    uint64_t ended_ns;            /* when the client ended */
-    uint64_t counted, counted_ns; /* the server's count when last looked, and since when */
+    uint64_t event_ns;   /* of the last event that was marked */
+    uint64_t ended_ns;   /* when wsload exited */
+    uint64_t counted;    /* the server's count at the last update */
+    uint64_t counted_ns; /* since when it has not changed */
 };
 
-/* SESSION is all zero; runs that end go to STORE (borrowed). Returns 0, or -1 when memory is out. */
-int load_session_init(struct load_session *session, struct run_store *store);
+/* SESSION is all zero. Runs are added to STORE (borrowed). Returns 0, or -1 if out of memory. */
+int load_session_init(struct load_session *session, struct load_store *store);
 
-/* Ends the client, if it runs, and frees. */
+/* Stops wsload if it runs, and frees. */
 void load_session_release(struct load_session *session);
 
-/* Starts a run, or says why not. */
+/* Starts a run, or reports why it cannot. */
 void load_session_start(struct load_session *session, const struct load_settings *settings,
                         const struct scene *scene);
 
-/* Takes what has come; after each sample, and when the child's descriptor is readable. */
+/* Call after each sample, and when the child's descriptor is readable. */
 void load_session_update(struct load_session *session, const struct scene *scene);
 
-/* Until both counts have been compared. */
-bool load_session_under_way(const struct load_session *session);
+/* True until both counts have been compared. */
+bool load_session_active(const struct load_session *session);
 
 #endif

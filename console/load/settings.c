@@ -136,7 +136,7 @@ static void append(char *buffer, size_t size, const char *text, const char *suff
         snprintf(buffer + length, size - length, "%s%s%s", length > 0 ? ", " : "", text, suffix);
 }
 
-char *load_settings_brief(const struct load_settings *settings, char *buffer, size_t size)
+char *load_settings_summary(const struct load_settings *settings, char *buffer, size_t size)
 {
     buffer[0] = '\0';
     append(buffer, size, settings->text[LOAD_CONNECTIONS], " connections");
@@ -174,7 +174,7 @@ static bool any_address(const char *host, size_t length)
            is_word(host, length, "[::]");
 }
 
-char *load_target_of(const char *listening, char *buffer, size_t size)
+char *load_target_default(const char *listening, char *buffer, size_t size)
 {
     buffer[0] = '\0';
     while (*listening != '\0') {
@@ -209,7 +209,7 @@ static bool is_loopback_name(const char *host, size_t length)
            is_word(host, length, "[::1]");
 }
 
-bool load_target_is(const char *url, const char *listening)
+bool load_target_matches(const char *url, const char *listening)
 {
     const char *host = strstr(url, "://"), *port, *own_port;
     size_t length, host_length;

@@ -1,4 +1,5 @@
-/* What a load run is to be: the values of the form, as typed, and what they are for wsload. Pure. */
+/* The settings of a load run: the values of the form as typed, and the wsload arguments made from
+ * them. Pure. */
 #ifndef CONSOLE_LOAD_SETTINGS_H
 #define CONSOLE_LOAD_SETTINGS_H
 
@@ -28,35 +29,36 @@ struct load_settings {
     char text[LOAD_FIELDS][LOAD_TEXT_BYTES];
 };
 
-/* The form as it is at first. */
 void load_settings_init(struct load_settings *settings);
 
-/* Sets FIELD. Returns 0, or -1 with a sentence in WHY: the settings are then as before. */
+/* Returns 0, or -1 with an error message in WHY; the settings are then unchanged. */
 int load_settings_set(struct load_settings *settings, enum load_field field, const char *text,
                       char *why, size_t size);
 
-/* The next preset, round and round; TARGET and THREADS stay. */
+/* Presets by number, from 0. */
 size_t load_preset_count(void);
 const char *load_preset_name(size_t preset);
 const char *load_preset_help(size_t preset);
+
+/* Sets all fields but TARGET and THREADS. */
 void load_settings_preset(struct load_settings *settings, size_t preset);
 
 /*
- * The arguments of wsload, argv[0] included and ended by NULL; they point into SETTINGS, TARGET (the
- * URL to ask for where the form has none), and constants. CONTROL is the descriptor of its commands, as
+ * The arguments of wsload with argv[0] and the final NULL. They point into SETTINGS, TARGET (the URL
+ * if the form has none), and constants. CONTROL: the descriptor number of its control channel as
  * text, or NULL.
  */
 void load_settings_arguments(const struct load_settings *settings, const char *target,
                              const char *control, const char *argv[LOAD_ARGUMENTS_MAX]);
 
-/* "50 connections, 30s, 1000/s": in few words. Returns BUFFER. */
-char *load_settings_brief(const struct load_settings *settings, char *buffer, size_t size);
+/* "50 connections, 30s, 1000/s". Returns BUFFER. */
+char *load_settings_summary(const struct load_settings *settings, char *buffer, size_t size);
 
-/* The URL of the first of LISTENING (a server's addresses, separated by spaces); "" without one. */
-char *load_target_of(const char *listening, char *buffer, size_t size);
+/* The URL of the first TCP address in LISTENING (separated by spaces); "" if there is none. */
+char *load_target_default(const char *listening, char *buffer, size_t size);
 
-/* Whether URL leads to one of the addresses LISTENING. */
-bool load_target_is(const char *url, const char *listening);
+/* True if URL refers to one of the addresses in LISTENING. */
+bool load_target_matches(const char *url, const char *listening);
 
 json_t *load_settings_json(const struct load_settings *settings);
 void load_settings_from_json(struct load_settings *settings, const json_t *object);

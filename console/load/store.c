@@ -54,7 +54,7 @@ static bool is_run_name(const char *name)
 {
     size_t length = strlen(name);
 
-    return length > 5 && length < RUN_NAME_BYTES && name[0] != '.' &&
+    return length > 5 && length < LOAD_NAME_BYTES && name[0] != '.' &&
            strcmp(name + length - 5, ".json") == 0;
 }
 
@@ -71,7 +71,7 @@ static int read_run(const char *name, struct load_run *run)
     return result;
 }
 
-static void describe(struct run_entry *entry, const char *name, const struct load_run *run)
+static void describe(struct load_entry *entry, const char *name, const struct load_run *run)
 {
     snprintf(entry->name, sizeof(entry->name), "%s", name);
     entry->started_ns = run->started_ns;
@@ -83,16 +83,16 @@ static void describe(struct run_entry *entry, const char *name, const struct loa
 
 static int newest_first(const void *a, const void *b)
 {
-    const struct run_entry *left = a, *right = b;
+    const struct load_entry *left = a, *right = b;
 
     if (left->started_ns != right->started_ns)
         return left->started_ns > right->started_ns ? -1 : 1;
     return strcmp(right->name, left->name);
 }
 
-static int add_entry(struct run_store *store, const char *name, const struct load_run *run)
+static int add_entry(struct load_store *store, const char *name, const struct load_run *run)
 {
-    struct run_entry *larger =
+    struct load_entry *larger =
         realloc(store->entries, (store->count + 1) * sizeof(*store->entries));
 
     if (larger == NULL)
@@ -102,7 +102,7 @@ static int add_entry(struct run_store *store, const char *name, const struct loa
     return 0;
 }
 
-static void read_all(struct run_store *store, DIR *directory, struct load_run *run)
+static void read_all(struct load_store *store, DIR *directory, struct load_run *run)
 {
     const struct dirent *entry;
 
@@ -113,13 +113,13 @@ static void read_all(struct run_store *store, DIR *directory, struct load_run *r
         qsort(store->entries, store->count, sizeof(*store->entries), newest_first);
 }
 
-int run_store_read(struct run_store *store, char *why, size_t size)
+int load_store_read(struct load_store *store, char *why, size_t size)
 {
     char path[PATH_BYTES];
     struct load_run *run = malloc(sizeof(*run));
     DIR *directory;
 
-    run_store_release(store);
+    load_store_release(store);
     folder(path, sizeof(path));
     directory = path[0] != '\0' ? opendir(path) : NULL;
     if (directory != NULL && run != NULL)
@@ -135,16 +135,16 @@ int run_store_read(struct run_store *store, char *why, size_t size)
     return -1;
 }
 
-void run_store_release(struct run_store *store)
+void load_store_release(struct load_store *store)
 {
     free(store->entries);
-    *store = (struct run_store){0};
+    *store = (struct load_store){0};
 }
 
 /* Writes under another name first, so that no half-written run is ever found. */
 static int write_run(const struct load_run *run, const char *name)
 {
-    char path[PATH_BYTES], hidden[PATH_BYTES], hidden_name[RUN_NAME_BYTES + 8];
+    char path[PATH_BYTES], hidden[PATH_BYTES], hidden_name[LOAD_NAME_BYTES + 8];
     json_t *object = load_run_json(run);
     int result;
 
@@ -164,7 +164,7 @@ static int write_run(const struct load_run *run, const char *name)
     return -1;
 }
 
-int run_store_remove(struct run_store *store, size_t i, char *why, size_t size)
+int load_store_remove(struct load_store *store, size_t i, char *why, size_t size)
 {
     char path[PATH_BYTES];
 
@@ -179,9 +179,9 @@ int run_store_remove(struct run_store *store, size_t i, char *why, size_t size)
     return 0;
 }
 
-int run_store_add(struct run_store *store, const struct load_run *run, char *why, size_t size)
+int load_store_add(struct load_store *store, const struct load_run *run, char *why, size_t size)
 {
-    char name[RUN_NAME_BYTES];
+    char name[LOAD_NAME_BYTES];
     time_t second = (time_t)(run->started_ns / NS_PER_S);
     struct tm parts;
     size_t length;
@@ -196,13 +196,13 @@ int run_store_add(struct run_store *store, const struct load_run *run, char *why
         return -1;
     }
     qsort(store->entries, store->count, sizeof(*store->entries), newest_first);
-    while (store->count > RUN_STORE_MOST)
-        if (run_store_remove(store, store->count - 1, why, size) != 0)
+    while (store->count > LOAD_STORE_MAX)
+        if (load_store_remove(store, store->count - 1, why, size) != 0)
             return -1;
     return 0;
 }
 
-int run_store_load(const struct run_entry *entry, struct load_run *run, char *why, size_t size)
+int load_store_get(const struct load_entry *entry, struct load_run *run, char *why, size_t size)
 {
     if (read_run(entry->name, run) == 0)
         return 0;
@@ -210,10 +210,10 @@ int run_store_load(const struct run_entry *entry, struct load_run *run, char *wh
     return -1;
 }
 
-void run_compare(const struct load_totals *before, const struct load_totals *after,
-                 struct run_difference *differences)
+void load_compare(const struct load_totals *before, const struct load_totals *after,
+                  struct load_difference *differences)
 {
-    const struct run_difference all[RUN_DIFFERENCES] = {
+    const struct load_difference all[LOAD_DIFFERENCES] = {
         {"requests/s", before->requests_per_s, after->requests_per_s, GRAPH_COUNT, false},
         {"p50", before->p50_ns, after->p50_ns, GRAPH_TIME, true},
         {"p90", before->p90_ns, after->p90_ns, GRAPH_TIME, true},

@@ -1,54 +1,55 @@
 /*
- * Past load runs, one file each in $XDG_STATE_HOME/webserverd/runs (else ~/.local/state/...), the
- * newest first. The console's only thread.
+ * Stored load runs, newest first: one JSON file each in $XDG_STATE_HOME/webserverd/runs (default
+ * ~/.local/state/webserverd/runs). Single thread.
  */
-#ifndef CONSOLE_RUN_STORE_H
-#define CONSOLE_RUN_STORE_H
+#ifndef CONSOLE_LOAD_STORE_H
+#define CONSOLE_LOAD_STORE_H
 
 #include "console/load/run.h"
 
-enum { RUN_STORE_MOST = 200, RUN_NAME_BYTES = 48 };
+enum { LOAD_STORE_MAX = 200, LOAD_NAME_BYTES = 48 };
 
-/* A kept run in short. */
-struct run_entry {
-    char name[RUN_NAME_BYTES]; /* of its file */
-    uint64_t started_ns;
+/* The summary of a stored run. */
+struct load_entry {
+    char name[LOAD_NAME_BYTES]; /* file name */
+    uint64_t started_ns;        /* wall clock */
     struct load_settings settings;
     char url[LOAD_TEXT_BYTES];
     struct load_totals totals;
     enum load_check check;
 };
 
-struct run_store {
-    struct run_entry *entries;
+struct load_store {
+    struct load_entry *entries;
     size_t count;
 };
 
-/* Reads what is there; what is no run is passed over. Returns 0, or -1 with WHY. */
-int run_store_read(struct run_store *store, char *why, size_t size);
-void run_store_release(struct run_store *store);
+/* Reads the directory; files that are not runs are skipped. All functions that return int return 0,
+ * or -1 with an error message in WHY. */
+int load_store_read(struct load_store *store, char *why, size_t size);
+void load_store_release(struct load_store *store);
 
-/* Keeps RUN; the oldest go when there are more than RUN_STORE_MOST. Returns 0, or -1 with WHY. */
-int run_store_add(struct run_store *store, const struct load_run *run, char *why, size_t size);
+/* Stores RUN and deletes the oldest runs above LOAD_STORE_MAX. */
+int load_store_add(struct load_store *store, const struct load_run *run, char *why, size_t size);
 
-/* Reads one whole. Returns 0, or -1 with WHY. */
-int run_store_load(const struct run_entry *entry, struct load_run *run, char *why, size_t size);
+/* Reads the complete run. */
+int load_store_get(const struct load_entry *entry, struct load_run *run, char *why, size_t size);
 
-/* Removes one for good. Returns 0, or -1 with WHY. */
-int run_store_remove(struct run_store *store, size_t i, char *why, size_t size);
+/* Deletes entry I and its file. */
+int load_store_remove(struct load_store *store, size_t i, char *why, size_t size);
 
-/* One line of a comparison of two runs. */
-struct run_difference {
+/* One line of a comparison. */
+struct load_difference {
     const char *label;
-    double before, after; /* NAN: not known */
+    double before, after; /* NAN: unknown */
     int unit;             /* enum graph_unit */
     bool less_is_better;
 };
 
-enum { RUN_DIFFERENCES = 8 };
+enum { LOAD_DIFFERENCES = 8 };
 
-/* Fills all RUN_DIFFERENCES lines. Pure. */
-void run_compare(const struct load_totals *before, const struct load_totals *after,
-                 struct run_difference *differences);
+/* Fills all LOAD_DIFFERENCES lines. Pure. */
+void load_compare(const struct load_totals *before, const struct load_totals *after,
+                  struct load_difference *differences);
 
 #endif

@@ -6,7 +6,6 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "console/load/draw.h"
-#include "console/load/form.h"
 #include "console/load/session.h"
 #include "console/scene/view.h"
 #include "console/ui/layout.h"
@@ -40,12 +39,12 @@ struct state {
     struct load_form form;
     size_t preset; /* the next one to be taken */
     struct load_session session;
-    struct run_store store;
+    struct load_store store;
     bool listing;          /* past runs are shown */
     struct load_run *past; /* one that was loaded, to be looked at */
-    char past_name[RUN_NAME_BYTES];
-    char compared[RUN_NAME_BYTES]; /* "": none was picked */
-    struct controller *controller; /* while a question is open */
+    char past_name[LOAD_NAME_BYTES];
+    char compared[LOAD_NAME_BYTES]; /* "": none was picked */
+    struct controller *controller;  /* while a question is open */
 };
 
 static int set_up(struct state *state)
@@ -57,7 +56,7 @@ static int set_up(struct state *state)
     load_settings_init(&state->settings);
     state->past = calloc(1, sizeof(*state->past));
     state->ready = state->past != NULL && load_session_init(&state->session, &state->store) == 0;
-    run_store_read(&state->store, why, sizeof(why));
+    load_store_read(&state->store, why, sizeof(why));
     return state->ready ? 0 : -1;
 }
 
@@ -74,7 +73,7 @@ static size_t count(void *state, const struct scene *scene)
 static void fill(void *state, const struct scene *scene, size_t row, struct cell *cells)
 {
     const struct state *own = state;
-    const struct run_entry *entry = &own->store.entries[row];
+    const struct load_entry *entry = &own->store.entries[row];
     const struct load_totals *totals = &entry->totals;
     time_t second = (time_t)(entry->started_ns / NS_PER_S);
     struct tm parts;
@@ -90,7 +89,7 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
               entry->check == LOAD_CHECK_NONE        ? "-"
               : entry->check == LOAD_CHECK_DIFFERENT ? (scene->ascii ? "no" : "✗")
                                                      : (scene->ascii ? "ok" : "✓"));
-    load_settings_brief(&entry->settings, cells[WHAT].text, sizeof(cells[WHAT].text));
+    load_settings_summary(&entry->settings, cells[WHAT].text, sizeof(cells[WHAT].text));
     cell_text(&cells[URL], TONE_DIM, entry->url);
 }
 
@@ -102,7 +101,7 @@ static uint64_t id(void *state, const struct scene *scene, size_t row)
 
 static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
 {
-    const struct run_entry *entry = &((struct state *)state)->store.entries[row];
+    const struct load_entry *entry = &((struct state *)state)->store.entries[row];
     const struct load_totals *totals = &entry->totals;
     char text[TEXT_SHORT];
 
@@ -132,7 +131,7 @@ static const struct list list = {
     .detail = detail,
 };
 
-static const struct run_entry *entry_named(const struct state *state, const char *name)
+static const struct load_entry *entry_named(const struct state *state, const char *name)
 {
     for (size_t i = 0; i < state->store.count; i++)
         if (name[0] != '\0' && strcmp(state->store.entries[i].name, name) == 0)
@@ -150,7 +149,7 @@ static const struct load_run *selected_run(struct state *state, const struct sce
         return NULL;
     if (strcmp(state->past_name, state->store.entries[row].name) != 0) {
         snprintf(state->past_name, sizeof(state->past_name), "%s", state->store.entries[row].name);
-        if (run_store_load(&state->store.entries[row], state->past, why, sizeof(why)) != 0)
+        if (load_store_get(&state->store.entries[row], state->past, why, sizeof(why)) != 0)
             memset(state->past, 0, sizeof(*state->past));
     }
     return state->past;
@@ -177,7 +176,7 @@ static void release(void *state)
 
     if (own->ready)
         load_session_release(&own->session);
-    run_store_release(&own->store);
+    load_store_release(&own->store);
     free(own->past);
 }
 
@@ -246,7 +245,7 @@ static void forget_selected(struct state *state, const struct scene *scene)
 
     if (!grid_selected(scene->grid, &row))
         controller_report(scene->controller, true, "select a run first (Up, Down)");
-    else if (run_store_remove(&state->store, row, why, sizeof(why)) != 0)
+    else if (load_store_remove(&state->store, row, why, sizeof(why)) != 0)
         controller_report(scene->controller, true, "%s", why);
 }
 
@@ -317,7 +316,7 @@ static bool key(void *state, const struct scene *scene, enum action action)
         return false;
     switch (action) {
     case ACTION_RUN:
-        if (load_session_under_way(&own->session))
+        if (load_session_active(&own->session))
             controller_report(scene->controller, true,
                               "a run is under way: x stops it, e changes its pace");
         else {
@@ -341,15 +340,15 @@ static bool click(void *state, const struct scene *scene, int y, int x)
 {
     struct state *own = state;
     int field = load_form_field_at(&own->form, y, x);
-    enum action deed = load_form_deed_at(&own->form, y, x);
+    enum action hint = load_form_action_at(&own->form, y, x);
 
     if (field >= 0 && field == own->field)
         edit_field(own, scene);
     else if (field >= 0)
         own->field = field;
-    else if (deed != ACTION_NONE)
-        key(own, scene, deed);
-    return field >= 0 || deed != ACTION_NONE;
+    else if (hint != ACTION_NONE)
+        key(own, scene, hint);
+    return field >= 0 || hint != ACTION_NONE;
 }
 
 static const char *const help[] = {
@@ -374,7 +373,7 @@ static void draw_advice(const struct canvas *canvas)
 static void draw_main(struct state *state, const struct scene *scene, const struct canvas *canvas)
 {
     bool any = state->session.phase != LOAD_NOT_RUN,
-         form = !load_session_under_way(&state->session) || canvas->height >= 30;
+         form = !load_session_active(&state->session) || canvas->height >= 30;
     bool advice = !any && canvas->width >= ADVICE_WIDTH && canvas->height > LOAD_FIELDS + 6;
     int totals = any ? load_draw_totals_lines(state->session.run, canvas->width) : 0;
     const struct layout_part parts[] = {
@@ -391,9 +390,9 @@ static void draw_main(struct state *state, const struct scene *scene, const stru
     else
         layout_stack(canvas, parts_before, advice ? 3 : 2, places);
     if (places[0].height > 0)
-        load_form_draw_deeds(&state->form,
-                             state->session.phase == LOAD_RUNNING ? LOAD_DEEDS_RUNNING
-                                                                  : LOAD_DEEDS_FORM,
+        load_form_draw_hints(&state->form,
+                             state->session.phase == LOAD_RUNNING ? LOAD_HINTS_RUNNING
+                                                                  : LOAD_HINTS_FORM,
                              &places[0]);
     if (places[1].height > 0)
         load_form_draw(&state->form, &state->settings, state->field, scene, &places[1]);
@@ -408,11 +407,11 @@ static void draw_main(struct state *state, const struct scene *scene, const stru
 static void draw_past(struct state *state, const struct scene *scene, const struct canvas *canvas)
 {
     const struct load_run *run;
-    const struct run_entry *compared = entry_named(state, state->compared), *selected;
+    const struct load_entry *compared = entry_named(state, state->compared), *selected;
     const struct layout_part parts[] = {
         {.least = 1, .importance = 2},
         {.least = 3, .most = (int)state->store.count + 2, .weight = 1, .importance = 3},
-        {.least = compared != NULL ? RUN_DIFFERENCES + 2 : LOAD_TOTALS + KEPT_LINES,
+        {.least = compared != NULL ? LOAD_DIFFERENCES + 2 : LOAD_TOTALS + KEPT_LINES,
          .weight = 1,
          .importance = 1,
          .gap = 1}};
@@ -420,7 +419,7 @@ static void draw_past(struct state *state, const struct scene *scene, const stru
     int totals;
 
     layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);
-    load_form_draw_deeds(&state->form, LOAD_DEEDS_PAST, &places[0]);
+    load_form_draw_hints(&state->form, LOAD_HINTS_RUNS, &places[0]);
     grid_draw(scene->grid, scene, &places[1]);
     run = selected_run(state, scene);
     if (run == NULL || places[2].height == 0)

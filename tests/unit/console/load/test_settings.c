@@ -40,7 +40,7 @@ static void the_form_becomes_arguments(void **state)
     assert_int_equal(load_settings_set(&settings, LOAD_TARGET, "http://x/", why, sizeof(why)), 0);
     assert_arguments(&settings, "wsload --json --progress --connections 50 --requests 50k "
                                 "--no-keepalive http://x/");
-    assert_string_equal(load_settings_brief(&settings, brief, sizeof(brief)),
+    assert_string_equal(load_settings_summary(&settings, brief, sizeof(brief)),
                         "50 connections, 50k requests, no keep-alive");
 }
 
@@ -105,14 +105,14 @@ static void targets_and_addresses(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
-        assert_string_equal(load_target_of(cases[i].listening, url, sizeof(url)), cases[i].target);
-    assert_true(load_target_is("http://127.0.0.1:8080/x?y", "127.0.0.1:8080"));
-    assert_true(load_target_is("http://localhost:8080", "[::1]:8080 127.0.0.1:8080"));
-    assert_true(load_target_is("http://example.org/", "*:80"));
-    assert_true(load_target_is("[::1]:81/", "[::1]:81"));
-    assert_false(load_target_is("http://127.0.0.1:8081/", "127.0.0.1:8080"));
-    assert_false(load_target_is("http://example.org:8080/", "127.0.0.1:8080"));
-    assert_false(load_target_is("http://example.org/", ""));
+        assert_string_equal(load_target_default(cases[i].listening, url, sizeof(url)), cases[i].target);
+    assert_true(load_target_matches("http://127.0.0.1:8080/x?y", "127.0.0.1:8080"));
+    assert_true(load_target_matches("http://localhost:8080", "[::1]:8080 127.0.0.1:8080"));
+    assert_true(load_target_matches("http://example.org/", "*:80"));
+    assert_true(load_target_matches("[::1]:81/", "[::1]:81"));
+    assert_false(load_target_matches("http://127.0.0.1:8081/", "127.0.0.1:8080"));
+    assert_false(load_target_matches("http://example.org:8080/", "127.0.0.1:8080"));
+    assert_false(load_target_matches("http://example.org/", ""));
 }
 
 static void kept_and_taken_again(void **state)

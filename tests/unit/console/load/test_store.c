@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 static char folder[] = "/tmp/webserverd-run-store-XXXXXX";
-static struct run_store store;
+static struct load_store store;
 static struct load_run run;
 static char why[256];
 
@@ -37,8 +37,8 @@ static int end(void **state)
 
     (void)state;
     while (store.count > 0)
-        assert_int_equal(run_store_remove(&store, 0, why, sizeof(why)), 0);
-    run_store_release(&store);
+        assert_int_equal(load_store_remove(&store, 0, why, sizeof(why)), 0);
+    load_store_release(&store);
     snprintf(path, sizeof(path), "%s/webserverd/runs/strange.json", folder);
     unlink(path);
     snprintf(path, sizeof(path), "%s/webserverd/runs", folder);
@@ -55,13 +55,13 @@ static void keep(uint64_t second)
     load_settings_init(&settings);
     load_run_begin(&run, &settings, "http://127.0.0.1/", second * NS_PER_S);
     run.totals.answered = second;
-    assert_int_equal(run_store_add(&store, &run, why, sizeof(why)), 0);
+    assert_int_equal(load_store_add(&store, &run, why, sizeof(why)), 0);
 }
 
 static void nothing_is_kept_at_first(void **state)
 {
     (void)state;
-    assert_int_equal(run_store_read(&store, why, sizeof(why)), 0);
+    assert_int_equal(load_store_read(&store, why, sizeof(why)), 0);
     assert_int_equal(store.count, 0);
 }
 
@@ -72,13 +72,13 @@ static void kept_found_and_removed(void **state)
     keep(3000);
     keep(2000);
     assert_int_equal(store.entries[0].totals.answered, 3000);
-    assert_int_equal(run_store_read(&store, why, sizeof(why)), 0);
+    assert_int_equal(load_store_read(&store, why, sizeof(why)), 0);
     assert_int_equal(store.count, 3);
     assert_int_equal(store.entries[1].totals.answered, 2000);
-    assert_int_equal(run_store_load(&store.entries[2], &run, why, sizeof(why)), 0);
+    assert_int_equal(load_store_get(&store.entries[2], &run, why, sizeof(why)), 0);
     assert_int_equal(run.started_ns, 1000 * NS_PER_S);
-    assert_int_equal(run_store_remove(&store, 0, why, sizeof(why)), 0);
-    assert_int_equal(run_store_read(&store, why, sizeof(why)), 0);
+    assert_int_equal(load_store_remove(&store, 0, why, sizeof(why)), 0);
+    assert_int_equal(load_store_read(&store, why, sizeof(why)), 0);
     assert_int_equal(store.count, 2);
     assert_int_equal(store.entries[0].totals.answered, 2000);
 }
@@ -86,11 +86,11 @@ static void kept_found_and_removed(void **state)
 static void the_oldest_go(void **state)
 {
     (void)state;
-    for (uint64_t i = 0; i < RUN_STORE_MOST + 2; i++)
+    for (uint64_t i = 0; i < LOAD_STORE_MAX + 2; i++)
         keep(1000 + i);
-    assert_int_equal(run_store_read(&store, why, sizeof(why)), 0);
-    assert_int_equal(store.count, RUN_STORE_MOST);
-    assert_int_equal(store.entries[RUN_STORE_MOST - 1].totals.answered, 1002);
+    assert_int_equal(load_store_read(&store, why, sizeof(why)), 0);
+    assert_int_equal(store.count, LOAD_STORE_MAX);
+    assert_int_equal(store.entries[LOAD_STORE_MAX - 1].totals.answered, 1002);
 }
 
 static void strange_files_are_passed_over(void **state)
@@ -105,7 +105,7 @@ static void strange_files_are_passed_over(void **state)
     assert_non_null(file);
     fputs("{\"webserverd_run\": \"no", file);
     fclose(file);
-    assert_int_equal(run_store_read(&store, why, sizeof(why)), 0);
+    assert_int_equal(load_store_read(&store, why, sizeof(why)), 0);
     assert_int_equal(store.count, 1);
 }
 
@@ -114,7 +114,7 @@ static void a_folder_that_cannot_be_made_is_told(void **state)
     (void)state;
     setenv("XDG_STATE_HOME", "/proc/nowhere", 1);
     load_run_begin(&run, &run.settings, "", 1);
-    assert_int_equal(run_store_add(&store, &run, why, sizeof(why)), -1);
+    assert_int_equal(load_store_add(&store, &run, why, sizeof(why)), -1);
     assert_non_null(strstr(why, "cannot keep the run: "));
     setenv("XDG_STATE_HOME", folder, 1);
 }
@@ -123,10 +123,10 @@ static void two_runs_side_by_side(void **state)
 {
     struct load_totals before = {.requests_per_s = 100, .p50_ns = 10, .p99_ns = NAN};
     struct load_totals after = {.requests_per_s = 150, .p50_ns = 20, .p99_ns = 5, .failed = 2};
-    struct run_difference lines[RUN_DIFFERENCES];
+    struct load_difference lines[LOAD_DIFFERENCES];
 
     (void)state;
-    run_compare(&before, &after, lines);
+    load_compare(&before, &after, lines);
     assert_string_equal(lines[0].label, "requests/s");
     assert_float_equal((float)lines[0].after, 150, 0);
     assert_false(lines[0].less_is_better);
