@@ -1,12 +1,11 @@
 /*
- * What master and worker say to each other over their two channels (daemon/base/channel.h). Both are the
- * same binary, forked: the structs need no version.
+ * The messages between master and worker, on their two channels (daemon/base/channel.h). Both processes
+ * are the same binary, so the structs need no version.
  *
- * Messages of one channel keep their order; the two channels have none between them.
- *
- * On the command channel the master tells what is wanted and the worker reports what is in force.
- * On the connection channel a message is one connection with its descriptor, either way: the master
- * dispatches, a leaving worker gives back.
+ * On the command channel the master sends what it wants, and the worker reports what is in force. On
+ * the connection channel each message is one connection with its descriptor: from the master to the
+ * worker that is to serve it, or back from a worker that leaves. Messages of one channel keep their
+ * order; between the channels there is none.
  */
 #ifndef DAEMON_MESSAGES_H
 #define DAEMON_MESSAGES_H
@@ -17,31 +16,31 @@
 
 enum message_kind {
     /* master to worker */
-    MESSAGE_THREADS,   /* struct message_threads: serve with so many threads, in these slots */
-    MESSAGE_OFFLOAD,   /* struct message_offload: bounds of the offload threads */
-    MESSAGE_LANE_ADD,  /* struct message_lane and a listening socket: accept from it */
-    MESSAGE_LANE_DROP, /* struct message_lane: let go of it */
-    MESSAGE_ORDER,     /* struct message_order: see daemon/master/workers.h */
-    /* the same, on the connection channel: so they arrive behind the last connection */
+    MESSAGE_THREADS,            /* struct message_threads: the serving threads to run */
+    MESSAGE_OFFLOAD,            /* struct message_offload: bounds of the offload threads */
+    MESSAGE_LISTEN_SOCKET_ADD,  /* struct message_listen_socket and the socket: accept from it */
+    MESSAGE_LISTEN_SOCKET_DROP, /* struct message_listen_socket: close it */
+    MESSAGE_COMMAND,            /* struct message_command */
+    /* master to worker, on the connection channel: they arrive after the last connection */
     MESSAGE_LEAVE,  /* hand all connections back, then exit */
-    MESSAGE_STOP,   /* finish the requests under way, then exit */
+    MESSAGE_STOP,   /* finish the current requests, then exit */
     MESSAGE_RETIRE, /* let each connection have one more answer, then exit */
     /* worker to master */
-    MESSAGE_THREADS_ARE, /* struct message_threads_are: as many threads serve now */
-    MESSAGE_LANE_LOST,   /* struct message_lane: no descriptor was left for it */
-    MESSAGE_ORDER_DONE,  /* struct message_order_done */
-    /* either way, on the connection channel */
-    MESSAGE_CONNECTION, /* struct message_connection, its unread bytes, and the socket */
+    MESSAGE_THREADS_RUNNING,    /* struct message_threads_running */
+    MESSAGE_LISTEN_SOCKET_LOST, /* struct message_listen_socket: out of descriptors for it */
+    MESSAGE_COMMAND_DONE,       /* struct message_command_done */
+    /* both directions, on the connection channel */
+    MESSAGE_CONNECTION, /* struct message_connection with its unread bytes, and the socket */
 };
 
-enum { THREADS_MOST = 1024 }; /* [workers] max_threads goes so far */
+enum { THREADS_MAX = 1024 }; /* the largest [workers] max_threads */
 
 struct message_threads {
     uint32_t count;
-    uint32_t slot[]; /* thread slots in the segment, one for each */
+    uint32_t slot[]; /* of each thread in the segment */
 };
 
-struct message_threads_are {
+struct message_threads_running {
     uint32_t count;
 };
 
@@ -49,29 +48,29 @@ struct message_offload {
     uint32_t least, most;
 };
 
-struct message_lane {
-    uint32_t id;  /* the same for as long as the master lives */
-    uint32_t row; /* lanes of one row are for one thread: one of each address */
+struct message_listen_socket {
+    uint32_t id;  /* unique while the master lives */
+    uint32_t row; /* a thread gets one row: one socket of each address */
 };
 
-/* What an order is about: the worker's cache. */
-enum order {
-    ORDER_CACHE_FLUSH,
-    ORDER_CACHE_PURGE,  /* path: one entry, or, ending in '/' or '*', all that begin so */
-    ORDER_CACHE_SIZE,   /* value: bytes */
-    ORDER_CACHE_POLICY, /* value: enum config_policy */
+/* All of them change the worker's cache. */
+enum worker_command {
+    COMMAND_CACHE_FLUSH,
+    COMMAND_CACHE_PURGE,  /* path: one entry, or, ending in '/' or '*', all with that prefix */
+    COMMAND_CACHE_SIZE,   /* value: bytes */
+    COMMAND_CACHE_POLICY, /* value: enum config_policy */
 };
 
-struct message_order {
+struct message_command {
     uint64_t number;
     uint64_t value;
-    uint32_t what; /* enum order */
-    char path[];   /* ended by NUL */
+    uint32_t what; /* enum worker_command */
+    char path[];   /* ends with a NUL */
 };
 
-struct message_order_done {
+struct message_command_done {
     uint64_t number;
-    uint64_t affected; /* cache entries that were taken out */
+    uint64_t affected; /* cache entries removed */
 };
 
 /* A client connection between two requests. */
@@ -79,11 +78,11 @@ struct message_connection {
     uint8_t address[CLIENT_ADDRESS_BYTES];
     uint32_t requests; /* answered so far */
     uint32_t length;   /* unread bytes that follow */
-    uint32_t admitted; /* 1: a worker had it before */
+    uint32_t admitted; /* 1: a worker has admitted it already */
     char bytes[];
 };
 
-/* A connection with more unread bytes than this finishes where it is. */
+/* A connection with more unread bytes than this is not handed over. */
 enum { PASSED_BYTES_MAX = 48 * 1024 };
 
 #endif

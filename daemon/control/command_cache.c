@@ -45,7 +45,7 @@ struct command_result command_cache_flush(const struct call *call)
     return (struct command_result){
         .in_force = is_done,
         .report = report_dropped,
-        .token = workers_broadcast(&call->master->workers, ORDER_CACHE_FLUSH, 0, "")};
+        .token = workers_broadcast(&call->master->workers, COMMAND_CACHE_FLUSH, 0, "")};
 }
 
 struct command_result command_cache_purge(const struct call *call)
@@ -65,7 +65,7 @@ struct command_result command_cache_purge(const struct call *call)
     return (struct command_result){
         .in_force = is_done,
         .report = report_dropped,
-        .token = workers_broadcast(&call->master->workers, ORDER_CACHE_PURGE, 0, path)};
+        .token = workers_broadcast(&call->master->workers, COMMAND_CACHE_PURGE, 0, path)};
 }
 
 /* cache-size */
@@ -152,7 +152,7 @@ struct command_result command_cache_size(const struct call *call)
     return (struct command_result){
         .in_force = is_done,
         .report = report_size,
-        .token = workers_broadcast(&call->master->workers, ORDER_CACHE_SIZE, size, "")};
+        .token = workers_broadcast(&call->master->workers, COMMAND_CACHE_SIZE, size, "")};
 }
 
 /* cache-policy */
@@ -186,5 +186,5 @@ struct command_result command_cache_policy(const struct call *call)
         .in_force = is_done,
         .report = report_policy,
         .token =
-            workers_broadcast(&call->master->workers, ORDER_CACHE_POLICY, (uint64_t)policy, "")};
+            workers_broadcast(&call->master->workers, COMMAND_CACHE_POLICY, (uint64_t)policy, "")};
 }

@@ -36,7 +36,7 @@ int listener_assign_update(struct listener_assign *assign, const struct listener
     if (make_room(assign, sockets) != 0)
         return -1;
     for (uint32_t i = 0; i < sockets && count > 0; i++) {
-        const struct message_lane message = {i, listeners_row(listeners, i)};
+        const struct message_listen_socket message = {i, listeners_row(listeners, i)};
         int fd = listeners_is_shared(listeners, i) ? -1 : listeners_fd(listeners, i);
         const struct listener_taker *to = &takers[message.row % count];
         const struct listener_taker *from = find_taker(takers, count, assign->owner[i]);
@@ -45,9 +45,10 @@ int listener_assign_update(struct listener_assign *assign, const struct listener
             assign->owner[i] = LISTENER_UNASSIGNED;
         if (fd < 0 || to == from)
             continue;
-        channel_send(to->commands, MESSAGE_LANE_ADD, &message, sizeof(message), fd, false);
+        channel_send(to->commands, MESSAGE_LISTEN_SOCKET_ADD, &message, sizeof(message), fd, false);
         if (from != NULL)
-            channel_send(from->commands, MESSAGE_LANE_DROP, &message, sizeof(message), -1, false);
+            channel_send(from->commands, MESSAGE_LISTEN_SOCKET_DROP, &message, sizeof(message), -1,
+                         false);
         assign->owner[i] = to->worker;
     }
     return 0;

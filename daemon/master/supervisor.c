@@ -179,7 +179,7 @@ static void handle(struct supervisor *supervisor, struct worker_process *worker,
 
 /* It had no descriptor left for the socket: the next reconciliation assigns it again. */
 static void socket_lost(struct supervisor *supervisor, const struct worker_process *worker,
-                        const struct message_lane *message)
+                        const struct message_listen_socket *message)
 {
     static const struct timeval second = {.tv_sec = 1};
 
@@ -191,17 +191,17 @@ static void on_report(void *owner, int kind, const void *data, size_t length, in
 {
     struct worker_process *worker = owner;
     struct supervisor *supervisor = worker->callbacks->context;
-    const struct message_threads_are *report = data;
+    const struct message_threads_running *report = data;
 
     (void)length, (void)fd;
-    if (kind == MESSAGE_LANE_LOST) {
+    if (kind == MESSAGE_LISTEN_SOCKET_LOST) {
         socket_lost(supervisor, worker, data);
         return;
     }
-    if (kind == MESSAGE_ORDER_DONE) {
+    if (kind == MESSAGE_COMMAND_DONE) {
         workers_broadcast_reported(supervisor->workers, worker, data);
     } else {
-        assert(kind == MESSAGE_THREADS_ARE);
+        assert(kind == MESSAGE_THREADS_RUNNING);
         worker->threads_actual = report->count;
         handle(supervisor, worker, EVENT_REPORT);
         supervisor_reconcile(supervisor);

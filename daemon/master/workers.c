@@ -132,7 +132,7 @@ void worker_process_take_unread(struct worker_process *worker)
 void worker_process_send_threads(struct worker_process *worker, struct server *server)
 {
     _Alignas(struct message_threads) char
-        buffer[sizeof(struct message_threads) + THREADS_MOST * sizeof(uint32_t)];
+        buffer[sizeof(struct message_threads) + THREADS_MAX * sizeof(uint32_t)];
     struct message_threads *message = (struct message_threads *)buffer;
     struct segment_worker *block = segment_worker(&server->segment, worker->slot);
     uint32_t wanted = server->config->workers_threads;
@@ -322,12 +322,13 @@ bool workers_leaving_accept(const struct workers *workers)
 
 /* Commands to all workers */
 
-uint64_t workers_broadcast(struct workers *workers, enum order what, uint64_t value,
+uint64_t workers_broadcast(struct workers *workers, enum worker_command what, uint64_t value,
                            const char *path)
 {
-    _Alignas(struct message_order) char buffer[sizeof(struct message_order) + CONTROL_LINE_MAX] = {
+    _Alignas(
+        struct message_command) char buffer[sizeof(struct message_command) + CONTROL_LINE_MAX] = {
         0}; /* padding is sent, too */
-    struct message_order *message = (struct message_order *)buffer;
+    struct message_command *message = (struct message_command *)buffer;
     size_t path_size = strlen(path) + 1;
     uint64_t number = ++workers->broadcasts;
 
@@ -339,13 +340,13 @@ uint64_t workers_broadcast(struct workers *workers, enum order what, uint64_t va
     workers->broadcast[number % BROADCASTS_REMEMBERED].affected = 0;
     for (uint32_t i = 0; i < workers->count; i++)
         if (workers->worker[i].state != WORKER_NONE)
-            channel_send(workers->worker[i].commands, MESSAGE_ORDER, message,
+            channel_send(workers->worker[i].commands, MESSAGE_COMMAND, message,
                          sizeof(*message) + path_size, -1, false);
     return number;
 }
 
 void workers_broadcast_reported(struct workers *workers, struct worker_process *worker,
-                                const struct message_order_done *message)
+                                const struct message_command_done *message)
 {
     worker->broadcasts_done = message->number;
     if (workers->broadcast[message->number % BROADCASTS_REMEMBERED].number == message->number)

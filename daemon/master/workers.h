@@ -113,12 +113,12 @@ bool workers_leaving_accept(const struct workers *workers); /* leaving ones stil
  * Sends WHAT to all workers, with VALUE and PATH ("": none) as it needs them; PATH has less than
  * CONTROL_LINE_MAX bytes. Returns the number of the broadcast, from 1.
  */
-uint64_t workers_broadcast(struct workers *workers, enum order what, uint64_t value,
+uint64_t workers_broadcast(struct workers *workers, enum worker_command what, uint64_t value,
                            const char *path);
 
 /* WORKER has reported that it carried one out. */
 void workers_broadcast_reported(struct workers *workers, struct worker_process *worker,
-                                const struct message_order_done *message);
+                                const struct message_command_done *message);
 
 /* True if all workers have carried it out; those that leave do not count. */
 bool workers_broadcast_is_done(const struct workers *workers, uint64_t number);

@@ -12,16 +12,16 @@ const struct cache_policy *order_policy(uint64_t policy)
     return policy == POLICY_LRU ? &cache_policy_lru : &cache_policy_sieve;
 }
 
-static uint64_t change_cache(struct cache *cache, const struct message_order *message)
+static uint64_t change_cache(struct cache *cache, const struct message_command *message)
 {
-    switch ((enum order)message->what) {
-    case ORDER_CACHE_FLUSH:
+    switch ((enum worker_command)message->what) {
+    case COMMAND_CACHE_FLUSH:
         return cache_flush(cache);
-    case ORDER_CACHE_PURGE:
+    case COMMAND_CACHE_PURGE:
         return cache_purge(cache, message->path);
-    case ORDER_CACHE_SIZE:
+    case COMMAND_CACHE_SIZE:
         return cache_resize(cache, message->value);
-    case ORDER_CACHE_POLICY:
+    case COMMAND_CACHE_POLICY:
         cache_set_policy(cache, order_policy(message->value));
         break;
     }
@@ -41,13 +41,13 @@ static void send_sweep(struct order_under_way *order, struct mailbox *to)
 
 static void report(struct channel *commands, uint64_t number, uint64_t affected)
 {
-    const struct message_order_done message = {number, affected};
+    const struct message_command_done message = {number, affected};
 
-    channel_send(commands, MESSAGE_ORDER_DONE, &message, sizeof(message), -1, false);
+    channel_send(commands, MESSAGE_COMMAND_DONE, &message, sizeof(message), -1, false);
 }
 
 void order_begin(const struct site *site, struct serving_thread **serving, uint32_t count,
-                 const struct message_order *message, struct channel *commands)
+                 const struct message_command *message, struct channel *commands)
 {
     uint64_t affected = site->cache != NULL ? change_cache(site->cache, message) : 0;
     struct order_under_way *order = calloc(1, sizeof(*order));

@@ -13,7 +13,7 @@
 
 /* Begins; each of the COUNT threads of SERVING gets a ITEM_SWEEP. */
 void order_begin(const struct site *site, struct serving_thread **serving, uint32_t count,
-                 const struct message_order *message, struct channel *commands);
+                 const struct message_command *message, struct channel *commands);
 
 /* A thread has answered with ITEM_SWEPT: frees ITEM, and reports the order when it was the last. */
 void order_swept(struct sweep_item *item, struct channel *commands);

@@ -70,12 +70,12 @@ static bool make_room(struct held_lanes *held)
 }
 
 /* Rows stand together, and in a row the lanes by id. */
-static bool stands_behind(const struct held_lane *lane, const struct message_lane *message)
+static bool stands_behind(const struct held_lane *lane, const struct message_listen_socket *message)
 {
     return lane->row != message->row ? lane->row > message->row : lane->id > message->id;
 }
 
-bool held_lanes_add(struct held_lanes *held, const struct message_lane *message, int fd)
+bool held_lanes_add(struct held_lanes *held, const struct message_listen_socket *message, int fd)
 {
     uint32_t at = held->count;
 

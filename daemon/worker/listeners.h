@@ -14,7 +14,7 @@ struct held_lanes {
 };
 
 /* Takes FD, which becomes the holder's. False when memory is short: then it is closed. */
-bool held_lanes_add(struct held_lanes *held, const struct message_lane *message, int fd);
+bool held_lanes_add(struct held_lanes *held, const struct message_listen_socket *message, int fd);
 
 /* Lets go of one lane, which its thread is told, or of all: the threads drop theirs by their mode. */
 void held_lanes_drop(struct held_lanes *held, uint32_t id, struct serving_thread **serving,

@@ -60,11 +60,11 @@ static void publish_threads(struct worker *worker)
 /* Tells the master, once nothing is on its way any more. */
 static void report_threads(struct worker *worker)
 {
-    struct message_threads_are report = {worker->count};
+    struct message_threads_running report = {worker->count};
 
     publish_threads(worker);
     if (worker->ending == 0 && !worker->leaving && !worker->stopping)
-        channel_send(worker->commands, MESSAGE_THREADS_ARE, &report, sizeof(report), -1, false);
+        channel_send(worker->commands, MESSAGE_THREADS_RUNNING, &report, sizeof(report), -1, false);
 }
 
 static struct serving_thread *least_loaded(const struct worker *worker)
@@ -285,7 +285,7 @@ static void on_command(void *owner, int kind, const void *data, size_t length, i
 {
     struct worker *worker = owner;
     const struct message_offload *offload = data;
-    const struct message_lane *lane = data;
+    const struct message_listen_socket *lane = data;
 
     (void)length;
     /* The word to go came on the other channel, and may have overtaken this. */
@@ -301,25 +301,26 @@ static void on_command(void *owner, int kind, const void *data, size_t length, i
     case MESSAGE_OFFLOAD:
         offload_resize(worker->site.offload, offload->least, offload->most);
         return;
-    case MESSAGE_LANE_ADD:
+    case MESSAGE_LISTEN_SOCKET_ADD:
         if (fd >= 0 && held_lanes_add(&worker->lanes, lane, fd))
             deal_lanes(worker);
         else
-            channel_send(worker->commands, MESSAGE_LANE_LOST, lane, sizeof(*lane), -1, false);
+            channel_send(worker->commands, MESSAGE_LISTEN_SOCKET_LOST, lane, sizeof(*lane), -1,
+                         false);
         return;
-    case MESSAGE_LANE_DROP:
+    case MESSAGE_LISTEN_SOCKET_DROP:
         held_lanes_drop(&worker->lanes, lane->id, worker->serving, worker->count);
         deal_lanes(worker);
         return;
-    case MESSAGE_ORDER:
+    case MESSAGE_COMMAND:
         order_begin(&worker->site, worker->serving, worker->count, data, worker->commands);
         return;
     case MESSAGE_LEAVE:
     case MESSAGE_STOP:
     case MESSAGE_RETIRE:
-    case MESSAGE_THREADS_ARE:
-    case MESSAGE_LANE_LOST:
-    case MESSAGE_ORDER_DONE:
+    case MESSAGE_THREADS_RUNNING:
+    case MESSAGE_LISTEN_SOCKET_LOST:
+    case MESSAGE_COMMAND_DONE:
     case MESSAGE_CONNECTION:
         break;
     }
