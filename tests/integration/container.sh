@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The container's files, checked where no container can be made: what the Dockerfile installs and copies
-# is what the programs need, and with its user, file system, limits and configuration the server runs and
-# is healthy. container.sh BIN_FOLDER SOURCE_FOLDER; as root, for the last part.
+# Checks Dockerfile and compose.yaml without a container engine: the packages and files are those that the
+# programs need, and the server runs with the container's user, file system, limits and configuration.
+# container.sh BIN_DIRECTORY SOURCE_DIRECTORY; the last part needs root.
 set -euo pipefail
 bin=$1 source=$2
 cd "$source"
@@ -11,7 +11,7 @@ fail() {
     exit 1
 }
 
-# The packages that stage NUMBER (0, 1) of the Dockerfile installs, one a line.
+# The packages that stage NUMBER (0, 1) of the Dockerfile installs, one per line.
 packages() {
     awk -v stage="$1" '/^FROM/ { at++ } at == stage + 1' Dockerfile |
         sed -n '/apt-get install/,/[^\\]$/p' | tr -s ' \\\n' '\n' | grep -E '^[a-z0-9.+-]+$' |
@@ -21,7 +21,7 @@ packages() {
 package_of() {
     local path
     path=$(ldconfig -p | awk -v name="$1" '$1 == name { print $NF; exit }')
-    # asked by all its names, some of which dpkg may not know
+    # ask for all names of the file: dpkg may know only one of them
     { dpkg-query -S "$(readlink -f "$path")" "$path" "/usr$path" 2>/dev/null || true; } |
         head -1 | cut -d: -f1
 }
@@ -33,7 +33,7 @@ libraries_are_installed() {
         for library in $(objdump -p "$bin/$program" | awk '$1 == "NEEDED" { print $2 }'); do
             package=$(package_of "$library")
             [ "$package" = libc6 ] || packages 1 | grep -qxF "$package" ||
-                fail "$program needs $library of $package, which the Dockerfile does not install"
+                fail "$program needs $library of $package, not installed by the Dockerfile"
         done
     done
 }
@@ -42,7 +42,7 @@ build_packages_are_known() {
     local package
 
     for package in $(packages 0); do
-        grep -qE "[( ]${package}([ )]|\$)" dev || fail "./dev does not know the build package $package"
+        grep -qE "[( ]${package}([ )]|\$)" dev || fail "./dev does not install build package $package"
     done
 }
 
@@ -50,18 +50,18 @@ copied_files_are_there() {
     local path
 
     while read -r path; do
-        [ -e "$path" ] || fail "the Dockerfile copies $path, which is not there"
+        [ -e "$path" ] || fail "the Dockerfile copies $path, which does not exist"
     done < <(awk '$1 == "COPY" && $2 !~ /^--/ { print $2 }' Dockerfile)
 }
 
-# What compose.yaml promises, with the Dockerfile's user.
+# The settings of compose.yaml that container_inside.sh reproduces.
 compose_is_strict() {
     local user line
 
     user=$(awk '$1 == "USER" { print $2 }' Dockerfile)
     for line in 'read_only: true' '- ALL' '- no-new-privileges:true' \
         "- /run/webserverd:uid=$user,gid=$user,mode=0700" 'test: ["CMD", "wsctl", "ping"]'; do
-        grep -qF -- "$line" compose.yaml || fail "compose.yaml does not say '$line'"
+        grep -qF -- "$line" compose.yaml || fail "compose.yaml does not contain '$line'"
     done
 }
 
@@ -76,7 +76,7 @@ it_runs_as_in_the_container() {
     unshare --mount --pid --fork --mount-proc --kill-child tests/integration/container_inside.sh "$folder" ||
         status=$?
     rm -rf "$folder"
-    [ "$status" -eq 0 ] || fail "the server does not run as the container would run it"
+    [ "$status" -eq 0 ] || fail "the server does not run with the container's settings"
 }
 
 libraries_are_installed
@@ -86,6 +86,6 @@ compose_is_strict
 if [ "$(id -u)" -eq 0 ] && unshare --mount --pid --fork true 2>/dev/null; then
     it_runs_as_in_the_container
 else
-    echo "container: not root, or no namespaces: the run is left out"
+    echo "container: not root, or no namespaces: skipping the run"
 fi
-echo "container: good"
+echo "container: passed"

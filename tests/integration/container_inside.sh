@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# In name spaces of its own: the file system, user and limits that compose.yaml gives the container.
-# container_inside.sh FOLDER, which holds the programs, their configuration and www/.
+# Runs in its own namespaces, with the file system, user and limits of compose.yaml.
+# container_inside.sh DIRECTORY, with the programs, their configuration and www/.
 set -euo pipefail
 folder=$1
 mount --make-rprivate /

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A full disk under the access log, and no room in shared memory, on real file systems that are full.
-# full.sh BIN_FOLDER; as root, else skipped. Runs itself again inside a mount name space.
+# A full disk under the access log, and a full /dev/shm, on real file systems.
+# full.sh BIN_DIRECTORY; needs root, otherwise skipped. Runs itself again in a mount namespace.
 set -euo pipefail
 bin=$1
 
 if [ "${2:-}" != inside ]; then
     if [ "$(id -u)" -ne 0 ] || ! unshare --mount true 2>/dev/null; then
-        echo "not root, or no name spaces: skipped"
+        echo "not root, or no namespaces: skipped"
         exit 77
     fi
     exec unshare --mount "$0" "$bin" inside
@@ -38,7 +38,7 @@ ctl() {
     "$bin/wsctl" -s "$folder/$name.sock" "$@"
 }
 
-# start OPTION...: and waits until it answers.
+# start OPTION...: starts the server and waits until it answers.
 start() {
     local options=() option
 
@@ -70,15 +70,15 @@ load() {
     "$bin/wsload" -c 10 -n "$1" --timeout 60s "http://$address/" >/dev/null
 }
 
-# when_full = drop: everybody is answered, what has no room is counted.
+# when_full = drop: every request is answered, dropped records are counted.
 start log.when_full=drop
 load 20000
 [ "$(metric requests)" -eq 20000 ] || fail "requests were lost with when_full = drop"
 [ "$(metric log_dropped)" -gt 0 ] || fail "nothing was dropped although the disk is full"
-grep -q 'No space left on device' "$folder/error.log" || fail "the error log does not tell of the full disk"
+grep -q 'No space left on device' "$folder/error.log" || fail "the error log does not report the full disk"
 stop
 
-# when_full = wait: clients wait for room, and when there is some again every answer is in the log.
+# when_full = wait: clients wait for room. Once there is room, every answer is in the log.
 : >"$folder/log/access.log"
 start log.when_full=wait
 load 20000 &
@@ -95,13 +95,13 @@ done
 [ "$(metric log_dropped)" -eq 0 ] || fail "lines were dropped with when_full = wait"
 stop
 
-# Shared memory without room for the segment: refused in words, nothing left behind.
+# No room for the segment in shared memory: the start fails with a message and leaves nothing behind.
 mount -t tmpfs -o size=64k tmpfs /dev/shm
 if "$bin/webserverd" -o "server.name=$name" -o "server.run_dir=$folder" -o "server.root=$folder/www" \
     -o server.listen=127.0.0.1:0 -o log.access=off >"$folder/said" 2>&1; then
     fail "the server started without shared memory"
 fi
-grep -qi 'shared memory\|/dev/shm' "$folder/said" || fail "no word of shared memory: $(cat "$folder/said")"
-[ -z "$(ls -A /dev/shm)" ] || fail "something is left in shared memory"
+grep -qi 'shared memory\|/dev/shm' "$folder/said" || fail "the message does not name shared memory: $(cat "$folder/said")"
+[ -z "$(ls -A /dev/shm)" ] || fail "files left in /dev/shm"
 umount /dev/shm
-echo "full: good"
+echo "full: passed"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The logrotate snippet of etc/, run by the real logrotate under load: no line is lost, none comes twice.
-# logrotate.sh BIN_FOLDER SNIPPET
+# Runs the logrotate snippet of etc/ under load: no line is lost or repeated.
+# logrotate.sh BIN_DIRECTORY SNIPPET
 set -euo pipefail
 bin=$1 snippet=$2
 requests=100000
@@ -21,7 +21,7 @@ finish() {
 trap finish EXIT
 
 mkdir "$folder/www" "$folder/log"
-chmod 755 "$folder" # the workers may be another user
+chmod 755 "$folder" # the workers may run as another user
 echo text >"$folder/www/index.html"
 name=logrotate-$$
 sed -e "s|/var/log/webserverd|$folder/log|" -e "s|wsctl |$bin/wsctl -s $folder/$name.sock |" \
@@ -41,7 +41,7 @@ address=$("$bin/wsctl" -s "$folder/$name.sock" --json status | sed -n 's/.*"list
 load=$!
 for _ in 1 2 3; do
     until [ -s "$folder/log/access.log" ]; do
-        kill -0 "$load" # while there is more to come
+        kill -0 "$load" # the load must still run
         sleep 0.01
     done
     logrotate --force --state "$folder/state" "$folder/conf"

@@ -1,4 +1,4 @@
-# wsload against a server of the test's own, which counts what it is sent and can misbehave.
+# Tests of wsload with a server in the test that counts requests and can misbehave.
 function(add_wsload_test name processors)
     add_executable(test_${name} ${CMAKE_CURRENT_LIST_DIR}/test_${name}.c
                    ${CMAKE_CURRENT_LIST_DIR}/wsload_fixture.c)
@@ -13,12 +13,12 @@ endfunction()
 add_wsload_test(wsload 1)
 add_wsload_test(wsload_requests 1)
 add_wsload_test(wsload_load 1)
-add_wsload_test(wsload_truth 4) # its clocks must not wait for others
+add_wsload_test(wsload_truth 4) # measures time: nothing else may run beside it
 add_wsload_test(wsload_lab 2)
 set_tests_properties(integration.wsload_lab PROPERTIES TIMEOUT 600)
 add_wsload_test(wsload_sweep 2)
 
-# Over TLS, HTTP/2 and proxies, with bodies and logs.
+# wsload over TLS, HTTP/2 and proxies, with bodies and logs.
 if(Python3_FOUND)
     add_test(NAME integration.wsload_way
              COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/wsload/run.py $<TARGET_FILE:wsload>)

@@ -1,4 +1,4 @@
-"""Clients that fetch: whole, in parallel, in parts, again only when changed, and compressed."""
+"""Downloads: complete, parallel, in ranges, conditional, and compressed."""
 import hashlib
 import http.client
 import os
@@ -24,7 +24,7 @@ def expect_same(path, server, name):
 
 
 def put_half(path, server, name):
-    """A download that was broken off."""
+    """Resumes an interrupted download."""
     whole = (server.site / name).read_bytes()
     path.write_bytes(whole[:len(whole) // 2])
 
@@ -55,7 +55,7 @@ def curl_resume(server):
 
 @client("curl-huge")
 def curl_huge(server):
-    """More than 4 GiB, of holes: only their ends are fetched, by resuming just before them."""
+    """A sparse file over 4 GiB: resumes just before its end."""
     with open(server.site / "huge.bin", "wb") as file:
         file.truncate(4 * GIB + 5)
         file.seek(4 * GIB)
@@ -85,7 +85,7 @@ def curl_conditional(server):
              "-w", "%{http_code}", url]
     expect(fetch(*again), "200", "the first time")
     expect(fetch(*again), "304", "--etag-compare")
-    (server.site / "hello.txt").write_text("hello\n")  # the same, written anew
+    (server.site / "hello.txt").write_text("hello\n")  # the same content, written again
     os.utime(server.site / "hello.txt", (1000000000, 1000000000))
     server.control("cache-flush")
     expect(fetch(*again), "200", "--etag-compare after a change")
@@ -98,7 +98,7 @@ def curl_conditional(server):
 
 @client("curl-compressed")
 def curl_compressed(server):
-    """All that curl can unpack, made and beside the file."""
+    """All codings that curl can decode, from the server and from files."""
     folder = scratch(server, "compressed")
     url = f"{server.url}/prose.txt"
     size = (server.site / "prose.txt").stat().st_size
@@ -135,7 +135,7 @@ def wget(server):
 
 @client("aria2c")
 def aria2c(server):
-    """Eight connections, each with ranges of its own."""
+    """Eight connections with different ranges."""
     folder = scratch(server, "aria2")
     run(need("aria2c"), "-q", "-x8", "-s8", "-k1M", "--no-conf", "-d", folder,
         f"{server.url}/large.bin")
@@ -144,7 +144,7 @@ def aria2c(server):
 
 @client("python-ranges")
 def python_ranges(server):
-    """A file put together from ranges, some of many parts, on one connection."""
+    """Assembles a file from single and multipart ranges on one connection."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
     whole = (server.site / "large.bin").read_bytes()
 

@@ -1,4 +1,4 @@
-"""What the tests of real clients share: the server, its site, and how a program is run."""
+"""Shared parts of the client tests: the server, its site, and running a program."""
 import os
 import pathlib
 import random
@@ -11,11 +11,11 @@ PATIENCE_S = 120
 
 
 class Skipped(Exception):
-    """The client's program is not there."""
+    """The program of a client is not installed."""
 
 
 def client(name):
-    """Makes the function the test of a client, called with the running Server."""
+    """Decorator: registers a client test, which is called with the running Server."""
     def add(function):
         CLIENTS[name] = function
         return function
@@ -34,7 +34,7 @@ def expect(got, wanted, what):
 
 
 def run(*words, stdin=None, cwd=None, env=None):
-    """Runs a program that has to succeed; returns what it wrote to standard output, as bytes."""
+    """Runs a program, which must succeed. Returns its standard output as bytes."""
     done = subprocess.run(words, input=stdin, cwd=cwd, env=env, timeout=PATIENCE_S,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if done.returncode != 0:
@@ -44,7 +44,7 @@ def run(*words, stdin=None, cwd=None, env=None):
 
 
 class Server:
-    """A webserverd on a free port, with a folder of its own below FOLDER."""
+    """A webserverd on a free port, with its own directory below FOLDER."""
 
     def __init__(self, programs, folder):
         self.programs = pathlib.Path(programs).resolve()

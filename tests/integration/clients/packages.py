@@ -1,4 +1,4 @@
-"""Programs that fetch from a static tree of files: git, pip, apt."""
+"""Programs that download from a static tree of files: git, pip, apt."""
 import base64
 import hashlib
 import os
@@ -7,14 +7,14 @@ import zipfile
 
 from harness import client, expect, need, run
 
-# What a person has configured for these programs is not what is tested.
+# Ignore the user's configuration of these programs.
 PLAIN = {key: value for key, value in os.environ.items()
          if not key.startswith(("GIT_", "PIP_", "XDG_")) and not key.lower().endswith("_proxy")}
 
 
 @client("git")
 def git(server):
-    """A clone, and a fetch of what was added, over dumb HTTP: a bare repository as plain files."""
+    """Clone and fetch over dumb HTTP: a bare repository as plain files."""
     need("git")
     work, bare, clone = (server.folder / "work", server.site / "project.git",
                          server.folder / "clone")
@@ -48,7 +48,7 @@ def git(server):
 
 
 def make_wheel(folder, name):
-    """The least that pip installs: one module, its metadata, and a record of both."""
+    """A minimal wheel: one module, its metadata, and a record of both."""
     files = {f"{name}.py": "ANSWER = 42\n",
              f"{name}-1.0.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
              f"{name}-1.0.dist-info/WHEEL":
@@ -68,7 +68,7 @@ def make_wheel(folder, name):
 
 @client("pip")
 def pip(server):
-    """pip install from a static index, PEP 503: a folder with an index.html for each project."""
+    """pip install from a static index, PEP 503: a directory with an index.html per project."""
     name = "webserverdprobe"
     folder = server.site / "simple" / name
     folder.mkdir(parents=True)
@@ -106,7 +106,7 @@ Acquire::http::Proxy "DIRECT";
 
 
 def make_package(server, tree):
-    """A package without content, and the lists that apt wants of a repository."""
+    """An empty package, and the index files of an apt repository."""
     root = server.folder / "package"
     (root / "DEBIAN").mkdir(parents=True)
     (root / "DEBIAN" / "control").write_text(
@@ -126,7 +126,7 @@ def make_package(server, tree):
 
 @client("apt")
 def apt(server):
-    """apt-get update, twice, and a download, with nothing but a configuration of its own."""
+    """apt-get update (twice) and a download, with a private configuration."""
     need("apt-get")
     need("dpkg-deb")
     tree, private = server.site / "debian", server.folder / "apt"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Real clients against a real server: what they make of its answers is what counts.
+"""Runs real clients against a real server, and checks what they receive.
 
-    run.py FOLDER [CLIENT...]     FOLDER holds webserverd and wsctl
+    run.py DIRECTORY [CLIENT...]     DIRECTORY contains webserverd and wsctl
 
-Starts one server with a site of its own and runs each client below against it. A client whose program
-is missing is skipped, and said so. Exits with 0 when none failed, with 77 when all were skipped.
+Starts one server with its own site and runs each client against it. A client that is not installed is
+skipped and reported. The exit status is 0 if no client failed, 77 if all were skipped.
 """
 import http.client
 import os
@@ -20,7 +20,7 @@ from harness import CLIENTS, PATIENCE_S, Server, Skipped, client, expect, need, 
 # --- curl ---
 
 def curl(server, *words, stdin=None):
-    """Statuses and numbers of new connections of the transfers that WORDS ask for."""
+    """Runs curl with WORDS. Returns the status and the number of new connections of each transfer."""
     text = run(need("curl"), "-sS", "-o", "/dev/null", "--max-time", "60",
                "-w", "%{http_code}/%{num_connects} ", *words, stdin=stdin)
     return text.decode().split()
@@ -28,7 +28,7 @@ def curl(server, *words, stdin=None):
 
 @client("curl-bodies")
 def curl_bodies(server):
-    """Uploads are answered, and their connection goes on; what is too long is told so."""
+    """Uploads are answered and keep their connection; an upload that is too large gets 413."""
     small, url = str(server.site / "hello.txt"), f"{server.url}/hello.txt"
     over = str(server.site / "large.bin")
     just = server.folder / "just"
@@ -38,7 +38,7 @@ def curl_bodies(server):
     expect(curl(server, "-d", "a=b", url, *again), ["405/1", "200/0"], "-d")
     expect(curl(server, "-F", f"f=@{small}", url, *again), ["405/1", "200/0"], "-F")
     for upload, stdin in ((small, None), (just, None), ("-", b"x" * 300000)):
-        # By itself curl asks before it sends what -T names: it is told so, and sends nothing.
+        # By default curl sends Expect: 100-continue for -T: it receives the 413 and sends no body.
         expect(curl(server, "-T", upload, url, *again, stdin=stdin), ["405/1", "200/1"],
                f"-T {upload}")
         expect(curl(server, "-H", "Expect:", "-T", upload, url, *again, stdin=stdin),
@@ -71,7 +71,7 @@ def curl_methods(server):
 
 @client("python")
 def python_http_client(server):
-    """One connection for bodies of all kinds, and what follows them."""
+    """Bodies of all kinds, and further requests, on one connection."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
     first = None
 
@@ -125,7 +125,7 @@ def python_with_requests():
 
 @client("requests")
 def python_requests(server):
-    """A session over one pool of connections: bodies, validators, a range, an upload in chunks."""
+    """A session with a connection pool: bodies, validators, a range, a chunked upload."""
     text = run(python_with_requests(), "-c", REQUESTS_PROGRAM, server.url).decode().split("\n")
     expect(text, ["200 True text/plain", "304", "el", "6", "405", "GET, HEAD, OPTIONS", "404", ""],
            "what requests saw")
@@ -193,7 +193,7 @@ func main() {
 
 @client("go")
 def go_net_http(server):
-    """Known lengths, chunks with a trailer, 100-continue: only the unwanted body costs a connection."""
+    """Known lengths, chunks with a trailer, 100-continue: only the rejected body closes a connection."""
     need("go")
     source = server.folder / "client.go"
     source.write_text(GO_PROGRAM)
@@ -229,7 +229,7 @@ def node_fetch(server):
 # --- The run ---
 
 def try_client(name, server):
-    """'ok', 'skipped' or 'FAILED', with why."""
+    """Returns 'ok', 'skipped' or 'FAILED', with the reason."""
     try:
         CLIENTS[name](server)
     except Skipped as why:
@@ -239,7 +239,7 @@ def try_client(name, server):
     return "ok", ""
 
 
-# Their tests are made by importing them.
+# Importing these modules registers their tests.
 assert downloads and packages
 
 
@@ -248,7 +248,7 @@ def main():
         sys.exit(__doc__ + "\nClients: " + " ".join(CLIENTS))
     results = []
     with tempfile.TemporaryDirectory(prefix="webserverd-clients-") as folder:
-        os.chmod(folder, 0o755)  # a worker may serve as another user
+        os.chmod(folder, 0o755)  # a worker may run as another user
         server = Server(sys.argv[1], folder)
         try:
             for name in sys.argv[2:] or CLIENTS:

@@ -71,7 +71,7 @@ struct rfc_case {
     {                                                                                              \
         .status = RFC_CLOSED_BEFORE_THE_END                                                        \
     }
-/* Answered with STATUS, and the connection ends. */
+/* Answered with STATUS, then closed. */
 #define REFUSED(status) ANSWER(status), CLOSED
 
 #define HOST                   "Host: h\r\n"
@@ -81,18 +81,18 @@ struct rfc_case {
 
 struct http_answer;
 
-/* Runs the case against SERVER; fails the running test when something else comes back. Returns how
- * many answers came that have to be counted and logged. */
+/* Runs the case against SERVER. Fails the running test if an answer differs. Returns the number of
+ * answers that the server must count and log. */
 uint64_t rfc_run(const struct server *server, const struct rfc_case *rfc_case);
 
-/* Writes what BYTES stand for to *EXPANDED, which the caller frees. Returns how many answers it
- * took. */
+/* Stores BYTES with expanded placeholders in *EXPANDED; the caller must free it. Returns the number
+ * of requests it sent to do so. */
 uint64_t rfc_expand(const struct server *server, struct span bytes, struct span *expanded);
 
-/* What is true of every answer to HTTP/1.1; LAST: the connection ends behind it. */
+/* Checks what holds for every HTTP/1.1 answer. LAST: the connection closes after it. */
 void rfc_check_any(const struct http_answer *answer, bool last);
 
-/* What the case says about this one. */
+/* Checks the expectations of the case. */
 void rfc_check_one(const struct http_answer *answer, const struct rfc_answer *expected);
 
 #endif

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""wsload over TLS, HTTP/2 and proxies, with bodies and logs: what arrived at the other end is what counts.
+"""Tests wsload over TLS, HTTP/2 and proxies, with bodies and logs, by what arrives at the other end.
 
-    run.py WSLOAD [unittest's words]
+    run.py WSLOAD [UNITTEST_ARGUMENT...]
 
-Needs nginx and openssl for the tests of TLS, HTTP/2, compression and ranges; without them those are
-skipped.
+The tests of TLS, HTTP/2, compression and ranges need nginx and openssl; otherwise they are skipped.
 """
 import hashlib
 import json
@@ -25,7 +24,7 @@ ENGINES = ("curl", "raw")
 
 
 def run(words, engine="curl", status=0, environment=(), stdin=None):
-    """The report of wsload, as JSON, which must end with STATUS, unless that is None."""
+    """Runs wsload, which must exit with STATUS (unless None). Returns its report from JSON."""
     command = [WSLOAD, "--json", "--quiet", "--engine", engine, *map(str, words)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False,
                            timeout=servers.PATIENCE_S * 4, env={**os.environ, **dict(environment)},
@@ -64,7 +63,7 @@ class BeforeNginx(unittest.TestCase):
         return f"{scheme}://{host}:{self.nginx.port[port]}{path}"
 
     def test_tls(self):
-        """Whatever makes the certificate good, every request goes through TLS, each once."""
+        """With a valid certificate, by any option, every request is sent over TLS exactly once."""
         for engine in ENGINES:
             for words in (["-k"], ["--cacert", self.folder / "server.pem"]):
                 with self.subTest(engine=engine, words=words):
@@ -84,7 +83,7 @@ class BeforeNginx(unittest.TestCase):
                 self.assertEqual(len({row["connection"] for row in arrived}), 30)
 
     def test_refused_certificate(self):
-        """Nobody vouches for it, or it is another host's: no request leaves, and the report says why."""
+        """Untrusted certificate or wrong host: no request is sent, and the report says why."""
         cases = ((["--cacert", "/etc/ssl/certs/ca-certificates.crt"], "127.0.0.1", "certificate"),
                  (["--cacert", self.folder / "client.pem"], "127.0.0.1", "certificate"),
                  (["--cacert", self.folder / "server.pem", "--connect-to",
@@ -118,7 +117,7 @@ class BeforeNginx(unittest.TestCase):
             self.assertIn(f"{missing}: cannot be read", said)
 
     def test_authorities_are_read_once(self):
-        """With a folder of authorities libcurl would read all of them anew for each connection."""
+        """With a CA directory, libcurl would read all certificates again for each connection."""
         for engine in ENGINES:
             with self.subTest(engine=engine):
                 ended = subprocess.run([WSLOAD, "-v", "--engine", engine, "-n", "1", self.url("tls")],
@@ -136,7 +135,7 @@ class BeforeNginx(unittest.TestCase):
                 self.assertNotIn("not_http2", [note["name"] for note in report["notes"]])
 
     def test_http2_without_tls_kept_alive(self):
-        """A libcurl that cannot do it is found out before the run."""
+        """A missing libcurl feature is an error before the run."""
         version = run_text(["-V"])
         words = ["-c", 3, "-n", 200, "--http2", self.url("h2c")]
         if "libcurl/7.88" in version:
@@ -161,7 +160,7 @@ class BeforeNginx(unittest.TestCase):
                     self.assertEqual({row["version"] for row in arrived}, {version})
 
     def test_gzip(self):
-        """Compressed answers are asked for, and counted as they come."""
+        """Requests compressed answers, and counts their encoded bytes."""
         for engine in ENGINES:
             with self.subTest(engine=engine):
                 plain = run(["-c", 2, "-n", 10, self.url("plain", "/long")], engine)
@@ -193,7 +192,7 @@ class Proxies(unittest.TestCase):
         return proxy
 
     def test_http(self):
-        """curl asks the proxy for each request, raw for tunnels; the origin has each once."""
+        """Engine curl uses the proxy per request, engine raw through tunnels; the origin receives each once."""
         for engine in ENGINES:
             with self.subTest(engine=engine):
                 proxy = self.proxy(servers.HttpProxy)
@@ -261,7 +260,7 @@ class Requests(WithFolder):
         self.addCleanup(self.origin.stop)
 
     def test_body_from_a_file(self):
-        """Any bytes of any length arrive as they are."""
+        """Bodies of any bytes and length arrive unchanged."""
         source = random.Random(1)
         bodies = (b"", b"one line\n", bytes(range(256)), b"\xff" * 1000, b"\0\r\n\r\n\0",
                   source.randbytes(3_000_000))
@@ -276,7 +275,7 @@ class Requests(WithFolder):
                     self.assertEqual([row[:4] for row in self.origin.seen], [expected] * 6)
 
     def test_random_order(self):
-        """By weight, within five standard deviations; and not in a fixed order."""
+        """Shares match the weights within five standard deviations, in no fixed order."""
         (self.folder / "list").write_text("/a 6\n/b 3\n# a comment\n\nHEAD /c 1\n")
         for engine in ENGINES:
             with self.subTest(engine=engine):
@@ -290,7 +289,7 @@ class Requests(WithFolder):
                     self.assertAlmostEqual(count, 2000 * part, delta=spread)
 
     def replay(self, lines, engine, *words):
-        """What arrived of a log, as (seconds since before wsload began, method, path)."""
+        """The replayed requests as (seconds since before wsload began, method, path)."""
         (self.folder / "access.log").write_text(lines)
         self.origin.seen.clear()
         begun = time.monotonic()
@@ -299,7 +298,7 @@ class Requests(WithFolder):
         return report, [(row[4] - begun, *row[:2]) for row in self.origin.seen]
 
     def test_replay(self):
-        """No request comes before its time; however busy the machine, it can only come later."""
+        """No request arrives early. On a busy machine it may arrive late."""
         lines = "".join(f'h - - [21/Nov/2026:13:00:{second:02} +0000] "GET /{second} HTTP/1.1" 200 5 '
                         f'"-" "x"\n' for second in (0, 1, 2))
         for engine in ENGINES:
@@ -311,7 +310,7 @@ class Requests(WithFolder):
                 self.assertGreaterEqual(arrived[2][0], 2)
 
     def test_scaled_replay(self):
-        """A minute of log in JSON in half a second; each request once, in order, none too early."""
+        """A minute of JSON log in half a second: each request once, in order, none early."""
         lines = "".join(json.dumps({"time": f"2026-11-21T13:00:{second:02}Z", "method": "GET",
                                     "target": f"/{second}", "status": 200}) + "\n"
                         for second in range(60))
@@ -326,7 +325,7 @@ class Requests(WithFolder):
 
 
 class Limits(WithFolder):
-    """What is short on this machine, or closed, or never answers."""
+    """Scarce resources, closed descriptors, silent servers."""
 
     def setUp(self):
         super().setUp()
@@ -334,7 +333,7 @@ class Limits(WithFolder):
         self.addCleanup(self.origin.stop)
 
     def test_changes_from_a_file(self):
-        """A file cannot be waited for: what it says holds from the begin."""
+        """A file cannot be polled: its content applies from the start."""
         (self.folder / "changes").write_text("connections 7\nthreads 2\n")
         for engine in ENGINES:
             for words in (["-d", "500ms"], ["-r", 200, "-n", 100]):
@@ -346,7 +345,7 @@ class Limits(WithFolder):
                     self.assertEqual(report["connections"]["at_the_end"], 7)
 
     def test_no_answer(self):
-        """Connections that came up are counted, also if nothing ever came over them."""
+        """Established connections are counted, even without an answer."""
         with socket.create_server(("127.0.0.1", 0), backlog=128) as silent:
             url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
             for engine in ENGINES:
@@ -370,11 +369,11 @@ class Limits(WithFolder):
                 self.assertIn("local_limits", notes)
                 missing = report["connections"]["up"] < report["connections"]["used"]
                 self.assertEqual("connections_missing" in notes, missing)
-                if engine == "raw":  # libcurl may lend a connection to several clients in turn
+                if engine == "raw":  # libcurl may share a connection among clients
                     self.assertTrue(missing)
 
     def test_descriptors_run_out(self):
-        """Before the run, with advice."""
+        """Reported before the run, with advice."""
         ended = subprocess.run(f"ulimit -n 64; exec '{WSLOAD}' -c 500 {self.origin.url}", shell=True,
                                capture_output=True, text=True, check=False)
         self.assertEqual(ended.returncode, 1)
@@ -382,7 +381,7 @@ class Limits(WithFolder):
         self.assertEqual(self.origin.seen, [])
 
     def test_closed_descriptors(self):
-        """A closed standard descriptor does not become a connection that is written to."""
+        """A connection never takes the number of a closed standard descriptor."""
         for closed, status in ((">&-", 1), ("2>&-", 0), ("<&-", 0), ("<&- 2>&-", 0)):
             for engine in ENGINES:
                 with self.subTest(engine=engine, closed=closed):

@@ -1,4 +1,4 @@
-"""Servers and proxies that wsload is sent to, each of which remembers what arrived."""
+"""Servers and proxies for wsload that record what arrives."""
 import base64
 import hashlib
 import http.server
@@ -16,7 +16,7 @@ OPENSSL = shutil.which("openssl")
 
 
 def wait_for(condition, what):
-    """Waits until CONDITION() is true; generously."""
+    """Waits until CONDITION() is true, with a long limit."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
@@ -35,7 +35,7 @@ def free_ports(count):
 
 
 def make_certificate(folder, name, alternatives):
-    """A self-signed certificate and its key, as files."""
+    """Files of a self-signed certificate and its key."""
     certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
     subprocess.run([OPENSSL, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
                     "-subj", f"/CN={name}", "-addext", f"subjectAltName={alternatives}",
@@ -72,7 +72,7 @@ http {{
 
 
 class Nginx:
-    """One nginx with ports for each way to it: self.port["tls"] and so on."""
+    """One nginx with a port per protocol: self.port["tls"] and so on."""
 
     def __init__(self, folder):
         names = ("plain", "h2c", "tls", "h2", "client")
@@ -94,7 +94,7 @@ class Nginx:
             return probe.connect_ex(("127.0.0.1", self.port["client"])) == 0
 
     def arrived(self, port, count=0):
-        """What came to the port of that name since the last call: at least COUNT requests."""
+        """The requests to the named port since the last call. Waits for at least COUNT."""
         log = self.folder / "access.log"
 
         def lines():
@@ -113,7 +113,7 @@ class Nginx:
 
 
 class InThread:
-    """A server that works in a thread of its own, from begin() to stop()."""
+    """A server in its own thread, from begin() to stop()."""
 
     def begin(self):
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
@@ -123,10 +123,10 @@ class InThread:
         self.server_close()
 
 
-# --- A server of our own: bodies ---
+# --- A server that records bodies ---
 
 class Recorder(InThread, http.server.ThreadingHTTPServer):
-    """Answers everything by "hello"; .seen has (method, path, length and SHA-256 of the body, time)."""
+    """Answers every request with "hello". .seen has (method, path, length and SHA-256 of the body, time)."""
     daemon_threads = True
     block_on_close = False
     request_queue_size = 128
@@ -178,7 +178,7 @@ def join(one, other):
 
 
 class Proxy(InThread, socketserver.ThreadingTCPServer):
-    """The base of proxies: .seen has what was asked of it, a line a request."""
+    """Base class of the proxies. .seen has one line per request."""
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
@@ -192,7 +192,7 @@ class Proxy(InThread, socketserver.ThreadingTCPServer):
 
 
 class HttpProxy(Proxy):
-    """Forwards requests in absolute form, and makes tunnels; refuses the host "forbidden"."""
+    """Forwards requests in absolute form and opens tunnels; rejects the host "forbidden"."""
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self):
@@ -228,7 +228,7 @@ class HttpProxy(Proxy):
 
 
 class SocksProxy(Proxy):
-    """SOCKS version 5 (RFC 1928) without authentication, to hosts by address or name."""
+    """SOCKS version 5 (RFC 1928) without authentication, by address or name."""
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self):
