@@ -70,3 +70,15 @@ bool network_contains(const struct network *network, const uint8_t address[NETWO
         return false;
     return rest == 0 || (network->address[whole] ^ address[whole]) >> (8 - rest) == 0;
 }
+
+void network_socket_address(const struct sockaddr_storage *peer,
+                            uint8_t address[NETWORK_ADDRESS_BYTES])
+{
+    memset(address, 0, NETWORK_ADDRESS_BYTES);
+    if (peer->ss_family == AF_INET) {
+        memcpy(address, ipv4_prefix, sizeof(ipv4_prefix));
+        memcpy(address + sizeof(ipv4_prefix), &((const struct sockaddr_in *)peer)->sin_addr, 4);
+    } else if (peer->ss_family == AF_INET6) {
+        memcpy(address, &((const struct sockaddr_in6 *)peer)->sin6_addr, NETWORK_ADDRESS_BYTES);
+    }
+}

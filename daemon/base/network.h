@@ -7,8 +7,15 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 enum { NETWORK_ADDRESS_BYTES = 16, NETWORK_TEXT_MAX = 64 };
+
+/*
+ * Initial limit of unsent bytes in a client's socket (TCP_NOTSENT_LOWAT, tcp(7)): without it a client that
+ * does not read would occupy a megabyte of kernel memory.
+ */
+enum { NETWORK_UNSENT_MAX = 256 * 1024 };
 
 struct network {
     uint8_t address[NETWORK_ADDRESS_BYTES];
@@ -29,5 +36,9 @@ enum network_fault network_parse(const char *text, struct network *network);
 void network_text(const struct network *network, char text[NETWORK_TEXT_MAX]);
 
 bool network_contains(const struct network *network, const uint8_t address[NETWORK_ADDRESS_BYTES]);
+
+/* The address of a socket's PEER: IPv4 as ::ffff:a.b.c.d, all zero for UNIX sockets. */
+void network_socket_address(const struct sockaddr_storage *peer,
+                            uint8_t address[NETWORK_ADDRESS_BYTES]);
 
 #endif

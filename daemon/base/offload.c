@@ -26,7 +26,7 @@ struct offload {
     pthread_mutex_t lock; /* guards all below and the block's offload metrics; nothing inside */
     struct offload_job **ring;
     uint32_t length, first, count;
-    uint32_t least, most;
+    uint32_t min, max;
     bool stopping;
     struct offload_thread thread[SEGMENT_OFFLOAD_THREADS];
 
@@ -70,7 +70,7 @@ static int start_one(struct offload *offload)
 
 static bool too_many(const struct offload *offload)
 {
-    return !offload->stopping && offload_actual(offload) > offload->most;
+    return !offload->stopping && offload_actual(offload) > offload->max;
 }
 
 /* True when this thread should end: too many, or stopping with nothing left. Under the lock. */
@@ -80,14 +80,14 @@ static bool should_leave(const struct offload *offload, bool idle)
 
     if (offload->stopping)
         return offload->count == 0;
-    return actual > offload->most || (idle && actual > offload->least);
+    return actual > offload->max || (idle && actual > offload->min);
 }
 
 /* A job has waited from QUEUED_NS on: one more thread, if there may be one. Under the lock. */
 static void grow(struct offload *offload, uint64_t queued_ns, uint64_t now_ns)
 {
     if (now_ns > queued_ns + OFFLOAD_GROW_WAIT_NS && !offload->stopping &&
-        offload_actual(offload) < offload->most)
+        offload_actual(offload) < offload->max)
         start_one(offload); /* failing, we go on with those there are */
 }
 
@@ -136,7 +136,7 @@ static void run_job(struct offload_job *job, struct segment_activity *activity)
     segment_activity_work(activity, job->state, clock_monotonic_ns(), job->work.start,
                           job->work.length);
     job->run(job);
-    mailbox_post(job->owner, &job->item, job->kind);
+    mailbox_post(job->owner, &job->item, OFFLOAD_ITEM);
 }
 
 static void serve(struct offload *offload, struct segment_activity *activity)
@@ -183,12 +183,12 @@ static int start_missing(struct offload *offload)
 {
     int failed = 0;
 
-    while (failed == 0 && offload_actual(offload) < offload->least)
+    while (failed == 0 && offload_actual(offload) < offload->min)
         failed = start_one(offload);
     return failed;
 }
 
-struct offload *offload_start(uint32_t queue_length, uint32_t least, uint32_t most,
+struct offload *offload_start(uint32_t queue_length, uint32_t min, uint32_t max,
                               struct segment_worker *block)
 {
     struct offload *offload = calloc(1, sizeof(*offload));
@@ -206,8 +206,8 @@ struct offload *offload_start(uint32_t queue_length, uint32_t least, uint32_t mo
     sem_init(&offload->places, 0, queue_length);
     sem_init(&offload->jobs, 0, 0);
     pthread_mutex_init(&offload->lock, NULL);
-    offload->least = least;
-    offload->most = most;
+    offload->min = min;
+    offload->max = max;
     pthread_mutex_lock(&offload->lock);
     failed = start_missing(offload);
     pthread_mutex_unlock(&offload->lock);
@@ -242,17 +242,17 @@ void offload_refill(struct offload *offload, uint64_t now_ns)
     pthread_mutex_unlock(&offload->lock);
 }
 
-void offload_resize(struct offload *offload, uint32_t least, uint32_t most)
+void offload_resize(struct offload *offload, uint32_t min, uint32_t max)
 {
     uint32_t actual;
 
     pthread_mutex_lock(&offload->lock);
-    offload->least = least;
-    offload->most = most;
+    offload->min = min;
+    offload->max = max;
     start_missing(offload);
     actual = offload_actual(offload);
     pthread_mutex_unlock(&offload->lock);
-    for (; actual > most; actual--)
+    for (; actual > max; actual--)
         sem_post(&offload->jobs);
 }
 

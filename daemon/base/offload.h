@@ -1,12 +1,11 @@
 /*
- * The offload threads of a worker: whatever could block a serving thread's loop is done here. The
- * queue is the classic bounded buffer: two counting semaphores (free places, waiting jobs) and a
- * mutex around the ring of pointers.
+ * The offload threads of a worker run the jobs that would block a serving thread's event loop. The queue
+ * is a bounded buffer: two counting semaphores (free places, queued jobs) and a mutex around the ring of
+ * pointers.
  *
- * A serving thread never waits: it asks for a place with sem_trywait, and a full queue is an
- * answer. Offload threads sleep in sem_wait. Their number follows the work between two bounds:
- * another one starts when a job has waited OFFLOAD_GROW_WAIT_NS, also while all others are stuck in
- * theirs; one leaves after OFFLOAD_IDLE_NS without work.
+ * A serving thread never blocks on the queue: offload_submit() fails if it is full. The number of
+ * offload threads follows the load between two bounds: one more starts when a job has waited
+ * OFFLOAD_GROW_WAIT_NS, even if all others are blocked; one ends after OFFLOAD_IDLE_NS without a job.
  */
 #ifndef DAEMON_OFFLOAD_H
 #define DAEMON_OFFLOAD_H
@@ -21,42 +20,42 @@
 #define OFFLOAD_GROW_WAIT_NS UINT64_C(2000000)
 #define OFFLOAD_IDLE_NS      UINT64_C(5000000000)
 
-/* The first member of whatever a job needs. Owned by the queue and its thread until it is posted
- * back. */
+/* The kind of mailbox item by which a job comes back to its owner. */
+enum { OFFLOAD_ITEM = 1000 };
+
+/* First member of a job's own struct. Owned by the queue and its thread until posted to the owner. */
 struct offload_job {
     struct mailbox_item item;
-    void (*run)(struct offload_job *job); /* on an offload thread; may block */
-    struct span work;        /* what it works on, for the consoles; lives with the job... */
-    enum thread_state state; /* ...and how */
-    struct mailbox *owner;   /* where it is posted when done... */
-    int kind;                /* ...as this kind of item */
-    uint64_t queued_ns;      /* set by offload_submit() */
+    void (*run)(struct offload_job *job);    /* on an offload thread; may block */
+    void (*finish)(struct offload_job *job); /* on the owner's thread, which calls it */
+    struct span work;                        /* shown by the consoles; lives as long as the job */
+    enum thread_state state;                 /* of the offload thread meanwhile */
+    struct mailbox *owner;                   /* receives the job as an OFFLOAD_ITEM */
+    uint64_t queued_ns;                      /* set by offload_submit() */
 };
 
 struct offload;
 
-/* Starts LEAST threads. BLOCK is the worker's (borrowed). NULL with errno when that fails. */
-struct offload *offload_start(uint32_t queue_length, uint32_t least, uint32_t most,
+/* Starts MIN threads. BLOCK is the worker's (borrowed). NULL with errno on failure. */
+struct offload *offload_start(uint32_t queue_length, uint32_t min, uint32_t max,
                               struct segment_worker *block);
 
-/* Lets the waiting jobs finish, ends all threads and frees. No submit may follow or be under way.
- */
+/* Finishes the queued jobs, ends all threads and frees. The caller stops submitting before. */
 void offload_stop(struct offload *offload);
 
-/* Queues JOB and returns true, or false when the queue is full: the job stays the caller's. Any
- * thread. */
+/* Queues JOB. Returns false, and the caller keeps JOB, if the queue is full. Any thread. */
 bool offload_submit(struct offload *offload, struct offload_job *job, uint64_t now_ns);
 
-/* New bounds; in force when offload_actual() lies within them. The worker's main thread. */
-void offload_resize(struct offload *offload, uint32_t least, uint32_t most);
+/* Sets new bounds; in force when offload_actual() is within them. The worker's main thread. */
+void offload_resize(struct offload *offload, uint32_t min, uint32_t max);
 
 /*
- * Starts those that are missing, where starting one had failed, or one more where a job waits. The
- * worker's main thread, now and then.
+ * Starts missing threads, if starting one failed before, or one more if a job waits too long. The worker's
+ * main thread, about once a second.
  */
 void offload_refill(struct offload *offload, uint64_t now_ns);
 
-/* Threads there are now. Any thread. */
+/* Number of threads. Any thread. */
 uint32_t offload_actual(const struct offload *offload);
 
 #endif

@@ -1,72 +1,141 @@
 /*
- * A client connection. It belongs to one serving thread at a time and is touched by no other; it
- * travels between threads as an item. An idle one keeps no buffer.
+ * A client connection of any protocol version, and the event loop of the serving thread that owns it. One
+ * thread at a time touches a connection; it moves to another thread as a mailbox item. An idle connection
+ * has no buffer.
  *
- *   adopt ─▶ readable ─▶ serve: parse, exchange, … ─▶ flush ─▶ (rest left: writable …) ─▶ at rest
- *                            └─▶ job out ─▶ loaded ─▶ the same request again, now with the answer
+ * The protocol above fills struct connection_protocol and embeds struct connection in its own.
  */
-#ifndef DAEMON_CONNECTION_H
-#define DAEMON_CONNECTION_H
+#ifndef DAEMON_CONNECTION_CONNECTION_H
+#define DAEMON_CONNECTION_CONNECTION_H
 
+#include "daemon/connection/read_buffer.h"
 #include "daemon/connection/transport.h"
-#include "daemon/worker/thread.h"
+#include "daemon/transaction/transaction.h"
 
-struct input;
-struct load_job;
-struct pending;
-struct receiving;
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <sys/queue.h>
+
+struct connection;
+struct listen_socket;
+TAILQ_HEAD(connection_list, connection);
+
+/* Mailbox items to a serving thread. */
+enum loop_item {
+    ITEM_CONNECTION,         /* struct connection: adopt it */
+    ITEM_ARRIVAL,            /* struct arrival: make a connection of it */
+    ITEM_LISTEN_SOCKET_ADD,  /* struct listen_socket: accept from it */
+    ITEM_LISTEN_SOCKET_DROP, /* struct listen_socket: close it */
+    ITEM_LEAVE,              /* struct serving_thread: end, in the mode that it names */
+    ITEM_SWEEP,              /* struct sweep_item: sweep the thread's caches and post it back */
+    ITEM_OFFLOADED = OFFLOAD_ITEM,
+};
+
+/* Mailbox items to the worker's main thread. */
+enum main_item {
+    ITEM_HANDED_OVER = 100, /* struct connection: its thread has given it up */
+    ITEM_THREAD_ENDED,      /* struct serving_thread: join it */
+    ITEM_SWEPT,             /* struct sweep_item */
+};
+
+enum thread_mode {
+    THREAD_SERVING,
+    THREAD_MOVING, /* hands every connection over to the main thread, for its siblings */
+    THREAD_DRAINING, /* hands those between two requests over, for another worker; finishes the others */
+    THREAD_STOPPING, /* finishes the requests under way, closes the rest */
+    THREAD_RETIRING, /* closes each connection after its next response */
+};
+
+/* What a connection waits for. */
+enum deadline {
+    DEADLINE_KEEPALIVE, /* the next request */
+    DEADLINE_HEADER,    /* the rest of a request head */
+    DEADLINE_BODY,      /* the rest of a request body */
+    DEADLINE_SEND,      /* the client takes a response */
+    DEADLINE_LINGER,    /* the client closes after its last response */
+    DEADLINE_NONE,      /* an offload job, or space in the log ring */
+    DEADLINE_COUNT
+};
+
+enum { LOOP_READ_BYTES = 64 * 1024 };
+
+/* Bytes read from a connection that have not been served yet. */
+struct read_ahead {
+    struct connection *connection; /* NULL: none */
+    const char *data;              /* in one of the loop's read_space */
+    size_t length;
+};
+
+/* The event loop of a serving thread. Only that thread uses it; others post to the mailbox. */
+struct event_loop {
+    struct event_base *base;
+    struct mailbox mailbox;
+    const struct connection_protocol *protocol; /* of accepted connections */
+    enum thread_mode mode;
+    bool log_full; /* some connections wait with DEADLINE_NONE for space in the log ring */
+    struct event *log_retry, *listen_retry;
+    LIST_HEAD(, listen_socket) listen_sockets;
+    struct connection_list connections[DEADLINE_COUNT]; /* every connection is in one list */
+    struct read_ahead ahead;                            /* within a loop iteration */
+    struct transaction_context context;
+    char read_space[2][LOOP_READ_BYTES];
+};
 
 struct connection {
     struct mailbox_item item;
-    struct event event; /* readable, or writable while an answer waits for its client */
+    struct event event; /* readable, or writable while a response is unsent */
     TAILQ_ENTRY(connection) link;
-    struct serving_thread *thread;
+    struct event_loop *loop; /* NULL while it is handed over */
+    const struct connection_protocol *protocol;
     const struct transport *transport;
-    struct input *input;         /* NULL: nothing kept */
-    struct receiving *receiving; /* NULL: no body comes in */
-    struct pending *pending;     /* NULL: no answer is half sent */
-    struct load_job *loaded;     /* what offload threads brought for the request under way */
-    size_t scanned;              /* of input, by the parser */
-    uint64_t began_ns;           /* when the request under way was first looked at; 0: none waits */
+    struct read_buffer *unserved; /* read but not served; NULL: nothing */
     uint64_t deadline_from_ns;
     int fd;
-    int unsent;         /* bytes the client had not acknowledged when it was last looked at */
-    uint32_t requests;  /* answered, or being so */
-    uint8_t deadline;   /* enum deadline: the list it is in */
-    uint8_t watching;   /* EV_READ, EV_WRITE or 0: what event is added for */
-    bool closing;       /* no request follows the answer under way */
-    bool linger_wanted; /* the client may still be sending: close only after a while */
-    bool lingering;     /* the answer is sent, the client's last bytes are thrown away */
-    bool job_out;       /* an offload thread works for it */
-    bool log_blocked;   /* waits for room in the log ring */
-    bool counted_busy;  /* in the connections_busy gauge */
-    bool counted_peer;  /* among the connections of its address */
-    bool came_over; /* from another worker, with other limits perhaps; see admission_outgrown() */
-    uint8_t address[CLIENT_ADDRESS_BYTES];
+    int unsent;       /* bytes that the client had not acknowledged at the last check */
+    uint8_t deadline; /* enum deadline: the list that it is in */
+    uint8_t watching; /* EV_READ, EV_WRITE, or 0: what event is added for */
+    bool lingering;   /* the last response is sent; what the client sends is discarded */
+    bool log_blocked; /* waits for space in the log ring */
+    struct client client;
 };
 
-/* Makes ARRIVAL (freed here, its descriptor taken over) a connection of THREAD, and serves it. */
-void connection_adopt_arrival(struct serving_thread *thread, struct arrival *arrival);
+/* What the protocol does. On the owning thread unless noted. */
+struct connection_protocol {
+    size_t connection_bytes; /* of its struct, whose first member is struct connection */
 
-/* The same for a descriptor fresh from a lane. */
-void connection_accept(struct serving_thread *thread, int fd,
-                       const uint8_t address[CLIENT_ADDRESS_BYTES]);
+    /* Initialises the protocol's members, which are zero. */
+    void (*init)(struct connection *connection);
+    /* A new connection: its first request has often arrived with it. */
+    void (*accepted)(struct connection *connection);
+    /* The event callback: CONNECTION is readable or writable. */
+    event_callback_fn ready;
+    /* Serves bytes that were read ahead. */
+    void (*serve)(struct connection *connection, const char *data, size_t length);
+    /* Continues with what is unsent and unserved: after an adoption, or with space in the log ring. */
+    void (*resume)(struct connection *connection);
+    /* A deadline has passed: answers and closes, or closes. */
+    void (*timed_out)(struct connection *connection);
+    /* No response is unsent and no request body incomplete. */
+    bool (*is_between_requests)(const struct connection *connection);
+    /* The connection has come to a thread (LEAVING false), or is about to leave it. */
+    void (*moved)(struct connection *connection, bool leaving);
+    /* The connection closes: counts and logs an unsent response. */
+    void (*abort)(struct connection *connection);
+    /* Frees the protocol's members. No thread owns the connection; any thread. */
+    void (*free)(struct connection *connection, struct cache *cache);
+};
 
-/* Takes over a connection that another thread has handed over. */
-void connection_adopt(struct serving_thread *thread, struct connection *connection);
+/* Reads the clock if this loop iteration has not read it yet. */
+void loop_begin_iteration(struct event_loop *loop);
 
-/* Ends it. Not while a job is out. */
-void connection_close(struct connection *connection);
+/*
+ * Must be called first in every event callback except that of connections, which calls
+ * loop_begin_iteration(): does the same, and serves what was read ahead, so that no connection has
+ * unserved bytes outside its own buffer.
+ */
+void loop_enter(struct event_loop *loop);
 
-/* Gives it away or closes it when its thread's mode demands that; true when it did. */
-bool connection_obey_mode(struct connection *connection);
-
-/* The same for all connections of a thread. */
-void connections_obey_mode(struct serving_thread *thread);
-
-/* Makes an arrival of a connection that is between two requests: the descriptor moves to the
- * arrival, the connection is freed. NULL: out of memory, and the connection is discarded. Any
- * thread. */
-struct arrival *connection_to_arrival(struct connection *connection, const struct site *site);
+/* Serves what was read ahead. */
+void loop_serve_ahead(struct event_loop *loop);
 
 #endif

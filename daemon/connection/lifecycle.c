@@ -1,115 +1,125 @@
-#include "daemon/connection/connection.h"
+#include "daemon/connection/lifecycle.h"
 
 #include "common/client_address.h"
 #include "common/segment_writer.h"
 #include "daemon/base/messages.h"
-#include "daemon/connection/read_buffer.h"
 #include "daemon/connection/timeouts.h"
-#include "daemon/http1/connection.h"
-#include "daemon/http1/request_body.h"
-#include "daemon/http1/response_writer.h"
 #include "daemon/transaction/admission.h"
-#include "daemon/transaction/loading.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Coming and going */
-
-static void join_thread(struct connection *connection, struct serving_thread *thread)
+static void join_loop(struct connection *connection, struct event_loop *loop)
 {
-    connection->thread = thread;
+    connection->loop = loop;
     connection->deadline = DEADLINE_KEEPALIVE;
-    connection->deadline_from_ns = thread->turn_ns;
-    TAILQ_INSERT_TAIL(&thread->connections[DEADLINE_KEEPALIVE], connection, link);
-    metric_add(thread->metrics, METRIC_connections_open, 1);
-    thread->crowd_ns = 0;
-    sending_moved(connection, false);
+    connection->deadline_from_ns = loop->context.loop_now_ns;
+    TAILQ_INSERT_TAIL(&loop->connections[DEADLINE_KEEPALIVE], connection, link);
+    metric_add(loop->context.metrics, METRIC_connections_open, 1);
+    loop->context.counted_open_ns = 0;
+    connection->protocol->moved(connection, false);
 }
 
-static void leave_thread(struct connection *connection)
+static void leave_loop(struct connection *connection)
 {
-    struct serving_thread *thread = connection->thread;
+    struct event_loop *loop = connection->loop;
 
-    waiting_watch(connection, 0);
-    sending_moved(connection, true);
-    TAILQ_REMOVE(&thread->connections[connection->deadline], connection, link);
-    metric_sub(thread->metrics, METRIC_connections_open, 1);
+    connection_watch(connection, 0);
+    connection->protocol->moved(connection, true);
+    TAILQ_REMOVE(&loop->connections[connection->deadline], connection, link);
+    metric_sub(loop->context.metrics, METRIC_connections_open, 1);
+    connection->loop = NULL;
 }
 
-static struct connection *connection_new(int fd, const uint8_t *address)
+static struct connection *connection_new(const struct connection_protocol *protocol, int fd,
+                                         const uint8_t *address)
 {
-    struct connection *connection = calloc(1, sizeof(*connection));
+    struct connection *connection = calloc(1, protocol->connection_bytes);
 
     if (connection == NULL)
         return NULL;
     connection->fd = fd;
+    connection->protocol = protocol;
     connection->transport = &transport_plain;
-    memcpy(connection->address, address, CLIENT_ADDRESS_BYTES);
+    memcpy(connection->client.address, address, CLIENT_ADDRESS_BYTES);
+    protocol->init(connection);
     return connection;
 }
 
-void connection_accept(struct serving_thread *thread, int fd,
-                       const uint8_t address[CLIENT_ADDRESS_BYTES])
+void connection_accept(struct event_loop *loop, int fd, const uint8_t address[CLIENT_ADDRESS_BYTES])
 {
-    enum peers_verdict verdict = admission_of_connection(thread, address, false);
+    enum client_limit_verdict verdict =
+        admission_of_connection(loop->context.worker, address, false);
     struct connection *connection = NULL;
 
-    if (verdict != PEERS_TOO_MANY)
-        connection = connection_new(fd, address);
+    if (verdict != CLIENT_LIMIT_EXCEEDED)
+        connection = connection_new(loop->protocol, fd, address);
     if (connection == NULL) {
-        admission_refuse(thread, fd, address, verdict);
+        admission_reject(&loop->context, fd, address, verdict);
         return;
     }
-    connection->counted_peer = verdict == PEERS_COUNTED;
-    metric_add(thread->metrics, METRIC_connections_accepted, 1);
-    join_thread(connection, thread);
-    serving_begin(connection);
+    connection->client.counted = verdict == CLIENT_LIMIT_COUNTED;
+    metric_add(loop->context.metrics, METRIC_connections_accepted, 1);
+    join_loop(connection, loop);
+    connection->protocol->accepted(connection);
 }
 
-/* Frees a connection that no thread serves. Any thread. */
-static void discard(struct connection *connection, const struct site *site)
+/* Frees a connection that no thread owns. Any thread. */
+static void discard(struct connection *connection, const struct worker_context *worker)
 {
-    if (connection->pending != NULL)
-        sending_abandon(connection, site->cache, false);
-    loading_forget(connection, site->cache);
-    if (connection->counted_peer)
-        peers_leave(site->peers, client_key(connection->address));
+    connection->protocol->free(connection, worker->cache);
+    if (connection->client.counted)
+        client_limit_leave(worker->client_limit, client_key(connection->client.address));
     if (connection->fd >= 0)
         close(connection->fd);
-    receiving_end(connection);
-    free(connection->input);
+    free(connection->unserved);
     free(connection);
 }
 
 void connection_close(struct connection *connection)
 {
-    struct serving_thread *thread = connection->thread;
+    struct transaction_context *context = &connection->loop->context;
 
-    if (connection->pending != NULL)
-        sending_abandon(connection, thread->site->cache, true);
-    leave_thread(connection);
-    metric_add(thread->metrics, METRIC_connections_closed, 1);
-    discard(connection, thread->site);
+    connection->protocol->abort(connection);
+    leave_loop(connection);
+    metric_add(context->metrics, METRIC_connections_closed, 1);
+    discard(connection, context->worker);
 }
 
-/* What its thread's mode demands */
-
-static bool at_rest(const struct connection *connection)
+void connections_close(struct event_loop *loop)
 {
-    return connection->pending == NULL && !connection->job_out && !connection->closing &&
-           !connection->lingering && connection->receiving == NULL;
+    for (int i = 0; i < DEADLINE_COUNT; i++) {
+        struct connection *connection = TAILQ_FIRST(&loop->connections[i]);
+
+        while (connection != NULL) {
+            struct connection *next = TAILQ_NEXT(connection, link);
+
+            if (connection->client.jobs_out == 0)
+                connection_close(connection);
+            connection = next;
+        }
+    }
 }
 
-static bool may_travel(const struct connection *connection)
+/* Modes */
+
+static bool is_between_requests(const struct connection *connection)
 {
-    switch (connection->thread->mode) {
+    return connection->client.jobs_out == 0 && !connection->client.closing &&
+           !connection->lingering && connection->protocol->is_between_requests(connection);
+}
+
+static bool must_hand_over(const struct connection *connection)
+{
+    const struct read_buffer *unserved = connection->unserved;
+
+    switch (connection->loop->mode) {
     case THREAD_MOVING:
-        return !connection->job_out;
+        return connection->client.jobs_out == 0;
     case THREAD_DRAINING:
-        return at_rest(connection) &&
-               (connection->input == NULL || connection->input->length <= PASSED_BYTES_MAX);
+        return is_between_requests(connection) &&
+               (unserved == NULL || unserved->length <= PASSED_BYTES_MAX);
     case THREAD_SERVING:
     case THREAD_STOPPING:
     case THREAD_RETIRING:
@@ -120,34 +130,32 @@ static bool may_travel(const struct connection *connection)
 
 static void hand_over(struct connection *connection)
 {
-    struct serving_thread *thread = connection->thread;
+    struct transaction_context *context = &connection->loop->context;
 
-    leave_thread(connection);
-    metric_add(thread->metrics, METRIC_connections_handed_over, 1);
+    leave_loop(connection);
+    metric_add(context->metrics, METRIC_connections_handed_over, 1);
     connection->log_blocked = false;
-    connection->thread = NULL;
-    mailbox_post(thread->site->main, &connection->item, ITEM_HANDED_OVER);
+    mailbox_post(context->worker->main, &connection->item, ITEM_HANDED_OVER);
 }
 
-/* Returns true when the connection is the thread's no longer. */
 bool connection_obey_mode(struct connection *connection)
 {
-    if (may_travel(connection)) {
+    if (must_hand_over(connection)) {
         hand_over(connection);
         return true;
     }
-    if (connection->thread->mode == THREAD_STOPPING && at_rest(connection) &&
-        input_is_idle(connection)) {
+    if (connection->loop->mode == THREAD_STOPPING && is_between_requests(connection) &&
+        read_buffer_is_idle(connection->unserved)) {
         connection_close(connection);
         return true;
     }
     return false;
 }
 
-void connections_obey_mode(struct serving_thread *thread)
+void connections_obey_mode(struct event_loop *loop)
 {
     for (int i = 0; i < DEADLINE_COUNT; i++) {
-        struct connection *connection = TAILQ_FIRST(&thread->connections[i]);
+        struct connection *connection = TAILQ_FIRST(&loop->connections[i]);
 
         while (connection != NULL) {
             struct connection *next = TAILQ_NEXT(connection, link);
@@ -160,55 +168,63 @@ void connections_obey_mode(struct serving_thread *thread)
 
 /* Adoption */
 
-void connection_adopt(struct serving_thread *thread, struct connection *connection)
+void connection_adopt(struct event_loop *loop, struct connection *connection)
 {
-    join_thread(connection, thread);
-    metric_add(thread->metrics, METRIC_connections_adopted, 1);
+    join_loop(connection, loop);
+    metric_add(loop->context.metrics, METRIC_connections_adopted, 1);
     if (connection_obey_mode(connection))
         return;
     if (connection->lingering)
-        waiting_for(connection, EV_READ, DEADLINE_LINGER);
+        connection_wait(connection, EV_READ, DEADLINE_LINGER);
     else
-        serving_resume(connection);
+        connection->protocol->resume(connection);
 }
 
-void connection_adopt_arrival(struct serving_thread *thread, struct arrival *arrival)
+void connection_adopt_arrival(struct event_loop *loop, struct arrival *arrival)
 {
-    enum peers_verdict verdict =
-        admission_of_connection(thread, arrival->address, arrival->admitted);
+    enum client_limit_verdict verdict =
+        admission_of_connection(loop->context.worker, arrival->address, arrival->admitted);
     struct connection *connection = NULL;
 
-    site_count_received(thread->site);
-    if (verdict != PEERS_TOO_MANY)
-        connection = connection_new(arrival->fd, arrival->address);
-    if (connection != NULL && input_keep(connection, arrival->bytes, arrival->length)) {
-        connection->requests = arrival->requests;
-        connection->counted_peer = verdict == PEERS_COUNTED;
-        connection->came_over = arrival->admitted;
+    connection_count_received(loop->context.worker);
+    if (verdict != CLIENT_LIMIT_EXCEEDED)
+        connection = connection_new(loop->protocol, arrival->fd, arrival->address);
+    if (connection != NULL &&
+        read_buffer_keep(&connection->unserved, arrival->bytes, arrival->length)) {
+        connection->client.requests = arrival->requests;
+        connection->client.counted = verdict == CLIENT_LIMIT_COUNTED;
+        connection->client.transferred = arrival->admitted;
         free(arrival);
-        connection_adopt(thread, connection);
+        connection_adopt(loop, connection);
         return;
     }
-    admission_refuse(thread, arrival->fd, arrival->address, verdict);
+    admission_reject(&loop->context, arrival->fd, arrival->address, verdict);
     free(connection);
     free(arrival);
 }
 
-struct arrival *connection_to_arrival(struct connection *connection, const struct site *site)
+struct arrival *connection_to_arrival(struct connection *connection,
+                                      const struct worker_context *worker)
 {
-    size_t length = connection->input != NULL ? connection->input->length : 0;
+    size_t length = connection->unserved != NULL ? connection->unserved->length : 0;
     struct arrival *arrival = malloc(sizeof(*arrival) + length);
 
     if (arrival != NULL) {
         arrival->fd = connection->fd;
-        arrival->requests = connection->requests;
+        arrival->requests = connection->client.requests;
         arrival->length = (uint32_t)length;
         arrival->admitted = true;
-        memcpy(arrival->address, connection->address, sizeof(arrival->address));
+        memcpy(arrival->address, connection->client.address, sizeof(arrival->address));
         if (length > 0)
-            memcpy(arrival->bytes, connection->input->bytes, length);
+            memcpy(arrival->bytes, connection->unserved->bytes, length);
         connection->fd = -1;
     }
-    discard(connection, site);
+    discard(connection, worker);
     return arrival;
+}
+
+void connection_count_received(const struct worker_context *worker)
+{
+    metric_add_shared(segment_worker(worker->segment, worker->worker_slot)->metrics,
+                      METRIC_connections_received, 1);
 }

@@ -3,175 +3,160 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
-#include "daemon/connection/connection.h"
-#include "daemon/connection/loop.h"
+#include "daemon/base/network.h"
+#include "daemon/connection/lifecycle.h"
 #include "daemon/transaction/admission.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ACCEPTS_A_TURN = 64 }; /* then connections that are open already get their turn */
+enum { ACCEPTS_PER_EVENT = 64 }; /* then open connections are served */
 
-struct lane {
+struct listen_socket {
     struct mailbox_item add, drop; /* from the main thread */
-    LIST_ENTRY(lane) link;
-    struct serving_thread *thread;
+    LIST_ENTRY(listen_socket) link;
+    struct event_loop *loop;
     struct event event;
     int fd;
     bool paused; /* out of descriptors or memory */
-    bool held;   /* as many connections are open as may be */
+    bool held;   /* [connections] max is reached */
 };
 
-void lane_address(const struct sockaddr_storage *peer, uint8_t address[CLIENT_ADDRESS_BYTES])
+/* accept() would keep failing; stop polling until the next tick. */
+static void pause_accepting(struct listen_socket *listener)
 {
-    memset(address, 0, CLIENT_ADDRESS_BYTES);
-    if (peer->ss_family == AF_INET) {
-        address[10] = address[11] = 0xff;
-        memcpy(address + 12, &((const struct sockaddr_in *)peer)->sin_addr, 4);
-    } else if (peer->ss_family == AF_INET6) {
-        memcpy(address, &((const struct sockaddr_in6 *)peer)->sin6_addr, CLIENT_ADDRESS_BYTES);
-    }
-}
-
-/* accept() would fail at once again and again: look away until the next tick. */
-static void pause_lane(struct lane *lane)
-{
-    struct serving_thread *thread = lane->thread;
-
-    metric_add(thread->metrics, METRIC_accept_errors, 1);
-    event_log(LEVEL_WARN, "cannot accept a connection: %s; trying again in a second",
+    metric_add(listener->loop->context.metrics, METRIC_accept_errors, 1);
+    event_log(LEVEL_WARN, "cannot accept a connection: %s; retrying in one second",
               strerror(errno));
-    event_del(&lane->event);
-    lane->paused = true;
+    event_del(&listener->event);
+    listener->paused = true;
 }
 
-/* The others wait in the socket until one is closed, by any thread of any worker: look again soon. */
-static void hold_lane(struct lane *lane)
+/* New connections stay in the backlog until a thread of any worker closes one; poll for that. */
+static void hold_accepting(struct listen_socket *listener)
 {
     static const struct timeval soon = {.tv_usec = 10000};
-    struct serving_thread *thread = lane->thread;
+    struct event_loop *loop = listener->loop;
 
-    metric_add(thread->metrics, METRIC_accept_pauses, 1);
-    event_del(&lane->event);
-    lane->held = true;
-    event_add(thread->lane_retry, &soon);
+    metric_add(loop->context.metrics, METRIC_accept_pauses, 1);
+    event_del(&listener->event);
+    listener->held = true;
+    event_add(loop->listen_retry, &soon);
 }
 
-static bool out_of_something(int error)
+static bool is_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-static void on_readable(evutil_socket_t listener, short what, void *argument)
+static void on_readable(evutil_socket_t fd, short what, void *argument)
 {
-    struct lane *lane = argument;
-    struct serving_thread *thread = lane->thread;
+    struct listen_socket *listener = argument;
+    struct event_loop *loop = listener->loop;
 
     (void)what;
-    turn_enter(thread);
-    segment_activity_state(thread->activity, THREAD_STATE_ACCEPT, thread->turn_ns);
-    for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+    loop_enter(loop);
+    segment_activity_state(loop->context.activity, THREAD_STATE_ACCEPT, loop->context.loop_now_ns);
+    for (int i = 0; i < ACCEPTS_PER_EVENT; i++) {
         struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
         socklen_t length = sizeof(peer);
         uint8_t address[CLIENT_ADDRESS_BYTES];
-        int fd;
+        int client;
 
-        if (UNLIKELY(!admission_has_room(thread))) {
-            hold_lane(lane);
+        if (UNLIKELY(!admission_has_room(loop->context.worker))) {
+            hold_accepting(listener);
             return;
         }
-        fd = accept4(listener, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-        if (fd < 0 && out_of_something(errno))
-            pause_lane(lane);
-        if (fd < 0 && errno != ECONNABORTED && errno != EINTR)
+        client = accept4(fd, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (client < 0 && is_shortage(errno))
+            pause_accepting(listener);
+        if (client < 0 && errno != ECONNABORTED && errno != EINTR)
             return;
-        if (fd < 0)
+        if (client < 0)
             continue;
-        lane_address(&peer, address);
-        connection_accept(thread, fd, address);
+        network_socket_address(&peer, address);
+        connection_accept(loop, client, address);
     }
 }
 
-struct lane *lane_give(struct serving_thread *thread, int fd)
+struct listen_socket *listen_socket_assign(struct event_loop *loop, int fd)
 {
-    struct lane *lane = calloc(1, sizeof(*lane));
+    struct listen_socket *listener = calloc(1, sizeof(*listener));
 
-    if (lane == NULL) {
+    if (listener == NULL) {
         close(fd);
         return NULL;
     }
-    lane->fd = fd;
-    mailbox_post(&thread->mailbox, &lane->add, ITEM_LANE_ADD);
-    return lane;
+    listener->fd = fd;
+    mailbox_post(&loop->mailbox, &listener->add, ITEM_LISTEN_SOCKET_ADD);
+    return listener;
 }
 
-void lane_take_back(struct serving_thread *thread, struct lane *lane)
+void listen_socket_revoke(struct event_loop *loop, struct listen_socket *listener)
 {
-    mailbox_post(&thread->mailbox, &lane->drop, ITEM_LANE_DROP);
+    mailbox_post(&loop->mailbox, &listener->drop, ITEM_LISTEN_SOCKET_DROP);
 }
 
-void lane_take(struct serving_thread *thread, struct mailbox_item *item)
+void listen_socket_add(struct event_loop *loop, struct mailbox_item *item)
 {
-    struct lane *lane = CONTAINER_OF(item, struct lane, add);
+    struct listen_socket *listener = CONTAINER_OF(item, struct listen_socket, add);
 
-    lane->thread = thread;
-    LIST_INSERT_HEAD(&thread->lanes, lane, link);
-    event_assign(&lane->event, thread->base, lane->fd, EV_READ | EV_PERSIST, on_readable, lane);
-    metric_add(thread->metrics, METRIC_listen_sockets, 1);
-    lane->paused = event_add(&lane->event, NULL) != 0;
+    listener->loop = loop;
+    LIST_INSERT_HEAD(&loop->listen_sockets, listener, link);
+    event_assign(&listener->event, loop->base, listener->fd, EV_READ | EV_PERSIST, on_readable,
+                 listener);
+    metric_add(loop->context.metrics, METRIC_listen_sockets, 1);
+    listener->paused = event_add(&listener->event, NULL) != 0;
 }
 
-/* event_del comes before close: the socket lives on in the master, and epoll would go on telling.
- */
-static void drop(struct lane *lane)
+/* event_del() before close(): the master keeps the socket open, so epoll would keep reporting it. */
+static void drop(struct listen_socket *listener)
 {
-    LIST_REMOVE(lane, link);
-    event_del(&lane->event);
-    close(lane->fd);
-    metric_sub(lane->thread->metrics, METRIC_listen_sockets, 1);
-    free(lane);
+    LIST_REMOVE(listener, link);
+    event_del(&listener->event);
+    close(listener->fd);
+    metric_sub(listener->loop->context.metrics, METRIC_listen_sockets, 1);
+    free(listener);
 }
 
-void lane_drop(struct mailbox_item *item)
+void listen_socket_drop(struct mailbox_item *item)
 {
-    drop(CONTAINER_OF(item, struct lane, drop));
+    drop(CONTAINER_OF(item, struct listen_socket, drop));
 }
 
-void lanes_drop_all(struct serving_thread *thread)
+void listen_sockets_drop(struct event_loop *loop)
 {
-    while (!LIST_EMPTY(&thread->lanes))
-        drop(LIST_FIRST(&thread->lanes));
+    while (!LIST_EMPTY(&loop->listen_sockets))
+        drop(LIST_FIRST(&loop->listen_sockets));
 }
 
-void lanes_look_again(struct serving_thread *thread)
+void listen_sockets_retry(struct event_loop *loop)
 {
     static const struct timeval soon = {.tv_usec = 10000};
-    bool room = admission_has_room(thread);
-    struct lane *lane;
+    bool room = admission_has_room(loop->context.worker);
+    struct listen_socket *listener;
 
-    LIST_FOREACH(lane, &thread->lanes, link)
+    LIST_FOREACH(listener, &loop->listen_sockets, link)
     {
-        if (!lane->held)
+        if (!listener->held)
             continue;
-        if (room && event_add(&lane->event, NULL) == 0)
-            lane->held = false;
+        if (room && event_add(&listener->event, NULL) == 0)
+            listener->held = false;
         else
-            event_add(thread->lane_retry, &soon);
+            event_add(loop->listen_retry, &soon);
     }
 }
 
-void lanes_resume(struct serving_thread *thread)
+void listen_sockets_resume(struct event_loop *loop)
 {
-    struct lane *lane;
+    struct listen_socket *listener;
 
-    LIST_FOREACH(lane, &thread->lanes, link)
+    LIST_FOREACH(listener, &loop->listen_sockets, link)
     {
-        if (lane->paused && event_add(&lane->event, NULL) == 0)
-            lane->paused = false;
+        if (listener->paused && event_add(&listener->event, NULL) == 0)
+            listener->paused = false;
     }
 }

@@ -1,36 +1,32 @@
 /*
- * A serving thread's listening sockets. Each lane is one of the SO_REUSEPORT sockets that the
- * master opened; the kernel spreads new connections over them. A thread may hold several: when
- * another thread or worker goes, its lanes are adopted, so that nobody waits in one in vain.
+ * The listen sockets of a serving thread. Each is one of the SO_REUSEPORT sockets that the master opened;
+ * the kernel distributes new connections over them. When a thread or worker ends, others adopt its listen
+ * sockets, so that no connection waits in one that nobody accepts from.
  */
-#ifndef DAEMON_LANE_H
-#define DAEMON_LANE_H
+#ifndef DAEMON_CONNECTION_LISTEN_SOCKET_H
+#define DAEMON_CONNECTION_LISTEN_SOCKET_H
 
-#include "daemon/worker/thread.h"
+#include "daemon/connection/connection.h"
 
 /*
- * Gives THREAD a lane that accepts from FD, which becomes the lane's. NULL with errno when memory is
- * short: then FD is closed. The lane is the thread's and is gone when that has been told to leave; until
- * then it can be taken back, which takes no memory. The worker's main thread.
+ * Gives the thread of LOOP a listen socket that accepts from FD, which it owns. NULL with errno if memory
+ * is short: FD is then closed. The thread frees the listen socket when it leaves or receives it back from
+ * listen_socket_revoke(), which needs no memory. The worker's main thread.
  */
-struct lane *lane_give(struct serving_thread *thread, int fd);
-void lane_take_back(struct serving_thread *thread, struct lane *lane);
+struct listen_socket *listen_socket_assign(struct event_loop *loop, int fd);
+void listen_socket_revoke(struct event_loop *loop, struct listen_socket *listener);
 
-/* What the thread does with the items of the two. */
-void lane_take(struct serving_thread *thread, struct mailbox_item *item);
-void lane_drop(struct mailbox_item *item);
+/* Handle ITEM_LISTEN_SOCKET_ADD and ITEM_LISTEN_SOCKET_DROP. The owning thread, as all below. */
+void listen_socket_add(struct event_loop *loop, struct mailbox_item *item);
+void listen_socket_drop(struct mailbox_item *item);
 
-/* Lets go of all. */
-void lanes_drop_all(struct serving_thread *thread);
+/* Closes all. */
+void listen_sockets_drop(struct event_loop *loop);
 
-/* Takes up accepting again where descriptors or memory had run out. Once a second. */
-void lanes_resume(struct serving_thread *thread);
+/* Resumes accepting where it failed for lack of descriptors or memory. Once a second. */
+void listen_sockets_resume(struct event_loop *loop);
 
-/* The same where as many connections were open as may be: once some may have been closed. */
-void lanes_look_again(struct serving_thread *thread);
-
-/* The client's address in the form of the log: IPv4 as ::ffff:a.b.c.d, zero for UNIX sockets. */
-struct sockaddr_storage;
-void lane_address(const struct sockaddr_storage *peer, uint8_t address[CLIENT_ADDRESS_BYTES]);
+/* Resumes accepting where [connections] max was reached, if fewer are open now. On listen_retry. */
+void listen_sockets_retry(struct event_loop *loop);
 
 #endif

@@ -3,65 +3,61 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INPUT_ROOM_LEAST = 4096 };
+enum { READ_BUFFER_MIN_BYTES = 4096 };
 
-bool input_is_idle(const struct connection *connection)
+bool read_buffer_is_idle(const struct read_buffer *buffer)
 {
-    const struct input *input = connection->input;
     size_t empty = 0;
 
-    if (input == NULL)
+    if (buffer == NULL)
         return true;
-    while (input->length - empty >= 2 && memcmp(input->bytes + empty, "\r\n", 2) == 0)
+    while (buffer->length - empty >= 2 && memcmp(buffer->bytes + empty, "\r\n", 2) == 0)
         empty += 2;
-    return empty == input->length;
+    return empty == buffer->length;
 }
 
-bool input_keep(struct connection *connection, const char *data, size_t length)
+bool read_buffer_keep(struct read_buffer **buffer, const char *data, size_t length)
 {
-    struct input *input = connection->input;
-
     if (length == 0) {
-        free(input);
-        connection->input = NULL;
+        free(*buffer);
+        *buffer = NULL;
         return true;
     }
-    if (input == NULL) {
-        size_t room = length < INPUT_ROOM_LEAST ? INPUT_ROOM_LEAST : length;
+    if (*buffer == NULL) {
+        size_t size = length < READ_BUFFER_MIN_BYTES ? READ_BUFFER_MIN_BYTES : length;
 
-        input = malloc(sizeof(*input) + room);
-        if (input == NULL)
+        *buffer = malloc(sizeof(**buffer) + size);
+        if (*buffer == NULL)
             return false;
-        input->room = room;
-        connection->input = input;
+        (*buffer)->size = size;
     }
-    memmove(input->bytes, data, length);
-    input->length = length;
+    memmove((*buffer)->bytes, data, length);
+    (*buffer)->length = length;
     return true;
 }
 
-bool input_grow(struct connection *connection, size_t least)
+bool read_buffer_grow(struct read_buffer **buffer, size_t min)
 {
-    struct input *input = connection->input;
-    size_t room = input->room;
+    size_t size = (*buffer)->size;
+    struct read_buffer *grown;
 
-    while (room - input->length < least)
-        room *= 2;
-    if (room == input->room)
+    while (size - (*buffer)->length < min)
+        size *= 2;
+    if (size == (*buffer)->size)
         return true;
-    input = realloc(input, sizeof(*input) + room);
-    if (input == NULL)
+    grown = realloc(*buffer, sizeof(*grown) + size);
+    if (grown == NULL)
         return false;
-    input->room = room;
-    connection->input = input;
+    grown->size = size;
+    *buffer = grown;
     return true;
 }
 
-bool input_append(struct connection *connection, const char *data, size_t length)
+bool read_buffer_append(struct read_buffer **buffer, const char *data, size_t length)
 {
-    if (!input_grow(connection, length))
+    if (!read_buffer_grow(buffer, length))
         return false;
-    memcpy(connection->input->bytes + connection->input->length, data, length);
-    connection->input->length += length;
+    memcpy((*buffer)->bytes + (*buffer)->length, data, length);
+    (*buffer)->length += length;
     return true;
 }

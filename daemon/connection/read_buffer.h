@@ -1,29 +1,28 @@
 /*
- * Kept input: bytes that were read before their turn came. A connection has none while it is idle.
+ * Bytes that were read from a connection before they could be served. The pointer to it is NULL if there
+ * are none. Functions that return bool return false if memory is short.
  */
-#ifndef DAEMON_INPUT_H
-#define DAEMON_INPUT_H
+#ifndef DAEMON_CONNECTION_READ_BUFFER_H
+#define DAEMON_CONNECTION_READ_BUFFER_H
 
-#include "daemon/connection/connection.h"
+#include <stdbool.h>
+#include <stddef.h>
 
-struct input {
-    size_t length, room;
+struct read_buffer {
+    size_t length, size;
     char bytes[];
 };
 
-/* No request has begun: nothing is kept, or empty lines alone (RFC 9112 section 2.2). */
-bool input_is_idle(const struct connection *connection);
+/* True if no request has begun: the buffer has nothing but empty lines (RFC 9112 section 2.2). */
+bool read_buffer_is_idle(const struct read_buffer *buffer);
 
-/*
- * Keeps these bytes, which may be a part of those that are kept already, and no others; with LENGTH
- * 0, none. False: out of memory.
- */
-bool input_keep(struct connection *connection, const char *data, size_t length);
+/* Makes DATA, which may be part of the buffer, its only content. LENGTH 0 frees the buffer. */
+bool read_buffer_keep(struct read_buffer **buffer, const char *data, size_t length);
 
-/* Makes room behind the kept bytes, of which there are some, for LEAST more. False: out of memory. */
-bool input_grow(struct connection *connection, size_t least);
+/* Makes space for at least MIN more bytes after the content, of which there is some. */
+bool read_buffer_grow(struct read_buffer **buffer, size_t min);
 
-/* Appends to the kept bytes. False: out of memory. */
-bool input_append(struct connection *connection, const char *data, size_t length);
+/* Appends to the content, of which there is some. */
+bool read_buffer_append(struct read_buffer **buffer, const char *data, size_t length);
 
 #endif

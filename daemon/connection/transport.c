@@ -26,7 +26,7 @@ static ssize_t plain_send_file(int fd, int file, off_t *offset, size_t length)
     return sendfile(fd, file, offset, length);
 }
 
-static void plain_let_queue(int fd)
+static void plain_lift_unsent_limit(int fd)
 {
     const unsigned int no_limit = 0;
 
@@ -34,4 +34,4 @@ static void plain_let_queue(int fd)
 }
 
 const struct transport transport_plain = {plain_read, plain_write, plain_send_file,
-                                          plain_let_queue};
+                                          plain_lift_unsent_limit};

@@ -56,9 +56,9 @@ enum state {
     /* Above these: the status of a refusal. */
 };
 
-typedef int step(struct body *body, unsigned char byte);
+typedef int step(struct body_parser *body, unsigned char byte);
 
-static int take_digit(struct body *body, unsigned char byte)
+static int take_digit(struct body_parser *body, unsigned char byte)
 {
     unsigned char letter = byte | 0x20;
     unsigned value;
@@ -81,7 +81,7 @@ static int take_digit(struct body *body, unsigned char byte)
 
 /* The line of a chunk's size */
 
-static int at_size_first(struct body *body, unsigned char byte)
+static int at_size_first(struct body_parser *body, unsigned char byte)
 {
     body->left = 0;
     body->digits = 0;
@@ -104,7 +104,7 @@ static int behind_part(unsigned char byte, int blank)
     }
 }
 
-static int at_size(struct body *body, unsigned char byte)
+static int at_size(struct body_parser *body, unsigned char byte)
 {
     int next = behind_part(byte, BLANK);
 
@@ -112,19 +112,19 @@ static int at_size(struct body *body, unsigned char byte)
 }
 
 /* White space may stand before ';', but not before the line's end. */
-static int at_blank(struct body *body, unsigned char byte)
+static int at_blank(struct body_parser *body, unsigned char byte)
 {
     (void)body;
     return byte == ';' ? NAME_FIRST : is_blank((char)byte) ? BLANK : 400;
 }
 
-static int at_name_first(struct body *body, unsigned char byte)
+static int at_name_first(struct body_parser *body, unsigned char byte)
 {
     (void)body;
     return is_blank((char)byte) ? NAME_FIRST : request_token_bytes[byte] ? NAME : 400;
 }
 
-static int at_name_blank(struct body *body, unsigned char byte)
+static int at_name_blank(struct body_parser *body, unsigned char byte)
 {
     (void)body;
     return byte == '='            ? VALUE_FIRST
@@ -133,7 +133,7 @@ static int at_name_blank(struct body *body, unsigned char byte)
                                   : 400;
 }
 
-static int at_name(struct body *body, unsigned char byte)
+static int at_name(struct body_parser *body, unsigned char byte)
 {
     (void)body;
     if (request_token_bytes[byte])
@@ -141,7 +141,7 @@ static int at_name(struct body *body, unsigned char byte)
     return byte == '=' ? VALUE_FIRST : behind_part(byte, NAME_BLANK);
 }
 
-static int at_value_first(struct body *body, unsigned char byte)
+static int at_value_first(struct body_parser *body, unsigned char byte)
 {
     (void)body;
     if (byte == '"')
@@ -149,7 +149,7 @@ static int at_value_first(struct body *body, unsigned char byte)
     return is_blank((char)byte) ? VALUE_FIRST : request_token_bytes[byte] ? VALUE : 400;
 }
 
-static int at_value(struct body *body, unsigned char byte)
+static int at_value(struct body_parser *body, unsigned char byte)
 {
     (void)body;
     return request_token_bytes[byte] ? VALUE : behind_part(byte, BLANK);
@@ -161,7 +161,7 @@ static bool is_text(unsigned char byte)
     return byte == '\t' || (byte >= ' ' && byte != 0x7f);
 }
 
-static int at_quoted(struct body *body, unsigned char byte)
+static int at_quoted(struct body_parser *body, unsigned char byte)
 {
     (void)body;
     if (byte == '\\')
@@ -169,20 +169,20 @@ static int at_quoted(struct body *body, unsigned char byte)
     return byte == '"' ? VALUE_END : is_text(byte) ? QUOTED : 400;
 }
 
-static int at_escaped(struct body *body, unsigned char byte)
+static int at_escaped(struct body_parser *body, unsigned char byte)
 {
     (void)body;
     return is_text(byte) ? QUOTED : 400;
 }
 
-static int at_value_end(struct body *body, unsigned char byte)
+static int at_value_end(struct body_parser *body, unsigned char byte)
 {
     (void)body;
     return behind_part(byte, BLANK);
 }
 
 /* The size is known: is there room for so much, and what follows? */
-static int at_line_lf(struct body *body, unsigned char byte)
+static int at_line_lf(struct body_parser *body, unsigned char byte)
 {
     if (byte != '\n')
         return 400;
@@ -196,13 +196,13 @@ static int at_line_lf(struct body *body, unsigned char byte)
 
 /* Data */
 
-static int at_data_cr(struct body *body, unsigned char byte)
+static int at_data_cr(struct body_parser *body, unsigned char byte)
 {
     (void)body;
     return byte == '\r' ? DATA_LF : 400;
 }
 
-static int at_data_lf(struct body *body, unsigned char byte)
+static int at_data_lf(struct body_parser *body, unsigned char byte)
 {
     (void)body;
     return byte == '\n' ? SIZE_FIRST : 400;
@@ -210,9 +210,9 @@ static int at_data_lf(struct body *body, unsigned char byte)
 
 /* Trailer fields */
 
-static int at_field_name(struct body *body, unsigned char byte);
+static int at_field_name(struct body_parser *body, unsigned char byte);
 
-static int at_field_first(struct body *body, unsigned char byte)
+static int at_field_first(struct body_parser *body, unsigned char byte)
 {
     body->name_length = 0;
     if (byte == '\r')
@@ -221,7 +221,7 @@ static int at_field_first(struct body *body, unsigned char byte)
 }
 
 /* Fields that say where a message ends or whose it is have no meaning behind it. */
-static bool is_forbidden(const struct body *body)
+static bool is_forbidden(const struct body_parser *body)
 {
     static const struct span names[] = {
         {"content-length", 14}, {"transfer-encoding", 17}, {"host", 4}};
@@ -232,7 +232,7 @@ static bool is_forbidden(const struct body *body)
     return false;
 }
 
-static int at_field_name(struct body *body, unsigned char byte)
+static int at_field_name(struct body_parser *body, unsigned char byte)
 {
     if (byte == ':')
         return is_forbidden(body) ? 400 : FIELD_VALUE;
@@ -243,19 +243,19 @@ static int at_field_name(struct body *body, unsigned char byte)
     return FIELD_NAME;
 }
 
-static int at_field_value(struct body *body, unsigned char byte)
+static int at_field_value(struct body_parser *body, unsigned char byte)
 {
     (void)body;
     return byte == '\r' ? FIELD_LF : is_text(byte) ? FIELD_VALUE : 400;
 }
 
-static int at_field_lf(struct body *body, unsigned char byte)
+static int at_field_lf(struct body_parser *body, unsigned char byte)
 {
     (void)body;
     return byte == '\n' ? FIELD_FIRST : 400;
 }
 
-static int at_last_lf(struct body *body, unsigned char byte)
+static int at_last_lf(struct body_parser *body, unsigned char byte)
 {
     (void)body;
     return byte == '\n' ? END : 400;
@@ -286,7 +286,7 @@ static step *const steps[STATE_COUNT] = {
 };
 
 /* Extensions and trailers have room of their own: 0, or the status when it is used up. */
-static int spend(struct body *body)
+static int spend(struct body_parser *body)
 {
     if (body->state >= BLANK && body->state < LINE_LF && body->extension_left-- == 0)
         return 413;
@@ -296,7 +296,7 @@ static int spend(struct body *body)
 }
 
 /* One byte. Returns the next state, or the status of a refusal. */
-static int take_byte(struct body *body, unsigned char byte)
+static int take_byte(struct body_parser *body, unsigned char byte)
 {
     int status = spend(body);
 
@@ -304,7 +304,7 @@ static int take_byte(struct body *body, unsigned char byte)
 }
 
 /* As many bytes of content as there are; the state moves on behind the last. */
-static size_t skip_content(struct body *body, size_t length)
+static size_t skip_content(struct body_parser *body, size_t length)
 {
     size_t bytes = body->left < length ? (size_t)body->left : length;
 
@@ -314,9 +314,10 @@ static size_t skip_content(struct body *body, size_t length)
     return bytes;
 }
 
-int body_begin(struct body *body, const struct request *request, const struct body_limits *limits)
+int body_parser_begin(struct body_parser *body, const struct request *request,
+                      const struct body_limits *limits)
 {
-    *body = (struct body){
+    *body = (struct body_parser){
         .state = request->chunked ? SIZE_FIRST : COUNTED,
         .left = request->content_length,
         .content_left = limits->content_bytes,
@@ -330,7 +331,7 @@ int body_begin(struct body *body, const struct request *request, const struct bo
     return body->state == END ? BODY_DONE : BODY_MORE;
 }
 
-int body_pass(struct body *body, const char *data, size_t length, size_t *used)
+int body_parser_feed(struct body_parser *body, const char *data, size_t length, size_t *used)
 {
     size_t at = 0;
 

@@ -16,7 +16,7 @@ struct body_limits {
 };
 
 /* One body under way. Only body.c looks inside. */
-struct body {
+struct body_parser {
     uint8_t state;
     uint8_t digits;           /* of the size under way, up to those that cost nothing */
     uint8_t name_length;      /* of the trailer field under way; at most BODY_NAME_MAX */
@@ -33,9 +33,10 @@ enum body_result {
 };
 
 /* What REQUEST says of its body. BODY_MORE, BODY_DONE (there is none), or minus a status. */
-int body_begin(struct body *body, const struct request *request, const struct body_limits *limits);
+int body_parser_begin(struct body_parser *body, const struct request *request,
+                      const struct body_limits *limits);
 
 /* Takes the next LENGTH bytes; *USED of them belong to the body. Returns as enum body_result. */
-int body_pass(struct body *body, const char *data, size_t length, size_t *used);
+int body_parser_feed(struct body_parser *body, const char *data, size_t length, size_t *used);
 
 #endif

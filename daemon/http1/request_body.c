@@ -1,144 +1,136 @@
 #include "daemon/http1/request_body.h"
 
 #include "common/segment_writer.h"
-#include "daemon/connection/read_buffer.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/http1/body_parser.h"
-#include "daemon/transaction/route.h"
+#include "daemon/transaction/process.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* So much of a body gives its client its time again: a client that drips must do better than that. */
-enum { BYTES_RENEWING = 64 * 1024 };
+/* A client must send this much before body_timeout to restart it. */
+enum { BYTES_TO_RESTART = 64 * 1024 };
 
-struct receiving {
-    struct body body;
-    int result; /* of the body: BODY_MORE, BODY_DONE, or minus a status */
-    size_t head;
-    size_t bytes; /* since the deadline was renewed */
+struct request_body {
+    struct body_parser parser;
+    int result;         /* BODY_MORE, BODY_DONE, or minus a status */
+    size_t head_length; /* of the request */
+    size_t bytes;       /* since the deadline was restarted */
     bool continue_due;
 };
 
-static struct body_limits limits_of(const struct connection *connection)
+static struct body_limits limits_of(const struct http1_connection *http1)
 {
-    const struct config *config = connection->thread->site->config;
+    const struct config *config = http1->connection.loop->context.worker->config;
 
     return (struct body_limits){config->limits_body_bytes, config->limits_header_bytes};
 }
 
-/* The body goes on behind what was read: from now on it is passed over as it comes. */
-static int start(struct connection *connection, const struct request *request,
-                 const struct body *body, size_t head, bool nothing_came)
+/* The rest of the body has not been read yet. */
+static int begin_receiving(struct http1_connection *http1, const struct request_body *initial)
 {
-    struct receiving *receiving = malloc(sizeof(*receiving));
+    struct request_body *body = malloc(sizeof(*body));
 
-    if (receiving == NULL)
+    if (body == NULL)
         return -503;
-    *receiving = (struct receiving){
-        .body = *body, .head = head, .continue_due = request->expect_continue && nothing_came};
-    connection->receiving = receiving;
-    if (connection->began_ns == 0)
-        connection->began_ns = connection->thread->turn_ns;
+    *body = *initial;
+    http1->body = body;
+    if (http1->state.began_ns == 0)
+        http1->state.began_ns = http1->connection.loop->context.loop_now_ns;
     return 0;
 }
 
-static int look_first(struct connection *connection, const struct request *request,
-                      const char *data, size_t length, size_t head)
+static int check_first_bytes(struct http1_connection *http1, const struct request *request,
+                             const char *data, size_t length, size_t head)
 {
-    struct body_limits limits = limits_of(connection);
-    struct body body;
+    bool expects_continue = length == head && request->expect_continue;
+    struct body_limits limits = limits_of(http1);
+    struct request_body body = {.head_length = head, .continue_due = expects_continue};
     size_t used = 0;
-    int result = body_begin(&body, request, &limits);
+    int result = body_parser_begin(&body.parser, request, &limits);
 
-    if (result == BODY_MORE && length == head && request->expect_continue &&
-        !route_has_method(request->method)) {
-        /* The final status says that the body is not wanted; none may come, or all of it. */
-        connection->closing = true;
-        connection->linger_wanted = true;
+    if (result == BODY_MORE && expects_continue && !transaction_supports_method(request->method)) {
+        /* The client reads the final status and sends no body, or all of it. */
+        http1->connection.client.closing = true;
+        http1->connection.client.linger_wanted = true;
         return (int)head;
     }
     if (result == BODY_MORE)
-        result = body_pass(&body, data + head, length - head, &used);
+        result = body_parser_feed(&body.parser, data + head, length - head, &used);
     if (result == BODY_MORE)
-        return start(connection, request, &body, head, length == head);
+        return begin_receiving(http1, &body);
     return result < 0 ? result : (int)(head + used);
 }
 
-int receiving_look(struct connection *connection, const struct request *request, const char *data,
-                   size_t length, size_t head)
+int request_body_check(struct http1_connection *http1, const struct request *request,
+                       const char *data, size_t length, size_t head)
 {
-    const struct receiving *receiving = connection->receiving;
+    const struct request_body *body = http1->body;
 
-    if (receiving == NULL)
-        return look_first(connection, request, data, length, head);
-    if (receiving->result == BODY_MORE)
+    if (body == NULL)
+        return check_first_bytes(http1, request, data, length, head);
+    if (body->result == BODY_MORE)
         return 0;
-    return receiving->result < 0 ? receiving->result : (int)head;
+    return body->result < 0 ? body->result : (int)head;
 }
 
-static void renew(struct connection *connection, size_t bytes)
+bool request_body_receive(struct http1_connection *http1, const char *data, size_t length)
 {
-    struct receiving *receiving = connection->receiving;
-
-    receiving->bytes += bytes;
-    if (receiving->bytes < BYTES_RENEWING)
-        return;
-    receiving->bytes = 0;
-    waiting_renew(connection);
-}
-
-bool receiving_take(struct connection *connection, const char *data, size_t length)
-{
-    struct receiving *receiving = connection->receiving;
+    struct request_body *body = http1->body;
     size_t used;
 
-    receiving->continue_due = false;
-    receiving->result = body_pass(&receiving->body, data, length, &used);
-    if (receiving->result == BODY_MORE)
-        renew(connection, length);
-    else if (receiving->result == BODY_DONE &&
-             !input_append(connection, data + used, length - used))
-        receiving->result = -503;
-    return receiving->result != BODY_MORE;
+    body->continue_due = false;
+    body->result = body_parser_feed(&body->parser, data, length, &used);
+    if (body->result == BODY_DONE &&
+        !read_buffer_append(&http1->connection.unserved, data + used, length - used))
+        body->result = -503;
+    if (body->result != BODY_MORE)
+        return true;
+    body->bytes += length;
+    if (body->bytes >= BYTES_TO_RESTART) {
+        body->bytes = 0;
+        connection_restart_deadline(&http1->connection);
+    }
+    return false;
 }
 
-void receiving_give_up(struct connection *connection)
+void request_body_time_out(struct http1_connection *http1)
 {
-    connection->receiving->result = -408;
+    http1->body->result = -408;
 }
 
-bool receiving_waits(const struct connection *connection)
+bool request_body_is_incomplete(const struct http1_connection *http1)
 {
-    return connection->receiving != NULL && connection->receiving->result == BODY_MORE;
+    return http1->body != NULL && http1->body->result == BODY_MORE;
 }
 
-size_t receiving_head(const struct connection *connection)
+size_t request_body_head_length(const struct http1_connection *http1)
 {
-    return connection->receiving->head;
+    return http1->body->head_length;
 }
 
-ssize_t receiving_continue(struct connection *connection)
+ssize_t request_body_send_continue(struct http1_connection *http1)
 {
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct connection *connection = &http1->connection;
     struct iovec part = {(void *)(uintptr_t)text, sizeof(text) - 1};
     ssize_t sent;
 
-    if (!connection->receiving->continue_due)
+    if (!http1->body->continue_due)
         return 1;
     sent = connection->transport->write(connection->fd, &part, 1, false);
     if (sent < 0)
         return sent;
-    connection->receiving->continue_due = false;
-    metric_add(connection->thread->metrics, METRIC_bytes_sent, (uint64_t)sent);
+    http1->body->continue_due = false;
+    metric_add(connection->loop->context.metrics, METRIC_bytes_sent, (uint64_t)sent);
     if ((size_t)sent == part.iov_len)
         return sent;
-    errno = EPIPE; /* a part of it is of no use to anybody */
+    errno = EPIPE; /* a partial interim response cannot be completed later */
     return -1;
 }
 
-void receiving_end(struct connection *connection)
+void request_body_free(struct http1_connection *http1)
 {
-    free(connection->receiving);
-    connection->receiving = NULL;
+    free(http1->body);
+    http1->body = NULL;
 }

@@ -1,47 +1,46 @@
 /*
- * A request's body that comes in: it is read and thrown away, so that the next request starts where
- * it should, and the request is answered when all of it is here. While it comes only the head of its
- * request is kept.
+ * Receives the body of a request and discards it, so that the next request starts where it should. The
+ * request is answered when its body is complete. Until then only its head is kept.
  *
- *   head parsed ─▶ receiving_look ─▶ all there ────────────────────────────▶ the answer
- *                        ├─▶ more to come ─▶ (100) ─▶ receiving_take … ──▶ receiving_look
- *                        └─▶ refused: 400, 408, 413, 431
+ *   head parsed ─▶ request_body_check ─▶ complete ────────────────────────────▶ response
+ *                       ├─▶ incomplete ─▶ (100) ─▶ request_body_receive … ──▶ request_body_check
+ *                       └─▶ rejected: 400, 408, 413, 431
  *
  * The owning thread.
  */
-#ifndef DAEMON_RECEIVING_H
-#define DAEMON_RECEIVING_H
+#ifndef DAEMON_HTTP1_REQUEST_BODY_H
+#define DAEMON_HTTP1_REQUEST_BODY_H
 
-#include "daemon/connection/connection.h"
 #include "daemon/http/request.h"
+#include "daemon/http1/connection.h"
 
 /*
- * For a request with a body, whose head is the first HEAD of LENGTH bytes at DATA. Returns how many
- * of them belong to the request when it can be answered, 0 when more of its body has to come, or
- * minus the status to refuse it with. Gives the same answer when it is asked again.
+ * For a request with a body, whose head is the first HEAD of LENGTH bytes at DATA. Returns the number of
+ * these bytes that belong to the request if it can be answered, 0 if its body is incomplete, or minus the
+ * status to reject it with. May be called again for the same request.
  */
-int receiving_look(struct connection *connection, const struct request *request, const char *data,
-                   size_t length, size_t head);
+int request_body_check(struct http1_connection *http1, const struct request *request,
+                       const char *data, size_t length, size_t head);
 
-/* More bytes came; those behind the body's end are kept. True when there is something to look at. */
-bool receiving_take(struct connection *connection, const char *data, size_t length);
+/* Consumes DATA; bytes after the end of the body are kept. True if request_body_check() has news. */
+bool request_body_receive(struct http1_connection *http1, const char *data, size_t length);
 
-/* No more of it will be waited for: receiving_look() says 408. */
-void receiving_give_up(struct connection *connection);
+/* The deadline has passed: request_body_check() will return -408. */
+void request_body_time_out(struct http1_connection *http1);
 
-/* More of a body has to come for the request under way. */
-bool receiving_waits(const struct connection *connection);
+/* True if the request under way waits for the rest of its body. */
+bool request_body_is_incomplete(const struct http1_connection *http1);
 
-/* How long the head of that request is. */
-size_t receiving_head(const struct connection *connection);
+/* Length of the head of that request. */
+size_t request_body_head_length(const struct http1_connection *http1);
 
 /*
- * Tells a client that asked for it to go on (RFC 9110 section 10.1.1), once. Returns as the write
- * does, or 1 when there is nothing to tell. All answers before this one have been sent.
+ * Sends 100 (Continue) once to a client that expects it (RFC 9110 section 10.1.1). Returns what the write
+ * returns, or 1 if there is nothing to send. All earlier responses have been sent.
  */
-ssize_t receiving_continue(struct connection *connection);
+ssize_t request_body_send_continue(struct http1_connection *http1);
 
 /* The request has been answered. */
-void receiving_end(struct connection *connection);
+void request_body_free(struct http1_connection *http1);
 
 #endif

@@ -5,176 +5,189 @@
 #include "common/segment_writer.h"
 #include "daemon/http/range.h"
 #include "daemon/transaction/accounting.h"
-#include "daemon/transaction/output_buffer.h"
-#include "daemon/worker/thread.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-enum { PROVEN_BYTES = 1024 * 1024 }; /* of a body: who took so many of it takes more */
+/* A client that has taken this much of a body takes more: lift the limit of unsent bytes. */
+enum { LIFT_LIMIT_BYTES = 1024 * 1024 };
 
-/* The rest of an answer, with its record. */
-struct pending {
+/* The unsent rest of a response, with its log record. */
+struct pending_response {
     struct resource *body;    /* a reference, or NULL */
     struct byteranges *parts; /* owned; NULL: the body is one piece */
     uint64_t body_start;      /* where the representation begins in its memory or file */
     uint64_t body_offset, body_left;
-    uint64_t body_sent;             /* of the body as it is framed, for the log */
-    uint64_t warm_from, warm_until; /* of a file: these bytes are known to be in the page cache */
-    struct span text;               /* what goes before the body: the rest, then parts' texts */
-    uint64_t *record;               /* behind the rest */
-    bool promised;                  /* its words are counted in the thread's ring_reserved */
+    uint64_t body_sent;             /* including the framing of parts, for the log */
+    uint64_t warm_from, warm_until; /* these bytes of the file are in the page cache */
+    struct span text; /* sent before the body: the copied rest, then the text of a part */
+    uint64_t *record; /* behind the rest */
+    bool reserved;    /* the record's words are counted in ring_reserved */
     char rest[];
 };
 
-static void set_busy(struct connection *connection, bool busy)
+static struct transaction_context *context_of(const struct http1_connection *http1)
 {
-    _Atomic uint64_t *metrics = connection->thread->metrics;
+    return &http1->connection.loop->context;
+}
 
-    if (busy == connection->counted_busy)
+static void set_busy(struct http1_connection *http1, bool busy)
+{
+    _Atomic uint64_t *metrics = context_of(http1)->metrics;
+
+    if (busy == http1->counted_busy)
         return;
-    connection->counted_busy = busy;
+    http1->counted_busy = busy;
     if (busy)
         metric_add(metrics, METRIC_connections_busy, 1);
     else
         metric_sub(metrics, METRIC_connections_busy, 1);
 }
 
-static void finish_records(struct serving_thread *thread, const uint64_t *end)
+static void set_reserved(struct transaction_context *context, struct pending_response *pending,
+                         bool reserved)
 {
-    uint64_t now = clock_monotonic_ns();
-    uint64_t *record = thread->output.records;
+    uint64_t words = accounting_words(pending->record);
 
-    for (; record < end; record += account_words(record))
-        account_finish(thread, record, now);
+    if (reserved != pending->reserved)
+        context->ring_reserved += reserved ? words : -words;
+    pending->reserved = reserved;
 }
 
-static void drop_output(struct serving_thread *thread)
+static void count_reset(const struct transaction_context *context)
 {
-    struct output *output = &thread->output;
+    if (errno == EPIPE || errno == ECONNRESET)
+        metric_add(context->metrics, METRIC_connections_reset, 1);
+}
+
+/* The output buffer */
+
+static void finish_records(struct transaction_context *context, const uint64_t *end)
+{
+    uint64_t now = clock_monotonic_ns();
+    uint64_t *record = context->output.records;
+
+    for (; record < end; record += accounting_words(record))
+        accounting_finish(context, record, now);
+}
+
+static void clear_output(struct transaction_context *context)
+{
+    struct output_buffer *output = &context->output;
 
     if (output->body != NULL && output->body_held)
-        resource_release(thread->site->cache, output->body);
+        resource_release(context->worker->cache, output->body);
     free(output->parts);
     output_clear(output);
 }
 
-static void count_failure(struct serving_thread *thread)
+/* The client is gone: counts its responses as sent, but the last one without a body. */
+static enum write_result fail_output(struct transaction_context *context)
 {
-    if (errno == EPIPE || errno == ECONNRESET)
-        metric_add(thread->metrics, METRIC_connections_reset, 1);
+    struct output_buffer *output = &context->output;
+
+    count_reset(context);
+    accounting_correct(output->last_record, 0);
+    finish_records(context, output->records + output->record_words);
+    clear_output(context);
+    return WRITE_FAILED;
 }
 
-/* The client is gone: its answers count as given, the last one with what it got of it. */
-static enum sending_result fail_output(struct serving_thread *thread)
+/* Moves the body, of which OF_BODY bytes are sent, from OUTPUT to PENDING. */
+static void move_body(struct output_buffer *output, struct pending_response *pending,
+                      size_t of_body)
 {
-    struct output *output = &thread->output;
-
-    count_failure(thread);
-    account_correct(output->last_record, 0);
-    finish_records(thread, output->records + output->record_words);
-    drop_output(thread);
-    return SENDING_FAILED;
+    if (!output->body_held)
+        cache_hold(&output->body->entry);
+    pending->body = output->body;
+    pending->body_start = output->body->fd < 0 ? output->body->head_length : 0;
+    pending->body_offset = output->body_offset + of_body;
+    pending->body_left = output->body_left - of_body;
+    pending->body_sent = of_body;
+    pending->parts = output->parts;
+    output->body = NULL;
+    output->parts = NULL;
 }
 
-static void set_promised(struct serving_thread *thread, struct pending *pending, bool promised)
+/* Makes what is left of the output after SENT bytes the pending response. False: out of memory. */
+static bool make_pending(struct http1_connection *http1, size_t sent)
 {
-    uint64_t words = account_words(pending->record);
-
-    if (promised != pending->promised)
-        thread->ring_reserved += promised ? words : -words;
-    pending->promised = promised;
-}
-
-/* What is left of the output after SENT bytes becomes the connection's pending answer. */
-static bool make_pending(struct connection *connection, size_t sent)
-{
-    struct serving_thread *thread = connection->thread;
-    struct output *output = &thread->output;
+    struct transaction_context *context = context_of(http1);
+    struct output_buffer *output = &context->output;
     size_t rest = sent < output->used ? output->used - sent : 0;
-    size_t record_words = account_words(output->last_record);
-    size_t record_at = (sizeof(struct pending) + rest + 7) / 8 * 8;
-    struct pending *pending = malloc(record_at + record_words * 8);
+    size_t record_words = accounting_words(output->last_record);
+    size_t record_at = (sizeof(struct pending_response) + rest + 7) / 8 * 8;
+    struct pending_response *pending = malloc(record_at + record_words * 8);
 
     if (pending == NULL)
         return false;
-    *pending = (struct pending){.text = {pending->rest, rest},
-                                .record = (uint64_t *)(void *)((char *)pending + record_at)};
-    memcpy(pending->rest, output->buffer + output->used - rest, rest);
+    *pending = (struct pending_response){
+        .text = {pending->rest, rest}, .record = (uint64_t *)(void *)((char *)pending + record_at)};
+    memcpy(pending->rest, output->bytes + output->used - rest, rest);
     memcpy(pending->record, output->last_record, record_words * 8);
-    if (output->body != NULL) {
-        size_t of_body = sent > output->used ? sent - output->used : 0;
-
-        if (!output->body_held)
-            cache_hold(&output->body->entry);
-        pending->body = output->body;
-        pending->body_start = output->body->fd < 0 ? output->body->head_length : 0;
-        pending->body_offset = output->body_offset + of_body;
-        pending->body_left = output->body_left - of_body;
-        pending->body_sent = of_body;
-        pending->parts = output->parts;
-        output->body = NULL; /* its reference has moved, and the parts */
-        output->parts = NULL;
-    }
-    set_promised(thread, pending, true);
-    finish_records(thread, output->last_record);
-    drop_output(thread);
-    connection->pending = pending;
-    set_busy(connection, true);
+    if (output->body != NULL)
+        move_body(output, pending, sent > output->used ? sent - output->used : 0);
+    set_reserved(context, pending, true);
+    finish_records(context, output->last_record);
+    clear_output(context);
+    http1->pending = pending;
+    set_busy(http1, true);
     return true;
 }
 
-enum sending_result sending_flush(struct connection *connection)
+enum write_result response_flush(struct http1_connection *http1)
 {
-    struct serving_thread *thread = connection->thread;
-    struct output *output = &thread->output;
-    struct iovec parts[2] = {{output->buffer, output->used}};
+    struct connection *connection = &http1->connection;
+    struct transaction_context *context = context_of(http1);
+    struct output_buffer *output = &context->output;
+    const struct resource *body = output->body;
+    struct iovec parts[2] = {{output->bytes, output->used}};
     size_t all = output->used;
-    bool later = output->body != NULL && (output->body->fd >= 0 || output->parts != NULL);
+    bool later = body != NULL && (body->fd >= 0 || output->parts != NULL);
     int count = 1;
     ssize_t sent;
 
     if (output_is_empty(output))
-        return SENDING_DONE;
-    if (output->body != NULL && !later) {
-        parts[count++] = (struct iovec){
-            (void *)(uintptr_t)(output->body->answer + output->body_offset), output->body_left};
+        return WRITE_DONE;
+    if (body != NULL && !later) {
+        parts[count++] = (struct iovec){(void *)(uintptr_t)(body->answer + output->body_offset),
+                                        output->body_left};
         all += output->body_left;
     }
-    segment_activity_state(thread->activity, THREAD_STATE_WRITE, thread->turn_ns);
-    /* Behind a last answer the end of the connection follows at once, in the same segment. */
-    sent = connection->transport->write(connection->fd, parts, count, later || connection->closing);
+    segment_activity_state(context->activity, THREAD_STATE_WRITE, context->loop_now_ns);
+    /* The FIN follows the last response at once: send both in one segment. */
+    sent = connection->transport->write(connection->fd, parts, count,
+                                        later || connection->client.closing);
     if (sent < 0 && errno != EAGAIN && errno != EINTR)
-        return fail_output(thread);
+        return fail_output(context);
     if (sent < 0)
         sent = 0;
-    metric_add(thread->metrics, METRIC_bytes_sent, (uint64_t)sent);
+    metric_add(context->metrics, METRIC_bytes_sent, (uint64_t)sent);
     if (LIKELY((size_t)sent == all && !later)) {
-        finish_records(thread, output->records + output->record_words);
-        drop_output(thread);
-        return SENDING_DONE;
+        finish_records(context, output->records + output->record_words);
+        clear_output(context);
+        return WRITE_DONE;
     }
-    if (!make_pending(connection, (size_t)sent))
-        return fail_output(thread);
-    return sending_continue(connection);
+    if (!make_pending(http1, (size_t)sent))
+        return fail_output(context);
+    return response_continue(http1);
 }
 
-/* Steps of a pending answer: more than 0 was moved, 0 would block or waits for a job, -1 failed. */
+/* Steps of a pending response: return the bytes sent, 0 if blocked or waiting for a job, -1 on failure. */
 
 static ssize_t blocked_or_failed(void)
 {
     return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-/* More text follows behind the body's piece that is sent now. */
-static bool parts_follow(const struct pending *pending)
+/* More text follows the piece of the body that is sent now. */
+static bool parts_follow(const struct pending_response *pending)
 {
     return pending->parts != NULL && pending->parts->next < pending->parts->count;
 }
 
-static ssize_t send_text(struct connection *connection, struct pending *pending)
+static ssize_t send_text(struct connection *connection, struct pending_response *pending)
 {
     struct iovec piece = {(void *)(uintptr_t)pending->text.start, pending->text.length};
     bool more = pending->body_left > 0 || parts_follow(pending);
@@ -189,14 +202,14 @@ static ssize_t send_text(struct connection *connection, struct pending *pending)
     return sent;
 }
 
-static void body_moved_on(struct pending *pending, ssize_t sent)
+static void advance_body(struct pending_response *pending, ssize_t sent)
 {
     pending->body_offset += (uint64_t)sent;
     pending->body_left -= (uint64_t)sent;
     pending->body_sent += (uint64_t)sent;
 }
 
-static ssize_t send_memory(struct connection *connection, struct pending *pending)
+static ssize_t send_memory(struct connection *connection, struct pending_response *pending)
 {
     struct iovec piece = {(void *)(uintptr_t)(pending->body->answer + pending->body_offset),
                           pending->body_left};
@@ -204,10 +217,27 @@ static ssize_t send_memory(struct connection *connection, struct pending *pendin
 
     if (sent < 0)
         return blocked_or_failed();
-    body_moved_on(pending, sent);
+    advance_body(pending, sent);
     return sent;
 }
 
+/* Windows of a file */
+
+/* Reads a window into the page cache. */
+struct warm_job {
+    struct offload_job job;
+    struct http1_connection *http1;
+    struct resource *file; /* a reference */
+    uint64_t offset, length;
+};
+
+static void set_warm(struct pending_response *pending, uint64_t from, uint64_t length)
+{
+    pending->warm_from = from;
+    pending->warm_until = from + length;
+}
+
+/* On an offload thread. */
 static void run_warm(struct offload_job *job)
 {
     struct warm_job *warm = CONTAINER_OF(job, struct warm_job, job);
@@ -220,65 +250,78 @@ static void run_warm(struct offload_job *job)
                          warm->offset + done, FILES_MAY_BLOCK);
 }
 
-/* Lets an offload thread fetch the window. False: do it here, for an answer begun can't be refused.
- */
-static bool submit_warm(struct connection *connection, const struct pending *pending,
-                        uint64_t length)
+/* Back on the owning thread. */
+static void finish_warm(struct offload_job *job)
 {
-    struct serving_thread *thread = connection->thread;
+    struct warm_job *warm = CONTAINER_OF(job, struct warm_job, job);
+    struct http1_connection *http1 = warm->http1;
+    struct connection *connection = &http1->connection;
+    struct transaction_context *context = context_of(http1);
+
+    context->jobs_out--;
+    connection->client.jobs_out--;
+    if (http1->pending != NULL)
+        set_warm(http1->pending, warm->offset, warm->length);
+    resource_release(context->worker->cache, warm->file);
+    free(warm);
+    connection->protocol->resume(connection);
+}
+
+/* Returns false if the job cannot be queued: read here instead, since a response has begun. */
+static bool submit_warm(struct http1_connection *http1, uint64_t length)
+{
+    const struct pending_response *pending = http1->pending;
+    struct transaction_context *context = context_of(http1);
     struct warm_job *warm = calloc(1, sizeof(*warm));
 
     if (warm == NULL)
         return false;
     warm->job = (struct offload_job){.run = run_warm,
+                                     .finish = finish_warm,
                                      .work = pending->body->file_path,
                                      .state = THREAD_STATE_FILE,
-                                     .owner = &thread->mailbox,
-                                     .kind = ITEM_WARMED};
-    warm->connection = connection;
+                                     .owner = context->mailbox};
+    warm->http1 = http1;
     warm->file = pending->body;
     warm->offset = pending->body_offset;
     warm->length = length;
-    if (!offload_submit(thread->site->offload, &warm->job, thread->turn_ns)) {
+    if (!offload_submit(context->worker->offload, &warm->job, context->loop_now_ns)) {
         free(warm);
         return false;
     }
     cache_hold(&warm->file->entry);
-    connection->job_out = true;
-    thread->jobs_out++;
-    metric_add(thread->metrics, METRIC_offloaded, 1);
+    http1->connection.client.jobs_out++;
+    context->jobs_out++;
+    metric_add(context->metrics, METRIC_offloaded, 1);
     return true;
 }
 
-static void set_warm(struct pending *pending, uint64_t from, uint64_t length)
+/* True if the window that begins here can be sent without waiting for a disk. */
+static bool window_is_warm(struct http1_connection *http1, struct pending_response *pending)
 {
-    pending->warm_from = from;
-    pending->warm_until = from + length;
-}
-
-/* True when the window that begins here can be sent without waiting for a disk. */
-static bool window_is_warm(struct connection *connection, struct pending *pending)
-{
-    uint64_t length = pending->body_left < SENDING_WINDOW ? pending->body_left : SENDING_WINDOW;
+    uint64_t offset = pending->body_offset;
+    uint64_t length =
+        pending->body_left < RESPONSE_WINDOW_BYTES ? pending->body_left : RESPONSE_WINDOW_BYTES;
     char byte;
 
-    if (pending->body_offset >= pending->warm_from && pending->body_offset < pending->warm_until)
+    if (offset >= pending->warm_from && offset < pending->warm_until)
         return true;
-    if (files_read(pending->body->fd, pending->body->device, &byte, 1,
-                   pending->body_offset + length - 1, FILES_CACHED_ONLY) < 0 &&
-        errno == EAGAIN && submit_warm(connection, pending, length))
+    if (files_read(pending->body->fd, pending->body->device, &byte, 1, offset + length - 1,
+                   FILES_CACHED_ONLY) < 0 &&
+        errno == EAGAIN && submit_warm(http1, length))
         return false;
-    set_warm(pending, pending->body_offset, length);
+    set_warm(pending, offset, length);
     return true;
 }
 
-static ssize_t send_window(struct connection *connection, struct pending *pending)
+static ssize_t send_window(struct http1_connection *http1, struct pending_response *pending)
 {
+    const struct connection *connection = &http1->connection;
     off_t offset = (off_t)pending->body_offset;
     uint64_t length;
     ssize_t sent;
 
-    if (!window_is_warm(connection, pending))
+    if (!window_is_warm(http1, pending))
         return 0;
     length = pending->warm_until - pending->body_offset;
     if (length > pending->body_left)
@@ -286,18 +329,20 @@ static ssize_t send_window(struct connection *connection, struct pending *pendin
     sent = connection->transport->send_file(connection->fd, pending->body->fd, &offset, length);
     if (sent < 0)
         return blocked_or_failed();
-    if (sent == 0) { /* the file has shrunk: the promised length can't be kept */
+    if (sent == 0) { /* the file has shrunk: its announced length cannot be sent */
         errno = EIO;
         return -1;
     }
-    if (pending->body_sent < PROVEN_BYTES && pending->body_sent + (uint64_t)sent >= PROVEN_BYTES)
-        connection->transport->let_queue(connection->fd);
-    body_moved_on(pending, sent);
+    if (pending->body_sent < LIFT_LIMIT_BYTES &&
+        pending->body_sent + (uint64_t)sent >= LIFT_LIMIT_BYTES)
+        connection->transport->lift_unsent_limit(connection->fd);
+    advance_body(pending, sent);
     return sent;
 }
 
-/* What was begun is sent: the next part of several, if there is one. */
-static void next_part(struct pending *pending)
+/* The pending response as a whole */
+
+static void begin_next_part(struct pending_response *pending)
 {
     const struct byteranges_part *part = &pending->parts->part[pending->parts->next++];
 
@@ -306,102 +351,94 @@ static void next_part(struct pending *pending)
     pending->body_left = part->bytes.length;
 }
 
-static ssize_t send_step(struct connection *connection, struct pending *pending)
+static ssize_t send_step(struct http1_connection *http1, struct pending_response *pending)
 {
     if (pending->text.length == 0 && pending->body_left == 0 && parts_follow(pending))
-        next_part(pending);
+        begin_next_part(pending);
     if (pending->text.length > 0 || pending->body == NULL)
-        return send_text(connection, pending);
-    return pending->body->fd < 0 ? send_memory(connection, pending)
-                                 : send_window(connection, pending);
+        return send_text(&http1->connection, pending);
+    return pending->body->fd < 0 ? send_memory(&http1->connection, pending)
+                                 : send_window(http1, pending);
 }
 
-static bool is_sent(const struct pending *pending)
+static bool is_sent(const struct pending_response *pending)
 {
     return pending->text.length == 0 && pending->body_left == 0 && !parts_follow(pending);
 }
 
-static void finish_pending(struct connection *connection, struct cache *cache, bool log)
+void response_free(struct http1_connection *http1, struct cache *cache)
 {
-    struct pending *pending = connection->pending;
-    struct serving_thread *thread = connection->thread;
+    struct pending_response *pending = http1->pending;
 
-    if (log) {
-        set_promised(thread, pending, false);
-        set_busy(connection, false);
-        account_finish(thread, pending->record, clock_monotonic_ns());
-    }
+    if (pending == NULL)
+        return;
     if (pending->body != NULL)
         resource_release(cache, pending->body);
     free(pending->parts);
     free(pending);
-    connection->pending = NULL;
+    http1->pending = NULL;
 }
 
-bool sending_may_go_on(struct connection *connection)
+static void finish_pending(struct http1_connection *http1)
 {
-    struct serving_thread *thread = connection->thread;
-    struct pending *pending = connection->pending;
+    struct transaction_context *context = context_of(http1);
 
-    if (!pending->promised && account_has_room(thread, account_words(pending->record)))
-        set_promised(thread, pending, true);
-    return pending->promised;
+    set_reserved(context, http1->pending, false);
+    set_busy(http1, false);
+    accounting_finish(context, http1->pending->record, clock_monotonic_ns());
+    response_free(http1, context->worker->cache);
 }
 
-enum sending_result sending_continue(struct connection *connection)
+bool response_reserve_log(struct http1_connection *http1)
 {
-    struct serving_thread *thread = connection->thread;
-    struct pending *pending = connection->pending;
-    uint64_t budget = SENDING_WINDOW; /* for this turn, so that other connections get theirs */
+    struct transaction_context *context = context_of(http1);
+    struct pending_response *pending = http1->pending;
 
-    segment_activity_work(thread->activity, THREAD_STATE_WRITE, thread->turn_ns,
+    if (!pending->reserved && accounting_has_room(context, accounting_words(pending->record)))
+        set_reserved(context, pending, true);
+    return pending->reserved;
+}
+
+enum write_result response_continue(struct http1_connection *http1)
+{
+    struct transaction_context *context = context_of(http1);
+    struct pending_response *pending = http1->pending;
+    uint64_t budget = RESPONSE_WINDOW_BYTES; /* then other connections are served */
+
+    segment_activity_work(context->activity, THREAD_STATE_WRITE, context->loop_now_ns,
                           pending->body != NULL ? pending->body->entry.path : "",
                           pending->body != NULL ? pending->body->entry.path_length : 0);
     while (!is_sent(pending) && budget > 0) {
-        ssize_t sent = send_step(connection, pending);
+        ssize_t sent = send_step(http1, pending);
 
         if (sent < 0) {
-            count_failure(thread);
-            return SENDING_FAILED;
+            count_reset(context);
+            return WRITE_FAILED;
         }
         if (sent == 0)
             break;
-        metric_add(thread->metrics, METRIC_bytes_sent, (uint64_t)sent);
+        metric_add(context->metrics, METRIC_bytes_sent, (uint64_t)sent);
         budget -= (uint64_t)sent < budget ? (uint64_t)sent : budget;
     }
     if (is_sent(pending)) {
-        finish_pending(connection, thread->site->cache, true);
-        return SENDING_DONE;
+        finish_pending(http1);
+        return WRITE_DONE;
     }
-    return connection->job_out ? SENDING_JOB : SENDING_BLOCKED;
+    return http1->connection.client.jobs_out > 0 ? WRITE_OFFLOAD : WRITE_BLOCKED;
 }
 
-struct connection *sending_warmed(struct warm_job *job)
+void response_abort(struct http1_connection *http1)
 {
-    struct connection *connection = job->connection;
-
-    connection->thread->jobs_out--;
-    connection->job_out = false;
-    if (connection->pending != NULL)
-        set_warm(connection->pending, job->offset, job->length);
-    resource_release(connection->thread->site->cache, job->file);
-    free(job);
-    return connection;
+    if (http1->pending == NULL)
+        return;
+    accounting_correct(http1->pending->record, http1->pending->body_sent);
+    metric_add(context_of(http1)->metrics, METRIC_responses_cut_short, 1);
+    finish_pending(http1);
 }
 
-void sending_abandon(struct connection *connection, struct cache *cache, bool log)
+void response_moved(struct http1_connection *http1, bool leaving)
 {
-    struct pending *pending = connection->pending;
-
-    account_correct(pending->record, pending->body_sent);
-    if (log)
-        metric_add(connection->thread->metrics, METRIC_responses_cut_short, 1);
-    finish_pending(connection, cache, log);
-}
-
-void sending_moved(struct connection *connection, bool leaving)
-{
-    if (leaving && connection->pending != NULL)
-        set_promised(connection->thread, connection->pending, false);
-    set_busy(connection, !leaving && connection->pending != NULL);
+    if (leaving && http1->pending != NULL)
+        set_reserved(context_of(http1), http1->pending, false);
+    set_busy(http1, !leaving && http1->pending != NULL);
 }

@@ -1,51 +1,42 @@
 /*
- * Getting answers out: the fast way is one write of the whole output; what a client does not take
- * at once becomes a pending answer that goes on when the socket is writable. Files leave by
- * sendfile in windows; a window that is not in the page cache is fetched by an offload thread
- * first.
+ * Response writer: sends the thread's output buffer in one write if the client takes it. The unsent rest
+ * becomes the connection's pending response, which continues when the socket is writable. Files are sent
+ * by sendfile() in windows; an offload thread first reads a window that is not in the page cache. The
+ * owning thread unless noted.
  */
-#ifndef DAEMON_SENDING_H
-#define DAEMON_SENDING_H
+#ifndef DAEMON_HTTP1_RESPONSE_WRITER_H
+#define DAEMON_HTTP1_RESPONSE_WRITER_H
 
-#include "daemon/base/offload.h"
-#include "daemon/connection/connection.h"
+#include "daemon/http1/connection.h"
 
-enum { SENDING_WINDOW = 2 * 1024 * 1024 }; /* bytes of a file sent in one turn of the loop */
+enum { RESPONSE_WINDOW_BYTES = 2 * 1024 * 1024 }; /* of a file, sent in one loop iteration */
 
-enum sending_result {
-    SENDING_DONE,    /* all is sent and accounted for; the output is empty */
-    SENDING_BLOCKED, /* connection->pending holds the rest: go on when the client takes more */
-    SENDING_JOB,     /* the same, when the offload thread that was asked is done */
-    SENDING_FAILED,  /* the client is gone: close the connection */
+enum write_result {
+    WRITE_DONE,    /* everything is sent and accounted for; the output buffer is empty */
+    WRITE_BLOCKED, /* the rest is pending: continue when the socket is writable */
+    WRITE_OFFLOAD, /* the rest is pending: the protocol's resume is called when the offload job is done */
+    WRITE_FAILED, /* the client is gone: close the connection */
 };
 
-struct warm_job {
-    struct offload_job job; /* first */
-    struct connection *connection;
-    struct resource *file; /* a reference */
-    uint64_t offset, length;
-};
+/* Sends the thread's output buffer. */
+enum write_result response_flush(struct http1_connection *http1);
 
-/* Sends the thread's output on CONNECTION. */
-enum sending_result sending_flush(struct connection *connection);
+/* Continues with the pending response. */
+enum write_result response_continue(struct http1_connection *http1);
 
 /*
- * Promises room in the log ring to the pending answer's record, if that came from another thread and
- * has no promise of this one. False: there is none now, so the answer has to wait.
+ * Reserves space in the log ring for the record of a pending response that came from another thread, if
+ * that is not done yet. Returns false if there is none: the response must wait.
  */
-bool sending_may_go_on(struct connection *connection);
+bool response_reserve_log(struct http1_connection *http1);
 
-/* Goes on with the pending answer. */
-enum sending_result sending_continue(struct connection *connection);
+/* The connection is about to leave its thread, whose reservation ends, or has come to a new one. */
+void response_moved(struct http1_connection *http1, bool leaving);
 
-/* The job is back: the window it fetched can be sent on the connection that is returned. */
-struct connection *sending_warmed(struct warm_job *job);
+/* Gives up the pending response and logs what was sent of it. */
+void response_abort(struct http1_connection *http1);
 
-/* The connection leaves its thread, whose promise ends, or has come to a new one. */
-void sending_moved(struct connection *connection, bool leaving);
-
-/* Gives the pending answer up: what was sent of it is logged. LOG false: only frees (any thread).
- */
-void sending_abandon(struct connection *connection, struct cache *cache, bool log);
+/* Frees the pending response of a connection that no thread owns. Any thread. */
+void response_free(struct http1_connection *http1, struct cache *cache);
 
 #endif

@@ -40,8 +40,8 @@ static uint64_t descriptors_of_worker(const struct config *config, uint32_t thre
 
 uint64_t capacity_of_worker(const struct config *config, const struct rlimit *limit)
 {
-    uint64_t own =
-        descriptors_of_worker(config, config->workers_threads) + site_descriptors_for_cache(limit);
+    uint64_t own = descriptors_of_worker(config, config->workers_threads) +
+                   worker_context_cache_descriptors(limit);
 
     return own + LEAST_CONNECTIONS < limit->rlim_cur ? limit->rlim_cur - own : LEAST_CONNECTIONS;
 }

@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/connection/listen_socket.h"
+#include "daemon/base/network.h"
 #include "daemon/master/capacity.h"
 
 #include <errno.h>
@@ -243,7 +243,7 @@ static int accept_one(int listener, struct message_connection *message)
 
     *message = (struct message_connection){.requests = 0};
     if (fd >= 0)
-        lane_address(&peer, message->address);
+        network_socket_address(&peer, message->address);
     return fd;
 }
 

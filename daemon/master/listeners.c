@@ -1,7 +1,7 @@
 #include "daemon/master/listeners.h"
 
+#include "daemon/base/network.h"
 #include "daemon/base/unix_name.h"
-#include "daemon/connection/transport.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -123,7 +123,7 @@ static int check_address(const struct config_address *address, char *why, size_t
 /* Opens one more socket and stores the bound port in ADDRESS. Returns it, or -1 with errno. */
 static int open_socket(struct config_address *address, uint32_t backlog, bool defer)
 {
-    const unsigned int unsent_most = TRANSPORT_UNSENT_MOST;
+    const unsigned int unsent_most = NETWORK_UNSENT_MAX;
     int fd = address->address.ss_family == AF_UNIX
                  ? unix_name_bind((const struct sockaddr_un *)&address->address)
                  : open_bound(address, true);

@@ -1,39 +1,37 @@
 /*
- * Counting and logging: what an answered request leaves behind in shared memory. A record is packed
- * when the answer is composed (the request's bytes are at hand then) and finished when the answer
- * has been sent (its duration is known then).
+ * Request accounting: the log record, the counters and the latency histogram that an answered request
+ * leaves in shared memory. The record is packed when the response is composed, while the request's bytes
+ * exist, and finished when the response has been sent and its duration is known. The owning thread.
  */
-#ifndef DAEMON_ACCOUNT_H
-#define DAEMON_ACCOUNT_H
+#ifndef DAEMON_TRANSACTION_ACCOUNTING_H
+#define DAEMON_TRANSACTION_ACCOUNTING_H
 
-#include "daemon/connection/connection.h"
-#include "daemon/http/request.h"
+#include "daemon/transaction/transaction.h"
 
 /*
- * With when_full = wait a record's room in the log ring is promised before: to a request that begins,
- * by the first, and to WORDS of an answer that came from another thread, by the second.
+ * With `when_full = wait` space in the log ring is reserved before it is needed. Returns true if a new
+ * request may begin, whose response is composed in the output buffer.
  */
-bool account_may_begin(const struct serving_thread *thread);
-bool account_has_room(const struct serving_thread *thread, uint64_t words);
+bool accounting_may_begin(const struct transaction_context *context);
 
-/*
- * Packs the record of an answer into the thread's output. BODY_BYTES is what will be sent of a
- * body; BEGAN_NS the monotonic time at which the request was first looked at.
- */
-void account_pack(struct connection *connection, const struct request *request, int status,
-                  enum outcome outcome, uint64_t body_bytes, uint64_t began_ns);
+/* The same for WORDS of a record that was packed by another thread. */
+bool accounting_has_room(const struct transaction_context *context, uint64_t words);
 
-/* The answer of RECORD has left, or was given up: counts, times and logs it. */
-void account_finish(struct serving_thread *thread, uint64_t *record, uint64_t now_ns);
+/* Packs the record of a response into the output buffer. BODY_BYTES: what will be sent of the body. */
+void accounting_pack(const struct transaction *transaction, int status, enum outcome outcome,
+                     uint64_t body_bytes);
 
-/* For an answer that was cut: BODY_BYTES is what was really sent. */
-void account_correct(uint64_t *record, uint64_t body_bytes);
+/* The response of RECORD has been sent or aborted: counts, times and logs it. */
+void accounting_finish(struct transaction_context *context, uint64_t *record, uint64_t now_ns);
+
+/* Sets the body bytes of an aborted response to those really sent. */
+void accounting_correct(uint64_t *record, uint64_t body_bytes);
 
 /* Wakes the logger if it sleeps. */
-void account_wake_logger(const struct serving_thread *thread);
+void accounting_wake_logger(const struct transaction_context *context);
 
 /* Length of a packed record in words. */
-static inline uint64_t account_words(const uint64_t *record)
+static inline uint64_t accounting_words(const uint64_t *record)
 {
     return record[0] & UINT32_MAX;
 }

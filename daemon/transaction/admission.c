@@ -5,7 +5,6 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/transaction/rate_limit.h"
-#include "daemon/worker/thread.h"
 
 #include <stdio.h>
 #include <sys/socket.h>
@@ -19,93 +18,95 @@ static bool is_exempt(const struct config *config, const uint8_t *address)
     return false;
 }
 
-bool admission_of_request(struct exchange *exchange)
+bool admission_of_request(struct transaction *transaction)
 {
-    const struct site *site = exchange->thread->site;
-    const uint8_t *address = exchange->connection->address;
+    const struct transaction_context *context = transaction->context;
+    const struct worker_context *worker = context->worker;
+    const uint8_t *address = transaction->client->address;
+    bool counted = transaction->state->began_ns != 0;
     uint64_t key = client_key(address), wait_ns;
 
-    if (exchange->connection->began_ns != 0 || key == 0 || is_exempt(site->config, address))
-        return true; /* it was counted when it began; it has no address; it has no limit */
-    wait_ns = rate_limit_take(site->segment, key, exchange->thread->turn_ns);
+    if (counted || key == 0 /* a UNIX socket */ || is_exempt(worker->config, address))
+        return true;
+    wait_ns = rate_limit_take(worker->segment, key, context->loop_now_ns);
     if (wait_ns == 0)
         return true;
-    metric_add(exchange->thread->metrics, METRIC_requests_limited, 1);
-    exchange->retry_after_s = (uint32_t)((wait_ns + NS_PER_S - 1) / NS_PER_S);
+    metric_add(context->metrics, METRIC_requests_limited, 1);
+    transaction->retry_after_s = (uint32_t)((wait_ns + NS_PER_S - 1) / NS_PER_S);
     return false;
 }
 
 /* Connections */
 
-enum peers_verdict admission_of_connection(const struct serving_thread *thread,
-                                           const uint8_t address[CLIENT_ADDRESS_BYTES],
-                                           bool admitted)
+enum client_limit_verdict admission_of_connection(const struct worker_context *worker,
+                                                  const uint8_t address[CLIENT_ADDRESS_BYTES],
+                                                  bool admitted)
 {
-    uint32_t most = thread->site->config->connections_max_per_ip;
+    uint32_t max = worker->config->connections_max_per_ip;
     uint64_t key = client_key(address);
 
-    if (LIKELY(most == 0) || key == 0)
-        return PEERS_UNCOUNTED;
-    return peers_enter(thread->site->peers, key, admitted ? UINT32_MAX : most);
+    if (LIKELY(max == 0) || key == 0)
+        return CLIENT_LIMIT_UNCOUNTED;
+    return client_limit_enter(worker->client_limit, key, admitted ? UINT32_MAX : max);
 }
 
-/* What the client has sent is read first: left behind, it would make the close a reset. */
-static void say_unavailable(struct serving_thread *thread, int fd)
+/* Reads what the client has sent: unread bytes would turn the close into a reset. */
+static void send_unavailable(struct transaction_context *context, int fd)
 {
-    char answer[RESPONSE_PREFIX_MAX + HEADER_RULES_MAX + 64], ignored[4096];
-    size_t length = response_prefix(&thread->prefixes, 503, PERSIST_CLOSE, answer);
+    char response[RESPONSE_PREFIX_MAX + HEADER_RULES_MAX + 64], ignored[4096];
+    size_t length = response_prefix(&context->prefixes, 503, PERSIST_CLOSE, response);
 
-    length += header_rules_write(&thread->site->headers, NULL, HEADER_OF_ANSWER, answer + length);
-    length += (size_t)snprintf(answer + length, sizeof(answer) - length,
+    length +=
+        header_rules_write(&context->worker->headers, NULL, HEADER_OF_ANSWER, response + length);
+    length += (size_t)snprintf(response + length, sizeof(response) - length,
                                "Retry-After: 1\r\nContent-Length: 0\r\n\r\n");
     recv(fd, ignored, sizeof(ignored), MSG_DONTWAIT);
-    if (send(fd, answer, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length)
+    if (send(fd, response, length, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)length)
         shutdown(fd, SHUT_WR);
 }
 
-void admission_refuse(struct serving_thread *thread, int fd,
-                      const uint8_t address[CLIENT_ADDRESS_BYTES], enum peers_verdict verdict)
+void admission_reject(struct transaction_context *context, int fd,
+                      const uint8_t address[CLIENT_ADDRESS_BYTES],
+                      enum client_limit_verdict verdict)
 {
-    if (verdict == PEERS_TOO_MANY) {
-        say_unavailable(thread, fd);
-        metric_add(thread->metrics, METRIC_connections_rejected, 1);
-    } else if (verdict == PEERS_COUNTED) {
-        peers_leave(thread->site->peers, client_key(address));
+    if (verdict == CLIENT_LIMIT_EXCEEDED) {
+        send_unavailable(context, fd);
+        metric_add(context->metrics, METRIC_connections_rejected, 1);
+    } else if (verdict == CLIENT_LIMIT_COUNTED) {
+        client_limit_leave(context->worker->client_limit, client_key(address));
     }
     close(fd);
 }
 
-bool admission_has_room(const struct serving_thread *thread)
+bool admission_has_room(const struct worker_context *worker)
 {
-    uint32_t most = thread->site->config->connections_max;
+    uint32_t max = worker->config->connections_max;
 
-    return LIKELY(most == 0) || segment_sum(thread->site->segment, METRIC_connections_open) < most;
+    return LIKELY(max == 0) || segment_sum(worker->segment, METRIC_connections_open) < max;
 }
 
-static bool is_one_too_many(const struct connection *connection)
+static bool limits_are_exceeded(const struct worker_context *worker, const struct client *client)
 {
-    const struct site *site = connection->thread->site;
-    uint64_t most = site->config->connections_max;
+    uint64_t max = worker->config->connections_max;
 
-    return (most != 0 && segment_sum(site->segment, METRIC_connections_open) > most) ||
-           (connection->counted_peer &&
-            peers_count(site->segment, client_key(connection->address)) >
-                site->config->connections_max_per_ip);
+    return (max != 0 && segment_sum(worker->segment, METRIC_connections_open) > max) ||
+           (client->counted && client_limit_count(worker->segment, client_key(client->address)) >
+                                   worker->config->connections_max_per_ip);
 }
 
-bool admission_outgrown(struct connection *connection)
+bool admission_exceeds_limits(const struct worker_context *worker, struct client *client)
 {
-    connection->came_over = connection->came_over && is_one_too_many(connection);
-    return connection->came_over;
+    client->transferred = client->transferred && limits_are_exceeded(worker, client);
+    return client->transferred;
 }
 
-bool admission_keeps_alive(struct serving_thread *thread)
+bool admission_allows_keepalive(struct transaction_context *context)
 {
-    uint32_t below = thread->site->config->connections_keepalive_below;
+    uint32_t below = context->worker->config->connections_keepalive_below;
 
-    if (thread->crowd_ns != thread->turn_ns) {
-        thread->crowd_ns = thread->turn_ns;
-        thread->crowd = segment_sum(thread->site->segment, METRIC_connections_open);
+    if (context->counted_open_ns != context->loop_now_ns) {
+        context->counted_open_ns = context->loop_now_ns;
+        context->connections_open = segment_sum(context->worker->segment, METRIC_connections_open);
     }
-    return thread->crowd < below;
+    return context->connections_open < below;
 }

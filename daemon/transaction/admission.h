@@ -1,45 +1,42 @@
 /*
- * Who may come in: requests by the rate limit of their client's address, connections by how many there
- * are, in all and from their address. On the serving thread.
+ * Admission: requests by the rate limit of the client's address, connections by [connections] max and
+ * max_per_ip. The owning thread.
  */
-#ifndef DAEMON_ADMISSION_H
-#define DAEMON_ADMISSION_H
+#ifndef DAEMON_TRANSACTION_ADMISSION_H
+#define DAEMON_TRANSACTION_ADMISSION_H
 
-#include "daemon/transaction/client_limit.h"
 #include "daemon/transaction/transaction.h"
 
 /*
- * Counts a request that is looked at for the first time against its client's rate, while the limit
- * is on. False: it is over, and exchange->retry_after_s says when to try again.
+ * Charges a request that is processed for the first time to the rate of its client, if the limit is on.
+ * Returns false if the client exceeds it; transaction->retry_after_s then says when to try again.
  */
-bool admission_of_request(struct exchange *exchange);
+bool admission_of_request(struct transaction *transaction);
+
+/* Counts a connection from ADDRESS against max_per_ip. ADMITTED: it was open before and may exceed it. */
+enum client_limit_verdict admission_of_connection(const struct worker_context *worker,
+                                                  const uint8_t address[CLIENT_ADDRESS_BYTES],
+                                                  bool admitted);
 
 /*
- * Counts a connection of ADDRESS against max_per_ip. ADMITTED: it has come in before, and may come
- * in again.
+ * Closes FD, which was not admitted or could not become a connection, and undoes what VERDICT counted.
+ * After CLIENT_LIMIT_EXCEEDED it first sends a short 503, if that is possible without blocking.
  */
-enum peers_verdict admission_of_connection(const struct serving_thread *thread,
-                                           const uint8_t address[CLIENT_ADDRESS_BYTES],
-                                           bool admitted);
+void admission_reject(struct transaction_context *context, int fd,
+                      const uint8_t address[CLIENT_ADDRESS_BYTES],
+                      enum client_limit_verdict verdict);
+
+/* True if one more connection does not exceed [connections] max. */
+bool admission_has_room(const struct worker_context *worker);
 
 /*
- * Closes FD, which becomes no connection; after a VERDICT of PEERS_TOO_MANY with a short 503, as far as
- * that is possible without waiting for the client. What was counted is given back.
+ * True if CLIENT's connection came from another worker and more are open than [connections] max or
+ * max_per_ip allow: a reload may have lowered them, or others were accepted during the transfer. Such a
+ * connection ends after its next response. Once below the limits it is like any other.
  */
-void admission_refuse(struct serving_thread *thread, int fd,
-                      const uint8_t address[CLIENT_ADDRESS_BYTES], enum peers_verdict verdict);
+bool admission_exceeds_limits(const struct worker_context *worker, struct client *client);
 
-/* True when no more than [connections] max can be open with one more. */
-bool admission_has_room(const struct serving_thread *thread);
-
-/*
- * True when CONNECTION came over from another worker, and more are open than [connections] max or
- * max_per_ip allow: they may have become less by a reload, or others came in while it was on its way.
- * It has to end behind its next answer. Once there is room for it, it is like any other.
- */
-bool admission_outgrown(struct connection *connection);
-
-/* True when fewer connections are open than [connections] keepalive_below, which is not 0. */
-bool admission_keeps_alive(struct serving_thread *thread);
+/* True if fewer connections are open than [connections] keepalive_below, which is not 0. */
+bool admission_allows_keepalive(struct transaction_context *context);
 
 #endif

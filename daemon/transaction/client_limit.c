@@ -5,80 +5,80 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { PROBES = 16 }; /* entries in which a key may be, from its place on */
+enum { PROBES = 16 }; /* a key is in one of this many entries from its home position */
 
-struct peers {
-    pthread_mutex_t lock; /* of the table, against the worker's other threads; nothing inside */
+struct client_limit {
+    pthread_mutex_t lock; /* guards the table against the worker's other threads; innermost */
     const struct segment *segment;
     struct segment_client *table;
 };
 
-static uint32_t place_of(const struct segment *segment, uint64_t key, uint32_t probe)
+static uint32_t position_of(const struct segment *segment, uint64_t key, uint32_t probe)
 {
     uint64_t hash = hash_mix(key ^ segment_rate(segment)->seed, UINT64_C(0xa0761d6478bd642f));
 
     return (uint32_t)((hash + probe) % SEGMENT_CLIENTS_PER_WORKER);
 }
 
-struct peers *peers_new(const struct segment *segment, uint32_t worker)
+struct client_limit *client_limit_new(const struct segment *segment, uint32_t worker)
 {
-    struct peers *peers = calloc(1, sizeof(*peers));
+    struct client_limit *limit = calloc(1, sizeof(*limit));
 
-    if (peers == NULL)
+    if (limit == NULL)
         return NULL;
-    pthread_mutex_init(&peers->lock, NULL);
-    peers->segment = segment;
-    peers->table = segment_clients(segment, worker);
-    return peers;
+    pthread_mutex_init(&limit->lock, NULL);
+    limit->segment = segment;
+    limit->table = segment_clients(segment, worker);
+    return limit;
 }
 
-void peers_free(struct peers *peers)
+void client_limit_free(struct client_limit *limit)
 {
-    if (peers == NULL)
+    if (limit == NULL)
         return;
-    pthread_mutex_destroy(&peers->lock);
-    free(peers);
+    pthread_mutex_destroy(&limit->lock);
+    free(limit);
 }
 
-static uint64_t count_of(const struct segment_client *peer)
+static uint64_t count_of(const struct segment_client *client)
 {
-    return atomic_load_explicit(&peer->count, memory_order_acquire);
+    return atomic_load_explicit(&client->count, memory_order_acquire);
 }
 
-/* KEY's entry. NULL: it has none; *FREE then is one that it may have, or NULL. */
-static struct segment_client *find(const struct peers *peers, uint64_t key,
+/* Returns the entry of KEY. If it has none: NULL, with *FREE the first unused one for it, or NULL. */
+static struct segment_client *find(const struct client_limit *limit, uint64_t key,
                                    struct segment_client **free)
 {
     *free = NULL;
     for (uint32_t i = 0; i < PROBES; i++) {
-        struct segment_client *peer = &peers->table[place_of(peers->segment, key, i)];
+        struct segment_client *client = &limit->table[position_of(limit->segment, key, i)];
 
-        if (atomic_load_explicit(&peer->key, memory_order_relaxed) == key)
-            return peer;
-        if (*free == NULL && count_of(peer) == 0)
-            *free = peer;
+        if (atomic_load_explicit(&client->key, memory_order_relaxed) == key)
+            return client;
+        if (*free == NULL && count_of(client) == 0)
+            *free = client;
     }
     return NULL;
 }
 
-/* What one table has for KEY; an entry that changes its key meanwhile has a count of 0 then. */
+/* The count of KEY in one worker's table. An entry changes its key only while its count is 0. */
 static uint64_t count_in(const struct segment *segment, uint32_t worker, uint64_t key)
 {
     const struct segment_client *table = segment_clients(segment, worker);
 
     for (uint32_t i = 0; i < PROBES; i++) {
-        const struct segment_client *peer = &table[place_of(segment, key, i)];
+        const struct segment_client *client = &table[position_of(segment, key, i)];
         uint64_t count;
 
-        if (atomic_load_explicit(&peer->key, memory_order_acquire) != key)
+        if (atomic_load_explicit(&client->key, memory_order_acquire) != key)
             continue;
-        count = count_of(peer);
-        return atomic_load_explicit(&peer->key, memory_order_relaxed) == key ? count : 0;
+        count = count_of(client);
+        return atomic_load_explicit(&client->key, memory_order_relaxed) == key ? count : 0;
     }
     return 0;
 }
 
-uint64_t peers_count(const struct segment *segment, uint64_t key)
+uint64_t client_limit_count(const struct segment *segment, uint64_t key)
 {
     uint64_t sum = 0;
 
@@ -88,45 +88,45 @@ uint64_t peers_count(const struct segment *segment, uint64_t key)
     return sum;
 }
 
-/* With the lock. */
-static bool add(const struct peers *peers, uint64_t key)
+/* The caller holds the lock. */
+static bool add(const struct client_limit *limit, uint64_t key)
 {
-    struct segment_client *free, *peer = find(peers, key, &free);
+    struct segment_client *free, *client = find(limit, key, &free);
 
-    if (peer == NULL && free == NULL)
+    if (client == NULL && free == NULL)
         return false;
-    if (peer == NULL) {
-        peer = free;
-        atomic_store_explicit(&peer->key, key, memory_order_release);
+    if (client == NULL) {
+        client = free;
+        atomic_store_explicit(&client->key, key, memory_order_release);
     }
-    atomic_store(&peer->count, count_of(peer) + 1); /* before others are read: see peers_enter() */
+    atomic_store(&client->count, count_of(client) + 1);
     return true;
 }
 
-void peers_leave(struct peers *peers, uint64_t key)
+void client_limit_leave(struct client_limit *limit, uint64_t key)
 {
-    struct segment_client *free, *peer;
+    struct segment_client *free, *client;
 
-    pthread_mutex_lock(&peers->lock);
-    peer = find(peers, key, &free);
-    if (peer != NULL)
-        atomic_store_explicit(&peer->count, count_of(peer) - 1, memory_order_release);
-    pthread_mutex_unlock(&peers->lock);
+    pthread_mutex_lock(&limit->lock);
+    client = find(limit, key, &free);
+    if (client != NULL)
+        atomic_store_explicit(&client->count, count_of(client) - 1, memory_order_release);
+    pthread_mutex_unlock(&limit->lock);
 }
 
-/* Counts first and looks then: of two workers that do so at once, one at least sees the other. */
-enum peers_verdict peers_enter(struct peers *peers, uint64_t key, uint32_t most)
+/* Counts first and then reads: of two workers that do so concurrently, at least one sees the other. */
+enum client_limit_verdict client_limit_enter(struct client_limit *limit, uint64_t key, uint32_t max)
 {
     bool counted;
 
-    pthread_mutex_lock(&peers->lock);
-    counted = add(peers, key);
-    pthread_mutex_unlock(&peers->lock);
+    pthread_mutex_lock(&limit->lock);
+    counted = add(limit, key);
+    pthread_mutex_unlock(&limit->lock);
     if (!counted)
-        return PEERS_UNCOUNTED;
+        return CLIENT_LIMIT_UNCOUNTED;
     atomic_thread_fence(memory_order_seq_cst);
-    if (peers_count(peers->segment, key) <= most)
-        return PEERS_COUNTED;
-    peers_leave(peers, key);
-    return PEERS_TOO_MANY;
+    if (client_limit_count(limit->segment, key) <= max)
+        return CLIENT_LIMIT_COUNTED;
+    client_limit_leave(limit, key);
+    return CLIENT_LIMIT_EXCEEDED;
 }

@@ -1,35 +1,35 @@
 /*
- * How many connections each client address has open. A worker counts its own in a table in the
- * segment, which the workers add up: each table has one writing process, so the master can zero that
- * of a worker that died.
+ * Client limit ([connections] max_per_ip): how many connections each client address has open. A worker
+ * counts its own in a table in the segment; the workers add up all tables. Each table has one writing
+ * process, so that the master can clear that of a worker that died.
  */
-#ifndef DAEMON_PEERS_H
-#define DAEMON_PEERS_H
+#ifndef DAEMON_TRANSACTION_CLIENT_LIMIT_H
+#define DAEMON_TRANSACTION_CLIENT_LIMIT_H
 
 #include "common/segment.h"
 
-struct peers;
+struct client_limit;
 
-/* The table of worker slot WORKER, all zero. NULL: out of memory. */
-struct peers *peers_new(const struct segment *segment, uint32_t worker);
-void peers_free(struct peers *peers);
+/* Uses the table of worker slot WORKER, which is all zero. NULL: out of memory. */
+struct client_limit *client_limit_new(const struct segment *segment, uint32_t worker);
+void client_limit_free(struct client_limit *limit);
 
-/* What becomes of a connection that comes in. */
-enum peers_verdict {
-    PEERS_COUNTED,   /* owed a peers_leave() */
-    PEERS_UNCOUNTED, /* it may come in; there was no room to count it */
-    PEERS_TOO_MANY,  /* its address has MOST connections already */
+enum client_limit_verdict {
+    CLIENT_LIMIT_COUNTED,   /* admitted; the caller must call client_limit_leave() */
+    CLIENT_LIMIT_UNCOUNTED, /* admitted; not limited, or the table is full */
+    CLIENT_LIMIT_EXCEEDED,  /* the address has the maximum number of connections */
 };
 
 /*
- * Counts a connection of the address KEY (see client_key(); not 0), if there are fewer than MOST
- * in all workers. Two that come at the same moment may both be too many where one would have fitted; never
- * do both fit where one does. Any serving thread of the worker.
+ * Counts a connection of the address KEY (see client_key(); not 0) if all workers count fewer than MAX.
+ * Of two concurrent calls for the last place both may be rejected, but never both admitted. Any serving
+ * thread of the worker.
  */
-enum peers_verdict peers_enter(struct peers *peers, uint64_t key, uint32_t most);
-void peers_leave(struct peers *peers, uint64_t key);
+enum client_limit_verdict client_limit_enter(struct client_limit *limit, uint64_t key,
+                                             uint32_t max);
+void client_limit_leave(struct client_limit *limit, uint64_t key);
 
 /* Connections that all workers count for KEY. Any thread. */
-uint64_t peers_count(const struct segment *segment, uint64_t key);
+uint64_t client_limit_count(const struct segment *segment, uint64_t key);
 
 #endif

@@ -1,3 +1,4 @@
+#include "common/clock.h"
 #include "common/escape.h"
 #include "daemon/base/memory_file.h"
 #include "daemon/http/accept.h"
@@ -5,14 +6,11 @@
 #include "daemon/transaction/handler.h"
 #include "daemon/transaction/loading.h"
 #include "daemon/transaction/lookup.h"
-#include "daemon/transaction/page.h"
 #include "daemon/transaction/reply.h"
-#include "daemon/worker/thread.h"
-
-#include "common/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -52,20 +50,20 @@ static uint64_t processor_time_ns(void)
 }
 
 /* A page_maker. */
-static int work_and_answer(const struct site *site, const struct page_order *order,
+static int work_and_answer(const struct worker_context *worker, const struct page_order *order,
                            struct span path, struct resource **page)
 {
     uint64_t end = processor_time_ns() + order->arithmetic.work_ns;
 
-    (void)site;
+    (void)worker;
     while (processor_time_ns() < end)
         continue;
     return new_answer(order, path, page);
 }
 
-/* 400, in words. */
-static enum exchange_result answer_fault(struct exchange *exchange, struct span path, bool json,
-                                         const char *why)
+/* 400 with the reason. */
+static enum transaction_result answer_bad_query(struct transaction *transaction, struct span path,
+                                                bool json, const char *why)
 {
     char *text = NULL;
     struct resource *page;
@@ -74,7 +72,7 @@ static enum exchange_result answer_fault(struct exchange *exchange, struct span 
     int failed = ENOMEM;
 
     if (out == NULL)
-        return reply_error(exchange, 503);
+        return reply_error(transaction, 503);
     fputs(json ? "{\"error\":\"" : "", out);
     if (json)
         escape_json(out, why);
@@ -84,24 +82,24 @@ static enum exchange_result answer_fault(struct exchange *exchange, struct span 
     if (memory_file_close(out, &text) == 0)
         failed = page_new(path, fields_for(json), text, length, &page);
     free(text);
-    return failed == 0 ? reply_page(exchange, 400, page) : reply_error(exchange, 503);
+    return failed == 0 ? reply_page(transaction, 400, page) : reply_error(transaction, 503);
 }
 
-static enum exchange_result answer(struct exchange *exchange, struct span path,
-                                   const struct page_order *order)
+static enum transaction_result answer(struct transaction *transaction, struct span path,
+                                      const struct page_order *order)
 {
     struct resource *page = NULL;
     int failed = 0;
 
-    if (loading_take_page(exchange, path, &page, &failed))
-        return failed == 0 ? reply_page(exchange, 200, page)
-                           : reply_error(exchange, lookup_status(failed));
+    if (loading_take_page(transaction, path, &page, &failed))
+        return failed == 0 ? reply_page(transaction, 200, page)
+                           : reply_error(transaction, lookup_status(failed));
     if (order->arithmetic.work_ns == 0)
-        return new_answer(order, path, &page) == 0 ? reply_page(exchange, 200, page)
-                                                   : reply_error(exchange, 503);
-    if (exchange->may_wait && loading_submit_page(exchange, path, order))
-        return EXCHANGE_WAITING;
-    return reply_overloaded(exchange);
+        return new_answer(order, path, &page) == 0 ? reply_page(transaction, 200, page)
+                                                   : reply_error(transaction, 503);
+    if (transaction->may_wait && loading_submit_page(transaction, path, order))
+        return TRANSACTION_WAITING;
+    return reply_queue_full(transaction);
 }
 
 bool handler_arithmetic_owns(const struct config *config, const char *path)
@@ -112,18 +110,19 @@ bool handler_arithmetic_owns(const struct config *config, const char *path)
            path[length] == '/';
 }
 
-enum exchange_result handler_arithmetic(struct exchange *exchange, const struct target *target)
+enum transaction_result handler_arithmetic(struct transaction *transaction,
+                                           const struct target *target)
 {
-    const char *prefix = exchange->thread->site->config->arithmetic_prefix;
+    const char *prefix = transaction->context->worker->config->arithmetic_prefix;
     struct span path = {target->path, target->length};
     struct page_order order = {.make = work_and_answer, .state = THREAD_STATE_COMPUTE};
     char why[ARITHMETIC_WHY_MAX];
 
     order.arithmetic.function = arithmetic_find(target->path + strlen(prefix) + 1);
     if (order.arithmetic.function == ARITHMETIC_FUNCTION_COUNT)
-        return reply_error(exchange, 404);
-    order.json = accept_prefers_json(exchange->request, SPAN("plain"));
+        return reply_error(transaction, 404);
+    order.json = accept_prefers_json(transaction->request, SPAN("plain"));
     if (arithmetic_read(&order.arithmetic, target->query, why) != 0)
-        return answer_fault(exchange, path, order.json, why);
-    return answer(exchange, path, &order);
+        return answer_bad_query(transaction, path, order.json, why);
+    return answer(transaction, path, &order);
 }

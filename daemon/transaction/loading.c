@@ -3,135 +3,51 @@
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/http/target.h"
-#include "daemon/worker/thread.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What names a page beside files: no file has such a path, and no coding this name. */
+/* Ends the path of a page in a job: no file has such a path, and no coding has this name. */
 #define PAGE_MARK RESOURCE_VARIANT_MARK "page"
-enum { PAGE_MARK_LENGTH = sizeof(PAGE_MARK) - 1 };
+enum { PAGE_MARK_LENGTH = sizeof(PAGE_MARK) - 1, PAGE_HEAD_MAX = 512 };
 
+struct load_job {
+    struct offload_job job;
+    struct transaction_context *context;
+    struct client *client;
+    struct transaction_state *state;
+    struct load_job *next;     /* in state->loaded, when done */
+    struct resource *original; /* a reference: load the variant CODING of it; NULL: load a file */
+    enum coding coding;
+    struct page_order page; /* if it has a maker: generate this page instead */
+    int failed;             /* result of the loading */
+    struct resource *resource;
+    size_t length;
+    char path[]; /* of the cache entry, ended by NUL */
+};
+
+/* On an offload thread. */
 static void run_load(struct offload_job *job)
 {
     struct load_job *load = CONTAINER_OF(job, struct load_job, job);
-    const struct resource_source *source = &load->site->source;
+    const struct worker_context *worker = load->context->worker;
+    struct span page_path = {load->path, load->length - PAGE_MARK_LENGTH};
 
     if (load->page.make != NULL)
-        load->failed = load->page.make(load->site, &load->page,
-                                       (struct span){load->path, load->length - PAGE_MARK_LENGTH},
-                                       &load->resource);
+        load->failed = load->page.make(worker, &load->page, page_path, &load->resource);
     else if (load->original != NULL)
-        load->failed = resource_load_variant(source, load->original, load->coding, FILES_MAY_BLOCK,
-                                             FILES_MAY_BLOCK, load->job.queued_ns, &load->resource);
+        load->failed =
+            resource_load_variant(&worker->source, load->original, load->coding, FILES_MAY_BLOCK,
+                                  FILES_MAY_BLOCK, job->queued_ns, &load->resource);
     else
-        load->failed = resource_load(source, load->path, load->length, FILES_MAY_BLOCK,
-                                     FILES_MAY_BLOCK, load->job.queued_ns, &load->resource);
+        load->failed = resource_load(&worker->source, load->path, load->length, FILES_MAY_BLOCK,
+                                     FILES_MAY_BLOCK, job->queued_ns, &load->resource);
 }
 
-/* A job for PATH with MARK behind it. NULL: memory is short. */
-static struct load_job *new_job(const struct exchange *exchange, struct span path, const char *mark)
-{
-    struct serving_thread *thread = exchange->thread;
-    size_t length = path.length + strlen(mark);
-    struct load_job *load = calloc(1, sizeof(*load) + length + 1);
-
-    if (load == NULL)
-        return NULL;
-    load->job.run = run_load;
-    load->job.work = (struct span){load->path, path.length};
-    load->job.state = THREAD_STATE_FILE;
-    load->job.owner = &thread->mailbox;
-    load->job.kind = ITEM_LOADED;
-    load->connection = exchange->connection;
-    load->site = thread->site;
-    load->length = length;
-    memcpy(load->path, path.start, path.length);
-    memcpy(load->path + path.length, mark, strlen(mark));
-    return load;
-}
-
-/* Takes LOAD over. */
-static bool submit(const struct exchange *exchange, struct load_job *load)
-{
-    struct serving_thread *thread = exchange->thread;
-
-    if (!offload_submit(thread->site->offload, &load->job, thread->turn_ns)) {
-        if (load->original != NULL)
-            resource_release(thread->site->cache, load->original);
-        free(load);
-        return false;
-    }
-    exchange->connection->job_out = true;
-    thread->jobs_out++;
-    metric_add(thread->metrics, METRIC_offloaded, 1);
-    return true;
-}
-
-/* The file is held, and named, while a variant of it is made, or read where there is one beside it. */
-static void expect_form(struct load_job *load)
-{
-    cache_hold(&load->original->entry);
-    load->job.work.length = load->original->file_path.length;
-    if (load->original->variants.member[load->coding].inode == 0)
-        load->job.state = THREAD_STATE_COMPRESS;
-}
-
-bool loading_submit(const struct exchange *exchange, struct span path, struct resource *original,
-                    enum coding coding)
-{
-    struct load_job *load = new_job(exchange, path, "");
-
-    if (load == NULL)
-        return false;
-    load->original = original;
-    load->coding = coding;
-    if (original != NULL)
-        expect_form(load);
-    return submit(exchange, load);
-}
-
-bool loading_submit_page(const struct exchange *exchange, struct span path,
-                         const struct page_order *page)
-{
-    struct load_job *load = new_job(exchange, path, PAGE_MARK);
-
-    if (load == NULL)
-        return false;
-    load->page = *page;
-    load->job.state = page->state;
-    return submit(exchange, load);
-}
-
-bool loading_take_page(struct exchange *exchange, struct span path, struct resource **page,
-                       int *failed)
-{
-    char name[TARGET_PATH_MAX + PAGE_MARK_LENGTH];
-
-    memcpy(name, path.start, path.length);
-    memcpy(name + path.length, PAGE_MARK, PAGE_MARK_LENGTH);
-    return loading_take(exchange, (struct span){name, path.length + PAGE_MARK_LENGTH}, page,
-                        failed);
-}
-
-bool loading_take(struct exchange *exchange, struct span path, struct resource **found, int *failed)
-{
-    for (struct load_job *load = exchange->connection->loaded; load != NULL; load = load->next) {
-        if (!span_is(path, (struct span){load->path, load->length}))
-            continue;
-        *failed = load->failed;
-        *found = load->resource;
-        if (load->resource != NULL)
-            cache_hold(&load->resource->entry);
-        exchange->outcome = OUTCOME_OFFLOAD;
-        return true;
-    }
-    return false;
-}
-
-/* The file is gone: what the cache still has of it must not be served again. */
-static void forget_path(struct cache *cache, const char *path, size_t length)
+/* The file is gone: the cache must not serve its old content. */
+static void invalidate_path(struct cache *cache, const char *path, size_t length)
 {
     struct cache_entry *entry = cache_find(cache, path, length);
 
@@ -141,36 +57,176 @@ static void forget_path(struct cache *cache, const char *path, size_t length)
     cache_release(cache, entry);
 }
 
-struct connection *loading_back(struct load_job *job)
+/* Back on the owning thread. */
+static void finish_load(struct offload_job *job)
 {
-    struct connection *connection = job->connection;
-    struct serving_thread *thread = connection->thread;
+    struct load_job *load = CONTAINER_OF(job, struct load_job, job);
+    struct transaction_state *state = load->state;
+    struct cache *cache = load->context->worker->cache;
+    bool is_page = load->page.make != NULL;
 
-    thread->jobs_out--;
-    connection->job_out = false;
-    job->next = connection->loaded;
-    connection->loaded = job;
-    if (job->page.make != NULL)
-        return connection; /* no cache has pages */
-    if (job->failed == ENODATA && job->original != NULL)
-        atomic_store_explicit(&job->original->gzip_not_smaller, true, memory_order_relaxed);
-    if (job->resource != NULL && thread->site->cache != NULL)
-        cache_insert(thread->site->cache, &job->resource->entry);
-    else if (thread->site->cache != NULL)
-        forget_path(thread->site->cache, job->path, job->length);
-    return connection;
+    load->context->jobs_out--;
+    load->client->jobs_out--;
+    load->next = state->loaded;
+    state->loaded = load;
+    if (!is_page && load->failed == ENODATA && load->original != NULL)
+        atomic_store_explicit(&load->original->gzip_not_smaller, true, memory_order_relaxed);
+    if (!is_page && cache != NULL && load->resource != NULL)
+        cache_insert(cache, &load->resource->entry);
+    else if (!is_page && cache != NULL)
+        invalidate_path(cache, load->path, load->length);
+    state->resume(state);
 }
 
-void loading_forget(struct connection *connection, struct cache *cache)
+/* A job for PATH with MARK appended. NULL: out of memory. */
+static struct load_job *new_job(const struct transaction *transaction, struct span path,
+                                const char *mark)
+{
+    size_t length = path.length + strlen(mark);
+    struct load_job *load = calloc(1, sizeof(*load) + length + 1);
+
+    if (load == NULL)
+        return NULL;
+    load->job = (struct offload_job){.run = run_load,
+                                     .finish = finish_load,
+                                     .work = {load->path, path.length},
+                                     .state = THREAD_STATE_FILE,
+                                     .owner = transaction->context->mailbox};
+    load->context = transaction->context;
+    load->client = transaction->client;
+    load->state = transaction->state;
+    load->length = length;
+    memcpy(load->path, path.start, path.length);
+    memcpy(load->path + path.length, mark, strlen(mark));
+    return load;
+}
+
+/* Takes ownership of LOAD. */
+static bool submit(struct transaction *transaction, struct load_job *load)
+{
+    struct transaction_context *context = transaction->context;
+
+    if (!offload_submit(context->worker->offload, &load->job, context->loop_now_ns)) {
+        if (load->original != NULL)
+            resource_release(context->worker->cache, load->original);
+        free(load);
+        return false;
+    }
+    transaction->waiting = true;
+    transaction->client->jobs_out++;
+    context->jobs_out++;
+    metric_add(context->metrics, METRIC_offloaded, 1);
+    return true;
+}
+
+bool loading_submit(struct transaction *transaction, struct span path, struct resource *original,
+                    enum coding coding)
+{
+    struct load_job *load = new_job(transaction, path, "");
+
+    if (load == NULL)
+        return false;
+    load->original = original;
+    load->coding = coding;
+    if (original != NULL) {
+        cache_hold(&original->entry);
+        load->job.work.length = original->file_path.length;
+        if (original->variants.member[coding].inode == 0)
+            load->job.state = THREAD_STATE_COMPRESS;
+    }
+    return submit(transaction, load);
+}
+
+bool loading_submit_page(struct transaction *transaction, struct span path,
+                         const struct page_order *order)
+{
+    struct load_job *load = new_job(transaction, path, PAGE_MARK);
+
+    if (load == NULL)
+        return false;
+    load->page = *order;
+    load->job.state = order->state;
+    return submit(transaction, load);
+}
+
+bool loading_take(struct transaction *transaction, struct span path, struct resource **found,
+                  int *failed)
+{
+    for (struct load_job *load = transaction->state->loaded; load != NULL; load = load->next) {
+        if (!span_is(path, (struct span){load->path, load->length}))
+            continue;
+        *failed = load->failed;
+        *found = load->resource;
+        if (load->resource != NULL)
+            cache_hold(&load->resource->entry);
+        transaction->outcome = OUTCOME_OFFLOAD;
+        return true;
+    }
+    return false;
+}
+
+bool loading_take_page(struct transaction *transaction, struct span path, struct resource **page,
+                       int *failed)
+{
+    char name[TARGET_PATH_MAX + PAGE_MARK_LENGTH];
+
+    memcpy(name, path.start, path.length);
+    memcpy(name + path.length, PAGE_MARK, PAGE_MARK_LENGTH);
+    return loading_take(transaction, (struct span){name, path.length + PAGE_MARK_LENGTH}, page,
+                        failed);
+}
+
+void loading_discard(struct transaction_state *state, struct cache *cache)
 {
     struct load_job *load;
 
-    while ((load = connection->loaded) != NULL) {
-        connection->loaded = load->next;
+    while ((load = state->loaded) != NULL) {
+        state->loaded = load->next;
         if (load->resource != NULL)
             resource_release(cache, load->resource);
         if (load->original != NULL)
             resource_release(cache, load->original);
         free(load);
     }
+}
+
+/* Pages */
+
+/* Fields that a 304 repeats (RFC 9110 section 15.4.5): all after Content-Length and Content-Type. */
+static struct span fields_after_type(const char *head, size_t length)
+{
+    const char *type = strchr(head, '\n') + 1;
+    const char *rest = strchr(type, '\n') + 1;
+
+    return (struct span){rest, (size_t)(head + length - 2 - rest)};
+}
+
+/* One allocation: the struct, the path, the head, the body. */
+int page_new(struct span path, const char *fields, const char *body, size_t length,
+             struct resource **page)
+{
+    char head[PAGE_HEAD_MAX];
+    size_t head_length =
+        (size_t)snprintf(head, sizeof(head), "Content-Length: %zu\r\n%s\r\n", length, fields);
+    size_t bytes = sizeof(struct resource) + path.length + 1 + head_length + length;
+    struct resource *resource = calloc(1, bytes);
+    char *at;
+
+    if (resource == NULL)
+        return ENOMEM;
+    at = (char *)(resource + 1);
+    memcpy(at, path.start, path.length);
+    cache_entry_init(&resource->entry, at, path.length, bytes, 0);
+    resource->file_path = (struct span){at, path.length};
+    at += path.length + 1;
+    memcpy(at, head, head_length);
+    memcpy(at + head_length, body, length);
+    resource->answer = at;
+    resource->validators = fields_after_type(at, head_length);
+    resource->head_length = head_length;
+    resource->answer_length = head_length + length;
+    resource->body_length = length;
+    resource->fd = -1;
+    *page = resource;
+    return 0;
 }

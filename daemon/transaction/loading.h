@@ -1,53 +1,62 @@
 /*
- * Loading by offload threads: a connection's request waits until the file, or a variant of it, is in
- * memory, and is then answered from what was brought. All on the serving thread, but for the loading
+ * Loading by offload threads: a request waits until a file, a variant of it, or a generated page is in
+ * memory, and is then processed again and answered with it. On the owning thread, except for the loading
  * itself.
+ *
+ * A page is a resource that is generated for one response and never cached, such as a directory listing.
  */
-#ifndef DAEMON_LOADING_H
-#define DAEMON_LOADING_H
+#ifndef DAEMON_TRANSACTION_LOADING_H
+#define DAEMON_TRANSACTION_LOADING_H
 
-#include "daemon/base/offload.h"
-#include "daemon/content/resource.h"
-#include "daemon/transaction/page.h"
+#include "daemon/content/listing.h"
+#include "daemon/transaction/arithmetic.h"
 #include "daemon/transaction/transaction.h"
 
-struct load_job {
-    struct offload_job job; /* first */
-    struct connection *connection;
-    struct load_job *next; /* in connection->loaded, once back */
-    const struct site *site;
-    struct resource *original; /* a reference: CODING of this is loaded or made; NULL: a file */
-    enum coding coding;
-    struct page_order page; /* with a maker: this is made, at the path before the mark of a page */
-    int failed;             /* what resource_load() or resource_load_variant() said */
-    struct resource *resource;
-    size_t length;
-    char path[]; /* the entry's, ended by NUL */
+struct page_order;
+
+/*
+ * Generates the page at PATH. Returns 0 with *PAGE holding one reference for the caller, or an errno. Any
+ * thread; may block.
+ */
+typedef int page_maker(const struct worker_context *worker, const struct page_order *order,
+                       struct span path, struct resource **page);
+
+/* What to generate; copied into the job. */
+struct page_order {
+    page_maker *make;
+    enum thread_state state; /* shown for the offload thread meanwhile */
+    struct listing_order listing;
+    struct arithmetic_question arithmetic;
+    bool json; /* instead of HTML or text */
 };
 
 /*
- * Gives the loading of PATH (of the variant CODING of ORIGINAL, where that is not NULL) to an offload
- * thread. False: the queue is full, or memory is short.
+ * Returns 0 with *PAGE: a page with this body and these FIELDS ("Name: value\r\n" each, Content-Type
+ * first, without Content-Length); or ENOMEM. Any thread.
  */
-bool loading_submit(const struct exchange *exchange, struct span path, struct resource *original,
+int page_new(struct span path, const char *fields, const char *body, size_t length,
+             struct resource **page);
+
+/*
+ * Submits the loading of PATH; if ORIGINAL is not NULL, of its variant CODING. Returns false if the queue
+ * is full or memory is short.
+ */
+bool loading_submit(struct transaction *transaction, struct span path, struct resource *original,
                     enum coding coding);
 
-/* Gives the making of the page at PATH to an offload thread. */
-bool loading_submit_page(const struct exchange *exchange, struct span path,
-                         const struct page_order *page);
+/* Submits the generation of the page at PATH. */
+bool loading_submit_page(struct transaction *transaction, struct span path,
+                         const struct page_order *order);
 
-/* What was brought for PATH, if something was: 0 and a reference, or the errno, in *FAILED. */
-bool loading_take(struct exchange *exchange, struct span path, struct resource **found,
+/* Returns true if PATH has been loaded for the request: *FAILED is 0 and *FOUND a reference, or an errno. */
+bool loading_take(struct transaction *transaction, struct span path, struct resource **found,
                   int *failed);
 
 /* The same for the page at PATH. */
-bool loading_take_page(struct exchange *exchange, struct span path, struct resource **page,
+bool loading_take_page(struct transaction *transaction, struct span path, struct resource **page,
                        int *failed);
 
-/* The job is back: the connection that is returned has what it brought, and can be resumed. */
-struct connection *loading_back(struct load_job *job);
-
-/* Forgets what was brought for the request that is answered now. */
-void loading_forget(struct connection *connection, struct cache *cache);
+/* Frees what was loaded for the request that has been answered. Any thread that owns STATE. */
+void loading_discard(struct transaction_state *state, struct cache *cache);
 
 #endif

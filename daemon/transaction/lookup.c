@@ -7,7 +7,6 @@
 #include "daemon/content/variants.h"
 #include "daemon/http/target.h"
 #include "daemon/transaction/loading.h"
-#include "daemon/worker/thread.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,100 +14,116 @@
 
 enum { VARIANT_PATH_MAX = TARGET_PATH_MAX + 8 };
 
-static void remember(const struct exchange *exchange, struct resource *resource)
+int lookup_status(int failed)
 {
-    if (exchange->thread->site->cache != NULL)
-        cache_insert(exchange->thread->site->cache, &resource->entry);
+    if (failed == LOOKUP_NOT_ACCEPTABLE)
+        return 406;
+    return failed == EBUSY ? 503 : files_status(failed);
+}
+
+/* Files */
+
+static void store_in_cache(const struct transaction_context *context, struct resource *resource)
+{
+    if (context->worker->cache != NULL)
+        cache_insert(context->worker->cache, &resource->entry);
 }
 
 /* Opens and reads without waiting for a disk; what would wait goes to an offload thread. */
-static int load_now(struct exchange *exchange, const char *path, size_t length,
-                    struct resource **found)
+static int load_now(struct transaction *transaction, struct span path, struct resource **found)
 {
-    struct serving_thread *thread = exchange->thread;
-    const struct resource_source *source = &thread->site->source;
+    struct transaction_context *context = transaction->context;
+    const struct resource_source *source = &context->worker->source;
+    uint64_t now_ns = context->loop_now_ns;
     int failed;
 
-    segment_activity_state(thread->activity, THREAD_STATE_FILE, thread->turn_ns);
-    failed = resource_load(source, path, length, FILES_CACHED_ONLY, FILES_CACHED_ONLY,
-                           thread->turn_ns, found);
+    segment_activity_state(context->activity, THREAD_STATE_FILE, now_ns);
+    failed = resource_load(source, path.start, path.length, FILES_CACHED_ONLY, FILES_CACHED_ONLY,
+                           now_ns, found);
     if (failed == EAGAIN || failed == EBUSY) {
-        if (exchange->may_wait &&
-            loading_submit(exchange, (struct span){path, length}, NULL, CODING_IDENTITY))
+        if (transaction->may_wait && loading_submit(transaction, path, NULL, CODING_IDENTITY))
             return LOOKUP_MUST_WAIT;
-        /* Opens are never refused: the loop does them itself. Reading a cold file is. */
-        failed = resource_load(source, path, length, FILES_MAY_BLOCK, FILES_CACHED_ONLY,
-                               thread->turn_ns, found);
+        /* The loop opens the file itself, even if that blocks. It does not read a cold file. */
+        failed = resource_load(source, path.start, path.length, FILES_MAY_BLOCK, FILES_CACHED_ONLY,
+                               now_ns, found);
         if (failed == EBUSY)
-            metric_add(thread->metrics, METRIC_offload_rejected, 1);
+            metric_add(context->metrics, METRIC_offload_rejected, 1);
     }
     if (failed == 0)
-        remember(exchange, *found);
-    if (failed == ENOENT && thread->negative_cache != NULL)
-        negative_cache_add(thread->negative_cache, (struct span){path, length}, thread->turn_ns);
+        store_in_cache(context, *found);
+    if (failed == ENOENT && context->negative_cache != NULL)
+        negative_cache_add(context->negative_cache, path, now_ns);
     return failed;
 }
 
-/* True when the entry is still what the file system has; LOOKUP_MUST_WAIT when that takes a disk. */
-static int still_true(struct exchange *exchange, struct resource *resource)
+/* Returns true if the file system still has RESOURCE, false if not, or LOOKUP_MUST_WAIT. */
+static int revalidate(struct transaction *transaction, struct resource *resource)
 {
-    struct serving_thread *thread = exchange->thread;
-    uint64_t max_age_ns = thread->site->config->cache_revalidate * NS_PER_MS;
+    struct transaction_context *context = transaction->context;
+    const struct worker_context *worker = context->worker;
+    uint64_t max_age_ns = worker->config->cache_revalidate * NS_PER_MS;
+    uint64_t now_ns = context->loop_now_ns;
     int changed;
 
-    if (!cache_claim_check(&resource->entry, thread->turn_ns, max_age_ns))
+    if (!cache_claim_check(&resource->entry, now_ns, max_age_ns))
         return true;
-    segment_activity_state(thread->activity, THREAD_STATE_FILE, thread->turn_ns);
-    changed = resource_check(&thread->site->source, resource, FILES_CACHED_ONLY, &thread->directory,
-                             thread->turn_ns);
-    if (changed == EAGAIN && exchange->may_wait &&
-        loading_submit(exchange, resource->file_path, NULL, CODING_IDENTITY))
+    segment_activity_state(context->activity, THREAD_STATE_FILE, now_ns);
+    changed =
+        resource_check(&worker->source, resource, FILES_CACHED_ONLY, &context->directory, now_ns);
+    if (changed == EAGAIN && transaction->may_wait &&
+        loading_submit(transaction, resource->file_path, NULL, CODING_IDENTITY))
         return LOOKUP_MUST_WAIT;
     if (changed == EAGAIN)
-        changed = resource_check(&thread->site->source, resource, FILES_MAY_BLOCK,
-                                 &thread->directory, thread->turn_ns);
+        changed =
+            resource_check(&worker->source, resource, FILES_MAY_BLOCK, &context->directory, now_ns);
     if (changed == 0)
         return true;
-    cache_invalidate(thread->site->cache, &resource->entry);
+    cache_invalidate(worker->cache, &resource->entry);
     return false;
 }
 
-static bool is_missing(const struct serving_thread *thread, struct span path)
+static struct cache_entry *find_in_cache(const struct transaction_context *context,
+                                         struct span path)
 {
-    return thread->negative_cache != NULL &&
-           negative_cache_has(thread->negative_cache, path, thread->turn_ns);
+    struct cache *cache = context->worker->cache;
+
+    return cache != NULL ? cache_find(cache, path.start, path.length) : NULL;
 }
 
-int lookup_path(struct exchange *exchange, const char *path, size_t length, struct resource **found)
+int lookup_path(struct transaction *transaction, const char *path, size_t length,
+                struct resource **found)
 {
-    struct cache *cache = exchange->thread->site->cache;
+    struct transaction_context *context = transaction->context;
+    struct span name = {path, length};
     struct cache_entry *entry;
     int failed, fresh;
 
-    if (loading_take(exchange, (struct span){path, length}, found, &failed))
+    if (loading_take(transaction, name, found, &failed))
         return failed;
-    if (is_missing(exchange->thread, (struct span){path, length})) {
-        exchange->outcome = OUTCOME_MISS;
+    if (context->negative_cache != NULL &&
+        negative_cache_has(context->negative_cache, name, context->loop_now_ns)) {
+        transaction->outcome = OUTCOME_MISS;
         return ENOENT;
     }
-    exchange->outcome = OUTCOME_HIT;
-    segment_activity_state(exchange->thread->activity, THREAD_STATE_LOCK,
-                           exchange->thread->turn_ns);
-    entry = cache != NULL ? cache_find(cache, path, length) : NULL;
+    transaction->outcome = OUTCOME_HIT;
+    segment_activity_state(context->activity, THREAD_STATE_LOCK, context->loop_now_ns);
+    entry = find_in_cache(context, name);
     if (entry != NULL) {
         *found = CONTAINER_OF(entry, struct resource, entry);
-        fresh = still_true(exchange, *found);
+        fresh = revalidate(transaction, *found);
         if (fresh == true)
             return 0;
-        cache_release(cache, entry);
+        cache_release(context->worker->cache, entry);
         if (fresh == LOOKUP_MUST_WAIT)
             return LOOKUP_MUST_WAIT;
     }
-    exchange->outcome = OUTCOME_MISS;
-    return load_now(exchange, path, length, found);
+    transaction->outcome = OUTCOME_MISS;
+    return load_now(transaction, name, found);
 }
 
-static struct span form_path(const struct resource *original, enum coding coding, char *buffer)
+/* Variants */
+
+static struct span variant_path(const struct resource *original, enum coding coding, char *buffer)
 {
     int length = snprintf(buffer, VARIANT_PATH_MAX, "%s" RESOURCE_VARIANT_MARK "%s",
                           original->entry.path, coding_names[coding].start);
@@ -116,113 +131,180 @@ static struct span form_path(const struct resource *original, enum coding coding
     return (struct span){buffer, (size_t)length};
 }
 
-/* The variant that the cache has, if it is of the same state of the file. */
-static struct resource *cached_form(struct exchange *exchange, struct span path,
-                                    const struct resource *original)
+/* The variant in the cache, if it was made from the same version of the file. */
+static struct resource *find_variant(const struct transaction_context *context, struct span path,
+                                     const struct resource *original)
 {
-    struct cache *cache = exchange->thread->site->cache;
-    struct cache_entry *entry = cache != NULL ? cache_find(cache, path.start, path.length) : NULL;
+    struct cache_entry *entry = find_in_cache(context, path);
     struct resource *variant;
 
     if (entry == NULL)
         return NULL;
     variant = CONTAINER_OF(entry, struct resource, entry);
     if (!variants_equal(&variant->variants, &original->variants)) {
-        cache_release(cache, entry);
+        cache_release(context->worker->cache, entry);
         return NULL;
     }
     resource_share_check(variant, original);
     return variant;
 }
 
-/* A variant that lies beside the file; what would wait for a disk goes to an offload thread. Making one
- * always goes there. */
-static int load_form(struct exchange *exchange, struct span path, struct resource *original,
-                     enum coding coding, struct resource **found)
+/* Loads a precompressed file without waiting for a disk. Everything else goes to an offload thread. */
+static int load_variant(struct transaction *transaction, struct span path,
+                        struct resource *original, enum coding coding, struct resource **found)
 {
-    struct serving_thread *thread = exchange->thread;
-    int failed = resource_load_variant(&thread->site->source, original, coding, FILES_CACHED_ONLY,
-                                       FILES_CACHED_ONLY, thread->turn_ns, found);
+    struct transaction_context *context = transaction->context;
+    int failed =
+        resource_load_variant(&context->worker->source, original, coding, FILES_CACHED_ONLY,
+                              FILES_CACHED_ONLY, context->loop_now_ns, found);
 
     if (failed == 0)
-        remember(exchange, *found);
+        store_in_cache(context, *found);
     if (failed != EAGAIN && failed != EBUSY)
         return failed;
-    if (exchange->may_wait && loading_submit(exchange, path, original, coding))
+    if (transaction->may_wait && loading_submit(transaction, path, original, coding))
         return LOOKUP_MUST_WAIT;
     return EBUSY;
 }
 
-int lookup_form(struct exchange *exchange, struct resource *original, enum coding coding,
-                struct resource **found)
+/* Results as of lookup_variant(). */
+static int find_or_load_variant(struct transaction *transaction, struct resource *original,
+                                enum coding coding, struct resource **found)
 {
     char buffer[VARIANT_PATH_MAX];
-    struct span path = form_path(original, coding, buffer);
+    struct span path = variant_path(original, coding, buffer);
     int failed;
 
     if (path.length >= VARIANT_PATH_MAX)
         return ENAMETOOLONG;
-    if (loading_take(exchange, path, found, &failed))
+    if (loading_take(transaction, path, found, &failed))
         return failed;
-    *found = cached_form(exchange, path, original);
+    *found = find_variant(transaction->context, path, original);
     if (*found != NULL)
         return 0;
-    if (exchange->outcome == OUTCOME_HIT)
-        exchange->outcome = OUTCOME_MISS;
-    return load_form(exchange, path, original, coding, found);
+    if (transaction->outcome == OUTCOME_HIT)
+        transaction->outcome = OUTCOME_MISS;
+    return load_variant(transaction, path, original, coding, found);
 }
 
-/* What stands where a request line has its target; empty: nothing does. */
-static struct span probable_target(const char *data, size_t length)
+static bool has_variant(const struct resource *resource, enum coding coding)
 {
-    enum { METHOD_LONGEST = 8 };
-    const char *space = memchr(data, ' ', length < METHOD_LONGEST ? length : METHOD_LONGEST);
-    const char *end =
-        space != NULL ? memchr(space + 1, ' ', (size_t)(data + length - space) - 1) : NULL;
-
-    return end != NULL ? (struct span){space + 1, (size_t)(end - space) - 1} : SPAN("");
+    return resource->variants.member[coding].inode != 0 ||
+           (coding == CODING_GZIP && resource->may_gzip &&
+            !atomic_load_explicit(&resource->gzip_not_smaller, memory_order_relaxed));
 }
 
-void lookup_expect(const struct serving_thread *thread, const char *data, size_t length)
+/* Returns EBUSY if an acceptable variant exists but cannot be loaded now. */
+static int choose_variant(struct transaction *transaction, struct resource *resource,
+                          struct resource **chosen)
 {
-    if (LIKELY(thread->thread_cache != NULL))
-        thread_cache_expect(thread->thread_cache, probable_target(data, length));
+    coding_preference accepts = transaction->accepts;
+    int result = LOOKUP_NOT_ACCEPTABLE;
+    enum coding coding;
+
+    while (coding_next(&accepts, &coding)) {
+        int failed;
+
+        if (coding == CODING_IDENTITY) {
+            *chosen = resource;
+            return 0;
+        }
+        if (!has_variant(resource, coding))
+            continue;
+        failed = find_or_load_variant(transaction, resource, coding, chosen);
+        if (failed == 0 || failed == LOOKUP_MUST_WAIT)
+            return failed;
+        if (failed == EBUSY)
+            result = EBUSY;
+    }
+    return result;
 }
 
-void lookup_fetch(const struct serving_thread *thread)
+int lookup_variant(struct transaction *transaction, struct resource **resource)
 {
-    if (LIKELY(thread->thread_cache != NULL))
-        thread_cache_fetch(thread->thread_cache);
+    struct resource *original = *resource;
+    int failed = choose_variant(transaction, original, resource);
+
+    if (failed != 0 || *resource != original)
+        resource_release(transaction->context->worker->cache, original);
+    return failed;
 }
 
-struct resource *lookup_front(struct exchange *exchange)
+static coding_preference parse_line(struct span line)
 {
-    struct serving_thread *thread = exchange->thread;
+    struct coding_weights weights = CODING_WEIGHTS_NONE;
+
+    coding_read(&weights, line);
+    return coding_prefer(&weights);
+}
+
+static coding_preference parse_lines(const struct request *request)
+{
+    struct coding_weights weights = CODING_WEIGHTS_NONE;
+    struct span line;
+    const char *at = NULL;
+
+    while (request_next_value(request, REQUEST_ACCEPT_ENCODING, &at, &line))
+        coding_read(&weights, line);
+    return coding_prefer(&weights);
+}
+
+coding_preference lookup_accepted_codings(struct transaction_context *context,
+                                          const struct request *request)
+{
+    struct accept_encoding_memo *memo = &context->accept_encoding;
+    struct span line = request->accept_encoding;
+
+    if ((request->present & REQUEST_ACCEPT_ENCODING) == 0)
+        return PREFER_IDENTITY;
+    if ((request->repeated & REQUEST_ACCEPT_ENCODING) != 0)
+        return parse_lines(request);
+    if (line.length > sizeof(memo->value))
+        return parse_line(line);
+    if (UNLIKELY(!span_is(line, (struct span){memo->value, memo->length}))) {
+        memcpy(memo->value, line.start, line.length);
+        memo->length = line.length;
+        memo->preference = parse_line(line);
+    }
+    return memo->preference;
+}
+
+/* The thread cache */
+
+void lookup_prefetch_set(const struct transaction_context *context, struct span target)
+{
+    if (LIKELY(context->thread_cache != NULL))
+        thread_cache_expect(context->thread_cache, target);
+}
+
+void lookup_prefetch_entry(const struct transaction_context *context)
+{
+    if (LIKELY(context->thread_cache != NULL))
+        thread_cache_fetch(context->thread_cache);
+}
+
+struct resource *lookup_in_thread_cache(struct transaction *transaction)
+{
+    struct transaction_context *context = transaction->context;
     struct cache_entry *entry;
     struct resource *resource;
 
-    if (thread->thread_cache == NULL || exchange->connection->loaded != NULL)
+    if (context->thread_cache == NULL || transaction->state->loaded != NULL)
         return NULL;
-    entry = thread_cache_find(thread->thread_cache, exchange->request->target, exchange->accepts,
-                              thread->turn_ns);
+    entry = thread_cache_find(context->thread_cache, transaction->request->target,
+                              transaction->accepts, context->loop_now_ns);
     if (entry == NULL)
         return NULL;
     resource = CONTAINER_OF(entry, struct resource, entry);
-    return still_true(exchange, resource) == true ? resource : NULL;
+    return revalidate(transaction, resource) == true ? resource : NULL;
 }
 
-void lookup_store_front(const struct exchange *exchange, struct resource *resource)
+void lookup_store_in_thread_cache(const struct transaction *transaction, struct resource *resource)
 {
-    struct serving_thread *thread = exchange->thread;
+    struct transaction_context *context = transaction->context;
 
-    if (thread->thread_cache != NULL && resource->entry.stored)
-        thread_cache_store(thread->thread_cache, exchange->request->target, exchange->accepts,
-                           &resource->entry, exchange->outcome == OUTCOME_HIT, thread->turn_ns);
-}
-
-int lookup_status(int failed)
-{
-    if (failed == LOOKUP_NOT_ACCEPTABLE)
-        return 406;
-    return failed == EBUSY ? 503 : files_status(failed);
+    if (context->thread_cache != NULL && resource->entry.stored)
+        thread_cache_store(context->thread_cache, transaction->request->target,
+                           transaction->accepts, &resource->entry,
+                           transaction->outcome == OUTCOME_HIT, context->loop_now_ns);
 }

@@ -1,51 +1,57 @@
 /*
- * Finding what is to be sent: the thread cache, the worker's cache, what an offload thread
- * brought, the file system. All on the serving thread, but for the loading itself.
+ * Lookup: finds the representation to send, in the thread cache (L1), the worker's cache (L2), among what
+ * offload threads have loaded for the request, or in the file system; negotiates the content coding. On the owning
+ * thread, except for the loading itself.
  */
-#ifndef DAEMON_LOOKUP_H
-#define DAEMON_LOOKUP_H
+#ifndef DAEMON_TRANSACTION_LOOKUP_H
+#define DAEMON_TRANSACTION_LOOKUP_H
 
-#include "daemon/content/resource.h"
 #include "daemon/transaction/transaction.h"
 
-/* Beside errnos. */
+/* Results besides 0 and errnos. */
 enum {
-    LOOKUP_MUST_WAIT = -1,      /* a job is out, the answer has to wait for it */
-    LOOKUP_NOT_ACCEPTABLE = -2, /* there is no variant that the request accepts */
+    LOOKUP_MUST_WAIT = -1, /* an offload job has been submitted; the request must wait for it */
+    LOOKUP_NOT_ACCEPTABLE = -2, /* no variant has a content coding that the request accepts */
 };
 
 /*
- * So that lookup_front() need not wait for memory: the first for what was just read, which begins with a
- * request as a rule; the second some time later, before that is answered.
+ * Prefetch for lookup_in_thread_cache(): the first as soon as a request's TARGET is known, the second some
+ * time later, before the request is processed.
  */
-void lookup_expect(const struct serving_thread *thread, const char *data, size_t length);
-void lookup_fetch(const struct serving_thread *thread);
+void lookup_prefetch_set(const struct transaction_context *context, struct span target);
+void lookup_prefetch_entry(const struct transaction_context *context);
 
 /*
- * The resource that the thread cache has for the request's target and codings, unless it has to be loaded anew:
- * then NULL. Borrowed until the next call.
+ * The resource that the thread cache has for the request's target and accepted codings. NULL if it has
+ * none, or must be loaded again: transaction->waiting is then set if that has begun. Borrowed until the
+ * next call.
  */
-struct resource *lookup_front(struct exchange *exchange);
+struct resource *lookup_in_thread_cache(struct transaction *transaction);
 
-/* Puts RESOURCE into the thread cache for the request's target and codings, where that is possible. */
-void lookup_store_front(const struct exchange *exchange, struct resource *resource);
+/* Puts RESOURCE into the thread cache for the request's target and accepted codings, if possible. */
+void lookup_store_in_thread_cache(const struct transaction *transaction, struct resource *resource);
 
 /*
- * The file at PATH (canonical, below the root; or an error page's). Returns 0 with a reference in
- * *FOUND, LOOKUP_MUST_WAIT, or an errno (EISDIR for a folder; EBUSY: it is not in the page cache and
- * the offload queue is full). Sets exchange->outcome.
+ * The file at PATH (canonical, below the root; or an error page's). Returns 0 with a reference in *FOUND,
+ * LOOKUP_MUST_WAIT, or an errno: EISDIR for a directory; EBUSY if it is not in the page cache and the
+ * offload queue is full. Sets transaction->outcome.
  */
-int lookup_path(struct exchange *exchange, const char *path, size_t length,
+int lookup_path(struct transaction *transaction, const char *path, size_t length,
                 struct resource **found);
 
-/*
- * The variant of ORIGINAL in CODING, which lies beside the file or can be made. Results as above; EBUSY
- * when the offload queue is full.
- */
-int lookup_form(struct exchange *exchange, struct resource *original, enum coding coding,
-                struct resource **found);
+/* What the request's Accept-Encoding accepts (RFC 9110 section 12.5.3). */
+coding_preference lookup_accepted_codings(struct transaction_context *context,
+                                          const struct request *request);
 
-/* The status for what one of these failed with. */
+/*
+ * Proactive negotiation (RFC 9110 section 12.1): replaces *RESOURCE, a file, by the variant of it that the
+ * client prefers: the file itself, a precompressed file beside it, or gzip made by an offload thread, for
+ * which the first request waits. The caller's reference moves to the variant. Returns 0; or
+ * LOOKUP_MUST_WAIT, LOOKUP_NOT_ACCEPTABLE or an errno, and the reference has been released.
+ */
+int lookup_variant(struct transaction *transaction, struct resource **resource);
+
+/* The status for a result that is not 0 or LOOKUP_MUST_WAIT. */
 int lookup_status(int failed);
 
 #endif

@@ -1,100 +1,163 @@
-#include "daemon/transaction/transaction.h"
+#include "daemon/transaction/process.h"
 
 #include "common/macros.h"
 #include "common/segment_writer.h"
+#include "daemon/http/target.h"
 #include "daemon/transaction/admission.h"
+#include "daemon/transaction/handler.h"
 #include "daemon/transaction/loading.h"
 #include "daemon/transaction/lookup.h"
-#include "daemon/transaction/negotiation.h"
 #include "daemon/transaction/rate_limit.h"
 #include "daemon/transaction/reply.h"
-#include "daemon/transaction/route.h"
-#include "daemon/worker/thread.h"
 
-static bool asks_for_content(const struct request *request)
+#include <string.h>
+
+/* Route */
+
+/* OPTIONS for any path or for the server as a whole (RFC 9110 section 9.3.7). Every path has the same
+ * methods, even one at which nothing exists. */
+static enum transaction_result answer_options(struct transaction *transaction)
 {
-    return request->method == METHOD_GET || request->method == METHOD_HEAD;
+    reply_begin(transaction, 200);
+    reply_put_configured_fields(transaction);
+    reply_put(transaction, SPAN("Allow: " REPLY_ALLOWED "\r\nContent-Length: 0\r\n\r\n"));
+    reply_account(transaction, 200, OUTCOME_HIT, 0);
+    return TRANSACTION_ANSWERED;
 }
 
-static enum exchange_result answer(struct exchange *exchange)
+/* The asterisk form, or an absolute form without a path: RFC 9112 section 3.2.4. */
+static bool is_whole_server(struct span target)
 {
-    struct resource *resource = NULL;
-
-    if (UNLIKELY(rate_limit_is_on(exchange->thread->site->segment)) &&
-        !admission_of_request(exchange)) {
-        exchange->may_wait = false; /* a second look would not know of the refusal */
-        return reply_error(exchange, 429);
-    }
-    if (LIKELY(asks_for_content(exchange->request)))
-        resource = lookup_front(exchange);
-    if (LIKELY(resource != NULL)) {
-        exchange->outcome = OUTCOME_HIT;
-        return reply_resource(exchange, resource, false);
-    }
-    return exchange->connection->job_out ? EXCHANGE_WAITING : route_answer(exchange);
+    if (target.start[0] == '/')
+        return false;
+    for (size_t i = strlen("http://"); i < target.length; i++)
+        if (strchr("/?#", target.start[i]) != NULL)
+            return false;
+    return true;
 }
 
-/* A request that never came to ask for a file is neither. */
-static void count_outcome(const struct exchange *exchange)
+bool transaction_supports_method(enum http_method method)
 {
-    _Atomic uint64_t *metrics = exchange->thread->metrics;
-
-    if (exchange->outcome == OUTCOME_HIT)
-        metric_add(metrics, METRIC_cache_hits, 1);
-    else if (exchange->outcome != OUTCOME_ERROR)
-        metric_add(metrics, METRIC_cache_misses, 1);
+    return method == METHOD_GET || method == METHOD_HEAD || method == METHOD_OPTIONS;
 }
 
-/* Either the request waits, and began now, or it is answered and what was brought for it goes. */
-static enum exchange_result conclude(struct exchange *exchange, enum exchange_result result)
+static enum transaction_result answer_target(struct transaction *transaction,
+                                             const struct target *target)
 {
-    struct connection *connection = exchange->connection;
+    const struct config *config = transaction->context->worker->config;
 
-    if (result == EXCHANGE_WAITING) {
-        connection->began_ns = exchange->began_ns;
-        connection->closing = false; /* it is looked at again, and closes only when answered */
-        return result;
-    }
-    connection->began_ns = 0;
-    if (UNLIKELY(connection->loaded != NULL))
-        loading_forget(connection, exchange->thread->site->cache);
+    if (transaction->request->method == METHOD_OPTIONS)
+        return answer_options(transaction);
+    if (handler_arithmetic_owns(config, target->path))
+        return handler_arithmetic(transaction, target);
+    return handler_files(transaction, target);
+}
+
+/* Selects the handler by method and path. */
+static enum transaction_result route(struct transaction *transaction)
+{
+    const struct request *request = transaction->request;
+    enum transaction_result result;
+    struct target target;
+    int status;
+
+    if (!transaction_supports_method(request->method))
+        return reply_error(transaction, request->method == METHOD_UNKNOWN ? 501 : 405);
+    if (request->method == METHOD_OPTIONS && is_whole_server(request->target))
+        return answer_options(transaction);
+    status = target_canonical(request->target, &target);
+    if (status != 0)
+        return reply_error(transaction, status);
+    transaction->path = target.path;
+    result = answer_target(transaction, &target);
+    transaction->path = NULL;
     return result;
 }
 
-static struct exchange begin(struct connection *connection, const struct request *request)
-{
-    struct serving_thread *thread = connection->thread;
+/* One transaction */
 
-    return (struct exchange){
-        .connection = connection,
-        .thread = thread,
+static enum transaction_result answer(struct transaction *transaction)
+{
+    enum http_method method = transaction->request->method;
+    struct resource *resource = NULL;
+
+    if (UNLIKELY(rate_limit_is_on(transaction->context->worker->segment)) &&
+        !admission_of_request(transaction)) {
+        transaction->may_wait = false; /* processed again it would be charged again */
+        return reply_error(transaction, 429);
+    }
+    if (LIKELY(method == METHOD_GET || method == METHOD_HEAD))
+        resource = lookup_in_thread_cache(transaction);
+    if (LIKELY(resource != NULL)) {
+        transaction->outcome = OUTCOME_HIT;
+        return reply_resource(transaction, resource, false);
+    }
+    return transaction->waiting ? TRANSACTION_WAITING : route(transaction);
+}
+
+/* A request that did not look up a file counts neither as hit nor as miss. */
+static void count_outcome(const struct transaction *transaction)
+{
+    _Atomic uint64_t *metrics = transaction->context->metrics;
+
+    if (transaction->outcome == OUTCOME_HIT)
+        metric_add(metrics, METRIC_cache_hits, 1);
+    else if (transaction->outcome != OUTCOME_ERROR)
+        metric_add(metrics, METRIC_cache_misses, 1);
+}
+
+static struct transaction begin(struct transaction_context *context, struct client *client,
+                                struct transaction_state *state, const struct request *request)
+{
+    return (struct transaction){
+        .context = context,
+        .client = client,
+        .state = state,
         .request = request,
-        .began_ns = connection->began_ns != 0 ? connection->began_ns : thread->turn_ns,
+        .began_ns = state->began_ns != 0 ? state->began_ns : context->loop_now_ns,
         .retry_after_s = 1,
         .outcome = OUTCOME_ERROR,
-        .accepts = negotiation_accepts(thread, request),
+        .accepts = lookup_accepted_codings(context, request),
         .may_wait = true,
     };
 }
 
-enum exchange_result exchange_answer(struct connection *connection, const struct request *request)
+/* Keeps the state of a waiting request; frees that of an answered one. */
+static enum transaction_result end(struct transaction *transaction, enum transaction_result result)
 {
-    struct exchange exchange = begin(connection, request);
-    enum exchange_result result;
+    struct transaction_state *state = transaction->state;
 
-    result = answer(&exchange);
-    if (result == EXCHANGE_ANSWERED)
-        count_outcome(&exchange);
-    return conclude(&exchange, result);
+    if (result == TRANSACTION_WAITING) {
+        state->began_ns = transaction->began_ns;
+        transaction->client->closing = false; /* decided again with the response */
+        return result;
+    }
+    state->began_ns = 0;
+    if (UNLIKELY(state->loaded != NULL))
+        loading_discard(state, transaction->context->worker->cache);
+    return result;
 }
 
-enum exchange_result exchange_refuse(struct connection *connection, const struct request *request,
-                                     int status)
+enum transaction_result transaction_process(struct transaction_context *context,
+                                            struct client *client, struct transaction_state *state,
+                                            const struct request *request)
 {
-    struct exchange exchange = begin(connection, request);
+    struct transaction transaction = begin(context, client, state, request);
+    enum transaction_result result = answer(&transaction);
 
-    connection->closing = true;
-    connection->linger_wanted = true;
-    exchange.may_wait = status != 408; /* nothing more is coming that could be looked at again */
-    return conclude(&exchange, reply_error(&exchange, status));
+    if (result == TRANSACTION_ANSWERED)
+        count_outcome(&transaction);
+    return end(&transaction, result);
+}
+
+enum transaction_result transaction_reject(struct transaction_context *context,
+                                           struct client *client, struct transaction_state *state,
+                                           const struct request *request, int status)
+{
+    struct transaction transaction = begin(context, client, state, request);
+
+    client->closing = true;
+    client->linger_wanted = true;
+    transaction.may_wait = status != 408; /* the rest of the request will not arrive */
+    return end(&transaction, reply_error(&transaction, status));
 }

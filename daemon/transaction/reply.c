@@ -1,132 +1,380 @@
 #include "daemon/transaction/reply.h"
 
 #include "common/macros.h"
+#include "common/segment_writer.h"
+#include "common/units.h"
 #include "daemon/http/conditional.h"
+#include "daemon/http/range.h"
+#include "daemon/http/target.h"
 #include "daemon/transaction/accounting.h"
 #include "daemon/transaction/admission.h"
-#include "daemon/worker/thread.h"
+#include "daemon/transaction/lookup.h"
 
-static bool connection_goes_on(const struct exchange *exchange)
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { EXTRA_FIELDS_MAX = 80, PARTIAL_FIELDS_MAX = 192 };
+
+/* Parts */
+
+static bool connection_persists(const struct transaction *transaction)
 {
-    const struct config *config = exchange->thread->site->config;
-    struct connection *connection = exchange->connection;
+    struct transaction_context *context = transaction->context;
+    const struct config *config = context->worker->config;
+    struct client *client = transaction->client;
 
-    return exchange->request->keep_alive && config->connections_keepalive && !connection->closing &&
-           exchange->thread->mode != THREAD_STOPPING && exchange->thread->mode != THREAD_RETIRING &&
-           (config->connections_keepalive_below == 0 || admission_keeps_alive(exchange->thread)) &&
+    return transaction->request->keep_alive && config->connections_keepalive && !client->closing &&
+           !context->closing_connections &&
+           (config->connections_keepalive_below == 0 || admission_allows_keepalive(context)) &&
            (config->connections_keepalive_requests == 0 ||
-            connection->requests + 1 < config->connections_keepalive_requests) &&
-           (LIKELY(!connection->came_over) || !admission_outgrown(connection));
+            client->requests + 1 < config->connections_keepalive_requests) &&
+           (LIKELY(!client->transferred) || !admission_exceeds_limits(context->worker, client));
 }
 
-void reply_begin(const struct exchange *exchange, int status)
+void reply_begin(const struct transaction *transaction, int status)
 {
-    struct output *output = &exchange->thread->output;
+    struct output_buffer *output = &transaction->context->output;
+    struct client *client = transaction->client;
     enum persistence persistence = PERSIST_CLOSE;
 
-    exchange->connection->closing = !connection_goes_on(exchange);
-    if (exchange->connection->closing && exchange->request->keep_alive)
-        exchange->connection->linger_wanted = true; /* it may send on, not knowing */
-    if (!exchange->connection->closing)
-        persistence = exchange->request->minor_version == 0 ? PERSIST_KEEP_ALIVE : PERSIST_DEFAULT;
-    output->used += response_prefix(&exchange->thread->prefixes, status, persistence,
-                                    output->buffer + output->used);
+    client->closing = !connection_persists(transaction);
+    if (client->closing && transaction->request->keep_alive)
+        client->linger_wanted = true; /* the client does not know yet and may send more */
+    if (!client->closing)
+        persistence =
+            transaction->request->minor_version == 0 ? PERSIST_KEEP_ALIVE : PERSIST_DEFAULT;
+    output->used += response_prefix(&transaction->context->prefixes, status, persistence,
+                                    output->bytes + output->used);
 }
 
-void reply_put(const struct exchange *exchange, struct span text)
+void reply_put(const struct transaction *transaction, struct span text)
 {
-    output_put(&exchange->thread->output, text.start, text.length);
+    output_put(&transaction->context->output, text.start, text.length);
 }
 
-void reply_put_headers(const struct exchange *exchange)
+void reply_put_configured_fields(const struct transaction *transaction)
 {
-    struct output *output = &exchange->thread->output;
+    struct output_buffer *output = &transaction->context->output;
 
-    output->used += header_rules_write(&exchange->thread->site->headers, exchange->path,
-                                       HEADER_OF_ANSWER, output->buffer + output->used);
+    output->used += header_rules_write(&transaction->context->worker->headers, transaction->path,
+                                       HEADER_OF_ANSWER, output->bytes + output->used);
 }
 
-/* Pages have no validators: only "*" can hold of them, and of errors nothing (section 13.2.1). */
-static enum verdict judge_page(const struct exchange *exchange, int status)
+static bool wants_body(const struct transaction *transaction)
 {
-    static const struct validators none = {.dated = false};
-
-    return status == 200
-               ? conditional_verdict(exchange->request, &none, exchange->thread->prefixes.second)
-               : VERDICT_PROCEED;
+    return transaction->request->method != METHOD_HEAD;
 }
 
-static enum exchange_result refuse_page(struct exchange *exchange, struct resource *page)
+void reply_account(const struct transaction *transaction, int status, enum outcome outcome,
+                   uint64_t body_bytes)
 {
-    reply_drop(exchange, page);
-    exchange->may_wait = false; /* a second look would have to make the page again */
-    return reply_error(exchange, 412);
+    accounting_pack(transaction, status, outcome, wants_body(transaction) ? body_bytes : 0);
 }
 
-static enum exchange_result answer_known_page(struct exchange *exchange, enum outcome outcome,
-                                              struct resource *page)
+static void release(const struct transaction *transaction, struct resource *resource)
 {
-    reply_begin(exchange, 304);
-    reply_put_headers(exchange);
-    reply_put(exchange, page->validators);
-    reply_put(exchange, SPAN("\r\n"));
-    reply_account(exchange, 304, outcome, 0);
-    reply_drop(exchange, page);
-    return EXCHANGE_ANSWERED;
+    resource_release(transaction->context->worker->cache, resource);
 }
 
-enum exchange_result reply_page(struct exchange *exchange, int status, struct resource *page)
+/* Copies a small PART of the body and references a large one. HELD: takes over the caller's reference. */
+static void put_body(const struct transaction *transaction, struct resource *resource,
+                     struct byte_range part, bool held)
 {
-    enum verdict verdict = judge_page(exchange, status);
-    enum outcome outcome = status >= 400                          ? OUTCOME_ERROR
-                           : exchange->outcome == OUTCOME_OFFLOAD ? OUTCOME_OFFLOAD
-                                                                  : OUTCOME_MISS;
-
-    exchange->outcome = OUTCOME_ERROR; /* for the cache it was no request */
-    if (verdict == VERDICT_PRECONDITION_FAILED)
-        return refuse_page(exchange, page);
-    if (verdict == VERDICT_NOT_MODIFIED)
-        return answer_known_page(exchange, outcome, page);
-    reply_begin(exchange, status);
-    reply_put_headers(exchange);
-    output_put(&exchange->thread->output, page->answer, page->head_length);
-    reply_account(exchange, status, outcome, page->body_length);
-    reply_body(exchange, page, (struct byte_range){0, page->body_length}, true);
-    return EXCHANGE_ANSWERED;
-}
-
-bool reply_wants_body(const struct exchange *exchange)
-{
-    return exchange->request->method != METHOD_HEAD;
-}
-
-void reply_drop(const struct exchange *exchange, struct resource *resource)
-{
-    resource_release(exchange->thread->site->cache, resource);
-}
-
-void reply_body(const struct exchange *exchange, struct resource *resource, struct byte_range part,
-                bool held)
-{
-    struct output *output = &exchange->thread->output;
+    struct output_buffer *output = &transaction->context->output;
     uint64_t offset = resource->fd < 0 ? resource->head_length + part.first : part.first;
 
-    if (reply_wants_body(exchange) && (resource->fd >= 0 || part.length > OUTPUT_COPY_MAX)) {
+    if (wants_body(transaction) && (resource->fd >= 0 || part.length > OUTPUT_COPY_MAX)) {
         output->body = resource;
         output->body_held = held;
         output->body_offset = offset;
         output->body_left = part.length;
         return;
     }
-    if (reply_wants_body(exchange))
+    if (wants_body(transaction))
         output_put(output, resource->answer + offset, part.length);
     if (held)
-        reply_drop(exchange, resource);
+        release(transaction, resource);
 }
 
-void reply_account(const struct exchange *exchange, int status, enum outcome outcome,
-                   uint64_t body_bytes)
+/* Errors */
+
+/* Fields that certain statuses require (RFC 9110 sections 15.5.6, 12.5.5, 15.5.17, 15.6.4; RFC 6585
+ * section 4). */
+static void write_extra_fields(const struct transaction *transaction, int status, char *fields)
 {
-    account_pack(exchange->connection, exchange->request, status, outcome,
-                 reply_wants_body(exchange) ? body_bytes : 0, exchange->began_ns);
+    const char *vary = status == 406 || transaction->varies ? "Vary: Accept-Encoding\r\n" : "";
+
+    snprintf(fields, EXTRA_FIELDS_MAX, "%s", vary);
+    if (status == 405)
+        snprintf(fields, EXTRA_FIELDS_MAX, "Allow: " REPLY_ALLOWED "\r\n");
+    else if (status == 416)
+        snprintf(fields, EXTRA_FIELDS_MAX, "Content-Range: bytes */%" PRIu64 "\r\n%s",
+                 transaction->representation_bytes, vary);
+    else if (status == 429 || status == 503)
+        snprintf(fields, EXTRA_FIELDS_MAX, "Retry-After: %" PRIu32 "\r\n",
+                 transaction->retry_after_s);
+}
+
+static void put_error_head(const struct transaction *transaction, int status, uint64_t length)
+{
+    struct output_buffer *output = &transaction->context->output;
+    char extra[EXTRA_FIELDS_MAX];
+
+    write_extra_fields(transaction, status, extra);
+    reply_begin(transaction, status);
+    reply_put_configured_fields(transaction);
+    output_put(output, extra, strlen(extra));
+    reply_put(transaction, SPAN("Content-Type: text/html; charset=utf-8\r\nContent-Length: "));
+    output->used = (size_t)(decimal_put(output->bytes + output->used, length) - output->bytes);
+    reply_put(transaction, SPAN("\r\n\r\n"));
+    reply_account(transaction, status, OUTCOME_ERROR, length);
+}
+
+static void put_built_in_error(const struct transaction *transaction, int status)
+{
+    struct span page = response_error_page(status);
+
+    put_error_head(transaction, status, page.length);
+    if (wants_body(transaction))
+        reply_put(transaction, page);
+}
+
+/* Writes "/errors/404.html" and returns its length; 0 if [files] error_pages is off or too long. */
+static size_t error_page_path(const struct transaction *transaction, int status, char *path)
+{
+    static const char ending[] = ".html";
+    const char *directory = transaction->context->worker->config->files_error_pages;
+    size_t length = strlen(directory);
+    char *at = path + length;
+
+    if (directory[0] != '/' || length + DECIMAL_MAX + sizeof(ending) >= TARGET_PATH_MAX)
+        return 0;
+    memcpy(path, directory, length);
+    *at++ = '/';
+    at = decimal_put(at, (uint64_t)status);
+    memcpy(at, ending, sizeof(ending));
+    return (size_t)(at - path) + sizeof(ending) - 1;
+}
+
+enum transaction_result reply_error(struct transaction *transaction, int status)
+{
+    char path[TARGET_PATH_MAX];
+    size_t length = error_page_path(transaction, status, path);
+    enum outcome of_request = transaction->outcome;
+    struct resource *page;
+    int failed = ENOENT;
+
+    if (length > 0)
+        failed = lookup_path(transaction, path, length, &page);
+    transaction->outcome = of_request; /* the lookup of the error page does not count */
+    if (failed == LOOKUP_MUST_WAIT)
+        return TRANSACTION_WAITING;
+    if (failed != 0) {
+        put_built_in_error(transaction, status);
+        return TRANSACTION_ANSWERED;
+    }
+    put_error_head(transaction, status, page->body_length);
+    put_body(transaction, page, (struct byte_range){0, page->body_length}, true);
+    return TRANSACTION_ANSWERED;
+}
+
+enum transaction_result reply_queue_full(struct transaction *transaction)
+{
+    metric_add(transaction->context->metrics, METRIC_offload_rejected, 1);
+    transaction->may_wait = false; /* processed again it would be counted again */
+    return reply_error(transaction, 503);
+}
+
+/* Files */
+
+static enum transaction_result put_whole(struct transaction *transaction, struct resource *resource,
+                                         bool held)
+{
+    reply_begin(transaction, 200);
+    output_put(&transaction->context->output, resource->answer, resource->head_length);
+    reply_account(transaction, 200, transaction->outcome, resource->body_length);
+    put_body(transaction, resource, (struct byte_range){0, resource->body_length}, held);
+    return TRANSACTION_ANSWERED;
+}
+
+static enum transaction_result put_not_modified(struct transaction *transaction,
+                                                struct resource *resource, bool held)
+{
+    reply_begin(transaction, 304);
+    reply_put(transaction, resource->validators);
+    reply_put(transaction, SPAN("\r\n"));
+    reply_account(transaction, 304, transaction->outcome, 0);
+    if (held)
+        release(transaction, resource);
+    return TRANSACTION_ANSWERED;
+}
+
+static enum transaction_result put_error(struct transaction *transaction, struct resource *resource,
+                                         bool held, int status)
+{
+    enum transaction_result result;
+
+    transaction->representation_bytes = resource->body_length;
+    transaction->varies = resource->varies;
+    if (transaction->path == NULL)
+        transaction->path = resource->entry.path;
+    result = reply_error(transaction, status);
+    if (held)
+        release(transaction, resource);
+    return result;
+}
+
+/* A client that sends If-Range has the representation's other fields (RFC 9110 section 15.3.7). */
+static bool has_fields(const struct transaction *transaction)
+{
+    return (transaction->request->present & REQUEST_IF_RANGE) != 0;
+}
+
+static enum transaction_result put_part(struct transaction *transaction, struct resource *resource,
+                                        bool held, struct byte_range part)
+{
+    struct output_buffer *output = &transaction->context->output;
+
+    reply_begin(transaction, 206);
+    output->used += (size_t)snprintf(output->bytes + output->used, PARTIAL_FIELDS_MAX,
+                                     "Content-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64
+                                     "\r\nContent-Length: %" PRIu64 "\r\n",
+                                     part.first, part.first + part.length - 1,
+                                     resource->body_length, part.length);
+    if (has_fields(transaction)) {
+        reply_put(transaction, resource->validators);
+    } else {
+        reply_put(transaction, resource->typing);
+        reply_put(transaction, resource->sharing);
+    }
+    reply_put(transaction, SPAN("\r\n"));
+    reply_account(transaction, 206, transaction->outcome, part.length);
+    put_body(transaction, resource, part, held);
+    return TRANSACTION_ANSWERED;
+}
+
+static enum transaction_result put_parts(struct transaction *transaction, struct resource *resource,
+                                         bool held, struct byteranges *parts)
+{
+    struct output_buffer *output = &transaction->context->output;
+
+    reply_begin(transaction, 206);
+    output->used += (size_t)snprintf(output->bytes + output->used, PARTIAL_FIELDS_MAX,
+                                     "Content-Length: %" PRIu64 "\r\n"
+                                     "Content-Type: multipart/byteranges; boundary=%s\r\n",
+                                     parts->length, parts->boundary);
+    reply_put(transaction, has_fields(transaction) ? resource->validators : resource->sharing);
+    reply_put(transaction, SPAN("\r\n"));
+    reply_account(transaction, 206, transaction->outcome, parts->length);
+    output->body = resource;
+    output->body_held = held;
+    output->parts = parts;
+    return TRANSACTION_ANSWERED;
+}
+
+/* A GET whose Range applies. */
+static enum transaction_result put_range(struct transaction *transaction, struct resource *resource,
+                                         bool held)
+{
+    struct byteranges *parts;
+    struct range_set set;
+
+    switch (range_parse(transaction->request->range, resource->body_length, &set)) {
+    case RANGE_UNSATISFIABLE:
+        return put_error(transaction, resource, held, 416);
+    case RANGE_PARTIAL:
+        if (set.count == 1)
+            return put_part(transaction, resource, held, set.range[0]);
+        parts = byteranges_new(&set, resource->typing, resource->body_length);
+        if (parts != NULL)
+            return put_parts(transaction, resource, held, parts);
+        break;
+    case RANGE_WHOLE:
+        break;
+    }
+    return put_whole(transaction, resource, held);
+}
+
+/* Evaluates preconditions and Range in the order of RFC 9110 section 13.2.2. */
+static enum transaction_result put_conditional(struct transaction *transaction,
+                                               struct resource *resource, bool held)
+{
+    const struct validators validators = {resource->etag, resource->dated, resource->modified_s,
+                                          resource->modified_text};
+    int64_t now = transaction->context->prefixes.second;
+    const struct request *request = transaction->request;
+
+    switch (conditional_verdict(request, &validators, now)) {
+    case VERDICT_PRECONDITION_FAILED:
+        return put_error(transaction, resource, held, 412);
+    case VERDICT_NOT_MODIFIED:
+        return put_not_modified(transaction, resource, held);
+    case VERDICT_PROCEED:
+        break;
+    }
+    if ((request->present & ~request->repeated & REQUEST_RANGE) != 0 &&
+        request->method == METHOD_GET && conditional_range_holds(request, &validators, now))
+        return put_range(transaction, resource, held);
+    return put_whole(transaction, resource, held);
+}
+
+enum transaction_result reply_resource(struct transaction *transaction, struct resource *resource,
+                                       bool held)
+{
+    static const uint8_t conditions = REQUEST_IF_MATCH | REQUEST_IF_NONE_MATCH |
+                                      REQUEST_IF_MODIFIED_SINCE | REQUEST_IF_UNMODIFIED_SINCE |
+                                      REQUEST_RANGE;
+
+    if (LIKELY((transaction->request->present & conditions) == 0))
+        return put_whole(transaction, resource, held);
+    return put_conditional(transaction, resource, held);
+}
+
+/* Pages */
+
+/* A page has no validators: only "*" matches it. Conditions do not apply to errors (section 13.2.1). */
+static enum verdict page_verdict(const struct transaction *transaction, int status)
+{
+    static const struct validators none = {.dated = false};
+
+    return status == 200 ? conditional_verdict(transaction->request, &none,
+                                               transaction->context->prefixes.second)
+                         : VERDICT_PROCEED;
+}
+
+static enum transaction_result put_page_not_modified(struct transaction *transaction,
+                                                     enum outcome outcome, struct resource *page)
+{
+    reply_begin(transaction, 304);
+    reply_put_configured_fields(transaction);
+    reply_put(transaction, page->validators);
+    reply_put(transaction, SPAN("\r\n"));
+    reply_account(transaction, 304, outcome, 0);
+    release(transaction, page);
+    return TRANSACTION_ANSWERED;
+}
+
+enum transaction_result reply_page(struct transaction *transaction, int status,
+                                   struct resource *page)
+{
+    enum verdict verdict = page_verdict(transaction, status);
+    enum outcome outcome = status >= 400                             ? OUTCOME_ERROR
+                           : transaction->outcome == OUTCOME_OFFLOAD ? OUTCOME_OFFLOAD
+                                                                     : OUTCOME_MISS;
+
+    transaction->outcome = OUTCOME_ERROR; /* neither a cache hit nor a miss */
+    if (verdict == VERDICT_PRECONDITION_FAILED) {
+        release(transaction, page);
+        transaction->may_wait = false; /* processed again it would generate the page again */
+        return reply_error(transaction, 412);
+    }
+    if (verdict == VERDICT_NOT_MODIFIED)
+        return put_page_not_modified(transaction, outcome, page);
+    reply_begin(transaction, status);
+    reply_put_configured_fields(transaction);
+    output_put(&transaction->context->output, page->answer, page->head_length);
+    reply_account(transaction, status, outcome, page->body_length);
+    put_body(transaction, page, (struct byte_range){0, page->body_length}, true);
+    return TRANSACTION_ANSWERED;
 }

@@ -1,62 +1,45 @@
 /*
- * Composing an answer in the thread's output: the head, field by field or prepared, the body, and the
- * record for the log. An answer is reply_begin(), fields, the empty line, then reply_account(), and
- * perhaps a body. It must fit in OUTPUT_ANSWER_MAX.
+ * Composes a response in the thread's output buffer. The complete responses come first; they are made of
+ * the parts below: reply_begin(), fields, the empty line, reply_account(), and then a body. A response
+ * without a referenced body must fit in OUTPUT_RESPONSE_MAX.
  */
-#ifndef DAEMON_REPLY_H
-#define DAEMON_REPLY_H
+#ifndef DAEMON_TRANSACTION_REPLY_H
+#define DAEMON_TRANSACTION_REPLY_H
 
-#include "common/span.h"
-#include "daemon/content/resource.h"
-#include "daemon/http/range.h"
 #include "daemon/transaction/transaction.h"
 
-/* The methods that every resource has: the value of Allow. */
+/* The methods of every resource: the value of Allow. */
 #define REPLY_ALLOWED "GET, HEAD, OPTIONS"
 
 /*
- * The status line, Date, Server and Connection. Decides whether the connection goes on. Fields
- * follow.
+ * The response for a file, as the request's preconditions and Range demand: 200, 206, 304, 412, 416. HELD:
+ * takes over the caller's reference. May wait, for an error page.
  */
-void reply_begin(const struct exchange *exchange, int status);
+enum transaction_result reply_resource(struct transaction *transaction, struct resource *resource,
+                                       bool held);
 
-void reply_put(const struct exchange *exchange, struct span text);
+/* The response for a page, whose reference it takes over: STATUS; instead of a 200 also 304 or 412. */
+enum transaction_result reply_page(struct transaction *transaction, int status,
+                                   struct resource *page);
 
-/* The configured fields for the path that was asked for; but for those of the content. */
-void reply_put_headers(const struct exchange *exchange);
+/* STATUS with the configured error page if there is one, else with the built-in one. May wait. */
+enum transaction_result reply_error(struct transaction *transaction, int status);
 
-/* Packs the record; BODY_BYTES is the body's length, sent or (HEAD) not. After the head. */
-void reply_account(const struct exchange *exchange, int status, enum outcome outcome,
+/* 503, counted as rejected: the offload queue is full. Does not wait. */
+enum transaction_result reply_queue_full(struct transaction *transaction);
+
+/* Parts */
+
+/* Status line, Date, Server and Connection. Decides whether the connection persists. */
+void reply_begin(const struct transaction *transaction, int status);
+
+void reply_put(const struct transaction *transaction, struct span text);
+
+/* The configured fields for the request's path, except those that describe the content. */
+void reply_put_configured_fields(const struct transaction *transaction);
+
+/* Packs the log record, after the head. BODY_BYTES: length of the body, even if HEAD omits it. */
+void reply_account(const struct transaction *transaction, int status, enum outcome outcome,
                    uint64_t body_bytes);
-
-/* False for HEAD. */
-bool reply_wants_body(const struct exchange *exchange);
-
-/*
- * PART of the body of RESOURCE as the end of the output, but for HEAD: copied when small, else
- * borrowed. HELD: the caller's reference goes with it.
- */
-void reply_body(const struct exchange *exchange, struct resource *resource, struct byte_range part,
-                bool held);
-
-/* Gives the caller's reference back. */
-void reply_drop(const struct exchange *exchange, struct resource *resource);
-
-/*
- * The answer for a file, as the request's preconditions and Range want it: 200, 206, 304, 412, 416.
- * HELD: the caller's reference goes with the answer. May wait, for an error page.
- */
-enum exchange_result reply_resource(struct exchange *exchange, struct resource *resource,
-                                    bool held);
-
-/* The whole answer for a page, whose reference goes with it: STATUS, and its fields and body; or what
- * the request's conditions make of a 200. */
-enum exchange_result reply_page(struct exchange *exchange, int status, struct resource *page);
-
-/* STATUS with the site's own page if there is one, else with a small built-in one. May wait. */
-enum exchange_result reply_error(struct exchange *exchange, int status);
-
-/* 503, and counted: the offload queue has no room for what the request asks. Does not wait. */
-enum exchange_result reply_overloaded(struct exchange *exchange);
 
 #endif

@@ -1,41 +1,53 @@
 /*
- * One request and its answer: the order of the steps. Composes the answer in the thread's output;
- * sending is another room's work (daemon/http1/response_writer.h).
- *
- *   begin ─▶ thread cache (lookup.h) ─────────────────────────────▶ reply.h ─▶ conclude
- *               └─ not there ─▶ route.h ─▶ handler.h ─▶ lookup.h ──┘
+ * One request and its response, whatever the protocol version. process.h runs a transaction; its steps
+ * share struct transaction. Responses are composed in the thread's output buffer; sending them is up to
+ * the protocol.
  */
-#ifndef DAEMON_EXCHANGE_H
-#define DAEMON_EXCHANGE_H
+#ifndef DAEMON_TRANSACTION_TRANSACTION_H
+#define DAEMON_TRANSACTION_TRANSACTION_H
 
-#include "daemon/connection/connection.h"
-#include "daemon/http/coding.h"
 #include "daemon/http/request.h"
+#include "daemon/transaction/context.h"
 
-enum exchange_result {
-    EXCHANGE_ANSWERED, /* the answer is in the output; connection->closing may be set */
-    EXCHANGE_WAITING,  /* a job is out; ask again with the same request when it is back */
+enum transaction_result {
+    TRANSACTION_ANSWERED, /* the response is in the output buffer; client->closing is set if it is the last */
+    TRANSACTION_WAITING, /* an offload job runs; process the same request again when state->resume is called */
 };
 
-/* A request on its way to an answer: what the rooms that it passes through hand on. */
-struct exchange {
-    struct connection *connection;
-    struct serving_thread *thread; /* the connection's */
+/* What transactions know and decide about the client's connection, which embeds it. */
+struct client {
+    uint8_t address[CLIENT_ADDRESS_BYTES];
+    uint32_t requests; /* answered, including the one being answered */
+    uint32_t
+        jobs_out; /* offload jobs that refer to the connection: it must not be freed or moved */
+    bool closing; /* no request follows the response under way */
+    bool linger_wanted; /* the client may still be sending: delay the close */
+    bool counted;       /* by the client limit */
+    bool
+        transferred; /* from another worker, whose limits may differ: see admission_exceeds_limits() */
+};
+
+/* What a request that waits for an offload thread keeps between two calls of transaction_process(). */
+struct transaction_state {
+    uint64_t began_ns;       /* monotonic: when its first bytes were read; 0: no request waits */
+    struct load_job *loaded; /* what offload threads have loaded for it */
+    void (*resume)(struct transaction_state *state); /* a job is done; set by the protocol */
+};
+
+struct transaction {
+    struct transaction_context *context;
+    struct client *client;
+    struct transaction_state *state;
     const struct request *request;
-    const char *path;              /* that is asked for, canonical; NULL: not known */
-    uint64_t began_ns;             /* monotonic: when the request was first looked at */
-    enum outcome outcome;          /* OUTCOME_ERROR until a file was asked for */
-    uint64_t representation_bytes; /* its length, for a 416 */
-    bool varies;                   /* it was chosen by Accept-Encoding */
-    uint32_t retry_after_s;        /* with a 429 or 503 */
-    coding_preference accepts;     /* content codings that the client takes */
-    bool may_wait;                 /* false: nothing that would need a second look at the request */
+    const char *path;              /* canonical; NULL: not known */
+    uint64_t began_ns;             /* as in struct transaction_state */
+    enum outcome outcome;          /* OUTCOME_ERROR until a file is looked up */
+    uint64_t representation_bytes; /* complete length, for a 416 */
+    bool varies;                   /* the representation was selected by Accept-Encoding */
+    uint32_t retry_after_s;        /* for a 429 or 503 */
+    coding_preference accepts;     /* content codings that the client accepts */
+    bool may_wait;                 /* false: the request must not be processed again */
+    bool waiting;                  /* an offload job has been submitted for it */
 };
-
-enum exchange_result exchange_answer(struct connection *connection, const struct request *request);
-
-/* The answer to what is no request: STATUS, and the connection closes. */
-enum exchange_result exchange_refuse(struct connection *connection, const struct request *request,
-                                     int status);
 
 #endif

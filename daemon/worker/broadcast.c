@@ -1,16 +1,13 @@
 #include "daemon/worker/broadcast.h"
 
+#include "daemon/worker/context.h"
+
 #include <stdlib.h>
 
-struct order_under_way {
+struct broadcast {
     uint64_t number, affected;
-    uint32_t outstanding; /* items that have not come back yet */
+    uint32_t outstanding; /* items that have not come back */
 };
-
-const struct cache_policy *order_policy(uint64_t policy)
-{
-    return policy == POLICY_LRU ? &cache_policy_lru : &cache_policy_sieve;
-}
 
 static uint64_t change_cache(struct cache *cache, const struct message_command *message)
 {
@@ -22,20 +19,20 @@ static uint64_t change_cache(struct cache *cache, const struct message_command *
     case COMMAND_CACHE_SIZE:
         return cache_resize(cache, message->value);
     case COMMAND_CACHE_POLICY:
-        cache_set_policy(cache, order_policy(message->value));
+        cache_set_policy(cache, worker_context_cache_policy(message->value));
         break;
     }
     return 0;
 }
 
-static void send_sweep(struct order_under_way *order, struct mailbox *to)
+static void post_sweep(struct broadcast *broadcast, struct mailbox *to)
 {
     struct sweep_item *item = calloc(1, sizeof(*item));
 
     if (item == NULL)
-        return; /* it sweeps in its own time */
-    item->order = order;
-    order->outstanding++;
+        return;
+    item->broadcast = broadcast;
+    broadcast->outstanding++;
     mailbox_post(to, &item->item, ITEM_SWEEP);
 }
 
@@ -46,31 +43,32 @@ static void report(struct channel *commands, uint64_t number, uint64_t affected)
     channel_send(commands, MESSAGE_COMMAND_DONE, &message, sizeof(message), -1, false);
 }
 
-void order_begin(const struct site *site, struct serving_thread **serving, uint32_t count,
-                 const struct message_command *message, struct channel *commands)
+void broadcast_begin(const struct worker_context *worker, struct serving_thread **threads,
+                     uint32_t count, const struct message_command *message,
+                     struct channel *commands)
 {
-    uint64_t affected = site->cache != NULL ? change_cache(site->cache, message) : 0;
-    struct order_under_way *order = calloc(1, sizeof(*order));
+    uint64_t affected = worker->cache != NULL ? change_cache(worker->cache, message) : 0;
+    struct broadcast *broadcast = calloc(1, sizeof(*broadcast));
 
-    if (order != NULL) {
-        order->number = message->number;
-        order->affected = affected;
+    if (broadcast != NULL) {
+        broadcast->number = message->number;
+        broadcast->affected = affected;
         for (uint32_t i = 0; i < count; i++)
-            send_sweep(order, &serving[i]->mailbox);
+            post_sweep(broadcast, &threads[i]->loop.mailbox);
     }
-    if (order != NULL && order->outstanding > 0)
-        return; /* the last item that comes back reports */
-    free(order);
+    if (broadcast != NULL && broadcast->outstanding > 0)
+        return;
+    free(broadcast);
     report(commands, message->number, affected);
 }
 
-void order_swept(struct sweep_item *item, struct channel *commands)
+void broadcast_swept(struct sweep_item *item, struct channel *commands)
 {
-    struct order_under_way *order = item->order;
+    struct broadcast *broadcast = item->broadcast;
 
     free(item);
-    if (--order->outstanding > 0)
+    if (--broadcast->outstanding > 0)
         return;
-    report(commands, order->number, order->affected);
-    free(order);
+    report(commands, broadcast->number, broadcast->affected);
+    free(broadcast);
 }

@@ -1,7 +1,5 @@
 #include "daemon/worker/context.h"
 
-#include "daemon/worker/broadcast.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,39 +9,44 @@
 
 enum { CACHE_DESCRIPTORS_MAX = 1024 };
 
-uint32_t site_descriptors_for_cache(const struct rlimit *limit)
+uint32_t worker_context_cache_descriptors(const struct rlimit *limit)
 {
     rlim_t share = limit->rlim_cur / 4;
 
     return share < CACHE_DESCRIPTORS_MAX ? (uint32_t)share : CACHE_DESCRIPTORS_MAX;
 }
 
-/* A process that is locked in can't ask. */
+/* Must be called before the process is confined. */
 static uint32_t descriptors_for_cache(void)
 {
     struct rlimit limit;
 
-    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? site_descriptors_for_cache(&limit) : 0;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? worker_context_cache_descriptors(&limit) : 0;
 }
 
-static int make_cache(struct site *site)
+const struct cache_policy *worker_context_cache_policy(uint64_t policy)
 {
-    const struct config *config = site->config;
+    return policy == POLICY_LRU ? &cache_policy_lru : &cache_policy_sieve;
+}
+
+static int make_cache(struct worker_context *context)
+{
+    const struct config *config = context->config;
     const struct cache_limits limits = {config->cache_size, config->cache_max_entries,
-                                        site->cache_descriptors};
+                                        context->cache_descriptors};
 
     if (!config->cache_enabled)
         return 0;
-    site->cache = cache_new(&limits, order_policy(config->cache_policy), resource_destroy,
-                            site->segment, site->worker_slot);
-    return site->cache != NULL ? 0 : -1;
+    context->cache = cache_new(&limits, worker_context_cache_policy(config->cache_policy),
+                               resource_destroy, context->segment, context->worker_slot);
+    return context->cache != NULL ? 0 : -1;
 }
 
 static_assert((int)FILES_LINKS_INSIDE == SYMLINKS_INSIDE &&
                   (int)FILES_LINKS_FOLLOW == SYMLINKS_FOLLOW,
               "the words of [files] symlinks stand for enum files_links");
 
-/* Fences are kept as the kernel will name what lies below them. */
+/* Fences are real paths, as the kernel reports those of the files below them. */
 static int open_root(struct files_root *root, const struct config *config)
 {
     const struct config_paths *into = &config->files_follow_into;
@@ -72,57 +75,51 @@ static void close_root(struct files_root *root)
         close(root->fd);
 }
 
-int site_open(struct site *site, const struct config *config)
+int worker_context_open(struct worker_context *context, const struct config *config)
 {
-    site->config = config;
-    site->cache_descriptors = descriptors_for_cache();
-    site->root.fd = -1;
-    return open_root(&site->root, config);
+    context->config = config;
+    context->cache_descriptors = descriptors_for_cache();
+    context->root.fd = -1;
+    return open_root(&context->root, config);
 }
 
-static void fill_source(struct site *site)
+static void fill_source(struct worker_context *context)
 {
-    const struct config *config = site->config;
+    const struct config *config = context->config;
 
-    site->headers = (struct header_rules){config->headers, config->header_count};
-    site->source = (struct resource_source){
-        .headers = &site->headers,
+    context->headers = (struct header_rules){config->headers, config->header_count};
+    context->source = (struct resource_source){
+        .headers = &context->headers,
         .memory_limit = config->cache_max_object,
         .copy_limit = config->cache_max_copy < config->cache_max_object ? config->cache_max_copy
                                                                         : config->cache_max_object,
         .precompressed = config->cache_precompressed,
         .compress = config->cache_compress && config->cache_enabled,
         .mime = mime_table_new(config->mime_extensions, config->mime_types, config->mime_count),
-        .root = &site->root,
+        .root = &context->root,
     };
 }
 
-int site_fill(struct site *site, struct segment_worker *block)
+int worker_context_fill(struct worker_context *context, struct segment_worker *block)
 {
-    const struct config *config = site->config;
+    const struct config *config = context->config;
 
-    fill_source(site);
-    if (site->source.mime == NULL || make_cache(site) != 0)
+    fill_source(context);
+    if (context->source.mime == NULL || make_cache(context) != 0)
         return -1;
-    site->offload =
+    context->offload =
         offload_start(config->workers_offload_queue, config->workers_offload_threads.least,
                       config->workers_offload_threads.most, block);
-    site->peers = peers_new(site->segment, site->worker_slot);
-    return site->offload != NULL && site->peers != NULL ? 0 : -1;
+    context->client_limit = client_limit_new(context->segment, context->worker_slot);
+    return context->offload != NULL && context->client_limit != NULL ? 0 : -1;
 }
 
-void site_count_received(const struct site *site)
+void worker_context_close(struct worker_context *context)
 {
-    metric_add_shared(segment_worker(site->segment, site->worker_slot)->metrics,
-                      METRIC_connections_received, 1);
-}
-
-void site_close(struct site *site)
-{
-    if (site->offload != NULL)
-        offload_stop(site->offload);
-    cache_free(site->cache);
-    peers_free(site->peers);
-    mime_table_free((struct mime_table *)(uintptr_t)site->source.mime);
-    close_root(&site->root);
+    if (context->offload != NULL)
+        offload_stop(context->offload);
+    cache_free(context->cache);
+    client_limit_free(context->client_limit);
+    mime_table_free((struct mime_table *)(uintptr_t)context->source.mime);
+    close_root(&context->root);
 }

@@ -9,108 +9,116 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NOBODY = UINT32_MAX };
+enum { UNASSIGNED = UINT32_MAX };
 
-struct held_lane {
+struct worker_listener {
     uint32_t id, row;
-    int fd; /* the worker's own; the thread has a duplicate */
+    int fd; /* the worker's; the thread has a duplicate */
     uint32_t thread;
-    struct lane *lane; /* the thread's, while there is one */
+    struct listen_socket *socket; /* the thread's, if assigned */
 };
 
-static void take_back(struct held_lane *held, struct serving_thread **serving, uint32_t count)
+static void take_back(struct worker_listener *listener, struct serving_thread **threads,
+                      uint32_t count)
 {
-    if (held->thread < count)
-        lane_take_back(serving[held->thread], held->lane);
-    held->thread = NOBODY;
+    if (listener->thread < count)
+        listen_socket_revoke(&threads[listener->thread]->loop, listener->socket);
+    listener->thread = UNASSIGNED;
 }
 
-static void deal(struct held_lane *held, struct serving_thread **serving, uint32_t count,
-                 uint32_t thread)
+static void assign(struct worker_listener *listener, struct serving_thread **threads,
+                   uint32_t count, uint32_t thread)
 {
     int copy;
 
-    if (held->thread == thread)
+    if (listener->thread == thread)
         return;
-    take_back(held, serving, count);
-    copy = fcntl(held->fd, F_DUPFD_CLOEXEC, 0);
-    held->lane = copy >= 0 ? lane_give(serving[thread], copy) : NULL;
-    if (held->lane != NULL)
-        held->thread = thread;
+    take_back(listener, threads, count);
+    copy = fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
+    listener->socket = copy >= 0 ? listen_socket_assign(&threads[thread]->loop, copy) : NULL;
+    if (listener->socket != NULL)
+        listener->thread = thread;
     else
-        event_log(LEVEL_ERROR, "cannot give a listening socket to a thread: %s", strerror(errno));
+        event_log(LEVEL_ERROR, "cannot assign a listen socket to a thread: %s", strerror(errno));
 }
 
-void held_lanes_deal(struct held_lanes *held, struct serving_thread **serving, uint32_t count)
+void worker_listeners_assign(struct worker_listeners *listeners, struct serving_thread **threads,
+                             uint32_t count)
 {
-    uint32_t rank = 0; /* of the row among the rows that we hold */
+    uint32_t rank = 0; /* of the row among the worker's rows */
 
-    for (uint32_t i = 0; i < held->count && count > 0; i++) {
-        if (held->lane[i].thread >= count)
-            held->lane[i].thread = NOBODY; /* its holder drops it by its mode */
-        if (i > 0 && held->lane[i].row != held->lane[i - 1].row)
+    for (uint32_t i = 0; i < listeners->count && count > 0; i++) {
+        struct worker_listener *listener = &listeners->item[i];
+
+        if (listener->thread >= count)
+            listener->thread = UNASSIGNED; /* its thread is leaving and closes it */
+        if (i > 0 && listener->row != listener[-1].row)
             rank++;
-        deal(&held->lane[i], serving, count, rank % count);
+        assign(listener, threads, count, rank % count);
     }
 }
 
-static bool make_room(struct held_lanes *held)
+static bool reserve_one(struct worker_listeners *listeners)
 {
-    uint32_t room = held->room == 0 ? 16 : held->room * 2;
-    struct held_lane *lane;
+    uint32_t capacity = listeners->capacity == 0 ? 16 : listeners->capacity * 2;
+    struct worker_listener *item;
 
-    if (held->count < held->room)
+    if (listeners->count < listeners->capacity)
         return true;
-    lane = realloc(held->lane, room * sizeof(*lane));
-    if (lane == NULL)
+    item = realloc(listeners->item, capacity * sizeof(*item));
+    if (item == NULL)
         return false;
-    held->lane = lane;
-    held->room = room;
+    listeners->item = item;
+    listeners->capacity = capacity;
     return true;
 }
 
-/* Rows stand together, and in a row the lanes by id. */
-static bool stands_behind(const struct held_lane *lane, const struct message_listen_socket *message)
+static bool sorts_after(const struct worker_listener *listener,
+                        const struct message_listen_socket *message)
 {
-    return lane->row != message->row ? lane->row > message->row : lane->id > message->id;
+    return listener->row != message->row ? listener->row > message->row
+                                         : listener->id > message->id;
 }
 
-bool held_lanes_add(struct held_lanes *held, const struct message_listen_socket *message, int fd)
+bool worker_listeners_add(struct worker_listeners *listeners,
+                          const struct message_listen_socket *message, int fd)
 {
-    uint32_t at = held->count;
+    uint32_t at = listeners->count;
+    struct worker_listener *item;
 
-    if (!make_room(held)) {
-        event_log(LEVEL_ERROR, "cannot take a listening socket: out of memory");
+    if (!reserve_one(listeners)) {
+        event_log(LEVEL_ERROR, "cannot add a listen socket: out of memory");
         close(fd);
         return false;
     }
-    while (at > 0 && stands_behind(&held->lane[at - 1], message))
+    item = listeners->item;
+    while (at > 0 && sorts_after(&item[at - 1], message))
         at--;
-    memmove(&held->lane[at + 1], &held->lane[at], (held->count - at) * sizeof(struct held_lane));
-    held->lane[at] =
-        (struct held_lane){.id = message->id, .row = message->row, .fd = fd, .thread = NOBODY};
-    held->count++;
+    memmove(&item[at + 1], &item[at], (listeners->count - at) * sizeof(*item));
+    item[at] = (struct worker_listener){
+        .id = message->id, .row = message->row, .fd = fd, .thread = UNASSIGNED};
+    listeners->count++;
     return true;
 }
 
-void held_lanes_drop(struct held_lanes *held, uint32_t id, struct serving_thread **serving,
-                     uint32_t count)
+void worker_listeners_drop(struct worker_listeners *listeners, uint32_t id,
+                           struct serving_thread **threads, uint32_t count)
 {
-    for (uint32_t i = 0; i < held->count; i++) {
-        struct held_lane *lane = &held->lane[i];
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        struct worker_listener *listener = &listeners->item[i];
 
-        if (lane->id != id)
+        if (listener->id != id)
             continue;
-        take_back(lane, serving, count);
-        close(lane->fd);
-        held->count--;
-        memmove(lane, lane + 1, (held->count - i) * sizeof(*lane));
+        take_back(listener, threads, count);
+        close(listener->fd);
+        listeners->count--;
+        memmove(listener, listener + 1, (listeners->count - i) * sizeof(*listener));
         return;
     }
 }
 
-void held_lanes_drop_all(struct held_lanes *held)
+void worker_listeners_drop_all(struct worker_listeners *listeners)
 {
-    while (held->count > 0)
-        close(held->lane[--held->count].fd);
+    while (listeners->count > 0)
+        close(listeners->item[--listeners->count].fd);
 }

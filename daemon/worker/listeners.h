@@ -1,28 +1,31 @@
 /*
- * The lanes that a worker holds, and which of its threads accepts from each: those of the i-th row
- * belong to thread i modulo their number. The worker's main thread.
+ * The listen sockets of a worker and their assignment to its threads: those of the i-th row belong to
+ * thread i modulo the number of threads. The worker's main thread.
  */
-#ifndef DAEMON_HELD_LANES_H
-#define DAEMON_HELD_LANES_H
+#ifndef DAEMON_WORKER_LISTENERS_H
+#define DAEMON_WORKER_LISTENERS_H
 
 #include "daemon/base/messages.h"
 #include "daemon/worker/thread.h"
 
-struct held_lanes {
-    struct held_lane *lane; /* by row */
-    uint32_t count, room;
+struct worker_listeners {
+    struct worker_listener *item; /* by row, then by id */
+    uint32_t count, capacity;
 };
 
-/* Takes FD, which becomes the holder's. False when memory is short: then it is closed. */
-bool held_lanes_add(struct held_lanes *held, const struct message_listen_socket *message, int fd);
+/* Takes ownership of FD. Returns false and closes it if memory is short. */
+bool worker_listeners_add(struct worker_listeners *listeners,
+                          const struct message_listen_socket *message, int fd);
 
-/* Lets go of one lane, which its thread is told, or of all: the threads drop theirs by their mode. */
-void held_lanes_drop(struct held_lanes *held, uint32_t id, struct serving_thread **serving,
-                     uint32_t count);
-void held_lanes_drop_all(struct held_lanes *held);
+/* Closes one listen socket and revokes it from its thread. */
+void worker_listeners_drop(struct worker_listeners *listeners, uint32_t id,
+                           struct serving_thread **threads, uint32_t count);
 
-/* Deals the lanes to the COUNT threads of SERVING. What could not be dealt (no descriptor) is tried
- * again the next time. */
-void held_lanes_deal(struct held_lanes *held, struct serving_thread **serving, uint32_t count);
+/* Closes all: the threads are leaving and close theirs themselves. */
+void worker_listeners_drop_all(struct worker_listeners *listeners);
+
+/* Assigns the listen sockets to the COUNT THREADS. Retries those that failed for lack of descriptors. */
+void worker_listeners_assign(struct worker_listeners *listeners, struct serving_thread **threads,
+                             uint32_t count);
 
 #endif

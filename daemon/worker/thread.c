@@ -3,30 +3,29 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/connection/connection.h"
-#include "daemon/connection/crowding.h"
-#include "daemon/connection/expiry.h"
+#include "daemon/connection/lifecycle.h"
 #include "daemon/connection/listen_socket.h"
-#include "daemon/connection/loop.h"
+#include "daemon/connection/timeouts.h"
 #include "daemon/content/negative_cache.h"
-#include "daemon/http1/connection.h"
-#include "daemon/http1/response_writer.h"
-#include "daemon/transaction/loading.h"
+#include "daemon/http1/state_machine.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* A folder that is kept open for this part of the time that a file is believed hardly adds to it. */
+/* A directory check is trusted for this fraction of [cache] revalidate, which hardly adds to it. */
 enum { DIRECTORY_CHECKS_PER_REVALIDATE = 64 };
 
 uint64_t thread_load(const struct serving_thread *thread)
 {
-    return metric_get(thread->metrics, METRIC_connections_open) + mailbox_waiting(&thread->mailbox);
+    const struct event_loop *loop = &thread->loop;
+
+    return metric_get(loop->context.metrics, METRIC_connections_open) +
+           mailbox_waiting(&loop->mailbox);
 }
 
 uint64_t thread_beat_ns(const struct serving_thread *thread)
@@ -34,47 +33,67 @@ uint64_t thread_beat_ns(const struct serving_thread *thread)
     return atomic_load_explicit(&thread->beat_ns, memory_order_relaxed);
 }
 
+static bool has_connections(const struct event_loop *loop)
+{
+    return metric_get(loop->context.metrics, METRIC_connections_open) > 0;
+}
+
 /* The mailbox */
 
 static void change_mode(struct serving_thread *thread, enum thread_mode mode)
 {
-    thread->mode = mode;
-    thread->mode_since_ns = thread->turn_ns;
-    segment_activity_state(thread->activity, THREAD_STATE_LEAVING, thread->turn_ns);
-    lanes_drop_all(thread);
-    connections_obey_mode(thread);
+    struct event_loop *loop = &thread->loop;
+    struct transaction_context *context = &loop->context;
+
+    loop->mode = mode;
+    thread->mode_since_ns = context->loop_now_ns;
+    context->closing_connections = mode == THREAD_STOPPING || mode == THREAD_RETIRING;
+    segment_activity_state(context->activity, THREAD_STATE_LEAVING, context->loop_now_ns);
+    listen_sockets_drop(loop);
+    connections_obey_mode(loop);
+}
+
+static void sweep(struct transaction_context *context)
+{
+    if (context->thread_cache != NULL)
+        thread_cache_sweep(context->thread_cache);
+    if (context->negative_cache != NULL)
+        negative_cache_clear(context->negative_cache);
+}
+
+static void finish_job(struct mailbox_item *item)
+{
+    struct offload_job *job = CONTAINER_OF(item, struct offload_job, item);
+
+    job->finish(job);
 }
 
 static void handle_item(struct serving_thread *thread, struct mailbox_item *item)
 {
-    switch ((enum thread_item)item->kind) {
+    struct event_loop *loop = &thread->loop;
+
+    switch ((enum loop_item)item->kind) {
     case ITEM_CONNECTION:
-        connection_adopt(thread, CONTAINER_OF(item, struct connection, item));
+        connection_adopt(loop, CONTAINER_OF(item, struct connection, item));
         return;
     case ITEM_ARRIVAL:
-        connection_adopt_arrival(thread, CONTAINER_OF(item, struct arrival, item));
+        connection_adopt_arrival(loop, CONTAINER_OF(item, struct arrival, item));
         return;
-    case ITEM_LOADED:
-        serving_resume(loading_back(CONTAINER_OF(item, struct load_job, job.item)));
-        return;
-    case ITEM_WARMED:
-        serving_resume(sending_warmed(CONTAINER_OF(item, struct warm_job, job.item)));
+    case ITEM_OFFLOADED:
+        finish_job(item);
         return;
     case ITEM_SWEEP:
-        if (thread->thread_cache != NULL)
-            thread_cache_sweep(thread->thread_cache);
-        if (thread->negative_cache != NULL)
-            negative_cache_clear(thread->negative_cache);
-        mailbox_post(thread->site->main, item, ITEM_SWEPT);
+        sweep(&loop->context);
+        mailbox_post(loop->context.worker->main, item, ITEM_SWEPT);
         return;
-    case ITEM_LANE_ADD:
-        lane_take(thread, item);
+    case ITEM_LISTEN_SOCKET_ADD:
+        listen_socket_add(loop, item);
         return;
-    case ITEM_LANE_DROP:
-        lane_drop(item);
+    case ITEM_LISTEN_SOCKET_DROP:
+        listen_socket_drop(item);
         return;
     case ITEM_LEAVE:
-        change_mode(thread, thread->leaving);
+        change_mode(thread, thread->leaving_mode);
         return;
     }
 }
@@ -85,8 +104,8 @@ static void on_mail(evutil_socket_t fd, short what, void *argument)
     struct mailbox_item *item;
 
     (void)fd, (void)what;
-    turn_enter(thread);
-    item = mailbox_take(&thread->mailbox);
+    loop_enter(&thread->loop);
+    item = mailbox_take(&thread->loop.mailbox);
     while (item != NULL) {
         struct mailbox_item *next = item->next;
 
@@ -95,108 +114,133 @@ static void on_mail(evutil_socket_t fd, short what, void *argument)
     }
 }
 
-/* Once a second */
+/*
+ * The scheduling policy. If serving threads outnumber their cores, each incoming request would preempt
+ * another thread in the middle of its own: one wake-up for each request. With SCHED_BATCH (sched(7)) a
+ * thread waits until the running one blocks, and then finds several requests.
+ */
 
-static void close_all(struct serving_thread *thread)
+static uint32_t count_threads_of_workers(const struct segment *segment)
 {
-    for (int i = 0; i < DEADLINE_COUNT; i++) {
-        struct connection *connection = TAILQ_FIRST(&thread->connections[i]);
+    uint32_t threads = 0;
 
-        while (connection != NULL) {
-            struct connection *next = TAILQ_NEXT(connection, link);
-
-            if (!connection->job_out)
-                connection_close(connection);
-            connection = next;
-        }
-    }
+    for (uint32_t i = 0; i < segment_count(segment, SEGMENT_WORKERS); i++)
+        if (segment_slot_reserved(segment_worker_slot(segment, i)))
+            threads += atomic_load_explicit(&segment_worker(segment, i)->threads_actual,
+                                            memory_order_relaxed);
+    return threads;
 }
+
+/* Number of cores that this thread may run on; 0 if unknown. */
+static uint32_t count_cores(void)
+{
+    cpu_set_t cores;
+
+    return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? (uint32_t)CPU_COUNT(&cores) : 0;
+}
+
+static void update_scheduling_policy(struct serving_thread *thread)
+{
+    static const struct sched_param none = {0};
+    uint32_t threads = count_threads_of_workers(thread->loop.context.worker->segment), cores;
+    bool batch;
+
+    if (threads == thread->threads_of_workers)
+        return;
+    thread->threads_of_workers = threads;
+    cores = count_cores();
+    batch = cores > 0 && threads > cores;
+    if (batch != thread->batch &&
+        sched_setscheduler(0, batch ? SCHED_BATCH : SCHED_OTHER, &none) == 0)
+        thread->batch = batch;
+}
+
+/* Timers */
 
 static void on_tick(evutil_socket_t fd, short what, void *argument)
 {
     struct serving_thread *thread = argument;
-    uint64_t drain_ns = thread->site->config->workers_drain_timeout * NS_PER_MS;
+    struct event_loop *loop = &thread->loop;
+    struct transaction_context *context = &loop->context;
+    uint64_t drain_ns = context->worker->config->workers_drain_timeout * NS_PER_MS;
 
     (void)fd, (void)what;
-    turn_enter(thread);
-    thread->wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
-    atomic_store_explicit(&thread->beat_ns, thread->turn_ns, memory_order_relaxed);
-    crowding_look(thread);
-    expiry_sweep(thread);
-    directory_check_expire(&thread->directory, thread->turn_ns);
-    if (thread->thread_cache != NULL)
-        thread_cache_sweep(thread->thread_cache);
-    if (thread->mode == THREAD_SERVING)
-        lanes_resume(thread);
-    else if (thread->turn_ns >= thread->mode_since_ns + drain_ns)
-        close_all(thread);
+    loop_enter(loop);
+    context->wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
+    atomic_store_explicit(&thread->beat_ns, context->loop_now_ns, memory_order_relaxed);
+    update_scheduling_policy(thread);
+    timeouts_expire(loop);
+    directory_check_expire(&context->directory, context->loop_now_ns);
+    if (context->thread_cache != NULL)
+        thread_cache_sweep(context->thread_cache);
+    if (loop->mode == THREAD_SERVING)
+        listen_sockets_resume(loop);
+    else if (context->loop_now_ns >= thread->mode_since_ns + drain_ns)
+        connections_close(loop);
 }
 
 static void on_log_retry(evutil_socket_t fd, short what, void *argument)
 {
-    struct serving_thread *thread = argument;
+    struct event_loop *loop = argument;
 
     (void)fd, (void)what;
-    turn_enter(thread);
-    serving_unblock(thread);
+    loop_enter(loop);
+    connections_retry_log(loop);
 }
 
-static void on_lane_retry(evutil_socket_t fd, short what, void *argument)
+static void on_listen_retry(evutil_socket_t fd, short what, void *argument)
 {
-    struct serving_thread *thread = argument;
+    struct event_loop *loop = argument;
 
     (void)fd, (void)what;
-    turn_enter(thread);
-    lanes_look_again(thread);
+    loop_enter(loop);
+    listen_sockets_retry(loop);
 }
 
 /* The loop */
 
-static bool has_connections(const struct serving_thread *thread)
+static bool is_finished(const struct event_loop *loop)
 {
-    return metric_get(thread->metrics, METRIC_connections_open) > 0;
+    return loop->mode != THREAD_SERVING && loop->context.jobs_out == 0 && !has_connections(loop);
 }
 
-static bool is_finished(const struct serving_thread *thread)
+static void end_iteration(struct serving_thread *thread)
 {
-    return thread->mode != THREAD_SERVING && thread->jobs_out == 0 && !has_connections(thread);
-}
+    const struct event_loop *loop = &thread->loop;
+    const struct transaction_context *context = &loop->context;
+    enum thread_state state = loop->mode != THREAD_SERVING ? THREAD_STATE_LEAVING
+                              : loop->log_full             ? THREAD_STATE_LOG
+                              : has_connections(loop)      ? THREAD_STATE_KEEPALIVE
+                                                           : THREAD_STATE_IDLE;
 
-static void end_turn(struct serving_thread *thread)
-{
-    if (thread->thread_cache != NULL && cache_wants_sweep(thread->site->cache, &thread->swept))
-        thread_cache_sweep(thread->thread_cache);
-    if (thread->mode == THREAD_SERVING)
-        segment_activity_state(thread->activity,
-                               thread->log_full          ? THREAD_STATE_LOG
-                               : has_connections(thread) ? THREAD_STATE_KEEPALIVE
-                                                         : THREAD_STATE_IDLE,
-                               thread->turn_ns);
-    else
-        segment_activity_state(thread->activity, THREAD_STATE_LEAVING, thread->turn_ns);
+    if (context->thread_cache != NULL && cache_wants_sweep(context->worker->cache, &thread->swept))
+        thread_cache_sweep(context->thread_cache);
+    segment_activity_state(context->activity, state, context->loop_now_ns);
 }
 
 static void *thread_main(void *argument)
 {
     struct serving_thread *thread = argument;
+    struct event_loop *loop = &thread->loop;
+    struct transaction_context *context = &loop->context;
 
     pthread_setname_np(pthread_self(), "serving");
-    atomic_store_explicit(&thread->activity->tid, gettid(), memory_order_relaxed);
-    turn_enter(thread);
-    while (!is_finished(thread)) {
-        serving_catch_up(thread);
-        end_turn(thread);
-        thread->turn_ns = 0;
-        if (event_base_loop(thread->base, EVLOOP_ONCE) != 0)
+    atomic_store_explicit(&context->activity->tid, gettid(), memory_order_relaxed);
+    loop_enter(loop);
+    while (!is_finished(loop)) {
+        loop_serve_ahead(loop);
+        end_iteration(thread);
+        context->loop_now_ns = 0;
+        if (event_base_loop(loop->base, EVLOOP_ONCE) != 0)
             break;
     }
-    lanes_drop_all(thread);
-    segment_activity_clear(thread->activity, clock_monotonic_ns());
-    mailbox_post(thread->site->main, &thread->ended, ITEM_THREAD_ENDED);
+    listen_sockets_drop(loop);
+    segment_activity_clear(context->activity, clock_monotonic_ns());
+    mailbox_post(context->worker->main, &thread->ended, ITEM_THREAD_ENDED);
     return NULL;
 }
 
-/* Making and ending, by the main thread */
+/* Creation and end, on the main thread */
 
 static struct event_base *base_new(void)
 {
@@ -205,7 +249,7 @@ static struct event_base *base_new(void)
 
     if (config == NULL)
         return NULL;
-    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK); /* the mailbox is the only way in */
+    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK); /* others use only the mailbox */
     base = event_base_new_with_config(config);
     event_config_free(config);
     return base;
@@ -214,82 +258,90 @@ static struct event_base *base_new(void)
 static int make_events(struct serving_thread *thread)
 {
     static const struct timeval second = {.tv_sec = 1};
+    struct event_loop *loop = &thread->loop;
 
-    thread->base = base_new();
-    if (thread->base == NULL)
+    loop->base = base_new();
+    if (loop->base == NULL)
         return -1;
     thread->mail =
-        event_new(thread->base, thread->mailbox.eventfd, EV_READ | EV_PERSIST, on_mail, thread);
-    thread->tick = event_new(thread->base, -1, EV_PERSIST, on_tick, thread);
-    thread->log_retry = event_new(thread->base, -1, 0, on_log_retry, thread);
-    thread->lane_retry = event_new(thread->base, -1, 0, on_lane_retry, thread);
-    if (thread->mail == NULL || thread->tick == NULL || thread->log_retry == NULL ||
-        thread->lane_retry == NULL)
+        event_new(loop->base, loop->mailbox.eventfd, EV_READ | EV_PERSIST, on_mail, thread);
+    thread->tick = event_new(loop->base, -1, EV_PERSIST, on_tick, thread);
+    loop->log_retry = event_new(loop->base, -1, 0, on_log_retry, loop);
+    loop->listen_retry = event_new(loop->base, -1, 0, on_listen_retry, loop);
+    if (thread->mail == NULL || thread->tick == NULL || loop->log_retry == NULL ||
+        loop->listen_retry == NULL)
         return -1;
     return event_add(thread->mail, NULL) != 0 || event_add(thread->tick, &second) != 0 ? -1 : 0;
 }
 
-/* Its block in the segment may have had another tenant: what that left in the gauges goes. */
+/* Takes over the thread's block in the segment and clears the gauges of its previous owner. */
 static void take_slot(struct serving_thread *thread)
 {
-    const struct segment *segment = thread->site->segment;
+    struct transaction_context *context = &thread->loop.context;
+    const struct segment *segment = context->worker->segment;
     struct segment_thread *block = segment_thread(segment, thread->slot);
 
-    thread->activity = &block->activity;
-    thread->metrics = block->metrics;
-    thread->latency = segment_latency_of(segment, thread->slot);
-    if (strcmp(thread->site->config->log_access, "off") != 0)
-        thread->ring = segment_ring(segment, thread->slot);
-    metric_set(thread->metrics, METRIC_connections_open, 0);
-    metric_set(thread->metrics, METRIC_connections_busy, 0);
-    metric_set(thread->metrics, METRIC_listen_sockets, 0);
-    segment_activity_work(thread->activity, THREAD_STATE_STARTING, clock_monotonic_ns(), "", 0);
+    context->activity = &block->activity;
+    context->metrics = block->metrics;
+    context->latency = segment_latency_of(segment, thread->slot);
+    if (strcmp(context->worker->config->log_access, "off") != 0)
+        context->ring = segment_ring(segment, thread->slot);
+    metric_set(context->metrics, METRIC_connections_open, 0);
+    metric_set(context->metrics, METRIC_connections_busy, 0);
+    metric_set(context->metrics, METRIC_listen_sockets, 0);
+    segment_activity_work(context->activity, THREAD_STATE_STARTING, clock_monotonic_ns(), "", 0);
 }
 
-struct serving_thread *thread_new(const struct site *site, uint32_t index, uint32_t slot)
+static int make_caches(struct transaction_context *context, uint32_t slot)
+{
+    const struct worker_context *worker = context->worker;
+    uint64_t revalidate_ns = worker->config->cache_revalidate * NS_PER_MS;
+
+    directory_check_init(&context->directory, revalidate_ns / DIRECTORY_CHECKS_PER_REVALIDATE);
+    if (worker->cache == NULL)
+        return 0;
+    context->thread_cache = thread_cache_new(worker->cache, worker->config->cache_max_entries,
+                                             segment_hits_of(worker->segment, slot));
+    if (context->thread_cache == NULL)
+        return -1;
+    if (revalidate_ns == 0)
+        return 0;
+    context->negative_cache = negative_cache_new(revalidate_ns);
+    return context->negative_cache != NULL ? 0 : -1;
+}
+
+struct serving_thread *thread_new(const struct worker_context *worker, uint32_t slot)
 {
     struct serving_thread *thread = calloc(1, sizeof(*thread));
+    struct event_loop *loop;
 
     if (thread == NULL)
         return NULL;
-    thread->site = site;
-    thread->index = index;
+    loop = &thread->loop;
     thread->slot = slot;
-    thread->accepted.preference = PREFER_IDENTITY; /* what an empty line means */
-    thread->prefixes.server = header_rules_server(site->source.headers);
-    thread->wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
-    thread->mailbox.eventfd = -1;
-    directory_check_init(&thread->directory, site->config->cache_revalidate * NS_PER_MS /
-                                                 DIRECTORY_CHECKS_PER_REVALIDATE);
     atomic_init(&thread->beat_ns, clock_monotonic_ns());
+    loop->protocol = &http1_protocol;
+    loop->mailbox.eventfd = -1;
     for (int i = 0; i < DEADLINE_COUNT; i++)
-        TAILQ_INIT(&thread->connections[i]);
+        TAILQ_INIT(&loop->connections[i]);
+    loop->context.worker = worker;
+    loop->context.mailbox = &loop->mailbox;
+    loop->context.accept_encoding.preference = PREFER_IDENTITY; /* of an empty value */
+    loop->context.prefixes.server = header_rules_server(worker->source.headers);
+    loop->context.wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
     take_slot(thread);
-    if (mailbox_open(&thread->mailbox, site->config->workers_connection_queue) != 0)
-        goto failed;
-    if (make_events(thread) != 0)
-        goto failed;
-    if (site->cache != NULL) {
-        thread->thread_cache = thread_cache_new(site->cache, site->config->cache_max_entries,
-                                                segment_hits_of(site->segment, slot));
-        if (thread->thread_cache == NULL)
-            goto failed;
-    }
-    if (site->cache != NULL && site->config->cache_revalidate > 0) {
-        thread->negative_cache = negative_cache_new(site->config->cache_revalidate * NS_PER_MS);
-        if (thread->negative_cache == NULL)
-            goto failed;
-    }
-    return thread;
-
-failed:
+    if (make_caches(&loop->context, slot) == 0 &&
+        mailbox_open(&loop->mailbox, worker->config->workers_connection_queue) == 0 &&
+        make_events(thread) == 0)
+        return thread;
     thread_free(thread, false);
     return NULL;
 }
 
-/* Signals are the main thread's business: a serving thread is born with all of them blocked. */
+/* The main thread handles signals: blocks all of them in the new thread. */
 int thread_start(struct serving_thread *thread)
 {
+    struct cache *cache = thread->loop.context.worker->cache;
     sigset_t all, before;
     int failed;
 
@@ -297,35 +349,38 @@ int thread_start(struct serving_thread *thread)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     failed = pthread_create(&thread->id, NULL, thread_main, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (failed == 0 && thread->site->cache != NULL)
-        cache_add_reader(thread->site->cache, thread->slot);
+    if (failed == 0 && cache != NULL)
+        cache_add_reader(cache, thread->slot);
     errno = failed;
     return failed == 0 ? 0 : -1;
 }
 
 void thread_free(struct serving_thread *thread, bool started)
 {
+    struct event_loop *loop = &thread->loop;
+    struct cache *cache = loop->context.worker->cache;
+
     if (started) {
         pthread_join(thread->id, NULL);
-        if (thread->site->cache != NULL)
-            cache_remove_reader(thread->site->cache, thread->slot);
+        if (cache != NULL)
+            cache_remove_reader(cache, thread->slot);
     }
-    thread_cache_free(thread->thread_cache);
-    negative_cache_free(thread->negative_cache);
-    directory_check_close(&thread->directory);
+    thread_cache_free(loop->context.thread_cache);
+    negative_cache_free(loop->context.negative_cache);
+    directory_check_close(&loop->context.directory);
     loop_free_event(thread->mail);
     loop_free_event(thread->tick);
-    loop_free_event(thread->log_retry);
-    loop_free_event(thread->lane_retry);
-    if (thread->base != NULL)
-        event_base_free(thread->base);
-    if (thread->mailbox.eventfd >= 0)
-        mailbox_close(&thread->mailbox);
+    loop_free_event(loop->log_retry);
+    loop_free_event(loop->listen_retry);
+    if (loop->base != NULL)
+        event_base_free(loop->base);
+    if (loop->mailbox.eventfd >= 0)
+        mailbox_close(&loop->mailbox);
     free(thread);
 }
 
-void thread_tell_leave(struct serving_thread *thread, enum thread_mode mode)
+void thread_leave(struct serving_thread *thread, enum thread_mode mode)
 {
-    thread->leaving = mode;
-    mailbox_post(&thread->mailbox, &thread->leave, ITEM_LEAVE);
+    thread->leaving_mode = mode;
+    mailbox_post(&thread->loop.mailbox, &thread->leave, ITEM_LEAVE);
 }

@@ -8,11 +8,11 @@
 #include "daemon/base/loop.h"
 #include "daemon/base/messages.h"
 #include "daemon/base/signals.h"
-#include "daemon/connection/connection.h"
+#include "daemon/connection/lifecycle.h"
 #include "daemon/content/cache.h"
 #include "daemon/sandbox/sandbox.h"
-#include "daemon/transaction/client_limit.h"
 #include "daemon/worker/broadcast.h"
+#include "daemon/worker/context.h"
 #include "daemon/worker/listeners.h"
 #include "daemon/worker/thread.h"
 
@@ -25,7 +25,7 @@
 #define CLOSE_UNUSED_NS (60 * NS_PER_S)
 
 struct worker {
-    struct site site;
+    struct worker_context context;
     struct segment_worker *block;
     struct event_base *base;
     struct event *mail, *heartbeat, *retry;
@@ -33,11 +33,11 @@ struct worker {
     struct mailbox mailbox;    /* the main thread's */
     struct channel *commands, *connections;
 
-    struct serving_thread **serving; /* serving[0 .. count) */
+    struct serving_thread **threads; /* threads[0 .. count) */
     uint32_t count, room;
     uint32_t ending; /* threads that were told to go and have not ended yet */
 
-    struct held_lanes lanes;
+    struct worker_listeners listeners;
     struct arrival *held;      /* a connection that no mailbox had room for: reading stopped */
     bool leaving;              /* connections go back to the master */
     bool stopping;             /* no connection comes or goes: finish and end */
@@ -73,10 +73,10 @@ static struct serving_thread *least_loaded(const struct worker *worker)
     uint64_t best_load = UINT64_MAX;
 
     for (uint32_t i = 0; i < worker->count; i++) {
-        uint64_t load = thread_load(worker->serving[i]);
+        uint64_t load = thread_load(worker->threads[i]);
 
         if (load < best_load) {
-            best = worker->serving[i];
+            best = worker->threads[i];
             best_load = load;
         }
     }
@@ -85,7 +85,7 @@ static struct serving_thread *least_loaded(const struct worker *worker)
 
 static bool start_thread(struct worker *worker, uint32_t slot)
 {
-    struct serving_thread *thread = thread_new(&worker->site, worker->count, slot);
+    struct serving_thread *thread = thread_new(&worker->context, slot);
 
     if (thread == NULL || thread_start(thread) != 0) {
         event_log(LEVEL_ERROR, "cannot start serving thread %u: %s", worker->count,
@@ -94,23 +94,23 @@ static bool start_thread(struct worker *worker, uint32_t slot)
             thread_free(thread, false);
         return false;
     }
-    worker->serving[worker->count++] = thread;
+    worker->threads[worker->count++] = thread;
     return true;
 }
 
 static void send_threads_away(struct worker *worker, uint32_t keep, enum thread_mode mode)
 {
     while (worker->count > keep) {
-        struct serving_thread *thread = worker->serving[--worker->count];
+        struct serving_thread *thread = worker->threads[--worker->count];
 
-        thread_tell_leave(thread, mode);
+        thread_leave(thread, mode);
         worker->ending++;
     }
 }
 
-static void deal_lanes(struct worker *worker)
+static void assign_listeners(struct worker *worker)
 {
-    held_lanes_deal(&worker->lanes, worker->serving, worker->count);
+    worker_listeners_assign(&worker->listeners, worker->threads, worker->count);
 }
 
 static void set_threads(struct worker *worker, const struct message_threads *wanted)
@@ -123,10 +123,10 @@ static void set_threads(struct worker *worker, const struct message_threads *wan
         continue;
     if (worker->count == 0)
         _exit(EXIT_FAILURE); /* the master tries another, with back-off */
-    deal_lanes(worker);
+    assign_listeners(worker);
     if (before != 0 && before != worker->count)
         event_log(LEVEL_INFO, "worker slot %u: %u serving threads instead of %u",
-                  worker->site.worker_slot, worker->count, before);
+                  worker->context.worker_slot, worker->count, before);
     report_threads(worker);
 }
 
@@ -136,10 +136,10 @@ static bool offer_to_threads(struct worker *worker, struct arrival *arrival)
 {
     struct serving_thread *best = least_loaded(worker);
 
-    if (best != NULL && mailbox_offer(&best->mailbox, &arrival->item, ITEM_ARRIVAL))
+    if (best != NULL && mailbox_offer(&best->loop.mailbox, &arrival->item, ITEM_ARRIVAL))
         return true;
     for (uint32_t i = 0; i < worker->count; i++)
-        if (mailbox_offer(&worker->serving[i]->mailbox, &arrival->item, ITEM_ARRIVAL))
+        if (mailbox_offer(&worker->threads[i]->loop.mailbox, &arrival->item, ITEM_ARRIVAL))
             return true;
     return false;
 }
@@ -182,7 +182,7 @@ static void hold(struct worker *worker, struct arrival *arrival)
 static void place_arrival(struct worker *worker, struct arrival *arrival)
 {
     if (worker->leaving) {
-        site_count_received(&worker->site);
+        connection_count_received(&worker->context);
         give_back(worker, arrival);
     } else if (!offer_to_threads(worker, arrival)) {
         hold(worker, arrival);
@@ -205,7 +205,7 @@ static void take_connection(struct worker *worker, const struct message_connecti
     struct arrival *arrival = fd >= 0 ? malloc(sizeof(*arrival) + message->length) : NULL;
 
     if (arrival == NULL) { /* why there is no descriptor, the channel has said */
-        site_count_received(&worker->site);
+        connection_count_received(&worker->context);
         if (fd >= 0)
             close(fd);
         return;
@@ -226,10 +226,10 @@ static void pass_on(struct worker *worker, struct connection *connection)
     struct arrival *arrival;
 
     if (sibling != NULL) {
-        mailbox_post(&sibling->mailbox, &connection->item, ITEM_CONNECTION);
+        mailbox_post(&sibling->loop.mailbox, &connection->item, ITEM_CONNECTION);
         return;
     }
-    arrival = connection_to_arrival(connection, &worker->site);
+    arrival = connection_to_arrival(connection, &worker->context);
     if (arrival != NULL)
         give_back(worker, arrival);
 }
@@ -259,7 +259,7 @@ static void leave(struct worker *worker)
 {
     worker->leaving = true;
     worker->end_mode = THREAD_DRAINING;
-    held_lanes_drop_all(&worker->lanes);
+    worker_listeners_drop_all(&worker->listeners);
     send_all_away(worker);
 }
 
@@ -267,7 +267,7 @@ static void stop(struct worker *worker, enum thread_mode mode)
 {
     worker->stopping = true;
     worker->end_mode = mode;
-    held_lanes_drop_all(&worker->lanes);
+    worker_listeners_drop_all(&worker->listeners);
     send_all_away(worker);
 }
 
@@ -285,7 +285,7 @@ static void on_command(void *owner, int kind, const void *data, size_t length, i
 {
     struct worker *worker = owner;
     const struct message_offload *offload = data;
-    const struct message_listen_socket *lane = data;
+    const struct message_listen_socket *socket = data;
 
     (void)length;
     /* The word to go came on the other channel, and may have overtaken this. */
@@ -299,21 +299,21 @@ static void on_command(void *owner, int kind, const void *data, size_t length, i
         set_threads(worker, data);
         return;
     case MESSAGE_OFFLOAD:
-        offload_resize(worker->site.offload, offload->least, offload->most);
+        offload_resize(worker->context.offload, offload->least, offload->most);
         return;
     case MESSAGE_LISTEN_SOCKET_ADD:
-        if (fd >= 0 && held_lanes_add(&worker->lanes, lane, fd))
-            deal_lanes(worker);
+        if (fd >= 0 && worker_listeners_add(&worker->listeners, socket, fd))
+            assign_listeners(worker);
         else
-            channel_send(worker->commands, MESSAGE_LISTEN_SOCKET_LOST, lane, sizeof(*lane), -1,
+            channel_send(worker->commands, MESSAGE_LISTEN_SOCKET_LOST, socket, sizeof(*socket), -1,
                          false);
         return;
     case MESSAGE_LISTEN_SOCKET_DROP:
-        held_lanes_drop(&worker->lanes, lane->id, worker->serving, worker->count);
-        deal_lanes(worker);
+        worker_listeners_drop(&worker->listeners, socket->id, worker->threads, worker->count);
+        assign_listeners(worker);
         return;
     case MESSAGE_COMMAND:
-        order_begin(&worker->site, worker->serving, worker->count, data, worker->commands);
+        broadcast_begin(&worker->context, worker->threads, worker->count, data, worker->commands);
         return;
     case MESSAGE_LEAVE:
     case MESSAGE_STOP:
@@ -355,7 +355,7 @@ static void handle_item(struct worker *worker, struct mailbox_item *item)
         pass_on(worker, CONTAINER_OF(item, struct connection, item));
         break;
     case ITEM_SWEPT:
-        order_swept(CONTAINER_OF(item, struct sweep_item, item), worker->commands);
+        broadcast_swept(CONTAINER_OF(item, struct sweep_item, item), worker->commands);
         break;
     case ITEM_THREAD_ENDED:
         thread_free(CONTAINER_OF(item, struct serving_thread, ended), true);
@@ -388,7 +388,7 @@ static uint64_t oldest_beat_ns(const struct worker *worker)
     uint64_t oldest = clock_monotonic_ns();
 
     for (uint32_t i = 0; i < worker->count; i++) {
-        uint64_t beat = thread_beat_ns(worker->serving[i]);
+        uint64_t beat = thread_beat_ns(worker->threads[i]);
 
         oldest = beat < oldest ? beat : oldest;
     }
@@ -403,12 +403,12 @@ static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
     (void)fd, (void)what;
     atomic_store_explicit(&worker->block->heartbeat_ns, oldest_beat_ns(worker),
                           memory_order_relaxed);
-    if (worker->site.cache != NULL && now - worker->closed_unused_ns >= CLOSE_UNUSED_NS) {
+    if (worker->context.cache != NULL && now - worker->closed_unused_ns >= CLOSE_UNUSED_NS) {
         worker->closed_unused_ns = now;
-        cache_close_unused(worker->site.cache);
+        cache_close_unused(worker->context.cache);
     }
-    deal_lanes(worker); /* descriptors may have run out the last time */
-    offload_refill(worker->site.offload, now);
+    assign_listeners(worker); /* descriptors may have run out the last time */
+    offload_refill(worker->context.offload, now);
 }
 
 /* Making it */
@@ -438,7 +438,7 @@ static int make_events(struct worker *worker)
                                                                                             : -1;
 }
 
-/* Before this process starts its first thread: only a process with one thread can be locked in. */
+/* Before this process starts its first thread: only a process with one thread can be confined. */
 static int enter_sandbox(const struct files_root *root, const struct worker_setup *setup)
 {
     const int keep[] = {setup->command_fd, setup->connection_fd, setup->doorbell, setup->lock_fd,
@@ -459,20 +459,20 @@ static int set_up(struct worker *worker, const struct worker_setup *setup)
 {
     worker->block = segment_worker(setup->segment, setup->slot);
     worker->mailbox.eventfd = -1;
-    if (site_open(&worker->site, setup->config) != 0 ||
-        enter_sandbox(&worker->site.root, setup) != 0)
+    if (worker_context_open(&worker->context, setup->config) != 0 ||
+        enter_sandbox(&worker->context.root, setup) != 0)
         return -1;
     worker->room = segment_count(setup->segment, SEGMENT_THREADS);
-    worker->serving = calloc(worker->room, sizeof(struct serving_thread *));
+    worker->threads = calloc(worker->room, sizeof(struct serving_thread *));
     worker->base = event_base_new();
-    if (worker->serving == NULL || worker->base == NULL ||
+    if (worker->threads == NULL || worker->base == NULL ||
         mailbox_open(&worker->mailbox, UINT32_MAX) != 0)
         return -1;
-    worker->site.segment = setup->segment;
-    worker->site.worker_slot = setup->slot;
-    worker->site.main = &worker->mailbox;
-    worker->site.doorbell = setup->doorbell;
-    if (site_fill(&worker->site, worker->block) != 0 || make_events(worker) != 0)
+    worker->context.segment = setup->segment;
+    worker->context.worker_slot = setup->slot;
+    worker->context.main = &worker->mailbox;
+    worker->context.doorbell = setup->doorbell;
+    if (worker_context_fill(&worker->context, worker->block) != 0 || make_events(worker) != 0)
         return -1;
     return open_channels(worker, setup);
 }
@@ -480,7 +480,7 @@ static int set_up(struct worker *worker, const struct worker_setup *setup)
 /* All threads have ended, so nothing refers to cache entries any more. */
 static void tear_down(struct worker *worker)
 {
-    site_close(&worker->site);
+    worker_context_close(&worker->context);
     loop_free_event(worker->mail);
     loop_free_event(worker->heartbeat);
     loop_free_event(worker->retry);
@@ -490,8 +490,8 @@ static void tear_down(struct worker *worker)
         mailbox_close(&worker->mailbox);
     if (worker->base != NULL)
         event_base_free(worker->base);
-    free(worker->lanes.lane);
-    free(worker->serving);
+    free(worker->listeners.item);
+    free(worker->threads);
     free(worker);
 }
 

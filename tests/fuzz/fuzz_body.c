@@ -14,8 +14,8 @@ static const struct body_limits limits = {.content_bytes = 300, .trailer_bytes =
 static int pass(const struct request *request, const uint8_t *data, size_t size, size_t first,
                 size_t step, size_t *all_used)
 {
-    struct body body;
-    int result = body_begin(&body, request, &limits);
+    struct body_parser body;
+    int result = body_parser_begin(&body, request, &limits);
     size_t length = first;
 
     *all_used = 0;
@@ -27,7 +27,7 @@ static int pass(const struct request *request, const uint8_t *data, size_t size,
         piece = malloc(length > 0 ? length : 1);
         MUST(piece != NULL);
         memcpy(piece, data + *all_used, length);
-        result = body_pass(&body, piece, length, &used);
+        result = body_parser_feed(&body, piece, length, &used);
         free(piece);
         MUST(used <= length && (result != BODY_MORE || used == length));
         *all_used += used;

@@ -27,7 +27,7 @@ struct reader {
     size_t at;      /* offset in the stream; the bytes before it are consumed */
     size_t scanned; /* bytes after AT that the request parser has scanned */
     bool in_body;
-    struct body body;
+    struct body_parser body;
 };
 
 static void note_end(struct reader *reader)
@@ -49,7 +49,7 @@ static bool take_head(struct reader *reader, const char *bytes, size_t length)
         return false;
     MUST(reader->scanned == 0 && (size_t)used <= length);
     reader->at += (size_t)used;
-    result = body_begin(&reader->body, &request, &body_limits);
+    result = body_parser_begin(&reader->body, &request, &body_limits);
     MUST((result != BODY_DONE) == request.has_body);
     reader->found.rejected = result < 0 ? result : 0;
     reader->in_body = result == BODY_MORE;
@@ -61,7 +61,7 @@ static bool take_head(struct reader *reader, const char *bytes, size_t length)
 static bool take_body(struct reader *reader, const char *bytes, size_t length)
 {
     size_t used;
-    int result = body_pass(&reader->body, bytes, length, &used);
+    int result = body_parser_feed(&reader->body, bytes, length, &used);
 
     reader->at += used;
     reader->found.rejected = result < 0 ? result : 0;

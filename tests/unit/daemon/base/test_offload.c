@@ -46,8 +46,7 @@ static void prepare(struct work *work, void (*run)(struct offload_job *job), int
     *work = (struct work){.job = {.run = run,
                                   .work = SPAN("/some/file"),
                                   .state = THREAD_STATE_FILE,
-                                  .owner = &mailbox,
-                                  .kind = 7},
+                                  .owner = &mailbox},
                           .number = number};
 }
 
@@ -75,7 +74,7 @@ static void collect(int count)
 
         assert_int_equal(poll(&wait, 1, DEADLINE_MS), 1);
         for (item = mailbox_take(&mailbox); item != NULL; item = item->next, count--) {
-            assert_int_equal(item->kind, 7);
+            assert_int_equal(item->kind, OFFLOAD_ITEM);
             assert_true(CONTAINER_OF(item, struct work, job.item)->done);
         }
     }

@@ -28,8 +28,8 @@ static const struct request chunked = {.chunked = true, .has_body = true};
 static int pass(const struct request *request, struct span bytes, size_t first, size_t step,
                 size_t *all_used)
 {
-    struct body body;
-    int result = body_begin(&body, request, &usual);
+    struct body_parser body;
+    int result = body_parser_begin(&body, request, &usual);
     size_t length = first;
 
     *all_used = 0;
@@ -41,7 +41,7 @@ static int pass(const struct request *request, struct span bytes, size_t first, 
         piece = malloc(length + 1);
         assert_non_null(piece);
         memcpy(piece, bytes.start + *all_used, length);
-        result = body_pass(&body, piece, length, &used);
+        result = body_parser_feed(&body, piece, length, &used);
         free(piece);
         assert_true(used <= length);
         assert_true(result != BODY_MORE || used == length);
@@ -259,14 +259,14 @@ static void a_body_of_known_length_is_as_long_as_that(void **state)
 static void a_body_is_judged_before_it_comes(void **state)
 {
     struct request request = {.content_length = CONTENT_MAX + 1, .has_body = true};
-    struct body body;
+    struct body_parser body;
 
     (void)state;
-    assert_int_equal(body_begin(&body, &request, &usual), -413);
+    assert_int_equal(body_parser_begin(&body, &request, &usual), -413);
     request.content_length = INT64_MAX;
-    assert_int_equal(body_begin(&body, &request, &usual), -413);
+    assert_int_equal(body_parser_begin(&body, &request, &usual), -413);
     request.content_length = 0;
-    assert_int_equal(body_begin(&body, &request, &usual), BODY_DONE);
+    assert_int_equal(body_parser_begin(&body, &request, &usual), BODY_DONE);
 }
 
 int main(void)

@@ -20,7 +20,7 @@
 enum { WORKERS = 3 };
 
 static struct segment segment;
-static struct peers *peers[WORKERS];
+static struct client_limit *peers[WORKERS];
 
 static int set_up(void **state)
 {
@@ -42,7 +42,7 @@ static int set_up(void **state)
     rate_limit_prepare(&segment);
     for (uint32_t i = 0; i < WORKERS; i++) {
         assert_int_equal(segment_reserve_worker(&segment, i), 0);
-        peers[i] = peers_new(&segment, i);
+        peers[i] = client_limit_new(&segment, i);
         assert_non_null(peers[i]);
     }
     return 0;
@@ -52,7 +52,7 @@ static int tear_down(void **state)
 {
     (void)state;
     for (int i = 0; i < WORKERS; i++)
-        peers_free(peers[i]);
+        client_limit_free(peers[i]);
     segment_destroy(&segment);
     return 0;
 }
@@ -61,37 +61,38 @@ static void an_address_has_so_many_and_no_more(void **state)
 {
     (void)state;
     for (int i = 0; i < 3; i++)
-        assert_int_equal(peers_enter(peers[0], 7, 3), PEERS_COUNTED);
-    assert_int_equal(peers_enter(peers[0], 7, 3), PEERS_TOO_MANY);
-    assert_int_equal(peers_enter(peers[0], 8, 3), PEERS_COUNTED);
-    assert_int_equal(peers_count(&segment, 7), 3);
-    peers_leave(peers[0], 7);
-    assert_int_equal(peers_enter(peers[0], 7, 3), PEERS_COUNTED);
-    assert_int_equal(peers_enter(peers[0], 7, UINT32_MAX), PEERS_COUNTED); /* it was in before */
-    assert_int_equal(peers_count(&segment, 7), 4);
+        assert_int_equal(client_limit_enter(peers[0], 7, 3), CLIENT_LIMIT_COUNTED);
+    assert_int_equal(client_limit_enter(peers[0], 7, 3), CLIENT_LIMIT_EXCEEDED);
+    assert_int_equal(client_limit_enter(peers[0], 8, 3), CLIENT_LIMIT_COUNTED);
+    assert_int_equal(client_limit_count(&segment, 7), 3);
+    client_limit_leave(peers[0], 7);
+    assert_int_equal(client_limit_enter(peers[0], 7, 3), CLIENT_LIMIT_COUNTED);
+    assert_int_equal(client_limit_enter(peers[0], 7, UINT32_MAX),
+                     CLIENT_LIMIT_COUNTED); /* it was in before */
+    assert_int_equal(client_limit_count(&segment, 7), 4);
 }
 
 static void all_workers_count(void **state)
 {
     (void)state;
     for (int i = 0; i < WORKERS; i++)
-        assert_int_equal(peers_enter(peers[i], 7, WORKERS), PEERS_COUNTED);
+        assert_int_equal(client_limit_enter(peers[i], 7, WORKERS), CLIENT_LIMIT_COUNTED);
     for (int i = 0; i < WORKERS; i++)
-        assert_int_equal(peers_enter(peers[i], 7, WORKERS), PEERS_TOO_MANY);
-    assert_int_equal(peers_count(&segment, 7), WORKERS);
-    peers_leave(peers[1], 7);
-    assert_int_equal(peers_enter(peers[2], 7, WORKERS), PEERS_COUNTED);
+        assert_int_equal(client_limit_enter(peers[i], 7, WORKERS), CLIENT_LIMIT_EXCEEDED);
+    assert_int_equal(client_limit_count(&segment, 7), WORKERS);
+    client_limit_leave(peers[1], 7);
+    assert_int_equal(client_limit_enter(peers[2], 7, WORKERS), CLIENT_LIMIT_COUNTED);
 }
 
 static void a_dead_worker_counts_no_more(void **state)
 {
     (void)state;
-    assert_int_equal(peers_enter(peers[0], 7, 9), PEERS_COUNTED);
-    assert_int_equal(peers_enter(peers[1], 7, 9), PEERS_COUNTED);
-    assert_int_equal(peers_enter(peers[1], 9, 9), PEERS_COUNTED);
+    assert_int_equal(client_limit_enter(peers[0], 7, 9), CLIENT_LIMIT_COUNTED);
+    assert_int_equal(client_limit_enter(peers[1], 7, 9), CLIENT_LIMIT_COUNTED);
+    assert_int_equal(client_limit_enter(peers[1], 9, 9), CLIENT_LIMIT_COUNTED);
     slots_clear(&segment, 1);
-    assert_int_equal(peers_count(&segment, 7), 1);
-    assert_int_equal(peers_count(&segment, 9), 0);
+    assert_int_equal(client_limit_count(&segment, 7), 1);
+    assert_int_equal(client_limit_count(&segment, 9), 0);
 }
 
 /* Many more addresses than entries, in and out again: entries are used anew, nothing is left. */
@@ -99,8 +100,8 @@ static void entries_are_used_again(void **state)
 {
     (void)state;
     for (uint64_t key = 1; key <= UINT64_C(50) * SEGMENT_CLIENTS_PER_WORKER; key++) {
-        assert_int_equal(peers_enter(peers[0], key, 1), PEERS_COUNTED);
-        peers_leave(peers[0], key);
+        assert_int_equal(client_limit_enter(peers[0], key, 1), CLIENT_LIMIT_COUNTED);
+        client_limit_leave(peers[0], key);
     }
     for (uint32_t i = 0; i < SEGMENT_CLIENTS_PER_WORKER; i++)
         assert_int_equal(segment_clients(&segment, 0)[i].count, 0);
@@ -112,10 +113,10 @@ static void a_full_table_lets_everybody_in(void **state)
 
     (void)state;
     for (; key <= UINT64_C(2) * SEGMENT_CLIENTS_PER_WORKER; key++) {
-        enum peers_verdict verdict = peers_enter(peers[0], key, 1);
+        enum client_limit_verdict verdict = client_limit_enter(peers[0], key, 1);
 
-        assert_int_not_equal(verdict, PEERS_TOO_MANY);
-        counted += verdict == PEERS_COUNTED;
+        assert_int_not_equal(verdict, CLIENT_LIMIT_EXCEEDED);
+        counted += verdict == CLIENT_LIMIT_COUNTED;
     }
     assert_in_range(counted, SEGMENT_CLIENTS_PER_WORKER / 2, SEGMENT_CLIENTS_PER_WORKER);
 }
@@ -128,17 +129,17 @@ static _Atomic int inside, too_many_inside;
 
 static void *come_and_go(void *argument)
 {
-    struct peers *own = argument;
+    struct client_limit *own = argument;
 
     for (int i = 0; i < TURNS; i++) {
-        if (peers_enter(own, 7, MOST) != PEERS_COUNTED)
+        if (client_limit_enter(own, 7, MOST) != CLIENT_LIMIT_COUNTED)
             continue;
         if (atomic_fetch_add(&inside, 1) + 1 > MOST)
             atomic_store(&too_many_inside, 1);
         if (i % 16 == 0)
             sched_yield();
         atomic_fetch_sub(&inside, 1);
-        peers_leave(own, 7);
+        client_limit_leave(own, 7);
     }
     return NULL;
 }
@@ -153,7 +154,7 @@ static void never_more_than_may_be_come_in_at_once(void **state)
     for (int i = 0; i < WORKERS * THREADS; i++)
         pthread_join(id[i], NULL);
     assert_int_equal(too_many_inside, 0);
-    assert_int_equal(peers_count(&segment, 7), 0);
+    assert_int_equal(client_limit_count(&segment, 7), 0);
 }
 
 int main(void)

@@ -1,0 +1,60 @@
+/*
+ * The life of a connection: accepted, or adopted from another thread or worker; handed over or closed as
+ * its thread's mode demands.
+ *
+ *   accept ─┐                       ┌─▶ close
+ *   adopt ──┴─▶ served by protocol ─┴─▶ hand over ─▶ main thread ─▶ sibling thread, or arrival ─▶ worker
+ */
+#ifndef DAEMON_CONNECTION_LIFECYCLE_H
+#define DAEMON_CONNECTION_LIFECYCLE_H
+
+#include "daemon/connection/connection.h"
+
+/* A connection in transit: a descriptor and what is known of it. */
+struct arrival {
+    struct mailbox_item item;
+    int fd;
+    uint8_t address[CLIENT_ADDRESS_BYTES];
+    uint32_t requests;
+    uint32_t length;
+    bool admitted; /* it was open before, in another thread or worker */
+    char bytes[];  /* read but not served */
+};
+
+/* Makes a connection of FD, just accepted, and serves it; or rejects it. */
+void connection_accept(struct event_loop *loop, int fd,
+                       const uint8_t address[CLIENT_ADDRESS_BYTES]);
+
+/* The same for ARRIVAL, which it frees. */
+void connection_adopt_arrival(struct event_loop *loop, struct arrival *arrival);
+
+/* Takes over a connection that another thread has handed over. */
+void connection_adopt(struct event_loop *loop, struct connection *connection);
+
+/* Closes and frees. Not while an offload job refers to it (client.jobs_out). */
+void connection_close(struct connection *connection);
+
+/* Hands over or closes CONNECTION if the thread's mode demands that; true if it did. */
+bool connection_obey_mode(struct connection *connection);
+
+/* The same for all connections of the loop. */
+void connections_obey_mode(struct event_loop *loop);
+
+/* Closes all connections except those with offload jobs. */
+void connections_close(struct event_loop *loop);
+
+/*
+ * Converts a connection between two requests that was handed over into an arrival; the connection is
+ * freed. NULL: out of memory, and the connection is closed. Any thread.
+ */
+struct arrival *connection_to_arrival(struct connection *connection,
+                                      const struct worker_context *worker);
+
+/*
+ * Counts a connection that the master has passed to the worker and that a thread has, or that was given
+ * back or lost. The master computes the worker's connections from those passed and those received. Any
+ * thread.
+ */
+void connection_count_received(const struct worker_context *worker);
+
+#endif

@@ -1,0 +1,499 @@
+#include "daemon/http1/state_machine.h"
+
+#include "common/clock.h"
+#include "common/macros.h"
+#include "common/segment_writer.h"
+#include "daemon/connection/lifecycle.h"
+#include "daemon/connection/timeouts.h"
+#include "daemon/http1/connection.h"
+#include "daemon/http1/request_body.h"
+#include "daemon/http1/request_parser.h"
+#include "daemon/http1/response_writer.h"
+#include "daemon/transaction/accounting.h"
+#include "daemon/transaction/loading.h"
+#include "daemon/transaction/lookup.h"
+#include "daemon/transaction/process.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+enum { LINGER_MAX_S = 30 };
+
+static struct http1_connection *http1_of(struct connection *connection)
+{
+    return CONTAINER_OF(connection, struct http1_connection, connection);
+}
+
+static struct transaction_context *context_of(const struct http1_connection *http1)
+{
+    return &http1->connection.loop->context;
+}
+
+/* Waiting and closing */
+
+/*
+ * The last response is sent. Closing at once would reset the connection if the client still sends, and
+ * the response might be lost (RFC 9112 section 9.6): shuts down only our side and reads on.
+ */
+static void close_after_response(struct http1_connection *http1)
+{
+    struct connection *connection = &http1->connection;
+
+    if (!connection->client.linger_wanted || shutdown(connection->fd, SHUT_WR) != 0) {
+        connection_close(connection);
+        return;
+    }
+    connection->lingering = true;
+    http1->state.began_ns = context_of(http1)->loop_now_ns;
+    read_buffer_keep(&connection->unserved, NULL, 0);
+    connection_wait(connection, EV_READ, DEADLINE_LINGER);
+}
+
+/* Everything that was read is served: closes, hands over, or waits for the client. */
+static void settle(struct http1_connection *http1)
+{
+    struct connection *connection = &http1->connection;
+
+    if (connection->client.closing)
+        close_after_response(http1);
+    else if (!connection_obey_mode(connection))
+        connection_wait(connection, EV_READ,
+                        read_buffer_is_idle(connection->unserved) ? DEADLINE_KEEPALIVE
+                                                                  : DEADLINE_HEADER);
+}
+
+/* Closes; if an offload job refers to the connection, as soon as the job is done. */
+static void give_up(struct http1_connection *http1)
+{
+    struct connection *connection = &http1->connection;
+
+    if (connection->client.jobs_out == 0) {
+        connection_close(connection);
+        return;
+    }
+    response_abort(http1);
+    read_buffer_keep(&connection->unserved, NULL, 0);
+    connection->client.closing = true;
+    connection->client.linger_wanted = false;
+    connection_wait(connection, 0, DEADLINE_NONE);
+}
+
+/* A response is partly sent. */
+static void wait_to_send(struct connection *connection, enum write_result why)
+{
+    if (why == WRITE_OFFLOAD)
+        connection_wait(connection, 0, DEADLINE_NONE);
+    else
+        connection_wait_for_client(connection);
+}
+
+/* Sends 100 (Continue) if it is due; all earlier responses have been sent. */
+static void wait_for_body(struct http1_connection *http1)
+{
+    struct connection *connection = &http1->connection;
+    ssize_t sent = request_body_send_continue(http1);
+
+    if (sent > 0)
+        connection_wait(connection, EV_READ, DEADLINE_BODY);
+    else if (sent < 0 && errno != EAGAIN && errno != EINTR)
+        connection_close(connection);
+    else
+        connection_wait(connection, EV_WRITE, DEADLINE_SEND);
+}
+
+/* Requests */
+
+enum progress {
+    PROGRESS_NEXT,       /* a request is answered: look at the next */
+    PROGRESS_INCOMPLETE, /* the rest is not a complete request head */
+    PROGRESS_BODY,       /* the request's body is incomplete */
+    PROGRESS_OFFLOAD,    /* an offload job runs for the request */
+    PROGRESS_LOG,        /* no space in the log ring */
+};
+
+static struct request_limits limits_of(const struct http1_connection *http1)
+{
+    const struct config *config = context_of(http1)->worker->config;
+
+    return (struct request_limits){config->limits_request_line, config->limits_header_bytes,
+                                   config->limits_header_count};
+}
+
+/* Answers the request at DATA. Adds to *USED the bytes that belong to it. */
+static enum progress serve_one(struct http1_connection *http1, const char *data, size_t length,
+                               size_t *used)
+{
+    struct transaction_context *context = context_of(http1);
+    struct client *client = &http1->connection.client;
+    const struct request_limits limits = limits_of(http1);
+    struct request request;
+    enum transaction_result result;
+    int taken;
+
+    if (UNLIKELY(!accounting_may_begin(context)))
+        return PROGRESS_LOG;
+    taken = request_parse(data, length, &limits, &http1->scanned, &request);
+    if (taken == 0)
+        return PROGRESS_INCOMPLETE;
+    http1->scanned = 0;
+    if (UNLIKELY(request.has_body)) {
+        taken = request_body_check(http1, &request, data, length, (size_t)taken);
+        if (taken == 0)
+            return PROGRESS_BODY;
+    }
+    segment_activity_work(context->activity, THREAD_STATE_READ, context->loop_now_ns,
+                          request.line.start, request.line.length);
+    result = taken > 0 ? transaction_process(context, client, &http1->state, &request)
+                       : transaction_reject(context, client, &http1->state, &request, -taken);
+    if (result == TRANSACTION_WAITING)
+        return PROGRESS_OFFLOAD;
+    if (UNLIKELY(http1->body != NULL))
+        request_body_free(http1);
+    *used += taken > 0 ? (size_t)taken : length;
+    return PROGRESS_NEXT;
+}
+
+/* Chooses what the connection waits for after its bytes are served and its responses written. */
+static void wait_for_next(struct http1_connection *http1, enum progress progress,
+                          enum write_result sent)
+{
+    if (sent != WRITE_DONE)
+        wait_to_send(&http1->connection, sent);
+    else if (progress == PROGRESS_BODY)
+        wait_for_body(http1);
+    else if (progress == PROGRESS_OFFLOAD)
+        connection_wait(&http1->connection, 0, DEADLINE_NONE);
+    else if (progress == PROGRESS_LOG)
+        connection_wait_for_log(&http1->connection);
+    else
+        settle(http1);
+}
+
+/* Serves all requests in DATA, in order, and keeps the rest. */
+static void serve(struct http1_connection *http1, const char *data, size_t length)
+{
+    struct connection *connection = &http1->connection;
+    const struct output_buffer *output = &context_of(http1)->output;
+    enum write_result sent = WRITE_DONE;
+    enum progress progress = PROGRESS_NEXT;
+    size_t used = 0;
+
+    while (used < length && progress == PROGRESS_NEXT && !connection->client.closing &&
+           sent == WRITE_DONE) {
+        progress = serve_one(http1, data + used, length - used, &used);
+        if (!output_has_room(output))
+            sent = response_flush(http1);
+    }
+    if (progress == PROGRESS_BODY)
+        length = used + request_body_head_length(http1); /* the body's bytes are consumed */
+    if (sent == WRITE_DONE)
+        sent = response_flush(http1);
+    if (sent == WRITE_FAILED ||
+        !read_buffer_keep(&connection->unserved, data + used, length - used)) {
+        give_up(http1);
+        return;
+    }
+    if (connection->client.closing && connection->unserved != NULL)
+        connection->client.linger_wanted = true; /* the client sends after its last request */
+    if (used > 0 && connection_awaits_request(connection))
+        connection_set_deadline(connection, DEADLINE_KEEPALIVE); /* restarted for the next head */
+    wait_for_next(http1, progress, sent);
+}
+
+static void serve_unserved(struct http1_connection *http1)
+{
+    const struct read_buffer *unserved = http1->connection.unserved;
+
+    serve(http1, unserved->bytes, unserved->length);
+}
+
+/* The pending response is sent. */
+static void go_on(struct http1_connection *http1)
+{
+    const struct connection *connection = &http1->connection;
+
+    if (!connection->client.closing && connection->unserved != NULL)
+        serve_unserved(http1);
+    else
+        settle(http1);
+}
+
+static void continue_sending(struct http1_connection *http1)
+{
+    struct connection *connection = &http1->connection;
+
+    if (!response_reserve_log(http1)) {
+        connection_wait_for_log(connection);
+        return;
+    }
+    switch (response_continue(http1)) {
+    case WRITE_DONE:
+        go_on(http1);
+        break;
+    case WRITE_BLOCKED:
+        wait_to_send(connection, WRITE_BLOCKED);
+        connection_obey_mode(connection);
+        break;
+    case WRITE_OFFLOAD:
+        wait_to_send(connection, WRITE_OFFLOAD);
+        break;
+    case WRITE_FAILED:
+        connection_close(connection);
+        break;
+    }
+}
+
+static void resume(struct connection *connection)
+{
+    struct http1_connection *http1 = http1_of(connection);
+
+    if (connection->loop->mode == THREAD_MOVING && connection_obey_mode(connection))
+        return;
+    if (http1->pending != NULL)
+        continue_sending(http1);
+    else
+        go_on(http1);
+}
+
+static void resume_request(struct transaction_state *state)
+{
+    resume(&CONTAINER_OF(state, struct http1_connection, state)->connection);
+}
+
+/* Timeouts */
+
+static void reject_slow_head(struct http1_connection *http1)
+{
+    struct connection *connection = &http1->connection;
+    const struct read_buffer *unserved = connection->unserved;
+    const struct request_limits limits = limits_of(http1);
+    enum write_result sent;
+    struct request request;
+    size_t scanned = 0;
+
+    /* The request line may be complete: parses it for the log. */
+    request_parse(unserved->bytes, unserved->length, &limits, &scanned, &request);
+    if (request.line.start == NULL)
+        request.line = SPAN("");
+    transaction_reject(context_of(http1), &connection->client, &http1->state, &request, 408);
+    sent = response_flush(http1);
+    if (sent == WRITE_DONE)
+        settle(http1);
+    else if (sent == WRITE_FAILED)
+        connection_close(connection);
+    else
+        wait_to_send(connection, sent);
+}
+
+/* Answers an incomplete request with 408 (RFC 9110 section 15.5.9). */
+static void time_out(struct connection *connection)
+{
+    struct http1_connection *http1 = http1_of(connection);
+
+    if (!connection_awaits_request(connection) || !accounting_may_begin(context_of(http1))) {
+        connection_close(connection);
+    } else if (http1->body == NULL) {
+        reject_slow_head(http1);
+    } else {
+        request_body_time_out(http1);
+        serve_unserved(http1);
+    }
+}
+
+/* Reading */
+
+static void end_of_input(struct connection *connection, ssize_t got)
+{
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        connection_watch(connection, EV_READ);
+        return;
+    }
+    if (got < 0)
+        metric_add(connection->loop->context.metrics, METRIC_connections_reset, 1);
+    connection_close(connection);
+}
+
+/* Discards what the client sends after its last request, for a limited time. */
+static void linger(struct http1_connection *http1)
+{
+    struct connection *connection = &http1->connection;
+    uint64_t lingered_ns = context_of(http1)->loop_now_ns - http1->state.began_ns;
+    ssize_t got = connection->transport->read(connection->fd, connection->loop->read_space[0],
+                                              LOOP_READ_BYTES);
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got <= 0 || lingered_ns > LINGER_MAX_S * NS_PER_S)
+        connection_close(connection);
+    else
+        connection_set_deadline(connection, DEADLINE_LINGER);
+}
+
+static void read_body(struct http1_connection *http1)
+{
+    struct connection *connection = &http1->connection;
+    char *to = connection->loop->read_space[0];
+    ssize_t got = connection->transport->read(connection->fd, to, LOOP_READ_BYTES);
+
+    if (got <= 0) {
+        end_of_input(connection, got);
+        return;
+    }
+    metric_add(context_of(http1)->metrics, METRIC_bytes_received, (uint64_t)got);
+    if (request_body_receive(http1, to, (size_t)got))
+        serve_unserved(http1);
+}
+
+/* Reads more of a request whose first bytes are in the connection's buffer. */
+static void read_rest(struct http1_connection *http1)
+{
+    struct connection *connection = &http1->connection;
+    struct read_buffer *unserved;
+    ssize_t got;
+
+    if (!read_buffer_grow(&connection->unserved, 1)) {
+        connection_close(connection);
+        return;
+    }
+    unserved = connection->unserved;
+    got = connection->transport->read(connection->fd, unserved->bytes + unserved->length,
+                                      unserved->size - unserved->length);
+    if (got <= 0) {
+        end_of_input(connection, got);
+        return;
+    }
+    metric_add(context_of(http1)->metrics, METRIC_bytes_received, (uint64_t)got);
+    unserved->length += (size_t)got;
+    serve_unserved(http1);
+}
+
+/* Read-ahead: a thread with many ready connections reads from the next one before it serves what it read
+ * from this one; meanwhile the cache entry for this one is prefetched from memory. */
+
+/* The bytes where a request line has its target; empty if there is none. */
+static struct span probable_target(const char *data, size_t length)
+{
+    enum { METHOD_MAX = 8 };
+    const char *space = memchr(data, ' ', length < METHOD_MAX ? length : METHOD_MAX);
+    const char *end =
+        space != NULL ? memchr(space + 1, ' ', (size_t)(data + length - space) - 1) : NULL;
+
+    return end != NULL ? (struct span){space + 1, (size_t)(end - space) - 1} : SPAN("");
+}
+
+/* Reads into TO. Returns false if nothing was read. */
+static bool read_ahead_into(struct connection *connection, char *to)
+{
+    struct event_loop *loop = connection->loop;
+    ssize_t got;
+
+    lookup_prefetch_entry(&loop->context);
+    got = connection->transport->read(connection->fd, to, LOOP_READ_BYTES);
+    if (UNLIKELY(got <= 0)) {
+        end_of_input(connection, got);
+        return false;
+    }
+    metric_add(loop->context.metrics, METRIC_bytes_received, (uint64_t)got);
+    loop->ahead = (struct read_ahead){connection, to, (size_t)got};
+    lookup_prefetch_set(&loop->context, probable_target(to, (size_t)got));
+    return true;
+}
+
+static void read_ahead(struct connection *connection)
+{
+    struct event_loop *loop = connection->loop;
+    struct read_ahead before = loop->ahead;
+    char *to = loop->read_space[before.data == loop->read_space[0]];
+
+    if (read_ahead_into(connection, to) && before.connection != NULL)
+        serve(http1_of(before.connection), before.data, before.length);
+}
+
+/* If it closes at once, no event is ever added. */
+static void begin(struct connection *connection)
+{
+    struct event_loop *loop = connection->loop;
+
+    if (read_ahead_into(connection, loop->read_space[0]))
+        loop_serve_ahead(loop);
+}
+
+static bool begins_request(const struct connection *connection, short what)
+{
+    return (what & EV_WRITE) == 0 && !connection->lingering && connection->unserved == NULL &&
+           connection->loop->ahead.connection != connection;
+}
+
+static void on_ready(evutil_socket_t fd, short what, void *argument)
+{
+    struct connection *connection = argument;
+    struct http1_connection *http1 = http1_of(connection);
+
+    (void)fd;
+    loop_begin_iteration(connection->loop);
+    if (LIKELY(begins_request(connection, what))) {
+        read_ahead(connection);
+        return;
+    }
+    loop_serve_ahead(connection->loop);
+    if (what & EV_WRITE)
+        resume(connection);
+    else if (connection->lingering)
+        linger(http1);
+    else if (request_body_is_incomplete(http1))
+        read_body(http1);
+    else
+        read_rest(http1);
+}
+
+/* The protocol */
+
+static void init(struct connection *connection)
+{
+    http1_of(connection)->state.resume = resume_request;
+}
+
+static void serve_connection(struct connection *connection, const char *data, size_t length)
+{
+    serve(http1_of(connection), data, length);
+}
+
+static bool is_between_requests(const struct connection *connection)
+{
+    const struct http1_connection *http1 = (const struct http1_connection *)connection;
+
+    return http1->pending == NULL && http1->body == NULL;
+}
+
+static void moved(struct connection *connection, bool leaving)
+{
+    response_moved(http1_of(connection), leaving);
+}
+
+static void abort_response(struct connection *connection)
+{
+    response_abort(http1_of(connection));
+}
+
+static void free_members(struct connection *connection, struct cache *cache)
+{
+    struct http1_connection *http1 = http1_of(connection);
+
+    response_free(http1, cache);
+    loading_discard(&http1->state, cache);
+    request_body_free(http1);
+}
+
+const struct connection_protocol http1_protocol = {
+    .connection_bytes = sizeof(struct http1_connection),
+    .init = init,
+    .accepted = begin,
+    .ready = on_ready,
+    .serve = serve_connection,
+    .resume = resume,
+    .timed_out = time_out,
+    .is_between_requests = is_between_requests,
+    .moved = moved,
+    .abort = abort_response,
+    .free = free_members,
+};

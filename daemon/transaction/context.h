@@ -1,0 +1,142 @@
+/*
+ * What a transaction needs from the worker and the thread that it runs on: worker_context is shared by
+ * all threads of a worker, transaction_context belongs to one of them.
+ */
+#ifndef DAEMON_TRANSACTION_CONTEXT_H
+#define DAEMON_TRANSACTION_CONTEXT_H
+
+#include "common/log_record.h"
+#include "common/segment.h"
+#include "daemon/base/mailbox.h"
+#include "daemon/base/offload.h"
+#include "daemon/config/config.h"
+#include "daemon/config/headers.h"
+#include "daemon/content/cache.h"
+#include "daemon/content/directory_check.h"
+#include "daemon/content/files.h"
+#include "daemon/content/resource.h"
+#include "daemon/content/thread_cache.h"
+#include "daemon/http/coding.h"
+#include "daemon/http/response.h"
+#include "daemon/transaction/client_limit.h"
+
+#include <string.h>
+
+struct byteranges;
+
+/* Fixed while the worker's threads live. */
+struct worker_context {
+    const struct config *config;
+    const struct segment *segment;
+    uint32_t worker_slot;
+    struct files_root root;      /* source.root points here */
+    struct header_rules headers; /* source.headers points here */
+    struct resource_source source;
+    struct cache *cache;        /* NULL: off */
+    uint32_t cache_descriptors; /* maximum number of files that the cache keeps open */
+    struct offload *offload;
+    struct client_limit *client_limit;
+    struct mailbox *main; /* of the worker's main thread */
+    int doorbell;         /* eventfd: wakes the logger */
+};
+
+enum {
+    OUTPUT_BUFFER_BYTES = 32 * 1024,
+    OUTPUT_RESPONSE_MAX = 12 * 1024, /* free space required before a response is composed */
+    OUTPUT_COPY_MAX = 4 * 1024,      /* larger bodies are referenced */
+    OUTPUT_RECORD_WORDS = 8 * 1024,
+};
+
+/*
+ * Responses to all requests that one read returned, collected so that one system call sends them. Heads
+ * and small bodies are copied into the buffer; a referenced body is always the last.
+ *
+ *   bytes:   [head body][head body][head] ──▶ body of the last response (memory or file)
+ *   records: one per response, finished and logged when it has been sent
+ */
+struct output_buffer {
+    size_t used;
+    struct resource *body; /* NULL: everything is in the buffer */
+    bool body_held;        /* the buffer owns a reference to body */
+    uint64_t body_offset, body_left;
+    struct byteranges *parts; /* owned; NULL: the body is one piece */
+    uint64_t record_words;
+    uint64_t *last_record; /* NULL: the buffer holds no response */
+    char bytes[OUTPUT_BUFFER_BYTES];
+    uint64_t records[OUTPUT_RECORD_WORDS];
+};
+
+/* The last Accept-Encoding value of a thread's requests, parsed: most clients send one of a few. */
+struct accept_encoding_memo {
+    size_t length;
+    coding_preference preference;
+    char value[108];
+};
+
+/* One per serving thread, which alone uses it. */
+struct transaction_context {
+    const struct worker_context *worker;
+    struct mailbox *mailbox;  /* receives finished offload jobs */
+    uint32_t jobs_out;        /* offload jobs that have not come back */
+    bool closing_connections; /* every response is the last of its connection */
+
+    /* Time of the loop iteration: one clock reading for everything that one wake-up brings. */
+    uint64_t loop_now_ns;    /* monotonic; 0: not read in this iteration */
+    uint64_t wall_offset_ns; /* wall clock minus monotonic clock, updated every second */
+
+    struct thread_cache *thread_cache; /* NULL: cache off */
+    struct accept_encoding_memo accept_encoding;
+    struct directory_check directory;      /* the directory in which files were checked last */
+    struct negative_cache *negative_cache; /* NULL: cache off, or files are checked at every use */
+
+    /* The thread's block in the segment. */
+    struct segment_activity *activity;
+    _Atomic uint64_t *metrics;
+    struct histogram *latency; /* by outcome */
+    struct log_ring *ring;     /* NULL: access log off */
+    bool ring_half_full;       /* and the logger has been woken for it */
+    uint64_t ring_reserved;    /* words reserved for responses that are still being sent */
+
+    uint64_t connections_open; /* of all workers, as counted... */
+    uint64_t counted_open_ns;  /* ...in the iteration of this time; 0: count again */
+
+    struct response_prefixes prefixes;
+    struct output_buffer output;
+};
+
+/* Wall-clock time of the loop iteration. */
+static inline uint64_t context_wall_ns(const struct transaction_context *context)
+{
+    return context->loop_now_ns + context->wall_offset_ns;
+}
+
+/* True if another response and its record fit. */
+static inline bool output_has_room(const struct output_buffer *output)
+{
+    return output->body == NULL && output->used + OUTPUT_RESPONSE_MAX <= OUTPUT_BUFFER_BYTES &&
+           output->record_words + LOG_RECORD_WORDS_MAX <= OUTPUT_RECORD_WORDS;
+}
+
+static inline bool output_is_empty(const struct output_buffer *output)
+{
+    return output->last_record == NULL;
+}
+
+static inline void output_put(struct output_buffer *output, const char *bytes, size_t length)
+{
+    memcpy(output->bytes + output->used, bytes, length);
+    output->used += length;
+}
+
+static inline void output_clear(struct output_buffer *output)
+{
+    output->used = 0;
+    output->body = NULL;
+    output->body_held = false;
+    output->body_left = 0;
+    output->parts = NULL;
+    output->record_words = 0;
+    output->last_record = NULL;
+}
+
+#endif
