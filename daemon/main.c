@@ -1,4 +1,4 @@
-#include "daemon/base/detach.h"
+#include "daemon/base/daemonize.h"
 #include "daemon/config/load.h"
 #include "daemon/config/options.h"
 #include "daemon/config/print.h"

@@ -1,6 +1,6 @@
 #include "daemon/master/inheritance.h"
 
-#include "daemon/base/memory_file.h"
+#include "daemon/base/memstream.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 #include "common/segment_writer.h"
-#include "daemon/base/detach.h"
+#include "daemon/base/daemonize.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/notify.h"

@@ -1,6 +1,6 @@
 #include "common/clock.h"
 #include "common/escape.h"
-#include "daemon/base/memory_file.h"
+#include "daemon/base/memstream.h"
 #include "daemon/http/accept.h"
 #include "daemon/transaction/arithmetic.h"
 #include "daemon/transaction/handler.h"

@@ -1,6 +1,6 @@
 /* Files, directory redirects and directory listings. */
 #include "common/escape.h"
-#include "daemon/base/memory_file.h"
+#include "daemon/base/memstream.h"
 #include "daemon/http/accept.h"
 #include "daemon/transaction/handler.h"
 #include "daemon/transaction/loading.h"

@@ -1,4 +1,4 @@
-#include "daemon/base/detach.h"
+#include "daemon/base/daemonize.h"
 
 #include <errno.h>
 #include <fcntl.h>
