@@ -25,7 +25,7 @@ static void show(const struct options *options, enum options_action action,
 /* What an upgrade starts has been in the background before. */
 static int run(struct config *config, const struct options *options)
 {
-    if (!options->detach || inheritance_is_upgrade() || detach_begin() == 0)
+    if (!options->detach || inheritance_is_upgrade() || daemonize() == 0)
         return master_run(config, options, &control_socket);
     fprintf(stderr, "webserverd: cannot go into the background: %s\n", strerror(errno));
     config_free(config);

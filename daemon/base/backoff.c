@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 
-/* A process that ends sooner than this after its start counts as a failure to start. */
+/* A process that ends sooner than this counts as a failure to start. */
 static const uint64_t STEADY_NS = 1 * NS_PER_S;
 static const uint64_t FIRST_NS = 200 * NS_PER_MS;
 static const uint64_t MOST_NS = 10 * NS_PER_S;

@@ -1,6 +1,6 @@
 /*
- * When the next fork of a process that keeps dying may be: a date, not a sleep. The first successor
- * of one that lived starts at once; the wait doubles with each one that hardly did. Pure.
+ * When a process that keeps dying may be restarted: a point in time, not a sleep. If the process ran long
+ * enough the restart is immediate; otherwise the delay doubles with each failure. Pure.
  */
 #ifndef DAEMON_BACKOFF_H
 #define DAEMON_BACKOFF_H
@@ -10,8 +10,8 @@
 
 struct backoff {
     uint64_t not_before_ns; /* monotonic clock */
-    uint64_t wait_ns;       /* the last wait; 0: the last one lived */
-    uint32_t failures;      /* in a row; 0: the last one lived */
+    uint64_t wait_ns;       /* the last delay; 0 after a process that ran long enough */
+    uint32_t failures;      /* in a row */
 };
 
 static inline bool backoff_over(const struct backoff *backoff, uint64_t now_ns)
@@ -19,7 +19,7 @@ static inline bool backoff_over(const struct backoff *backoff, uint64_t now_ns)
     return now_ns >= backoff->not_before_ns;
 }
 
-/* A process has ended that should not have, after LIVED_NS. */
+/* Counts a process that ended unexpectedly after LIVED_NS. */
 void backoff_count(struct backoff *backoff, uint64_t lived_ns, uint64_t now_ns);
 
 #endif

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum {
-    MESSAGES_A_TURN = 64, /* so that a busy channel does not starve the rest of the loop */
-    PAUSE_MS = 20,        /* when the kernel is short of something: the socket itself is ready */
+    READS_PER_EVENT = 64, /* a busy channel must not starve the rest of the loop */
+    RETRY_MS = 20,        /* after ENOBUFS or ENOMEM, which give no wake-up */
 };
 
 struct message {
@@ -22,7 +22,7 @@ struct message {
     bool give;
     size_t length; /* of bytes */
     struct {
-        int64_t kind; /* as long as it is so that the data is aligned for any struct */
+        int64_t kind; /* 64 bits, so that data is aligned for any struct */
         char data[];
     } body;
 };
@@ -31,10 +31,10 @@ struct channel {
     int fd;
     struct channel_owner owner;
     struct event *readable, *writable;
-    struct event *read_again, *write_again; /* timers: after a shortage */
+    struct event *read_again, *write_again; /* timers */
     STAILQ_HEAD(, message) queue;
     size_t queued;
-    bool broken; /* the other end has taken its last message */
+    bool broken; /* the other end is closed */
     _Alignas(8) char buffer[sizeof(int64_t) + CHANNEL_PAYLOAD_MAX];
 };
 
@@ -44,12 +44,12 @@ static void on_read_again(evutil_socket_t fd, short what, void *argument);
 
 int channel_pair(int fds[2])
 {
-    int room = 1024 * 1024;
+    int bytes = 1024 * 1024;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0)
         return -1;
     for (int i = 0; i < 2; i++)
-        setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+        setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
     return 0;
 }
 
@@ -101,7 +101,7 @@ void channel_close(struct channel *channel)
     free(channel);
 }
 
-/* Returns 0 when the socket took it, else an errno. */
+/* Returns 0, or an errno. */
 static int transmit(struct channel *channel, int64_t kind, const void *data, size_t length, int fd)
 {
     union {
@@ -140,20 +140,20 @@ static struct message *message_new(int kind, const void *data, size_t length, in
     return message;
 }
 
-static bool may_try_again(int error)
+static bool is_temporary(int error)
 {
     return error == EAGAIN || error == ENOBUFS || error == ENOMEM || error == ETOOMANYREFS ||
            error == EINTR;
 }
 
-static void pause_for(struct event *timer)
+static void start_retry(struct event *timer)
 {
-    static const struct timeval pause = {.tv_usec = PAUSE_MS * 1000};
+    static const struct timeval delay = {.tv_usec = RETRY_MS * 1000};
 
-    event_add(timer, &pause);
+    event_add(timer, &delay);
 }
 
-/* A full socket says when it has room; of any other shortage nobody tells. */
+/* A full socket becomes writable again; ENOBUFS and ENOMEM give no wake-up, so retry on a timer. */
 static void wait_to_write(struct channel *channel, int error)
 {
     if (error == EAGAIN || error == EINTR) {
@@ -161,10 +161,10 @@ static void wait_to_write(struct channel *channel, int error)
         return;
     }
     event_del(channel->writable);
-    pause_for(channel->write_again);
+    start_retry(channel->write_again);
 }
 
-/* What the socket takes at once needs no memory: a word to go arrives when there is none. */
+/* Allocates only if the socket is full, so that MESSAGE_STOP can be sent without memory. */
 int channel_send(struct channel *channel, int kind, const void *data, size_t length, int fd,
                  bool give)
 {
@@ -182,8 +182,8 @@ int channel_send(struct channel *channel, int kind, const void *data, size_t len
                 close(fd);
             return 0;
         }
-        if (!may_try_again(failed)) {
-            channel->broken = true; /* its end is noticed by the read event */
+        if (!is_temporary(failed)) {
+            channel->broken = true; /* the read event reports it */
             errno = EPIPE;
             return -1;
         }
@@ -208,7 +208,7 @@ static void on_writable(evutil_socket_t fd, short what, void *argument)
         int failed =
             transmit(channel, message->body.kind, message->body.data, message->length, message->fd);
 
-        if (may_try_again(failed)) {
+        if (is_temporary(failed)) {
             wait_to_write(channel, failed);
             return;
         }
@@ -231,7 +231,7 @@ static int descriptor_of(struct msghdr *header)
     return fd;
 }
 
-/* One message. Returns false when there is none, or the channel is closed. */
+/* Receives one message. Returns false if there is none or the channel is broken. */
 static bool receive(struct channel *channel)
 {
     union {
@@ -250,7 +250,7 @@ static bool receive(struct channel *channel)
         return false;
     if (got < 0 && (errno == ENOMEM || errno == ENOBUFS)) {
         event_del(channel->readable);
-        pause_for(channel->read_again);
+        start_retry(channel->read_again);
         return false;
     }
     if (got < (ssize_t)sizeof(kind)) {
@@ -273,7 +273,7 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
     struct channel *channel = argument;
 
     (void)fd, (void)what;
-    for (int i = 0; i < MESSAGES_A_TURN && event_pending(channel->readable, EV_READ, NULL); i++)
+    for (int i = 0; i < READS_PER_EVENT && event_pending(channel->readable, EV_READ, NULL); i++)
         if (!receive(channel))
             return;
 }

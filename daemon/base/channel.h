@@ -1,8 +1,8 @@
 /*
- * One end of a UNIX socketpair between master and worker: messages with at most one descriptor
- * each, in order, both ways. Sending never blocks: what the socket does not take waits in a queue.
- * Each worker has two: one for commands, one for connections, so that a full one never delays the
- * other. One thread, the one whose event base it was opened with.
+ * One end of a UNIX socketpair between master and worker: messages in order, both ways, each with at most
+ * one descriptor. Sending never blocks: what the socket does not accept waits in a queue. Each worker
+ * has two channels, for commands and for connections, so that a full one does not delay the other. Used
+ * by one thread: that of its event base.
  */
 #ifndef DAEMON_CHANNEL_H
 #define DAEMON_CHANNEL_H
@@ -12,46 +12,45 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CHANNEL_PAYLOAD_MAX = 64 * 1024 }; /* bytes of a message behind its kind */
+enum { CHANNEL_PAYLOAD_MAX = 64 * 1024 }; /* bytes of a message after its kind */
 
 struct channel;
 
-/* DATA is valid during the call; FD (-1: none) is the callee's to close. */
+/* DATA is valid during the call; the callee must close FD (-1: none). */
 typedef void channel_taker(void *owner, int kind, const void *data, size_t length, int fd);
 
 struct channel_owner {
-    channel_taker *message;       /* a message came; it must not close the channel in here */
-    void (*closed)(void *owner);  /* the other end is gone; no call follows */
-    void (*drained)(void *owner); /* the queue became empty again after a wait; may be NULL */
+    channel_taker *message;       /* a message arrived; must not close the channel */
+    void (*closed)(void *owner);  /* the other end is closed; no further callbacks */
+    void (*drained)(void *owner); /* the queue is empty again; may be NULL */
     void *owner;
 };
 
 /* A connected pair of sockets for two channels. Returns 0, or -1 with errno. */
 int channel_pair(int fds[2]);
 
-/* Takes FD over, also when it fails: NULL, out of memory or descriptors. */
+/* Takes ownership of FD, even on failure. NULL: out of memory or descriptors. */
 struct channel *channel_open(struct event_base *base, int fd, const struct channel_owner *owner);
 void channel_close(struct channel *channel);
 
 /*
- * Sends or queues a message. FD (or -1) is sent along; with GIVE it is closed once it has been sent
- * (or the channel is closed). Returns -1 with errno ENOMEM, EMSGSIZE, or EPIPE when the other end is
- * gone: then nothing was taken.
+ * Sends or queues a message, with FD unless it is -1. With GIVE, FD is closed once it was sent or the
+ * channel is closed. Returns 0; or -1 with errno ENOMEM, EMSGSIZE, or EPIPE if the other end is closed:
+ * then FD remains the caller's.
  */
 int channel_send(struct channel *channel, int kind, const void *data, size_t length, int fd,
                  bool give);
 
-/* Delivers all messages that have arrived, though the other end may be gone already. */
+/* Delivers all messages that have arrived, even if the other end is closed already. */
 void channel_read_all(struct channel *channel);
 
-/* Hands what waits in the queue to TAKE instead of sending it, each with its own descriptor (a
- * given one, else -1). */
+/* Passes queued messages to TAKE instead of sending them, with their descriptor if given, else -1. */
 void channel_take_unsent(struct channel *channel, channel_taker *take);
 
-/* Messages that wait in the queue: back-pressure for whoever has a choice. */
+/* Number of queued messages: back-pressure for a sender that has a choice. */
 size_t channel_backlog(const struct channel *channel);
 
-/* True once the other end is known to be gone: nothing more can be sent. */
+/* True once the other end is known to be closed: nothing more can be sent. */
 bool channel_is_broken(const struct channel *channel);
 
 /* Stops or resumes reading; the other end's queue then fills. */

@@ -7,10 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int caller = -1; /* the writing end of a pipe to the one who called */
+static int parent_pipe = -1; /* the parent waits at its other end */
 
-/* Ends with status 0 when the child says that it serves, else with the child's own. */
-static _Noreturn void await(pid_t child, int from_child)
+/* Exits with 0 once the child reports that it serves, else with the child's status. */
+static _Noreturn void wait_for_ready(pid_t child, int from_child)
 {
     int status = 0;
     ssize_t got;
@@ -26,7 +26,7 @@ static _Noreturn void await(pid_t child, int from_child)
     _exit(WIFEXITED(status) && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : EXIT_FAILURE);
 }
 
-int detach_begin(void)
+int daemonize(void)
 {
     int ends[2];
     pid_t child;
@@ -41,16 +41,16 @@ int detach_begin(void)
     }
     if (child > 0) {
         close(ends[1]);
-        await(child, ends[0]);
+        wait_for_ready(child, ends[0]);
     }
     close(ends[0]);
     setsid();
-    caller = ends[1];
+    parent_pipe = ends[1];
     return 0;
 }
 
-/* A terminal or a pipe must not be kept from its end; who gave a file wants it written. */
-static void let_go_of_stream(int fd)
+/* Keeps regular files; an open terminal or pipe would keep its other end waiting. */
+static void release_stream(int fd)
 {
     struct stat status;
     int nothing;
@@ -65,23 +65,23 @@ static void let_go_of_stream(int fd)
         close(nothing);
 }
 
-void detach_end_in_child(void)
+void daemonize_release(void)
 {
-    if (caller < 0)
+    if (parent_pipe < 0)
         return;
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        let_go_of_stream(fd);
-    close(caller);
-    caller = -1;
+        release_stream(fd);
+    close(parent_pipe);
+    parent_pipe = -1;
 }
 
-void detach_end(void)
+void daemonize_report_ready(void)
 {
     const char byte = 's';
 
-    if (caller < 0)
+    if (parent_pipe < 0)
         return;
-    while (write(caller, &byte, 1) < 0 && errno == EINTR)
+    while (write(parent_pipe, &byte, 1) < 0 && errno == EINTR)
         continue;
-    detach_end_in_child();
+    daemonize_release();
 }

@@ -1,17 +1,18 @@
 /*
- * Into the background (-d): a child in a session of its own becomes the master. Who called waits until
- * it serves, or has failed, and says so by its exit status; until then messages come to the terminal.
+ * Running in the background (-d): a child in a session of its own becomes the master. The calling process
+ * waits until the master serves or has failed, and reports which by its exit status. Until then
+ * messages go to the terminal. The functions after daemonize() do nothing without it.
  */
-#ifndef DAEMON_DETACH_H
-#define DAEMON_DETACH_H
+#ifndef DAEMON_DAEMONIZE_H
+#define DAEMON_DAEMONIZE_H
 
-/* Returns 0 in the child, -1 with errno when there is none; the caller's process ends in here. */
-int detach_begin(void);
+/* Returns 0 in the child; -1 with errno if there is none. The parent exits inside. */
+int daemonize(void);
 
-/* The master, when all serves: the one who called may go. Without detach_begin(), nothing. */
-void detach_end(void);
+/* The master, once it serves: lets the parent exit with status 0 and releases the terminal. */
+void daemonize_report_ready(void);
 
-/* A process of the master's: it has nothing to say to the one who called. Likewise. */
-void detach_end_in_child(void);
+/* A child of the master: releases the parent's pipe and the terminal without a report. */
+void daemonize_release(void);
 
 #endif

@@ -13,28 +13,28 @@ static struct {
     enum role role;
     enum level level;
     struct segment *segment;
-} here = {ROLE_MASTER, LEVEL_INFO, NULL};
+} process = {ROLE_MASTER, LEVEL_INFO, NULL};
 
 void events_set_role(enum role role)
 {
-    here.role = role;
+    process.role = role;
 }
 
 void events_attach(struct segment *segment)
 {
-    here.segment = segment;
+    process.segment = segment;
 }
 
 void events_set_level(enum level level)
 {
-    here.level = level;
+    process.level = level;
 }
 
 static enum level least_level(void)
 {
-    if (here.segment == NULL)
-        return here.level;
-    return (enum level)atomic_load_explicit(&segment_master(here.segment)->log_level,
+    if (process.segment == NULL)
+        return process.level;
+    return (enum level)atomic_load_explicit(&segment_master(process.segment)->log_level,
                                             memory_order_relaxed);
 }
 
@@ -69,7 +69,7 @@ size_t event_line(const struct event_record *event, char *line, size_t size)
 void event_log(enum level level, const char *format, ...)
 {
     struct event_record event = {
-        .level = (uint8_t)level, .role = (uint8_t)here.role, .pid = getpid()};
+        .level = (uint8_t)level, .role = (uint8_t)process.role, .pid = getpid()};
     char line[EVENT_TEXT_BYTES + 80];
     va_list arguments;
 
@@ -79,10 +79,10 @@ void event_log(enum level level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(event.text, sizeof(event.text), format, arguments);
     va_end(arguments);
-    if (here.segment != NULL) {
-        event_ring_append(segment_events(here.segment), &event);
+    if (process.segment != NULL) {
+        event_ring_append(segment_events(process.segment), &event);
         return;
     }
     if (write(STDERR_FILENO, line, event_line(&event, line, sizeof(line))) < 0)
-        return; /* there is nobody left to tell */
+        return; /* nowhere left to report it */
 }

@@ -1,10 +1,10 @@
-/* Small helpers around libevent's loops. */
+/* A helper for libevent. */
 #ifndef DAEMON_LOOP_H
 #define DAEMON_LOOP_H
 
 #include <event2/event.h>
 
-/* Frees EVENT, which may never have been made (NULL). */
+/* event_free() that accepts NULL. */
 static inline void loop_free_event(struct event *event)
 {
     if (event != NULL)

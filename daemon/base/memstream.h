@@ -1,15 +1,15 @@
-/* The end of an open_memstream(3). */
-#ifndef DAEMON_MEMORY_FILE_H
-#define DAEMON_MEMORY_FILE_H
+/* A helper for open_memstream(3). */
+#ifndef DAEMON_MEMSTREAM_H
+#define DAEMON_MEMSTREAM_H
 
 #include <errno.h>
 #include <stdio.h>
 
 /*
- * Closes OUT, which writes to *TEXT; the caller frees that in any case. Returns 0, or ENOMEM: glibc
- * does not always say so itself, but leaves no text.
+ * Closes OUT, which writes to *TEXT; the caller frees *TEXT in any case. Returns 0, or ENOMEM, also if
+ * glibc reports success but leaves *TEXT NULL.
  */
-static inline int memory_file_close(FILE *out, char *const *text)
+static inline int memstream_close(FILE *out, char *const *text)
 {
     int failed = ferror(out);
 

@@ -9,7 +9,7 @@
 static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
 enum { IPV4_BITS_BEFORE = sizeof(ipv4_prefix) * 8, ADDRESS_BITS = NETWORK_ADDRESS_BYTES * 8 };
 
-/* Returns how many bits of the 16 bytes a prefix of 0 leaves out; -1: no address. */
+/* Returns the number of bits before the address in the 16 bytes: 96 or 0; -1: not an address. */
 static int parse_address(const char *text, uint8_t *address)
 {
     if (inet_pton(AF_INET, text, address + sizeof(ipv4_prefix)) == 1) {

@@ -1,6 +1,6 @@
 /*
- * Networks in CIDR notation (RFC 4632 section 3.1), of IPv4 and IPv6 alike: IPv4 is kept as
- * ::ffff:a.b.c.d, the way addresses of clients are. Pure; any thread.
+ * Networks in CIDR notation (RFC 4632 section 3.1). IPv4 is stored as ::ffff:a.b.c.d, like the addresses
+ * of clients. Pure; any thread.
  */
 #ifndef DAEMON_NETWORK_H
 #define DAEMON_NETWORK_H
@@ -19,20 +19,20 @@ enum { NETWORK_UNSENT_MAX = 256 * 1024 };
 
 struct network {
     uint8_t address[NETWORK_ADDRESS_BYTES];
-    uint8_t prefix; /* bits of address that count, 0 to 128 */
+    uint8_t prefix; /* length in bits, 0 to 128 */
 };
 
 enum network_fault {
     NETWORK_GOOD,
-    NETWORK_NO_ADDRESS, /* what stands before the '/' is none */
-    NETWORK_BAD_PREFIX, /* no number, or more bits than the address has */
-    NETWORK_HOST_BITS,  /* 10.0.0.1/8: bits beyond the prefix */
+    NETWORK_NO_ADDRESS, /* the text before the '/' is not an address */
+    NETWORK_BAD_PREFIX, /* not a number, or longer than the address */
+    NETWORK_HOST_BITS,  /* 10.0.0.1/8: bits set beyond the prefix */
 };
 
-/* Reads "10.0.0.0/8", "2001:db8::/32", or a single address. *NETWORK is left alone at a fault. */
+/* Parses "10.0.0.0/8", "2001:db8::/32" or a single address. On a fault *NETWORK is unchanged. */
 enum network_fault network_parse(const char *text, struct network *network);
 
-/* The shortest text that network_parse() takes for it. */
+/* Writes the shortest text that network_parse() reads back to the same network. */
 void network_text(const struct network *network, char text[NETWORK_TEXT_MAX]);
 
 bool network_contains(const struct network *network, const uint8_t address[NETWORK_ADDRESS_BYTES]);

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Returns the address's length, 0 when there is none. "@name" is an abstract socket. */
+/* Returns the length of the address, 0 if there is none. "@name" is an abstract socket. */
 static socklen_t find_socket(struct sockaddr_un *address)
 {
     const char *path = getenv("NOTIFY_SOCKET");

@@ -30,12 +30,12 @@ static void mask(int how)
     sigprocmask(how, &signals, NULL);
 }
 
-void signals_hold(void)
+void signals_block(void)
 {
     mask(SIG_BLOCK);
 }
 
-void signals_let_in(void)
+void signals_unblock(void)
 {
     mask(SIG_UNBLOCK);
 }

@@ -172,7 +172,7 @@ int inheritance_export(int link, int lock_fd, const struct inherited_socket *soc
         fprintf(memory, " %d%c%s", socket[i].fd, mark_of(&socket[i]), socket[i].text);
         set_inheritable(socket[i].fd, true);
     }
-    if (memory_file_close(memory, &text) != 0 || setenv(variable, text, 1) != 0) {
+    if (memstream_close(memory, &text) != 0 || setenv(variable, text, 1) != 0) {
         free(text);
         return -1;
     }

@@ -1,7 +1,6 @@
 #include "daemon/master/listeners.h"
 
 #include "daemon/base/network.h"
-#include "daemon/base/unix_name.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -107,10 +108,60 @@ static int probe(const struct config_address *address)
     return 0;
 }
 
+static bool is_listening(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bool listening;
+
+    if (fd < 0)
+        return false;
+    /* EAGAIN: its queue is full. */
+    listening =
+        connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN;
+    close(fd);
+    return listening;
+}
+
+/*
+ * The name of a UNIX socket outlives its process. Returns 0 if it is free or a socket that nobody listens
+ * on, which bind_unix() replaces; else -1 with WHY.
+ */
+static int check_unix(const struct sockaddr_un *address, char *why, size_t size)
+{
+    struct stat status;
+
+    if (lstat(address->sun_path, &status) != 0)
+        return 0;
+    if (!S_ISSOCK(status.st_mode)) {
+        snprintf(why, size, "cannot listen on unix:%s: a file that is not a socket is in the way",
+                 address->sun_path);
+        return -1;
+    }
+    if (!is_listening(address))
+        return 0;
+    snprintf(why, size, "cannot listen on unix:%s: another program listens there",
+             address->sun_path);
+    return -1;
+}
+
+/* Anybody may connect; the permissions of the directory limit that. Returns a socket, or -1 with errno. */
+static int bind_unix(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    unlink(address->sun_path);
+    if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 &&
+        chmod(address->sun_path, 0666) == 0)
+        return fd;
+    return close_failed(fd);
+}
+
 static int check_address(const struct config_address *address, char *why, size_t size)
 {
     if (address->address.ss_family == AF_UNIX)
-        return unix_name_check((const struct sockaddr_un *)&address->address, why, size);
+        return check_unix((const struct sockaddr_un *)&address->address, why, size);
     if (port_of(address) == 0 || probe(address) == 0)
         return 0;
     snprintf(why, size, "cannot listen on %s: %s%s", address->text, strerror(errno),
@@ -125,7 +176,7 @@ static int open_socket(struct config_address *address, uint32_t backlog, bool de
 {
     const unsigned int unsent_most = NETWORK_UNSENT_MAX;
     int fd = address->address.ss_family == AF_UNIX
-                 ? unix_name_bind((const struct sockaddr_un *)&address->address)
+                 ? bind_unix((const struct sockaddr_un *)&address->address)
                  : open_bound(address, true);
 
     if (fd < 0)

@@ -72,7 +72,7 @@ static void report_serving(struct master *master)
     master->announced = true;
     announce(&master->server);
     notify_send("READY=1\nSTATUS=serving on %s", master->server.segment.header->listening);
-    detach_end();
+    daemonize_report_ready();
 }
 
 /* Callbacks of the supervisor, the reload and the upgrade */
@@ -224,14 +224,14 @@ static void free_parts(struct master *master, bool remove)
 
 static void after_fork(void *context)
 {
-    detach_end_in_child();
+    daemonize_release();
     free_parts(context, false);
 }
 
 /* What others see goes first, then the lock; no signal interrupts it. */
 static void end(struct master *master)
 {
-    signals_hold();
+    signals_block();
     events_attach(NULL);
     if (master->inheritance.link < 0) /* else they are still the old master's */
         listeners_unlink(master->server.listeners);
@@ -388,7 +388,7 @@ static int start(struct master *master)
         return -1;
     if (make_events(master) != 0)
         return fail("cannot watch for signals");
-    signals_let_in();
+    signals_unblock();
     events_attach(&server->segment);
     segment_publish(&server->segment);
     warn_of_sandbox(server->config);

@@ -88,10 +88,10 @@ static enum lock_result try_lock_undisturbed(struct pid_file *pid_file)
 {
     enum lock_result result;
 
-    signals_hold();
+    signals_block();
     result = try_lock(pid_file);
     if (result != LOCKED)
-        signals_let_in();
+        signals_unblock();
     return result;
 }
 
@@ -207,7 +207,7 @@ int pid_file_inherit(struct pid_file *pid_file, const struct config *config, int
         return -1;
     }
     pid_file->lock_fd = lock_fd;
-    signals_hold();
+    signals_block();
     return 0;
 }
 

@@ -4,10 +4,16 @@
 #include "common/macros.h"
 #include "common/units.h"
 #include "daemon/base/events.h"
-#include "daemon/base/latency_window.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+
+/* Latency of all answers between two calls of move_window(), from the segment's cumulative histograms. */
+struct latency_window {
+    struct histogram since;  /* between the last two calls */
+    struct histogram before; /* up to the last call */
+    struct histogram now;
+};
 
 /* The counters of the summary. */
 static const enum metric summed[] = {
@@ -27,6 +33,21 @@ struct statistics {
     struct latency_window latency; /* since the last sample */
     struct summary summary;
 };
+
+static void copy_histogram(struct histogram *to, const struct histogram *from)
+{
+    histogram_reset(to);
+    histogram_add(to, from);
+}
+
+static void move_window(struct latency_window *window, const struct segment *segment)
+{
+    histogram_reset(&window->now);
+    segment_add_all_latency(segment, &window->now);
+    copy_histogram(&window->since, &window->now);
+    histogram_subtract(&window->since, &window->before);
+    copy_histogram(&window->before, &window->now);
+}
 
 /* The history */
 
@@ -66,7 +87,7 @@ void statistics_store_sample(struct statistics *statistics, uint64_t now_ns)
     uint64_t number = atomic_load_explicit(&master->history_next, memory_order_relaxed);
     struct segment_sample *sample = segment_sample(segment, number);
 
-    latency_window_move(&statistics->latency, segment);
+    move_window(&statistics->latency, segment);
     atomic_store_explicit(&sample->number, 0, memory_order_relaxed);
     atomic_store_explicit(&sample->time_ns, now_ns, memory_order_release);
     store_latency(&statistics->latency.since, sample);
@@ -88,7 +109,7 @@ static void update_summary(struct summary *summary, const struct segment *segmen
         summary->grown[summed[i]] = now - summary->before[summed[i]];
         summary->before[summed[i]] = now;
     }
-    latency_window_move(&summary->latency, segment);
+    move_window(&summary->latency, segment);
 }
 
 static double hit_percent(const struct summary *summary)

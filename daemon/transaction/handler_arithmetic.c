@@ -79,7 +79,7 @@ static enum transaction_result answer_bad_query(struct transaction *transaction,
     else
         fputs(why, out);
     fputs(json ? "\"}\n" : "\n", out);
-    if (memory_file_close(out, &text) == 0)
+    if (memstream_close(out, &text) == 0)
         failed = page_new(path, fields_for(json), text, length, &page);
     free(text);
     return failed == 0 ? reply_page(transaction, 400, page) : reply_error(transaction, 503);

@@ -39,7 +39,7 @@ static int write_listing(const struct listing *listing, const struct page_order 
         listing_write_json(listing, out);
     else
         listing_write_html(listing, &order->listing, path, out);
-    return memory_file_close(out, text);
+    return memstream_close(out, text);
 }
 
 /* A page_maker. */
