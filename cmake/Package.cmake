@@ -1,4 +1,4 @@
-# The Debian package. Included right after project() by ./dev package, and by nothing else.
+# The Debian package. Included right after project(), by ./dev package only.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME webserverd)
 set(CPACK_PACKAGE_VENDOR "The webserverd authors")
@@ -11,7 +11,10 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION httpd)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 
-# dpkg keeps what an administrator changed in these.
+# Debian's zsh loads the completions of packages from here.
+set(ZSH_COMPLETIONS share/zsh/vendor-completions)
+
+# dpkg preserves an administrator's changes to these files.
 file(WRITE "${CMAKE_BINARY_DIR}/conffiles"
      "${CMAKE_INSTALL_SYSCONFDIR}/webserverd/webserver.ini\n${CMAKE_INSTALL_SYSCONFDIR}/logrotate.d/webserverd\n")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA "${CMAKE_BINARY_DIR}/conffiles")

@@ -1,4 +1,4 @@
-# SANITIZER picks one run-time checker for everything that is built:
+# SANITIZER selects a run-time checker for all targets:
 #   (empty) none   address = ASan + UBSan   thread = TSan   fuzzer = ASan + UBSan + coverage (clang)
 set(SANITIZER "" CACHE STRING "address, thread, fuzzer or empty")
 set_property(CACHE SANITIZER PROPERTY STRINGS "" address thread fuzzer)
@@ -10,7 +10,7 @@ set(sanitizer_flags_fuzzer -fsanitize=fuzzer-no-link,address,undefined
 
 if(SANITIZER)
     if(NOT DEFINED sanitizer_flags_${SANITIZER})
-        message(FATAL_ERROR "SANITIZER is '${SANITIZER}'; allowed: address, thread, fuzzer or empty")
+        message(FATAL_ERROR "SANITIZER is '${SANITIZER}' (address, thread, fuzzer or empty)")
     endif()
     add_compile_options(${sanitizer_flags_${SANITIZER}} -fno-omit-frame-pointer)
     add_link_options(${sanitizer_flags_${SANITIZER}})

@@ -1,4 +1,4 @@
-# Every target is compiled with these; WERROR makes them errors (continuous integration, lint).
+# Warnings for all targets; WERROR (./dev lint) makes them errors.
 option(WERROR "Treat warnings as errors" OFF)
 add_compile_options(-Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
                     -Wpointer-arith -Wformat=2 -Wundef -fno-common)
