@@ -8,11 +8,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* From this part on, cores or threads are as good as all busy: none is so to the last percent. */
+/* Cores or threads count as all busy from this share on: measurements never reach 100 %. */
 #define BUSY_SERVER_SHARE  0.85
 #define BUSY_MACHINE_SHARE 0.95
 
-/* Medians that are less sure than that, in percent, have no shape. */
+/* A rate is noisy if half its confidence interval is wider than this, in percent of the median. */
 enum { NOISE_PERCENT = 30 };
 
 const char *const sweep_limit_names[] = {
@@ -79,22 +79,21 @@ static void conclude_points(struct sweep *sweep)
 
 /* ---- Noise ---- */
 
-/* Whether half of the points, or more, are less sure than that. */
+/* A curve is noisy if at least half of its points are. */
 static void find_noise(struct sweep_curve *curve)
 {
-    size_t unsure = 0;
+    size_t noisy = 0;
 
     for (size_t i = 0; i < curve->measured; i++)
-        unsure += interval_percent(&curve->points[i].of[MEASURE_RATE]) > NOISE_PERCENT;
-    curve->noisy = 2 * unsure >= curve->measured;
+        noisy += interval_percent(&curve->points[i].of[MEASURE_RATE]) > NOISE_PERCENT;
+    curve->noisy = 2 * noisy >= curve->measured;
 }
 
 static void say_noise(struct sweep_curve *curve)
 {
     find(curve, "noisy",
-         "The rounds of most points differ by more than +-%d %%: knee, zones and limits would be "
-         "guesses. Let the machine rest from other work, or make longer runs (-d) and more rounds "
-         "(--rounds).",
+         "The rounds of most points differ by more than +-%d %%, too much to find knee, zones and "
+         "limits. Stop other programs, or use longer runs (-d) or more rounds (--rounds).",
          NOISE_PERCENT);
 }
 
@@ -114,7 +113,7 @@ static void find_zones(struct sweep_curve *curve)
         curve->points[i].zone = curve->noisy ? ZONE_UNKNOWN : of[i];
 }
 
-/* The first and the last point of ZONE; false when there is none. */
+/* Finds the first and the last point of ZONE. Returns false if there is none. */
 static bool range_of(const struct sweep_curve *curve, enum zone zone, size_t *first, size_t *last)
 {
     bool found = false;
@@ -141,7 +140,7 @@ static void say_best(struct sweep_curve *curve)
         snprintf(sure, sizeof(sure), " (95 %% confidence: %s to %s)",
                  measure_format(low, MEASURE_RATE, rate->low),
                  measure_format(high, MEASURE_RATE, rate->high));
-    find(curve, "best", "Most: %s requests/s with %" PRIu32 " connection%s%s; p99 is %s there.",
+    find(curve, "best", "Maximum: %s requests/s with %" PRIu32 " connection%s%s; p99 there is %s.",
          measure_format(most, MEASURE_RATE, rate->median), connections(best),
          connections(best) == 1 ? "" : "s", sure,
          measure_format(p99, MEASURE_P99, median(best, MEASURE_P99)));
@@ -156,7 +155,8 @@ static void say_knee(struct sweep_curve *curve)
     if (!curve->zones.reached) {
         if (curve->measured > 1)
             find(curve, "no_knee",
-                 "No knee: the throughput still grows at %" PRIu32 " connections. Sweep further.",
+                 "No knee: the throughput still grows at %" PRIu32
+                 " connections. Extend the sweep to more connections.",
                  connections(&curve->points[curve->measured - 1]));
         return;
     }
@@ -165,13 +165,14 @@ static void say_knee(struct sweep_curve *curve)
     if (first == 0)
         find(curve, "knee",
              "The knee is at or below %" PRIu32
-             " connections: that few do all that the server does. "
-             "Begin with fewer to see the throughput grow.",
+             " connections: so few reach the maximum throughput already. "
+             "Begin the sweep with fewer connections to see it grow.",
              connections(&curve->points[0]));
     else
         find(curve, "knee",
-             "The knee is at about %s connection%s: up to there the throughput grows with them "
-             "(linear), beyond it they mostly wait (plateau from %" PRIu32 " on).",
+             "The knee is at about %s connection%s: below it the throughput grows (linear); above "
+             "it "
+             "additional connections mostly add waiting time (plateau from %" PRIu32 " on).",
              text, knee > 1 ? "s" : "", connections(&curve->points[first]));
 }
 
@@ -194,14 +195,14 @@ static void say_overload(struct sweep_curve *curve)
     else
         find(curve, "overload",
              "Overload from %" PRIu32 " connections on: at %" PRIu32
-             ", throughput is %.0f %% below the most.",
+             ", the throughput is %.0f %% below the maximum.",
              connections(&curve->points[first]), connections(end), 100 * part);
 }
 
-/* ---- The law ---- */
+/* ---- Universal Scalability Law ---- */
 
-/* Points at which the client was the limit would make it a law of the client. */
-static void fit_law(struct sweep_curve *curve)
+/* Without the points that the client limits: they would describe the client. */
+static void fit_usl(struct sweep_curve *curve)
 {
     struct usl_point points[PLAN_NUMBERS_MAX];
     size_t count = 0;
@@ -215,7 +216,7 @@ static void fit_law(struct sweep_curve *curve)
     curve->has_usl = usl_fit(points, count, &curve->usl) && usl_is_good(&curve->usl);
 }
 
-/* What follows from it; empty where it says that throughput grows for ever. */
+/* The maximum that the law predicts; empty if the throughput grows without limit. */
 static void predict(const struct usl *usl, char *text, size_t size)
 {
     double best = round(usl_best(usl)), most = usl_most(usl);
@@ -227,14 +228,14 @@ static void predict(const struct usl *usl, char *text, size_t size)
     measure_format(rate, MEASURE_RATE, most);
     units_format_count(at, sizeof(at), best);
     if (isinf(best))
-        snprintf(text, size, " By it, no number of connections gets more than %s requests/s.",
+        snprintf(text, size, " It predicts at most %s requests/s for any number of connections.",
                  rate);
     else
-        snprintf(text, size, " By it, the most is %s requests/s at %s connection%s.", rate, at,
-                 best > 1 ? "s" : "");
+        snprintf(text, size, " It predicts a maximum of %s requests/s at %s connection%s.", rate,
+                 at, best > 1 ? "s" : "");
 }
 
-static void say_law(struct sweep_curve *curve)
+static void say_usl(struct sweep_curve *curve)
 {
     const struct usl *usl = &curve->usl;
     char prediction[160];
@@ -243,14 +244,14 @@ static void say_law(struct sweep_curve *curve)
         return;
     predict(usl, prediction, sizeof(prediction));
     find(curve, "usl",
-         "Universal Scalability Law: contention sigma %.3g, coherency kappa %.3g; the %zu "
-         "points are off the curve by %.1f %% on average.%s",
+         "Universal Scalability Law: contention sigma %.3g, coherency kappa %.3g; mean error of "
+         "the fit over %zu points: %.1f %%.%s",
          usl->sigma, usl->kappa, usl->points, 100 * usl->error, prediction);
 }
 
-/* ---- What limits ---- */
+/* ---- Limits ---- */
 
-/* Cores that the server's threads can keep busy. */
+/* The cores that the server can keep busy. */
 static double capacity(const struct sweep *sweep, const struct sweep_curve *curve)
 {
     double threads = (double)curve->server.workers * curve->server.threads;
@@ -258,7 +259,7 @@ static double capacity(const struct sweep *sweep, const struct sweep_curve *curv
     return threads > 0 ? fmin(threads, sweep->cores) : sweep->cores;
 }
 
-static enum sweep_limit limit_by_law(const struct sweep_curve *curve)
+static enum sweep_limit limit_by_usl(const struct sweep_curve *curve)
 {
     const struct usl *usl = &curve->usl;
     double n = connections(&curve->points[curve->zones.best]);
@@ -281,7 +282,7 @@ static enum sweep_limit find_limit(const struct sweep *sweep, const struct sweep
         return most < sweep->cores ? SWEEP_LIMIT_SERVER_THREADS : SWEEP_LIMIT_SERVER_CPU;
     if (best->machine_bound)
         return SWEEP_LIMIT_MACHINE;
-    return limit_by_law(curve);
+    return limit_by_usl(curve);
 }
 
 static void say_client(struct sweep_curve *curve, const struct sweep_point *best)
@@ -290,11 +291,11 @@ static void say_client(struct sweep_curve *curve, const struct sweep_point *best
     bool raw = plan->engine == PLAN_ENGINE_RAW || plan->http == PLAN_HTTP_2;
 
     find(curve, "limit",
-         "The client limits: each of its threads used %.0f %% of a core at the best point, so the "
-         "server may be faster than this.%s",
+         "The client is the limit: each of its threads used %.0f %% of a core at the maximum, so "
+         "the server may be faster.%s",
          median(best, MEASURE_CLIENT_SHARE),
-         raw ? " Give it more threads, or load from another machine."
-             : " --engine raw costs less.");
+         raw ? " Use more client threads, or generate the load on another machine."
+             : " --engine raw needs less CPU time.");
 }
 
 static void say_server(const struct sweep *sweep, struct sweep_curve *curve,
@@ -305,20 +306,20 @@ static void say_server(const struct sweep *sweep, struct sweep_curve *curve,
 
     if (curve->limit == SWEEP_LIMIT_SERVER_THREADS)
         find(curve, "limit",
-             "The server's threads limit: its %" PRIu32
-             " kept %.2f cores busy at the best point, and "
-             "this machine has %" PRIu32 ". More threads may do more.",
+             "The server's threads are the limit: its %" PRIu32
+             " threads kept %.2f cores busy at the maximum, and this machine has %" PRIu32
+             " cores. More threads may increase the throughput.",
              threads, cores, sweep->cores);
     else
         find(curve, "limit",
-             "The server's processor time limits: it kept %.2f of this machine's %" PRIu32
-             " cores busy at the best point.",
+             "The server's CPU time is the limit: it kept %.2f of this machine's %" PRIu32
+             " cores busy at the maximum.",
              cores, sweep->cores);
 }
 
-/* Who kept the cores busy; what is left are programs that have nothing to do with it. */
-static void share_out(const struct sweep *sweep, const struct sweep_point *best, char *text,
-                      size_t size)
+/* The busy cores by program. */
+static void format_shares(const struct sweep *sweep, const struct sweep_point *best, char *text,
+                          size_t size)
 {
     double server = median(best, MEASURE_SERVER_CORES);
     double client = median(best, MEASURE_CLIENT_SHARE) / 100 * best->plan.threads;
@@ -335,11 +336,11 @@ static void say_machine(const struct sweep *sweep, struct sweep_curve *curve,
 {
     char shares[128];
 
-    share_out(sweep, best, shares, sizeof(shares));
+    format_shares(sweep, best, shares, sizeof(shares));
     find(curve, "limit",
-         "This machine's %" PRIu32
-         " cores were all busy at the best point%s: who is loaded and who "
-         "loads share them. Load from another machine to see what the server can do alone.",
+         "This machine is the limit: its %" PRIu32
+         " cores were all busy at the maximum%s, and server and client share them. Generate the "
+         "load on another machine to measure the server alone.",
          sweep->cores, shares);
 }
 
@@ -360,19 +361,19 @@ static void say_limit(const struct sweep *sweep, struct sweep_curve *curve)
         say_machine(sweep, curve, best);
         break;
     case SWEEP_LIMIT_CONTENTION:
-        find(curve, "limit",
-             "Contention limits: requests wait their turn for something they share (a lock, a "
-             "core, a "
-             "disk, the network), and processors were not what it was.");
+        find(
+            curve, "limit",
+            "Contention is the limit: requests wait for a shared resource (a lock, a core, a disk, "
+            "the network), and the cores were not all busy.");
         break;
     case SWEEP_LIMIT_COHERENCY:
         find(curve, "limit",
-             "Coherency limits: the more connections there are, the more each request costs.");
+             "Coherency is the limit: the cost of a request grows with the number of connections.");
         break;
     case SWEEP_LIMIT_UNKNOWN:
         find(curve, "limit",
-             "What limits was not seen: neither the client's nor the machine's processors were all "
-             "busy. Something waits: the network, a disk, a lock, or a limit that was set.");
+             "The limit is unknown: neither the client's threads nor the machine's cores were all "
+             "busy. Possible: the network, a disk, a lock, or a configured limit.");
         break;
     case SWEEP_LIMIT_NOT_REACHED:
         break;
@@ -386,11 +387,11 @@ static void say_marks(struct sweep_curve *curve)
     for (size_t i = 0; i < curve->measured; i++)
         marked += curve->points[i].client_bound;
     if (marked > 0)
-        find(curve, "client_bound",
-             "The client was the limit at %zu of %zu points (marked !): its threads used %.0f %% "
-             "of a "
-             "core or more there, and the latencies contain waiting in the client.",
-             marked, curve->measured, 100 * RESULT_BUSY_CLIENT_SHARE);
+        find(
+            curve, "client_bound",
+            "The client was the limit at %zu of %zu points (marked !): its threads used %.0f %% of "
+            "a core or more, and the latencies include waiting in the client.",
+            marked, curve->measured, 100 * RESULT_BUSY_CLIENT_SHARE);
 }
 
 static void conclude_curve(struct sweep *sweep, struct sweep_curve *curve)
@@ -413,16 +414,16 @@ static void conclude_curve(struct sweep *sweep, struct sweep_curve *curve)
         curve->zones.knee = NAN;
         say_noise(curve);
     } else {
-        fit_law(curve);
+        fit_usl(curve);
         say_knee(curve);
         say_overload(curve);
-        say_law(curve);
+        say_usl(curve);
         say_limit(sweep, curve);
     }
     say_marks(curve);
 }
 
-/* ---- All of it ---- */
+/* ---- The whole sweep ---- */
 
 static double most_of(const struct sweep_curve *curve)
 {
@@ -442,9 +443,9 @@ static void compare_curves(struct sweep *sweep)
     }
     if (sweep->curve_count > 1 && most_of(least) > 0)
         note(sweep, "best_of_all",
-             "Best of all: %s, with %s requests/s, %.2f times that of the worst (%s).", best->name,
-             measure_format(most, MEASURE_RATE, most_of(best)), most_of(best) / most_of(least),
-             least->name);
+             "Best curve: %s, with %s requests/s, %.2f times the rate of the worst (%s).",
+             best->name, measure_format(most, MEASURE_RATE, most_of(best)),
+             most_of(best) / most_of(least), least->name);
 }
 
 static void note_end(struct sweep *sweep)
@@ -454,19 +455,19 @@ static void note_end(struct sweep *sweep)
     for (size_t i = 0; i < sweep->point_count; i++)
         done += trials_done(sweep->trials, i);
     if (sweep->end == TRIALS_INTERRUPTED)
-        note(sweep, "interrupted", "Interrupted after %zu of %zu runs: this is what they say.",
-             done, sweep->point_count * sweep->plan->rounds);
+        note(sweep, "interrupted", "Interrupted after %zu of %zu runs.", done,
+             sweep->point_count * sweep->plan->rounds);
     if (sweep->end == TRIALS_ABORTED)
-        note(sweep, "aborted", "Ended by --abort-on after %zu of %zu runs: this is what they say.",
-             done, sweep->point_count * sweep->plan->rounds);
+        note(sweep, "aborted", "Ended by --abort-on after %zu of %zu runs.", done,
+             sweep->point_count * sweep->plan->rounds);
     if (sweep->status == RESULT_ERRORS)
         note(sweep, "too_many_errors",
-             "There were points with more errors than the %g %% of --max-errors.",
+             "Some points had more errors than --max-errors allows (%g %%).",
              sweep->plan->max_errors);
     if (sweep->status == RESULT_GATE && sweep->end == TRIALS_COMPLETE)
-        note(sweep, "gate_failed", "A condition of --fail-if came true in a run.");
+        note(sweep, "gate_failed", "A condition of --fail-if was met in a run.");
     if (sweep->plan->rounds < STATISTICS_INTERVAL_LEAST)
-        note(sweep, "few_rounds", "Fewer than %d rounds: how certain the medians are is not known.",
+        note(sweep, "few_rounds", "Fewer than %d rounds: the medians have no confidence intervals.",
              STATISTICS_INTERVAL_LEAST);
 }
 

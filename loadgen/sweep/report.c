@@ -36,7 +36,7 @@ static void put_law(struct document *document, const struct sweep_curve *curve)
     double from = curve->points[0].plan.connections_asked;
     double to = curve->points[curve->measured - 1].plan.connections_asked;
 
-    document_line(document, "scalability law", true);
+    document_line(document, "Universal Scalability Law", true);
     for (size_t i = 0; i < LAW_POINTS; i++) {
         double n = from * pow(to / from, (double)i / (LAW_POINTS - 1));
 
@@ -72,10 +72,11 @@ static void put_overview_plots(struct document *document, const struct sweep *sw
         size_t to = from + PLOT_LINES_MAX;
 
         to = to < sweep->curve_count ? to : sweep->curve_count;
-        document_plot(document, "Throughput of all", x, (struct plot_axis){false, axis_rate});
+        document_plot(document, "Throughput of all curves", x,
+                      (struct plot_axis){false, axis_rate});
         for (size_t i = from; i < to; i++)
             put_line(document, &sweep->curves[i], sweep->curves[i].name, MEASURE_RATE);
-        document_plot(document, "p99 of all", x, (struct plot_axis){true, axis_time});
+        document_plot(document, "p99 of all curves", x, (struct plot_axis){true, axis_time});
         for (size_t i = from; i < to; i++)
             put_line(document, &sweep->curves[i], sweep->curves[i].name, MEASURE_P99);
     }
@@ -154,7 +155,7 @@ static void put_curve(struct document *document, const struct sweep_curve *curve
     put_notes(document, curve->finding, curve->finding_count);
 }
 
-/* "8 points of 2s in 5 rounds, in turns; engine curl, up to 4 threads" */
+/* "8 points of 2s in 5 interleaved rounds; engine curl, up to 4 threads" */
 static void put_subtitle(struct document *document, const struct sweep *sweep)
 {
     const struct plan *plan = sweep->plan;
@@ -165,12 +166,13 @@ static void put_subtitle(struct document *document, const struct sweep *sweep)
     else
         snprintf(trial, sizeof(trial), "%s",
                  units_format_time_ms(time, sizeof(time), plan->duration_ms));
-    document_subtitle(
-        document,
-        "%zu point%s of %s in %" PRIu32 " round%s, in turns; engine %s, up to %" PRIu32 " thread%s",
-        sweep->point_count, sweep->point_count == 1 ? "" : "s", trial, plan->rounds,
-        plan->rounds == 1 ? "" : "s", plan->engine == PLAN_ENGINE_RAW ? "raw" : "curl",
-        plan->threads_asked, plan->threads_asked == 1 ? "" : "s");
+    document_subtitle(document,
+                      "%zu point%s of %s in %" PRIu32
+                      " interleaved round%s; engine %s, up to %" PRIu32 " thread%s",
+                      sweep->point_count, sweep->point_count == 1 ? "" : "s", trial, plan->rounds,
+                      plan->rounds == 1 ? "" : "s",
+                      plan->engine == PLAN_ENGINE_RAW ? "raw" : "curl", plan->threads_asked,
+                      plan->threads_asked == 1 ? "" : "s");
 }
 
 static struct document *sweep_document(const struct sweep *sweep)
@@ -182,8 +184,8 @@ static struct document *sweep_document(const struct sweep *sweep)
         return NULL;
     document_title(document, "Sweep of %s %s", sweep->plan->method, sweep->plan->urls[0]);
     put_subtitle(document, sweep);
-    document_legend(document, "Bars and ±: 95 %% confidence. Client: of a core for each of its "
-                              "threads; ! marks where it was the limit.");
+    document_legend(document, "Bars and ±: 95 %% confidence. Client: CPU time of each of its "
+                              "threads, in percent of a core; !: the client was the limit.");
     put_overview_plots(document, sweep);
     put_notes(document, sweep->note, sweep->note_count);
     for (size_t i = 0; i < sweep->curve_count; i++)

@@ -8,53 +8,55 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct course {
+struct execution {
     struct sweep *sweep;
-    struct server_control *control; /* NULL: the server is not ours */
+    struct server_control *control; /* NULL: another server */
     bool sets_sizes;
-    bool answered, erred, gated; /* by any trial */
+    bool answered, erred, gated; /* in any trial */
 };
 
 static int before_trial(void *context, size_t point, char *why, size_t size)
 {
-    const struct course *course = context;
-    const struct sweep *sweep = course->sweep;
+    const struct execution *execution = context;
+    const struct sweep *sweep = execution->sweep;
 
-    if (!course->sets_sizes)
+    if (!execution->sets_sizes)
         return 0;
-    return server_control_set(course->control, sweep->curves[sweep->points[point].curve].server,
+    return server_control_set(execution->control, sweep->curves[sweep->points[point].curve].server,
                               why, size);
 }
 
 static void after_trial(void *context, size_t point, const struct result *result)
 {
-    struct course *course = context;
+    struct execution *execution = context;
     enum result_status status = result_status(result);
 
     (void)point;
-    course->answered = course->answered || tally_get(&result->tally, TALLY_answered) > 0;
-    course->erred = course->erred || status == RESULT_ERRORS || status == RESULT_NOTHING;
-    course->gated = course->gated || status == RESULT_GATE;
+    execution->answered = execution->answered || tally_get(&result->tally, TALLY_answered) > 0;
+    execution->erred = execution->erred || status == RESULT_ERRORS || status == RESULT_NOTHING;
+    execution->gated = execution->gated || status == RESULT_GATE;
 }
 
-/* Of all trials: the first that holds, as for a single run. */
-static enum result_status status_of(const struct course *course, enum trials_end end)
+/* The exit status over all trials; the order is that of result_status(). */
+static enum result_status status_of(const struct execution *execution, enum trials_end end)
 {
     if (end == TRIALS_INTERRUPTED)
         return RESULT_INTERRUPTED;
-    if (!course->answered)
+    if (!execution->answered)
         return RESULT_NOTHING;
-    if (end != TRIALS_ABORTED && course->erred)
+    if (end != TRIALS_ABORTED && execution->erred)
         return RESULT_ERRORS;
-    return end == TRIALS_ABORTED || course->gated ? RESULT_GATE : RESULT_GOOD;
+    return end == TRIALS_ABORTED || execution->gated ? RESULT_GATE : RESULT_GOOD;
 }
 
-static int run_trials(struct course *course, enum result_status *status, char *why, size_t size)
+static int run_trials(struct execution *execution, enum result_status *status, char *why,
+                      size_t size)
 {
-    struct sweep *sweep = course->sweep;
+    struct sweep *sweep = execution->sweep;
     struct trials_point *points = calloc(sweep->point_count, sizeof(*points));
-    const struct trials_setup setup = {
-        points, sweep->point_count, sweep->plan->rounds, before_trial, after_trial, course, NULL};
+    const struct trials_setup setup = {points,       sweep->point_count, sweep->plan->rounds,
+                                       before_trial, after_trial,        execution,
+                                       NULL};
     enum trial_outcome outcome;
 
     if (points == NULL) {
@@ -64,39 +66,39 @@ static int run_trials(struct course *course, enum result_status *status, char *w
     for (size_t i = 0; i < sweep->point_count; i++)
         points[i] = (struct trials_point){&sweep->points[i].plan, sweep->points[i].name};
     sweep->end = trials_run(sweep->trials, &setup, &outcome, why, size);
-    sweep->status = status_of(course, sweep->end);
+    sweep->status = status_of(execution, sweep->end);
     *status = sweep->end == TRIALS_FAILED ? trial_status(outcome, NULL) : sweep->status;
     free(points);
     return sweep->end == TRIALS_FAILED ? -1 : 0;
 }
 
-/* No process can put back anything after SIGKILL: then a person has to know how. */
-static void say_what_is_set(const struct course *course)
+/* After SIGKILL nobody restores the sizes: print the commands that do. */
+static void print_restore_commands(const struct execution *execution)
 {
     char by_hand[SERVER_CONTROL_BY_HAND];
 
-    if (course->sets_sizes && !course->sweep->plan->progress_lines)
-        fprintf(
-            stderr,
-            "wsload: the server's threads and workers are changed now, and put back at the end; "
-            "after a kill -9 say: %s\n",
-            server_control_by_hand(course->control, by_hand, sizeof(by_hand)));
+    if (execution->sets_sizes && !execution->sweep->plan->progress_lines)
+        fprintf(stderr,
+                "wsload: changing the server's threads and workers until the end of the sweep; to "
+                "restore "
+                "them after kill -9, run: %s\n",
+                server_control_by_hand(execution->control, by_hand, sizeof(by_hand)));
 }
 
-/* From here on signals are kept, so that what is set is also put back. */
-static int carry_out(struct course *course, enum result_status *status, char *why, size_t size)
+/* Signals end the trials, not the process, so that the sizes are restored. */
+static int execute(struct execution *execution, enum result_status *status, char *why, size_t size)
 {
-    char put_back[512];
+    char failure[512];
     int result = -1;
 
     if (interrupts_begin() != 0) {
-        snprintf(why, size, "out of descriptors");
+        snprintf(why, size, "too few file descriptors");
     } else {
-        say_what_is_set(course);
-        result = run_trials(course, status, why, size);
-        if (server_control_end(course->control, put_back, sizeof(put_back)) != 0)
-            fprintf(stderr, "wsload: %s\n", put_back);
-        course->control = NULL;
+        print_restore_commands(execution);
+        result = run_trials(execution, status, why, size);
+        if (server_control_end(execution->control, failure, sizeof(failure)) != 0)
+            fprintf(stderr, "wsload: %s\n", failure);
+        execution->control = NULL;
         interrupts_end();
     }
     return result;
@@ -104,27 +106,27 @@ static int carry_out(struct course *course, enum result_status *status, char *wh
 
 struct sweep *sweep_run(const struct plan *plan, enum result_status *status, char *why, size_t size)
 {
-    struct course course = {
+    struct execution execution = {
         .sets_sizes = plan->sweep.server_threads.count + plan->sweep.server_workers.count > 0};
     struct server_sizes server = {0, 0};
     char ignored[512];
 
     *status = RESULT_WRONG_USE;
-    course.control = server_control_begin(plan, why, size);
-    if (course.control == NULL && course.sets_sizes)
+    execution.control = server_control_begin(plan, why, size);
+    if (execution.control == NULL && execution.sets_sizes)
         return NULL;
-    if (course.control != NULL)
-        server = server_control_before(course.control);
-    course.sweep = sweep_create(plan, server, why, size);
-    if (course.sweep != NULL && course.control != NULL)
-        snprintf(course.sweep->server, sizeof(course.sweep->server), "%s",
-                 server_control_name(course.control));
-    if (course.sweep != NULL && carry_out(&course, status, why, size) != 0) {
-        sweep_free(course.sweep);
-        course.sweep = NULL;
+    if (execution.control != NULL)
+        server = server_control_before(execution.control);
+    execution.sweep = sweep_create(plan, server, why, size);
+    if (execution.sweep != NULL && execution.control != NULL)
+        snprintf(execution.sweep->server, sizeof(execution.sweep->server), "%s",
+                 server_control_name(execution.control));
+    if (execution.sweep != NULL && execute(&execution, status, why, size) != 0) {
+        sweep_free(execution.sweep);
+        execution.sweep = NULL;
     }
-    server_control_end(course.control, ignored, sizeof(ignored));
-    if (course.sweep != NULL)
-        sweep_conclude(course.sweep);
-    return course.sweep;
+    server_control_end(execution.control, ignored, sizeof(ignored));
+    if (execution.sweep != NULL)
+        sweep_conclude(execution.sweep);
+    return execution.sweep;
 }

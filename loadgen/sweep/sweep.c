@@ -24,7 +24,7 @@ static uint32_t number_at(const struct plan_numbers *numbers, size_t at, uint32_
 static void name_curve(struct sweep_curve *curve)
 {
     size_t used = (size_t)snprintf(curve->name, sizeof(curve->name), "%s",
-                                   curve->keepalive ? "kept alive" : "a connection each");
+                                   curve->keepalive ? "keep-alive" : "connection per request");
 
     if (curve->server.threads > 0)
         snprintf(curve->name + used, sizeof(curve->name) - used,
@@ -52,7 +52,7 @@ static void fill_points(struct sweep *sweep, size_t number)
     }
 }
 
-/* Keep-alive changes slowest, the server's threads fastest. */
+/* Keep-alive varies slowest, the server's threads fastest. */
 static void fill_curves(struct sweep *sweep, struct server_sizes server)
 {
     const struct plan_sweep *over = &sweep->plan->sweep;
@@ -86,8 +86,8 @@ struct sweep *sweep_create(const struct plan *plan, struct server_sizes server, 
     sweep->curve_count = count_curves(&plan->sweep);
     sweep->point_count = sweep->curve_count * plan->sweep.connections.count;
     if (sweep->point_count > SWEEP_POINTS_MAX) {
-        snprintf(why, size, "that are %zu points to measure; more than %d would never end",
-                 sweep->point_count, SWEEP_POINTS_MAX);
+        snprintf(why, size, "too many points: %zu (at most %d)", sweep->point_count,
+                 SWEEP_POINTS_MAX);
     } else {
         sweep->curves = calloc(sweep->curve_count, sizeof(*sweep->curves));
         sweep->points = calloc(sweep->point_count, sizeof(*sweep->points));

@@ -1,10 +1,10 @@
 /*
- * A sweep: the same requests over few and over many connections, kept alive or not, with more or fewer
- * threads and workers of our own server, in rounds (trials.h); and what that says about the server's
- * limits. A curve is what was measured over the connections with all else the same. Main thread.
+ * A sweep: the same load with different numbers of connections, with and without keep-alive, and with
+ * different numbers of workers and threads of our server. A point is one such setting; it is measured in
+ * every round. A curve has the points that differ in the number of connections only. Main thread.
  */
-#ifndef LOADGEN_SWEEP_H
-#define LOADGEN_SWEEP_H
+#ifndef LOADGEN_SWEEP_SWEEP_H
+#define LOADGEN_SWEEP_SWEEP_H
 
 #include "loadgen/run/server_control.h"
 #include "loadgen/run/trials.h"
@@ -26,37 +26,37 @@ struct sweep_point {
     size_t curve;
     struct interval of[MEASURE_COUNT]; /* over the rounds */
     enum zone zone;
-    bool client_bound;  /* the client had no processor time left: the server may be faster */
-    bool machine_bound; /* nor had the machine, which may be the server's, too */
+    bool client_bound;  /* the client used all its CPU time: the server may be faster */
+    bool machine_bound; /* the cores of this machine were all busy */
 };
 
-/* What keeps the throughput from growing. */
+/* What limits the throughput of a curve. */
 enum sweep_limit {
     SWEEP_LIMIT_UNKNOWN,
-    SWEEP_LIMIT_NOT_REACHED, /* it still grows at the last point */
+    SWEEP_LIMIT_NOT_REACHED, /* throughput still grows at the last point */
     SWEEP_LIMIT_CLIENT,
-    SWEEP_LIMIT_SERVER_THREADS, /* all of them are busy, and the machine has more cores */
+    SWEEP_LIMIT_SERVER_THREADS, /* all are busy, and the machine has more cores */
     SWEEP_LIMIT_SERVER_CPU,     /* all cores are busy with the server */
     SWEEP_LIMIT_MACHINE,        /* all cores are busy, with server and client */
     SWEEP_LIMIT_CONTENTION,
     SWEEP_LIMIT_COHERENCY,
 };
 
-/* A sentence about a curve, or about all; the name is for programs. */
+/* A sentence about a curve or the sweep; NAME identifies it for programs. */
 struct sweep_finding {
     const char *name;
     char text[SWEEP_FINDING_TEXT];
 };
 
 struct sweep_curve {
-    char name[SWEEP_CURVE_NAME]; /* "kept alive, 2 workers x 6 threads" */
+    char name[SWEEP_CURVE_NAME]; /* "keep-alive, 2 workers x 6 threads" */
     bool keepalive;
-    struct server_sizes server; /* 0: not known, or not ours */
-    struct sweep_point *points; /* by rising connections */
-    size_t count, measured;     /* those at the begin that have a round, at least */
-    bool noisy; /* the rounds differ so much that no more than the medians is said */
+    struct server_sizes server; /* 0: unknown, or not our server */
+    struct sweep_point *points; /* by number of connections; in the sweep's points */
+    size_t count, measured;     /* measured: the first points, with at least one round each */
+    bool noisy;                 /* the rounds differ too much for conclusions beyond the medians */
     struct zones zones;
-    bool has_usl; /* only a good fit is kept */
+    bool has_usl; /* usl fits well */
     struct usl usl;
     enum sweep_limit limit;
     struct sweep_finding finding[SWEEP_FINDINGS_MAX];
@@ -70,7 +70,7 @@ struct sweep {
     struct sweep_curve *curves;
     size_t curve_count;
     struct trials *trials;
-    char server[64]; /* our own server's name; "": it is not ours */
+    char server[64]; /* instance name of our server; "": another server */
     uint32_t cores;  /* of this machine */
     enum trials_end end;
     enum result_status status;
@@ -79,8 +79,8 @@ struct sweep {
 };
 
 /*
- * Makes the points and curves of the plan, with nothing measured. SERVER is what our own server has
- * where the plan does not say; {0, 0}: it is not ours. Returns NULL with WHY. Free with sweep_free().
+ * Creates the points and curves of PLAN, which outlives the sweep. SERVER has the current sizes of our
+ * server, for what the plan leaves open; {0, 0}: another server. Returns NULL with WHY.
  */
 struct sweep *sweep_create(const struct plan *plan, struct server_sizes server, char *why,
                            size_t size);

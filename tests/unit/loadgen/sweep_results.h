@@ -1,4 +1,4 @@
-/* Sweeps that never were: their numbers follow a law, and the rounds differ a little. */
+/* Invented sweeps: rates follow the Universal Scalability Law, with a ripple over the rounds. */
 #ifndef TESTS_SWEEP_RESULTS_H
 #define TESTS_SWEEP_RESULTS_H
 
@@ -11,7 +11,7 @@
 
 struct invented {
     struct usl law;
-    double ripple; /* rounds are off by so much, to and fro */
+    double ripple; /* largest deviation of a round, as a part of the rate */
     double client_percent, server_cores, machine_percent;
     uint32_t cores;
     struct server_sizes server;
@@ -23,8 +23,8 @@ static struct plan sweep_plan;
 
 static struct measures invent(const struct invented *invented, double n, uint32_t round)
 {
-    static const double to_and_fro[] = {0, 1, -1, 0.5, -0.5};
-    double rate = usl_at(&invented->law, n) * (1 + invented->ripple * to_and_fro[round % 5]);
+    static const double deviations[] = {0, 1, -1, 0.5, -0.5};
+    double rate = usl_at(&invented->law, n) * (1 + invented->ripple * deviations[round % 5]);
     double us = n / rate * 1e6;
     struct measures measures;
 
@@ -44,7 +44,7 @@ static struct measures invent(const struct invented *invented, double n, uint32_
     return measures;
 }
 
-/* LINE is a command line of wsload with blanks between, without "wsload sweep". */
+/* LINE is a command line without "wsload sweep". */
 static struct sweep *invent_sweep(const struct invented *invented, const char *line)
 {
     static char words_of[512];

@@ -1,4 +1,4 @@
-/* What a sweep goes over, what its numbers mean, and how its reports look. */
+/* The points of a sweep, its conclusions and its reports. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +13,8 @@
 
 #define LOADS "-c 1,2,5,10,20,50,100,200 "
 
-/* A server with contention, on a machine with time to spare. */
-static struct invented usual(void)
+/* A server with contention, on a machine with idle cores. */
+static struct invented contention(void)
 {
     return (struct invented){.law = {.lambda = 1000, .sigma = 0.05},
                              .ripple = 0.01,
@@ -34,7 +34,7 @@ static const char *finding(const struct sweep_curve *curve, const char *name)
     return NULL;
 }
 
-static void test_points(void **state)
+static void points_are_all_combinations(void **state)
 {
     const struct invented nothing = {.cores = 1};
     struct sweep *sweep = invent_sweep(
@@ -44,11 +44,11 @@ static void test_points(void **state)
     (void)state;
     assert_int_equal(sweep->curve_count, 8);
     assert_int_equal(sweep->point_count, 24);
-    assert_string_equal(sweep->curves[0].name, "kept alive, 1 worker x 1 thread");
-    assert_string_equal(sweep->curves[1].name, "kept alive, 1 worker x 6 threads");
-    assert_string_equal(sweep->curves[7].name, "a connection each, 2 workers x 6 threads");
+    assert_string_equal(sweep->curves[0].name, "keep-alive, 1 worker x 1 thread");
+    assert_string_equal(sweep->curves[1].name, "keep-alive, 1 worker x 6 threads");
+    assert_string_equal(sweep->curves[7].name, "connection per request, 2 workers x 6 threads");
     assert_string_equal(sweep->points[5].name,
-                        "1000 connections, kept alive, 1 worker x 6 threads");
+                        "1000 connections, keep-alive, 1 worker x 6 threads");
     assert_int_equal(sweep->points[0].plan.connections, 10);
     assert_int_equal(sweep->points[0].plan.threads, 10);
     assert_int_equal(sweep->points[1].plan.threads, 20);
@@ -60,33 +60,32 @@ static void test_points(void **state)
 }
 
 struct limit_case {
-    const char *what;
+    const char *name;
     double client_percent, server_cores, machine_percent, kappa;
     enum sweep_limit limit;
-    const char *text; /* of the sentence */
+    const char *text; /* part of the finding */
 };
 
 static const struct limit_case limit_cases[] = {
     {"client", 90, 3, 99, 0, SWEEP_LIMIT_CLIENT,
-     "The client limits: each of its threads used 90 %"},
+     "The client is the limit: each of its threads used 90 %"},
     {"threads", 30, 1.9, 70, 0, SWEEP_LIMIT_SERVER_THREADS,
-     "The server's threads limit: its 2 kept 1.90 cores busy at the best point, and this machine "
-     "has "
-     "4. More threads may do more."},
+     "The server's threads are the limit: its 2 threads kept 1.90 cores busy at the maximum, and "
+     "this machine has 4 cores. More threads may increase the throughput."},
     {"machine", 60, 1.5, 97, 0, SWEEP_LIMIT_MACHINE,
      "(server 1.50, client 2.40, other programs and interrupts 0.00)"},
-    {"contention", 30, 0.2, 40, 0, SWEEP_LIMIT_CONTENTION, "Contention limits"},
-    {"coherency", 30, 0.2, 40, 0.01, SWEEP_LIMIT_COHERENCY, "Coherency limits"},
-    {"contention of another's server", 30, NAN, NAN, 0, SWEEP_LIMIT_CONTENTION,
-     "Contention limits"},
+    {"contention", 30, 0.2, 40, 0, SWEEP_LIMIT_CONTENTION, "Contention is the limit"},
+    {"coherency", 30, 0.2, 40, 0.01, SWEEP_LIMIT_COHERENCY, "Coherency is the limit"},
+    {"contention, unknown server", 30, NAN, NAN, 0, SWEEP_LIMIT_CONTENTION,
+     "Contention is the limit"},
 };
 
-static void test_limits(void **state)
+static void limit_is_found_from_cpu_times_and_law(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(limit_cases); i++) {
         const struct limit_case *c = &limit_cases[i];
-        struct invented invented = usual();
+        struct invented invented = contention();
         struct sweep *sweep;
         const char *text;
 
@@ -98,15 +97,15 @@ static void test_limits(void **state)
         sweep = invent_sweep(&invented, LOADS);
         text = finding(sweep->curves, "limit");
         if (sweep->curves[0].limit != c->limit || text == NULL || strstr(text, c->text) == NULL)
-            fail_msg("%s: %d, %s", c->what, (int)sweep->curves[0].limit, text);
+            fail_msg("%s: %d, %s", c->name, (int)sweep->curves[0].limit, text);
         sweep_free(sweep);
     }
 }
 
-/* All cores are the server's: more threads would not do more. */
-static void test_server_cpu(void **state)
+/* The server uses all cores: more threads would not help. */
+static void busy_server_on_all_cores_is_limited_by_cpu(void **state)
 {
-    struct invented invented = usual();
+    struct invented invented = contention();
     struct sweep *sweep;
 
     (void)state;
@@ -116,27 +115,27 @@ static void test_server_cpu(void **state)
     sweep_free(sweep);
 }
 
-/* Throughput that still grows has neither knee nor limit. */
-static void test_growing(void **state)
+static void growing_throughput_has_no_knee_and_no_limit(void **state)
 {
-    struct invented invented = usual();
+    struct invented invented = contention();
     struct sweep *sweep;
 
     (void)state;
     invented.law.sigma = 0;
     sweep = invent_sweep(&invented, LOADS);
     assert_int_equal(sweep->curves[0].limit, SWEEP_LIMIT_NOT_REACHED);
-    assert_string_equal(finding(sweep->curves, "no_knee"),
-                        "No knee: the throughput still grows at 200 connections. Sweep further.");
+    assert_string_equal(
+        finding(sweep->curves, "no_knee"),
+        "No knee: the throughput still grows at 200 connections. Extend the sweep to "
+        "more connections.");
     assert_null(finding(sweep->curves, "knee"));
     assert_null(finding(sweep->curves, "limit"));
     sweep_free(sweep);
 }
 
-/* Where the client is the limit, there is no law of the server; noise has no shape. */
-static void test_what_is_not_said(void **state)
+static void client_limit_and_noise_suppress_conclusions(void **state)
 {
-    struct invented invented = usual();
+    struct invented invented = contention();
     struct sweep *sweep;
 
     (void)state;
@@ -145,7 +144,7 @@ static void test_what_is_not_said(void **state)
     assert_false(sweep->curves[0].has_usl);
     assert_non_null(strstr(finding(sweep->curves, "client_bound"), "limit at 8 of 8 points"));
     sweep_free(sweep);
-    invented = usual();
+    invented = contention();
     invented.ripple = 0.6;
     sweep = invent_sweep(&invented, LOADS);
     assert_non_null(finding(sweep->curves, "noisy"));
@@ -156,12 +155,12 @@ static void test_what_is_not_said(void **state)
     sweep_free(sweep);
 }
 
-/* The curve with contention 0.05 comes to 0.9 of its value at 200 with 67.6, so the plateau has 100. */
+/* With contention 0.05, 67.6 connections reach 90 % of the rate of 200: the plateau begins at 100. */
 static const char whole_text[] =
     "Sweep of GET http://a/\n"
-    "8 points of 2s in 5 rounds, in turns; engine curl, up to 4 threads\n"
+    "8 points of 2s in 5 interleaved rounds; engine curl, up to 4 threads\n"
     "\n"
-    "Kept alive, 1 worker x 4 threads\n"
+    "Keep-alive, 1 worker x 4 threads\n"
     "  Connections requests/s    +-     p50     p99  errors  client machine     zone\n"
     "            1      1,000  1.0%  900 us 3.00 ms      0%     30%     40%   linear\n"
     "            2      1,905  1.0%  945 us 3.15 ms      0%     30%     40%   linear\n"
@@ -171,15 +170,16 @@ static const char whole_text[] =
     "           50     14,493  1.0% 3.11 ms 10.4 ms      0%     30%     40%   linear\n"
     "          100     16,807  1.0% 5.36 ms 17.9 ms      0%     30%     40%  plateau\n"
     "          200     18,265  1.0% 9.86 ms 32.9 ms      0%     30%     40%  plateau\n"
-    "  - Most: 18,265 requests/s with 200 connections (95 % confidence: 18,086 to\n"
-    "    18,444); p99 is 32.9 ms there.\n"
-    "  - The knee is at about 18 connections: up to there the throughput grows with\n"
-    "    them (linear), beyond it they mostly wait (plateau from 100 on).\n"
-    "  - Universal Scalability Law: contention sigma 0.05, coherency kappa 0; the 8\n"
-    "    points are off the curve by 0.0 % on average. By it, no number of\n"
-    "    connections gets more than 20,000 requests/s.\n"
-    "  - Contention limits: requests wait their turn for something they share (a\n"
-    "    lock, a core, a disk, the network), and processors were not what it was.\n";
+    "  - Maximum: 18,265 requests/s with 200 connections (95 % confidence: 18,086 to\n"
+    "    18,444); p99 there is 32.9 ms.\n"
+    "  - The knee is at about 18 connections: below it the throughput grows (linear);\n"
+    "    above it additional connections mostly add waiting time (plateau from 100\n"
+    "    on).\n"
+    "  - Universal Scalability Law: contention sigma 0.05, coherency kappa 0; mean\n"
+    "    error of the fit over 8 points: 0.0 %. It predicts at most 20,000 requests/s\n"
+    "    for any number of connections.\n"
+    "  - Contention is the limit: requests wait for a shared resource (a lock, a\n"
+    "    core, a disk, the network), and the cores were not all busy.\n";
 
 static char *write_report(const struct sweep *sweep)
 {
@@ -193,9 +193,9 @@ static char *write_report(const struct sweep *sweep)
     return text;
 }
 
-static void test_text(void **state)
+static void text_report_is_exact(void **state)
 {
-    const struct invented invented = usual();
+    const struct invented invented = contention();
     struct sweep *sweep = invent_sweep(&invented, LOADS "http://a/");
     char *text = write_report(sweep);
 
@@ -205,9 +205,9 @@ static void test_text(void **state)
     sweep_free(sweep);
 }
 
-static void test_csv(void **state)
+static void csv_rows_have_equal_columns(void **state)
 {
-    struct invented invented = usual();
+    struct invented invented = contention();
     struct sweep *sweep;
     char *text, *rest = NULL;
     size_t lines = 0, commas = 0;
@@ -220,52 +220,50 @@ static void test_csv(void **state)
                                  "linear,no\n"));
     assert_non_null(strstr(text, "\nround,2,off,1,4,200,18447.5,"));
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        size_t its_commas = 0;
+        size_t row_commas = 0;
 
         for (const char *at = line; *at != '\0'; at++)
-            its_commas += *at == ',';
+            row_commas += *at == ',';
         if (lines++ == 0)
-            commas = its_commas;
-        assert_int_equal(its_commas, commas);
+            commas = row_commas;
+        assert_int_equal(row_commas, commas);
     }
     assert_int_equal(lines, 1 + 16 * (3 + 3));
     free(text);
     sweep_free(sweep);
 }
 
-/* Every form says what the sentences say, and what is in a URL is no markup. */
-static void test_forms(void **state)
+static void formats_escape_url_and_contain_findings(void **state)
 {
     static const struct {
         const char *format, *url, *knee;
-    } forms[] = {
+    } formats[] = {
         {"md", "http://a/\\<b\\>", "- The knee is at about 18 connections"},
         {"html", "http://a/&lt;b&gt;", "<li>The knee is at about 18 connections"},
         {"json", "http://a/<b>", "\"text\": \"The knee is at about 18 connections"},
     };
-    const struct invented invented = usual();
+    const struct invented invented = contention();
 
     (void)state;
-    for (size_t i = 0; i < ARRAY_LENGTH(forms); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(formats); i++) {
         char line[128], *text;
         struct sweep *sweep;
 
         snprintf(line, sizeof(line), LOADS "--keepalive both --format %s http://a/<b>",
-                 forms[i].format);
+                 formats[i].format);
         sweep = invent_sweep(&invented, line);
         text = write_report(sweep);
-        assert_non_null(strstr(text, forms[i].url));
-        assert_non_null(strstr(text, forms[i].knee));
-        assert_non_null(strstr(text, "1.00 times that of the worst"));
+        assert_non_null(strstr(text, formats[i].url));
+        assert_non_null(strstr(text, formats[i].knee));
+        assert_non_null(strstr(text, "1.00 times the rate of the worst"));
         free(text);
         sweep_free(sweep);
     }
 }
 
-/* What was measured until a signal is said, and that there is less of it. */
-static void test_interrupted(void **state)
+static void interrupted_sweep_reports_what_was_measured(void **state)
 {
-    struct invented invented = usual();
+    struct invented invented = contention();
     struct sweep *sweep;
     char *text;
 
@@ -283,11 +281,15 @@ static void test_interrupted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_points),      cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_growing),     cmocka_unit_test(test_server_cpu),
-        cmocka_unit_test(test_text),        cmocka_unit_test(test_what_is_not_said),
-        cmocka_unit_test(test_csv),         cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(points_are_all_combinations),
+        cmocka_unit_test(limit_is_found_from_cpu_times_and_law),
+        cmocka_unit_test(growing_throughput_has_no_knee_and_no_limit),
+        cmocka_unit_test(busy_server_on_all_cores_is_limited_by_cpu),
+        cmocka_unit_test(text_report_is_exact),
+        cmocka_unit_test(client_limit_and_noise_suppress_conclusions),
+        cmocka_unit_test(csv_rows_have_equal_columns),
+        cmocka_unit_test(formats_escape_url_and_contain_findings),
+        cmocka_unit_test(interrupted_sweep_reports_what_was_measured),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
