@@ -4,6 +4,7 @@
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
+#include "loadgen/report/text.h"
 #include "loadgen/stats/measures.h"
 #include "loadgen/stats/statistics.h"
 
@@ -20,7 +21,7 @@ enum { ENOUGH_SECONDS = 20, ENOUGH_ROUNDS = 5 };
 static const struct row {
     const char *label;
     enum measure measure; /* of a round */
-    const char *member;   /* of a second; NULL: answers a second */
+    const char *member;   /* of a second; NULL: responses per second */
 } rows[] = {
     {"requests/s", MEASURE_RATE, NULL},
     {"p50", MEASURE_P50, "p50_us"},
@@ -49,15 +50,15 @@ static json_t *read_one(const char *file, char *why, size_t size)
     if (!json_is_array(json_object_get(report, "seconds")) ||
         !json_is_object(json_object_get(report, "plan"))) {
         snprintf(why, size,
-                 "%s is no report of a run of wsload: make one with --format json -o FILE", file);
+                 "%s is not a report of a run; create one with wsload --format json -o FILE", file);
         json_decref(report);
         return NULL;
     }
     return report;
 }
 
-/* A report of a run that was done once, as the round that it is. */
-static json_t *as_round(const json_t *report)
+/* A report without rounds as one round. */
+static json_t *make_round(const json_t *report)
 {
     static const char *const times[] = {"p50", "p90", "p99"};
     const json_t *latency = json_object_get(report, "latency_us");
@@ -73,7 +74,7 @@ static json_t *as_round(const json_t *report)
     return round;
 }
 
-/* Adds the rounds of FROM, or FROM as a round, to those of INTO. */
+/* Adds the rounds of FROM to INTO; a report without rounds is one round. */
 static void add_rounds(json_t *into, const json_t *from)
 {
     json_t *rounds = json_object_get(from, "rounds");
@@ -81,10 +82,10 @@ static void add_rounds(json_t *into, const json_t *from)
     if (json_is_array(rounds))
         json_array_extend(into, rounds);
     else
-        json_array_append_new(into, as_round(from));
+        json_array_append_new(into, make_round(from));
 }
 
-/* The first report, with the rounds of all. */
+/* The first report, with the rounds of all reports. FILES is modified. */
 static json_t *read_several(char *files, char *why, size_t size)
 {
     json_t *whole = NULL, *rounds = json_array(), *report;
@@ -123,14 +124,14 @@ json_t *compare_read(const char *files, char *why, size_t size)
     return report;
 }
 
-/* ---- By second, or by round ---- */
+/* ---- Comparing ---- */
 
 static double number(const json_t *second, const char *member)
 {
     return json_number_value(json_object_get(second, member));
 }
 
-/* The warm-up, a scrap of a second at the end, and a second without answers say nothing. */
+/* Not the warm-up, part of a second at the end, and seconds without responses. */
 static bool counts(const json_t *second)
 {
     return !json_is_true(json_object_get(second, "warmup")) &&
@@ -138,7 +139,7 @@ static bool counts(const json_t *second)
            number(second, "answered") > 0;
 }
 
-/* Returns how many VALUES were filled; there is room for one of each second. */
+/* Fills VALUES, with room for one of each second. Returns the number of values. */
 static size_t collect_seconds(const json_t *seconds, const struct row *row, double *values)
 {
     size_t count = 0, i;
@@ -156,7 +157,7 @@ static size_t collect_seconds(const json_t *seconds, const struct row *row, doub
     return count;
 }
 
-/* The same of rounds. */
+/* The same for rounds. */
 static size_t collect_rounds(const json_t *rounds, const struct row *row, double *values)
 {
     size_t count = 0, i;
@@ -172,20 +173,10 @@ static size_t collect_rounds(const json_t *rounds, const struct row *row, double
     return count;
 }
 
-static void format(char *text, size_t size, const struct row *row, double value)
-{
-    if (isnan(value))
-        snprintf(text, size, "-");
-    else if (row->member == NULL)
-        format_integer(text, size, (uint64_t)(value + 0.5));
-    else
-        units_format_ns(text, size, value * 1e3);
-}
-
 /* How A and B differ in one measure. */
 struct difference {
     double a, b; /* medians */
-    double p;    /* NAN: too few of them */
+    double p;    /* NAN: too few values */
 };
 
 static bool is_significant(const struct difference *difference)
@@ -199,35 +190,54 @@ static bool is_better(const struct row *row, const struct difference *difference
     return (difference->b > difference->a) == (row->member == NULL);
 }
 
-static void put_difference(FILE *out, const struct row *row, const struct difference *difference)
+static void put_median(struct document *document, const struct row *row, double value)
 {
-    char a[UNITS_TEXT], b[UNITS_TEXT], change[32] = "-", p[32] = "-";
-    const char *verdict = "no difference found";
+    char text[UNITS_TEXT];
 
-    format(a, sizeof(a), row, difference->a);
-    format(b, sizeof(b), row, difference->b);
-    if (difference->a > 0 && !isnan(difference->b))
-        snprintf(change, sizeof(change), "%+.1f%%", 100 * (difference->b / difference->a - 1));
-    if (isnan(difference->p))
-        verdict = "too few to tell";
+    if (isnan(value))
+        document_cell(document, "-");
+    else if (row->member == NULL)
+        document_cell(document, "%s", format_integer(text, sizeof(text), (uint64_t)(value + 0.5)));
     else
-        snprintf(p, sizeof(p), difference->p < 0.001 ? "<0.001" : "%.3f", difference->p);
-    if (is_significant(difference))
-        verdict = is_better(row, difference) ? "B is better" : "B is worse";
-    fprintf(out, "  %-12s%12s%12s%10s%10s  %s\n", row->label, a, b, change, p, verdict);
+        document_cell(document, "%s", units_format_ns(text, sizeof(text), value * 1e3));
 }
 
-/* Changes are ratios, and slow seconds lie far out: logarithms are compared. */
+static void put_difference(struct document *document, const struct row *row,
+                           const struct difference *difference)
+{
+    const char *verdict = "no difference found";
+
+    if (isnan(difference->p))
+        verdict = "too few to tell";
+    else if (is_significant(difference))
+        verdict = is_better(row, difference) ? "B is better" : "B is worse";
+    document_row(document, DOCUMENT_NORMAL);
+    document_cell(document, "%s", row->label);
+    put_median(document, row, difference->a);
+    put_median(document, row, difference->b);
+    if (difference->a > 0 && !isnan(difference->b))
+        document_cell(document, "%+.1f%%", 100 * (difference->b / difference->a - 1));
+    else
+        document_cell(document, "-");
+    document_cell(document,
+                  isnan(difference->p)    ? "-"
+                  : difference->p < 0.001 ? "<0.001"
+                                          : "%.3f",
+                  difference->p);
+    document_cell(document, "%s", verdict);
+}
+
+/* Changes are ratios, and slow seconds are outliers, so logarithms are compared. */
 static void take_logarithms(double *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         values[i] = log(fmax(values[i], 1e-3));
 }
 
-/* What is compared of two reports: their rounds, where both have enough, or else their seconds. */
+/* The arrays to compare: the rounds if both reports have enough, else the seconds. */
 struct sides {
     bool by_round;
-    const json_t *a, *b; /* arrays */
+    const json_t *a, *b;
 };
 
 static struct sides choose_sides(const json_t *a, const json_t *b)
@@ -255,7 +265,8 @@ static void find_difference(const struct sides *sides, const struct row *row, do
     difference->b = exp(statistics_median(of_b, b_count));
 }
 
-static bool compare_row(FILE *out, const struct row *row, const struct sides *sides)
+/* Returns whether B is worse. */
+static bool compare_row(struct document *document, const struct row *row, const struct sides *sides)
 {
     size_t a_most = json_array_size(sides->a), b_most = json_array_size(sides->b);
     double *values = calloc(a_most + b_most + 1, sizeof(*values));
@@ -263,13 +274,15 @@ static bool compare_row(FILE *out, const struct row *row, const struct sides *si
 
     if (values != NULL)
         find_difference(sides, row, values, values + a_most, &difference);
-    put_difference(out, row, &difference);
+    put_difference(document, row, &difference);
     free(values);
     return is_significant(&difference) && !is_better(row, &difference);
 }
 
-/* Members of the plans that are not the same: what is compared may be that. */
-static void put_plans(FILE *out, const json_t *a, const json_t *b)
+/* ---- The document ---- */
+
+/* A setting that differs may be the cause of any difference. */
+static void note_settings(struct document *document, const json_t *a, const json_t *b)
 {
     const json_t *value;
     const char *key;
@@ -277,7 +290,8 @@ static void put_plans(FILE *out, const json_t *a, const json_t *b)
     json_object_foreach((json_t *)(uintptr_t)a, key, value)
     {
         if (!json_equal(value, json_object_get(b, key)))
-            fprintf(out, "  ! The runs differ in their %s.\n", key);
+            document_note(document, DOCUMENT_WARNING, "", "The runs differ in the setting %s.",
+                          key);
     }
 }
 
@@ -298,45 +312,53 @@ static size_t at_most(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static void put_caution(FILE *out, const json_t *a, const json_t *b)
+static void note_seconds(struct document *document, const json_t *a, const json_t *b)
 {
     size_t seconds = at_most(count_seconds(a), count_seconds(b));
 
     if (seconds < ENOUGH_SECONDS)
-        fprintf(
-            out,
-            "  ! Only %zu seconds are compared: %d or more of each run tell more from chance.\n",
-            seconds, ENOUGH_SECONDS);
-    fputs(
-        "  ! Two runs also differ by what the machine did meanwhile. Make more of them (--repeat)\n"
-        "    before you believe a small difference.\n",
-        out);
+        document_note(document, DOCUMENT_WARNING, "",
+                      "Only %zu seconds are compared; use runs of at least %d seconds.", seconds,
+                      ENOUGH_SECONDS);
+    document_note(document, DOCUMENT_WARNING, "",
+                  "Single runs also differ by what else the machine did. Use several runs "
+                  "(--repeat) before you trust a small difference.");
 }
 
-static void put_caution_of_rounds(FILE *out, const struct sides *sides)
+static void note_rounds(struct document *document, const struct sides *sides)
 {
     size_t rounds = at_most(json_array_size(sides->a), json_array_size(sides->b));
 
     if (rounds < ENOUGH_ROUNDS)
-        fprintf(out,
-                "  ! Only %zu rounds are compared: %d or more of each tell more from chance.\n",
-                rounds, ENOUGH_ROUNDS);
+        document_note(document, DOCUMENT_WARNING, "",
+                      "Only %zu rounds are compared; use at least %d.", rounds, ENOUGH_ROUNDS);
 }
 
 bool compare_write(FILE *out, const json_t *a, const json_t *b)
 {
     const struct sides sides = choose_sides(a, b);
+    const struct document_column columns[] = {
+        {sides.by_round ? "By round" : "By second", DOCUMENT_LEFT, 12},
+        {"median A", DOCUMENT_RIGHT, 12},
+        {"median B", DOCUMENT_RIGHT, 12},
+        {"change", DOCUMENT_RIGHT, 10},
+        {"p-value", DOCUMENT_RIGHT, 10},
+        {"", DOCUMENT_LEFT, 0}};
+    struct document *document =
+        document_create("wsload", (struct document_layout){.indent = 2, .gap = 2});
     bool worse = false;
 
-    fprintf(out, "  %-12s%12s%12s%10s%10s\n", sides.by_round ? "By round" : "By second", "median A",
-            "median B", "change", "p-value");
+    if (document == NULL)
+        return false;
+    document_table(document, NULL, columns, ARRAY_LENGTH(columns));
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-        worse = compare_row(out, &rows[i], &sides) || worse;
-    fputc('\n', out);
-    put_plans(out, json_object_get(a, "plan"), json_object_get(b, "plan"));
+        worse = compare_row(document, &rows[i], &sides) || worse;
+    note_settings(document, json_object_get(a, "plan"), json_object_get(b, "plan"));
     if (sides.by_round)
-        put_caution_of_rounds(out, &sides);
+        note_rounds(document, &sides);
     else
-        put_caution(out, a, b);
+        note_seconds(document, a, b);
+    document_write_text(out, document, false);
+    document_free(document);
     return worse;
 }

@@ -1,9 +1,9 @@
 /*
- * Two reports, as --format json wrote them, held against each other: round by round where both were
- * repeated, else second by second.
+ * Compares two reports of --format json: round by round if both have rounds, else second by second. Main
+ * thread.
  */
-#ifndef LOADGEN_COMPARE_H
-#define LOADGEN_COMPARE_H
+#ifndef LOADGEN_REPORT_COMPARE_H
+#define LOADGEN_REPORT_COMPARE_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -11,14 +11,14 @@
 #include <stdio.h>
 
 /*
- * Returns the report in FILES, which the caller releases; NULL with WHY. Several names with commas
- * between are runs of the same, made in turns with others: their rounds are taken together.
+ * Reads the report in FILES; several names, separated by commas, are runs of the same load, each of which
+ * becomes a round. Returns NULL with WHY; the caller releases the report with json_decref().
  */
 json_t *compare_read(const char *files, char *why, size_t size);
 
 /*
- * Writes what changed from report A to report B, and whether that is more than noise. Returns whether
- * B is worse in anything.
+ * Writes the differences between A and B as text, and whether they are significant. Returns whether B is
+ * significantly worse in a measure.
  */
 bool compare_write(FILE *out, const json_t *a, const json_t *b);
 

@@ -10,7 +10,7 @@
 
 enum { STEPS_MAX = 12 };
 
-/* Where a decade is cut; the finest comes first. The widest is E12 of IEC 60063. */
+/* The bounds in a decade, the finest scale first, which is E12 of IEC 60063. */
 struct scale {
     size_t steps;
     double step[STEPS_MAX];
@@ -31,7 +31,7 @@ static double bound(const struct scale *scale, size_t number)
     return scale->step[number % scale->steps] * pow(10, (double)decade);
 }
 
-/* The row of VALUE on an endless scale that begins at 1 ns. */
+/* The row of VALUE, counted from 1 ns. */
 static size_t row_of(const struct scale *scale, uint64_t value)
 {
     size_t row = 0;
@@ -67,7 +67,7 @@ static void put_label(struct latency_bar *bar)
                  high, time_units[to].name);
 }
 
-/* First and last row that is not empty; false when all are. */
+/* The bounds of the values. Returns false for an empty histogram. */
 static bool find_ends(const struct histogram *times, uint64_t *least, uint64_t *greatest)
 {
     uint32_t from = UINT32_MAX, to = 0;
@@ -84,7 +84,7 @@ static bool find_ends(const struct histogram *times, uint64_t *least, uint64_t *
     return true;
 }
 
-/* On the coarsest scale all ten decades may be too many: then the fast ones share the first row. */
+/* If even the coarsest scale has too many rows, low values share the first. */
 static const struct scale *choose_scale(uint64_t least, uint64_t greatest, size_t most,
                                         size_t *first, size_t *last)
 {
@@ -101,9 +101,9 @@ static const struct scale *choose_scale(uint64_t least, uint64_t greatest, size_
     return scale;
 }
 
-/* ---- What is drawn of a row ---- */
+/* ---- Drawing ---- */
 
-/* Returns how many columns it takes. */
+/* Returns the width of the bar. */
 static size_t draw_bar(struct latency_bar *bar, double fraction, size_t width, bool unicode)
 {
     static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -120,7 +120,7 @@ static size_t draw_bar(struct latency_bar *bar, double fraction, size_t width, b
     return whole + (unicode ? eighths % 8 > 0 : whole == 0);
 }
 
-/* Its share of all answers, and the names of the percentiles whose value is in the row. */
+/* The share of all values, and the percentiles that lie in the row. */
 static void put_behind(struct latency_bar *bar, const struct histogram *times, size_t blanks)
 {
     static const double marks[] = {50, 90, 99, 99.9};
@@ -158,7 +158,7 @@ static void draw(struct latency_bar *bars, size_t count, const struct histogram 
     }
 }
 
-/* ---- All together ---- */
+/* ---- The chart ---- */
 
 static void count_values(const struct histogram *times, const struct scale *scale, size_t first,
                          size_t last, struct latency_bar *bars)

@@ -30,13 +30,13 @@ struct times {
     const struct histogram *histogram; /* not empty */
 };
 
-/* The same in a closed loop: response time and service time of an open loop differ. */
+/* In a closed loop the service time is the response time. */
 static size_t find_times(const struct result *result, struct times *times)
 {
     const struct tally *tally = &result->tally;
     bool open = result_is_open(result);
     const struct times all[TIMES_MAX] = {
-        {open ? "response" : "whole answer", &tally->latency},
+        {"response", &tally->latency},
         {"service", open ? &tally->service : NULL},
         {"first byte", &tally->first_byte},
         {"connecting", &tally->connect},
@@ -58,12 +58,12 @@ static void put_subtitle(struct document *document, const struct result *result)
     if (result->rounds != NULL)
         snprintf(rounds, sizeof(rounds), " in %" PRIu32 " round%s", result->rounds->asked,
                  result->rounds->asked == 1 ? "" : "s");
-    document_subtitle(document, "%" PRIu32 " connection%s%s, %" PRIu32 " thread%s, engine %s, %s%s",
-                      result->connections, result->connections == 1 ? "" : "s",
-                      result->plan->keepalive ? " kept alive" : ", closed after each request",
-                      result->threads, result->threads == 1 ? "" : "s", result->engine,
-                      units_format_ns(elapsed, sizeof(elapsed), (double)result->elapsed_ns),
-                      rounds);
+    document_subtitle(
+        document, "%" PRIu32 " connection%s %s keep-alive, %" PRIu32 " thread%s, engine %s, %s%s",
+        result->connections, result->connections == 1 ? "" : "s",
+        result->plan->keepalive ? "with" : "without", result->threads,
+        result->threads == 1 ? "" : "s", result->engine,
+        units_format_ns(elapsed, sizeof(elapsed), (double)result->elapsed_ns), rounds);
 }
 
 static void put_requests(struct document *document, const struct result *result)
@@ -80,7 +80,7 @@ static void put_requests(struct document *document, const struct result *result)
                   unanswered > 0 ? " unanswered at the end" : "");
     if (tally_get(&result->warmup, TALLY_begun) > 0)
         document_fact(
-            document, DOCUMENT_NORMAL, "Warm-up", "%s requests before, not counted",
+            document, DOCUMENT_NORMAL, "Warm-up", "%s requests, not counted",
             format_integer(begun, sizeof(begun), tally_get(&result->warmup, TALLY_begun)));
 }
 
@@ -110,7 +110,7 @@ static void put_rate(struct document *document, const struct result *result)
     format_number(rate, sizeof(rate), result_rate(result));
     format_number(due, sizeof(due), result_rate_due(result));
     if (result_is_open(result))
-        document_fact(document, DOCUMENT_STRONG, "Rate", "%s requests/s answered, %s asked for%s",
+        document_fact(document, DOCUMENT_STRONG, "Rate", "%s requests/s answered, target %s%s",
                       rate, due, result_rate_is_average(result) ? " on average" : "");
     else
         document_fact(document, DOCUMENT_STRONG, "Rate", "%s requests/s", rate);
@@ -123,7 +123,7 @@ static void put_received(struct document *document, const struct result *result)
     uint64_t with_heads = bytes + tally_get(&result->tally, TALLY_head_bytes);
     double seconds = (double)result->elapsed_ns / 1e9;
 
-    document_fact(document, DOCUMENT_NORMAL, "Received", "%s (%s of it content), %s/s",
+    document_fact(document, DOCUMENT_NORMAL, "Received", "%s (%s content), %s/s",
                   units_format_bytes(all, sizeof(all), (double)with_heads),
                   units_format_bytes(body, sizeof(body), (double)bytes),
                   units_format_bytes(each_second, sizeof(each_second),
@@ -139,11 +139,11 @@ static void put_connections(struct document *document, const struct result *resu
 
     format_integer(text, sizeof(text), opened);
     if (opened < up)
-        document_fact(document, DOCUMENT_NORMAL, "Connections",
-                      "%s were enough, %" PRIu32 " allowed", text, result->connections);
+        document_fact(document, DOCUMENT_NORMAL, "Connections", "%s used of %" PRIu32 " allowed",
+                      text, result->connections);
     else
         document_fact(document, DOCUMENT_NORMAL, "Connections",
-                      "%" PRIu64 " of %" PRIu64 " came up, %s opened in all", up,
+                      "%" PRIu64 " of %" PRIu64 " established, %s opened in total", up,
                       tally_get(&result->tally, TALLY_clients_used), text);
 }
 
@@ -157,11 +157,11 @@ static void put_facts(struct document *document, const struct result *result)
     put_received(document, result);
     put_connections(document, result);
     document_fact(document, DOCUMENT_NORMAL, "Client",
-                  "%.0f%% of a core for each thread, %s of CPU time a request",
+                  "%.0f%% of a core per thread, %s of CPU time per request",
                   result_cpu_share(result) * 100,
                   units_format_ns(text, sizeof(text), isnan(each_ns) ? 0 : each_ns));
     if (result->server.outcome == SERVER_CHECK_SAME && result->server.counted > 0)
-        document_fact(document, DOCUMENT_NORMAL, "Server", "%s counted %s request%s: the same",
+        document_fact(document, DOCUMENT_NORMAL, "Server", "%s counted the same: %s request%s",
                       result->server.name,
                       format_integer(text, sizeof(text), result->server.counted),
                       result->server.counted == 1 ? "" : "s");
@@ -185,7 +185,7 @@ static void put_rounds(struct document *document, const struct rounds *rounds)
     if (rounds == NULL || rounds->done == 0)
         return;
     document_table(document, NULL, columns, ARRAY_LENGTH(columns));
-    document_legend(document, "low and high: 95 %% confidence.");
+    document_legend(document, "Low and high: 95 %% confidence.");
     for (size_t i = 0; i < ARRAY_LENGTH(measures); i++) {
         struct interval of = rounds_interval(rounds, measures[i]);
         double percent = interval_percent(&of);
@@ -303,7 +303,7 @@ static void put_statuses(struct document *document, const struct result *result)
     }
 }
 
-/* The text of the first error of a kind stands below the kind. */
+/* Below each kind of error, the text of the first one. */
 static void put_errors(struct document *document, const struct result *result)
 {
     static const struct document_column columns[] = {{NULL, DOCUMENT_LEFT, LABEL_WIDTH},
@@ -411,7 +411,7 @@ static double max_of(const struct series_entry *entry)
     return (double)entry->max_ns;
 }
 
-/* The part of a second at the end is left out: it is too short to compare. */
+/* Without the part of a second at the end, which is too short to compare. */
 static void put_seconds(struct document *document, const char *name, const struct series *series,
                         second_value *value)
 {
@@ -432,7 +432,7 @@ static bool is_used(const struct series *series, second_value *value)
     return false;
 }
 
-/* One second is no curve. The series of rounds has no warm-ups. */
+/* A curve needs two seconds. The series of rounds has no warm-ups. */
 static void put_series(struct document *document, const struct result *result)
 {
     static const struct plot_axis x = {false, axis_seconds};
@@ -441,11 +441,11 @@ static void put_series(struct document *document, const struct result *result)
 
     if (series == NULL || series->count < 2)
         return;
-    document_plot(document, "Requests a second", x, (struct plot_axis){false, axis_rate});
+    document_plot(document, "Requests per second", x, (struct plot_axis){false, axis_rate});
     document_shade(document, warmup_s);
     put_seconds(document, "answered", series, answered_of);
     if (is_used(series, rate_of))
-        put_seconds(document, "asked for", series, rate_of);
+        put_seconds(document, "target", series, rate_of);
     if (is_used(series, bad_of))
         put_seconds(document, "errors", series, bad_of);
     document_plot(document, "Latency over time", x, (struct plot_axis){true, axis_time});
@@ -462,7 +462,7 @@ static void format_tail(char *label, double value)
     snprintf(label, PLOT_LABEL, "%.10g%%", 100 - 100 / value);
 }
 
-/* Each curve ends where one value lies beyond. */
+/* Each curve ends at the last percentile that one value lies beyond. */
 static void put_percentile_plot(struct document *document, const struct result *result)
 {
     struct times times[TIMES_MAX];

@@ -1,4 +1,4 @@
-/* Results of runs that never were, for the tests of reports. */
+/* Invented results, for the tests of reports. */
 #ifndef TESTS_LOAD_RESULTS_H
 #define TESTS_LOAD_RESULTS_H
 
@@ -56,7 +56,7 @@ static void begin(void)
     tally_count(&result.tally, TALLY_connections_opened, 234);
 }
 
-/* All goes well but for one slow answer. */
+/* No errors, one slow response. */
 static void fill_good(void)
 {
     begin();
@@ -64,7 +64,7 @@ static void fill_good(void)
     record(1, ERROR_KIND_NONE, 304, 2 * NS_PER_S);
 }
 
-/* Something of everything that can go wrong. */
+/* Errors of several kinds. */
 static inline void fill_bad(void)
 {
     begin();
@@ -87,7 +87,7 @@ static inline void fill_bad(void)
     result.interrupted = true;
 }
 
-/* Makes the result one of so many rounds, of which none is done yet. */
+/* Makes the result one of ROUNDS rounds, none of which is done. */
 static inline void begin_repeat(uint32_t rounds)
 {
     result.rounds = calloc(1, sizeof(*result.rounds));
@@ -96,7 +96,7 @@ static inline void begin_repeat(uint32_t rounds)
     result.rounds->asked = rounds;
 }
 
-/* A round with that rate, in which an answer took a thousandth of a second for each 1000 of it. */
+/* A round whose rate and times, in us, are RATE. */
 static inline void add_round(double rate)
 {
     struct measures measures;

@@ -1,4 +1,4 @@
-/* The test of a difference against numbers worked out by hand, its false alarms, and verdicts on reports. */
+/* The significance test against values computed by hand, its false alarms, and comparisons of reports. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void test_median(void **state)
+static void median_of_odd_even_and_no_values(void **state)
 {
     double odd[] = {9, 1, 5}, even[] = {4, 1, 3, 2};
 
@@ -25,10 +25,10 @@ static void test_median(void **state)
 }
 
 /*
- * Both series go up and down, so each counts as it is. Means 3 and 8, variances 2.5: t = 5 with 8
- * degrees of freedom, p = 0.00105. And t = 1: p = 0.34659.
+ * Consecutive values do not correlate. Means 3 and 8, variances 2.5: t = 5 with 8 degrees of freedom,
+ * p = 0.00105; and t = 1: p = 0.34659.
  */
-static void test_by_hand(void **state)
+static void p_value_equals_computation_by_hand(void **state)
 {
     static const double low[] = {1, 5, 2, 4, 3}, high[] = {6, 10, 7, 9, 8},
                         near[] = {2, 6, 3, 5, 4};
@@ -50,40 +50,41 @@ static double noise(uint64_t *state)
     return (double)(*state >> 11) / (double)(1ull << 53) - 0.5;
 }
 
-static void fill(uint64_t *random, double alike, double offset, double *values, size_t count)
+static void fill(uint64_t *random, double correlation, double offset, double *values, size_t count)
 {
     double value = 0;
 
     for (size_t i = 0; i < count; i++) {
-        value = alike * value + noise(random);
+        value = correlation * value + noise(random);
         values[i] = value + offset;
     }
 }
 
-/* Of 1000 pairs without a difference few are called different, also where seconds are alike. */
-static void test_false_alarms(void **state)
+/* Of 1000 pairs without a difference few are significant, also if consecutive seconds correlate. */
+static void false_alarms_are_rare(void **state)
 {
     uint64_t random = 7;
     double a[30], b[30];
 
     (void)state;
-    for (int alike = 0; alike < 2; alike++) {
+    for (int correlated = 0; correlated < 2; correlated++) {
         unsigned alarms = 0, found = 0;
 
         for (int i = 0; i < 1000; i++) {
-            fill(&random, alike * 0.6, 0, a, 30);
-            fill(&random, alike * 0.6, 0, b, 30);
+            fill(&random, correlated * 0.6, 0, a, 30);
+            fill(&random, correlated * 0.6, 0, b, 30);
             alarms += statistics_difference(a, 30, b, 30) < 0.01;
-            fill(&random, alike * 0.6, 1.5, b, 30);
+            fill(&random, correlated * 0.6, 1.5, b, 30);
             found += statistics_difference(a, 30, b, 30) < 0.01;
         }
-        print_message("alike %d: %u false alarms, %u of 1000 found\n", alike, alarms, found);
+        print_message("correlated %d: %u false alarms, %u of 1000 found\n", correlated, alarms,
+                      found);
         assert_true(alarms <= 30);
-        assert_true(found >= (alike ? 800 : 990));
+        assert_true(found >= (correlated ? 800 : 990));
     }
 }
 
-/* A report of seconds_long seconds, each with so many answers and a p99 of so many microseconds. */
+/* A report of seconds_long seconds; each has about ANSWERED responses and a p99 of about P99 us. */
 static int seconds_long = 30;
 
 static json_t *make_report(int answered, int p99)
@@ -112,7 +113,7 @@ static char *compare(json_t *a, json_t *b, bool *worse)
     return text;
 }
 
-static void test_verdicts(void **state)
+static void verdict_needs_a_significant_difference(void **state)
 {
     bool worse;
     char *text = compare(make_report(1000, 500), make_report(1200, 500), &worse);
@@ -122,16 +123,15 @@ static void test_verdicts(void **state)
     assert_non_null(strstr(text, "       1,003       1,203    +19.9%    <0.001  B is better\n"));
     assert_non_null(strstr(text, "  p99               503 us      503 us     +0.0%     1.000  "
                                  "no difference found\n"));
-    assert_non_null(strstr(text, "differ in their connections."));
+    assert_non_null(strstr(text, "differ in the setting connections."));
     free(text);
     text = compare(make_report(1000, 500), make_report(1000, 700), &worse);
     assert_true(worse);
     assert_non_null(strstr(text, "  B is worse\n"));
-    assert_null(strstr(text, "differ in their"));
+    assert_null(strstr(text, "differ in the setting"));
     free(text);
 }
 
-/* Rounds tell more than seconds: those of the same rate in each second differ from round to round. */
 static json_t *with_rounds(json_t *report, const double *rates, size_t count)
 {
     json_t *rounds = json_array();
@@ -144,7 +144,7 @@ static json_t *with_rounds(json_t *report, const double *rates, size_t count)
     return report;
 }
 
-static void test_rounds(void **state)
+static void rounds_are_compared_if_both_have_enough(void **state)
 {
     static const double some[] = {1000, 1010, 990, 1005, 995},
                         more[] = {1200, 1210, 1190, 1205, 1195},
@@ -185,19 +185,19 @@ static void write_report(const char *file, int answered, double rate)
     json_decref(report);
 }
 
-/* Runs that were made in turns, each into a file of its own. */
-static void test_several_files(void **state)
+static void several_files_become_rounds(void **state)
 {
-    char folder[] = "/tmp/wsload-compare-XXXXXX", files[256], why[256], name[64];
+    char directory[] = "/tmp/wsload-compare-XXXXXX", files[256], why[256], name[64];
     json_t *report, *rounds;
 
     (void)state;
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(directory));
     for (int i = 0; i < 3; i++) {
-        snprintf(name, sizeof(name), "%s/%d.json", folder, i);
+        snprintf(name, sizeof(name), "%s/%d.json", directory, i);
         write_report(name, 1000, 1000 + i);
     }
-    snprintf(files, sizeof(files), "%s/0.json,%s/1.json,%s/2.json", folder, folder, folder);
+    snprintf(files, sizeof(files), "%s/0.json,%s/1.json,%s/2.json", directory, directory,
+             directory);
     report = compare_read(files, why, sizeof(why));
     rounds = json_object_get(report, "rounds");
     assert_int_equal(json_array_size(rounds), 3);
@@ -206,16 +206,15 @@ static void test_several_files(void **state)
     assert_true(json_number_value(json_object_get(json_array_get(rounds, 0), "p99_us")) == 300);
     json_decref(report);
     for (int i = 0; i < 3; i++) {
-        snprintf(name, sizeof(name), "%s/%d.json", folder, i);
+        snprintf(name, sizeof(name), "%s/%d.json", directory, i);
         unlink(name);
     }
     assert_null(compare_read(files, why, sizeof(why)));
     assert_non_null(strstr(why, "/0.json"));
-    rmdir(folder);
+    rmdir(directory);
 }
 
-/* What little is known of a short run is said. */
-static void test_short_runs(void **state)
+static void short_runs_are_too_few_to_tell(void **state)
 {
     bool worse;
     char *text;
@@ -230,7 +229,7 @@ static void test_short_runs(void **state)
     free(text);
 }
 
-static void test_reading(void **state)
+static void invalid_report_is_rejected(void **state)
 {
     char file[] = "/tmp/wsload-compare-XXXXXX", why[256];
     int fd = mkstemp(file);
@@ -241,7 +240,7 @@ static void test_reading(void **state)
     close(fd);
     assert_null(compare_read(file, why, sizeof(why)));
     unlink(file);
-    assert_non_null(strstr(why, "is no report of a run"));
+    assert_non_null(strstr(why, "is not a report of a run"));
     assert_null(compare_read(file, why, sizeof(why)));
     assert_non_null(strstr(why, "cannot read the report /tmp/wsload-compare-"));
     assert_non_null(strstr(why, ": No such file"));
@@ -250,10 +249,14 @@ static void test_reading(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_median),        cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_false_alarms),  cmocka_unit_test(test_verdicts),
-        cmocka_unit_test(test_reading),       cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_several_files), cmocka_unit_test(test_short_runs),
+        cmocka_unit_test(median_of_odd_even_and_no_values),
+        cmocka_unit_test(p_value_equals_computation_by_hand),
+        cmocka_unit_test(false_alarms_are_rare),
+        cmocka_unit_test(verdict_needs_a_significant_difference),
+        cmocka_unit_test(invalid_report_is_rejected),
+        cmocka_unit_test(rounds_are_compared_if_both_have_enough),
+        cmocka_unit_test(several_files_become_rounds),
+        cmocka_unit_test(short_runs_are_too_few_to_tell),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

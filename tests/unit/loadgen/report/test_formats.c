@@ -1,4 +1,4 @@
-/* The reports for other programs and for pasting, of results that are fixed. */
+/* CSV, Markdown, HdrHistogram and HTML reports of fixed results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static char *make(enum plan_format format)
     return text;
 }
 
-static void test_csv(void **state)
+static void csv_has_seconds_and_total(void **state)
 {
     char *text;
 
@@ -72,19 +72,20 @@ static void test_csv(void **state)
 static const char good_md[] =
     "### GET http://127.0.0.1:8080/\\_a\\|b\n"
     "\n"
-    "100 connections kept alive, 2 threads, engine curl, 2.00 s (wsload " WEBSERVERD_VERSION ")\n"
+    "100 connections with keep-alive, 2 threads, engine curl, 2.00 s (wsload " WEBSERVERD_VERSION
+    ")\n"
     "\n"
     "| | |\n"
     "|:--|:--|\n"
     "| Requests | 20,000: 20,000 answered, 0 failed |\n"
     "| Rate | **10,000 requests/s** |\n"
-    "| Received | 19.5 MiB (19.1 MiB of it content), 9.77 MiB/s |\n"
-    "| Connections | 100 of 100 came up, 234 opened in all |\n"
-    "| Client | 25% of a core for each thread, 50.0 us of CPU time a request |\n"
+    "| Received | 19.5 MiB (19.1 MiB content), 9.77 MiB/s |\n"
+    "| Connections | 100 of 100 established, 234 opened in total |\n"
+    "| Client | 25% of a core per thread, 50.0 us of CPU time per request |\n"
     "\n"
     "| Latency | mean | p50 | p99.999 | max |\n"
     "|:--|--:|--:|--:|--:|\n"
-    "| whole answer | 164 us | 64.5 us | – | 2.00 s |\n"
+    "| response | 164 us | 64.5 us | – | 2.00 s |\n"
     "| first byte | 82.0 us | 32.3 us | – | 1.00 s |\n"
     "\n"
     "| Outcome | Requests |\n"
@@ -92,7 +93,7 @@ static const char good_md[] =
     "| 200 | 19,999 |\n"
     "| 304 | 1 |\n";
 
-static void test_md(void **state)
+static void markdown_is_exact_and_escaped(void **state)
 {
     char *text;
 
@@ -126,8 +127,8 @@ static void check_hdr_frame(const char *text)
     assert_non_null(strstr(end, "\n#[Max     =     2000.000, Total count    =        20000]\n"));
 }
 
-/* Each line's value is what so many requests did not exceed, and lines lead up to all of them. */
-static void test_hdr(void **state)
+/* Each line: a value, and the number of requests up to it; the last line has all of them. */
+static void hdr_levels_lead_to_all_values(void **state)
 {
     double value, level = 0, before = -1, odds;
     uint64_t count = 0;
@@ -164,8 +165,8 @@ static unsigned count_of(const char *text, const char *part)
     return count;
 }
 
-/* All plots are there, each point inside its picture; what a URL says is not markup. */
-static void test_html(void **state)
+/* Each point lies inside its plot. */
+static void html_has_plots_and_escapes_url(void **state)
 {
     char *text;
 
@@ -176,7 +177,8 @@ static void test_html(void **state)
     result.url = "http://127.0.0.1:8080/<script>&amp;";
     text = make(PLAN_FORMAT_HTML);
     assert_int_equal(count_of(text, "<figure>"), 3);
-    assert_int_equal(count_of(text, "class=\"line line3\""), 2); /* of max, and in the legend */
+    assert_int_equal(count_of(text, "class=\"line line3\""),
+                     2); /* the line of max, and the legend */
     assert_int_equal(count_of(text, "class=\"shade\""), 2);
     assert_null(strstr(text, "<script"));
     assert_non_null(strstr(text, "/&lt;script&gt;&amp;amp;</h1>"));
@@ -200,14 +202,13 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* Nothing was answered: frames without numbers, and no division by nothing. */
-static void test_empty(void **state)
+static void report_without_responses_has_no_nan(void **state)
 {
     (void)state;
     for (int format = 0; format < PLAN_FORMAT_COUNT; format++) {
         char *text;
 
-        if (format == PLAN_FORMAT_PNG) /* no text, and drawn by a program that may be missing */
+        if (format == PLAN_FORMAT_PNG) /* not text, and needs gnuplot */
             continue;
         begin();
         result.elapsed_ns = 0;
@@ -223,8 +224,11 @@ static void test_empty(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_csv),  cmocka_unit_test(test_md),    cmocka_unit_test(test_hdr),
-        cmocka_unit_test(test_html), cmocka_unit_test(test_empty),
+        cmocka_unit_test(csv_has_seconds_and_total),
+        cmocka_unit_test(markdown_is_exact_and_escaped),
+        cmocka_unit_test(hdr_levels_lead_to_all_values),
+        cmocka_unit_test(html_has_plots_and_escapes_url),
+        cmocka_unit_test(report_without_responses_has_no_nan),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

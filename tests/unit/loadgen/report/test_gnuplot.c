@@ -1,4 +1,4 @@
-/* What gnuplot is told, and what becomes of a gnuplot that is not there, or fails. */
+/* The script for gnuplot, and a gnuplot that is missing or fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,29 +16,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/wsload-gnuplot-XXXXXX";
+static char directory[] = "/tmp/wsload-gnuplot-XXXXXX";
 static char *old_path;
 
-/* A gnuplot that does what SCRIPT says, and nothing else on the path but the shell and cat. */
+/* Makes a shell script with the text SCRIPT the gnuplot on the path. */
 static void put_gnuplot(const char *script)
 {
     char file[128];
     FILE *out;
 
-    snprintf(file, sizeof(file), "%s/gnuplot", folder);
+    snprintf(file, sizeof(file), "%s/gnuplot", directory);
     out = fopen(file, "w");
     assert_non_null(out);
     fprintf(out, "#!/bin/sh\n%s\n", script);
     fclose(out);
     assert_int_equal(chmod(file, 0700), 0);
-    setenv("PATH", folder, 1);
+    setenv("PATH", directory, 1);
 }
 
 static int set_up(void **state)
 {
     (void)state;
     old_path = strdup(getenv("PATH"));
-    return mkdtemp(folder) != NULL ? 0 : -1;
+    return mkdtemp(directory) != NULL ? 0 : -1;
 }
 
 static int tear_down(void **state)
@@ -46,9 +46,9 @@ static int tear_down(void **state)
     char file[128];
 
     (void)state;
-    snprintf(file, sizeof(file), "%s/gnuplot", folder);
+    snprintf(file, sizeof(file), "%s/gnuplot", directory);
     unlink(file);
-    rmdir(folder);
+    rmdir(directory);
     setenv("PATH", old_path, 1);
     free(old_path);
     return 0;
@@ -97,7 +97,7 @@ static char *draw(int expected, int error)
     return text;
 }
 
-static void test_script(void **state)
+static void script_has_data_axes_and_lines(void **state)
 {
     static const char *const parts[] = {
         "set multiplot layout 1,1 title 'a ''title'' in two'\n",
@@ -123,7 +123,7 @@ static void test_script(void **state)
     free(text);
 }
 
-static void test_failures(void **state)
+static void missing_or_failing_gnuplot_is_an_error(void **state)
 {
     (void)state;
     put_gnuplot("/bin/cat >/dev/null; exit 3");
@@ -134,8 +134,7 @@ static void test_failures(void **state)
     setenv("PATH", old_path, 1);
 }
 
-/* The real one takes it, where it is installed. */
-static void test_real_picture(void **state)
+static void installed_gnuplot_draws_png(void **state)
 {
     char *text;
 
@@ -151,9 +150,9 @@ static void test_real_picture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_script),
-        cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_real_picture),
+        cmocka_unit_test(script_has_data_axes_and_lines),
+        cmocka_unit_test(missing_or_failing_gnuplot_is_an_error),
+        cmocka_unit_test(installed_gnuplot_draws_png),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,4 +1,4 @@
-/* Distributions as rows, and the trace of the rate. */
+/* The bar chart of latencies, and the trace of the rate. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,6 @@ static void record(uint64_t ns, unsigned count)
         histogram_record(&times, ns);
 }
 
-/* Each row as it is written: label, bar, and what is behind. */
 static void expect(size_t number, const char *label, const char *bar, const char *behind)
 {
     assert_string_equal(bars[number].label, label);
@@ -31,7 +30,7 @@ static void expect(size_t number, const char *label, const char *bar, const char
     assert_string_equal(bars[number].behind, behind);
 }
 
-static void test_rows(void **state)
+static void row_has_label_bar_share_and_percentiles(void **state)
 {
     (void)state;
     histogram_reset(&times);
@@ -49,8 +48,7 @@ static void test_rows(void **state)
     expect(3, "180-220 us", "##########", "  99.1% p50 p90 p99 p99.9");
 }
 
-/* The wider the range, the coarser the scale; the fast ones share a row when there are too few. */
-static void test_scales(void **state)
+static void wide_range_uses_coarse_scale(void **state)
 {
     static const struct {
         uint64_t from_ns, to_ns;
@@ -82,8 +80,8 @@ static void test_scales(void **state)
     }
 }
 
-/* Whatever was recorded: all rows fit, none is wider than asked for, and every answer is in one. */
-static void test_any(void **state)
+/* Random values: all rows fit, no bar is too wide, and every value is counted. */
+static void every_value_is_in_a_row_that_fits(void **state)
 {
     uint64_t random = 7;
 
@@ -107,7 +105,7 @@ static void test_any(void **state)
     }
 }
 
-static void test_trace(void **state)
+static void trace_is_scaled_to_its_peak(void **state)
 {
     struct rate_trace trace = {0};
     char text[RATE_TRACE_TEXT];
@@ -123,8 +121,7 @@ static void test_trace(void **state)
     assert_string_equal(text, " #=");
 }
 
-/* A long run has as many cells as a short one, and its mean stays what it was. */
-static void test_long_trace(void **state)
+static void long_trace_is_compressed_and_keeps_its_values(void **state)
 {
     struct rate_trace trace = {0};
     char text[RATE_TRACE_TEXT];
@@ -144,8 +141,11 @@ static void test_long_trace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),  cmocka_unit_test(test_scales),     cmocka_unit_test(test_any),
-        cmocka_unit_test(test_trace), cmocka_unit_test(test_long_trace),
+        cmocka_unit_test(row_has_label_bar_share_and_percentiles),
+        cmocka_unit_test(wide_range_uses_coarse_scale),
+        cmocka_unit_test(every_value_is_in_a_row_that_fits),
+        cmocka_unit_test(trace_is_scaled_to_its_peak),
+        cmocka_unit_test(long_trace_is_compressed_and_keeps_its_values),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,7 +37,7 @@ static void check_line(const char *text, int number, const char *expected)
     free(line);
 }
 
-static void points_are_where_their_values_are(void **state)
+static void points_lie_at_their_values(void **state)
 {
     static const struct plot_point rising[] = {{0, 0}, {63, 900}}, flat[] = {{0, 500}, {63, 500}};
     const struct plot plot = {.title = "Two lines",
@@ -53,11 +53,11 @@ static void points_are_where_their_values_are(void **state)
     line = line_of(text, 1);
     assert_non_null(strstr(line, "1.00k/s |"));
     free(line);
-    line = line_of(text, 2); /* 900 of 1000 is the ninth of ten rows */
+    line = line_of(text, 2); /* 900 of 1000: the ninth of ten rows */
     assert_int_equal(line[strlen(line) - 1], 'o');
     assert_int_equal(strlen(line), 12 + 2 + 64);
     free(line);
-    line = line_of(text, 5); /* half way up */
+    line = line_of(text, 5); /* 500 of 1000 */
     assert_int_equal(line[12 + 2], 'x');
     assert_int_equal(line[strlen(line) - 1], 'x');
     free(line);
@@ -69,7 +69,7 @@ static void points_are_where_their_values_are(void **state)
     free(text);
 }
 
-static void logarithmic_axes_leave_out_what_they_cannot_have(void **state)
+static void logarithmic_axis_omits_values_that_are_not_positive(void **state)
 {
     static const struct plot_point points[] = {{0, 5}, {1, 0}, {10, 1000}, {1000, 100000}};
     const struct plot plot = {.title = "Powers",
@@ -89,7 +89,7 @@ static void logarithmic_axes_leave_out_what_they_cannot_have(void **state)
     free(text);
 }
 
-static void without_points_there_is_nothing(void **state)
+static void plot_without_points_is_empty(void **state)
 {
     const struct plot plot = {.title = "None", .x = {true, axis_count}, .y = {true, axis_time}};
     char *text = draw(&plot);
@@ -102,9 +102,9 @@ static void without_points_there_is_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(points_are_where_their_values_are),
-        cmocka_unit_test(logarithmic_axes_leave_out_what_they_cannot_have),
-        cmocka_unit_test(without_points_there_is_nothing),
+        cmocka_unit_test(points_lie_at_their_values),
+        cmocka_unit_test(logarithmic_axis_omits_values_that_are_not_positive),
+        cmocka_unit_test(plot_without_points_is_empty),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

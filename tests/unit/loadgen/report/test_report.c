@@ -1,4 +1,4 @@
-/* Both reports of results that are fixed: the text to the letter, the JSON by its values. */
+/* Text and JSON of fixed results: the exact text, the values of the JSON. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,16 +14,16 @@
 
 static const char good_text[] =
     "GET http://127.0.0.1:8080/\n"
-    "100 connections kept alive, 2 threads, engine curl, 2.00 s\n"
+    "100 connections with keep-alive, 2 threads, engine curl, 2.00 s\n"
     "\n"
     "  Requests     20,000: 20,000 answered, 0 failed\n"
     "  Rate         10,000 requests/s\n"
-    "  Received     19.5 MiB (19.1 MiB of it content), 9.77 MiB/s\n"
-    "  Connections  100 of 100 came up, 234 opened in all\n"
-    "  Client       25% of a core for each thread, 50.0 us of CPU time a request\n"
+    "  Received     19.5 MiB (19.1 MiB content), 9.77 MiB/s\n"
+    "  Connections  100 of 100 established, 234 opened in total\n"
+    "  Client       25% of a core per thread, 50.0 us of CPU time per request\n"
     "\n"
     "  Latency          mean     p50     p90     p99   p99.9  p99.99 p99.999     max\n"
-    "  whole answer   164 us 64.5 us 64.5 us 64.5 us 64.5 us 64.5 us       -  2.00 s\n"
+    "  response       164 us 64.5 us 64.5 us 64.5 us 64.5 us 64.5 us       -  2.00 s\n"
     "  first byte    82.0 us 32.3 us 32.3 us 32.3 us 32.3 us 32.3 us       -  1.00 s\n"
     "\n"
     "    30-100 us  ########################################## 100.0% p50 p90 p99 p99.9\n"
@@ -42,16 +42,16 @@ static const char good_text[] =
 
 static const char bad_text[] =
     "HEAD http://127.0.0.1:8080/\n"
-    "101 connections, closed after each request, 1 thread, engine curl, 2.00 s\n"
+    "101 connections without keep-alive, 1 thread, engine curl, 2.00 s\n"
     "\n"
     "  Requests     101: 60 answered, 39 failed, 2 unanswered at the end\n"
     "  Rate         30 requests/s\n"
-    "  Received     99.0 KiB (96.7 KiB of it content), 49.5 KiB/s\n"
-    "  Connections  100 of 101 came up, 234 opened in all\n"
-    "  Client       95% of a core for each thread, 18.8 ms of CPU time a request\n"
+    "  Received     99.0 KiB (96.7 KiB content), 49.5 KiB/s\n"
+    "  Connections  100 of 101 established, 234 opened in total\n"
+    "  Client       95% of a core per thread, 18.8 ms of CPU time per request\n"
     "\n"
     "  Latency          mean     p50     p90     p99   p99.9  p99.99 p99.999     max\n"
-    "  whole answer  1.00 ms 1.00 ms 1.00 ms       -       -       -       - 1.00 ms\n"
+    "  response      1.00 ms 1.00 ms 1.00 ms       -       -       -       - 1.00 ms\n"
     "  first byte     500 us  500 us  500 us       -       -       -       -  500 us\n"
     "\n"
     "  820 us-1 ms  ########################################## 100.0% p50 p90\n"
@@ -85,7 +85,7 @@ static char *make_text(bool colour)
     return text;
 }
 
-static void test_text(void **state)
+static void text_report_is_exact(void **state)
 {
     char *text;
 
@@ -100,8 +100,7 @@ static void test_text(void **state)
     free(text);
 }
 
-/* Nothing is wider than a terminal, and colour adds escape sequences and nothing else. */
-static void test_colour(void **state)
+static void colour_adds_only_escape_sequences(void **state)
 {
     char *text, *to;
 
@@ -150,7 +149,7 @@ static json_int_t integer(const json_t *json, const char *outer, const char *inn
     return json_integer_value(at(json, outer, inner));
 }
 
-static void test_json_good(void **state)
+static void json_of_good_run_has_its_values(void **state)
 {
     json_t *json;
 
@@ -179,7 +178,7 @@ static void test_json_good(void **state)
     json_decref(json);
 }
 
-static void test_json_bad(void **state)
+static void json_of_bad_run_has_its_errors_and_notes(void **state)
 {
     json_t *json;
     const json_t *notes;
@@ -207,7 +206,7 @@ static void test_json_bad(void **state)
     json_decref(json);
 }
 
-static void test_known_percentiles(void **state)
+static void percentile_is_known_if_a_value_lies_beyond(void **state)
 {
     (void)state;
     assert_false(measure_percentile_is_known(50, 1));
@@ -221,11 +220,11 @@ static void test_known_percentiles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_colour),
-        cmocka_unit_test(test_json_good),
-        cmocka_unit_test(test_json_bad),
-        cmocka_unit_test(test_known_percentiles),
+        cmocka_unit_test(text_report_is_exact),
+        cmocka_unit_test(colour_adds_only_escape_sequences),
+        cmocka_unit_test(json_of_good_run_has_its_values),
+        cmocka_unit_test(json_of_bad_run_has_its_errors_and_notes),
+        cmocka_unit_test(percentile_is_known_if_a_value_lies_beyond),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * The JSON report against its schema, which declares every member as required and allows no other: a
- * member that one of the two has alone is found. Of JSON Schema, what that file uses is understood.
+ * The JSON reports against wsload.schema.json. The schema requires every member and allows no other, so a
+ * member that only one of the two has is found. The checker supports the JSON Schema keywords of that file.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +54,7 @@ static bool fits_type(const json_t *types, const json_t *value)
     return fitting;
 }
 
-/* The rule for a member of that name; NULL: there must be none. */
+/* The rule for the member NAME; NULL: it is not allowed. */
 static const json_t *rule_for(const json_t *rule, const char *name)
 {
     const json_t *found = json_object_get(json_object_get(rule, "properties"), name), *one;
@@ -110,7 +110,7 @@ static bool is_one_of(const json_t *values, const json_t *value)
     return values == NULL;
 }
 
-/* A rule with a word that this test does not know would be a rule that is not looked at. */
+/* A keyword that the checker does not know would go unchecked. */
 static void check_words(const json_t *rule)
 {
     static const char *const known[] = {"$schema",
@@ -197,7 +197,7 @@ static void check_report(void)
     json_decref(report);
 }
 
-static void test_reports(void **state)
+static void reports_match_schema(void **state)
 {
     struct series_entry entry = {.end_ns = NS_PER_S, .answered = 5};
     struct series series = {.entry = &entry, .count = 1};
@@ -248,8 +248,8 @@ static json_t *make_sweep(const char *line, double ripple, uint32_t rounds)
     return report;
 }
 
-/* With and without a law, with noise that lets nothing be said, and with nothing measured. */
-static void test_sweeps(void **state)
+/* With and without a fitted law, with noise, and with nothing measured. */
+static void sweeps_match_schema(void **state)
 {
     static const struct {
         const char *line;
@@ -271,8 +271,7 @@ static void test_sweeps(void **state)
     }
 }
 
-/* Whatever is taken away, added or of another type is found. */
-static void test_differences(void **state)
+static void missing_additional_and_mistyped_members_are_found(void **state)
 {
     json_t *report;
     const char *key;
@@ -324,9 +323,9 @@ static int free_schema(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reports),
-        cmocka_unit_test(test_sweeps),
-        cmocka_unit_test(test_differences),
+        cmocka_unit_test(reports_match_schema),
+        cmocka_unit_test(sweeps_match_schema),
+        cmocka_unit_test(missing_additional_and_mistyped_members_are_found),
     };
 
     return cmocka_run_group_tests(tests, load_schema, free_schema);
