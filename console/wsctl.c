@@ -203,8 +203,8 @@ int main(int argc, char **argv)
     count = take_json_flag(argc - optind, argv + optind, &options);
     command = command_check(count, (const char *const *)(argv + optind), line, sizeof(line), why,
                             sizeof(why));
-    if (command < 0 ||
-        target_socket(options.name, options.socket, path, sizeof(path), why, sizeof(why)) != 0)
+    if (command < 0 || instance_control_socket(options.name, options.socket, path, sizeof(path),
+                                               why, sizeof(why)) != 0)
         return wrong_use(why);
     return converse(&options, path, command_table[command].name, line);
 }

@@ -87,12 +87,12 @@ static void update_lab(struct session *session)
 static void take_origins(void *context, bool ok, const char *answer)
 {
     if (ok)
-        watch_tell_origins(context, answer);
+        watch_set_origins(context, answer);
 }
 
 static void request_origins(struct session *session)
 {
-    if (watch_wants_origins(session->watch, session_view(session)->wants))
+    if (watch_needs_origins(session->watch, session_view(session)->wants))
         controller_call(session->controller, "config", take_origins, session->watch);
 }
 
@@ -157,7 +157,7 @@ static void glance_if_due(struct loop *loop)
     if (loop->next_glance_ns != UINT64_MAX && now_ns < loop->next_glance_ns)
         return;
     loop->next_glance_ns = now_ns + NS_PER_S / rate_hz;
-    if (watch_glance(session->watch))
+    if (watch_refresh_states(session->watch))
         session->dirty = true;
 }
 

@@ -45,7 +45,7 @@ struct stand {
 static void take_origins(void *context, bool ok, const char *answer)
 {
     if (ok)
-        watch_tell_origins(context, answer);
+        watch_set_origins(context, answer);
     else
         fprintf(stderr, "wsconsole: where values came from is not known: %s\n", answer);
 }
@@ -59,7 +59,7 @@ static void ask_origins(const struct options *options, struct watch *watch)
     uint64_t now_ns = clock_monotonic_ns(), until_ns = now_ns + ANSWER_IN_NS;
     struct controller *controller;
 
-    if (!watch_wants_origins(watch, options->view != NULL ? options->view->wants : WANT_ALL))
+    if (!watch_needs_origins(watch, options->view != NULL ? options->view->wants : WANT_ALL))
         return;
     controller = controller_create(&setting);
     if (controller != NULL)

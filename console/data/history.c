@@ -6,19 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One second. VALUES is the whole state of the counters then; a difference needs the one before. */
+/* One second. The sample holds the counters themselves; a rate needs the second before. */
 struct second {
     bool present;    /* false: a gap */
-    bool continuous; /* the one before it is the same daemon's */
+    bool continuous; /* the second before is of the same daemon */
     struct sample_copy sample;
     char letters[HISTORY_LETTERS];
 };
 
 struct history {
     struct second *ring;
-    uint64_t next; /* number of the next second; its place is number % SEGMENT_HISTORY_SAMPLES */
+    uint64_t next; /* number of the next second; its index is number % SEGMENT_HISTORY_SAMPLES */
     bool broken;
-    uint64_t back; /* seconds by which it ends earlier */
+    uint64_t back; /* see history_look_back() */
 };
 
 struct history *history_create(void)
@@ -48,7 +48,7 @@ static struct second *second_at(const struct history *history, uint64_t number)
     return &history->ring[number % SEGMENT_HISTORY_SAMPLES];
 }
 
-/* Whole seconds that are missing between the last sample and one at TIME_NS. */
+/* Whole seconds missing between the last sample and one at TIME_NS. */
 static uint64_t missing_seconds(const struct history *history, uint64_t time_ns)
 {
     uint64_t last = second_at(history, history->next - 1)->sample.time_ns;
@@ -106,7 +106,7 @@ bool history_second(const struct history *history, size_t back, const struct sam
     return second->present;
 }
 
-/* What METRIC grew by from BEFORE to NOW, per second; NAN where there is no second before. */
+/* Increase of METRIC from BEFORE to NOW, per second; NAN without a second before. */
 static double rate(const struct second *before, const struct second *now, enum metric metric)
 {
     uint64_t then, took;
@@ -116,7 +116,7 @@ static double rate(const struct second *before, const struct second *now, enum m
     then = before->sample.values[metric];
     took = now->sample.time_ns - before->sample.time_ns;
     if (now->sample.time_ns <= before->sample.time_ns || took > 10 * NS_PER_S)
-        took = NS_PER_S; /* the wall clock was set */
+        took = NS_PER_S; /* the wall clock was changed */
     if (now->sample.values[metric] < then)
         return 0;
     return (double)(now->sample.values[metric] - then) * (double)NS_PER_S / (double)took;
@@ -164,7 +164,7 @@ static double value_of(const struct second *before, const struct second *now, en
     return NAN;
 }
 
-/* The COUNT seconds before the one with number END. */
+/* Fills VALUES with the COUNT seconds before number END. */
 static void fill_series(const struct history *history, uint64_t end, enum series series,
                         double *values, size_t count)
 {
@@ -192,33 +192,33 @@ void history_whole(const struct history *history, enum series series, double *va
 
 /* Cursor */
 
-struct past {
+struct history_cursor {
     struct snapshot snapshot;
     uint32_t room; /* of its threads */
     struct model *model;
 };
 
-struct past *past_create(void)
+struct history_cursor *history_cursor_create(void)
 {
-    struct past *past = calloc(1, sizeof(*past));
+    struct history_cursor *cursor = calloc(1, sizeof(*cursor));
 
-    if (past == NULL)
+    if (cursor == NULL)
         return NULL;
-    past->model = model_create();
-    if (past->model == NULL) {
-        free(past);
+    cursor->model = model_create();
+    if (cursor->model == NULL) {
+        free(cursor);
         return NULL;
     }
-    return past;
+    return cursor;
 }
 
-void past_destroy(struct past *past)
+void history_cursor_destroy(struct history_cursor *cursor)
 {
-    if (past == NULL)
+    if (cursor == NULL)
         return;
-    model_destroy(past->model);
-    snapshot_release(&past->snapshot);
-    free(past);
+    model_destroy(cursor->model);
+    snapshot_release(&cursor->snapshot);
+    free(cursor);
 }
 
 static uint32_t state_of_letter(const struct server *server, char letter)
@@ -229,7 +229,7 @@ static uint32_t state_of_letter(const struct server *server, char letter)
     return THREAD_STATE_NONE;
 }
 
-static const struct thread_sample *tenant_of(const struct snapshot *present, uint32_t slot)
+static const struct thread_sample *thread_in_slot(const struct snapshot *present, uint32_t slot)
 {
     for (uint32_t i = 0; i < present->thread_count; i++)
         if (present->threads[i].slot == slot)
@@ -240,19 +240,19 @@ static const struct thread_sample *tenant_of(const struct snapshot *present, uin
 static void add_thread(struct snapshot *then, const struct snapshot *present, uint32_t slot,
                        char letter)
 {
-    const struct thread_sample *tenant = tenant_of(present, slot);
+    const struct thread_sample *now = thread_in_slot(present, slot);
     struct thread_sample *thread = &then->threads[then->thread_count++];
 
     *thread = (struct thread_sample){.slot = slot, .worker = SEGMENT_NO_WORKER};
-    if (tenant != NULL) {
-        thread->worker = tenant->worker;
-        thread->thread = tenant->thread;
+    if (now != NULL) {
+        thread->worker = now->worker;
+        thread->thread = now->thread;
     }
     thread->activity.state = state_of_letter(&then->server, letter);
     thread->activity.since_ns = then->time_ns;
 }
 
-/* What is wanted of the past is not known, nor what workers were doing: both stay zero. */
+/* The history has no wanted numbers and no worker counters: they stay zero. */
 static void describe(struct snapshot *then, const struct snapshot *present,
                      const struct sample_copy *sample)
 {
@@ -275,9 +275,9 @@ static void describe(struct snapshot *then, const struct snapshot *present,
     }
 }
 
-static int make_room(struct past *past, const struct snapshot *present)
+static int make_room(struct history_cursor *cursor, const struct snapshot *present)
 {
-    struct snapshot *then = &past->snapshot;
+    struct snapshot *then = &cursor->snapshot;
 
     if (then->thread_room == present->thread_room && then->worker_room == present->worker_room)
         return 0;
@@ -293,29 +293,29 @@ static int make_room(struct past *past, const struct snapshot *present)
     return 0;
 }
 
-size_t past_set(struct past *past, const struct history *history, const struct snapshot *present,
-                size_t back)
+size_t history_cursor_set(struct history_cursor *cursor, const struct history *history,
+                          const struct snapshot *present, size_t back)
 {
     const struct sample_copy *sample, *before;
     const char *letters;
-    struct snapshot *then = &past->snapshot;
+    struct snapshot *then = &cursor->snapshot;
 
     if (back >= history_length(history))
         back = history_length(history) > 0 ? history_length(history) - 1 : 0;
     while (back > 0 && !history_second(history, back, &sample, &letters, &before))
         back--;
-    if (back == 0 || make_room(past, present) != 0)
+    if (back == 0 || make_room(cursor, present) != 0)
         return 0;
     describe(then, present, sample);
     then->thread_count = 0;
     for (uint32_t slot = 0; slot < then->thread_room && slot < HISTORY_LETTERS; slot++)
         if (letters[slot] != '\0')
             add_thread(then, present, slot, letters[slot]);
-    model_take_past(past->model, then, before, sample);
+    model_take_past(cursor->model, then, before, sample);
     return back;
 }
 
-const struct model *past_model(const struct past *past)
+const struct model *history_cursor_model(const struct history_cursor *cursor)
 {
-    return past->model;
+    return cursor->model;
 }

@@ -36,16 +36,16 @@ static int by_name(const void *a, const void *b)
 
 size_t instances_find(struct instance *list)
 {
-    DIR *folder = opendir(SHARED_MEMORY);
+    DIR *directory = opendir(SHARED_MEMORY);
     struct dirent *entry;
     size_t count = 0;
 
-    while (folder != NULL && count < INSTANCES_MAX && (entry = readdir(folder)) != NULL)
+    while (directory != NULL && count < INSTANCES_MAX && (entry = readdir(directory)) != NULL)
         if (strncmp(entry->d_name, SEGMENT_PREFIX, strlen(SEGMENT_PREFIX)) == 0 &&
             describe(entry->d_name + strlen(SEGMENT_PREFIX), &list[count]))
             count++;
-    if (folder != NULL)
-        closedir(folder);
+    if (directory != NULL)
+        closedir(directory);
     qsort(list, count, sizeof(*list), by_name);
     return count;
 }
@@ -58,7 +58,7 @@ void instances_print(FILE *out)
     char age[UNITS_TEXT];
 
     if (count == 0)
-        fprintf(out, "no webserverd runs\n");
+        fprintf(out, "no webserverd is running\n");
     for (size_t i = 0; i < count; i++)
         fprintf(out, "%-24s pid %-8" PRId32 " up %-10s on %s\n", list[i].name, list[i].pid,
                 units_format_age(age, sizeof(age),
@@ -68,8 +68,8 @@ void instances_print(FILE *out)
 
 /* Control socket */
 
-/* The path in the segment's directory; false when there is no segment, or none that can be read. */
-static bool ask_segment(const char *name, char *path, size_t path_size)
+/* Reads the path from the segment; false if there is no readable segment. */
+static bool socket_of_segment(const char *name, char *path, size_t path_size)
 {
     struct segment_reader reader;
     char why[256];
@@ -82,39 +82,41 @@ static bool ask_segment(const char *name, char *path, size_t path_size)
     return length > 0 && (size_t)length < path_size;
 }
 
-int target_socket(const char *name, const char *given, char *path, size_t path_size, char *why,
-                  size_t size)
+int instance_control_socket(const char *name, const char *given, char *path, size_t path_size,
+                            char *why, size_t size)
 {
     if (given != NULL) {
         if ((size_t)snprintf(path, path_size, "%s", given) < path_size)
             return 0;
-        snprintf(why, size, "the socket path '%s' is longer than %zu bytes", given, path_size - 1);
+        snprintf(why, size, "socket path '%s' is too long (at most %zu bytes)", given,
+                 path_size - 1);
         return -1;
     }
     if (!instance_name_valid(name)) {
         snprintf(why, size,
-                 "'%s' is no instance name: letters, digits, '.', '_' and '-', at most %d of them",
-                 name, INSTANCE_NAME_MAX);
+                 "invalid instance name '%s' (letters, digits, '.', '_' and '-', at most %d)", name,
+                 INSTANCE_NAME_MAX);
         return -1;
     }
-    if (ask_segment(name, path, path_size) || instance_socket_path(name, path, path_size) == 0)
+    if (socket_of_segment(name, path, path_size) ||
+        instance_socket_path(name, path, path_size) == 0)
         return 0;
-    snprintf(why, size, "the path of the control socket of '%s' would be longer than %zu bytes",
+    snprintf(why, size, "the control socket path of '%s' would be too long (at most %zu bytes)",
              name, path_size - 1);
     return -1;
 }
 
 /* Attachment */
 
-#define LOOK_EVERY_NS     NS_PER_S       /* while attached */
-#define LOOK_FOR_EVERY_NS (NS_PER_S / 4) /* while there is none */
+#define CHECK_EVERY_NS  NS_PER_S       /* while attached */
+#define ATTACH_EVERY_NS (NS_PER_S / 4) /* while not attached */
 
 struct source {
-    char name[INSTANCE_NAME_MAX + 16]; /* an invalid name is kept as well, to be refused in words */
+    char name[INSTANCE_NAME_MAX + 16]; /* room for an invalid name, for the message */
     enum source_state state;
-    uint64_t next_look_ns;
+    uint64_t next_check_ns;
     struct segment_reader reader;
-    bool shown; /* the reader was given; it is not ours */
+    bool shown; /* the reader is borrowed: do not detach */
     char why[256];
 };
 
@@ -144,8 +146,7 @@ static void set_state(struct source *source, enum source_state state)
         source->why[0] = '\0';
 }
 
-/* Maps the segment of that name if its daemon runs. A dead one's leftover is not worth looking at.
- */
+/* Attaches if the daemon runs; a segment left by a dead daemon is ignored. */
 static bool attach_running(struct source *source, struct segment_reader *reader, uint64_t now_ns,
                            char *why, size_t size)
 {
@@ -156,18 +157,18 @@ static bool attach_running(struct source *source, struct segment_reader *reader,
     health = segment_health(reader, now_ns);
     if (health == SEGMENT_ALIVE || health == SEGMENT_SILENT)
         return true;
-    snprintf(why, size, "the last webserverd named '%s' (pid %d) has ended, and none runs now",
+    snprintf(why, size, "no webserverd '%s' is running; the last one (pid %d) has ended",
              source->name, (int)reader->map.header->master_pid);
     segment_detach(reader);
     return false;
 }
 
-static bool look_for_daemon(struct source *source, uint64_t now_ns)
+static bool try_attach(struct source *source, uint64_t now_ns)
 {
     struct segment_reader reader;
     char why[sizeof(source->why)];
 
-    source->next_look_ns = now_ns + LOOK_FOR_EVERY_NS;
+    source->next_check_ns = now_ns + ATTACH_EVERY_NS;
     if (!attach_running(source, &reader, now_ns, why, sizeof(why))) {
         if (source->state == SOURCE_ABSENT)
             memcpy(source->why, why, sizeof(source->why));
@@ -175,38 +176,38 @@ static bool look_for_daemon(struct source *source, uint64_t now_ns)
     }
     segment_detach(&source->reader);
     source->reader = reader;
-    source->next_look_ns = now_ns + LOOK_EVERY_NS;
+    source->next_check_ns = now_ns + CHECK_EVERY_NS;
     set_state(source, SOURCE_LIVE);
     return true;
 }
 
-static void say_ended(struct source *source, enum segment_health health)
+static void explain_end(struct source *source, enum segment_health health)
 {
     snprintf(source->why, sizeof(source->why), "webserverd '%s' %s", source->name,
              health == SEGMENT_STOPPED    ? "has stopped"
-             : health == SEGMENT_REPLACED ? "was replaced by another one"
+             : health == SEGMENT_REPLACED ? "was replaced by another daemon"
                                           : "has died");
 }
 
-static void look_at_daemon(struct source *source, uint64_t now_ns)
+static void check_daemon(struct source *source, uint64_t now_ns)
 {
     enum segment_health health = segment_health(&source->reader, now_ns);
 
-    source->next_look_ns = now_ns + LOOK_EVERY_NS;
+    source->next_check_ns = now_ns + CHECK_EVERY_NS;
     switch (health) {
     case SEGMENT_ALIVE:
         set_state(source, SOURCE_LIVE);
         break;
     case SEGMENT_SILENT:
         snprintf(source->why, sizeof(source->why),
-                 "the master (pid %d) gives no sign of life: stopped, or very busy",
+                 "the master (pid %d) does not respond: stopped or overloaded",
                  (int)source->reader.map.header->master_pid);
         set_state(source, SOURCE_SILENT);
         break;
     case SEGMENT_STOPPED:
     case SEGMENT_DEAD:
     case SEGMENT_REPLACED:
-        say_ended(source, health);
+        explain_end(source, health);
         set_state(source, SOURCE_ENDED);
         break;
     }
@@ -214,12 +215,12 @@ static void look_at_daemon(struct source *source, uint64_t now_ns)
 
 bool source_update(struct source *source, uint64_t now_ns)
 {
-    if (now_ns < source->next_look_ns)
+    if (now_ns < source->next_check_ns)
         return false;
     if (source->state == SOURCE_LIVE || source->state == SOURCE_SILENT)
-        look_at_daemon(source, now_ns);
+        check_daemon(source, now_ns);
     if (source->state == SOURCE_ABSENT || source->state == SOURCE_ENDED)
-        return look_for_daemon(source, now_ns);
+        return try_attach(source, now_ns);
     return false;
 }
 

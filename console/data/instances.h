@@ -19,56 +19,59 @@ struct instance {
     uint64_t started_ns; /* wall clock */
 };
 
-/* Fills LIST with those that run, by name; INSTANCES_MAX at most. Returns how many. */
+/* Fills LIST (INSTANCES_MAX of them) with the running instances, by name. Returns their number. */
 size_t instances_find(struct instance *list);
 
-/* One line each, or one that says that none runs. */
+/* Prints one line per running instance, or that none runs. */
 void instances_print(FILE *out);
 
 /*
- * Writes the path of the control socket of the instance NAME into PATH: GIVEN if there is one (not
- * NULL), else what the instance's shared memory says, else where an instance of that name would
- * have it. Returns 0, or -1 with a sentence in WHY.
+ * Writes the path of the control socket of instance NAME into PATH: GIVEN if it is not NULL, else the
+ * path in the instance's segment, else the default path for that name. Returns 0, or -1 with a
+ * message in WHY. Any thread.
  */
-int target_socket(const char *name, const char *given, char *path, size_t path_size, char *why,
-                  size_t size);
+int instance_control_socket(const char *name, const char *given, char *path, size_t path_size,
+                            char *why, size_t size);
 
 enum source_state {
-    SOURCE_ABSENT, /* nothing to see: no daemon has run since this console started */
+    SOURCE_ABSENT, /* no daemon has run since the console started */
     SOURCE_LIVE,   /* attached to a running daemon */
-    SOURCE_SILENT, /* attached; its master has not given a sign of life for some seconds */
-    SOURCE_ENDED,  /* still mapped, but that daemon has stopped or died: its last moment */
+    SOURCE_SILENT, /* attached; the master's heartbeat is overdue */
+    SOURCE_ENDED,  /* the daemon stopped or died; its segment is still mapped */
 };
 
+/*
+ * A source is the segment of one instance. It attaches, notices when the daemon ends or another one
+ * takes over its name, and attaches again. The console's only thread.
+ */
 struct source;
 
-/* Begins to look for the instance NAME (copied). NULL when memory is out. */
+/* NAME (copied) may not run yet. NULL: out of memory. */
 struct source *source_open(const char *name);
 void source_close(struct source *source);
 
 /*
- * Looks after the attachment; does nothing until its next look is due, so it may be called at any
- * rate. NOW_NS is the monotonic clock. Returns true when a daemon was attached that was not before:
- * everything learnt from the reader is then out of date.
+ * Checks the attachment, at most four times a second however often it is called. NOW_NS is the
+ * monotonic clock. Returns true if another daemon was attached: all data of the reader is then
+ * outdated.
  */
 bool source_update(struct source *source, uint64_t now_ns);
 
 enum source_state source_state(const struct source *source);
 
 /*
- * A source that is told what there is instead of looking for it: READER is copied, what it reads
- * stays the caller's and as it is until the next call. NULL: nothing yet. WHY as source_why() shall
- * tell it. Only for one that has never been updated.
+ * Sets what the source shows, for replay, instead of source_update(). READER is copied; the memory it
+ * reads is borrowed until the next call. READER NULL: nothing yet. WHY becomes source_why().
  */
 void source_show(struct source *source, const struct segment_reader *reader,
                  enum source_state state, const char *why);
 
-/* One sentence on why there is nothing, or what has ended; "" while all is well. */
+/* Why there is no daemon, or how it ended; "" in SOURCE_LIVE. */
 const char *source_why(const struct source *source);
 
 const char *source_name(const struct source *source);
 
-/* The mapped segment, or NULL in SOURCE_ABSENT. Valid until the next source_update(). */
+/* The mapped segment; NULL in SOURCE_ABSENT. Valid until the next source_update(). */
 const struct segment_reader *source_reader(const struct source *source);
 
 #endif

@@ -9,7 +9,7 @@
 #define BASE_EVERY_NS     (NS_PER_S / 2)
 #define LEAST_INTERVAL_NS (NS_PER_S / 20)
 
-/* The counters of a moment, by slot. A slot that was not reserved then has zeros, which is true. */
+/* The counters of one moment, by slot; zero for a slot that was not reserved. */
 struct base {
     uint64_t time_ns; /* 0: none */
     uint64_t sums[METRIC_COUNT];
@@ -23,8 +23,8 @@ struct model {
     uint32_t thread_room, worker_room;
     struct base older, newer;
     struct histogram *thread_interval;            /* latency of the interval, by thread slot */
-    struct histogram interval;                    /* of all of them */
-    const struct sample_copy *past, *past_before; /* of a second that has gone by; or NULL */
+    struct histogram interval;                    /* of all threads */
+    const struct sample_copy *past, *past_before; /* of a past second; or NULL */
 };
 
 struct model *model_create(void)
@@ -95,7 +95,7 @@ static void fill_base(struct base *base, const struct snapshot *snapshot)
     }
 }
 
-/* The latency between the older base and SNAPSHOT, by thread and in all. */
+/* Computes the latency since the older base, by thread and over all. */
 static void measure_interval(struct model *model, const struct snapshot *snapshot)
 {
     histogram_reset(&model->interval);
@@ -110,13 +110,13 @@ static void measure_interval(struct model *model, const struct snapshot *snapsho
     }
 }
 
-/* The newer base becomes the older one; the memory of the old one is used again. */
+/* The newer base becomes the older one, SNAPSHOT the newer one. */
 static void advance_bases(struct model *model, const struct snapshot *snapshot)
 {
-    struct base free_one = model->older;
+    struct base unused = model->older;
 
     model->older = model->newer;
-    model->newer = free_one;
+    model->newer = unused;
     fill_base(&model->newer, snapshot);
 }
 
@@ -162,7 +162,7 @@ const struct snapshot *model_now(const struct model *model)
     return model->now;
 }
 
-/* Between two samples; a second where the wall clock was set meanwhile. */
+/* The time between the two samples; 1 s if the wall clock was changed between them. */
 static uint64_t past_interval_ns(const struct model *model)
 {
     uint64_t from, to = model->past->time_ns;

@@ -1,11 +1,11 @@
 /*
- * What the numbers mean: rates and percentiles of about the last second, from snapshots. Counters
- * only grow, so a rate is a difference between two snapshots; latency of an interval is the
- * difference of two histograms. Pure: time comes in with the snapshots. The console's only thread.
+ * Rates and percentiles of about the last second, computed from snapshots. Counters only grow, so a
+ * rate is the difference of two snapshots, and the latency of an interval is the difference of two
+ * histograms. Pure: the time is part of the snapshot. The console's only thread.
  *
- * The interval reaches from the older of two bases to the present. Every half second the newer base
- * becomes the older one and the present the newer, so the interval is half a second to a second
- * long: short enough to follow, long enough to be calm.
+ * The interval starts at the older of two bases. Every half second the newer base becomes the older
+ * one and the current snapshot the newer one, so the interval is half a second to one second long:
+ * short enough to react, long enough not to flicker.
  */
 #ifndef CONSOLE_MODEL_H
 #define CONSOLE_MODEL_H
@@ -20,51 +20,51 @@ struct model;
 struct model *model_create(void);
 void model_destroy(struct model *model);
 
-/* Forgets everything: another daemon has been attached. */
+/* Clears the model, for another daemon. */
 void model_reset(struct model *model);
 
-/* True when the snapshot of NOW_NS should have its latency: a base will be made from it. */
+/* True if the snapshot of NOW_NS needs its latency, because it becomes a base. */
 bool model_wants_latency(const struct model *model, uint64_t now_ns);
 
 /*
- * Takes the present. SNAPSHOT stays the caller's and must stay unchanged until the next call. One
- * without its latency is never made a base. Returns 0, or -1 when memory is out.
+ * Takes the current SNAPSHOT, which is borrowed and must not change until the next call. Without
+ * latency it does not become a base. Returns 0, or -1: out of memory.
  */
 int model_take(struct model *model, const struct snapshot *snapshot, bool with_latency);
 
 /*
- * Shows a second that has gone by instead: SNAPSHOT has the sums and states of then, NOW is the
- * sample of that second and BEFORE the one before it (NULL: there is none, so no rates). What is
- * known of single threads and workers is NAN. All stays the caller's, unchanged until the next call.
+ * Takes a past second instead: SNAPSHOT has its sums and states, NOW is its sample and BEFORE the
+ * sample of the second before (NULL: there are no rates). Values of single threads and workers are
+ * NAN. All are borrowed and must not change until the next call.
  */
 void model_take_past(struct model *model, const struct snapshot *snapshot,
                      const struct sample_copy *before, const struct sample_copy *now);
 
-/* A value of one thread or worker of the snapshot, as in its `values`; NAN where it is not known. */
+/* A value of one thread or worker of the snapshot; NAN: unknown. */
 double model_thread_value(const struct model *model, const struct thread_sample *thread,
                           enum metric metric);
 double model_worker_value(const struct model *model, const struct worker_sample *worker,
                           enum metric metric);
 
-/* The snapshot taken last, or NULL. */
+/* The current snapshot, or NULL. */
 const struct snapshot *model_now(const struct model *model);
 
-/* Length of the interval, ns; 0 when there is none yet. */
+/* Length of the interval, ns; 0: none yet. */
 uint64_t model_interval_ns(const struct model *model);
 
-/* Growth per second of a counter, over all slots. NAN until there is an interval. */
+/* Increase of a counter per second, over all slots; NAN until there is an interval. */
 double model_rate(const struct model *model, enum metric metric);
 
-/* The same for one thread or worker of the snapshot taken last. */
+/* The same for one thread or worker of the current snapshot. */
 double model_thread_rate(const struct model *model, const struct thread_sample *thread,
                          enum metric metric);
 double model_worker_rate(const struct model *model, const struct worker_sample *worker,
                          enum metric metric);
 
-/* Hits of all cache look-ups of the interval, 0 to 1; NAN when there were none. */
+/* Cache hits by lookups in the interval, 0 to 1; NAN without a lookup. */
 double model_hit_ratio(const struct model *model);
 
-/* A percentile of the latency of about the last second, ns; NAN when nothing was answered. */
+/* A percentile of the latency in the interval, ns; NAN without a response. */
 double model_percentile(const struct model *model, double percent);
 double model_thread_percentile(const struct model *model, const struct thread_sample *thread,
                                double percent);

@@ -414,7 +414,7 @@ const struct segment_reader *replay_reader(const struct replay *replay)
     return replay->attached ? &replay->reader : NULL;
 }
 
-bool replay_newcomer(const struct replay *replay)
+bool replay_new_daemon(const struct replay *replay)
 {
     return replay->newcomer;
 }

@@ -51,7 +51,7 @@ uint64_t replay_wall_ns(const struct replay *replay);
 const struct segment_reader *replay_reader(const struct replay *replay);
 
 /* True when the chunk in force has begun with another daemon, or is the first one after a seek. */
-bool replay_newcomer(const struct replay *replay);
+bool replay_new_daemon(const struct replay *replay);
 
 /* How the daemon had ended then; NULL while it ran. */
 const char *replay_ended(const struct replay *replay);

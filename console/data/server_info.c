@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often is read what changes slowly or costs. */
+/* Period of what changes slowly or is costly to read. */
 #define SLOW_NS (NS_PER_S / 2)
 
 int server_info_open(struct server_info *info)
@@ -13,23 +13,23 @@ int server_info_open(struct server_info *info)
     info->model = model_create();
     info->history = history_create();
     info->tail = tail_create();
-    info->past = past_create();
+    info->cursor = history_cursor_create();
     info->top = top_create();
     info->outcomes = outcomes_create();
     info->events = event_list_create();
     return info->model == NULL || info->history == NULL || info->tail == NULL ||
-                   info->past == NULL || info->top == NULL || info->outcomes == NULL ||
+                   info->cursor == NULL || info->top == NULL || info->outcomes == NULL ||
                    info->events == NULL
                ? -1
                : 0;
 }
 
-static void close_rooms(struct server_info *info)
+static void destroy_parts(struct server_info *info)
 {
     event_list_destroy(info->events);
     outcomes_destroy(info->outcomes);
     top_destroy(info->top);
-    past_destroy(info->past);
+    history_cursor_destroy(info->cursor);
     tail_destroy(info->tail);
     history_destroy(info->history);
     model_destroy(info->model);
@@ -37,7 +37,7 @@ static void close_rooms(struct server_info *info)
 
 void server_info_close(struct server_info *info)
 {
-    close_rooms(info);
+    destroy_parts(info);
     cache_list_release(&info->cache);
     client_list_release(&info->clients);
     snapshot_release(&info->snapshot);
@@ -46,7 +46,7 @@ void server_info_close(struct server_info *info)
 
 int server_info_forget(struct server_info *info)
 {
-    close_rooms(info);
+    destroy_parts(info);
     snapshot_release(&info->snapshot);
     info->processes = (struct process_table){0};
     info->missed = info->slow_ns = 0;
@@ -57,7 +57,7 @@ static void forget_origins(struct server_info *info)
 {
     free(info->origins);
     info->origins = NULL;
-    info->origins_asked = false;
+    info->origins_requested = false;
 }
 
 int server_info_begin(struct server_info *info, const struct segment_reader *reader)
@@ -70,8 +70,8 @@ int server_info_begin(struct server_info *info, const struct segment_reader *rea
     history_break(info->history);
     outcomes_break(info->outcomes);
     event_list_attach(info->events);
-    info->slow_had = WANT_NOTHING;
-    info->past_unread = true;
+    info->slow_wants = WANT_NOTHING;
+    info->backlog_unread = true;
     forget_origins(info);
     info->next_second = samples > SEGMENT_HISTORY_SAMPLES ? samples - SEGMENT_HISTORY_SAMPLES : 0;
     return 0;
@@ -95,11 +95,11 @@ static void take_history(struct server_info *info, const struct segment_reader *
         if (segment_read_sample(reader, info->next_second, &sample, letters, sizeof(letters)))
             take_second(info, &sample, letters);
         else
-            history_break(info->history); /* not looked at for so long that it is gone */
+            history_break(info->history); /* overwritten: not read for too long */
     }
 }
 
-/* The tail counts what it missed by a guess that may sink; what was counted once stays counted. */
+/* The tail estimates what it missed, and an estimate may decrease: only increases are counted. */
 static void take_requests(struct server_info *info, const struct segment_reader *reader,
                           uint64_t wall_ns)
 {
@@ -114,22 +114,22 @@ static void take_requests(struct server_info *info, const struct segment_reader 
     info->missed = missed;
 }
 
-static void count_past(void *context, const struct tail_line *line)
+static void count_backlog(void *context, const struct tail_line *line)
 {
     top_add(context, line);
 }
 
-/* What was asked for before this console looked; on the first daemon nothing is known of before it. */
-static void take_past_requests(struct server_info *info, const struct segment_reader *reader,
-                               uint64_t wall_ns)
+/* Counts the requests logged before the attachment. Nothing is known from before the first daemon. */
+static void take_backlog(struct server_info *info, const struct segment_reader *reader,
+                         uint64_t wall_ns)
 {
-    uint64_t since = tail_read_past(info->tail, reader, count_past, info->top);
+    uint64_t since = tail_read_backlog(info->tail, reader, count_backlog, info->top);
 
     if (since == 0 && !top_known(info->top))
         since = reader->map.header->started_ns;
     if (since > 0)
         top_know_since(info->top, since < wall_ns ? since : wall_ns);
-    info->past_unread = false;
+    info->backlog_unread = false;
 }
 
 static void take_config(struct server_info *info, const struct segment_reader *reader)
@@ -144,17 +144,17 @@ static void take_config(struct server_info *info, const struct segment_reader *r
     forget_origins(info);
 }
 
-/* What changes slowly, or costs: twice a second, and at once when more is wanted than was. */
+/* Reads the slow data twice a second, and immediately if more is wanted than before. */
 static int take_slow(struct server_info *info, const struct segment_reader *reader, unsigned wants)
 {
     const struct snapshot *now = &info->snapshot;
 
-    if ((wants & ~info->slow_had) == 0 && now->time_ns < info->slow_ns + SLOW_NS)
+    if ((wants & ~info->slow_wants) == 0 && now->time_ns < info->slow_ns + SLOW_NS)
         return 0;
-    info->slow_had = wants;
+    info->slow_wants = wants;
     info->slow_ns = now->time_ns;
     event_list_read(info->events, reader, now->wall_ns);
-    if (!info->processes_told && now->time_ns >= info->processes.time_ns + SLOW_NS)
+    if (!info->processes_given && now->time_ns >= info->processes.time_ns + SLOW_NS)
         processes_take(&info->processes, now);
     take_config(info, reader);
     if ((wants & WANT_CLIENTS) != 0 && client_list_take(&info->clients, reader, now->time_ns) != 0)
@@ -174,7 +174,7 @@ int server_info_take(struct server_info *info, const struct segment_reader *read
         outcomes_push(info->outcomes, wall_ns, info->snapshot.outcome_latency);
     take_history(info, reader);
     take_requests(info, reader, wall_ns);
-    if (info->past_unread)
-        take_past_requests(info, reader, wall_ns);
+    if (info->backlog_unread)
+        take_backlog(info, reader, wall_ns);
     return take_slow(info, reader, wants);
 }

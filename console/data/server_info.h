@@ -1,11 +1,12 @@
 /*
- * What is known of a server while it is watched: the present, the past, and what the rings of log
- * lines and of events tell. It is fed moment by moment from a segment, be that a daemon's or one out of a
- * recording, which is not its business. Only the watch (console/data/watch.h) knows it. The console's only thread.
+ * All that is known of a server: the current state, the history, and what was read from its log and
+ * event rings. Fed from a segment, of a daemon or of a recording. Written by the watch only
+ * (console/data/watch.h). The console's only thread.
  */
 #ifndef CONSOLE_SERVER_INFO_H
 #define CONSOLE_SERVER_INFO_H
 
+#include "common/segment_reader.h"
 #include "console/data/cache_list.h"
 #include "console/data/client_list.h"
 #include "console/data/event_list.h"
@@ -16,8 +17,6 @@
 #include "console/data/snapshot.h"
 #include "console/data/tail.h"
 #include "console/data/top.h"
-
-#include "common/segment_reader.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,38 +36,37 @@ struct server_info {
     struct snapshot snapshot;
     struct model *model;
     struct history *history;
+    struct history_cursor *cursor;
     struct tail *tail;
-    struct past *past;
     struct top *top;
     struct outcomes *outcomes;
     struct event_list *events;
-    struct process_table processes;
-    bool processes_told; /* by whoever feeds it: /proc is not looked at */
+    struct process_table processes; /* read twice a second, as are cache, clients and config */
+    bool processes_given;           /* by the owner; /proc is not read */
     struct cache_list cache;
     struct client_list clients;
-    char config[SEGMENT_CONFIG_BYTES];
-    char *origins; /* of it, the daemon's answer; NULL: not known */
-    bool origins_asked;
-    bool past_unread;     /* the rings' past has not been looked at */
-    uint64_t missed;      /* requests that had passed unseen when the top lists were last fed */
-    uint64_t slow_ns;     /* when what is read twice a second was last read */
-    unsigned slow_had;    /* what was wanted then */
-    uint64_t next_second; /* number of the history sample that is wanted next */
+    char config[SEGMENT_CONFIG_BYTES]; /* "": not read yet */
+    char *origins;                     /* the daemon's answer to `config`; NULL: unknown */
+    bool origins_requested;
+    bool backlog_unread;  /* requests logged before the attachment are not counted yet */
+    uint64_t missed;      /* tail_missed() when the top lists were last updated */
+    uint64_t slow_ns;     /* when the slow data was last read */
+    unsigned slow_wants;  /* and what was wanted then */
+    uint64_t next_second; /* number of the next history sample to read */
 };
 
-/* Nothing is known yet. INFO is zeroed before. Returns 0, or -1: out of memory; server_info_close() is due
- * then too. */
+/* INFO is zeroed. Returns 0, or -1: out of memory; call server_info_close() then too. */
 int server_info_open(struct server_info *info);
 void server_info_close(struct server_info *info);
 
-/* All is forgotten but the configuration: what comes next may lie before it. Results as above. */
+/* Clears all but the configuration, before a jump in a recording. Result as above. */
 int server_info_forget(struct server_info *info);
 
-/* Another daemon: its counters begin anew, its past follows the one we know after a break. Returns 0, or
- * -1: out of memory. */
+/* Another daemon: counters restart, and its history follows after a gap. Returns 0, or -1: out of
+ * memory. */
 int server_info_begin(struct server_info *info, const struct segment_reader *reader);
 
-/* Takes the present. WANTS: bits of enum wants. Results as above. */
+/* Samples the segment. WANTS: bits of enum wants. Result as above. */
 int server_info_take(struct server_info *info, const struct segment_reader *reader, uint64_t now_ns,
                      uint64_t wall_ns, unsigned wants);
 

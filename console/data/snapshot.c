@@ -126,11 +126,11 @@ static void take_thread(struct thread_sample *sample, const struct segment_reade
                         uint32_t slot)
 {
     const struct segment_thread *thread = segment_thread(&reader->map, slot);
-    const struct segment_slot *tenant = segment_thread_slot(&reader->map, slot);
+    const struct segment_slot *owner = segment_thread_slot(&reader->map, slot);
 
     sample->slot = slot;
-    sample->worker = load32(&tenant->worker);
-    sample->thread = load32(&tenant->thread);
+    sample->worker = load32(&owner->worker);
+    sample->thread = load32(&owner->thread);
     segment_read_activity(&thread->activity, &sample->activity);
     take_values(sample->values, reader, thread->metrics, SCOPE_THREAD);
 }
@@ -162,7 +162,7 @@ static void take_threads(struct snapshot *snapshot, const struct segment_reader 
     }
 }
 
-/* Sums of what was copied, so that they agree with the rows on screen. */
+/* Adds up what was copied, so that the sums match the rows on the screen. */
 static void add_up(struct snapshot *snapshot, const struct segment_reader *reader)
 {
     for (int metric = 0; metric < METRIC_COUNT; metric++) {
@@ -190,7 +190,7 @@ void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reade
     add_up(snapshot, reader);
 }
 
-bool snapshot_glance(struct snapshot *snapshot, const struct segment_reader *reader)
+bool snapshot_refresh_states(struct snapshot *snapshot, const struct segment_reader *reader)
 {
     bool changed = false;
 

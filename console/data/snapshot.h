@@ -1,7 +1,6 @@
 /*
- * One moment of a server as plain data: what the model works on. Only snapshot.c reads shared
- * memory for it; a snapshot may as well come from elsewhere. Nothing in here points into the
- * segment.
+ * A snapshot: the state of a server at one moment, copied from the segment. It holds no pointers into
+ * the segment.
  */
 #ifndef CONSOLE_SNAPSHOT_H
 #define CONSOLE_SNAPSHOT_H
@@ -11,10 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { STATES_MAX = 32 }; /* thread states that a console can tell apart */
+enum { STATES_MAX = 32 }; /* thread states that the console supports */
 
-/* What does not change while a daemon runs. States come from the segment: it may be newer than us.
- */
+/* What does not change while a daemon runs. The states are described by the segment, because the
+ * daemon may be newer than the console. */
 struct server {
     uint64_t generation;
     uint64_t started_ns; /* wall clock */
@@ -27,11 +26,11 @@ struct server {
     struct segment_state states[STATES_MAX];
 };
 
-/* A reserved thread slot. One without a thread has the state NONE; its counters still count. */
+/* A reserved thread slot. Without a thread its state is NONE, but its counters still count. */
 struct thread_sample {
     uint32_t slot;
-    uint32_t worker; /* its worker's slot, or SEGMENT_NO_WORKER */
-    uint32_t thread; /* which of that worker's threads */
+    uint32_t worker; /* slot of its worker, or SEGMENT_NO_WORKER */
+    uint32_t thread; /* number within that worker */
     struct activity_copy activity;
     uint64_t values[METRIC_COUNT];
 };
@@ -51,7 +50,7 @@ struct worker_sample {
     uint32_t threads_wanted, threads_actual, offload_actual;
     uint64_t values[METRIC_COUNT];
     uint32_t offload_count;
-    struct offload_sample offload[SEGMENT_OFFLOAD_THREADS]; /* those that there are */
+    struct offload_sample offload[SEGMENT_OFFLOAD_THREADS]; /* the existing ones */
 };
 
 struct snapshot {
@@ -59,7 +58,7 @@ struct snapshot {
     uint64_t wall_ns;
     struct server server;
     uint32_t workers_wanted;
-    uint32_t threads_wanted; /* in each worker */
+    uint32_t threads_wanted; /* per worker */
     uint32_t offload_least, offload_most;
     uint32_t log_level; /* enum level */
     bool dispatch_master;
@@ -70,33 +69,33 @@ struct snapshot {
     uint32_t worker_count, worker_room;
     struct thread_sample *threads;
     uint32_t thread_count, thread_room;
-    /* Latency since the daemon's start by thread slot (thread_room of them); filled only on
+    /* Latency since the start of the daemon, by thread slot (thread_room of them); filled only on
      * request. */
     struct histogram *latency;
-    struct histogram *outcome_latency; /* the same by outcome (OUTCOME_COUNT of them) */
+    struct histogram *outcome_latency; /* same, by outcome (OUTCOME_COUNT of them) */
 };
 
-/* Room for what READER's segment may hold. Returns 0, or -1 when memory is out. Owed a release. */
+/* Allocates for the segment of READER. Returns 0, or -1: out of memory. Call snapshot_release(). */
 int snapshot_prepare(struct snapshot *snapshot, const struct segment_reader *reader);
 void snapshot_release(struct snapshot *snapshot);
 
 /*
- * Copies the present. With WITH_LATENCY the histograms too, which is most of the work: asked for
- * twice a second, not for every picture. The times are those given.
+ * Copies the current state. WITH_LATENCY: the histograms too, which are most of the work and are
+ * needed only twice a second. NOW_NS and WALL_NS become the time of the snapshot.
  */
 void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reader, uint64_t now_ns,
                    uint64_t wall_ns, bool with_latency);
 
-/* Copies anew what the threads of SNAPSHOT do, and no more. True when any does something else. */
-bool snapshot_glance(struct snapshot *snapshot, const struct segment_reader *reader);
+/* Copies only what the threads of SNAPSHOT are doing. True if a state has changed. */
+bool snapshot_refresh_states(struct snapshot *snapshot, const struct segment_reader *reader);
 
-/* Threads at work: slots that have one. */
+/* Number of slots with a thread. */
 uint32_t snapshot_threads_actual(const struct snapshot *snapshot);
 
-/* Workers that run, leaving ones included. */
+/* Number of running workers, including those that drain. */
 uint32_t snapshot_workers_actual(const struct snapshot *snapshot);
 
-/* Letter and name of a thread state; '?' and "unknown" for one that the server did not describe. */
+/* Letter and name of a thread state; '?' and "unknown" if the server does not describe it. */
 char server_state_letter(const struct server *server, uint32_t state);
 const char *server_state_name(const struct server *server, uint32_t state);
 

@@ -322,8 +322,8 @@ static void read_past_of(struct past *past, const struct origin *origin,
         past_since(past, UINT64_MAX);
 }
 
-uint64_t tail_read_past(struct tail *tail, const struct segment_reader *reader, tail_take *take,
-                        void *context)
+uint64_t tail_read_backlog(struct tail *tail, const struct segment_reader *reader, tail_take *take,
+                           void *context)
 {
     struct past past = {.take = take, .context = context};
     uint64_t *from = calloc(tail->rings > 0 ? tail->rings : 1, sizeof(*from));

@@ -58,8 +58,8 @@ size_t tail_read(struct tail *tail, const struct segment_reader *reader);
  * when they were overtaken meanwhile. What is older than that moment is not handed over.
  */
 typedef void tail_take(void *context, const struct tail_line *line);
-uint64_t tail_read_past(struct tail *tail, const struct segment_reader *reader, tail_take *take,
-                        void *context);
+uint64_t tail_read_backlog(struct tail *tail, const struct segment_reader *reader, tail_take *take,
+                           void *context);
 
 /* Lines that are kept; line 0 is the newest. */
 size_t tail_count(const struct tail *tail);

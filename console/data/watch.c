@@ -2,8 +2,6 @@
 
 #include "common/clock.h"
 #include "console/data/recorder.h"
-#include "console/data/replay.h"
-#include "console/data/server_info.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +9,13 @@
 
 struct watch {
     struct source *source;
-    struct replay *replay;     /* of a recording; NULL: it is a daemon that is watched */
-    struct recorder *recorder; /* of a session that is recorded; NULL: none is */
-    bool newcomer;             /* another daemon has been attached; nothing of it was taken yet */
-    bool record_newcomer;      /* nor recorded */
-    bool record_ended;         /* its end has been recorded */
+    struct replay *replay;     /* NULL: a daemon is watched */
+    struct recorder *recorder; /* NULL: nothing is recorded */
+    bool new_daemon;           /* attached, but not sampled yet */
+    bool record_new_daemon;    /* attached, but not recorded yet */
+    bool record_ended;         /* the end of the daemon is recorded */
     struct server_info info;
-    size_t back; /* seconds of the history that are looked back; 0: the last sample */
+    size_t back; /* seconds back in the history; 0: the last sample */
 };
 
 static struct watch *open_watch(const char *name)
@@ -46,7 +44,7 @@ struct watch *watch_open_replay(const char *path, char *why, size_t size)
 
     if (watch != NULL) {
         watch->replay = replay;
-        watch->info.processes_told = true;
+        watch->info.processes_given = true;
         source_show(watch->source, NULL, SOURCE_ABSENT, "the recording begins");
         return watch;
     }
@@ -69,42 +67,42 @@ void watch_close(struct watch *watch)
     free(watch);
 }
 
-/* Takes the present from the source, as it is. */
-static int take(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants)
+static bool attached(const struct watch *watch)
 {
     enum source_state state = source_state(watch->source);
+
+    return state == SOURCE_LIVE || state == SOURCE_SILENT;
+}
+
+/* Samples what the source shows now. */
+static int sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants)
+{
     const struct segment_reader *reader = source_reader(watch->source);
 
     watch->back = 0;
     history_look_back(watch->info.history, 0);
-    if (watch->newcomer && server_info_begin(&watch->info, reader) != 0)
+    if (watch->new_daemon && server_info_begin(&watch->info, reader) != 0)
         return -1;
-    watch->newcomer = false;
-    if (state != SOURCE_LIVE && state != SOURCE_SILENT)
-        return 0;
-    return server_info_take(&watch->info, reader, now_ns, wall_ns, wants);
+    watch->new_daemon = false;
+    return attached(watch) ? server_info_take(&watch->info, reader, now_ns, wall_ns, wants) : 0;
 }
 
-static void look_for_daemon(struct watch *watch, uint64_t now_ns)
+static void follow_daemon(struct watch *watch, uint64_t now_ns)
 {
-    if (!source_update(watch->source, now_ns))
-        return;
-    watch->newcomer = watch->record_newcomer = true;
+    if (source_update(watch->source, now_ns))
+        watch->new_daemon = watch->record_new_daemon = true;
 }
 
 int watch_sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants)
 {
-    look_for_daemon(watch, now_ns);
-    return take(watch, now_ns, wall_ns, watch->recorder != NULL ? WANT_ALL : wants);
+    follow_daemon(watch, now_ns);
+    return sample(watch, now_ns, wall_ns, watch->recorder != NULL ? WANT_ALL : wants);
 }
 
-bool watch_glance(struct watch *watch)
+bool watch_refresh_states(struct watch *watch)
 {
-    enum source_state state = source_state(watch->source);
-
-    return (state == SOURCE_LIVE || state == SOURCE_SILENT) && !watch->newcomer &&
-           model_now(watch->info.model) != NULL &&
-           snapshot_glance(&watch->info.snapshot, source_reader(watch->source));
+    return attached(watch) && !watch->new_daemon && model_now(watch->info.model) != NULL &&
+           snapshot_refresh_states(&watch->info.snapshot, source_reader(watch->source));
 }
 
 /* Recording */
@@ -112,11 +110,11 @@ bool watch_glance(struct watch *watch)
 int watch_record_to(struct watch *watch, const char *path, char *why, size_t size)
 {
     if (watch->recorder != NULL) {
-        snprintf(why, size, "a session is being recorded already");
+        snprintf(why, size, "a session is already being recorded");
         return -1;
     }
     watch->recorder = recorder_create(path, why, size);
-    watch->record_newcomer = true;
+    watch->record_new_daemon = true;
     return watch->recorder != NULL ? 0 : -1;
 }
 
@@ -136,20 +134,19 @@ uint64_t watch_recorded(const struct watch *watch)
 static int record_moment(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, char *why,
                          size_t size)
 {
-    enum source_state state = source_state(watch->source);
-    bool ended = state == SOURCE_ENDED, newcomer = watch->record_newcomer;
+    bool ended = source_state(watch->source) == SOURCE_ENDED, new = watch->record_new_daemon;
 
-    if (ended && !watch->record_ended && !newcomer) {
+    if (ended && !watch->record_ended && !new) {
         watch->record_ended = true;
         return recorder_add_end(watch->recorder, source_why(watch->source), now_ns, wall_ns, why,
                                 size);
     }
-    if (state != SOURCE_LIVE && state != SOURCE_SILENT)
+    if (!attached(watch))
         return 0;
-    watch->record_ended = watch->record_newcomer = false;
+    watch->record_ended = watch->record_new_daemon = false;
     recorder_note_origins(watch->recorder, watch_origins(watch));
-    return recorder_add(watch->recorder, source_reader(watch->source), newcomer,
-                        &watch->info.processes, now_ns, wall_ns, why, size);
+    return recorder_add(watch->recorder, source_reader(watch->source), new, &watch->info.processes,
+                        now_ns, wall_ns, why, size);
 }
 
 int watch_record(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, char *why, size_t size)
@@ -158,7 +155,7 @@ int watch_record(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, char *w
 
     if (watch->recorder == NULL)
         return 0;
-    look_for_daemon(watch, now_ns);
+    follow_daemon(watch, now_ns);
     if (record_moment(watch, now_ns, wall_ns, why, size) == 0)
         return 0;
     recorder_close(watch->recorder, ignored, sizeof(ignored));
@@ -166,21 +163,21 @@ int watch_record(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, char *w
     return -1;
 }
 
-/* Replaying */
+/* Replay */
 
-#define REPLAY_RUN_UP_NS (10 * NS_PER_S) /* before a moment that is jumped to */
-#define REPLAY_JUMP_NS   (60 * NS_PER_S) /* a longer way is not gone step by step */
+#define REPLAY_RUN_UP_NS (10 * NS_PER_S) /* replayed before the target of a jump, for rates */
+#define REPLAY_JUMP_NS   (60 * NS_PER_S) /* jump if the target is further ahead */
 
-static int take_replayed(struct watch *watch, unsigned wants)
+static int sample_replay(struct watch *watch, unsigned wants)
 {
     const char *ended = replay_ended(watch->replay);
 
     source_show(watch->source, replay_reader(watch->replay),
                 ended != NULL ? SOURCE_ENDED : SOURCE_LIVE, ended != NULL ? ended : "");
-    watch->newcomer |= replay_newcomer(watch->replay);
+    watch->new_daemon |= replay_new_daemon(watch->replay);
     if (replay_processes(watch->replay) != NULL)
         watch->info.processes = *replay_processes(watch->replay);
-    return take(watch, replay_now_ns(watch->replay), replay_wall_ns(watch->replay), wants);
+    return sample(watch, replay_now_ns(watch->replay), replay_wall_ns(watch->replay), wants);
 }
 
 int watch_replay_to(struct watch *watch, uint64_t at_ns, unsigned wants)
@@ -189,12 +186,12 @@ int watch_replay_to(struct watch *watch, uint64_t at_ns, unsigned wants)
 
     if (at_ns < now_ns || at_ns > now_ns + REPLAY_JUMP_NS) {
         replay_seek(watch->replay, at_ns > REPLAY_RUN_UP_NS ? at_ns - REPLAY_RUN_UP_NS : 0);
-        watch->newcomer = true;
+        watch->new_daemon = true;
         if (server_info_forget(&watch->info) != 0)
             return -1;
     }
     while (replay_next(watch->replay, at_ns) == REPLAY_STEPPED)
-        if (take_replayed(watch, wants) != 0)
+        if (sample_replay(watch, wants) != 0)
             return -1;
     return 0;
 }
@@ -204,8 +201,15 @@ const struct replay *watch_replay(const struct watch *watch)
     return watch->replay;
 }
 
-/* The master's block while there is a master; else NULL. */
-static const struct segment_master *living_master(const struct watch *watch)
+bool watch_replays(const struct watch *watch)
+{
+    return watch->replay != NULL;
+}
+
+/* Values */
+
+/* NULL: no daemon. */
+static const struct segment_master *current_master(const struct watch *watch)
 {
     const struct segment_reader *reader = source_reader(watch->source);
 
@@ -216,7 +220,7 @@ static const struct segment_master *living_master(const struct watch *watch)
 
 uint32_t watch_offload_min(const struct watch *watch)
 {
-    const struct segment_master *master = living_master(watch);
+    const struct segment_master *master = current_master(watch);
 
     return master != NULL ? atomic_load_explicit(&master->offload_min_wanted, memory_order_relaxed)
                           : 0;
@@ -224,7 +228,7 @@ uint32_t watch_offload_min(const struct watch *watch)
 
 uint32_t watch_wanted(const struct watch *watch, enum tunable tunable)
 {
-    const struct segment_master *master = living_master(watch);
+    const struct segment_master *master = current_master(watch);
 
     if (master == NULL)
         return 0;
@@ -240,17 +244,12 @@ uint32_t watch_wanted(const struct watch *watch, enum tunable tunable)
     return atomic_load_explicit(&master->threads_wanted, memory_order_relaxed);
 }
 
-bool watch_replays(const struct watch *watch)
-{
-    return watch->replay != NULL;
-}
-
 size_t watch_look_back(struct watch *watch, size_t back)
 {
     if (model_now(watch->info.model) == NULL)
         return 0;
-    watch->back =
-        past_set(watch->info.past, watch->info.history, model_now(watch->info.model), back);
+    watch->back = history_cursor_set(watch->info.cursor, watch->info.history,
+                                     model_now(watch->info.model), back);
     history_look_back(watch->info.history, watch->back);
     return watch->back;
 }
@@ -260,54 +259,14 @@ const struct source *watch_source(const struct watch *watch)
     return watch->source;
 }
 
+const struct server_info *watch_info(const struct watch *watch)
+{
+    return &watch->info;
+}
+
 const struct model *watch_model(const struct watch *watch)
 {
-    return watch->back > 0 ? past_model(watch->info.past) : watch->info.model;
-}
-
-const struct history *watch_history(const struct watch *watch)
-{
-    return watch->info.history;
-}
-
-const struct tail *watch_tail(const struct watch *watch)
-{
-    return watch->info.tail;
-}
-
-const struct top *watch_top(const struct watch *watch)
-{
-    return watch->info.top;
-}
-
-const struct outcomes *watch_outcomes(const struct watch *watch)
-{
-    return watch->info.outcomes;
-}
-
-const struct event_list *watch_events(const struct watch *watch)
-{
-    return watch->info.events;
-}
-
-const struct process_table *watch_processes(const struct watch *watch)
-{
-    return &watch->info.processes;
-}
-
-const struct cache_list *watch_cache(const struct watch *watch)
-{
-    return &watch->info.cache;
-}
-
-const struct client_list *watch_clients(const struct watch *watch)
-{
-    return &watch->info.clients;
-}
-
-const char *watch_config(const struct watch *watch)
-{
-    return watch->info.config;
+    return watch->back > 0 ? history_cursor_model(watch->info.cursor) : watch->info.model;
 }
 
 const char *watch_origins(const struct watch *watch)
@@ -317,19 +276,16 @@ const char *watch_origins(const struct watch *watch)
     return watch->info.origins != NULL ? watch->info.origins : "";
 }
 
-bool watch_wants_origins(struct watch *watch, unsigned wants)
+bool watch_needs_origins(struct watch *watch, unsigned wants)
 {
-    enum source_state state = source_state(watch->source);
-    bool live = watch->replay == NULL && (state == SOURCE_LIVE || state == SOURCE_SILENT);
-
-    if (!live || watch->info.origins_asked || watch->info.config[0] == '\0' ||
-        ((wants & WANT_ORIGINS) == 0 && watch->recorder == NULL))
+    if (watch->replay != NULL || !attached(watch) || watch->info.origins_requested ||
+        watch->info.config[0] == '\0' || ((wants & WANT_ORIGINS) == 0 && watch->recorder == NULL))
         return false;
-    watch->info.origins_asked = true;
+    watch->info.origins_requested = true;
     return true;
 }
 
-void watch_tell_origins(struct watch *watch, const char *answer)
+void watch_set_origins(struct watch *watch, const char *answer)
 {
     free(watch->info.origins);
     watch->info.origins = strdup(answer);

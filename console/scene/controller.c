@@ -166,7 +166,7 @@ bool controller_allows_change(struct controller *controller)
     else if (controller->options.readonly)
         controller_report(controller, true, "this console was started with --readonly");
     else if (watch_wanted(controller->options.watch, TUNABLE_THREADS) == 0)
-        controller_report(controller, true, "no webserverd runs");
+        controller_report(controller, true, "no webserverd is running");
     else
         return true;
     return false;
@@ -212,8 +212,8 @@ void controller_call(struct controller *controller, const char *line, controller
     snprintf(record->line, sizeof(record->line), "%s", line);
     *call = (struct call){
         .controller = controller, .record = record, .then = then, .context = context, .used = true};
-    if (target_socket(controller->options.name, controller->options.socket, path, sizeof(path), why,
-                      sizeof(why)) != 0)
+    if (instance_control_socket(controller->options.name, controller->options.socket, path,
+                                sizeof(path), why, sizeof(why)) != 0)
         take_answer(call, false, why);
     else
         caller_call(controller->caller, path, line, take_answer, call);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The answers to a question, at the right end of its line. */
+/* The answers, at the right end of the question's line. */
 static const char yes_text[] = "y yes", no_text[] = "n no";
 
 enum { ANSWERS_WIDTH = sizeof(yes_text) + sizeof(no_text) + 2 };
@@ -16,8 +16,8 @@ bool dialog_open(const struct dialog *dialog)
     return dialog->kind != DIALOG_NONE;
 }
 
-/* Closed before anything is called, which may open the next one. */
-static void give_up(struct dialog *dialog)
+/* Closes the dialog before the callback, which may open the next one. */
+static void cancel(struct dialog *dialog)
 {
     void (*gone)(void *) = dialog->gone;
     void *context = dialog->context;
@@ -49,7 +49,7 @@ static void confirm_key(struct dialog *dialog, int code)
         dialog->kind = DIALOG_NONE;
         yes(context);
     } else if (code == 'n' || code == 'N' || code == ESCAPE || code == CANCEL || code == 'q') {
-        give_up(dialog);
+        cancel(dialog);
     }
 }
 
@@ -58,7 +58,7 @@ static void prompt_key(struct dialog *dialog, int code)
     if (code == ENTER || code == NEWLINE) {
         enter(dialog);
     } else if (code == ESCAPE || code == CANCEL) {
-        give_up(dialog);
+        cancel(dialog);
     } else {
         if (code == TAB && dialog->complete != NULL)
             dialog->complete(&dialog->edit);
@@ -89,7 +89,7 @@ void dialog_click(struct dialog *dialog, const struct canvas *foot, int y, int x
         confirm_key(dialog, 'n');
 }
 
-/* Columns that the first BYTES of TEXT take. */
+/* The width of the first BYTES of TEXT (UTF-8), columns. */
 static int columns_of(const char *text, size_t bytes)
 {
     int columns = 0;
@@ -99,7 +99,7 @@ static int columns_of(const char *text, size_t bytes)
     return columns;
 }
 
-/* The part of the line around the cursor that fits, and the cursor in it. */
+/* Draws the visible part of the line, scrolled to the cursor, and the cursor. */
 static void draw_prompt(const struct dialog *dialog, const struct canvas *foot)
 {
     const struct edit *edit = &dialog->edit;

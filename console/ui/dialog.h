@@ -1,6 +1,6 @@
 /*
- * The one question that is put to the user at a time: yes or no, or a line of text. Drawn over the
- * foot and, where there is something to explain, above it. The console's only thread.
+ * The dialog: one question at a time, yes or no or a line of text. It is drawn over the last line of
+ * the screen; a hint is drawn above it. The console's only thread.
  */
 #ifndef CONSOLE_DIALOG_H
 #define CONSOLE_DIALOG_H
@@ -20,25 +20,25 @@ struct dialog {
     char label[DIALOG_TEXT];
     struct edit edit;
     struct edit_history *history;                              /* of a prompt; or NULL */
-    size_t (*complete)(struct edit *edit);                     /* Tab; or NULL */
-    void (*hint)(const char *text, char *buffer, size_t size); /* a line about it; or NULL */
+    size_t (*complete)(struct edit *edit);                     /* on Tab; or NULL */
+    void (*hint)(const char *text, char *buffer, size_t size); /* one line of help; or NULL */
     void (*changed)(void *context, const char *text);          /* after each key; or NULL */
-    void (*yes)(void *context);                                /* agreed */
+    void (*yes)(void *context);                                /* confirmed */
     void (*done)(void *context, const char *text);             /* entered */
-    void (*gone)(void *context);                               /* given up; or NULL */
+    void (*gone)(void *context);                               /* cancelled; or NULL */
     void *context;
 };
 
-/* True while a question is open: all keys go to it. */
+/* True while a question is open: all keys then belong to the dialog. */
 bool dialog_open(const struct dialog *dialog);
 
-/* Takes a key's curses code. */
+/* Handles a key, given as curses code. */
 void dialog_key(struct dialog *dialog, int code);
 
-/* A click on the screen's line Y and column X while it is drawn on FOOT: on an answer, it is given. */
+/* Handles a click at line Y, column X of the screen; FOOT is where the dialog was drawn. */
 void dialog_click(struct dialog *dialog, const struct canvas *foot, int y, int x);
 
-/* Draws the question into FOOT, a hint into the last line of BODY. */
+/* Draws the question into FOOT and the hint into the last line of BODY. */
 void dialog_draw(const struct dialog *dialog, const struct canvas *foot, const struct canvas *body);
 
 #endif

@@ -21,7 +21,7 @@ void edit_set(struct edit *edit, const char *text)
     edit->cursor = strlen(edit->text);
 }
 
-/* Bytes of UTF-8 that do not begin a character. */
+/* True for a UTF-8 continuation byte. */
 static bool continues(char byte)
 {
     return ((unsigned char)byte & 0xc0) == 0x80;

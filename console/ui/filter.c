@@ -12,7 +12,7 @@ bool filter_active(const struct filter *filter)
     return filter != NULL && filter->words > 0;
 }
 
-static void copy_small(char *to, size_t size, const char *from, size_t length)
+static void copy_lower(char *to, size_t size, const char *from, size_t length)
 {
     size_t i;
 
@@ -21,7 +21,7 @@ static void copy_small(char *to, size_t size, const char *from, size_t length)
     to[i] = '\0';
 }
 
-/* A number with an optional unit, LENGTH characters. */
+/* Parses LENGTH characters: a number with an optional unit. */
 static int read_number(const char *start, size_t length, double *number)
 {
     static const struct {
@@ -63,18 +63,19 @@ static int read_word(struct filter_word *word, const char *start, size_t length,
     if (name > 0 && name < TABLE_NAME_BYTES && name + 1 < length &&
         strchr(":<>", start[name]) != NULL) {
         word->compare = start[name];
-        copy_small(word->name, sizeof(word->name), start, name);
+        copy_lower(word->name, sizeof(word->name), start, name);
         start += name + 1;
         length -= name + 1;
     }
-    copy_small(word->text, sizeof(word->text), start, length);
+    copy_lower(word->text, sizeof(word->text), start, length);
     if (strcmp(word->name, "slower") == 0 && word->compare == ':') {
         snprintf(word->name, sizeof(word->name), "took");
         word->compare = '>';
     }
     if (!compares(word) || read_number(start, length, &word->number) == 0)
         return 0;
-    snprintf(why, size, "'%.40s' in the filter is no number: try 200, 4K or 10ms", word->text);
+    snprintf(why, size, "'%.40s' in the filter is not a number (examples: 200, 4K, 10ms)",
+             word->text);
     return -1;
 }
 
@@ -107,7 +108,7 @@ static bool same_character(char pattern, char c)
     return pattern == '?' || pattern == (char)tolower((unsigned char)c);
 }
 
-/* LENGTH characters at PATTERN stand somewhere in TEXT. */
+/* True if TEXT contains the first LENGTH characters of PATTERN. */
 static bool contains(const char *text, const char *pattern, size_t length)
 {
     for (; *text != '\0'; text++) {
@@ -121,7 +122,7 @@ static bool contains(const char *text, const char *pattern, size_t length)
     return length == 0;
 }
 
-/* "4xx" of a three digit number; else anywhere in the text. */
+/* "4xx" matches a three-digit number by its first digit; any other pattern is searched for. */
 static bool one_of_texts(const char *text, const char *pattern, size_t length)
 {
     if (length == 3 && isdigit((unsigned char)pattern[0]) && pattern[1] == 'x' &&
@@ -180,8 +181,8 @@ bool filter_matches(const struct filter *filter, const struct column *columns, s
     return true;
 }
 
-/* The text without WORD, which stands between blanks at AT. */
-static void take_out(char *text, char *at, size_t length)
+/* Removes LENGTH characters at AT and the blanks after them. */
+static void remove_word(char *text, char *at, size_t length)
 {
     char *end = at + length + strspn(at + length, " ");
 
@@ -205,7 +206,7 @@ int filter_toggle(struct filter *filter, const char *name, const char *text)
     snprintf(fresh, sizeof(fresh), "%s", filter->text);
     at = strstr(fresh, word);
     if (at != NULL && (at == fresh || at[-1] == ' ') && (at[length] == '\0' || at[length] == ' '))
-        take_out(fresh, at, length);
+        remove_word(fresh, at, length);
     else
         snprintf(fresh, sizeof(fresh), "%s%s%s", filter->text, filter->text[0] ? " " : "", word);
     return filter_set(filter, fresh, why, sizeof(why));

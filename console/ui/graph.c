@@ -6,7 +6,7 @@
 
 enum { CELL_DOTS_HIGH = 4, BLOCK_LEVELS = 8, ASCII_LEVELS = 3 };
 
-/* Dots of a braille cell filled from below, left and right column: U+2800 plus these bits. */
+/* Bits to add to U+2800 for 0 to 4 dots from below, in the left and the right half of a cell. */
 static const unsigned char left_dots[CELL_DOTS_HIGH + 1] = {0x00, 0x40, 0x44, 0x46, 0x47};
 static const unsigned char right_dots[CELL_DOTS_HIGH + 1] = {0x00, 0x80, 0xa0, 0xb0, 0xb8};
 
@@ -15,7 +15,7 @@ static bool is_gap(double value)
     return isinf(value) && value < 0;
 }
 
-/* The largest of the values that fall into part PART of PARTS equal parts of the series. */
+/* The largest value in part number PART of PARTS equal parts of the series; NAN: none. */
 static double largest_in(const double *values, size_t count, size_t part, size_t parts)
 {
     size_t from = part * count / parts, to = (part + 1) * count / parts;
@@ -27,7 +27,7 @@ static double largest_in(const double *values, size_t count, size_t part, size_t
     return largest;
 }
 
-/* How many of LEVELS steps a value fills; a value above nothing shows at least one. */
+/* The number of steps (of LEVELS) that VALUE fills; at least 1 if it is above 0. */
 static int steps_of(double value, double top, int levels)
 {
     double steps;
@@ -38,7 +38,7 @@ static int steps_of(double value, double top, int levels)
     return steps < 1 ? 1 : steps > levels ? levels : (int)steps;
 }
 
-/* The part of STEPS that lies in line ROW, counted from above, of ROWS lines of CELL steps each. */
+/* The part of STEPS in line ROW (from the top) of ROWS lines with CELL steps each. */
 static int steps_in_row(int steps, int row, int rows, int cell)
 {
     int below = (rows - 1 - row) * cell, here = steps - below;
@@ -91,7 +91,7 @@ void graph_draw(enum graph_style style, const double *values, size_t count, doub
     }
 }
 
-/* The middle one of the parts in which largest_in() finds value number INDEX. */
+/* The middle of the parts in which largest_in() finds value INDEX. */
 static size_t part_of(size_t index, size_t count, size_t parts)
 {
     size_t first = index * parts / count, last;
@@ -165,9 +165,9 @@ char *graph_number(enum graph_unit unit, double value, char *buffer)
 
 /* Heat maps and bars */
 
-enum { EIGHTHS = 8, HEAT_STEPS = 5 /* above nothing */ };
+enum { EIGHTHS = 8, HEAT_STEPS = 5 /* above 0 */ };
 
-/* 0 (nothing) to HEAT_STEPS. */
+/* 0 (empty) to HEAT_STEPS. */
 static int heat_step(double value, double most)
 {
     int step;

@@ -79,13 +79,13 @@ static void keep_key(struct grid *grid, size_t row, const struct cell *cells)
     snprintf(grid->texts[row], sizeof(grid->texts[row]), "%.47s", cell->text);
 }
 
-/* qsort() hands no context on; there is one thread. */
+/* The context of by_key(): qsort() passes none, and there is only one thread. */
 static const struct grid *sorting;
 
 static int by_number(double left, double right)
 {
     if (isnan(left) || isnan(right))
-        return isnan(left) - isnan(right); /* what has no number comes first when growing */
+        return isnan(left) - isnan(right); /* no number: lowest */
     return left < right ? -1 : left > right;
 }
 
@@ -101,7 +101,7 @@ static int by_key(const void *a, const void *b)
     return sorting->sorted_by < 0 ? -order : order;
 }
 
-/* The row that was selected is still selected, wherever it stands now. */
+/* Keeps the selection on the same subject; if that is gone, on the row now at its place. */
 static void find_selected(struct grid *grid, const struct scene *scene)
 {
     if (!grid->selecting)
@@ -161,7 +161,7 @@ static void keep_in_sight(struct grid *grid, size_t page)
         grid->top = last_top;
 }
 
-/* A mark at the title of the column that the rows are sorted by. */
+/* Marks the title of the column that the rows are sorted by. */
 static void draw_sort_mark(const struct grid *grid)
 {
     int column = abs(grid->sorted_by) - 1, x = 0;
@@ -193,7 +193,7 @@ char *grid_summary(const struct grid *grid, char *buffer, size_t size)
 {
     buffer[0] = '\0';
     if (grid == NULL || grid->list == NULL || grid->rows.height == 0)
-        return buffer; /* there is no list, or it is not on the screen */
+        return buffer; /* no list, or it is not on the screen */
     if (filter_active(grid->filter) || grid->shown <= grid->page)
         snprintf(buffer, size, "%zu of %zu shown", grid->shown, grid->all);
     else
@@ -219,8 +219,8 @@ void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas
         draw_row(grid, scene, grid->top + i, (int)i);
     if (grid->shown == 0 && page > 0)
         canvas_print(&grid->rows, 0, 0, TONE_DIM, "%s",
-                     grid->all > 0 ? "No row passes the filter; Esc takes it away."
-                                   : "There is nothing in this list.");
+                     grid->all > 0 ? "No row matches the filter; Esc clears it."
+                                   : "The list is empty.");
 }
 
 /* Keys and mouse */
@@ -232,7 +232,7 @@ static void select_place(struct grid *grid, const struct scene *scene, size_t pl
     grid->selecting = true;
 }
 
-/* STEPS down, or up. The first step selects what is in sight already. */
+/* Moves the selection by STEPS. The first step selects a visible row. */
 static void step(struct grid *grid, const struct scene *scene, long steps)
 {
     long place = (long)grid->selected + steps;
@@ -243,7 +243,7 @@ static void step(struct grid *grid, const struct scene *scene, long steps)
                 : steps > 1 ? steps
                             : (long)grid->top;
     if (grid->selecting && last && place >= (long)grid->shown) {
-        grid->selecting = false; /* past the end: follows again */
+        grid->selecting = false; /* past the end: follow again */
         return;
     }
     select_place(grid, scene, place < 0 ? 0 : (size_t)place);
@@ -251,7 +251,7 @@ static void step(struct grid *grid, const struct scene *scene, long steps)
 
 static void sort_by_next(struct grid *grid)
 {
-    int column = abs(grid->sorted_by); /* the next one, as array index */
+    int column = abs(grid->sorted_by); /* index of the next column */
     int count = (int)grid->list->column_count;
 
     while (column < count && grid->widths[column] == 0)
@@ -386,7 +386,7 @@ static void print_quoted(FILE *out, const char *text)
     fputc('"', out);
 }
 
-/* A number as itself; where there is none, nothing. */
+/* Numbers unquoted; a number column without a number stays empty. */
 static void print_cell(FILE *out, const struct column *column, const struct cell *cell)
 {
     if (isfinite(cell->number))

@@ -1,4 +1,4 @@
-/* Keys and what they ask for, from console/ui/keys.def. Any thread. */
+/* Keys and their actions, from keys.def. Any thread. */
 #ifndef CONSOLE_KEYS_H
 #define CONSOLE_KEYS_H
 
@@ -18,7 +18,7 @@ struct key_info {
 };
 extern const struct key_info key_table[ACTION_COUNT];
 
-/* What the key with the curses code CODE asks for, or ACTION_NONE. */
+/* The action of the key with curses code CODE, or ACTION_NONE. */
 enum action key_action(int code);
 
 #endif

@@ -1,6 +1,6 @@
 #include "console/ui/layout.h"
 
-/* Lines that the shown parts take, gaps included. */
+/* Lines of the shown parts, gaps included. */
 static int total(const struct layout_part *parts, const int *sizes, size_t count)
 {
     int lines = 0;
@@ -36,7 +36,7 @@ static bool can_grow(const struct layout_part *part, int size)
     return size > 0 && part->weight > 0 && (part->most == 0 || size < part->most);
 }
 
-/* The part that has the least for its weight gets the next line. */
+/* Gives one line to the part that is smallest relative to its weight; false if none can grow. */
 static bool grow_one(const struct layout_part *parts, int *sizes, size_t count)
 {
     size_t next = count;

@@ -1,7 +1,6 @@
 /*
- * Places for the parts of a view: a canvas shared out among parts that stand one below the other.
- * Where not all find their least height, the least important ones are left out; what is left over is
- * shared by weight. Pure.
+ * Stacks the parts of a view on a canvas, one below the other. If not all of them fit at their
+ * minimum height, the least important ones are left out; spare lines are distributed by weight. Pure.
  */
 #ifndef CONSOLE_LAYOUT_H
 #define CONSOLE_LAYOUT_H
@@ -14,16 +13,16 @@
 enum { LAYOUT_PARTS_MAX = 16 };
 
 struct layout_part {
-    int least;      /* lines without which the part is left out */
-    int most;       /* lines that it can make use of; 0: any number */
-    int weight;     /* of what is left over; 0: stays at its least */
-    int importance; /* the least important goes first; of equals the later one */
-    int gap;        /* empty lines before it, unless it is the first one shown */
+    int least;      /* minimum height, lines */
+    int most;       /* maximum height, lines; 0: none */
+    int weight;     /* share of the spare lines; 0: the height stays at its minimum */
+    int importance; /* the least important is left out first; of equals the later one */
+    int gap;        /* empty lines above, unless it is the first part shown */
 };
 
 /*
- * Sets PLACES for COUNT parts (at most LAYOUT_PARTS_MAX); a part that is left out has height 0.
- * Returns how many are shown.
+ * Sets PLACES for COUNT parts (at most LAYOUT_PARTS_MAX); height 0: left out. Returns the number of
+ * parts shown.
  */
 int layout_stack(const struct canvas *canvas, const struct layout_part *parts, size_t count,
                  struct canvas *places);

@@ -34,7 +34,7 @@ static void draw_label(const struct canvas *canvas, int row, const char *label)
     canvas_right(canvas, row, LABEL_WIDTH - 1, TONE_DIM, label);
 }
 
-/* Scale to the left, span and the mark of the peak below. The lowest line is the axis. */
+/* The scale on the left; in the last line the axis with the span and the mark of the peak. */
 static void draw_axes(const struct panel *panel, const struct canvas *canvas, double top,
                       int peak_column)
 {
@@ -59,7 +59,7 @@ static void draw_axes(const struct panel *panel, const struct canvas *canvas, do
                       ascii ? L'^' : L'▲');
 }
 
-/* Name and number; the peak at the right end where there is room for it. */
+/* Title and number; the peak at the right end if there is room. */
 static void draw_title(const struct panel *panel, const struct canvas *canvas, double peak)
 {
     char value[TEXT_SHORT], number[TEXT_SHORT], text[TEXT_SHORT + 8];

@@ -18,7 +18,7 @@ static SCREEN *terminal;
 
 /* The crash guard: gives the terminal back as it was if the process crashes. */
 
-/* Prepared beforehand: a crashing program may only make simple calls. */
+/* Prepared in advance: the handler may only make async-signal-safe calls. */
 static struct termios mode_before;
 static char leave_text[256];
 static size_t leave_length;
@@ -38,7 +38,7 @@ static void add_capability(const char *text)
 {
     size_t length;
 
-    if (text == NULL || text == (const char *)-1) /* terminfo's "has none" and "is none" */
+    if (text == NULL || text == (const char *)-1) /* terminfo: absent, or not a string */
         return;
     length = strlen(text);
     if (leave_length + length > sizeof(leave_text))
@@ -58,20 +58,20 @@ static void guard_start(bool mouse)
     struct sigaction action = {.sa_handler = restore_and_die, .sa_flags = SA_NODEFER | SA_ONSTACK};
     stack_t stack = {.ss_sp = own_stack, .ss_size = sizeof(own_stack)};
 
-    sigaltstack(&stack, NULL); /* a stack that has run out is a crash as well */
+    sigaltstack(&stack, NULL); /* a stack overflow needs another stack */
     leave_length = 0;
     if (mouse)
         add_capability("\033[?1006l\033[?1002l\033[?1000l");
     add_capability(exit_attribute_mode);
     add_capability(exit_ca_mode);
-    add_capability(cursor_normal); /* last: see screen_stop() */
+    add_capability(cursor_normal); /* last, for the reason in screen_stop() */
     for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
         sigaction(crashes[i], &action, NULL);
 }
 
 /* Start and stop */
 
-/* Where everything stands, by the present size. */
+/* Computes the areas for the current size. */
 static void lay_out(struct screen *screen)
 {
     int height = LINES, width = COLS;
@@ -84,7 +84,7 @@ static void lay_out(struct screen *screen)
     screen->foot = canvas_part(&screen->all, height - 1, 0, 1, width);
 }
 
-/* The Linux console's fonts have blocks but no braille. */
+/* The fonts of the Linux console have blocks but no braille. */
 static void choose_characters(struct screen *screen, bool ascii)
 {
     const char *type = getenv("TERM");
@@ -103,14 +103,13 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse
 
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
         snprintf(why, size,
-                 "input and output must be a terminal; --once and --json work without one");
+                 "input and output must be a terminal; use --once or --json without one");
         return -1;
     }
     guard_remember();
     terminal = newterm(NULL, stdout, stdin);
     if (terminal == NULL) {
-        snprintf(why, size,
-                 "the terminal type '%s' is not known here; set TERM to one that is, or use --once",
+        snprintf(why, size, "unknown terminal type '%s'; set TERM to a known one, or use --once",
                  type != NULL ? type : "");
         return -1;
     }
@@ -178,7 +177,7 @@ static bool pointer_of(const MEVENT *mouse, struct pointer_event *event)
     return (mouse->bstate & (BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED)) != 0;
 }
 
-/* Curses makes one KEY_MOUSE of all that has come, and hands the events out newest first. */
+/* Curses reports one KEY_MOUSE for all waiting events and returns them newest first. */
 size_t screen_pointer(struct pointer_event *events)
 {
     struct pointer_event newest_first[SCREEN_POINTER_MOST];

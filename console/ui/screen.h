@@ -1,6 +1,6 @@
 /*
- * The terminal: starting and stopping it, and where everything stands. The only place that makes
- * areas; a resize goes through the same function as the start. The console's only thread.
+ * The terminal: start, stop, resize, input, and the areas of the screen. The terminal is restored
+ * even if the process crashes. The console's only thread.
  */
 #ifndef CONSOLE_SCREEN_H
 #define CONSOLE_SCREEN_H
@@ -12,59 +12,58 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Below this an own, one-line picture is drawn. */
+/* Smaller screens have no areas: one line is drawn instead. */
 enum { SCREEN_LEAST_WIDTH = 40, SCREEN_LEAST_HEIGHT = 10 };
 
 struct screen {
-    bool tiny; /* too small for areas: only `all` is to be used */
+    bool tiny; /* too small: only `all` is valid */
     struct canvas all;
-    struct canvas bar;  /* the top line: views */
-    struct canvas head; /* the line below it: which server, and how it is */
+    struct canvas bar;  /* first line: tabs of the views */
+    struct canvas head; /* second line: the server and its state */
     struct canvas body; /* the view */
-    struct canvas foot; /* the last line: messages and keys */
+    struct canvas foot; /* last line: messages and keys */
     bool ascii;
     enum graph_style style;
 };
 
 /*
- * Takes the terminal over. ASCII asks for plain characters; they are also used where the locale or
- * the terminal has no others. MOUSE asks the terminal to tell of the mouse. Returns 0, or -1 with a
- * sentence in WHY.
+ * Takes over the terminal. ASCII: draw ASCII only, as is also done if the locale or the terminal has
+ * nothing else. MOUSE: report mouse events. Returns 0, or -1 with a message in WHY.
  */
 int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse, char *why,
                  size_t size);
 
-/* The same of these three, while it is started. */
+/* Changes these three settings while the screen is started. */
 void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mouse);
 
-/* Takes the terminal's present size over. */
+/* Adopts the current size of the terminal. */
 void screen_resize(struct screen *screen);
 
-/* Gives the terminal back. May be called again. */
+/* Restores the terminal. May be called more than once. */
 void screen_stop(void);
 
-/* The signals that end or resize us, readable on a descriptor instead of interrupting. -1: errno. */
+/* Blocks the signals that end or resize the console; returns a signalfd for them, or -1 with errno. */
 int screen_signals(void);
 
-/* A key's curses code if one is waiting, or -1. */
+/* The curses code of the next key, or -1 if none is waiting. */
 int screen_key(void);
 
-/* What the mouse does, and where on the screen. */
 enum pointer { POINTER_CLICK, POINTER_WHEEL_UP, POINTER_WHEEL_DOWN };
 
 struct pointer_event {
     enum pointer what;
-    int y, x;
+    int y, x; /* on the screen */
 };
 
 /*
- * After KEY_MOUSE: what the mouse did, oldest first; more than one event where several came at
- * once. EVENTS has room for SCREEN_POINTER_MOST. Returns how many there are.
+ * After KEY_MOUSE: stores the waiting mouse events, oldest first, in EVENTS (SCREEN_POINTER_MOST of
+ * them); returns their number.
  */
 enum { SCREEN_POINTER_MOST = 16 };
 size_t screen_pointer(struct pointer_event *events);
 
-/* Empties the picture; shows what was drawn since. Everything anew after screen_spoilt(). */
+/* A frame: screen_begin() clears it, screen_show() writes what changed to the terminal. After
+ * screen_spoilt() the next frame is written in full. */
 void screen_begin(void);
 void screen_show(void);
 void screen_spoilt(void);

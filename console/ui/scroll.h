@@ -1,4 +1,4 @@
-/* Which rows of a list are in sight. Pure. */
+/* Scroll position of a text or list. Pure. */
 #ifndef CONSOLE_SCROLL_H
 #define CONSOLE_SCROLL_H
 
@@ -7,14 +7,14 @@
 #include <stdbool.h>
 
 struct scroll {
-    int top;  /* the first row in sight */
-    int page; /* rows in sight when it was last drawn */
+    int top;  /* first visible row */
+    int page; /* visible rows when last drawn */
 };
 
-/* Moves; returns false when ACTION is no movement. The result is set right by the next fit. */
+/* Moves; false if ACTION is not a movement. The position may be out of range until scroll_fit(). */
 bool scroll_key(struct scroll *scroll, enum action action);
 
-/* Sets the top right for ROWS rows of which PAGE are in sight. */
+/* Clamps the position for ROWS rows, PAGE of them visible. */
 void scroll_fit(struct scroll *scroll, int rows, int page);
 
 #endif

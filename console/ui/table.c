@@ -56,7 +56,7 @@ static int spare(const struct column *column, int width)
     return width > 0 && column->least > 0 ? width - column->least : 0;
 }
 
-/* Takes OVER from those that may shrink, if together they have as much. */
+/* Removes OVER columns of width from those that may shrink, if together they can. */
 static void shrink(const struct column *columns, size_t count, int over, int *widths)
 {
     int all = 0;
@@ -72,7 +72,7 @@ static void shrink(const struct column *columns, size_t count, int over, int *wi
     }
 }
 
-/* Those that stretch get LEFT in equal parts, the first also what can't be divided. */
+/* Distributes LEFT in equal parts; the first column also gets the remainder. */
 static void stretch(const struct column *columns, size_t count, int left, int *widths)
 {
     int takers = 0, part;
@@ -185,7 +185,7 @@ void cell_count(struct cell *cell, enum tone tone, double count)
     text_count(cell->text, count);
 }
 
-/* Slow rates with a decimal: one in ten seconds is not none. */
+/* Low rates get a decimal, so that one in ten seconds does not show as 0. */
 void cell_rate(struct cell *cell, enum tone tone, double per_s)
 {
     cell_count(cell, tone, per_s);

@@ -4,9 +4,9 @@
 #include <string.h>
 
 struct look {
-    short front, back; /* -1: the terminal's own */
+    short front, back; /* -1: the terminal's default */
     attr_t attributes;
-    short front_256, back_256; /* where there are 256 colours; 0: as above */
+    short front_256, back_256; /* on terminals with 256 colours; 0: as above */
 };
 
 const char *const theme_names[THEME_COUNT] = {"dark", "light", "mono"};
@@ -94,7 +94,7 @@ enum theme theme_start(enum theme theme)
     if (theme == THEME_MONO || !has_colors() || start_color() == ERR)
         return in_force;
     if (use_default_colors() == ERR)
-        return in_force; /* the theme relies on the terminal's own background */
+        return in_force; /* the themes need the terminal's default background */
     for (int tone = 0; tone < TONE_COUNT; tone++)
         if (start_pair((short)(tone + 1), &looks[theme][tone]) == ERR)
             return in_force;

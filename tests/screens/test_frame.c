@@ -74,7 +74,7 @@ static void filter_holds_everywhere_and_says_so(void **state)
     terminal_type(terminal, "2\t\x1b[Z5");
     ASSERT_SHOWS("[5 log]", "2 of 40 shown", "filter: status:4xx");
     terminal_type(terminal, "/\x15took>fast\r");
-    ASSERT_SHOWS("not done: 'fast' in the filter is no number");
+    ASSERT_SHOWS("not done: 'fast' in the filter is not a number");
     terminal_type(terminal, "\x1b");
     ASSERT_SHOWS("/page-39");
     assert_true(terminal_shows_no_more(terminal, "filter:"));

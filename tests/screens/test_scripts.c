@@ -155,7 +155,7 @@ static void wsctl_finds_the_socket(void **state)
              fixture_socket(fixture));
     assert_run(WSCTL, arguments, DONE, "wanted 2");
     assert_run(WSCTL, "-n scr-nobody ping", NO_DAEMON, "no webserverd answers on");
-    assert_run(WSCTL, "-n a/b ping", WRONG_USE, "no instance name");
+    assert_run(WSCTL, "-n a/b ping", WRONG_USE, "invalid instance name");
 }
 
 static void wsctl_gives_up_in_time(void **state)

@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include "console/data/recorder.h"
-#include "console/data/recorder.h"
 #include "console/data/replay.h"
 
 #include "common/clock.h"
@@ -109,12 +108,12 @@ static void a_replay_has_every_moment(void **state)
     assert_true(replay_length_ns(replay) == MOMENTS * SECOND * 10);
     assert_null(replay_reader(replay));
     assert_int_equal(replay_next(replay, 0), REPLAY_STEPPED);
-    assert_true(replay_newcomer(replay));
+    assert_true(replay_new_daemon(replay));
     first = requests(replay);
     assert_int_equal(replay_next(replay, 5 * SECOND), REPLAY_WAITS);
     for (unsigned n = 1; n < MOMENTS; n++) {
         assert_int_equal(replay_next(replay, UINT64_MAX), REPLAY_STEPPED);
-        assert_false(replay_newcomer(replay));
+        assert_false(replay_new_daemon(replay));
         assert_true(requests(replay) - first == (uint64_t)n * n);
         assert_null(replay_ended(replay));
         assert_string_equal(replay_origins(replay), n < ORIGINS_FROM ? "" : "{\"ok\":true}");

@@ -139,7 +139,7 @@ static void the_past_of_a_whole_ring_has_no_gap(void **state)
         log_line(0, i);
     read = tail_read(tail, &reader);
     assert_true(read > 0);
-    assert_int_equal(tail_read_past(tail, &reader, see, &seen), 0); /* all since the start */
+    assert_int_equal(tail_read_backlog(tail, &reader, see, &seen), 0); /* all since the start */
     assert_int_equal(seen.count + read, 100);
     log_line(0, 101);
     assert_int_equal(tail_read(tail, &reader), 1); /* reading goes on where it was */
@@ -155,7 +155,7 @@ static void the_past_ends_where_the_busiest_ring_does(void **state)
     for (uint64_t i = 2; i <= 5000; i++)
         log_line(0, i);
     read = tail_read(tail, &reader);
-    since = tail_read_past(tail, &reader, see, &seen);
+    since = tail_read_backlog(tail, &reader, see, &seen);
     assert_true(since > 0 && seen.count > 0);
     assert_int_equal(since, seen.oldest * 1000);
     assert_int_equal(seen.newest - seen.oldest + 1, seen.count);

@@ -91,7 +91,7 @@ static void wrong_words_are_told_and_change_nothing(void **state)
     (void)state;
     assert_int_equal(filter_set(&filter, "docs", why, sizeof(why)), 0);
     assert_int_equal(filter_set(&filter, "took>fast", why, sizeof(why)), -1);
-    assert_non_null(strstr(why, "'fast' in the filter is no number"));
+    assert_non_null(strstr(why, "'fast' in the filter is not a number"));
     assert_int_equal(filter_set(&filter, "took>12parsecs", why, sizeof(why)), -1);
     for (int i = 0; i <= FILTER_WORDS; i++)
         strcat(many, "a ");
