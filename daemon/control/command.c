@@ -76,7 +76,7 @@ struct command_result command_reply_when(struct master *master,
 
 void command_log_change(const struct call *call, const char *what, const char *from, const char *to)
 {
-    event_log(LEVEL_INFO, "%s: %s instead of %s, by uid %u pid %d", what, to, from, call->uid,
+    event_log(LEVEL_INFO, "%s changed from %s to %s, by uid %u pid %d", what, from, to, call->uid,
               call->pid);
 }
 
@@ -113,7 +113,7 @@ uint32_t command_number(const struct call *call, const char *what, uint32_t max,
 
     if (units_parse_number(call->argument[0], &number) == 0 && number >= 1 && number <= max)
         return (uint32_t)number;
-    *result = command_reply(command_error("'%.64s' is no number of %s: 1 to %u is allowed",
-                                          call->argument[0], what, max));
+    *result = command_reply(
+        command_error("invalid number of %s '%.64s' (valid: 1-%u)", what, call->argument[0], max));
     return 0;
 }

@@ -23,7 +23,7 @@ static bool has_cache(const struct call *call, struct command_result *failed)
 {
     if (call->master->server.config->cache_enabled)
         return true;
-    *failed = command_reply(command_error("the cache is off: [cache] enabled = off"));
+    *failed = command_reply(command_error("the cache is off (cache.enabled)"));
     return false;
 }
 
@@ -57,10 +57,10 @@ struct command_result command_cache_purge(const struct call *call)
     if (!has_cache(call, &result))
         return result;
     if (path[0] != '/')
-        return command_reply(command_error(
-            "'%.64s' is no path: it begins with '/'; '/folder/' and '/begin*' purge all below",
-            path));
-    snprintf(what, sizeof(what), "cache purged of %.200s", path);
+        return command_reply(command_error("invalid path '%.64s': it must begin with '/' "
+                                           "(/directory/ and /prefix* purge all below)",
+                                           path));
+    snprintf(what, sizeof(what), "cache purged: %.200s", path);
     command_log_action(call, what);
     return (struct command_result){
         .in_force = is_done,
@@ -178,7 +178,7 @@ struct command_result command_cache_policy(const struct call *call)
     policy = table_find(call->argument[0], policies, ARRAY_LENGTH(policies));
     if (policy < 0)
         return command_reply(
-            command_error("'%.64s' is no cache policy: sieve or lru", call->argument[0]));
+            command_error("invalid cache policy '%.64s' (valid: sieve, lru)", call->argument[0]));
     command_log_change(call, "cache policy", policies[config->cache_policy], policies[policy]);
     config->cache_policy = (uint32_t)policy;
     command_changed_key(call, KEY_cache_policy);

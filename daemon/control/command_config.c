@@ -52,7 +52,7 @@ static json_t *no_such_key(const char *word)
         names[i] = name[i];
     }
     nearest = nearest_word(word, names, KEY_COUNT);
-    return command_error("there is no section or key '%.64s'%s%s%s", word,
+    return command_error("unknown section or key '%.64s'%s%s%s", word,
                          nearest != NULL ? ", did you mean '" : "", nearest != NULL ? nearest : "",
                          nearest != NULL ? "'?" : "");
 }
@@ -88,8 +88,8 @@ struct command_result command_log_level(const struct call *call)
         return command_reply(report_level(call->master));
     level = table_find(call->argument[0], level_names, LEVEL_COUNT);
     if (level < 0)
-        return command_reply(
-            command_error("'%.64s' is no level: debug, info, warn or error", call->argument[0]));
+        return command_reply(command_error(
+            "invalid level '%.64s' (valid: debug, info, warn, error)", call->argument[0]));
     command_log_change(call, "log level", before, level_names[level]);
     call->master->server.config->log_level = (uint32_t)level;
     command_changed_key(call, KEY_log_level);
@@ -120,7 +120,7 @@ static json_t *parse_count(const char *text, enum config_key_number key, uint32_
     uint64_t most = config_value_most(&config_keys[key]), number;
 
     if (units_parse_number(text, &number) != 0 || number < 1 || number > most)
-        return command_error("'%.64s' is no %s: 1 to %llu is allowed", text, config_keys[key].name,
+        return command_error("invalid %s '%.64s' (valid: 1-%llu)", config_keys[key].name, text,
                              (unsigned long long)most);
     *count = (uint32_t)number;
     return NULL;

@@ -150,7 +150,7 @@ struct command_result command_offload_threads(const struct call *call)
         return command_reply(report_offload(master, 0));
     if (!parse_range(call->argument[0], &wanted))
         return command_reply(
-            command_error("that is no number of offload threads: N or MIN-MAX, from 1 to %d",
+            command_error("invalid number of offload threads (valid: N or MIN-MAX, 1-%d)",
                           SEGMENT_OFFLOAD_THREADS));
     format_range(before, sizeof(before), master->server.config->workers_offload_threads);
     format_range(after, sizeof(after), wanted);
@@ -171,7 +171,7 @@ static struct worker_process *find_worker(const struct call *call, struct comman
     if (shutdown_has_begun(call->master->shutdown))
         error = command_error("the server is stopping");
     else if (units_parse_number(call->argument[0], &slot) != 0)
-        error = command_error("'%.64s' is no number of a worker", call->argument[0]);
+        error = command_error("invalid worker number '%.64s'", call->argument[0]);
     else if (slot >= workers->count || workers->worker[slot].state != WORKER_SERVING)
         error = command_error("no worker serves in slot %.64s; see: status", call->argument[0]);
     else
@@ -211,7 +211,7 @@ struct command_result command_drain(const struct call *call)
         return failed;
     if (workers_count(&master->workers, worker_is_serving) < 2 || config->workers_processes < 2)
         return command_reply(command_error(
-            "it is the only worker: nobody could take its connections; see: restart"));
+            "it is the only worker: no other could take its connections; see: restart"));
     log_worker(call, "drain");
     config->workers_processes--;
     command_changed_key(call, KEY_workers_processes);

@@ -68,7 +68,7 @@ struct command_result command_stop(const struct call *call)
 
     if (now && strcmp(call->argument[0], "now") != 0)
         return command_reply(
-            command_error("'%.64s' is not 'now'; usage: stop [now]", call->argument[0]));
+            command_error("invalid argument '%.64s'; usage: stop [now]", call->argument[0]));
     command_log_action(call, now ? "stop now" : "stop");
     shutdown_begin(call->master->shutdown);
     if (now)
@@ -167,7 +167,7 @@ struct command_result commands_run(struct master *master, char *line, unsigned u
     struct call call = {.master = master, .count = count - 1, .uid = uid, .pid = pid};
 
     if (count == 0)
-        return command_reply(command_error("an empty line is no command; try: help"));
+        return command_reply(command_error("empty command; try: help"));
     info = find_command(words[0]);
     if (info == NULL)
         return unknown(words[0]);
@@ -175,7 +175,7 @@ struct command_result commands_run(struct master *master, char *line, unsigned u
         return wrong_count(info);
     if (call.count >= info->changes && !may_change(&call))
         return command_reply(command_error(
-            "'%s' changes something: only root and the server's own user may do that", info->name));
+            "permission denied: only root and the server's user may run '%s'", info->name));
     for (int i = 0; i < call.count; i++)
         call.argument[i] = words[i + 1];
     metric_add(segment_master(&master->server.segment)->metrics, METRIC_control_commands, 1);

@@ -156,7 +156,7 @@ static void run_lines(struct client *client)
         client->failed = true;
     if (result != COMMAND_LINE_TOO_LONG)
         return;
-    send_reply(client, command_error("the line is longer than %d bytes", CONTROL_LINE_MAX - 1));
+    send_reply(client, command_error("line too long (limit: %d bytes)", CONTROL_LINE_MAX - 1));
     client->ending = true;
 }
 
@@ -395,14 +395,13 @@ static int socket_set_access(const struct control *control, const struct config 
     if (config->control_group[0] != '\0') {
         mode |= 0060;
         if (find_group(config->control_group, &group) != 0) {
-            snprintf(why, size, "[control] group = %s: there is no such group",
-                     config->control_group);
+            snprintf(why, size, "control.group: unknown group '%s'", config->control_group);
             return -1;
         }
     }
     if (chown(control->path, (uid_t)-1, group) == 0 && chmod(control->path, mode) == 0)
         return 0;
-    snprintf(why, size, "cannot set who may use the control socket %s: %s", control->path,
+    snprintf(why, size, "cannot set group and mode of the control socket %s: %s", control->path,
              strerror(errno));
     return -1;
 }

@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 enum {
-    BATCH_BYTES = 512 * 1024, /* a batch is written when less than a line's room is left of this */
-    BUSY_MS = 10,             /* the pause after a pass that found something */
-    IDLE_MS = 100,
-    QUIET_PASSES = 20, /* empty passes after the master's death until we believe that all is in */
+    BATCH_BYTES = 512 * 1024, /* a batch of this size or more is written; one line may exceed it */
+    BUSY_MS = 10,             /* pause after a pass that found lines */
+    IDLE_MS = 100,            /* longest pause */
+    QUIET_PASSES = 20,        /* empty passes after the master's death before the logger exits */
 };
 
 struct logger {
@@ -27,13 +27,13 @@ struct logger {
     struct segment_logger *block;
     const struct config *config;
     enum log_format format;
-    bool writes_access; /* it is not off */
+    bool writes_access; /* log.access is not off */
     struct log_sink access, error;
-    uint64_t retry_ns; /* when to try to open the access log again, monotonic clock */
+    uint64_t retry_ns; /* when to open the access log again, monotonic clock */
     int doorbell, command_fd;
-    bool failing; /* the last write failed: said once */
+    bool failing; /* the last write or open failed and was logged */
     size_t used, lines;
-    size_t done; /* bytes of the batch that a pipe or socket has taken already */
+    size_t done; /* bytes of the batch that are written; then only the rest is */
     char batch[BATCH_BYTES + LOG_LINE_MAX];
 };
 
@@ -62,7 +62,7 @@ static uint64_t cursor_of(const struct log_ring *ring)
     return atomic_load_explicit(&ring->cursor, memory_order_relaxed);
 }
 
-/* Counts the batch that was noted. Doing it twice is the same as once. */
+/* Counts the recorded batch. Idempotent. */
 static void count_batch(struct logger *logger)
 {
     struct segment_logger *block = logger->block;
@@ -73,8 +73,8 @@ static void count_batch(struct logger *logger)
                atomic_load_explicit(&block->bytes_after, memory_order_relaxed));
 }
 
-/* Every ring's cursor moves to where the batch ended, or the batch is FORGOTTEN. */
-static void move_cursors(struct logger *logger, bool forgotten)
+/* Moves each ring's cursor to the end of the batch, or, DISCARDED, takes the batch back. */
+static void move_cursors(struct logger *logger, bool discarded)
 {
     for (uint32_t i = 0; i < ring_count(logger); i++) {
         struct log_ring *ring = ring_at(logger, i);
@@ -83,7 +83,7 @@ static void move_cursors(struct logger *logger, bool forgotten)
         if (ring == NULL)
             continue;
         after = atomic_load_explicit(&ring->cursor_after, memory_order_relaxed);
-        if (forgotten)
+        if (discarded)
             set_after(ring, cursor_of(ring));
         else
             atomic_store_explicit(&ring->cursor, after, memory_order_release);
@@ -105,7 +105,7 @@ static void store(_Atomic uint64_t *word, uint64_t value)
     atomic_store_explicit(word, value, memory_order_relaxed);
 }
 
-static void note_batch(struct logger *logger, const struct stat *file)
+static void record_batch(struct logger *logger, const struct stat *file)
 {
     struct segment_logger *block = logger->block;
 
@@ -118,14 +118,14 @@ static void note_batch(struct logger *logger, const struct stat *file)
     atomic_store_explicit(&block->batch_open, 1, memory_order_release);
 }
 
-static void forget_batch(struct logger *logger)
+static void reset_batch(struct logger *logger)
 {
     logger->used = logger->lines = logger->done = 0;
 }
 
 /*
- * Says it once for each spell of failures. A file is cut back and its lines stay in the rings; what
- * a pipe or socket has taken can't be taken back, so the rest of the batch waits here.
+ * A file is truncated, and its lines stay in the rings. Bytes sent to a pipe or socket cannot be taken
+ * back, so the rest of the batch stays here. Logs once per series of failures.
  */
 static void write_failed(struct logger *logger, const struct stat *before, int error)
 {
@@ -134,18 +134,18 @@ static void write_failed(struct logger *logger, const struct stat *before, int e
         if (ftruncate(logger->access.fd, before->st_size) != 0)
             error = errno;
         close_batch(logger, false);
-        forget_batch(logger);
+        reset_batch(logger);
     } else {
-        log_sink_close(&logger->access); /* a socket's other end may come back as another */
+        log_sink_close(&logger->access); /* a new receiver needs a new connection */
         logger->retry_ns = clock_monotonic_ns() + NS_PER_S;
     }
     if (!logger->failing)
-        event_log(LEVEL_ERROR, "cannot write the access log: %s; its lines wait in memory",
+        event_log(LEVEL_ERROR, "cannot write the access log: %s; its lines stay in memory",
                   strerror(error));
     logger->failing = true;
 }
 
-/* What is left of a batch that was noted. */
+/* Writes the rest of the recorded batch. */
 static bool write_rest(struct logger *logger, const struct stat *before)
 {
     logger->done += log_sink_write(&logger->access, LEVEL_INFO, logger->batch + logger->done,
@@ -155,9 +155,9 @@ static bool write_rest(struct logger *logger, const struct stat *before)
         return false;
     }
     close_batch(logger, true);
-    forget_batch(logger);
+    reset_batch(logger);
     if (logger->failing)
-        event_log(LEVEL_INFO, "the access log is written again");
+        event_log(LEVEL_INFO, "the access log is writable again");
     logger->failing = false;
     return true;
 }
@@ -166,13 +166,13 @@ static bool write_batch(struct logger *logger)
 {
     struct stat before = {0};
 
-    if (logger->used == 0) { /* nothing, or records that are no lines */
+    if (logger->used == 0) { /* no records, or only unreadable ones */
         move_cursors(logger, false);
         return true;
     }
     if (fstat(logger->access.fd, &before) != 0)
         before.st_size = 0;
-    note_batch(logger, &before);
+    record_batch(logger, &before);
     return write_rest(logger, &before);
 }
 
@@ -198,7 +198,7 @@ static void add_line(struct logger *logger, const uint64_t *words)
     logger->lines++;
 }
 
-/* What one ring holds, as far as the batch has room. Returns false when the batch is full. */
+/* Adds the lines of one ring to the batch. Returns false if the batch is full. */
 static bool drain_ring(struct logger *logger, struct log_ring *ring)
 {
     uint64_t words[LOG_RECORD_WORDS_MAX];
@@ -210,13 +210,13 @@ static bool drain_ring(struct logger *logger, struct log_ring *ring)
         if (result == LOG_RING_RECORD)
             add_line(logger, words);
         else if (result == LOG_RING_OVERRUN)
-            event_log(LEVEL_ERROR, "a log ring is damaged: some access log lines are lost");
+            event_log(LEVEL_ERROR, "a log ring is corrupt: access log lines are lost");
     }
     set_after(ring, position);
     return result == LOG_RING_EMPTY;
 }
 
-/* One pass over all rings. Returns true when something was written. */
+/* Writes the lines of all rings. Returns true if there were any. */
 static bool drain_rings(struct logger *logger)
 {
     bool some = logger->used > 0, all = false;
@@ -240,7 +240,7 @@ static bool drain_rings(struct logger *logger)
     return some;
 }
 
-/* syslog and journald put a time and a level to it themselves. */
+/* syslog and journald add time and level themselves. */
 static void write_event(struct logger *logger, const struct event_record *event)
 {
     char line[EVENT_TEXT_BYTES + 80];
@@ -267,8 +267,8 @@ static void drain_events(struct logger *logger)
 }
 
 /*
- * The batch that a dead predecessor noted: the file's size tells whether it was written. Written in
- * part, the part is cut off and all is written again.
+ * Completes the batch that a dead logger recorded: the size of the file shows whether it was written. A
+ * partial batch is truncated and written again.
  */
 static void recover(struct logger *logger)
 {
@@ -288,11 +288,11 @@ static void recover(struct logger *logger)
     written = !S_ISREG(file.st_mode) || (same && (uint64_t)file.st_size >= after);
     if (same && !written && (uint64_t)file.st_size > before &&
         ftruncate(logger->access.fd, (off_t)before) != 0)
-        event_log(LEVEL_ERROR, "cannot cut a half-written batch off the access log: %s",
+        event_log(LEVEL_ERROR, "cannot truncate a partial batch of the access log: %s",
                   strerror(errno));
     close_batch(logger, written);
-    event_log(LEVEL_WARN, "a batch of the access log was under way when the logger died: %s",
-              written ? "it had been written" : "writing it again");
+    event_log(LEVEL_WARN, "the logger died while it wrote a batch of the access log: %s",
+              written ? "the batch is complete" : "writing it again");
 }
 
 /* The loop */
@@ -302,26 +302,26 @@ static void set_asleep(struct logger *logger, uint32_t asleep)
     atomic_store_explicit(&logger->block->asleep, asleep, memory_order_release);
 }
 
-enum wish { GO_ON, FINISH, ORPHANED };
+enum command { CONTINUE, FINISH, ORPHANED /* the master has died */ };
 
-/* Waits for the doorbell, a word from the master, or TIMEOUT_MS. */
-static enum wish wait_for_work(struct logger *logger, int timeout_ms)
+/* Waits for a half full ring, the master's byte, or TIMEOUT_MS. */
+static enum command wait_for_work(struct logger *logger, int timeout_ms)
 {
     struct pollfd watched[] = {{.fd = logger->command_fd, .events = POLLIN},
                                {.fd = logger->doorbell, .events = POLLIN}};
-    enum wish wish = GO_ON;
+    enum command command = CONTINUE;
     eventfd_t rings;
-    char word;
+    char byte;
 
     set_asleep(logger, 1);
     if (poll(watched, 2, timeout_ms) > 0) {
         if (watched[1].revents & POLLIN)
             eventfd_read(logger->doorbell, &rings);
         if (watched[0].revents != 0)
-            wish = read(logger->command_fd, &word, 1) > 0 ? FINISH : ORPHANED;
+            command = read(logger->command_fd, &byte, 1) > 0 ? FINISH : ORPHANED;
     }
     set_asleep(logger, 0);
-    return wish;
+    return command;
 }
 
 static bool is_open(const struct log_sink *sink)
@@ -329,7 +329,7 @@ static bool is_open(const struct log_sink *sink)
     return sink->fd >= 0;
 }
 
-/* The access log, opened now or once a second; false while it can't be: its lines wait in memory. */
+/* Opens the access log if it is closed, at most once a second. Returns false if it stays closed. */
 static bool access_is_open(struct logger *logger)
 {
     const struct config *config = logger->config;
@@ -344,14 +344,14 @@ static bool access_is_open(struct logger *logger)
         return true;
     }
     if (!logger->failing)
-        event_log(LEVEL_ERROR, "cannot open the access log %s: %s; its lines wait in memory",
+        event_log(LEVEL_ERROR, "cannot open the access log %s: %s; its lines stay in memory",
                   config->log_access, strerror(errno));
     logger->failing = true;
     logger->retry_ns = now + NS_PER_S;
     return false;
 }
 
-/* There is always somewhere to write events to. */
+/* Falls back to standard error. */
 static void open_error_log(struct logger *logger)
 {
     const struct config *config = logger->config;
@@ -364,10 +364,7 @@ static void open_error_log(struct logger *logger)
         logger->error.kind = LOG_TARGET_OFF;
 }
 
-/*
- * Whoever renamed the files wants what comes from now on in new ones. What has been collected so far
- * is written; nothing is lost, for lines stay in the rings until they are in a file.
- */
+/* After a rotation. No line is lost: lines stay in the rings until they are in a file. */
 static void reopen_if_wanted(struct logger *logger)
 {
     uint32_t wanted =
@@ -384,7 +381,7 @@ static void reopen_if_wanted(struct logger *logger)
     atomic_store_explicit(&logger->block->logs_done, wanted, memory_order_release);
 }
 
-/* All that can be written now. Returns true when there was something. */
+/* One pass over all that can be written now. Returns true if there were access log lines. */
 static bool drain(struct logger *logger)
 {
     bool some;
@@ -399,16 +396,16 @@ static bool drain(struct logger *logger)
 static void serve(struct logger *logger)
 {
     int pause_ms = BUSY_MS, quiet = 0;
-    enum wish wish = GO_ON;
+    enum command command = CONTINUE;
 
-    while (wish == GO_ON) {
+    while (command == CONTINUE) {
         bool some = drain(logger);
 
         pause_ms = some ? BUSY_MS : pause_ms * 2 < IDLE_MS ? pause_ms * 2 : IDLE_MS;
-        wish = wait_for_work(logger, pause_ms);
+        command = wait_for_work(logger, pause_ms);
     }
-    /* Orphaned, the workers may still have their last lines on the way. */
-    while (wish == ORPHANED && quiet < QUIET_PASSES) {
+    /* Workers may still log their last requests. */
+    while (command == ORPHANED && quiet < QUIET_PASSES) {
         quiet = drain(logger) ? 0 : quiet + 1;
         usleep(BUSY_MS * 1000);
     }
@@ -424,7 +421,7 @@ int logger_run(const struct logger_setup *setup)
     if (logger == NULL)
         return EXIT_FAILURE;
     memset(logger->batch, 0,
-           sizeof(logger->batch)); /* so that memory does not grow with the load */
+           sizeof(logger->batch)); /* allocates the pages now: memory does not grow with the load */
     logger->segment = setup->segment;
     logger->block = segment_logger(setup->segment);
     logger->doorbell = setup->doorbell;

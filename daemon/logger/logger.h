@@ -1,8 +1,8 @@
 /*
- * The logger process: drains every thread's log ring into the access log, in big writes, and the
- * event ring into the error log. Because the rings lie in shared memory, the lines of a worker that
- * crashed get written too; and because it notes each batch before it writes it, so do those of a
- * logger that crashed, neither lost nor twice.
+ * The logger process: writes the log rings of all threads to the access log, in large batches, and the
+ * event ring to the error log. The rings are in shared memory, so the lines of a crashed worker are
+ * written, too. Each batch is recorded there before it is written, so a logger that replaces a crashed
+ * one neither loses nor repeats lines.
  */
 #ifndef DAEMON_LOGGER_H
 #define DAEMON_LOGGER_H
@@ -10,16 +10,15 @@
 #include "common/segment.h"
 #include "daemon/config/config.h"
 
-/* What a fork leaves to the child. Borrowed, but for the descriptors. */
+/* Borrowed, except command_fd. */
 struct logger_setup {
     const struct config *config;
     struct segment *segment;
-    int doorbell;   /* eventfd: a ring is half full */
-    int command_fd; /* a byte: finish and end. End of file: the master is gone */
+    int doorbell;   /* eventfd: written when a ring is half full */
+    int command_fd; /* one byte: write what is left and exit; end of file: the master has died */
 };
 
-/* Runs until told to stop, or until the master is gone and nothing more comes. Returns the exit
- * status. */
+/* Runs until the master sends the byte, or has died and no more lines come. Returns the exit status. */
 int logger_run(const struct logger_setup *setup);
 
 #endif

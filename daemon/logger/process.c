@@ -16,9 +16,9 @@ static void publish(struct segment *segment, pid_t pid)
     atomic_store_explicit(&segment_logger(segment)->pid, pid, memory_order_relaxed);
 }
 
-/* Returns the child's pid, or -1 with errno; FDS[1] is the child's. */
-static pid_t fork_logger(struct logger_setup *setup, const int fds[2], void (*child)(void *context),
-                         void *context)
+/* FDS[1] is the child's end. Returns the child's pid, or -1 with errno. */
+static pid_t fork_logger(struct logger_setup *setup, const int fds[2],
+                         void (*after_fork)(void *context), void *context)
 {
     pid_t pid;
 
@@ -27,24 +27,24 @@ static pid_t fork_logger(struct logger_setup *setup, const int fds[2], void (*ch
     if (pid != 0)
         return pid;
     close(fds[0]);
-    child(context);
+    after_fork(context);
     setup->command_fd = fds[1];
     exit(logger_run(setup));
 }
 
 void logger_process_start(struct logger_process *process, struct logger_setup *setup,
-                          void (*child)(void *context), void *context)
+                          void (*after_fork)(void *context), void *context)
 {
     uint64_t now = clock_monotonic_ns();
     int fds[2];
 
-    if (process->pid != 0 || process->unwanted || !backoff_over(&process->backoff, now))
+    if (process->pid != 0 || process->stopped || !backoff_over(&process->backoff, now))
         return;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
         backoff_count(&process->backoff, 0, now);
         return;
     }
-    process->pid = fork_logger(setup, fds, child, context);
+    process->pid = fork_logger(setup, fds, after_fork, context);
     close(fds[1]);
     if (process->pid > 0) {
         process->fd = fds[0];
@@ -66,13 +66,13 @@ void logger_process_ended(struct logger_process *process, struct segment *segmen
     process->fd = -1;
     process->pid = 0;
     publish(segment, 0);
-    if (process->unwanted || process->restarting) {
+    if (process->stopped || process->restarting) {
         process->restarting = false;
         return;
     }
     backoff_count(&process->backoff, now - process->started_ns, now);
     event_log(LEVEL_ERROR, "the logger %s: starting another%s", how,
-              process->backoff.failures > 1 ? " a little later: it keeps ending" : "");
+              process->backoff.failures > 1 ? " after a delay: it keeps failing" : "");
 }
 
 static void send_stop(struct logger_process *process)
@@ -89,6 +89,6 @@ void logger_process_restart(struct logger_process *process)
 
 void logger_process_stop(struct logger_process *process)
 {
-    process->unwanted = true;
+    process->stopped = true;
     send_stop(process);
 }

@@ -1,4 +1,4 @@
-/* The logger as the master sees it: one process that is always wanted until the end. */
+/* The logger process as the master sees it. It is restarted until the shutdown. The master. */
 #ifndef DAEMON_LOGGER_PROCESS_H
 #define DAEMON_LOGGER_PROCESS_H
 
@@ -8,28 +8,28 @@
 #include <sys/types.h>
 
 struct logger_process {
-    pid_t pid; /* 0: none */
-    int fd;    /* our end of its socketpair; -1: none */
-    uint64_t started_ns;
+    pid_t pid;           /* 0: none */
+    int fd;              /* the master's end of its socketpair; -1: none */
+    uint64_t started_ns; /* monotonic clock */
     struct backoff backoff;
-    bool unwanted;
-    bool restarting; /* it was told to end, and another follows at once */
+    bool stopped;    /* for good: it is not started again */
+    bool restarting; /* it was sent the stop byte, and a new one follows at once */
 };
 
 /*
- * Forks it if it is wanted, absent and its back-off is over. In the child CHILD(CONTEXT) frees what
- * is the master's, and the function does not return. SETUP's command_fd is filled in here.
+ * Forks it unless it runs, is stopped for good, or its back-off is not over. The child calls
+ * AFTER_FORK(CONTEXT), which frees what is the master's, and does not return. Sets SETUP's command_fd.
  */
 void logger_process_start(struct logger_process *process, struct logger_setup *setup,
-                          void (*child)(void *context), void *context);
+                          void (*after_fork)(void *context), void *context);
 
-/* It has ended, HOW in words. */
+/* The process has ended, HOW in words. */
 void logger_process_ended(struct logger_process *process, struct segment *segment, const char *how);
 
-/* Tells it to write all it has and end, so that another follows. */
+/* Makes it write all lines and exit; a new one follows. */
 void logger_process_restart(struct logger_process *process);
 
-/* Tells it to write all it has and end; none follows. */
+/* Makes it write all lines and exit for good. */
 void logger_process_stop(struct logger_process *process);
 
 #endif

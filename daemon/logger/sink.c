@@ -31,7 +31,7 @@ static int open_file(const char *path, int fallback)
 
     if (strcmp(path, "-") == 0)
         return fcntl(fallback, F_DUPFD_CLOEXEC, 0);
-    /* Not waiting for the reader of a FIFO: without one it can't be opened yet. */
+    /* O_NONBLOCK: the open of a FIFO without a reader fails instead of blocking. */
     fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
     if (fd >= 0)
         fcntl(fd, F_SETFL, O_APPEND);
@@ -77,14 +77,14 @@ void log_sink_close(struct log_sink *sink)
 
 /* Writing */
 
-/* True when it is worth trying again: whoever gave us the descriptor may have made it impatient. */
-static bool wait_for_room(int fd)
+/* True if the call can be repeated. An inherited descriptor may be non-blocking: waits for space. */
+static bool wait_for_space(int fd)
 {
-    struct pollfd room = {.fd = fd, .events = POLLOUT};
+    struct pollfd space = {.fd = fd, .events = POLLOUT};
 
     if (errno == EINTR)
         return true;
-    return (errno == EAGAIN || errno == EWOULDBLOCK) && poll(&room, 1, -1) >= 0;
+    return (errno == EAGAIN || errno == EWOULDBLOCK) && poll(&space, 1, -1) >= 0;
 }
 
 static size_t write_stream(int fd, const char *bytes, size_t length)
@@ -96,7 +96,7 @@ static size_t write_stream(int fd, const char *bytes, size_t length)
 
         if (written > 0)
             done += (size_t)written;
-        else if (written == 0 || !wait_for_room(fd))
+        else if (written == 0 || !wait_for_space(fd))
             break;
     }
     return done;
@@ -107,7 +107,7 @@ static bool send_message(int fd, const struct iovec *pieces, size_t count)
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)pieces, .msg_iovlen = count};
 
     while (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
-        if (!wait_for_room(fd))
+        if (!wait_for_space(fd))
             return false;
     return true;
 }
@@ -117,7 +117,7 @@ static struct iovec piece(const char *text, size_t length)
     return (struct iovec){(void *)(uintptr_t)text, length};
 }
 
-/* RFC 3164 sections 4.1.1 to 4.1.3, without the host: the receiver on this machine knows it. */
+/* RFC 3164 sections 4.1.1 to 4.1.3; without the host name, as usual for a local socket. */
 static bool send_syslog(const struct log_sink *sink, enum level level, const char *line,
                         size_t length)
 {
@@ -136,7 +136,7 @@ static bool send_syslog(const struct log_sink *sink, enum level level, const cha
     return send_message(sink->fd, pieces, ARRAY_LENGTH(pieces));
 }
 
-/* journald's native protocol: NAME=value, a line each. Ours have no newline within. */
+/* journald's native protocol: one NAME=value per line. Our values contain no newline. */
 static bool send_journald(const struct log_sink *sink, enum level level, const char *line,
                           size_t length)
 {

@@ -59,7 +59,7 @@ static int check_descriptors(const struct config *config, uint32_t count, uint32
         return 0;
     snprintf(why, size,
              "%u workers with %u threads each need %" PRIu64
-             " descriptors in a process, and %" PRIu64 " are allowed (raise the limit: ulimit -n)",
+             " descriptors per process, but %" PRIu64 " are allowed (raise the limit: ulimit -n)",
              count, threads, needed, (uint64_t)limit.rlim_cur);
     return -1;
 }
@@ -71,14 +71,12 @@ static int check_tables(const struct segment *segment, uint32_t count, uint32_t 
     uint32_t threads_max = segment_count(segment, SEGMENT_THREADS);
 
     if (count > workers_max) {
-        snprintf(why, size, "%u workers are more than [workers] max_processes = %u", count,
-                 workers_max);
+        snprintf(why, size, "%u workers exceed workers.max_processes = %u", count, workers_max);
         return -1;
     }
     if ((uint64_t)count * threads > threads_max) {
-        snprintf(why, size,
-                 "%u workers with %u threads each are more than [workers] max_threads = %u", count,
-                 threads, threads_max);
+        snprintf(why, size, "%u workers with %u threads each exceed workers.max_threads = %u",
+                 count, threads, threads_max);
         return -1;
     }
     return 0;
@@ -95,8 +93,7 @@ static int reserve_memory(struct segment *segment, uint32_t count, uint32_t thre
         failed = slots_reserve(segment, count * threads);
     if (failed == 0)
         return 0;
-    snprintf(why, size,
-             "no shared memory for %u threads: %s (make /dev/shm larger, or [log] ring smaller)",
+    snprintf(why, size, "no shared memory for %u threads: %s (enlarge /dev/shm or reduce log.ring)",
              count * threads, strerror(failed));
     return -1;
 }
@@ -110,7 +107,7 @@ int capacity_prepare(struct server *server, uint32_t count, uint32_t threads, ch
         return -1;
     if (server->config->workers_dispatch == DISPATCH_KERNEL &&
         listeners_grow(server->listeners, count * threads) != 0) {
-        snprintf(why, size, "cannot open listening sockets for %u threads: %s", count * threads,
+        snprintf(why, size, "cannot open listen sockets for %u threads: %s", count * threads,
                  strerror(errno));
         return -1;
     }

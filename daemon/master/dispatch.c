@@ -85,7 +85,7 @@ static void warn_of_descriptors(struct dispatch *dispatch, uint32_t slot)
     dispatch->warned_ns = now;
     event_log(
         LEVEL_WARN,
-        "worker slot %u has no descriptors left for more connections (raise the limit: ulimit -n)",
+        "worker slot %u has no free descriptor for another connection (raise the limit: ulimit -n)",
         slot);
 }
 

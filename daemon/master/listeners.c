@@ -432,7 +432,7 @@ int listeners_prepare(struct listeners *listeners, const struct config *config, 
         prepare_addresses(listeners, &config->server_listen, why, size) == 0) {
         if (listeners_grow(listeners, rows != UINT32_MAX && rows > count ? rows : count) == 0)
             return 0;
-        snprintf(why, size, "cannot open the listening sockets: %s", strerror(errno));
+        snprintf(why, size, "cannot open the listen sockets: %s", strerror(errno));
     }
     listeners_abandon(listeners);
     return -1;
@@ -524,7 +524,7 @@ struct listeners *listeners_open(const struct config *config, uint32_t count,
     }
     for (size_t i = 0; inheritance != NULL && i < inheritance->count; i++)
         if (inherit_socket(listeners, &inheritance->socket[i]) != 0) {
-            snprintf(why, size, "cannot take an inherited socket: %s", strerror(errno));
+            snprintf(why, size, "cannot use an inherited socket: %s", strerror(errno));
             listeners_close(listeners);
             return NULL;
         }

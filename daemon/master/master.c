@@ -56,7 +56,7 @@ static int succeed(struct master *master)
         return 0;
     if (segment_promote(&master->server.segment) != 0 ||
         master->operations->promote(master->control) != 0) {
-        event_log(LEVEL_ERROR, "cannot take the place of the master before: %s", strerror(errno));
+        event_log(LEVEL_ERROR, "cannot take over from the old master: %s", strerror(errno));
         event_base_loopbreak(master->server.base);
         return -1;
     }
@@ -364,10 +364,11 @@ static void warn_of_sandbox(const struct config *config)
     if (!config->server_jail)
         event_log(LEVEL_WARN, "workers run without a sandbox: [server] jail is off");
     else if (features.built && features.landlock == 0)
-        event_log(LEVEL_WARN, "this kernel has no Landlock: a worker could read files outside %s",
+        event_log(LEVEL_WARN, "this kernel has no Landlock: workers can read files outside %s",
                   config->server_root);
     if (config->server_jail && features.built && !features.seccomp)
-        event_log(LEVEL_WARN, "this kernel cannot filter system calls: workers may make any");
+        event_log(LEVEL_WARN,
+                  "this kernel has no seccomp filters: workers can make any system call");
 }
 
 static int start(struct master *master)
@@ -377,17 +378,17 @@ static int start(struct master *master)
     signals_ignore_in_master();
     capacity_raise_descriptors();
     if (sandbox_prepare() != 0) {
-        event_log(LEVEL_ERROR, "cannot make the workers' filter of system calls: %s",
+        event_log(LEVEL_ERROR, "cannot build the system call filter of the workers: %s",
                   strerror(errno));
         return -1;
     }
     server->base = event_base_new();
     if (server->base == NULL)
-        return fail("cannot make an event loop");
+        return fail("cannot create the event loop");
     if (acquire_names(master) != 0 || make_parts(master) != 0)
         return -1;
     if (make_events(master) != 0)
-        return fail("cannot watch for signals");
+        return fail("cannot handle signals");
     signals_unblock();
     events_attach(&server->segment);
     segment_publish(&server->segment);

@@ -17,19 +17,20 @@
 
 enum { WAIT_MS = 5000, PROBE_MS = 50 };
 
-/* A folder of our own: in /tmp anybody could have made one of that name. */
+/* It must be owned by this user: in /tmp anybody can create a directory of that name. */
 static int make_run_dir(const char *path, char *why, size_t size)
 {
     struct stat status;
 
     if (mkdir(path, geteuid() == 0 ? 0755 : 0700) != 0 && errno != EEXIST) {
-        snprintf(why, size, "cannot make the run directory %s: %s (set [server] run_dir)", path,
+        snprintf(why, size, "cannot create the run directory %s: %s (set server.run_dir)", path,
                  strerror(errno));
         return -1;
     }
     if (lstat(path, &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid()) {
         snprintf(why, size,
-                 "the run directory %s is not a folder of this user (set [server] run_dir)", path);
+                 "the run directory %s is not a directory owned by this user (set server.run_dir)",
+                 path);
         return -1;
     }
     return 0;
@@ -57,8 +58,7 @@ static long pid_in(int fd)
     return pread(fd, text, sizeof(text) - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
 }
 
-/* A predecessor may have removed the file between our open and our lock: then it is not the lock.
- */
+/* False if the previous owner removed the file between open() and flock(): then it locks nothing. */
 static bool path_is(const char *path, int fd)
 {
     struct stat named, opened;
@@ -83,8 +83,8 @@ static enum lock_result try_lock(struct pid_file *pid_file)
     return BUSY;
 }
 
-/* A signal must not end us between the lock's file and the one who removes it. */
-static enum lock_result try_lock_undisturbed(struct pid_file *pid_file)
+/* Signals are held as soon as the file may exist, so that it is always removed. */
+static enum lock_result try_lock_holding_signals(struct pid_file *pid_file)
 {
     enum lock_result result;
 
@@ -111,7 +111,7 @@ static int wait_for_lock(struct pid_file *pid_file, const struct config *config,
     uint64_t deadline = clock_monotonic_ns() + WAIT_MS * NS_PER_MS;
     enum lock_result result;
 
-    while ((result = try_lock_undisturbed(pid_file)) == BUSY) {
+    while ((result = try_lock_holding_signals(pid_file)) == BUSY) {
         bool answers = master_answers(config->control_socket);
 
         if (answers || clock_monotonic_ns() > deadline) {
@@ -133,8 +133,8 @@ static int wait_for_lock(struct pid_file *pid_file, const struct config *config,
 }
 
 /*
- * The lock is that of the run directory, but segment and socket have names of their own: another
- * server may be using them. Those of a dead one are removed.
+ * The lock covers the run directory only. Segment and socket have names of their own that another
+ * server may use; those of a dead server are removed.
  */
 
 static int remove_segment(const struct config *config, char *why, size_t size)
@@ -169,12 +169,12 @@ static int remove_socket(const char *path, char *why, size_t size)
     if (lstat(path, &status) != 0)
         return 0;
     if (!S_ISSOCK(status.st_mode)) {
-        snprintf(why, size, "%s is in the way of the control socket: it is not a socket", path);
+        snprintf(why, size,
+                 "cannot create the control socket %s: the file exists and is not a socket", path);
         return -1;
     }
     if (master_answers(path)) {
-        snprintf(why, size, "another server uses the control socket %s (set [control] socket)",
-                 path);
+        snprintf(why, size, "another server uses the control socket %s (set control.socket)", path);
         return -1;
     }
     unlink(path);
@@ -201,8 +201,8 @@ int pid_file_inherit(struct pid_file *pid_file, const struct config *config, int
         return -1;
     if (!path_is(pid_file->path, lock_fd)) {
         snprintf(why, size,
-                 "the name and the run directory can't change in an upgrade: %s is not "
-                 "the pid file of the server that runs",
+                 "server.name and server.run_dir cannot change in an upgrade: %s is not "
+                 "the pid file of the running server",
                  pid_file->path);
         return -1;
     }

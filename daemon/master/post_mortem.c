@@ -11,12 +11,12 @@
 #include <time.h>
 
 enum {
-    TEXT_MAX = 200,           /* of a request */
-    SEARCHED_WORDS = 4096,    /* of a ring's end: where the last requests are looked for */
-    ANSWER_BYTES = 900 * 1024 /* an answer line has room for a little more */
+    TEXT_MAX = 200,         /* bytes of a request */
+    SEARCHED_WORDS = 4096,  /* at the end of a log ring, to find the last requests */
+    LIST_BYTES = 900 * 1024 /* a list fits into a reply (CONTROL_REPLY_MAX) */
 };
 
-/* Any bytes as ASCII; TEXT has room for 4 * COUNT + 1. */
+/* Escapes bytes that are not printable ASCII. TEXT has room for 4 * COUNT + 1. */
 static void escape(char *text, const char *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -32,7 +32,7 @@ static void escape(char *text, const char *bytes, size_t count)
 
 static json_t *line_of(const uint64_t *words)
 {
-    static char line[LOG_LINE_MAX]; /* one thread: the master */
+    static char line[LOG_LINE_MAX]; /* the master has one thread */
     struct log_record record;
     size_t length;
 
@@ -44,7 +44,7 @@ static json_t *line_of(const uint64_t *words)
     return json_stringn(line, length < TEXT_MAX ? length : TEXT_MAX);
 }
 
-/* The last requests that a thread has logged, the newest last. */
+/* The last requests that a thread logged, oldest first. */
 static json_t *last_requests(const struct log_ring *ring)
 {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
@@ -61,7 +61,7 @@ static json_t *last_requests(const struct log_ring *ring)
     return list;
 }
 
-/* What a thread was doing; NULL when the slot had none. */
+/* NULL if there was no thread. */
 static json_t *activity_of(const struct segment_activity *activity, const char *name,
                            uint32_t number)
 {
@@ -150,7 +150,7 @@ json_t *post_mortem_list(const struct post_mortem *post_mortem, size_t count)
         json_t *death = json_array_get(post_mortem->deaths, i);
 
         bytes += bytes_of(death);
-        if (bytes <= ANSWER_BYTES)
+        if (bytes <= LIST_BYTES)
             json_array_append(list, death);
     }
     return list;

@@ -1,6 +1,6 @@
 /*
- * What dead workers were doing: what each thread worked on, and its last requests, copied from
- * shared memory before the slot gets its next tenant. The master.
+ * What dead workers were doing: state, current work and last requests of each thread, copied from the
+ * segment before the slot is used again. The master.
  */
 #ifndef DAEMON_POST_MORTEM_H
 #define DAEMON_POST_MORTEM_H
@@ -10,19 +10,19 @@
 #include <jansson.h>
 
 enum {
-    POST_MORTEM_DEATHS = 8,   /* the last so many are kept */
-    POST_MORTEM_REQUESTS = 10 /* of each thread */
+    POST_MORTEM_DEATHS = 8,   /* number of deaths kept */
+    POST_MORTEM_REQUESTS = 10 /* per thread */
 };
 
 struct post_mortem {
-    json_t *deaths; /* the newest first */
+    json_t *deaths; /* newest first; NULL: none */
 };
 
-/* The worker in SLOT, which has had PID, has died: HOW in words. Its blocks are as it left them. */
+/* The worker with PID in SLOT has died, HOW in words, and its slot is not cleared yet. */
 void post_mortem_take(struct post_mortem *post_mortem, const struct segment *segment, uint32_t slot,
                       int pid, const char *how);
 
-/* The newest COUNT of them, as a list that the caller owns: no more than fit an answer. */
+/* Returns the newest COUNT deaths, or as many of them as fit a reply. The caller owns the list. */
 json_t *post_mortem_list(const struct post_mortem *post_mortem, size_t count);
 
 void post_mortem_free(struct post_mortem *post_mortem);

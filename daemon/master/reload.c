@@ -62,8 +62,8 @@ static size_t check_fixed(const struct config *now, const struct config *wanted,
             continue;
         before = text_of(now, i);
         fprintf(errors,
-                "%s: error: [%s] %s can't change while the server runs: it is '%s'\n"
-                "    stop and start it, or leave the value as it is\n",
+                "%s: error: %s.%s cannot change while the server runs: it is '%s'\n"
+                "    restart the server, or restore the value\n",
                 config_origin(wanted, i), config_keys[i].section, config_keys[i].name,
                 before != NULL ? before : "?");
         free(before);
@@ -125,7 +125,7 @@ static void log_errors(const char *text)
         size_t length = strcspn(text, "\n");
 
         if (*text != ' ' && length > 0)
-            event_log(LEVEL_ERROR, "the configuration stays as it was: %.*s", (int)length, text);
+            event_log(LEVEL_ERROR, "configuration unchanged: %.*s", (int)length, text);
         text += length + (text[length] == '\n');
     }
 }
@@ -272,7 +272,7 @@ static void abandon(struct reload *reload, const char *why)
 {
     struct server *server = reload->setup.server;
 
-    event_log(LEVEL_ERROR, "the reload failed, the configuration stays as it was: %s", why);
+    event_log(LEVEL_ERROR, "reload failed, configuration unchanged: %s", why);
     set_failure(reload, why);
     listeners_abandon(server->listeners);
     free_config(server->config);

@@ -36,7 +36,8 @@ static void on_deadline(evutil_socket_t fd, short what, void *argument)
 
     (void)fd, (void)what;
     if (workers_alive(shutdown->workers) > 0) {
-        event_log(LEVEL_WARN, "some workers did not end within drain_timeout: killing them");
+        event_log(LEVEL_WARN,
+                  "some workers did not exit within workers.drain_timeout: killing them");
         workers_kill(shutdown->workers);
     } else if (logger > 0) {
         kill(logger, SIGKILL);
@@ -63,7 +64,7 @@ static void begin(struct shutdown *shutdown, bool gracefully)
 
     shutdown->begun = true;
     atomic_store(&segment_master(&server->segment)->stopping, 1);
-    event_log(LEVEL_INFO, "stopping: finishing the requests under way");
+    event_log(LEVEL_INFO, "stopping: finishing open requests");
     dispatch_stop_accepting(shutdown->dispatch);
     if (!gracefully)
         listeners_unlink(server->listeners);
@@ -77,11 +78,11 @@ static void begin(struct shutdown *shutdown, bool gracefully)
 void shutdown_begin(struct shutdown *shutdown)
 {
     if (!shutdown->begun) {
-        notify_send("STOPPING=1\nSTATUS=finishing the requests under way");
+        notify_send("STOPPING=1\nSTATUS=finishing open requests");
         begin(shutdown, false);
         return;
     }
-    event_log(LEVEL_WARN, "stopping at once");
+    event_log(LEVEL_WARN, "stopping now: killing the workers");
     workers_kill(shutdown->workers);
 }
 

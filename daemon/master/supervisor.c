@@ -264,7 +264,7 @@ static void assign_sockets(struct supervisor *supervisor)
     if (found == 0)
         found = list_takers(supervisor->workers, worker_is_serving, takers);
     if (listener_assign_update(&supervisor->assign, server->listeners, takers, found) != 0)
-        event_log(LEVEL_ERROR, "cannot deal the listening sockets: out of memory");
+        event_log(LEVEL_ERROR, "cannot assign the listen sockets: out of memory");
 }
 
 /* To the workers that leave, after others have got their listen sockets. */

@@ -37,7 +37,7 @@ static void close_link(struct upgrade *upgrade)
 /* The new master serves and has taken over all names. */
 static void hand_over(struct upgrade *upgrade)
 {
-    event_log(LEVEL_INFO, "the new master (pid %d) serves: this one retires", upgrade->pid);
+    event_log(LEVEL_INFO, "the new master (pid %d) serves: this one shuts down", upgrade->pid);
     notify_send("MAINPID=%d", upgrade->pid);
     close_link(upgrade);
     shutdown_begin_graceful(upgrade->shutdown);
@@ -64,7 +64,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *argument)
     struct upgrade *upgrade = argument;
 
     (void)fd, (void)what;
-    event_log(LEVEL_ERROR, "the new master (pid %d) did not serve within %d s: ending it",
+    event_log(LEVEL_ERROR, "the new master (pid %d) did not serve within %d s: killing it",
               upgrade->pid, UPGRADE_S);
     kill(upgrade->pid, SIGKILL);
 }
@@ -76,7 +76,7 @@ void upgrade_child_ended(struct upgrade *upgrade, pid_t pid, const char *how)
     if (upgrade->link >= 0) {
         event_log(LEVEL_ERROR,
                   "upgrade failed: the new master (pid %d) %s before it served; "
-                  "this one goes on",
+                  "this one continues",
                   pid, how);
         segment_remove_new(upgrade->server->config->server_name);
         upgrade->failed(upgrade->context);
@@ -131,8 +131,8 @@ static int start(struct upgrade *upgrade)
 void upgrade_begin(struct upgrade *upgrade)
 {
     if (upgrade->pid != 0 || shutdown_has_begun(upgrade->shutdown)) {
-        event_log(LEVEL_WARN, "no upgrade now: %s",
-                  upgrade->pid != 0 ? "one is under way" : "the server is stopping");
+        event_log(LEVEL_WARN, "upgrade rejected: %s",
+                  upgrade->pid != 0 ? "one is in progress" : "the server is stopping");
         return;
     }
     event_log(LEVEL_INFO, "upgrade: starting %s", upgrade->argv[0]);

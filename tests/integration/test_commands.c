@@ -223,8 +223,8 @@ static void ratelimit_takes_effect_at_once(void **state)
     server_do(server, "ratelimit off");
     for (int i = 0; i < 10; i++)
         http_expect(server_port(server), "/a", 200);
-    server_refuses(server, "ratelimit 0", "'0' is no requests_per_second");
-    server_refuses(server, "ratelimit 5 many", "'many' is no burst");
+    server_refuses(server, "ratelimit 0", "invalid requests_per_second '0'");
+    server_refuses(server, "ratelimit 5 many", "invalid burst 'many'");
     expect_config(server, "ratelimit.burst", "value", "2");
     server_stop(server);
 }
@@ -274,11 +274,11 @@ static void changes_are_events_with_the_uid(void **state)
 {
     static const struct {
         const char *line, *words;
-    } cases[] = {{"threads 3", "serving threads in each worker: 3 instead of 2, by uid "},
+    } cases[] = {{"threads 3", "serving threads in each worker changed from 2 to 3, by uid "},
                  {"cache-flush", "cache flushed, by uid "},
-                 {"cache-purge /x", "cache purged of /x, by uid "},
-                 {"cache-size 1M", "cache size: 1M instead of 64M, by uid "},
-                 {"log-level debug", "log level: debug instead of info, by uid "},
+                 {"cache-purge /x", "cache purged: /x, by uid "},
+                 {"cache-size 1M", "cache size changed from 64M to 1M, by uid "},
+                 {"log-level debug", "log level changed from info to debug, by uid "},
                  {"reopen-logs", "logs reopened, by uid "},
                  {"restart 0", "restart of worker slot 0, by uid "}};
     struct server *server = *state;
@@ -374,7 +374,7 @@ static void restart_replaces_one_worker(void **state)
     check_renewed(server, before, 3, 1);
     http_expect(server_port(server), "/a", 200);
     server_refuses(server, "restart 15", "no worker serves in slot 15");
-    server_refuses(server, "restart some", "is no number of a worker");
+    server_refuses(server, "restart some", "invalid worker number");
     server_stop(server);
 }
 

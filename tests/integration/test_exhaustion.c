@@ -119,7 +119,7 @@ static void connections_wait_for_descriptors_of_a_worker(void **state)
     }
     server_expect_metric(server, "requests", MORE_THAN_FIT);
     said = server_output(server);
-    assert_non_null(strstr(said, "no descriptors left for more connections"));
+    assert_non_null(strstr(said, "no free descriptor for another connection"));
     free(said);
     server_stop(server);
 }

@@ -234,7 +234,7 @@ static void post_mortem_has_last_requests(void **state)
     assert_null(strstr(text, "/other"));
     free(text);
     json_decref(answer);
-    server_refuses(server, "post-mortem 0", "is no number of deaths");
+    server_refuses(server, "post-mortem 0", "invalid number of deaths");
     server_stop(server);
 }
 

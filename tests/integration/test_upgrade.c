@@ -101,7 +101,7 @@ static void idle_connection_gets_one_more_answer(void **state)
     http_answer_free(&answer);
     before = server_pid(server);
     server_signal(before, SIGUSR2);
-    WAIT_UNTIL(has_said(server, "this one retires"));
+    WAIT_UNTIL(has_said(server, "this one shuts down"));
     http_say(&client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
     http_take(&client, HTTP_WITH_BODY, &answer);
     assert_int_equal(answer.status, 200);
@@ -147,10 +147,10 @@ static void broken_binary_changes_nothing(void **state)
     start_load(server, &load, true);
     set_program(program, broken);
     server_signal(before, SIGUSR2);
-    WAIT_UNTIL(has_said(server, "ended with status 3 before it served; this one goes on"));
+    WAIT_UNTIL(has_said(server, "ended with status 3 before it served; this one continues"));
     set_program(program, "/nowhere/webserverd");
     server_signal(before, SIGUSR2);
-    WAIT_UNTIL(has_said(server, "ended with status 1 before it served; this one goes on"));
+    WAIT_UNTIL(has_said(server, "ended with status 1 before it served; this one continues"));
     load_pass(load, LOAD_STEP / 10);
     server_do(server, "threads 3");
     assert_int_equal(server_pid(server), before);
@@ -173,7 +173,7 @@ static void failed_upgrade_leaves_nothing_behind(void **state)
     server_start(server, NULL);
     server_write_config(server, "[workers]\nprocesses = many\n");
     server_signal(server_pid(server), SIGUSR2);
-    WAIT_UNTIL(has_said(server, "before it served; this one goes on"));
+    WAIT_UNTIL(has_said(server, "before it served; this one continues"));
     http_expect(server_port(server), "/a", 200);
     snprintf(path, sizeof(path), "%s.new", server_socket(server));
     assert_int_not_equal(access(path, F_OK), 0);

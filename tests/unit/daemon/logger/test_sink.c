@@ -20,27 +20,27 @@
 
 enum { MESSAGE_MAX = 512 };
 
-static char folder[64], socket_path[96];
+static char directory[64], socket_path[96];
 
-static int make_folder(void **state)
+static int make_directory(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof(folder), "/tmp/log-sink-test-XXXXXX");
-    if (mkdtemp(folder) == NULL)
+    snprintf(directory, sizeof(directory), "/tmp/log-sink-test-XXXXXX");
+    if (mkdtemp(directory) == NULL)
         return -1;
-    snprintf(socket_path, sizeof(socket_path), "%s/log", folder);
+    snprintf(socket_path, sizeof(socket_path), "%s/log", directory);
     return 0;
 }
 
-static int remove_folder(void **state)
+static int remove_directory(void **state)
 {
     (void)state;
     unlink(socket_path);
-    return rmdir(folder);
+    return rmdir(directory);
 }
 
-/* The other end of a local syslog or journald. */
-static int listen_there(void)
+/* Returns the receiving socket of a local syslog or journald. */
+static int bind_receiver(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -64,10 +64,10 @@ static void expect_message(int fd, const char *begins, const char *ends)
     assert_string_equal(message + length - strlen(ends), ends);
 }
 
-static void a_line_is_a_datagram_to_syslog(void **state)
+static void syslog_line_is_a_datagram(void **state)
 {
     static const char lines[] = "first line\nsecond line\n";
-    int other = listen_there();
+    int receiver = bind_receiver();
     struct log_sink sink;
     char text[128];
 
@@ -75,15 +75,15 @@ static void a_line_is_a_datagram_to_syslog(void **state)
     snprintf(text, sizeof(text), "syslog:local1@%s", socket_path);
     assert_int_equal(log_sink_open(&sink, text, -1, "test"), 0);
     assert_int_equal(log_sink_write(&sink, LEVEL_WARN, lines, strlen(lines)), strlen(lines));
-    expect_message(other, "<140>", ": first line"); /* 17 * 8 + 4 */
-    expect_message(other, "<140>", ": second line");
+    expect_message(receiver, "<140>", ": first line"); /* 17 * 8 + 4 */
+    expect_message(receiver, "<140>", ": second line");
     log_sink_close(&sink);
-    close(other);
+    close(receiver);
 }
 
-static void journald_gets_fields(void **state)
+static void journald_line_becomes_fields(void **state)
 {
-    int other = listen_there();
+    int receiver = bind_receiver();
     struct log_sink sink;
     char text[128];
 
@@ -91,30 +91,30 @@ static void journald_gets_fields(void **state)
     snprintf(text, sizeof(text), "journald:@%s", socket_path);
     assert_int_equal(log_sink_open(&sink, text, -1, "test"), 0);
     assert_int_equal(log_sink_write(&sink, LEVEL_ERROR, "a = b\n", 6), 6);
-    expect_message(other,
+    expect_message(receiver,
                    "PRIORITY=3\nSYSLOG_IDENTIFIER=webserverd\nWEBSERVERD_INSTANCE=test\nMESSAGE=",
                    "MESSAGE=a = b\n");
     log_sink_close(&sink);
-    close(other);
+    close(receiver);
 }
 
-/* The other end goes away: what it has not taken is not said to be out. */
-static void a_socket_takes_whole_lines_or_none(void **state)
+/* The receiver closes its socket: lines it did not receive do not count as written. */
+static void closed_receiver_takes_no_partial_line(void **state)
 {
-    int other = listen_there();
+    int receiver = bind_receiver();
     struct log_sink sink;
     char text[128];
 
     (void)state;
     snprintf(text, sizeof(text), "syslog:@%s", socket_path);
     assert_int_equal(log_sink_open(&sink, text, -1, "test"), 0);
-    close(other);
+    close(receiver);
     assert_int_equal(log_sink_write(&sink, LEVEL_INFO, "lost\n", 5), 0);
     assert_int_equal(errno, ECONNREFUSED);
     log_sink_close(&sink);
 }
 
-static void nobody_there_is_an_error(void **state)
+static void missing_target_is_an_error(void **state)
 {
     struct log_sink sink;
 
@@ -125,8 +125,8 @@ static void nobody_there_is_an_error(void **state)
     assert_int_equal(errno, ENOENT);
 }
 
-/* A pipe that was made impatient by whoever gave it to us takes everything all the same. */
-static void an_impatient_pipe_gets_all_of_it(void **state)
+/* An inherited pipe may be non-blocking: every byte is written all the same. */
+static void nonblocking_pipe_receives_all_bytes(void **state)
 {
     enum { BYTES = 300000 };
     char *sent = malloc(BYTES), *got = malloc(BYTES);
@@ -156,7 +156,7 @@ static void an_impatient_pipe_gets_all_of_it(void **state)
     free(got);
 }
 
-static void off_takes_all_and_keeps_nothing(void **state)
+static void off_discards_all_lines(void **state)
 {
     struct log_sink sink;
 
@@ -169,13 +169,13 @@ static void off_takes_all_and_keeps_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_is_a_datagram_to_syslog),
-        cmocka_unit_test(journald_gets_fields),
-        cmocka_unit_test(a_socket_takes_whole_lines_or_none),
-        cmocka_unit_test(nobody_there_is_an_error),
-        cmocka_unit_test(an_impatient_pipe_gets_all_of_it),
-        cmocka_unit_test(off_takes_all_and_keeps_nothing),
+        cmocka_unit_test(syslog_line_is_a_datagram),
+        cmocka_unit_test(journald_line_becomes_fields),
+        cmocka_unit_test(closed_receiver_takes_no_partial_line),
+        cmocka_unit_test(missing_target_is_an_error),
+        cmocka_unit_test(nonblocking_pipe_receives_all_bytes),
+        cmocka_unit_test(off_discards_all_lines),
     };
 
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

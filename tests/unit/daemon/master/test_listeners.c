@@ -56,7 +56,7 @@ static in_port_t port_of(int fd)
     return address.sin_port;
 }
 
-static void lanes_of_an_address_share_its_port(void **state)
+static void sockets_of_an_address_share_its_port(void **state)
 {
     struct listeners *listeners = open_rows(3);
 
@@ -68,7 +68,7 @@ static void lanes_of_an_address_share_its_port(void **state)
     listeners_close(listeners);
 }
 
-static void lanes_of_a_row_are_one_of_each_address(void **state)
+static void row_has_one_socket_of_each_address(void **state)
 {
     struct listeners *listeners = open_rows(3);
 
@@ -78,7 +78,7 @@ static void lanes_of_a_row_are_one_of_each_address(void **state)
     listeners_close(listeners);
 }
 
-static void growing_keeps_the_lanes_there_are(void **state)
+static void grow_keeps_open_sockets(void **state)
 {
     struct listeners *listeners = open_rows(1);
     int first = listeners_fd(listeners, 0);
@@ -87,7 +87,7 @@ static void growing_keeps_the_lanes_there_are(void **state)
     assert_int_equal(listeners_grow(listeners, 40), 0);
     assert_int_equal(listeners_count(listeners), 80);
     assert_int_equal(listeners_fd(listeners, 0), first);
-    assert_int_equal(listeners_grow(listeners, 2), 0); /* it never shrinks */
+    assert_int_equal(listeners_grow(listeners, 2), 0); /* never shrinks */
     assert_int_equal(listeners_count(listeners), 80);
     listeners_close(listeners);
 }
@@ -101,7 +101,7 @@ static bool is_deferred(int fd)
     return seconds > 0;
 }
 
-static void silent_connections_are_held_back_if_wanted(void **state)
+static void defer_accept_follows_configuration(void **state)
 {
     struct listeners *listeners = open_rows(1);
 
@@ -115,8 +115,8 @@ static void silent_connections_are_held_back_if_wanted(void **state)
     config.connections_defer_accept = true;
 }
 
-/* Clients would wait in a lane that nobody accepts from. */
-static void growing_in_vain_leaves_no_lane_behind(void **state)
+/* Connections would wait in the queue of a socket that nobody accepts from. */
+static void failed_grow_closes_its_sockets(void **state)
 {
     struct listeners *listeners = open_rows(2);
     struct rlimit before, few;
@@ -132,14 +132,14 @@ static void growing_in_vain_leaves_no_lane_behind(void **state)
     assert_int_equal(errno, EMFILE);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(listeners_count(listeners), 4);
-    assert_int_equal(dup(0), next); /* those opened on the way are closed */
+    assert_int_equal(dup(0), next); /* the sockets opened before the failure are closed */
     close(next);
     assert_int_equal(listeners_grow(listeners, 3), 0);
     assert_int_equal(listeners_count(listeners), 6);
     listeners_close(listeners);
 }
 
-static void a_taken_port_is_told(void **state)
+static void port_in_use_is_named_in_the_error(void **state)
 {
     struct listeners *first = open_rows(1), *second;
     struct config same = config;
@@ -159,13 +159,12 @@ static void a_taken_port_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(lanes_of_an_address_share_its_port, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(lanes_of_a_row_are_one_of_each_address, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(growing_keeps_the_lanes_there_are, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(growing_in_vain_leaves_no_lane_behind, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(silent_connections_are_held_back_if_wanted, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_taken_port_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sockets_of_an_address_share_its_port, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(row_has_one_socket_of_each_address, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(grow_keeps_open_sockets, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failed_grow_closes_its_sockets, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(defer_accept_follows_configuration, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(port_in_use_is_named_in_the_error, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
