@@ -6,8 +6,7 @@
 #include "loadgen/report/gnuplot.h"
 #include "loadgen/report/report.h"
 #include "loadgen/run/live_terminal.h"
-#include "loadgen/run/repeat.h"
-#include "loadgen/run/trial.h"
+#include "loadgen/run/trials.h"
 #include "loadgen/sweep/report.h"
 #include "loadgen/sweep/run.h"
 
@@ -99,7 +98,7 @@ static int load(const struct plan *plan, FILE *out)
     if (result == NULL)
         return complain("out of memory");
     outcome = plan->rounds > 1 ? repeat_run(plan, result, why, sizeof(why))
-                               : trial(plan, NULL, result, why, sizeof(why));
+                               : trial_run(plan, NULL, result, why, sizeof(why));
     status = (int)trial_status(outcome, result);
     if (outcome != TRIAL_DONE) {
         complain(why);

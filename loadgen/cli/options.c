@@ -224,7 +224,7 @@ static uint32_t most_connections(const struct plan *plan)
     double most = 0;
 
     if (!plan->stages_of_connections)
-        return plan->connections_asked;
+        return plan->connections_requested;
     for (size_t i = 0; i < plan->stage_count; i++)
         most = plan->stages[i].value > most ? plan->stages[i].value : most;
     return (uint32_t)most;

@@ -184,9 +184,9 @@ bool take_connect_to(struct reading *reading, struct typed typed)
     if (colons != 3)
         return options_refuse(reading, "%s %s: needs HOST1:PORT1:HOST2:PORT2, each may be empty",
                               typed.spelling, typed.value);
-    if (plan->redirection_count == PLAN_REDIRECTIONS_MAX)
-        return options_refuse(reading, "%s: more than %d", typed.spelling, PLAN_REDIRECTIONS_MAX);
-    plan->redirections[plan->redirection_count++] = typed.value;
+    if (plan->connect_to_count == PLAN_CONNECT_TO_MAX)
+        return options_refuse(reading, "%s: more than %d", typed.spelling, PLAN_CONNECT_TO_MAX);
+    plan->connect_to[plan->connect_to_count++] = typed.value;
     return true;
 }
 

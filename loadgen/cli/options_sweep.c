@@ -147,5 +147,5 @@ void options_complete_sweep(struct plan *plan)
         plan->duration_ms = DEFAULT_POINT_MS;
         plan->warmup_ms = plan->warmup_given ? plan->warmup_ms : DEFAULT_WARMUP_MS;
     }
-    plan->connections_asked = connections->value[connections->count - 1];
+    plan->connections_requested = connections->value[connections->count - 1];
 }

@@ -28,7 +28,7 @@ bool take_connections(struct reading *reading, struct typed typed)
 
     if (plan->command == PLAN_SWEEP)
         return options_take_numbers(reading, typed, PLAN_CONNECTIONS_MAX, &plan->sweep.connections);
-    return options_take_number(reading, typed, PLAN_CONNECTIONS_MAX, &plan->connections_asked);
+    return options_take_number(reading, typed, PLAN_CONNECTIONS_MAX, &plan->connections_requested);
 }
 
 bool take_requests(struct reading *reading, struct typed typed)
@@ -65,7 +65,7 @@ bool take_threads(struct reading *reading, struct typed typed)
             "%s %s: takes the number of client threads, not a time; say -d %s for the "
             "length of the run, or --timeout %s for the longest time of one request",
             typed.spelling, typed.value, typed.value, typed.value);
-    return options_take_number(reading, typed, PLAN_THREADS_MAX, &reading->plan->threads_asked);
+    return options_take_number(reading, typed, PLAN_THREADS_MAX, &reading->plan->threads_requested);
 }
 
 bool take_timeout(struct reading *reading, struct typed typed)

@@ -2,6 +2,8 @@
 
 #include "common/clock.h"
 
+#include "loadgen/plan/prepare.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -13,15 +15,6 @@ enum {
     BUFFER_BYTES_MAX = 512 * 1024, /* large bodies cost half as much CPU time as with 16 KiB */
 };
 
-static bool append(struct curl_slist **list, const char *field)
-{
-    struct curl_slist *longer = curl_slist_append(*list, field);
-
-    if (longer != NULL)
-        *list = longer;
-    return longer != NULL;
-}
-
 /* libcurl omits a field "Name:" without a value; "Name;" sends it empty. */
 static bool append_field(struct curl_slist **list, const char *field)
 {
@@ -30,12 +23,12 @@ static bool append_field(struct curl_slist **list, const char *field)
     bool good;
 
     if (value[strspn(value, " \t")] != '\0')
-        return append(list, field);
+        return string_list_append(list, field);
     text = strdup(field);
     if (text == NULL)
         return false;
     strcpy(strchr(text, ':'), ";");
-    good = append(list, text);
+    good = string_list_append(list, text);
     free(text);
     return good;
 }
@@ -49,7 +42,7 @@ bool curl_handle_make_headers(const struct request_plan *request_plan, struct cu
     for (const struct curl_slist *field = request_plan->headers; good && field != NULL;
          field = field->next)
         good = append_field(list, field->data);
-    return good && (request_plan->body == NULL || append(list, "Expect:"));
+    return good && (request_plan->body == NULL || string_list_append(list, "Expect:"));
 }
 
 static long buffer_bytes(const struct plan *plan)
@@ -123,7 +116,7 @@ static bool set_route(const struct plan *plan, CURL *easy)
 bool curl_handle_set_connection(const struct plan *plan, const struct request_plan *request_plan,
                                 CURL *easy)
 {
-    return curl_easy_setopt(easy, CURLOPT_CONNECT_TO, request_plan->redirections) == CURLE_OK &&
+    return curl_easy_setopt(easy, CURLOPT_CONNECT_TO, request_plan->connect_to) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_IPRESOLVE, family_of(plan)) == CURLE_OK &&
            set_text(easy, CURLOPT_UNIX_SOCKET_PATH, plan->unix_socket) && set_tls(plan, easy) &&
            curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, version_of(plan, request_plan)) ==
@@ -141,7 +134,7 @@ bool curl_handle_set_common(const struct request_plan *request_plan,
     const struct plan *plan = request_plan->plan;
 
     return curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_USERAGENT, FIELDS_USER_AGENT) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_USERAGENT, USER_AGENT) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, plan->keepalive ? 0L : 1L) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, plan->keepalive ? 0L : 1L) == CURLE_OK;
 }

@@ -6,7 +6,7 @@
 #define LOADGEN_CURL_HANDLE_H
 
 #include "loadgen/plan/plan.h"
-#include "loadgen/plan/work.h"
+#include "loadgen/plan/request_plan.h"
 #include "loadgen/stats/tally.h"
 
 #include <stdbool.h>

@@ -347,7 +347,7 @@ static void on_ended(void *context, uint32_t number, struct transaction *transac
     transaction->service_ns = now_ns - slot->begun_ns;
     transaction->latency_ns = now_ns - slot->due_ns;
     transaction->bad_status =
-        !plan_is_good_status(&driver->config.plan->checks, transaction->status);
+        !plan_accepts_status(&driver->config.plan->checks, transaction->status);
     tally_record_connection(driver->config.tally, transaction);
     tally_record(tally_of(driver, slot), transaction);
     driver->in_flight--;

@@ -15,7 +15,7 @@
 #include "loadgen/base/sha256.h"
 #include "loadgen/engine/transcript.h"
 #include "loadgen/plan/plan.h"
-#include "loadgen/plan/work.h"
+#include "loadgen/plan/request_plan.h"
 #include "loadgen/stats/tally.h"
 
 #include <event2/event.h>

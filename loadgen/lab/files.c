@@ -69,7 +69,7 @@ int files_ask(struct lab *lab, const struct files *files, struct point *point, c
     point->plan.order = PLAN_ORDER_SEQUENCE;
     point->plan.requests = count;
     point->plan.duration_ms = point->plan.warmup_ms = 0;
-    plan_set_connections(&point->plan, point->plan.connections_asked);
+    plan_set_connections(&point->plan, point->plan.connections_requested);
     return 0;
 }
 

@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/segment_reader.h"
 
-#include "loadgen/run/trial.h"
+#include "loadgen/run/trials.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,7 +112,7 @@ static int run(struct observed *observed, struct point *point, struct result *re
     struct lab *lab = observed->lab;
 
     begin_plan(observed, point);
-    if (trial(&point->plan, &observer, result, lab->why, sizeof(lab->why)) != TRIAL_DONE)
+    if (trial_run(&point->plan, &observer, result, lab->why, sizeof(lab->why)) != TRIAL_DONE)
         return -1;
     lab->interrupted = lab->interrupted || result->interrupted;
     keep(observed, result);

@@ -14,7 +14,7 @@ void profile_add(struct profile *profile, double begin_ns, double from, double t
     profile->step[profile->count++] = (struct profile_step){begin_ns, from, to};
 }
 
-/* The step that holds at TIME_NS. */
+/* The step at TIME_NS. */
 static size_t find_step(const struct profile *profile, double time_ns)
 {
     size_t i = profile->count - 1;
@@ -29,7 +29,7 @@ static double end_of(const struct profile *profile, size_t i)
     return i + 1 < profile->count ? profile->step[i + 1].begin_ns : INFINITY;
 }
 
-/* Change of the value a nanosecond. */
+/* Change of the value per nanosecond. */
 static double slope_of(const struct profile *profile, size_t i)
 {
     const struct profile_step *step = &profile->step[i];
@@ -46,15 +46,15 @@ double profile_at(const struct profile *profile, double time_ns)
 }
 
 /*
- * How long a value that is AT now and grows by SLOPE takes to gather AREA: the root of
- * AT t + SLOPE t^2 / 2 = AREA, in the form that loses no digits where SLOPE is small.
+ * The time in which the integral of a value that is AT now and grows by SLOPE reaches AREA: the root of
+ * AT t + SLOPE t^2 / 2 = AREA, in the form that is numerically stable for small SLOPE.
  */
-static double time_to_gather(double at, double slope, double area)
+static double time_to_reach(double at, double slope, double area)
 {
     return area > 0 ? 2 * area / (at + sqrt(at * at + 2 * slope * area)) : 0;
 }
 
-/* When the integral since TIME_NS (value times seconds) has grown by AMOUNT; INFINITY: never. */
+/* When the integral since TIME_NS (value times seconds) reaches AMOUNT; INFINITY: never. */
 static double profile_advance(const struct profile *profile, double time_ns, double amount)
 {
     double left = amount * (double)NS_PER_S; /* value times nanoseconds */
@@ -67,7 +67,7 @@ static double profile_advance(const struct profile *profile, double time_ns, dou
         if (isinf(length) && at <= 0)
             return INFINITY;
         if (area > left)
-            return time_ns + time_to_gather(at, slope, left);
+            return time_ns + time_to_reach(at, slope, left);
         left -= area;
         time_ns = end_of(profile, i);
     }
@@ -87,7 +87,7 @@ double random_unit(uint64_t *state)
     return (double)(random_next(state) >> 11) * 0x1p-53;
 }
 
-/* By how much the integral of the whole rate grows until this thread's next request. */
+/* How much the integral of the total rate grows until this thread's next request. */
 static double gap(struct arrivals *arrivals)
 {
     return arrivals->poisson ? -log(1 - random_unit(&arrivals->random)) * arrivals->threads
@@ -129,4 +129,51 @@ void arrivals_change(struct arrivals *arrivals, const struct profile *rate, uint
     next_ns = profile_advance(rate, now_ns, gap(arrivals));
     if (arrivals->poisson || next_ns < arrivals->next_ns)
         arrivals->next_ns = next_ns;
+}
+
+/* ---- The load of a plan ---- */
+
+/* From 0 to VALUE during the ramp, then constant. */
+static void add_ramp(struct profile *profile, const struct plan *plan, double value)
+{
+    double end_ns = (double)(plan->ramp_ms * NS_PER_MS);
+
+    if (plan->ramp_ms > 0)
+        profile_add(profile, 0, 0, value);
+    profile_add(profile, end_ns, value, value);
+}
+
+/* The last stage never ends. */
+static void add_stages(struct profile *profile, const struct plan *plan)
+{
+    double begin_ns = 0;
+
+    for (size_t i = 0; i < plan->stage_count; i++) {
+        profile_add(profile, begin_ns, plan->stages[i].value, plan->stages[i].value);
+        begin_ns += (double)(plan->stages[i].duration_ms * NS_PER_MS);
+    }
+}
+
+struct profile profile_of_rate(const struct plan *plan)
+{
+    struct profile profile = {.count = 0};
+
+    if (plan->stage_count > 0 && !plan->stages_of_connections)
+        add_stages(&profile, plan);
+    else
+        add_ramp(&profile, plan, plan->rate);
+    return profile;
+}
+
+struct profile profile_of_connections(const struct plan *plan)
+{
+    struct profile profile = {.count = 0};
+
+    if (plan->stage_count > 0 && plan->stages_of_connections)
+        add_stages(&profile, plan);
+    else if (!plan_is_open(plan))
+        add_ramp(&profile, plan, plan->connections);
+    else
+        profile = profile_constant(plan->connections);
+    return profile;
 }

@@ -1,66 +1,68 @@
 /*
- * When requests are due in an open loop: a rate that may change over time, and the times that follow
- * from it. The number of requests due by a time is the integral of the rate, so steps, ramps and a
- * Poisson process are one rule: the next request is due when the integral has grown by 1, or by an
+ * The load over time: profiles (a rate or a number of connections) and the times when the requests of an
+ * open loop are due. The number of requests due by a time is the integral of the rate, so steps, ramps and
+ * Poisson arrivals follow one rule: the next request is due when the integral has grown by 1, or by an
  * exponentially distributed amount of mean 1.
  *
- * Pure; times are nanoseconds since the begin of the run. One thread at a time.
+ * Pure; times are nanoseconds since the run's begin. One thread at a time.
  */
 #ifndef LOADGEN_ARRIVALS_H
 #define LOADGEN_ARRIVALS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "loadgen/plan/plan.h"
 
 enum { PROFILE_STEPS_MAX = 72 };
 
-/* From its begin the value goes evenly FROM to TO, which it reaches where the next step begins. */
+/* The value goes linearly from FROM to TO, which it reaches where the next step begins. */
 struct profile_step {
     double begin_ns;
     double from, to;
 };
 
-/* A value over time: a rate in requests a second, or a number of connections. */
+/* A value over time: requests per second, or connections. */
 struct profile {
     struct profile_step step[PROFILE_STEPS_MAX]; /* the first begins at 0; the last never ends */
     size_t count;
 };
 
-/* VALUE, for ever. */
+/* VALUE at all times. */
 struct profile profile_constant(double value);
 
-/* Adds a step. The caller keeps to PROFILE_STEPS_MAX and to rising begins. */
+/* Adds a step. The caller respects PROFILE_STEPS_MAX and keeps begins rising. */
 void profile_add(struct profile *profile, double begin_ns, double from, double to);
 
 double profile_at(const struct profile *profile, double time_ns);
 
-/* Numbers that look random, from a seed (xorshift64*, Vigna 2016). The state is never 0. */
+/* The profiles of a plan (--rate, --connections, --ramp, --stages), over all threads. */
+struct profile profile_of_rate(const struct plan *plan);
+struct profile profile_of_connections(const struct plan *plan); /* round down; at least 1 */
+
+/* Pseudo-random numbers (xorshift64*, Vigna 2016). The state is never 0. */
 uint64_t random_next(uint64_t *state);
 
-/* Evenly from 0 to below 1. */
+/* Uniform in [0, 1). */
 double random_unit(uint64_t *state);
 
-/* The requests of one of several threads that share a rate. */
+/* When the requests of one thread are due, of several that share a rate. */
 struct arrivals {
     struct profile rate;
-    double threads; /* this one gets every THREADSth request */
+    double threads; /* this one gets one request in THREADS */
     bool poisson;
     uint64_t random;
-    double next_ns; /* when the next one is due; INFINITY: none comes any more */
+    double next_ns; /* when the next one is due; INFINITY: never */
 };
 
-/* Thread INDEX of THREADS: their constant arrivals interleave evenly. */
+/* For thread INDEX of THREADS. Constant arrivals of the threads interleave evenly. */
 void arrivals_begin(struct arrivals *arrivals, const struct profile *rate, uint32_t index,
                     uint32_t threads, bool poisson);
 
-/* Leaves out what is due before NOW_NS. */
+/* Skips the requests due before NOW_NS. */
 void arrivals_skip(struct arrivals *arrivals, double now_ns);
 
-/* Goes on to the next one. */
+/* Advances to the next request. */
 void arrivals_step(struct arrivals *arrivals);
 
-/* Another rate or another number of threads from NOW_NS on; what is overdue stays so. */
+/* Changes the rate or the number of threads from NOW_NS on; an overdue request stays due. */
 void arrivals_change(struct arrivals *arrivals, const struct profile *rate, uint32_t threads,
                      double now_ns);
 

@@ -14,14 +14,14 @@ static const char *const series_names[] = {
     [CONDITION_CONNECT] = "connect",
 };
 
-static int refuse(const char *text, const char *reason, char *why, size_t size)
+static int fail(const char *text, const char *reason, char *why, size_t size)
 {
-    snprintf(why, size, "'%s' %s; write for example 'p99>20ms', 'rate<1000' or 'errors>0.1%%'",
+    snprintf(why, size, "invalid condition '%s': %s (examples: p99>20ms, rate<1000, errors>0.1%%)",
              text, reason);
     return -1;
 }
 
-/* Takes "service." off the front of NAME, if it is there. */
+/* Skips the series that *NAME begins with, such as "service.". */
 static enum condition_series take_series(const char **name)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(series_names); i++) {
@@ -35,7 +35,7 @@ static enum condition_series take_series(const char **name)
     return CONDITION_LATENCY;
 }
 
-/* A decimal number that is all of TEXT. */
+/* TEXT is one decimal number. */
 static bool read_number(const char *text, double *out)
 {
     size_t digits = strspn(text, "0123456789.");
@@ -73,7 +73,7 @@ static bool is_time(enum condition_metric metric)
     return metric == CONDITION_PERCENTILE || metric == CONDITION_MEAN || metric == CONDITION_MAX;
 }
 
-/* "20ms", "1.5s", "800us"; ns. A time needs its unit here: nobody agrees on a default. */
+/* "20ms", "1.5s", "800us", as ns. The unit is mandatory: there is no common default. */
 static bool read_time(const char *text, double *out)
 {
     static const struct {
@@ -124,17 +124,17 @@ int condition_parse(struct condition *condition, const char *text, char *why, si
 
     *condition = (struct condition){.text = text, .above = *sign == '>'};
     if (*sign == '\0')
-        return refuse(text, "compares nothing: it needs < or >", why, size);
+        return fail(text, "no < or >", why, size);
     if (name_length >= sizeof(name))
-        return refuse(text, "names nothing that is measured", why, size);
+        return fail(text, "unknown metric", why, size);
     snprintf(name, sizeof(name), "%.*s", (int)name_length, text);
     if (!read_metric(condition, name))
-        return refuse(text, "names nothing that is measured", why, size);
+        return fail(text, "unknown metric", why, size);
     condition->or_equal = sign[1] == '=';
     if (!read_limit(condition, sign + (condition->or_equal ? 2 : 1)))
-        return refuse(text,
-                      is_time(condition->metric) ? "needs a time with its unit on the right"
-                                                 : "needs a number on the right",
-                      why, size);
+        return fail(text,
+                    is_time(condition->metric) ? "no time with a unit after the sign"
+                                               : "no number after the sign",
+                    why, size);
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * A sentence about a run's numbers that is true or false: "p99>20ms", "rate<1000", "errors>0.1%".
- * Gates (--fail-if) ask it at the end, --abort-on while the run goes on.
+ * Conditions on the results of a run: "p99>20ms", "rate<1000", "errors>0.1%". --fail-if checks them at the
+ * end of the run, --abort-on during it (k6: thresholds).
  *
  *     condition = metric ( ">" | "<" | ">=" | "<=" ) value
  *     metric    = [ series "." ] ( "p" PERCENT | "mean" | "max" ) | "rate" | "errors" | STATUS
@@ -19,10 +19,10 @@ enum condition_metric {
     CONDITION_PERCENTILE,
     CONDITION_MEAN,
     CONDITION_MAX,
-    CONDITION_RATE,          /* answers a second */
-    CONDITION_ERRORS,        /* requests that count as errors */
-    CONDITION_ERROR_PERCENT, /* the same in percent of all */
-    CONDITION_STATUS,        /* answers with one status */
+    CONDITION_RATE,          /* responses per second */
+    CONDITION_ERRORS,        /* number of errors */
+    CONDITION_ERROR_PERCENT, /* errors in percent of all requests */
+    CONDITION_STATUS,        /* number of responses with one status */
 };
 
 enum condition_series {
@@ -33,17 +33,17 @@ enum condition_series {
 };
 
 struct condition {
-    const char *text; /* as it was written; not owned */
+    const char *text; /* as written; not owned */
     enum condition_metric metric;
     enum condition_series series;
-    double percent;  /* of PERCENTILE */
-    uint32_t status; /* of STATUS */
-    bool above;      /* true when the number is above the limit, else below it */
+    double percent;  /* of CONDITION_PERCENTILE */
+    uint32_t status; /* of CONDITION_STATUS */
+    bool above;      /* true: holds above the limit; false: below it */
     bool or_equal;
-    double limit; /* ns for times */
+    double limit; /* times: ns */
 };
 
-/* Reads TEXT, which outlives *condition. Returns 0, or -1 with WHY. */
+/* Parses TEXT, which must outlive *condition. Returns 0, or -1 with WHY. */
 int condition_parse(struct condition *condition, const char *text, char *why, size_t size);
 
 #endif

@@ -10,8 +10,8 @@ void plan_begin(struct plan *plan, uint32_t cores)
         .replay_speed = 1,
         .keepalive = true,
         .family = AF_UNSPEC,
-        .connections_asked = DEFAULT_CONNECTIONS,
-        .threads_asked = cores,
+        .connections_requested = DEFAULT_CONNECTIONS,
+        .threads_requested = cores,
         .timeout_ms = 30000,
         .connect_timeout_ms = 5000,
         .grace_ms = 1000,
@@ -23,15 +23,15 @@ void plan_begin(struct plan *plan, uint32_t cores)
 
 void plan_set_connections(struct plan *plan, uint32_t connections)
 {
-    plan->connections_asked = connections;
+    plan->connections_requested = connections;
     plan->connections = connections;
     if (plan->requests != 0 && plan->requests < connections && !plan_is_open(plan))
         plan->connections = (uint32_t)plan->requests;
     plan->threads =
-        plan->threads_asked < plan->connections ? plan->threads_asked : plan->connections;
+        plan->threads_requested < plan->connections ? plan->threads_requested : plan->connections;
 }
 
-bool plan_is_good_status(const struct plan_checks *checks, uint32_t status)
+bool plan_accepts_status(const struct plan_checks *checks, uint32_t status)
 {
     for (size_t i = 0; i < checks->status_count; i++)
         if (checks->statuses[i] == status)

@@ -9,13 +9,13 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-static int refuse(const char *url, const char *reason, char *why, size_t size)
+static int fail(const char *url, const char *reason, char *why, size_t size)
 {
-    snprintf(why, size, "the URL '%s' cannot be used: %s", url, reason);
+    snprintf(why, size, "invalid URL '%s': %s", url, reason);
     return -1;
 }
 
-/* A part of the URL, owned by the caller (curl_free), or NULL. */
+/* A part of the URL, or NULL. Release with curl_free(). */
 static char *part(const struct target *target, CURLUPart which, unsigned flags)
 {
     char *text = NULL;
@@ -35,8 +35,8 @@ static bool has_web_scheme(struct target *target)
     return good;
 }
 
-/* They would stand in every report. */
-static bool has_name_or_password(const struct target *target)
+/* Credentials in the URL would appear in every report. */
+static bool has_credentials(const struct target *target)
 {
     char *name = part(target, CURLUPART_USER, 0), *password = part(target, CURLUPART_PASSWORD, 0);
     bool has = name != NULL || password != NULL;
@@ -67,23 +67,24 @@ int target_parse(struct target *target, const struct target *base, const char *u
 
     *target = (struct target){.url = base != NULL ? curl_url_dup(base->url) : curl_url()};
     if (target->url == NULL)
-        return refuse(url, "out of memory", why, size);
-    if (url[0] != '\0' && strspn(url, "0123456789") == strlen(url)) /* would be an IPv4 address */
-        return refuse(url, "a port needs a host before it: http://127.0.0.1:PORT/", why, size);
+        return fail(url, "out of memory", why, size);
+    if (url[0] != '\0' &&
+        strspn(url, "0123456789") == strlen(url)) /* libcurl takes it for an IPv4 address */
+        return fail(url, "a port needs a host: http://127.0.0.1:PORT/", why, size);
     code = curl_url_set(target->url, CURLUPART_URL, url, CURLU_GUESS_SCHEME);
     if (code == CURLUE_UNSUPPORTED_SCHEME || (code == CURLUE_OK && !has_web_scheme(target)))
-        return refuse(url, "only http:// and https:// are spoken here", why, size);
+        return fail(url, "only http:// and https:// are supported", why, size);
     if (code != CURLUE_OK)
-        return refuse(url, curl_url_strerror(code), why, size);
-    if (has_name_or_password(target))
-        return refuse(url, "a name and password are given by -u NAME:PASS", why, size);
+        return fail(url, curl_url_strerror(code), why, size);
+    if (has_credentials(target))
+        return fail(url, "use -u NAME:PASS for credentials", why, size);
     curl_url_set(target->url, CURLUPART_FRAGMENT, NULL, 0);
     target->text = part(target, CURLUPART_URL, 0);
     target->host = host_without_brackets(target);
     port = part(target, CURLUPART_PORT, CURLU_DEFAULT_PORT);
     if (target->text == NULL || target->host == NULL || port == NULL) {
         curl_free(port);
-        return refuse(url, "it has no host", why, size);
+        return fail(url, "no host", why, size);
     }
     target->port = (uint16_t)strtoul(port, NULL, 10);
     curl_free(port);
@@ -104,7 +105,7 @@ static bool is_address(const char *host, int family)
            (family != AF_INET && inet_pton(AF_INET6, host, &address) == 1);
 }
 
-/* "HOST:PORT:ADDRESS,[ADDRESS]…", as CURLOPT_RESOLVE takes it. */
+/* "HOST:PORT:ADDRESS,[ADDRESS]…", for CURLOPT_RESOLVE. */
 static char *list_addresses(const struct target *target, const struct addrinfo *found)
 {
     char *text = NULL, address[INET6_ADDRSTRLEN];
@@ -136,7 +137,7 @@ int target_resolve(struct target *target, int family, char *why, size_t size)
         return 0;
     error = getaddrinfo(target->host, NULL, &hints, &found);
     if (error != 0) {
-        snprintf(why, size, "cannot find the host '%s': %s", target->host, gai_strerror(error));
+        snprintf(why, size, "cannot resolve host '%s': %s", target->host, gai_strerror(error));
         return -1;
     }
     list = list_addresses(target, found);

@@ -49,7 +49,7 @@ static json_t *plan_object(const struct result *result)
     json_object_set_new(object, "url", json_string(result->url));
     json_object_set_new(object, "method", json_string(plan->method));
     json_object_set_new(object, "engine", json_string(result->engine));
-    json_object_set_new(object, "connections", integer(plan->connections_asked));
+    json_object_set_new(object, "connections", integer(plan->connections_requested));
     json_object_set_new(object, "threads", integer(plan->threads));
     json_object_set_new(object, "requests",
                         plan->requests > 0 ? integer(plan->requests) : json_null());
@@ -87,7 +87,7 @@ static json_t *connections_object(const struct result *result)
 {
     json_t *object = json_object();
 
-    json_object_set_new(object, "asked", integer(result->plan->connections_asked));
+    json_object_set_new(object, "asked", integer(result->plan->connections_requested));
     json_object_set_new(object, "used", of_counter(result, TALLY_clients_used));
     json_object_set_new(object, "at_the_end", integer(result->connections));
     json_object_set_new(object, "up", of_counter(result, TALLY_clients_up));

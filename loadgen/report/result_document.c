@@ -276,7 +276,7 @@ static void put_distribution(struct document *document, const struct result *res
 
 static bool is_bad_status(const struct result *result, uint32_t status)
 {
-    return !plan_is_good_status(&result->plan->checks, status);
+    return !plan_accepts_status(&result->plan->checks, status);
 }
 
 static void put_statuses(struct document *document, const struct result *result)

@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { USUAL_WIDTH = 80, USUAL_HEIGHT = 24 };
+enum { DEFAULT_WIDTH = 80, DEFAULT_HEIGHT = 24 };
 
 static bool has_cursor(void)
 {
@@ -28,7 +28,7 @@ bool live_terminal_wants_colour(FILE *out)
     return live_terminal_is_capable(out) && (no_color == NULL || no_color[0] == '\0');
 }
 
-/* The kernel's own console has no eighths of a block in its font. */
+/* The font of the Linux console lacks most block characters. */
 bool live_terminal_has_unicode(void)
 {
     const char *terminal = getenv("TERM");
@@ -43,11 +43,11 @@ void live_terminal_size(const struct live_terminal *terminal, size_t *width, siz
     struct winsize window = {0};
 
     ioctl(fileno(terminal->out), TIOCGWINSZ, &window);
-    *width = window.ws_col > 1 ? window.ws_col : USUAL_WIDTH;
-    *height = window.ws_row > 1 ? window.ws_row : USUAL_HEIGHT;
+    *width = window.ws_col > 1 ? window.ws_col : DEFAULT_WIDTH;
+    *height = window.ws_row > 1 ? window.ws_row : DEFAULT_HEIGHT;
 }
 
-/* In the background what is on the screen is someone else's. */
+/* Whether this process is in the foreground. */
 static bool is_ours(const struct live_terminal *terminal)
 {
     pid_t group = tcgetpgrp(fileno(terminal->out));
@@ -61,8 +61,8 @@ static size_t rows_of(size_t columns, size_t width)
 }
 
 /*
- * The cursor stands behind the last line. Since the frame was drawn the window may have become
- * narrower, and lines that were too long for it then take several rows.
+ * The rows between the first line and the cursor, which is at the end of the last line. If the window has
+ * become narrower since the frame was drawn, long lines take several rows.
  */
 static size_t rows_above(const struct live_terminal *terminal)
 {
@@ -76,7 +76,7 @@ static size_t rows_above(const struct live_terminal *terminal)
     return rows < height ? rows : height - 1;
 }
 
-/* All in one write, so that nothing flickers. */
+/* Writes everything at once to avoid flicker. */
 void live_terminal_show(struct live_terminal *terminal, const struct live_frame *frame)
 {
     size_t up = rows_above(terminal);

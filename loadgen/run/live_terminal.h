@@ -1,6 +1,6 @@
 /*
- * A frame of lines on a terminal that renews itself in place, below what stood there before: no full
- * screen, so that the last frame can stay. Main thread.
+ * A frame of lines on a terminal that is redrawn in place, below the previous output; not full-screen, so
+ * that the last frame can stay. Main thread.
  */
 #ifndef LOADGEN_LIVE_TERMINAL_H
 #define LOADGEN_LIVE_TERMINAL_H
@@ -11,24 +11,24 @@
 
 struct live_terminal {
     FILE *out;
-    struct live_frame shown; /* what stands there now */
+    struct live_frame shown; /* the frame on the terminal */
 };
 
 /* Whether OUT is a terminal that can move its cursor. */
 bool live_terminal_is_capable(FILE *out);
 
-/* Whether people want colours on OUT: a terminal that can, and no NO_COLOR (https://no-color.org). */
+/* Whether OUT is a capable terminal and NO_COLOR (https://no-color.org) is not set. */
 bool live_terminal_wants_colour(FILE *out);
 
-/* Whether the locale's characters are those of UTF-8, and the terminal's too as far as one can know. */
+/* Whether the locale uses UTF-8 and the terminal presumably displays it. */
 bool live_terminal_has_unicode(void);
 
 void live_terminal_size(const struct live_terminal *terminal, size_t *width, size_t *height);
 
-/* Puts *FRAME in the place of what is shown. Nothing where the terminal is someone else's for now. */
+/* Replaces the frame on the terminal by *FRAME. No effect while the process is in the background. */
 void live_terminal_show(struct live_terminal *terminal, const struct live_frame *frame);
 
-/* Ends: what is shown goes away, or stays with the cursor below it. */
+/* Removes the frame, or, if it STAYS, moves the cursor below it. */
 void live_terminal_end(struct live_terminal *terminal, bool stays);
 
 #endif

@@ -12,15 +12,81 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- The rate trace ---- */
+
+static void fold(struct rate_trace *trace)
+{
+    for (size_t i = 0; i < RATE_TRACE_CELLS / 2; i++)
+        trace->cell[i] = (trace->cell[2 * i] + trace->cell[2 * i + 1]) / 2;
+    trace->count = RATE_TRACE_CELLS / 2;
+    trace->samples_in_cell *= 2;
+}
+
+void rate_trace_add(struct rate_trace *trace, double rate)
+{
+    if (trace->samples_in_cell == 0)
+        trace->samples_in_cell = 1;
+    trace->sum += rate;
+    trace->samples++;
+    if (trace->samples == trace->samples_in_cell && trace->count == RATE_TRACE_CELLS)
+        fold(trace);
+    if (trace->samples < trace->samples_in_cell)
+        return;
+    trace->cell[trace->count++] = trace->sum / trace->samples;
+    trace->sum = 0;
+    trace->samples = 0;
+}
+
+double rate_trace_peak(const struct rate_trace *trace)
+{
+    double peak = 0;
+
+    for (size_t i = 0; i < trace->count; i++)
+        peak = trace->cell[i] > peak ? trace->cell[i] : peak;
+    return peak;
+}
+
+/* The mean of the cells in column AT of COLUMNS. */
+static double value_at(const struct rate_trace *trace, size_t at, size_t columns)
+{
+    size_t from = at * trace->count / columns, to = (at + 1) * trace->count / columns;
+    double sum = 0;
+
+    for (size_t i = from; i < to; i++)
+        sum += trace->cell[i];
+    return sum / (double)(to - from);
+}
+
+size_t rate_trace_draw(char text[RATE_TRACE_TEXT], const struct rate_trace *trace, size_t width,
+                       bool unicode)
+{
+    static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    static const char *const letters[] = {" ", "_", ".", "-", ":", "=", "+", "*", "#"};
+    const char *const *levels = unicode ? blocks : letters;
+    size_t columns = trace->count < width ? trace->count : width, steps = ARRAY_LENGTH(blocks) - 1;
+    double peak = rate_trace_peak(trace);
+
+    text[0] = '\0';
+    for (size_t i = 0; i < columns; i++) {
+        double value = value_at(trace, i, columns);
+        size_t level = value > 0 ? 1 + (size_t)(value / peak * (double)(steps - 1) + 0.5) : 0;
+
+        strcat(text, levels[level < steps ? level : steps]);
+    }
+    return columns;
+}
+
+/* ---- The view ---- */
+
 enum {
-    WIDE = 60,  /* columns from which on there is room for more */
+    WIDE = 60,  /* columns for more percentiles and marks */
     LABEL = 13, /* columns of a label, without its indent of 2 */
-    SHARE = 7,  /* columns of a bar's share, the gap before it included */
-    MARKS = 15, /* columns behind that for the percentiles' names */
-    SHORTEST_BAR = 6,
+    SHARE = 7,  /* columns of a bar's share, including the gap before it */
+    MARKS = 15, /* columns after the share for names of percentiles */
+    BAR_MIN = 6,
     TRACE_WIDTH = 40,
-    BARS = 14, /* rows of the distribution at most */
-    REST = 3,  /* an empty line before and behind it, and the line of keys */
+    BARS = 14, /* maximum rows of the distribution */
+    REST = 3,  /* the empty lines around it and the last line */
 };
 
 #define BOLD   "\x1b[1m"
@@ -29,12 +95,12 @@ enum {
 #define YELLOW "\x1b[33m"
 #define PLAIN  "\x1b[0m"
 
-/* A frame that is being drawn. */
+/* A frame being drawn. */
 struct pen {
     struct live_frame *frame;
     const struct live_scene *scene;
     size_t width, height;
-    const char *style; /* an escape sequence for what is put next; NULL: none */
+    const char *style; /* escape sequence for the next text; NULL: none */
 };
 
 /* ---- Lines ---- */
@@ -53,7 +119,7 @@ static size_t columns_left(const struct pen *pen)
     return pen->width - pen->frame->columns[pen->frame->lines];
 }
 
-/* Puts TEXT behind what the line has, in the pen's style; false when it does not fit. */
+/* Appends TEXT to the line in the pen's style, which is then reset. Returns false if it does not fit. */
 static bool put_text(struct pen *pen, const char *text)
 {
     struct live_frame *frame = pen->frame;
@@ -106,7 +172,7 @@ static struct pen begin(struct live_frame *frame, const struct live_scene *scene
                         NULL};
 }
 
-/* ---- How far ---- */
+/* ---- Progress ---- */
 
 static uint64_t done(const struct tally *tally)
 {
@@ -126,7 +192,7 @@ double live_view_percent(const struct progress_goal *goal, const struct tally *t
     return by_time < 1 ? by_time * 100 : 100;
 }
 
-/* Until the time is over, or until all requests are done at the rate of now; below 0: unknown. */
+/* Until the time is over or, at the current rate, all requests are done; negative: unknown. */
 static double seconds_left(const struct live_scene *scene)
 {
     const struct progress_goal *goal = scene->goal;
@@ -158,17 +224,17 @@ static void format_left(char *text, size_t size, const struct live_scene *scene)
         snprintf(text, size, "%s left", units_format_age(age, sizeof(age), (uint64_t)(left * 1e9)));
 }
 
-static void put_way(struct pen *pen, double percent, size_t width)
+static void put_progress_bar(struct pen *pen, double percent, size_t width)
 {
-    size_t gone = (size_t)(percent / 100 * (double)width + 0.5);
+    size_t filled = (size_t)(percent / 100 * (double)width + 0.5);
     char text[LIVE_LINE_BYTES / 2] = "";
 
-    for (size_t i = 0; i < gone; i++)
+    for (size_t i = 0; i < filled; i++)
         strcat(text, pen->scene->unicode ? "━" : "=");
     pen->style = CYAN;
     put_text(pen, text);
     text[0] = '\0';
-    for (size_t i = gone; i < width; i++)
+    for (size_t i = filled; i < width; i++)
         strcat(text, pen->scene->unicode ? "─" : "-");
     put_text(pen, text);
 }
@@ -183,7 +249,7 @@ static void draw_title(struct pen *pen)
     end_line(pen);
 }
 
-static void draw_way(struct pen *pen)
+static void draw_progress(struct pen *pen)
 {
     const struct live_scene *scene = pen->scene;
     double percent = live_view_percent(scene->goal, scene->tally, scene->elapsed_ns);
@@ -194,8 +260,8 @@ static void draw_way(struct pen *pen)
     format_left(left, sizeof(left), scene);
     put(pen, "  %5.1f s  %3.0f%%  ", (double)scene->elapsed_ns / 1e9, percent);
     length = strlen(left) + 2;
-    if (columns_left(pen) >= length + SHORTEST_BAR)
-        put_way(pen, percent, columns_left(pen) - length);
+    if (columns_left(pen) >= length + BAR_MIN)
+        put_progress_bar(pen, percent, columns_left(pen) - length);
     put(pen, "  %s", left);
     end_line(pen);
 }
@@ -215,7 +281,7 @@ static void draw_rate(struct pen *pen)
     if (scene->trace->count > 0)
         put(pen, "  peak %s",
             units_format_count(number, sizeof(number), rate_trace_peak(scene->trace)));
-    if (scene->trace->count > 0 && columns_left(pen) > SHORTEST_BAR) {
+    if (scene->trace->count > 0 && columns_left(pen) > BAR_MIN) {
         size_t room = columns_left(pen) - 2;
 
         rate_trace_draw(trace, scene->trace, room < TRACE_WIDTH ? room : TRACE_WIDTH,
@@ -238,7 +304,7 @@ static void put_kind(struct pen *pen, bool *first, const char *name, uint64_t co
     *first = false;
 }
 
-/* By kind as many as there is room for; behind them statuses that are neither 2xx nor 3xx. */
+/* Errors by kind, then statuses other than 2xx and 3xx, as far as they fit. */
 static void put_kinds(struct pen *pen)
 {
     const struct tally *tally = pen->scene->tally;
@@ -344,21 +410,21 @@ void live_view_draw(struct live_frame *frame, const struct live_scene *scene, si
     struct pen pen = begin(frame, scene, width, height);
 
     draw_title(&pen);
-    draw_way(&pen);
+    draw_progress(&pen);
     draw_rate(&pen);
     draw_counts(&pen);
     draw_connections(&pen);
     draw_latency(&pen);
     draw_distribution(&pen);
-    if (scene->said != NULL) {
+    if (scene->message != NULL) {
         end_line(&pen);
         put(&pen, "  ");
-        put(&pen, "%.*s", (int)columns_left(&pen), scene->said);
+        put(&pen, "%.*s", (int)columns_left(&pen), scene->message);
         end_line(&pen);
     }
 }
 
-/* ---- All in one line ---- */
+/* ---- One line ---- */
 
 void live_view_line(struct live_frame *frame, const struct live_scene *scene, size_t width)
 {
@@ -379,7 +445,7 @@ void live_view_line(struct live_frame *frame, const struct live_scene *scene, si
                        units_format_count(number, sizeof(number), (double)tally_bad(scene->tally)));
     fits = fits && put(&pen, "  up %" PRIu64 "/%" PRIu32, tally_get(scene->tally, TALLY_clients_up),
                        scene->setting->connections);
-    if (fits && scene->said != NULL)
-        put(&pen, "  %s", scene->said);
+    if (fits && scene->message != NULL)
+        put(&pen, "  %s", scene->message);
     end_line(&pen);
 }

@@ -1,6 +1,5 @@
 /*
- * What is drawn on a terminal while a run goes on: a frame of a few lines, made anew for each drawing,
- * that fits whatever room there is. In much room
+ * The live view of a run: a frame of a few lines, composed for the size of the terminal. A large one has
  *
  *       1.5 s   50%  ━━━━━━━━━━━━━━━━━━━━━━━━━━───────────────────────────  1.5 s left
  *     requests/s     75.2k  peak 80.1k  ▁▃▅▇█▇▇▇█▇▇▇
@@ -14,63 +13,92 @@
  *         ...
  *     + - load  C c connections  T t threads  q end
  *
- * and in little one line: live_view_line(). Pure.
+ * A small one has a single line: live_view_line(). Pure.
  */
 #ifndef LOADGEN_LIVE_VIEW_H
 #define LOADGEN_LIVE_VIEW_H
 
 #include "loadgen/plan/plan.h"
-#include "loadgen/plan/rate_trace.h"
 #include "loadgen/stats/tally.h"
+
+/* ---- The rate trace: the rate over the whole run, in at most 64 cells ---- */
+
+enum {
+    RATE_TRACE_CELLS = 64,
+    RATE_TRACE_TEXT = 4 * RATE_TRACE_CELLS, /* bytes of a drawn trace */
+};
+
+/* When all cells are in use, each two are merged into one. */
+struct rate_trace {
+    double cell[RATE_TRACE_CELLS]; /* responses per second */
+    size_t count;
+    unsigned samples_in_cell; /* per complete cell; 0 means 1 */
+    double sum;               /* of the incomplete cell */
+    unsigned samples;         /* of the incomplete cell */
+};
+
+/* Adds the rate since the last call. Call at equal intervals. */
+void rate_trace_add(struct rate_trace *trace, double rate);
+
+/* The highest cell. */
+double rate_trace_peak(const struct rate_trace *trace);
+
+/*
+ * Draws the trace, oldest first, in at most WIDTH columns; a cell that is not 0 is visible. Returns the
+ * number of columns.
+ */
+size_t rate_trace_draw(char text[RATE_TRACE_TEXT], const struct rate_trace *trace, size_t width,
+                       bool unicode);
+
+/* ---- Frames ---- */
 
 enum {
     LIVE_LINES_MAX = 40,
     LIVE_LINE_BYTES = 1024,
     LIVE_WIDTH_MAX = 120,
-    LIVE_LEAST_WIDTH =
-        36, /* below this, or with fewer lines than the next, there is one line only */
-    LIVE_LEAST_HEIGHT = 10,
+    LIVE_WIDTH_MIN = 36, /* a smaller terminal gets one line */
+    LIVE_HEIGHT_MIN = 10,
 };
 
-/* What is asked for right now; it may change while the run goes on. */
+/* The load in effect; may change during the run. */
 struct progress_setting {
-    double rate; /* requests a second; 0: closed loop */
+    double rate; /* requests per second; 0: closed loop */
     uint32_t connections, threads;
 };
 
-/* Where a run ends; 0: not there. */
+/* Where a run ends; 0: no such limit. */
 struct progress_goal {
     uint64_t requests;
-    uint64_t duration_ns, warmup_ns; /* duration_ns with the warm-up in it */
+    uint64_t duration_ns, warmup_ns; /* duration_ns includes the warm-up */
 };
 
 struct live_scene {
     const struct progress_goal *goal;
-    const struct tally *tally; /* of what counts */
+    const struct tally *tally; /* without the warm-up */
     const struct progress_setting *setting;
     const struct rate_trace *trace;
-    const char *label; /* what the first line is; NULL: nothing */
-    const char *said;  /* the last line: what came of a change, or the keys; NULL: nothing */
+    const char *label;   /* the first line; NULL: none */
+    const char *message; /* the last line; NULL: none */
     uint64_t elapsed_ns;
-    double rate; /* answers a second, of late */
-    bool over;   /* the run is */
+    double rate; /* responses per second over the last second */
+    bool over;   /* the run has ended */
     bool unicode, colour;
 };
 
 struct live_frame {
     size_t lines;
-    char text[LIVE_LINES_MAX][LIVE_LINE_BYTES]; /* may have escape sequences of colours */
-    size_t columns[LIVE_LINES_MAX];             /* that each takes */
+    char text[LIVE_LINES_MAX][LIVE_LINE_BYTES]; /* may contain escape sequences for colours */
+    size_t columns[LIVE_LINES_MAX];             /* displayed width of each */
 };
 
-/* Fills *frame: at most HEIGHT lines of at most WIDTH columns. */
+/* Fills *frame with at most HEIGHT lines of at most WIDTH columns. */
 void live_view_draw(struct live_frame *frame, const struct live_scene *scene, size_t width,
                     size_t height);
 
-/* The whole in one line of at most WIDTH columns: what does not fit is left out from the right. */
+/* Fills *frame with one line of at most WIDTH columns; drops items from the right that do not fit. */
 void live_view_line(struct live_frame *frame, const struct live_scene *scene, size_t width);
 
-/* How much of the run is over, in percent: of its requests or of its time, whichever is further. */
+/* How much of the run is done, in percent: of its requests or its time, whichever is more. */
 double live_view_percent(const struct progress_goal *goal, const struct tally *tally,
                          uint64_t elapsed_ns);
 

@@ -4,8 +4,7 @@
 #include "common/macros.h"
 #include "common/units.h"
 
-#include "loadgen/plan/control.h"
-#include "loadgen/run/terminal_keys.h"
+#include "loadgen/run/control.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -13,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TICKS_FOR_A_LINE = 2, TICKS_TO_READ = 30 };
+enum { TICKS_PER_LINE = 2, TICKS_OF_MESSAGE = 30 };
 
 void progress_begin(struct progress *progress, const struct plan *plan,
                     const struct progress_goal *goal, FILE *out)
@@ -31,7 +30,7 @@ void progress_begin(struct progress *progress, const struct plan *plan,
         progress->kind = PROGRESS_LIVE;
 }
 
-/* Of the last ticks: about one second once the run is that old; and of the last tick alone. */
+/* Rates: over the last 10 ticks (progress->rate), and of the last tick (the trace). */
 static void take_sample(struct progress *progress, uint64_t answered, uint64_t elapsed_ns)
 {
     size_t slots = ARRAY_LENGTH(progress->past_ns), slot = progress->ticks % slots;
@@ -51,15 +50,15 @@ static void take_sample(struct progress *progress, uint64_t answered, uint64_t e
 
 /* ---- On a terminal ---- */
 
-/* Behind the numbers: what came of a change, or which keys there are. */
+/* The message, or the help for the keys. */
 static const char *last_line(const struct progress *progress)
 {
-    if (progress->ticks < progress->said_until)
-        return progress->said;
-    return progress->keys ? CONTROL_KEYS_HELP : NULL;
+    if (progress->ticks < progress->message_until)
+        return progress->message;
+    return progress->keys ? CHANGE_KEYS_HELP : NULL;
 }
 
-/* A full last column makes some terminals wrap, and a full screen scroll: both stay free. */
+/* Some terminals wrap after the last column, and scroll after the last row: leaves both free. */
 static void show_live(struct progress *progress, const struct progress_now *now, bool over)
 {
     const struct live_scene scene = {
@@ -68,7 +67,7 @@ static void show_live(struct progress *progress, const struct progress_now *now,
         .setting = &now->setting,
         .trace = &progress->trace,
         .label = progress->plan->label,
-        .said = over ? NULL : last_line(progress),
+        .message = over ? NULL : last_line(progress),
         .elapsed_ns = now->elapsed_ns,
         .rate = progress->rate,
         .over = over,
@@ -79,7 +78,7 @@ static void show_live(struct progress *progress, const struct progress_now *now,
     size_t width, height;
 
     live_terminal_size(&progress->terminal, &width, &height);
-    if (progress->plan->no_tui || width < LIVE_LEAST_WIDTH || height < LIVE_LEAST_HEIGHT)
+    if (progress->plan->no_tui || width < LIVE_WIDTH_MIN || height < LIVE_HEIGHT_MIN)
         live_view_line(&frame, &scene, width - 1);
     else
         live_view_draw(&frame, &scene, width - 1, height - 1);
@@ -106,7 +105,7 @@ void progress_suspend(struct progress *progress)
         terminal_keys_begin();
 }
 
-/* A report as text on the same terminal says all that the view does; so do those of a series. */
+/* A text report on the same terminal, or a series' report, has everything that the view shows. */
 static bool is_followed_by_report(const struct plan *plan)
 {
     return plan->label != NULL ||
@@ -144,7 +143,7 @@ static json_t *percentile_us(const struct histogram *times, double percent)
                : json_null();
 }
 
-/* The latency since the last line: what a graph over time is made from. */
+/* The latency since the last line, for graphs over time. */
 static void put_recent(struct progress *progress, json_t *object, const struct histogram *latency)
 {
     struct histogram recent = {0};
@@ -183,11 +182,11 @@ static void show_json(struct progress *progress, const struct progress_now *now)
 void progress_tick(struct progress *progress, const struct progress_now *now)
 {
     take_sample(progress, tally_get(now->tally, TALLY_answered), now->elapsed_ns);
-    if (progress->kind == PROGRESS_LINES && progress->ticks % TICKS_FOR_A_LINE == 0)
+    if (progress->kind == PROGRESS_LINES && progress->ticks % TICKS_PER_LINE == 0)
         show_json(progress, now);
 }
 
-/* ---- What came of a change ---- */
+/* ---- Changes of the load ---- */
 
 static void describe(char *text, size_t size, double rate, uint32_t connections, uint32_t threads)
 {
@@ -200,26 +199,26 @@ static void describe(char *text, size_t size, double rate, uint32_t connections,
              threads);
 }
 
-void progress_say(struct progress *progress, bool good, const char *why, double rate,
-                  uint32_t connections, uint32_t threads)
+void progress_report_change(struct progress *progress, bool accepted, const char *why, double rate,
+                            uint32_t connections, uint32_t threads)
 {
-    char text[sizeof(progress->said)];
+    char text[sizeof(progress->message)];
 
     if (progress->kind == PROGRESS_LINES) {
-        put_json(progress, good ? json_pack("{s:s, s:f, s:I, s:I}", "event", "changed", "rate",
-                                            rate, "connections", (json_int_t)connections, "threads",
-                                            (json_int_t)threads)
-                                : json_pack("{s:s, s:s}", "event", "refused", "why", why));
+        put_json(progress, accepted ? json_pack("{s:s, s:f, s:I, s:I}", "event", "changed", "rate",
+                                                rate, "connections", (json_int_t)connections,
+                                                "threads", (json_int_t)threads)
+                                    : json_pack("{s:s, s:s}", "event", "rejected", "why", why));
         return;
     }
-    if (good)
+    if (accepted)
         describe(text, sizeof(text), rate, connections, threads);
     else
         snprintf(text, sizeof(text), "%s", why);
     if (progress->kind == PROGRESS_LIVE) {
-        strcpy(progress->said, text);
-        progress->said_until = progress->ticks + TICKS_TO_READ;
-    } else if (!good) {
+        strcpy(progress->message, text);
+        progress->message_until = progress->ticks + TICKS_OF_MESSAGE;
+    } else if (!accepted) {
         fprintf(progress->out, "wsload: %s\n", text);
     }
 }

@@ -1,7 +1,6 @@
 /*
- * What is shown while a run goes on: a view on the terminal that renews itself, or a JSON object a line
- * for another program. Both go to standard error, so that standard output holds the report and nothing
- * else. Main thread.
+ * The display of a run's progress: the live view on a terminal, or JSON lines for a program. Both go to
+ * standard error, so that standard output has only the report. Main thread.
  */
 #ifndef LOADGEN_PROGRESS_H
 #define LOADGEN_PROGRESS_H
@@ -16,8 +15,8 @@ enum { PROGRESS_TICK_MS = 100 };
 
 enum progress_kind {
     PROGRESS_NONE,
-    PROGRESS_LIVE,  /* a view, renewed each frame */
-    PROGRESS_LINES, /* a JSON object a line, each second tick */
+    PROGRESS_LIVE,  /* the live view, redrawn each frame */
+    PROGRESS_LINES, /* a JSON object per line, every second tick */
 };
 
 struct progress {
@@ -27,47 +26,44 @@ struct progress {
     FILE *out;
     uint64_t ticks;
     uint64_t past_ns[10];       /* times of the last ticks, a ring */
-    uint64_t past_answered[10]; /* answers up to then */
-    double rate;                /* answers a second over these ticks */
+    uint64_t past_answered[10]; /* responses up to then */
+    double rate;                /* responses per second over these ticks */
     struct rate_trace trace;
     struct histogram shown; /* latency up to the last JSON line */
     struct live_terminal terminal;
-    bool keys;           /* keys are taken: the view says which */
-    char said[80];       /* what the view ends with for a while */
-    uint64_t said_until; /* that tick */
+    bool keys;              /* the live view lists the keys */
+    char message[80];       /* the last line of the live view for a while */
+    uint64_t message_until; /* that tick */
 };
 
-/* What is shown of a run right now. */
+/* The state of the run to display. */
 struct progress_now {
-    const struct tally *tally; /* the sum of all threads, of what counts */
+    const struct tally *tally; /* the sum of all threads, without the warm-up */
     uint64_t elapsed_ns;       /* since the run's begin */
     struct progress_setting setting;
 };
 
-/*
- * Chooses the kind: lines if they are asked for, live if OUT is a terminal that can. GOAL is how far the
- * run goes.
- */
+/* Chooses the kind: lines if the plan says so, live if OUT is a capable terminal. */
 void progress_begin(struct progress *progress, const struct plan *plan,
                     const struct progress_goal *goal, FILE *out);
 
-/* To be called each PROGRESS_TICK_MS: takes a sample of the rate, and writes a line. */
+/* Call every PROGRESS_TICK_MS: samples the rate and writes JSON lines. */
 void progress_tick(struct progress *progress, const struct progress_now *now);
 
-/* Draws the live view, as often as is wanted. */
+/* Redraws the live view; call once per frame. */
 void progress_draw(struct progress *progress, const struct progress_now *now);
 
 /*
- * Says what came of a change: GOOD, and what holds now, or WHY it was refused. With progress lines it
- * is one of them, with a member "event": "changed" or "refused".
+ * Reports a change: the load now in effect, if it was ACCEPTED, or WHY it was not. As a JSON line it has
+ * a member "event": "changed" or "rejected".
  */
-void progress_say(struct progress *progress, bool good, const char *why, double rate,
-                  uint32_t connections, uint32_t threads);
+void progress_report_change(struct progress *progress, bool accepted, const char *why, double rate,
+                            uint32_t connections, uint32_t threads);
 
-/* Stops the process, as Ctrl-Z asks, with the terminal in order; returns when it goes on. */
+/* Stops the process (Ctrl-Z) with the terminal restored; returns when it continues. */
 void progress_suspend(struct progress *progress);
 
-/* Draws the live view for the last time: it stays, or gives its place to a report that says it all. */
+/* Draws the live view for the last time, or removes it if a report follows on the same terminal. */
 void progress_end(struct progress *progress, const struct progress_now *now);
 
 #endif

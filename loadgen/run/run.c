@@ -5,10 +5,10 @@
 #include "loadgen/base/interrupts.h"
 #include "loadgen/base/resources.h"
 #include "loadgen/engine/client_pool.h"
-#include "loadgen/plan/load_profile.h"
-#include "loadgen/run/change_source.h"
+#include "loadgen/plan/arrivals.h"
+#include "loadgen/run/control.h"
 #include "loadgen/run/progress.h"
-#include "loadgen/run/server_check.h"
+#include "loadgen/run/server.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -20,7 +20,7 @@
 
 enum {
     WHY_TEXT = 256,
-    TO_START_NS = 10 * 1000 * 1000, /* the threads are there before the first request is due */
+    START_DELAY_NS = 10 * 1000 * 1000, /* the threads run before the first request is due */
 };
 
 struct run {
@@ -30,11 +30,11 @@ struct run {
     const struct engine_ops *engine;
     struct request_budget budget;
     struct client_pool *pool;
-    struct client_pool_settings orders;
-    struct profile connections; /* as planned */
+    struct client_pool_settings settings;
+    struct profile connections; /* of the plan */
     struct event_base *base;
     struct event *tick, *frame, *suspend, *deadline, *grace, *done, *interrupts;
-    struct change_source *changes_from;
+    struct control *control;
     int done_fd;
     bool stopping, interrupted, connections_changed;
     uint64_t changes;
@@ -44,8 +44,8 @@ struct run {
     struct transcript transcript;
     struct series *series;
     struct server_check *check;
-    struct machine_cpu machine;     /* before it began */
-    struct tally sum, warmup, both; /* of all threads, as of the last tick */
+    struct machine_cpu machine;     /* at the begin */
+    struct tally sum, warmup, both; /* of all threads, as of the last add_up() */
 };
 
 static struct timeval timeval_of_ms(uint64_t ms)
@@ -60,9 +60,9 @@ static uint64_t elapsed_ns(const struct run *run)
     return now_ns > run->budget.begun_ns ? now_ns - run->budget.begun_ns : 0;
 }
 
-/* ---- What ends a run ---- */
+/* ---- The end of a run ---- */
 
-/* No new request; the answers under way get the time of grace. */
+/* Begins no more requests and waits up to the grace time for responses. */
 static void stop(struct run *run)
 {
     struct timeval grace = timeval_of_ms(run->plan->grace_ms);
@@ -75,16 +75,16 @@ static void stop(struct run *run)
     event_add(run->grace, &grace);
 }
 
-/* The timer is coarse and may fire a little early; what is due until the deadline is still sent. */
+/* The timer may fire a little early, but requests are sent until the deadline. */
 static void on_deadline(evutil_socket_t fd, short events, void *context)
 {
-    const struct timeval a_moment = {0, 1000};
+    const struct timeval one_ms = {0, 1000};
     struct run *run = context;
 
     (void)fd;
     (void)events;
     if (clock_monotonic_ns() < run->budget.deadline_ns)
-        event_add(run->deadline, &a_moment);
+        event_add(run->deadline, &one_ms);
     else
         stop(run);
 }
@@ -115,7 +115,7 @@ static void on_interrupts(evutil_socket_t fd, short events, void *context)
         interrupt(context);
 }
 
-/* Those that wait for what others took must look again. */
+/* Wakes the others: the budget that they wait for may be used up. */
 static void on_thread_done(evutil_socket_t fd, short events, void *context)
 {
     struct run *run = context;
@@ -130,66 +130,67 @@ static void on_thread_done(evutil_socket_t fd, short events, void *context)
         client_pool_wake(run->pool);
 }
 
-/* ---- What changes it ---- */
+/* ---- Changes of the load ---- */
 
 static double planned_rate(const struct run *run)
 {
-    return plan_is_open(run->plan) ? profile_at(&run->orders.rate, (double)elapsed_ns(run)) : 0;
+    return plan_is_open(run->plan) ? profile_at(&run->settings.rate, (double)elapsed_ns(run)) : 0;
 }
 
-/* Makes ORDERS hold. Returns 0, or -1 with WHY. */
-static int order(struct run *run, struct client_pool_settings *orders, char *why, size_t size)
+/* Applies SETTINGS. Returns 0, or -1 with WHY. */
+static int apply_settings(struct run *run, struct client_pool_settings *settings, char *why,
+                          size_t size)
 {
     if (run->stopping)
-        return snprintf(why, size, "the run is ending already"), -1;
-    if (orders->threads > orders->connections)
-        return snprintf(why, size, "%u threads need as many connections; there are %u",
-                        orders->threads, orders->connections),
+        return snprintf(why, size, "the run is already ending"), -1;
+    if (settings->threads > settings->connections)
+        return snprintf(why, size, "too many threads: %u with %u connections", settings->threads,
+                        settings->connections),
                -1;
-    if (client_pool_apply(run->pool, orders, why, size) != 0)
+    if (client_pool_apply(run->pool, settings, why, size) != 0)
         return -1;
-    run->orders = *orders;
+    run->settings = *settings;
     return 0;
 }
 
 static int change_rate(struct run *run, const struct change *change, char *why, size_t size)
 {
-    struct client_pool_settings orders = run->orders;
+    struct client_pool_settings settings = run->settings;
 
     if (!plan_is_open(run->plan) || run->plan->replay_file != NULL)
-        return snprintf(why, size, "there is no rate to change: begin with --rate"), -1;
-    orders.rate = profile_constant(control_apply(change, planned_rate(run)));
-    return order(run, &orders, why, size);
+        return snprintf(why, size, "no rate to change: start with --rate"), -1;
+    settings.rate = profile_constant(change_apply(change, planned_rate(run)));
+    return apply_settings(run, &settings, why, size);
 }
 
 static int change_connections(struct run *run, const struct change *change, char *why, size_t size)
 {
-    struct client_pool_settings orders = run->orders;
-    double connections = control_apply(change, run->orders.connections);
+    struct client_pool_settings settings = run->settings;
+    double connections = change_apply(change, run->settings.connections);
 
     if (connections > PLAN_CONNECTIONS_MAX)
-        return snprintf(why, size, "more than %d connections", PLAN_CONNECTIONS_MAX), -1;
-    orders.connections = (uint32_t)connections;
-    if (orders.threads > orders.connections)
-        orders.threads = orders.connections;
+        return snprintf(why, size, "too many connections (1-%d)", PLAN_CONNECTIONS_MAX), -1;
+    settings.connections = (uint32_t)connections;
+    if (settings.threads > settings.connections)
+        settings.threads = settings.connections;
     run->connections_changed = true;
-    return order(run, &orders, why, size);
+    return apply_settings(run, &settings, why, size);
 }
 
 static int change_threads(struct run *run, const struct change *change, char *why, size_t size)
 {
-    struct client_pool_settings orders = run->orders;
-    double threads = control_apply(change, run->orders.threads);
+    struct client_pool_settings settings = run->settings;
+    double threads = change_apply(change, run->settings.threads);
 
     if (threads > PLAN_THREADS_MAX)
-        return snprintf(why, size, "more than %d threads", PLAN_THREADS_MAX), -1;
-    orders.threads = (uint32_t)threads;
-    return order(run, &orders, why, size);
+        return snprintf(why, size, "too many threads (1-%d)", PLAN_THREADS_MAX), -1;
+    settings.threads = (uint32_t)threads;
+    return apply_settings(run, &settings, why, size);
 }
 
 static int follow_change(struct run *run, struct change change, char *why, size_t size)
 {
-    if (change.kind == CHANGE_MAIN)
+    if (change.kind == CHANGE_LOAD)
         change.kind = plan_is_open(run->plan) ? CHANGE_RATE : CHANGE_CONNECTIONS;
     switch (change.kind) {
     case CHANGE_RATE:
@@ -199,7 +200,7 @@ static int follow_change(struct run *run, struct change change, char *why, size_
     case CHANGE_THREADS:
         return change_threads(run, &change, why, size);
     case CHANGE_STOP:
-    case CHANGE_MAIN:
+    case CHANGE_LOAD:
         stop(run);
         break;
     }
@@ -209,12 +210,12 @@ static int follow_change(struct run *run, struct change change, char *why, size_
 static void follow(struct run *run, struct change change)
 {
     char why[WHY_TEXT] = "";
-    bool good = follow_change(run, change, why, sizeof(why)) == 0;
+    bool accepted = follow_change(run, change, why, sizeof(why)) == 0;
 
-    if (good)
+    if (accepted)
         run->changes++;
-    progress_say(&run->progress, good, why, planned_rate(run), run->orders.connections,
-                 run->orders.threads);
+    progress_report_change(&run->progress, accepted, why, planned_rate(run),
+                           run->settings.connections, run->settings.threads);
 }
 
 static void on_change(void *context, const struct change *change, const char *why)
@@ -224,10 +225,10 @@ static void on_change(void *context, const struct change *change, const char *wh
     if (change != NULL)
         follow(run, *change);
     else
-        progress_say(&run->progress, false, why, 0, 0, 0);
+        progress_report_change(&run->progress, false, why, 0, 0, 0);
 }
 
-/* ---- Ten times a second ---- */
+/* ---- Every tick ---- */
 
 static void add_up(struct run *run)
 {
@@ -246,27 +247,29 @@ static void end_second(struct run *run, uint64_t now_ns)
 {
     const struct series_entry setting = {
         .rate = planned_rate(run),
-        .connections = run->orders.connections,
-        .threads = run->orders.threads,
+        .connections = run->settings.connections,
+        .threads = run->settings.threads,
         .warmup = run->series->before_ns < warmup_ns(run),
     };
 
     series_add(run->series, &run->both, now_ns, &setting);
 }
 
-/* Connections that rise over time follow their profile, unless someone has taken them over. */
+/* The number of connections follows its profile until it is changed by hand. */
 static void follow_profile(struct run *run, uint64_t now_ns)
 {
     double planned = profile_at(&run->connections, (double)now_ns);
-    struct client_pool_settings orders = run->orders;
+    struct client_pool_settings settings = run->settings;
     char why[WHY_TEXT];
 
-    orders.connections = planned >= run->orders.threads ? (uint32_t)planned : run->orders.threads;
-    if (run->connections_changed || run->stopping || orders.connections == run->orders.connections)
+    settings.connections =
+        planned >= run->settings.threads ? (uint32_t)planned : run->settings.threads;
+    if (run->connections_changed || run->stopping ||
+        settings.connections == run->settings.connections)
         return;
-    if (order(run, &orders, why, sizeof(why)) != 0) {
+    if (apply_settings(run, &settings, why, sizeof(why)) != 0) {
         run->connections_changed = true;
-        progress_say(&run->progress, false, why, 0, 0, 0);
+        progress_report_change(&run->progress, false, why, 0, 0, 0);
     }
 }
 
@@ -287,7 +290,7 @@ static struct progress_now now_of(const struct run *run)
     return (struct progress_now){
         .tally = &run->sum,
         .elapsed_ns = elapsed_ns(run),
-        .setting = {planned_rate(run), run->orders.connections, run->orders.threads},
+        .setting = {planned_rate(run), run->settings.connections, run->settings.threads},
     };
 }
 
@@ -310,7 +313,6 @@ static void on_tick(evutil_socket_t fd, short events, void *context)
     progress_tick(&run->progress, &now);
 }
 
-/* As often as people want to see it. */
 static void on_frame(evutil_socket_t fd, short events, void *context)
 {
     struct run *run = context;
@@ -332,7 +334,7 @@ static void on_suspend(evutil_socket_t number, short events, void *context)
     progress_suspend(&run->progress);
 }
 
-/* ---- Setting up ---- */
+/* ---- Set-up ---- */
 
 static struct event *make_event(struct run *run, int fd, short events, event_callback_fn function)
 {
@@ -359,17 +361,17 @@ static bool make_events(struct run *run)
            event_add(run->interrupts, NULL) == 0;
 }
 
-static void listen_to_changes(struct run *run)
+static void start_control(struct run *run)
 {
     bool keys = run->progress.kind == PROGRESS_LIVE && run->plan->control_fd != STDIN_FILENO &&
-                run->plan->label == NULL; /* runs of a series are to be alike */
+                run->plan->label == NULL; /* the runs of a series are alike */
 
-    run->changes_from =
-        change_source_create(run->base, run->plan->control_fd, keys, on_change, run);
-    if (run->changes_from == NULL)
-        progress_say(&run->progress, false, "changes cannot be taken", 0, 0, 0);
+    run->control = control_create(run->base, run->plan->control_fd, keys, on_change, run);
+    if (run->control == NULL)
+        progress_report_change(&run->progress, false, "cannot read changes from --control-fd", 0, 0,
+                               0);
     else
-        run->progress.keys = change_source_has_keys(run->changes_from);
+        run->progress.keys = control_has_keys(run->control);
 }
 
 static bool make_fleet(struct run *run)
@@ -384,14 +386,14 @@ static bool make_fleet(struct run *run)
     };
     double connections = profile_at(&run->connections, 0);
 
-    run->orders = (struct client_pool_settings){
+    run->settings = (struct client_pool_settings){
         .threads = run->plan->threads,
         .connections =
             connections > run->plan->threads ? (uint32_t)connections : run->plan->threads,
-        .rate = load_profile_rate(run->plan),
+        .rate = profile_of_rate(run->plan),
     };
     request_budget_begin(&run->budget, run->plan->requests, run->plan->threads);
-    run->pool = client_pool_create(&config, &run->orders);
+    run->pool = client_pool_create(&config, &run->settings);
     return run->pool != NULL;
 }
 
@@ -402,7 +404,7 @@ static void begin_clocks(struct run *run)
     uint64_t whole_ms = run->plan->warmup_ms + run->plan->duration_ms;
     struct timeval duration = timeval_of_ms(whole_ms);
 
-    run->budget.begun_ns = clock_monotonic_ns() + (plan_is_open(run->plan) ? TO_START_NS : 0);
+    run->budget.begun_ns = clock_monotonic_ns() + (plan_is_open(run->plan) ? START_DELAY_NS : 0);
     run->budget.counted_from_ns = run->budget.begun_ns + warmup_ns(run);
     event_add(run->tick, &tick);
     if (run->progress.kind == PROGRESS_LIVE) {
@@ -415,7 +417,7 @@ static void begin_clocks(struct run *run)
     event_add(run->deadline, &duration);
 }
 
-/* ---- What comes of it ---- */
+/* ---- The result ---- */
 
 static uint64_t span_ns(uint64_t from_ns, uint64_t to_ns)
 {
@@ -423,29 +425,29 @@ static uint64_t span_ns(uint64_t from_ns, uint64_t to_ns)
 }
 
 /*
- * Requests of an open loop are due from its origin on, whenever the threads came. A run that ended by
- * its time, or was stopped, lasted until then: answers that failed to come do not make it shorter.
+ * Requests of an open loop are due from its origin on, no matter when the threads started. A run that
+ * reached its deadline or was stopped lasted until then: missing responses do not make it shorter.
  */
-static void fill_times(const struct run *run, const struct client_pool_totals *account,
+static void fill_times(const struct run *run, const struct client_pool_totals *totals,
                        struct result *result)
 {
-    uint64_t from_ns = run->budget.counted_from_ns, last_ns = account->last_end_ns;
+    uint64_t from_ns = run->budget.counted_from_ns, last_ns = totals->last_end_ns;
     uint64_t end_ns = request_budget_end_ns(&run->budget);
 
-    if (!plan_is_open(run->plan) && account->first_begun_ns > from_ns)
-        from_ns = account->first_begun_ns;
+    if (!plan_is_open(run->plan) && totals->first_begun_ns > from_ns)
+        from_ns = totals->first_begun_ns;
     if (end_ns > clock_monotonic_ns())
         end_ns = last_ns;
     result->elapsed_ns = span_ns(from_ns, last_ns > end_ns ? last_ns : end_ns);
     result->due_ns = span_ns(from_ns, end_ns);
-    result->cpu_ns = account->cpu_ns;
-    result->waited_ns = account->waited_ns;
-    result->thread_ns = account->thread_ns;
+    result->cpu_ns = totals->cpu_ns;
+    result->waited_ns = totals->waited_ns;
+    result->thread_ns = totals->thread_ns;
 }
 
 static void fill_result(struct run *run, struct result *result)
 {
-    struct client_pool_totals account = client_pool_totals(run->pool);
+    struct client_pool_totals totals = client_pool_totals(run->pool);
 
     *result = (struct result){
         .plan = run->plan,
@@ -454,19 +456,19 @@ static void fill_result(struct run *run, struct result *result)
         .origins = request_plan_count_origins(run->request_plan),
         .skipped = run->request_plan->skipped,
         .engine = run->engine->name,
-        .connections = run->orders.connections,
-        .threads = run->orders.threads,
+        .connections = run->settings.connections,
+        .threads = run->settings.threads,
         .changes = run->changes,
         .out_of_memory = client_pool_ran_out_of_memory(run->pool),
         .interrupted = run->interrupted,
         .aborted_by = run->aborted_by,
     };
-    fill_times(run, &account, result);
+    fill_times(run, &totals, result);
     run->url = NULL;
-    result->error_texts = account.error_texts;
+    result->error_texts = totals.error_texts;
 }
 
-/* The last second is as long as there was something in it. */
+/* The last entry ends with the last request. */
 static void end_series(struct run *run, struct result *result)
 {
     uint64_t end_ns = warmup_ns(run) + result->elapsed_ns;
@@ -479,7 +481,7 @@ static void end_series(struct run *run, struct result *result)
     run->series = NULL;
 }
 
-static void account(struct run *run, struct result *result)
+static void collect_result(struct run *run, struct result *result)
 {
     double machine_busy = resources_machine_busy(run->machine);
 
@@ -508,7 +510,7 @@ static void tear_down(struct run *run)
     free_event(run->deadline);
     free_event(run->grace);
     free_event(run->done);
-    change_source_destroy(run->changes_from);
+    control_destroy(run->control);
     free_event(run->interrupts);
     if (run->base != NULL)
         event_base_free(run->base);
@@ -519,8 +521,8 @@ static void tear_down(struct run *run)
     free(run);
 }
 
-/* From the first thread's start to the last one's end. Returns 0 or an errno. */
-static int carry_out(struct run *run, struct result *result)
+/* Starts the threads and waits until all have ended. Returns 0 or an errno. */
+static int execute(struct run *run, struct result *result)
 {
     const struct progress_goal goal = {
         .requests =
@@ -534,7 +536,7 @@ static int carry_out(struct run *run, struct result *result)
     int error;
 
     progress_begin(&run->progress, run->plan, &goal, stderr);
-    listen_to_changes(run);
+    start_control(run);
     run->check = server_check_begin(run->request_plan);
     run->machine = resources_machine_cpu();
     begin_clocks(run);
@@ -546,9 +548,9 @@ static int carry_out(struct run *run, struct result *result)
     if (client_pool_running(run->pool) > 0)
         event_base_dispatch(run->base);
     client_pool_join(run->pool);
-    change_source_destroy(run->changes_from);
-    run->changes_from = NULL;
-    account(run, result);
+    control_destroy(run->control);
+    run->control = NULL;
+    collect_result(run, result);
     now = now_of(run);
     progress_end(&run->progress, &now);
     transcript_write(&run->transcript, stderr);
@@ -570,13 +572,13 @@ int run_plan(const struct plan *plan, struct request_plan *request_plan,
     run->request_plan = request_plan;
     run->observer = observer;
     run->engine = plan->engine == PLAN_ENGINE_RAW ? &engine_raw : &engine_curl;
-    run->connections = load_profile_connections(plan);
+    run->connections = profile_of_connections(plan);
     run->url = strdup(request_plan->requests[request_plan->entries[0].request].target.text);
     run->done_fd = -1;
     if (run->url == NULL || !make_events(run) || !make_fleet(run))
         error = errno != 0 ? errno : ENOMEM;
     else
-        error = carry_out(run, result);
+        error = execute(run, result);
     tear_down(run);
     interrupts_end();
     if (error != 0)

@@ -4,15 +4,53 @@
 #include "common/units.h"
 
 #include "loadgen/base/interrupts.h"
+#include "loadgen/base/resources.h"
+#include "loadgen/plan/prepare.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* ---- One trial ---- */
+
+/* An unknown host counts as a run without responses, not as wrong usage. */
+enum trial_outcome trial_run(const struct plan *plan, const struct run_observer *observer,
+                             struct result *result, char *why, size_t size)
+{
+    enum trial_outcome outcome = TRIAL_INVALID;
+    struct request_plan request_plan;
+
+    if (request_plan_prepare(&request_plan, plan, why, size) == 0 &&
+        resources_reserve_descriptors(plan->connections, plan->threads, why, size) == 0) {
+        if (request_plan_resolve(&request_plan, why, size) != 0)
+            outcome = TRIAL_UNKNOWN_HOST;
+        else if (run_plan(plan, &request_plan, observer, result, why, size) == 0)
+            outcome = TRIAL_DONE;
+    }
+    request_plan_free(&request_plan);
+    return outcome;
+}
+
+enum result_status trial_status(enum trial_outcome outcome, const struct result *result)
+{
+    switch (outcome) {
+    case TRIAL_DONE:
+        return result_status(result);
+    case TRIAL_UNKNOWN_HOST:
+        return RESULT_NOTHING;
+    case TRIAL_INVALID:
+        break;
+    }
+    return RESULT_WRONG_USE;
+}
+
+/* ---- A series of trials ---- */
 
 enum { LABEL = 96 };
 
-struct course {
+struct trials_state {
     struct trials *trials;
     const struct trials_setup *setup;
     size_t done; /* trials, of all points */
@@ -24,40 +62,40 @@ struct course {
 };
 
 /* "7/50, 100 connections, 1m 05s left" */
-static void write_label(const struct course *course, size_t point, char *label, size_t size)
+static void write_label(const struct trials_state *state, size_t point, char *label, size_t size)
 {
-    const struct trials_setup *setup = course->setup;
+    const struct trials_setup *setup = state->setup;
     size_t all = setup->point_count * setup->rounds;
-    uint64_t spent_ns = clock_monotonic_ns() - course->begun_ns;
+    uint64_t spent_ns = clock_monotonic_ns() - state->begun_ns;
     const char *name = setup->points[point].name;
     char left[UNITS_TEXT] = "";
 
-    if (course->done > 0)
-        units_format_age(left, sizeof(left), spent_ns / course->done * (all - course->done));
-    snprintf(label, size, "%zu/%zu%s%s%s%s%s", course->done + 1, all, name != NULL ? ", " : "",
+    if (state->done > 0)
+        units_format_age(left, sizeof(left), spent_ns / state->done * (all - state->done));
+    snprintf(label, size, "%zu/%zu%s%s%s%s%s", state->done + 1, all, name != NULL ? ", " : "",
              name != NULL ? name : "", left[0] != '\0' ? ", " : "", left,
              left[0] != '\0' ? " left" : "");
 }
 
-static enum trials_end take_result(struct course *course, size_t point)
+static enum trials_end take_result(struct trials_state *state, size_t point)
 {
-    const struct result *result = course->result;
+    const struct result *result = state->result;
     struct measures measures;
 
-    if (course->setup->after != NULL)
-        course->setup->after(course->setup->context, point, result);
+    if (state->setup->after != NULL)
+        state->setup->after(state->setup->context, point, result);
     if (result->interrupted)
         return TRIALS_INTERRUPTED;
     if (result->aborted_by != NULL)
         return TRIALS_ABORTED;
     result_measure(result, &measures);
-    trials_add(course->trials, point, &measures);
+    trials_add(state->trials, point, &measures);
     return TRIALS_COMPLETE;
 }
 
-static enum trials_end run_one(struct course *course, size_t point)
+static enum trials_end run_one(struct trials_state *state, size_t point)
 {
-    const struct trials_setup *setup = course->setup;
+    const struct trials_setup *setup = state->setup;
     struct plan plan = *setup->points[point].plan;
     char label[LABEL];
     enum trials_end end;
@@ -65,29 +103,29 @@ static enum trials_end run_one(struct course *course, size_t point)
     if (interrupts_take() > 0)
         return TRIALS_INTERRUPTED;
     if (setup->before != NULL &&
-        setup->before(setup->context, point, course->why, course->size) != 0) {
-        course->outcome = TRIAL_WRONG;
+        setup->before(setup->context, point, state->why, state->size) != 0) {
+        state->outcome = TRIAL_INVALID;
         return TRIALS_FAILED;
     }
-    write_label(course, point, label, sizeof(label));
+    write_label(state, point, label, sizeof(label));
     plan.label = label;
-    course->outcome = trial(&plan, setup->observer, course->result, course->why, course->size);
-    if (course->outcome != TRIAL_DONE)
+    state->outcome = trial_run(&plan, setup->observer, state->result, state->why, state->size);
+    if (state->outcome != TRIAL_DONE)
         return TRIALS_FAILED;
-    course->result->plan = setup->points[point].plan;
-    course->done++;
-    end = take_result(course, point);
-    result_free(course->result);
+    state->result->plan = setup->points[point].plan;
+    state->done++;
+    end = take_result(state, point);
+    result_free(state->result);
     return end;
 }
 
-static enum trials_end run_rounds(struct course *course)
+static enum trials_end run_rounds(struct trials_state *state)
 {
-    size_t count = course->setup->point_count;
+    size_t count = state->setup->point_count;
 
-    for (uint32_t round = 0; round < course->setup->rounds; round++)
+    for (uint32_t round = 0; round < state->setup->rounds; round++)
         for (size_t i = 0; i < count; i++) {
-            enum trials_end end = run_one(course, round % 2 == 0 ? i : count - 1 - i);
+            enum trials_end end = run_one(state, round % 2 == 0 ? i : count - 1 - i);
 
             if (end != TRIALS_COMPLETE)
                 return end;
@@ -98,22 +136,84 @@ static enum trials_end run_rounds(struct course *course)
 enum trials_end trials_run(struct trials *trials, const struct trials_setup *setup,
                            enum trial_outcome *outcome, char *why, size_t size)
 {
-    struct course course = {.trials = trials,
-                            .setup = setup,
-                            .begun_ns = clock_monotonic_ns(),
-                            .result = malloc(sizeof(*course.result)),
-                            .outcome = TRIAL_WRONG,
-                            .why = why,
-                            .size = size};
+    struct trials_state state = {.trials = trials,
+                                 .setup = setup,
+                                 .begun_ns = clock_monotonic_ns(),
+                                 .result = malloc(sizeof(*state.result)),
+                                 .outcome = TRIAL_INVALID,
+                                 .why = why,
+                                 .size = size};
     enum trials_end end = TRIALS_FAILED;
 
-    if (course.result == NULL || interrupts_begin() != 0) {
+    if (state.result == NULL || interrupts_begin() != 0) {
         snprintf(why, size, "out of memory or descriptors");
     } else {
-        end = run_rounds(&course);
+        end = run_rounds(&state);
         interrupts_end();
     }
-    free(course.result);
-    *outcome = course.outcome;
+    free(state.result);
+    *outcome = state.outcome;
     return end;
+}
+
+/* ---- A repeated run ---- */
+
+struct repeat_state {
+    struct rounds *rounds;
+    struct result *sum;
+    bool out_of_memory;
+};
+
+static struct series_entry total_of(const struct result *result, uint64_t begin_ns)
+{
+    struct series_entry total = result_total(result);
+
+    total.begin_ns = begin_ns;
+    total.end_ns = begin_ns + result->elapsed_ns;
+    return total;
+}
+
+/* A round that ended early is added to the sum, but not to the rounds. */
+static void after_round(void *context, size_t point, const struct result *result)
+{
+    struct repeat_state *state = context;
+    struct rounds *rounds = state->rounds;
+
+    (void)point;
+    if (!result->interrupted && result->aborted_by == NULL)
+        rounds->total[rounds->done++] = total_of(result, state->sum->elapsed_ns);
+    if (!result_add_round(state->sum, result))
+        state->out_of_memory = true;
+}
+
+/* Two numbers that have no meaningful sum: takes their medians. */
+static void set_medians(struct result *result)
+{
+    const struct rounds *rounds = result->rounds;
+
+    result->server.cores = rounds_interval(rounds, MEASURE_SERVER_CORES).median;
+    result->machine_busy = rounds_interval(rounds, MEASURE_MACHINE_BUSY).median / 100;
+}
+
+enum trial_outcome repeat_run(const struct plan *plan, struct result *result, char *why,
+                              size_t size)
+{
+    const struct trials_point point = {plan, NULL};
+    struct repeat_state state = {rounds_create(plan->rounds), result, false};
+    const struct trials_setup setup = {&point, 1, plan->rounds, NULL, after_round, &state, NULL};
+    enum trial_outcome outcome = TRIAL_INVALID;
+
+    memset(result, 0, sizeof(*result));
+    result->rounds = state.rounds;
+    snprintf(why, size, "out of memory");
+    if (state.rounds != NULL &&
+        trials_run(state.rounds->trials, &setup, &outcome, why, size) == TRIALS_INTERRUPTED)
+        result->interrupted = true; /* possibly between two rounds */
+    if (outcome == TRIAL_DONE && (state.out_of_memory || result->url == NULL))
+        outcome = TRIAL_INVALID;
+    if (outcome == TRIAL_DONE)
+        set_medians(result);
+    else
+        result_free(result);
+    return outcome;
 }

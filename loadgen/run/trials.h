@@ -1,17 +1,40 @@
 /*
- * Series of trials: each of several points, which are plans, is run in each of several rounds, so that
- * what the machine does meanwhile meets all of them alike. Rounds go there and back (A B C, C B A, A B
- * C ...), so that a steady drift does, too. What is kept of a trial are its measures. Main thread.
+ * Trials: single runs, series of runs and repeated runs. Main thread.
+ *
+ * A series runs each of several points, which are plans, once per round, so that disturbances of the
+ * machine affect all points alike. The order alternates (A B C, C B A, A B C ...), so that a steady drift
+ * does, too. A trial's result is reduced to its measures.
  */
 #ifndef LOADGEN_TRIALS_H
 #define LOADGEN_TRIALS_H
 
-#include "loadgen/run/trial.h"
+#include "loadgen/run/run.h"
 #include "loadgen/stats/measures.h"
 
+/* ---- One trial ---- */
+
+enum trial_outcome {
+    TRIAL_DONE,         /* *result is valid; release it with result_free() */
+    TRIAL_INVALID,      /* could not begin: WHY names the fault of the plan or the machine */
+    TRIAL_UNKNOWN_HOST, /* could not begin: WHY names the host that was not resolved */
+};
+
+/*
+ * Runs PLAN, which must outlive *result. OBSERVER may be NULL. The result is large: keep it off the stack.
+ * Signals end the run early (interrupts.h), which *result records. What is displayed meanwhile depends on
+ * the plan (quiet, label).
+ */
+enum trial_outcome trial_run(const struct plan *plan, const struct run_observer *observer,
+                             struct result *result, char *why, size_t size);
+
+/* The exit status; RESULT is read only if OUTCOME is TRIAL_DONE. */
+enum result_status trial_status(enum trial_outcome outcome, const struct result *result);
+
+/* ---- A series of trials ---- */
+
 struct trials_point {
-    const struct plan *plan; /* outlives the trials */
-    const char *name;        /* for the live line: "100 connections"; NULL: none */
+    const struct plan *plan; /* outlives the series */
+    const char *name;        /* for the live view: "100 connections"; NULL: none */
 };
 
 struct trials_setup {
@@ -19,11 +42,11 @@ struct trials_setup {
     size_t point_count;
     uint32_t rounds;
     /*
-     * Makes the world as the point needs it, such as a server's threads; NULL: nothing to do. Returns
-     * 0, or -1 with WHY: the series ends, failed.
+     * Prepares a point before its trial, such as the server's threads; NULL: nothing to do. Returns 0, or
+     * -1 with WHY: the series fails.
      */
     int (*before)(void *context, size_t point, char *why, size_t size);
-    /* Sees each result before it is freed, also of a trial that was ended early; NULL: nobody. */
+    /* Receives each result before it is freed, also of a trial that ended early; NULL: none. */
     void (*after)(void *context, size_t point, const struct result *result);
     void *context;
     const struct run_observer *observer; /* of each trial; NULL: none */
@@ -32,15 +55,25 @@ struct trials_setup {
 enum trials_end {
     TRIALS_COMPLETE,
     TRIALS_INTERRUPTED, /* by a signal */
-    TRIALS_ABORTED,     /* a condition of --abort-on came true; that trial is not kept */
-    TRIALS_FAILED,      /* a trial could not begin; WHY says */
+    TRIALS_ABORTED,     /* an --abort-on condition held; that trial is not kept */
+    TRIALS_FAILED,      /* a trial could not begin: see WHY */
 };
 
 /*
- * Runs the series into TRIALS, which was made for as many points and rounds. What was measured before
- * an early end is kept. *outcome is the last trial's.
+ * Runs the series into TRIALS, created for as many points and rounds. After an early end TRIALS has the
+ * measures so far. *outcome is that of the last trial.
  */
 enum trials_end trials_run(struct trials *trials, const struct trials_setup *setup,
                            enum trial_outcome *outcome, char *why, size_t size);
+
+/* ---- A repeated run ---- */
+
+/*
+ * Runs PLAN plan->rounds times. *RESULT is the sum of all rounds, with result->rounds set; a round that
+ * ended early is part of the sum, but not of the rounds. Release with result_free(). The outcome is that
+ * of the last round; unless it is TRIAL_DONE, the earlier rounds are lost.
+ */
+enum trial_outcome repeat_run(const struct plan *plan, struct result *result, char *why,
+                              size_t size);
 
 #endif

@@ -104,11 +104,11 @@ static void note_connections(const struct result *result, struct note_list *list
     const struct plan *plan = result->plan;
     uint64_t used = count_of(result, TALLY_clients_used), up = count_of(result, TALLY_clients_up);
 
-    if (plan->connections < plan->connections_asked)
+    if (plan->connections < plan->connections_requested)
         note(list, "fewer_requests_than_connections",
              "%" PRIu32 " connections were asked for and %" PRIu32 " used: there were no more "
              "requests.",
-             plan->connections_asked, plan->connections);
+             plan->connections_requested, plan->connections);
     if (used > 0 && up == 0)
         note(list, "connections_missing", "No connection came up.");
     else if (up < used)

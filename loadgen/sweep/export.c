@@ -28,7 +28,7 @@ static void put_begin(FILE *out, const struct sweep_curve *curve, const struct s
         fprintf(out, "%" PRIu32 ",%" PRIu32, curve->server.workers, curve->server.threads);
     else
         fputc(',', out);
-    fprintf(out, ",%" PRIu32, point->plan.connections_asked);
+    fprintf(out, ",%" PRIu32, point->plan.connections_requested);
 }
 
 /* A row of values, one for each measure. */
@@ -104,7 +104,7 @@ static json_t *sweep_object(const struct sweep *sweep)
     json_object_set_new(object, "server_workers", numbers_array(&plan->sweep.server_workers));
     json_object_set_new(object, "server_threads", numbers_array(&plan->sweep.server_threads));
     json_object_set_new(object, "rounds", integer(plan->rounds));
-    json_object_set_new(object, "threads", integer(plan->threads_asked));
+    json_object_set_new(object, "threads", integer(plan->threads_requested));
     json_object_set_new(object, "requests",
                         plan->requests > 0 ? integer(plan->requests) : json_null());
     json_object_set_new(object, "duration_s",
@@ -123,7 +123,7 @@ static json_t *point_object(const struct sweep *sweep, const struct sweep_point 
     json_t *object = json_object(), *rounds = json_array();
     size_t at = (size_t)(point - sweep->points);
 
-    json_object_set_new(object, "connections", integer(point->plan.connections_asked));
+    json_object_set_new(object, "connections", integer(point->plan.connections_requested));
     for (size_t i = 0; i < MEASURE_COUNT; i++)
         json_object_set_new(object, measure_table[i].name, interval_json(&point->of[i]));
     json_object_set_new(object, "zone",
@@ -175,7 +175,7 @@ static json_t *curve_object(const struct sweep *sweep, const struct sweep_curve 
     json_object_set_new(object, "points", points);
     json_object_set_new(object, "best_connections",
                         curve->measured > 0
-                            ? integer(curve->points[curve->zones.best].plan.connections_asked)
+                            ? integer(curve->points[curve->zones.best].plan.connections_requested)
                             : json_null());
     json_object_set_new(object, "knee_connections",
                         curve->measured > 0 ? number_json(curve->zones.knee) : json_null());

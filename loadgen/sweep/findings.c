@@ -60,7 +60,7 @@ static double median(const struct sweep_point *point, enum measure measure)
 
 static uint32_t connections(const struct sweep_point *point)
 {
-    return point->plan.connections_asked;
+    return point->plan.connections_requested;
 }
 
 /* ---- Points ---- */

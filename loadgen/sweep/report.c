@@ -25,7 +25,7 @@ static void put_line(struct document *document, const struct sweep_curve *curve,
         const struct interval *of = &curve->points[i].of[measure];
 
         if (!isnan(of->median))
-            document_point_between(document, curve->points[i].plan.connections_asked,
+            document_point_between(document, curve->points[i].plan.connections_requested,
                                    of->median * scale, of->low * scale, of->high * scale);
     }
 }
@@ -33,8 +33,8 @@ static void put_line(struct document *document, const struct sweep_curve *curve,
 /* The fitted law over the whole range, evenly on the logarithmic axis. */
 static void put_law(struct document *document, const struct sweep_curve *curve)
 {
-    double from = curve->points[0].plan.connections_asked;
-    double to = curve->points[curve->measured - 1].plan.connections_asked;
+    double from = curve->points[0].plan.connections_requested;
+    double to = curve->points[curve->measured - 1].plan.connections_requested;
 
     document_line(document, "Universal Scalability Law", true);
     for (size_t i = 0; i < LAW_POINTS; i++) {
@@ -108,7 +108,7 @@ static void put_point(struct document *document, const struct sweep_curve *curve
     document_row(document, point == &curve->points[curve->zones.best] ? DOCUMENT_STRONG
                            : point->client_bound                      ? DOCUMENT_WARNING
                                                                       : DOCUMENT_NORMAL);
-    document_cell(document, "%" PRIu32, point->plan.connections_asked);
+    document_cell(document, "%" PRIu32, point->plan.connections_requested);
     put_measure(document, point, MEASURE_RATE);
     document_cell(document, isnan(spread) ? "-" : spread < 9.95 ? "%.1f%%" : "%.0f%%", spread);
     put_measure(document, point, MEASURE_P50);
@@ -171,8 +171,8 @@ static void put_subtitle(struct document *document, const struct sweep *sweep)
                       " interleaved round%s; engine %s, up to %" PRIu32 " thread%s",
                       sweep->point_count, sweep->point_count == 1 ? "" : "s", trial, plan->rounds,
                       plan->rounds == 1 ? "" : "s",
-                      plan->engine == PLAN_ENGINE_RAW ? "raw" : "curl", plan->threads_asked,
-                      plan->threads_asked == 1 ? "" : "s");
+                      plan->engine == PLAN_ENGINE_RAW ? "raw" : "curl", plan->threads_requested,
+                      plan->threads_requested == 1 ? "" : "s");
 }
 
 static struct document *sweep_document(const struct sweep *sweep)

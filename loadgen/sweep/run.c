@@ -75,14 +75,14 @@ static int run_trials(struct execution *execution, enum result_status *status, c
 /* After SIGKILL nobody restores the sizes: print the commands that do. */
 static void print_restore_commands(const struct execution *execution)
 {
-    char by_hand[SERVER_CONTROL_BY_HAND];
+    char by_hand[SERVER_CONTROL_COMMANDS];
 
     if (execution->sets_sizes && !execution->sweep->plan->progress_lines)
         fprintf(stderr,
                 "wsload: changing the server's threads and workers until the end of the sweep; to "
                 "restore "
                 "them after kill -9, run: %s\n",
-                server_control_by_hand(execution->control, by_hand, sizeof(by_hand)));
+                server_control_format_commands(execution->control, by_hand, sizeof(by_hand)));
 }
 
 /* Signals end the trials, not the process, so that the sizes are restored. */
@@ -116,7 +116,7 @@ struct sweep *sweep_run(const struct plan *plan, enum result_status *status, cha
     if (execution.control == NULL && execution.sets_sizes)
         return NULL;
     if (execution.control != NULL)
-        server = server_control_before(execution.control);
+        server = server_control_original(execution.control);
     execution.sweep = sweep_create(plan, server, why, size);
     if (execution.sweep != NULL && execution.control != NULL)
         snprintf(execution.sweep->server, sizeof(execution.sweep->server), "%s",

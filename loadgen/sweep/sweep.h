@@ -6,7 +6,7 @@
 #ifndef LOADGEN_SWEEP_SWEEP_H
 #define LOADGEN_SWEEP_SWEEP_H
 
-#include "loadgen/run/server_control.h"
+#include "loadgen/run/server.h"
 #include "loadgen/run/trials.h"
 #include "loadgen/stats/usl.h"
 #include "loadgen/stats/zones.h"

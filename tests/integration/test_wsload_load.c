@@ -124,7 +124,7 @@ static void refuse(struct program program, const char *line, const char *why)
 
     wsload_say(program, line);
     event = next_event(program);
-    assert_string_equal(json_string_value(json_object_get(event, "event")), "refused");
+    assert_string_equal(json_string_value(json_object_get(event, "event")), "rejected");
     if (strstr(json_string_value(json_object_get(event, "why")), why) == NULL)
         fail_msg("%s", json_string_value(json_object_get(event, "why")));
     json_decref(event);
@@ -228,10 +228,10 @@ static void test_changes(const char *options, bool open)
         pass(200, program);
         change(program, "rate -50%", "rate", 400);
     } else {
-        refuse(program, "rate 100", "begin with --rate");
+        refuse(program, "rate 100", "start with --rate");
     }
-    refuse(program, "threads 30", "30 threads need as many connections");
-    refuse(program, "faster", "not understood");
+    refuse(program, "threads 30", "too many threads: 30 with 20 connections");
+    refuse(program, "faster", "unknown change");
     change(program, "connections 4", "connections", 4);
     pass(50, program);
     change(program, "threads 1", "threads", 1);

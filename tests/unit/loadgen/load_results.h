@@ -35,7 +35,7 @@ static void record(uint64_t count, enum error_kind error, uint32_t status, uint6
 static void begin(void)
 {
     plan = (struct plan){.method = "GET",
-                         .connections_asked = 100,
+                         .connections_requested = 100,
                          .connections = 100,
                          .threads = 2,
                          .requests = 20000,
@@ -70,7 +70,7 @@ static inline void fill_bad(void)
     begin();
     plan.keepalive = false;
     plan.method = "HEAD";
-    plan.connections_asked = 500;
+    plan.connections_requested = 500;
     plan.connections = result.connections = 101;
     plan.threads = result.threads = 1;
     result.thread_ns = 2 * NS_PER_S;

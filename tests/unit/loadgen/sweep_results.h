@@ -62,7 +62,7 @@ static struct sweep *invent_sweep(const struct invented *invented, const char *l
     for (uint32_t round = 0; round < invented->rounds_done; round++)
         for (size_t i = 0; i < sweep->point_count; i++) {
             const struct measures measures =
-                invent(invented, sweep->points[i].plan.connections_asked, round);
+                invent(invented, sweep->points[i].plan.connections_requested, round);
 
             trials_add(sweep->trials, i, &measures);
         }

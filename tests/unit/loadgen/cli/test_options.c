@@ -61,7 +61,7 @@ static void test_defaults(void **state)
     assert_string_equal(plan.urls[0], OPTIONS_DEFAULT_URL);
     assert_string_equal(plan.method, "GET");
     assert_int_equal(plan.header_count, 0);
-    assert_int_equal(plan.connections_asked, 50);
+    assert_int_equal(plan.connections_requested, 50);
     assert_int_equal(plan.connections, 50);
     assert_int_equal(plan.threads, CORES);
     assert_int_equal(plan.requests, 0);
@@ -166,7 +166,7 @@ static void test_completion(void **state)
     struct plan plan = good_plan("-n 10 -c 100");
 
     (void)state;
-    assert_int_equal(plan.connections_asked, 100);
+    assert_int_equal(plan.connections_requested, 100);
     assert_int_equal(plan.connections, 10);
     assert_int_equal(plan.duration_ms, 0);
     assert_int_equal(good_plan("-c 2 -t 8").threads, 2);
@@ -222,7 +222,7 @@ static void test_request(void **state)
     assert_true(plan.replay_speed == 2 && plan.insecure && plan.http == PLAN_HTTP_1_0);
     assert_int_equal(plan.duration_ms, 0); /* the log ends */
     assert_int_equal(plan.requests_per_connection, 3);
-    assert_int_equal(plan.redirection_count, 1);
+    assert_int_equal(plan.connect_to_count, 1);
     plan = good_plan("-x socks5://me:pw@h:1080 --interface lo --local-port 20000-20009 -v");
     assert_string_equal(plan.proxy, "socks5://me:pw@h:1080");
     assert_string_equal(plan.interface, "lo");
@@ -317,10 +317,12 @@ static const struct {
     {"--expect-status 2xx", "--expect-status 2xx: needs up to 16 statuses, such as 200,304"},
     {"--expect-size 1k", "--expect-size 1k: needs a number of bytes, in digits"},
     {"--expect-sha256 ab", "--expect-sha256 ab: needs 64 hexadecimal digits, as sha256sum prints"},
-    {"--fail-if p99", "--fail-if: 'p99' compares nothing: it needs < or >; write for example "
-                      "'p99>20ms', 'rate<1000' or 'errors>0.1%'"},
-    {"--abort-on p99>20", "--abort-on: 'p99>20' needs a time with its unit on the right; write for "
-                          "example 'p99>20ms', 'rate<1000' or 'errors>0.1%'"},
+    {"--fail-if p99",
+     "--fail-if: invalid condition 'p99': no < or > (examples: p99>20ms, rate<1000, "
+     "errors>0.1%)"},
+    {"--abort-on p99>20",
+     "--abort-on: invalid condition 'p99>20': no time with a unit after the sign "
+     "(examples: p99>20ms, rate<1000, errors>0.1%)"},
     {"--format xml", "--format xml: needs one of text, json, csv, hdr, html, md, png"},
     {"-p 50,100", "-p 50,100: needs up to 16 numbers between 0 and 100, such as 50,95,99.9; a body "
                   "from a file is sent with --body-file"},

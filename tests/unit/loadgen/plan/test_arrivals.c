@@ -1,4 +1,4 @@
-/* When requests are due: rates that stand still, rise and jump, alone and shared by threads. */
+/* Arrivals: constant, ramped, stepped and Poisson rates, for one thread and shared by several. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 #define SECOND ((double)NS_PER_S)
 
-/* How many are due before END_NS. */
+/* The number of requests due before END_NS. */
 static uint64_t count_until(struct arrivals *arrivals, double end_ns)
 {
     uint64_t count = 0;
@@ -25,7 +25,7 @@ static uint64_t count_until(struct arrivals *arrivals, double end_ns)
     return count;
 }
 
-static void test_constant(void **state)
+static void constant_rate_is_evenly_spaced(void **state)
 {
     static const double rates[] = {0.5, 1, 3, 2000, 1e6};
     struct arrivals arrivals;
@@ -43,8 +43,7 @@ static void test_constant(void **state)
     }
 }
 
-/* The arrivals of three threads are those of one, dealt out in turn. */
-static void test_threads(void **state)
+static void threads_interleave_constant_rate(void **state)
 {
     const struct profile rate = profile_constant(300);
     struct arrivals arrivals[3];
@@ -58,8 +57,8 @@ static void test_threads(void **state)
     }
 }
 
-/* 0 to 100 a second in 10 s are 500 requests; then 100 in each second. */
-static void test_ramp(void **state)
+/* From 0 to 100 per second in 10 s: 500 requests; then 100 in each second. */
+static void ramp_has_the_integral_of_its_rate(void **state)
 {
     struct profile rate = {.count = 0};
     struct arrivals arrivals;
@@ -75,7 +74,7 @@ static void test_ramp(void **state)
     assert_int_equal(count_until(&arrivals, 11 * SECOND - 1), 100);
 }
 
-static void test_stages(void **state)
+static void stages_change_rate_at_their_begin(void **state)
 {
     struct profile rate = {.count = 0};
     struct arrivals arrivals;
@@ -94,8 +93,8 @@ static void test_stages(void **state)
     assert_true(isinf(arrivals.next_ns));
 }
 
-/* Gaps of a Poisson process are exponential: mean and deviation are both 1 / rate. */
-static void test_poisson(void **state)
+/* The gaps of a Poisson process are exponential: mean and deviation are 1 / rate. */
+static void poisson_gaps_are_exponential(void **state)
 {
     enum { COUNT = 200000 };
     const struct profile rate = profile_constant(1000);
@@ -116,8 +115,7 @@ static void test_poisson(void **state)
     assert_true(fabs(squares / COUNT - 2) < 0.1);
 }
 
-/* A new rate holds from now on; a thread that comes late leaves the past to others. */
-static void test_change(void **state)
+static void rate_change_applies_from_now_on(void **state)
 {
     const struct profile slow = profile_constant(0.1), fast = profile_constant(100);
     struct arrivals arrivals;
@@ -128,13 +126,13 @@ static void test_change(void **state)
     assert_true(arrivals.next_ns == 10 * SECOND);
     arrivals_change(&arrivals, &fast, 1, 2 * SECOND);
     assert_true(fabs(arrivals.next_ns - 2.01 * SECOND) < 1);
-    arrivals_change(&arrivals, &slow, 1, 3 * SECOND); /* it is overdue, and stays so */
+    arrivals_change(&arrivals, &slow, 1, 3 * SECOND); /* overdue requests stay overdue */
     assert_true(fabs(arrivals.next_ns - 2.01 * SECOND) < 1);
     arrivals_skip(&arrivals, 20 * SECOND);
     assert_true(fabs(arrivals.next_ns - 30 * SECOND) < 1);
 }
 
-static void test_random(void **state)
+static void random_numbers_are_uniform(void **state)
 {
     uint64_t random = 1;
     double sum = 0;
@@ -152,10 +150,13 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_constant), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_ramp),     cmocka_unit_test(test_stages),
-        cmocka_unit_test(test_poisson),  cmocka_unit_test(test_change),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(constant_rate_is_evenly_spaced),
+        cmocka_unit_test(threads_interleave_constant_rate),
+        cmocka_unit_test(ramp_has_the_integral_of_its_rate),
+        cmocka_unit_test(stages_change_rate_at_their_begin),
+        cmocka_unit_test(poisson_gaps_are_exponential),
+        cmocka_unit_test(rate_change_applies_from_now_on),
+        cmocka_unit_test(random_numbers_are_uniform),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* URLs: taken apart, refused in words, hosts looked up. */
+/* URLs: parsing, errors, resolving hosts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,22 +32,19 @@ static const struct {
     const char *url, *why;
 } bad[] = {
     {"ftp://example.test/",
-     "the URL 'ftp://example.test/' cannot be used: only http:// and https:// are spoken here"},
-    {"gopher2://example.test/",
-     "the URL 'gopher2://example.test/' cannot be used: only http:// and "
-     "https:// are spoken here"},
-    {"http://a b/", "the URL 'http://a b/' cannot be used: "},
-    {"http://a:99999/", "the URL 'http://a:99999/' cannot be used: "},
-    {"", "the URL '' cannot be used: "},
-    {"http://", "the URL 'http://' cannot be used: "},
-    {"8080",
-     "the URL '8080' cannot be used: a port needs a host before it: http://127.0.0.1:PORT/"},
-    {"http://me:pw@a/",
-     "the URL 'http://me:pw@a/' cannot be used: a name and password are given by "
-     "-u NAME:PASS"},
+     "invalid URL 'ftp://example.test/': only http:// and https:// are supported"},
+    {"gopher2://example.test/", "invalid URL 'gopher2://example.test/': only http:// and "
+                                "https:// are supported"},
+    {"http://a b/", "invalid URL 'http://a b/': "},
+    {"http://a:99999/", "invalid URL 'http://a:99999/': "},
+    {"", "invalid URL '': "},
+    {"http://", "invalid URL 'http://': "},
+    {"8080", "invalid URL '8080': a port needs a host: http://127.0.0.1:PORT/"},
+    {"http://me:pw@a/", "invalid URL 'http://me:pw@a/': use "
+                        "-u NAME:PASS"},
 };
 
-static void test_good(void **state)
+static void valid_url_is_parsed(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(good); i++) {
@@ -55,7 +52,7 @@ static void test_good(void **state)
         char why[512];
 
         if (target_parse(&target, NULL, good[i].url, why, sizeof(why)) != 0)
-            fail_msg("'%s' was refused: %s", good[i].url, why);
+            fail_msg("'%s' was rejected: %s", good[i].url, why);
         assert_string_equal(target.text, good[i].text);
         assert_string_equal(target.host, good[i].host);
         assert_int_equal(target.port, good[i].port);
@@ -63,7 +60,7 @@ static void test_good(void **state)
     }
 }
 
-static void test_bad(void **state)
+static void invalid_url_is_rejected_with_reason(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
@@ -77,8 +74,7 @@ static void test_bad(void **state)
     }
 }
 
-/* An address needs no looking up; a name becomes a list that libcurl takes. */
-static void test_resolve(void **state)
+static void only_names_are_resolved(void **state)
 {
     struct target target;
     char why[512];
@@ -96,16 +92,15 @@ static void test_resolve(void **state)
                 strstr(target.addresses->data, "[::1]") != NULL);
     target_free(&target);
 
-    /* No label of a name has more than 63 letters, so no name server need be asked. */
+    /* A label has at most 63 letters, so the resolver fails without a query. */
     assert_int_equal(target_parse(&target, NULL, "http://" LONG_LABEL ".test/", why, sizeof(why)),
                      0);
     assert_int_equal(target_resolve(&target, AF_UNSPEC, why, sizeof(why)), -1);
-    assert_int_equal(strncmp(why, "cannot find the host '" LONG_LABEL ".test': ", 92), 0);
+    assert_int_equal(strncmp(why, "cannot resolve host '" LONG_LABEL ".test': ", 91), 0);
     target_free(&target);
 }
 
-/* Paths of a list are relative to the first URL; what shares an origin can share a connection. */
-static void test_relative(void **state)
+static void relative_urls_share_the_origin(void **state)
 {
     struct target base, other, elsewhere;
     char why[512];
@@ -125,10 +120,10 @@ static void test_relative(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_resolve),
-        cmocka_unit_test(test_relative),
+        cmocka_unit_test(valid_url_is_parsed),
+        cmocka_unit_test(invalid_url_is_rejected_with_reason),
+        cmocka_unit_test(only_names_are_resolved),
+        cmocka_unit_test(relative_urls_share_the_origin),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,8 +9,8 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "loadgen/plan/arrivals.h"
-#include "loadgen/plan/rate_trace.h"
 #include "loadgen/report/latency_bars.h"
+#include "loadgen/run/live_view.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What lines and keys change, and conditions that hold or not. */
+/* Changes of the load by lines and keys, and conditions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "loadgen/plan/condition.h"
-#include "loadgen/plan/control.h"
+#include "loadgen/run/control.h"
 #include "loadgen/stats/tally.h"
 
 static const struct {
@@ -34,36 +34,36 @@ static const struct {
     {"stop", CHANGE_STOP, 1, 1},
 };
 
-static void test_lines(void **state)
+static void line_changes_the_load(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(changes); i++) {
         struct change change;
         char why[256] = "";
-        int result = control_read_line(changes[i].line, &change, why, sizeof(why));
+        int result = change_parse_line(changes[i].line, &change, why, sizeof(why));
 
         if (changes[i].after == changes[i].before && result != 0)
-            continue; /* refused, or without an effect: both leave it as it was */
+            continue; /* rejected or without effect */
         if (result != 0)
             fail_msg("'%s': %s", changes[i].line, why);
         assert_int_equal(change.kind, changes[i].kind);
         if (change.kind != CHANGE_STOP &&
-            control_apply(&change, changes[i].before) != changes[i].after)
-            fail_msg("'%s' made %g", changes[i].line, control_apply(&change, changes[i].before));
+            change_apply(&change, changes[i].before) != changes[i].after)
+            fail_msg("'%s' made %g", changes[i].line, change_apply(&change, changes[i].before));
     }
 }
 
-static void test_wrong_lines(void **state)
+static void invalid_line_is_rejected_with_reason(void **state)
 {
     static const struct {
         const char *line, *why;
     } lines[] = {
-        {"faster", "'faster' is not understood; say rate N, connections N, threads N or stop"},
-        {"rate", "'rate': needs one number, such as 50, +10 or -10%"},
-        {"rate x", "'rate x': needs one number, such as 50, +10 or -10%"},
-        {"rate 5%", "'rate 5%': needs one number, such as 50, +10 or -10%"},
-        {"threads 1 2", "'threads 1 2': needs one number, such as 50, +10 or -10%"},
-        {"stop now", "'stop now': stop stands alone"},
+        {"faster", "unknown change 'faster' (rate N, connections N, threads N, stop)"},
+        {"rate", "invalid change 'rate': needs one number (examples: 50, +10, -10%)"},
+        {"rate x", "invalid change 'rate x': needs one number (examples: 50, +10, -10%)"},
+        {"rate 5%", "invalid change 'rate 5%': needs one number (examples: 50, +10, -10%)"},
+        {"threads 1 2", "invalid change 'threads 1 2': needs one number (examples: 50, +10, -10%)"},
+        {"stop now", "invalid change 'stop now': stop takes no value"},
     };
 
     (void)state;
@@ -71,25 +71,25 @@ static void test_wrong_lines(void **state)
         struct change change;
         char why[256];
 
-        assert_int_equal(control_read_line(lines[i].line, &change, why, sizeof(why)), -1);
+        assert_int_equal(change_parse_line(lines[i].line, &change, why, sizeof(why)), -1);
         assert_string_equal(why, lines[i].why);
     }
 }
 
-static void test_keys(void **state)
+static void keys_change_the_load(void **state)
 {
     struct change change;
 
     (void)state;
-    assert_true(control_read_key('+', &change) && change.kind == CHANGE_MAIN);
-    assert_true(control_apply(&change, 10) == 11);
-    assert_true(control_read_key('t', &change) && change.kind == CHANGE_THREADS);
-    assert_true(control_apply(&change, 3) == 2);
-    assert_true(control_read_key('q', &change) && change.kind == CHANGE_STOP);
-    assert_false(control_read_key('z', &change));
+    assert_true(change_parse_key('+', &change) && change.kind == CHANGE_LOAD);
+    assert_true(change_apply(&change, 10) == 11);
+    assert_true(change_parse_key('t', &change) && change.kind == CHANGE_THREADS);
+    assert_true(change_apply(&change, 3) == 2);
+    assert_true(change_parse_key('q', &change) && change.kind == CHANGE_STOP);
+    assert_false(change_parse_key('z', &change));
 }
 
-/* 100 answers: 1 ms to 100 ms, one of them a 404. */
+/* 100 responses from 1 ms to 100 ms, one of them a 404. */
 static void fill(struct tally *tally)
 {
     tally_reset(tally);
@@ -107,7 +107,7 @@ static void fill(struct tally *tally)
     }
 }
 
-static void test_conditions(void **state)
+static void condition_compares_results(void **state)
 {
     static const struct {
         const char *text;
@@ -152,7 +152,7 @@ static void test_conditions(void **state)
     }
 }
 
-static void test_wrong_conditions(void **state)
+static void invalid_condition_is_rejected(void **state)
 {
     static const char *const texts[] = {"",        "p99",    "p0>1ms",   "p100>1ms",
                                         "p99>",    "p99>20", "q>1",      "rate>x",
@@ -164,18 +164,18 @@ static void test_wrong_conditions(void **state)
         char why[256];
 
         if (condition_parse(&condition, texts[i], why, sizeof(why)) == 0)
-            fail_msg("'%s' was taken", texts[i]);
+            fail_msg("'%s' was accepted", texts[i]);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_wrong_lines),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_conditions),
-        cmocka_unit_test(test_wrong_conditions),
+        cmocka_unit_test(line_changes_the_load),
+        cmocka_unit_test(invalid_line_is_rejected_with_reason),
+        cmocka_unit_test(keys_change_the_load),
+        cmocka_unit_test(condition_compares_results),
+        cmocka_unit_test(invalid_condition_is_rejected),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

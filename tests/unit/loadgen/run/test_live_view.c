@@ -1,4 +1,4 @@
-/* The live view as text: in much room, in little, and in one line. */
+/* The live view as text: wide, narrow, one line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static int fill(void **state)
         .tally = &tally,
         .setting = &setting,
         .trace = &trace,
-        .said = "q end",
+        .message = "q end",
         .elapsed_ns = 1500 * NS_PER_MS,
         .rate = 250,
         .unicode = true,
@@ -74,7 +74,7 @@ static const char *drawn(size_t width, size_t height)
     return text;
 }
 
-static void test_wide(void **state)
+static void wide_frame_shows_everything(void **state)
 {
     (void)state;
     assert_string_equal(
@@ -94,7 +94,7 @@ static void test_wide(void **state)
         "  q end\n");
 }
 
-static void test_narrow(void **state)
+static void narrow_frame_shows_less(void **state)
 {
     (void)state;
     scene.unicode = false;
@@ -113,23 +113,23 @@ static void test_narrow(void **state)
                                        "  q end\n");
 }
 
-/* Whatever the room, the frame fits; also with colours, of which columns know nothing. */
-static void test_every_size(void **state)
+/* With and without colours, which take no columns. */
+static void frame_fits_every_size(void **state)
 {
     (void)state;
     scene.colour = true;
     setting.rate = 123456;
-    for (size_t width = LIVE_LEAST_WIDTH; width < 250; width++)
-        for (size_t height = LIVE_LEAST_HEIGHT; height < 60; height += 7)
+    for (size_t width = LIVE_WIDTH_MIN; width < 250; width++)
+        for (size_t height = LIVE_HEIGHT_MIN; height < 60; height += 7)
             assert_non_null(strstr(drawn(width, height), "connections"));
 }
 
-static void test_before_the_first_answer(void **state)
+static void no_latency_before_the_first_response(void **state)
 {
     (void)state;
     tally_reset(&tally);
     trace.count = 0;
-    scene.said = NULL;
+    scene.message = NULL;
     goal.warmup_ns = 2 * NS_PER_S;
     assert_string_equal(
         drawn(79, 23),
@@ -141,8 +141,7 @@ static void test_before_the_first_answer(void **state)
         "  latency      -\n");
 }
 
-/* Errors by kind, then statuses. */
-static void test_errors(void **state)
+static void errors_are_listed_by_kind_then_status(void **state)
 {
     const struct transaction missing = {
         .error = ERROR_KIND_NONE, .status = 404, .bad_status = true};
@@ -156,8 +155,8 @@ static void test_errors(void **state)
         strstr(drawn(79, 23), "  errors       1,502  refused 1, closed 1, 404 1.50k\n"));
 }
 
-/* How much time is left: by time, by count, whichever is sooner; nobody knows; it is over. */
-static void test_time_left(void **state)
+/* By time or by count, whichever is sooner; unknown; over. */
+static void time_left_is_the_sooner_limit(void **state)
 {
     static const struct {
         uint64_t requests, duration_ms;
@@ -185,7 +184,7 @@ static void test_time_left(void **state)
 
 #define WHOLE_LINE "  1.5 s   50%  75.2k req/s  p50  105 us  p99  190 us  errors 1  up 99/100"
 
-static void test_line(void **state)
+static void line_drops_items_that_do_not_fit(void **state)
 {
     static const struct {
         size_t width;
@@ -213,7 +212,7 @@ static void test_line(void **state)
 }
 
 /* A full line of large numbers still fits a terminal of 80 columns. */
-static void test_large_numbers(void **state)
+static void line_of_large_numbers_fits_80_columns(void **state)
 {
     (void)state;
     setting.connections = 1000;
@@ -226,11 +225,11 @@ static void test_large_numbers(void **state)
                                        "errors 1  up 1000/1000");
 }
 
-static void test_percent(void **state)
+static void percent_is_the_larger_of_time_and_requests(void **state)
 {
     const struct progress_goal both = {.requests = 1000, .duration_ns = 2 * NS_PER_S};
 
-    (void)state; /* three quarters are over, and half of the requests */
+    (void)state; /* three quarters of the time, half of the requests */
     assert_true(live_view_percent(&both, &tally, 1500 * NS_PER_MS) == 75);
     assert_true(live_view_percent(&both, &tally, 2500 * NS_PER_MS) == 100);
     assert_true(live_view_percent(&goal, &tally, 2500 * NS_PER_MS) == 50);
@@ -239,15 +238,15 @@ static void test_percent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_wide, fill),
-        cmocka_unit_test_setup(test_narrow, fill),
-        cmocka_unit_test_setup(test_every_size, fill),
-        cmocka_unit_test_setup(test_before_the_first_answer, fill),
-        cmocka_unit_test_setup(test_errors, fill),
-        cmocka_unit_test_setup(test_time_left, fill),
-        cmocka_unit_test_setup(test_line, fill),
-        cmocka_unit_test_setup(test_large_numbers, fill),
-        cmocka_unit_test_setup(test_percent, fill),
+        cmocka_unit_test_setup(wide_frame_shows_everything, fill),
+        cmocka_unit_test_setup(narrow_frame_shows_less, fill),
+        cmocka_unit_test_setup(frame_fits_every_size, fill),
+        cmocka_unit_test_setup(no_latency_before_the_first_response, fill),
+        cmocka_unit_test_setup(errors_are_listed_by_kind_then_status, fill),
+        cmocka_unit_test_setup(time_left_is_the_sooner_limit, fill),
+        cmocka_unit_test_setup(line_drops_items_that_do_not_fit, fill),
+        cmocka_unit_test_setup(line_of_large_numbers_fits_80_columns, fill),
+        cmocka_unit_test_setup(percent_is_the_larger_of_time_and_requests, fill),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

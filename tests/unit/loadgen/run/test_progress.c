@@ -1,4 +1,4 @@
-/* The progress lines, and when there are none. */
+/* JSON progress lines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,20 +34,20 @@ static void fill(uint64_t answered)
     tally_record(&tally, &bad);
 }
 
-/* What came of two changes: one was refused. */
+/* An accepted and a rejected change. */
 static void check_event(const json_t *object, size_t number)
 {
     const char *event = json_string_value(json_object_get(object, "event"));
 
-    assert_string_equal(event, number == 0 ? "refused" : "changed");
+    assert_string_equal(event, number == 0 ? "rejected" : "changed");
     if (number == 0)
         assert_string_equal(json_string_value(json_object_get(object, "why")), "too much");
     else
         assert_int_equal(json_integer_value(json_object_get(object, "connections")), 7);
 }
 
-/* Ticks come ten times a second, lines for programs at half of that; the rate is that of late. */
-static void test_lines(void **state)
+/* A line every second tick; the rate is that of the last second. */
+static void progress_line_every_second_tick(void **state)
 {
     struct progress progress;
     char *text = NULL;
@@ -64,8 +64,8 @@ static void test_lines(void **state)
         now.elapsed_ns = tick * 100 * NS_PER_MS;
         progress_tick(&progress, &now);
     }
-    progress_say(&progress, false, "too much", 0, 0, 0);
-    progress_say(&progress, true, "", 250, 7, 2);
+    progress_report_change(&progress, false, "too much", 0, 0, 0);
+    progress_report_change(&progress, true, "", 250, 7, 2);
     progress_end(&progress, &now);
     fclose(out);
     for (char *rest, *line = strtok_r(text, "\n", &rest); line;
@@ -93,8 +93,8 @@ static void test_lines(void **state)
     free(text);
 }
 
-/* Into a file goes nothing unless it was asked for. */
-static void test_not_a_terminal(void **state)
+/* Nothing is written into a file unless --progress is given. */
+static void no_progress_without_terminal(void **state)
 {
     struct progress progress;
     FILE *out = tmpfile();
@@ -114,8 +114,8 @@ static void test_not_a_terminal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_not_a_terminal),
+        cmocka_unit_test(progress_line_every_second_tick),
+        cmocka_unit_test(no_progress_without_terminal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

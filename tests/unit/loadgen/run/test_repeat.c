@@ -1,4 +1,4 @@
-/* Rounds of a run added up, and what reports say of them. */
+/* The sum of rounds, and the reports on them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include "loadgen/stats/notes.h"
 
-/* A second of warm-up, and two that count: of 100 and 10 answers. */
+/* A second of warm-up and two counted seconds with 100 and 10 responses. */
 static struct series_entry entries[] = {
     {.begin_ns = 0, .end_ns = NS_PER_S, .answered = 7, .warmup = true},
     {.begin_ns = NS_PER_S, .end_ns = 2 * NS_PER_S, .answered = 100},
@@ -37,7 +37,7 @@ static struct result *add_three(void)
     return sum;
 }
 
-static void test_sum(void **state)
+static void rounds_are_summed_except_connections(void **state)
 {
     struct result *sum = add_three();
 
@@ -59,8 +59,7 @@ static void test_sum(void **state)
     free(sum);
 }
 
-/* Time goes on without a gap, and the warm-ups are not in it. */
-static void test_seconds(void **state)
+static void seconds_of_rounds_are_contiguous_without_warmup(void **state)
 {
     struct result *sum = add_three();
 
@@ -91,7 +90,7 @@ static char *write_report(enum plan_format format)
     return text;
 }
 
-/* Of 1000 to 1005 in some order: 1002.5, and from six on the interval is all of them. */
+/* 1000 to 1005 in any order: the median is 1002.5; of six values the interval is the range. */
 static void fill_rounds(void)
 {
     static const double rates[] = {1003, 1000, 1005, 1002, 1001, 1004};
@@ -103,7 +102,7 @@ static void fill_rounds(void)
         add_round(rates[i]);
 }
 
-static void test_reports(void **state)
+static void reports_show_medians_of_rounds(void **state)
 {
     char *text;
 
@@ -129,7 +128,7 @@ static void test_reports(void **state)
     end_repeat();
 }
 
-static void test_csv(void **state)
+static void csv_has_a_line_per_round(void **state)
 {
     char *text, *rest = NULL;
     size_t commas = 0, lines = 0;
@@ -166,7 +165,7 @@ static bool has_note(const char *name)
     return false;
 }
 
-static void test_notes(void **state)
+static void notes_warn_of_few_and_noisy_rounds(void **state)
 {
     (void)state;
     fill_rounds();
@@ -186,8 +185,11 @@ static void test_notes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sum), cmocka_unit_test(test_seconds), cmocka_unit_test(test_reports),
-        cmocka_unit_test(test_csv), cmocka_unit_test(test_notes),
+        cmocka_unit_test(rounds_are_summed_except_connections),
+        cmocka_unit_test(seconds_of_rounds_are_contiguous_without_warmup),
+        cmocka_unit_test(reports_show_medians_of_rounds),
+        cmocka_unit_test(csv_has_a_line_per_round),
+        cmocka_unit_test(notes_warn_of_few_and_noisy_rounds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Runs of one process one after the other, and signals that come when nobody looks. */
+/* Single trials, several in one process, and signals between them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "loadgen/base/interrupts.h"
-#include "loadgen/run/trial.h"
+#include "loadgen/run/trials.h"
 
 #include <curl/curl.h>
 #include <netinet/in.h>
@@ -24,7 +24,7 @@ static void handle(int number)
     handled = number;
 }
 
-static void test_interrupts(void **state)
+static void interrupts_are_counted_until_taken(void **state)
 {
     (void)state;
     signal(SIGTERM, handle);
@@ -44,8 +44,7 @@ static void test_interrupts(void **state)
     signal(SIGTERM, SIG_DFL);
 }
 
-/* What ignores a lost terminal goes on doing so. */
-static void test_nohup(void **state)
+static void ignored_sighup_stays_ignored(void **state)
 {
     (void)state;
     signal(SIGHUP, SIG_IGN);
@@ -56,7 +55,7 @@ static void test_nohup(void **state)
     signal(SIGHUP, SIG_DFL);
 }
 
-/* A URL of a port that is taken and refuses. */
+/* A URL whose port is bound but does not listen: connections are refused. */
 static void bind_refusing(int *fd, char *url, size_t size)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -78,13 +77,13 @@ static void make_plan(struct plan *plan, const char *url)
     plan_set_connections(plan, 8);
 }
 
-static void test_plan(void **state)
+static void plan_sets_dependent_values(void **state)
 {
     struct plan plan;
 
     (void)state;
     make_plan(&plan, "http://127.0.0.1/");
-    assert_int_equal(plan.connections_asked, 8);
+    assert_int_equal(plan.connections_requested, 8);
     assert_int_equal(plan.connections, 5);
     assert_int_equal(plan.threads, 2);
     plan_set_connections(&plan, 1);
@@ -94,7 +93,7 @@ static void test_plan(void **state)
     assert_int_equal(plan.threads, 2);
 }
 
-static void test_trials(void **state)
+static void trials_run_repeatedly_in_one_process(void **state)
 {
     struct result *result = malloc(sizeof(*result));
     struct plan plan;
@@ -106,7 +105,7 @@ static void test_trials(void **state)
     bind_refusing(&fd, url, sizeof(url));
     make_plan(&plan, url);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(trial(&plan, NULL, result, why, sizeof(why)), TRIAL_DONE);
+        assert_int_equal(trial_run(&plan, NULL, result, why, sizeof(why)), TRIAL_DONE);
         assert_string_equal(result->url, url);
         assert_int_equal(tally_get(&result->tally, TALLY_begun), 5);
         assert_int_equal(tally_error(&result->tally, ERROR_KIND_REFUSED), 5);
@@ -114,17 +113,16 @@ static void test_trials(void **state)
         result_free(result);
     }
     plan.urls[0] = "http://nobody.invalid/";
-    assert_int_equal(trial(&plan, NULL, result, why, sizeof(why)), TRIAL_UNKNOWN_HOST);
+    assert_int_equal(trial_run(&plan, NULL, result, why, sizeof(why)), TRIAL_UNKNOWN_HOST);
     assert_int_equal(trial_status(TRIAL_UNKNOWN_HOST, result), RESULT_NOTHING);
     plan.urls[0] = "gopher://x/";
-    assert_int_equal(trial(&plan, NULL, result, why, sizeof(why)), TRIAL_WRONG);
+    assert_int_equal(trial_run(&plan, NULL, result, why, sizeof(why)), TRIAL_INVALID);
     assert_true(strlen(why) > 0);
     free(result);
     close(fd);
 }
 
-/* A signal that came before a run ends it. */
-static void test_early_signal(void **state)
+static void signal_before_a_run_ends_it(void **state)
 {
     struct result *result = malloc(sizeof(*result));
     struct plan plan;
@@ -139,7 +137,7 @@ static void test_early_signal(void **state)
     plan.duration_ms = 3600 * 1000;
     assert_int_equal(interrupts_begin(), 0);
     raise(SIGINT);
-    assert_int_equal(trial(&plan, NULL, result, why, sizeof(why)), TRIAL_DONE);
+    assert_int_equal(trial_run(&plan, NULL, result, why, sizeof(why)), TRIAL_DONE);
     assert_true(result->interrupted);
     interrupts_end();
     result_free(result);
@@ -150,9 +148,11 @@ static void test_early_signal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_interrupts),   cmocka_unit_test(test_nohup),
-        cmocka_unit_test(test_plan),         cmocka_unit_test(test_trials),
-        cmocka_unit_test(test_early_signal),
+        cmocka_unit_test(interrupts_are_counted_until_taken),
+        cmocka_unit_test(ignored_sighup_stays_ignored),
+        cmocka_unit_test(plan_sets_dependent_values),
+        cmocka_unit_test(trials_run_repeatedly_in_one_process),
+        cmocka_unit_test(signal_before_a_run_ends_it),
     };
 
     curl_global_init(CURL_GLOBAL_DEFAULT);

@@ -1,4 +1,4 @@
-/* Medians and their certainty by hand, the order of trials, and what is kept of a series. */
+/* Medians, confidence intervals and p-values against values computed by hand; series of trials. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@
  * Order statistics: of 6 to 8 values the interval is all of them (of 6, 96.9 %), of 9 it leaves one out
  * at either end (96.1 %), of 12 two (96.1 %), of 17 four (95.1 %), of 20 five (95.9 %).
  */
-static void test_order_statistics(void **state)
+static void interval_of_six_or_more_is_of_order_statistics(void **state)
 {
     static const struct {
         size_t count;
@@ -49,7 +49,7 @@ static void test_order_statistics(void **state)
  * Mean 3 and deviation sqrt(2.5) of 1 to 5, t of 4 degrees 2.776445: 3 -+ 1.963243. Of 10, 11 and 12
  * with t of 2 degrees 4.302653: 11 -+ 2.484138.
  */
-static void test_few(void **state)
+static void interval_of_three_to_five_is_of_student(void **state)
 {
     double five[] = {5, 1, 4, 2, 3}, three[] = {12, 10, 11}, gaps[] = {NAN, 4, NAN, 2};
     struct interval interval = statistics_interval(five, 5);
@@ -68,8 +68,8 @@ static void test_few(void **state)
     assert_true(isnan(interval.median));
 }
 
-/* Of 2000 series of noise, about one in twenty has the truth outside; the widest are safe. */
-static void test_coverage(void **state)
+/* Of 2000 series of noise, about one in twenty has an interval without the true median. */
+static void interval_covers_the_median_of_noise(void **state)
 {
     static const size_t counts[] = {3, 5, 6, 9, 20};
     uint64_t random = 3;
@@ -84,7 +84,7 @@ static void test_coverage(void **state)
 
             for (size_t k = 0; k < counts[c]; k++) {
                 values[k] = 0;
-                for (int n = 0; n < 12; n++) { /* a sum of twelve is nearly normal */
+                for (int n = 0; n < 12; n++) { /* the sum of 12 uniform values is almost normal */
                     random = random * 6364136223846793005u + 1442695040888963407u;
                     values[k] += (double)(random >> 11) / (double)(1ull << 53) - 0.5;
                 }
@@ -97,19 +97,19 @@ static void test_coverage(void **state)
     }
 }
 
-/* Means 3 and 8, variances 2.5, nothing taken off for likeness: t = 5, 8 degrees, p = 0.001053. */
-static void test_runs_differ(void **state)
+/* Means 3 and 8, variances 2.5, no autocorrelation: t = 5, 8 degrees of freedom, p = 0.001053. */
+static void p_value_of_runs_matches_welch(void **state)
 {
     static const double low[] = {1, 2, 3, 4, 5}, high[] = {6, 7, 8, 9, 10};
 
     (void)state;
     assert_true(fabs(statistics_difference_of_runs(low, 5, high, 5) - 0.001053) < 1e-6);
-    /* 1 2 3 and 6 7 8: t = 5 / sqrt(2/3) = 6.123724, 4 degrees, p = 0.003602. */
+    /* 1 2 3 and 6 7 8: t = 5 / sqrt(2/3) = 6.123724, 4 degrees of freedom, p = 0.003602. */
     assert_true(fabs(statistics_difference_of_runs(low, 3, high, 3) - 0.003602) < 1e-6);
     assert_true(isnan(statistics_difference_of_runs(low, 2, high, 5)));
 }
 
-static void test_measures(void **state)
+static void measures_are_unknown_without_responses(void **state)
 {
     struct measures measures;
     char text[MEASURE_TEXT];
@@ -141,7 +141,7 @@ static void test_measures(void **state)
     assert_true(measures.value[MEASURE_P50] == 1000 || measures.value[MEASURE_P50] > 980);
 }
 
-static void test_cpu_time(void **state)
+static void cpu_time_is_plausible(void **state)
 {
     struct machine_cpu none = {0, 0}, now = resources_machine_cpu();
 
@@ -153,7 +153,7 @@ static void test_cpu_time(void **state)
     assert_true(isnan(resources_machine_busy((struct machine_cpu){0, UINT64_MAX / 2})));
 }
 
-/* ---- A series against a port that refuses ---- */
+/* ---- A series against a port that does not listen ---- */
 
 struct seen {
     char order[64];
@@ -213,7 +213,7 @@ static struct trials *run_series(struct seen *seen, enum trials_end expected)
     return trials;
 }
 
-static void test_series(void **state)
+static void series_alternates_the_order_of_points(void **state)
 {
     struct seen seen = {"", 0, 0};
     struct trials *trials = run_series(&seen, TRIALS_COMPLETE);
@@ -227,7 +227,7 @@ static void test_series(void **state)
     trials_free(trials);
 }
 
-static void test_series_ended_early(void **state)
+static void series_ended_early_keeps_its_trials(void **state)
 {
     struct seen interrupted = {"", 0, 5}, failed = {"", 2, 0};
     struct trials *trials = run_series(&interrupted, TRIALS_INTERRUPTED);
@@ -246,10 +246,14 @@ static void test_series_ended_early(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order_statistics), cmocka_unit_test(test_few),
-        cmocka_unit_test(test_coverage),         cmocka_unit_test(test_runs_differ),
-        cmocka_unit_test(test_measures),         cmocka_unit_test(test_cpu_time),
-        cmocka_unit_test(test_series),           cmocka_unit_test(test_series_ended_early),
+        cmocka_unit_test(interval_of_six_or_more_is_of_order_statistics),
+        cmocka_unit_test(interval_of_three_to_five_is_of_student),
+        cmocka_unit_test(interval_covers_the_median_of_noise),
+        cmocka_unit_test(p_value_of_runs_matches_welch),
+        cmocka_unit_test(measures_are_unknown_without_responses),
+        cmocka_unit_test(cpu_time_is_plausible),
+        cmocka_unit_test(series_alternates_the_order_of_points),
+        cmocka_unit_test(series_ended_early_keeps_its_trials),
     };
 
     curl_global_init(CURL_GLOBAL_DEFAULT);

@@ -27,7 +27,7 @@ static void fill(uint64_t answered, uint32_t status)
         .latency_ns = 1000,
     };
 
-    plan = (struct plan){.connections_asked = 4, .connections = 4, .threads = 1};
+    plan = (struct plan){.connections_requested = 4, .connections = 4, .threads = 1};
     memset(&result, 0, sizeof(result));
     result.plan = &plan;
     result.elapsed_ns = result.thread_ns = NS_PER_S;
@@ -121,7 +121,7 @@ static void test_connections(void **state)
 
     (void)state;
     fill(10, 200);
-    plan.connections_asked = plan.connections = 1000;
+    plan.connections_requested = plan.connections = 1000;
     tally_count(&result.tally, TALLY_clients_used, 996);
     assert_string_equal(notes(), "connections_missing ");
     result_notes(&result, list);

@@ -1,4 +1,4 @@
-/* What is sent: lists with weights, access logs with times, and the messages made of them. */
+/* The request plan: lists with weights, access logs with times, and HTTP/1 messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "loadgen/plan/work.h"
+#include "loadgen/plan/prepare.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ static const char *entry(size_t i)
     return text;
 }
 
-static void test_list(void **state)
+static void list_repeats_requests_by_weight(void **state)
 {
     (void)state;
     reset_plan();
@@ -79,7 +79,7 @@ static void test_list(void **state)
     write_file("# what is asked for\n\n/one 3\r\nHEAD /two\nhttp://b.test/three?x=1\t2\n/one\n");
     prepare();
     assert_int_equal(request_plan.entry_count, 7);
-    assert_int_equal(request_plan.count, 4); /* each once, and the one of the command line */
+    assert_int_equal(request_plan.count, 4); /* distinct ones and the URL of the command line */
     assert_string_equal(entry(0), "GET :81/one");
     assert_string_equal(entry(3), "HEAD :81/two");
     assert_string_equal(entry(5), "GET /three?x=1");
@@ -89,18 +89,18 @@ static void test_list(void **state)
     request_plan_free(&request_plan);
 }
 
-static void test_wrong_lists(void **state)
+static void invalid_list_is_rejected_with_line_number(void **state)
 {
     static const struct {
         const char *text, *why;
     } lists[] = {
-        {"/one 0\n", ":1: a weight is a number from 1 to 10000 behind the URL"},
-        {"/one\n/two x\n", ":2: a weight is a number from 1 to 10000 behind the URL"},
-        {"GET\n", ":1: a method without a URL"},
-        {"GET /one 1 more\n", ":1: more than a method, a URL and a weight"},
-        {"ftp://x/\n", ":1: the URL 'ftp://x/' cannot be used: only http:// and https:// are "
-                       "spoken here"},
-        {"# nothing\n", "' has no request in it that can be sent"},
+        {"/one 0\n", ":1: invalid weight '0' (1-10000)"},
+        {"/one\n/two x\n", ":2: invalid weight 'x' (1-10000)"},
+        {"GET\n", ":1: method without a URL"},
+        {"GET /one 1 more\n", ":1: unexpected word after the weight"},
+        {"ftp://x/\n", ":1: invalid URL 'ftp://x/': only http:// and https:// are "
+                       "supported"},
+        {"# nothing\n", "' contains no valid request"},
     };
 
     (void)state;
@@ -115,8 +115,7 @@ static void test_wrong_lists(void **state)
     }
 }
 
-/* In sequence each comes in its turn, whoever asks; at random each comes by its weight. */
-static void test_order(void **state)
+static void order_is_sequential_or_random_by_weight(void **state)
 {
     uint64_t random = 1;
     unsigned ones = 0;
@@ -147,8 +146,7 @@ static const char log_text[] =
     "{\"time\": \"2026-11-21T13:00:04.250Z\", \"request\": \"GET /e HTTP/1.1\"}\n"
     "{\"time\": 1795266005.5, \"method\": \"GET\", \"target\": \"/f\"}\n";
 
-/* In the order of their times, a second's lines spread over it, relative to the first. */
-static void test_replay(void **state)
+static void replay_sorts_and_spreads_the_times_of_a_log(void **state)
 {
     static const struct {
         const char *entry;
@@ -182,8 +180,7 @@ static void test_replay(void **state)
     }
 }
 
-/* Lines that broke, of a log that is one, are left out: the rest can be sent. */
-static void test_broken_log(void **state)
+static void invalid_lines_of_a_log_are_skipped(void **state)
 {
     static const char text[] =
         "::1 - - [28/Feb/2026:13:00:00 +0000] \"GET /a HTTP/1.1\" 200 5\n"
@@ -207,8 +204,7 @@ static void test_broken_log(void **state)
     request_plan_free(&request_plan);
 }
 
-/* A log's lines without their times are a list. */
-static void test_log_as_list(void **state)
+static void log_without_replay_is_a_list(void **state)
 {
     (void)state;
     reset_plan();
@@ -220,11 +216,11 @@ static void test_log_as_list(void **state)
     plan.urls_file = NULL;
     plan.replay_file = path;
     assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
-    assert_non_null(strstr(why, ":1: has no time, which a replay needs"));
+    assert_non_null(strstr(why, ":1: no time, which --replay needs"));
     request_plan_free(&request_plan);
     write_file("/one\n");
     assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
-    assert_non_null(strstr(why, ":1: is no line of an access log"));
+    assert_non_null(strstr(why, ":1: not a line of an access log"));
     request_plan_free(&request_plan);
 }
 
@@ -236,7 +232,7 @@ static void check_message(const char *message)
     request_plan_free(&request_plan);
 }
 
-static void test_messages(void **state)
+static void message_has_fields_of_plan(void **state)
 {
     (void)state;
     reset_plan();
@@ -264,7 +260,7 @@ static void test_messages(void **state)
                   "x=1");
 }
 
-static void test_body_file(void **state)
+static void body_file_is_sent_as_body(void **state)
 {
     (void)state;
     reset_plan();
@@ -275,18 +271,21 @@ static void test_body_file(void **state)
     request_plan_free(&request_plan);
     plan.body_file = "/nowhere/at/all";
     assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
-    assert_string_equal(why,
-                        "cannot read the body from '/nowhere/at/all': No such file or directory");
+    assert_string_equal(why, "cannot read body file '/nowhere/at/all': No such file or directory");
     request_plan_free(&request_plan);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),       cmocka_unit_test(test_wrong_lists),
-        cmocka_unit_test(test_order),      cmocka_unit_test(test_replay),
-        cmocka_unit_test(test_broken_log), cmocka_unit_test(test_log_as_list),
-        cmocka_unit_test(test_messages),   cmocka_unit_test(test_body_file),
+        cmocka_unit_test(list_repeats_requests_by_weight),
+        cmocka_unit_test(invalid_list_is_rejected_with_line_number),
+        cmocka_unit_test(order_is_sequential_or_random_by_weight),
+        cmocka_unit_test(replay_sorts_and_spreads_the_times_of_a_log),
+        cmocka_unit_test(invalid_lines_of_a_log_are_skipped),
+        cmocka_unit_test(log_without_replay_is_a_list),
+        cmocka_unit_test(message_has_fields_of_plan),
+        cmocka_unit_test(body_file_is_sent_as_body),
     };
 
     return cmocka_run_group_tests(tests, make_file, remove_file);

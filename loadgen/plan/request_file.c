@@ -1,46 +1,47 @@
-/*
- * Requests from a file, one a line:
- *
- *     [METHOD] URL [WEIGHT]                              a list; # begins a comment
- *     host - - [time] "GET /path HTTP/1.1" 200 …         an access log, common or combined
- *     {"time": …, "method": …, "target": …} or "request" an access log in JSON
- *
- * Each line says by itself what it is. In a log, what is none is left out and counted: a line that was
- * being written when the log was copied does not spoil the rest.
- */
-#include "loadgen/plan/work.h"
+#include "loadgen/plan/request_file.h"
 
 #include "common/clock.h"
+#include "common/macros.h"
 #include "common/units.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+enum { WEIGHT_MAX = 10000 };
 
 struct reader {
     struct request_plan *request_plan;
     const char *file;
     uint32_t line;
     bool times;
-    bool is_log; /* there was a line of one */
+    bool is_log; /* a line of a log was read */
     char *why;
     size_t size;
 };
 
-/* A request as a log tells it. */
+/* A request of a log. */
 struct logged {
     char method[16];
     const char *target;
-    double time_s; /* since 1970; NAN: not told */
+    double time_s; /* since 1970; NAN: unknown */
 };
 
-static int refuse(const struct reader *reader, const char *what)
+PRINTF_LIKE(2, 3) static int fail(const struct reader *reader, const char *format, ...)
 {
-    snprintf(reader->why, reader->size, "%s:%u: %s", reader->file, reader->line, what);
+    va_list arguments;
+    int used = snprintf(reader->why, reader->size, "%s:%u: ", reader->file, reader->line);
+
+    va_start(arguments, format);
+    if (used >= 0 && (size_t)used < reader->size)
+        vsnprintf(reader->why + used, reader->size - (size_t)used, format, arguments);
+    va_end(arguments);
     return -1;
 }
 
@@ -51,8 +52,8 @@ static int read_weight(const struct reader *reader, const char *word, uint64_t *
     *weight = 1;
     if (word == NULL)
         return 0;
-    if (units_parse_number(word, weight) != 0 || *weight < 1 || *weight > REQUEST_PLAN_WEIGHT_MAX)
-        return refuse(reader, "a weight is a number from 1 to 10000 behind the URL");
+    if (units_parse_number(word, weight) != 0 || *weight < 1 || *weight > WEIGHT_MAX)
+        return fail(reader, "invalid weight '%s' (1-%d)", word, WEIGHT_MAX);
     return 0;
 }
 
@@ -73,22 +74,22 @@ static int read_listed(const struct reader *reader, char *text)
         url = strtok_r(NULL, " \t", &rest);
     }
     if (url == NULL)
-        return refuse(reader, "a method without a URL");
+        return fail(reader, "method without a URL");
     weight_word = strtok_r(NULL, " \t", &rest);
     if (read_weight(reader, weight_word, &weight) != 0)
         return -1;
     if (strtok_r(NULL, " \t", &rest) != NULL)
-        return refuse(reader, "more than a method, a URL and a weight");
+        return fail(reader, "unexpected word after the weight");
     for (; weight > 0; weight--)
         if (request_plan_add(reader->request_plan, method, url,
                              (struct request_entry){.line = reader->line}, why, sizeof(why)) != 0)
-            return refuse(reader, why);
+            return fail(reader, "%s", why);
     return 0;
 }
 
 /* ---- Logs ---- */
 
-/* "GET /path HTTP/1.1" taken apart in place; the version may be missing. */
+/* Splits "GET /path HTTP/1.1" in place; the version may be missing. */
 static bool read_request_line(char *text, struct logged *logged)
 {
     char *rest = NULL, *method = strtok_r(text, " ", &rest);
@@ -122,7 +123,7 @@ static void unescape(char *text)
     *to = '\0';
 }
 
-/* NAN for a day that its month does not have. */
+/* NAN for an invalid date, such as February 30. */
 static double seconds_of(const struct tm *parts)
 {
     struct tm filled = *parts;
@@ -144,7 +145,7 @@ static double read_log_time(const char *text)
     return seconds_of(&parts) - (double)offset;
 }
 
-/* The text in the first pair of quotes, escapes undone. */
+/* The first quoted string, unescaped in place; or NULL. */
 static char *take_quoted(char *text)
 {
     char *open = strchr(text, '"'), *close;
@@ -198,7 +199,7 @@ static const json_t *member(const json_t *object, const char *const *names)
     return found;
 }
 
-/* Texts of *logged are copied into TEXT, which they came from. */
+/* The strings of *logged are stored in TEXT. */
 static bool read_json(char *text, struct logged *logged)
 {
     static const char *const targets[] = {"target", "uri", "url", "path", NULL};
@@ -211,7 +212,7 @@ static bool read_json(char *text, struct logged *logged)
 
     logged->time_s = read_json_time(member(object, times));
     if (line != NULL) {
-        memmove(text, line, strlen(line) + 1); /* the line is part of the text: it fits */
+        memmove(text, line, strlen(line) + 1); /* part of the original text: it fits */
         good = read_request_line(text, logged);
     } else if (method != NULL && target != NULL && is_method(method) &&
                strlen(method) < sizeof(logged->method)) {
@@ -234,7 +235,7 @@ static bool read_line_of_log(char *text, struct logged *logged)
     return line != NULL && read_request_line(line, logged);
 }
 
-/* What the body of another method was, a log does not say. */
+/* A log has no request bodies. */
 static bool can_be_sent(const struct logged *logged)
 {
     return strcmp(logged->method, "GET") == 0 || strcmp(logged->method, "HEAD") == 0 ||
@@ -257,14 +258,14 @@ static int read_logged(const struct reader *reader, char *text)
     if (reader->times && !(logged.time_s >= 0))
         return reader->request_plan->entry_count > 0
                    ? skip(reader)
-                   : refuse(reader,
-                            "has no time, which a replay needs; use -f for the requests alone");
+                   : fail(reader, "no time, which --replay needs; use -f to send the requests "
+                                  "without times");
     if (request_plan_add(
             reader->request_plan, logged.method, logged.target,
             (struct request_entry){.due_ns = (uint64_t)(logged.time_s * 1e9), .line = reader->line},
             why, sizeof(why)) == 0)
         return 0;
-    return strstr(why, "URL") == NULL ? refuse(reader, why) : skip(reader);
+    return strstr(why, "URL") == NULL ? fail(reader, "%s", why) : skip(reader);
 }
 
 static bool is_of_log(const char *text)
@@ -282,8 +283,7 @@ static int read_line(struct reader *reader, char *text)
     if (reader->is_log)
         return is_of_log(text) ? read_logged(reader, text) : skip(reader);
     if (reader->times)
-        return refuse(reader,
-                      "is no line of an access log, which --replay needs; use -f for lists");
+        return fail(reader, "not a line of an access log, which --replay needs; use -f for a list");
     return read_listed(reader, text);
 }
 
@@ -299,8 +299,8 @@ static int compare_entries(const void *one, const void *other)
 }
 
 /*
- * Logs are written when answers end and often know seconds only: entries are put in order, those of
- * one second are spread over it evenly, and times are made relative to the first.
+ * Logs are written when responses end, often with times in whole seconds: sorts the entries, spreads those
+ * of one second evenly over it, and makes the times relative to the first.
  */
 static void set_times(struct request_plan *request_plan)
 {

@@ -1,0 +1,74 @@
+/*
+ * The request plan of a run: its distinct requests, each built once, and the order in which they are sent.
+ * Filled by the main thread before the run (prepare.h, request_file.h); during the run all threads read it
+ * and share one cursor through the order.
+ */
+#ifndef LOADGEN_REQUEST_PLAN_H
+#define LOADGEN_REQUEST_PLAN_H
+
+#include "loadgen/plan/plan.h"
+#include "loadgen/plan/target.h"
+
+#include <stdatomic.h>
+
+enum {
+    REQUEST_PLAN_REQUESTS_MAX = 200000, /* distinct requests */
+    REQUEST_PLAN_ENTRIES_MAX = 100 * 1000 * 1000,
+};
+
+struct request {
+    struct target target;
+    const char *method;           /* owned by the request plan */
+    bool head;                    /* the method is HEAD: the response has no body */
+    uint32_t origin;              /* requests with the same origin can share a connection */
+    struct curl_slist *addresses; /* of the origin, for CURLOPT_RESOLVE; may be NULL */
+    char *message;                /* the complete HTTP/1 request */
+    size_t message_length;
+};
+
+/* One position in the order. */
+struct request_entry {
+    uint64_t due_ns; /* of a replay: since the run's begin */
+    uint32_t request;
+    uint32_t line; /* of the file it was read from */
+};
+
+struct request_plan {
+    const struct plan *plan;
+    struct request *requests;
+    size_t count, room;
+    uint32_t *index; /* hash table by method and URL: a request's number + 1; 0: empty */
+    size_t index_size;
+    struct request_entry *entries;
+    size_t entry_count, entry_room;
+    struct curl_slist *headers, *connect_to;
+    char *body; /* NULL: none */
+    size_t body_length;
+    uint64_t skipped; /* lines of a log that cannot be sent again */
+    _Atomic uint64_t cursor;
+};
+
+/*
+ * Appends a request to the order: METHOD (NULL: the plan's) of URL, which may be relative to the first
+ * request's. Returns 0, or -1 with WHY.
+ */
+int request_plan_add(struct request_plan *request_plan, const char *method, const char *url,
+                     struct request_entry entry, char *why, size_t size);
+
+void request_plan_free(struct request_plan *request_plan);
+
+/* ---- Any thread ---- */
+
+/* The next request to send; *random is the thread's. */
+const struct request *request_plan_next(struct request_plan *request_plan, uint64_t *random);
+
+/* The next entry of a replay; NULL: none is left. */
+const struct request_entry *request_plan_take_entry(struct request_plan *request_plan);
+
+/* The number of origins (scheme, host and port). */
+size_t request_plan_count_origins(const struct request_plan *request_plan);
+
+/* The maximum number of requests in a run; 0: no limit. */
+uint64_t request_plan_limit(const struct request_plan *request_plan);
+
+#endif
