@@ -1,24 +1,24 @@
 /*
- * What is taken and what is refused. Behind a body that two programs could end at two places, nothing
- * can be read (RFC 9112 section 11.2): what is refused here closes the connection.
+ * What is accepted and what is rejected. If two programs could disagree about where a body ends, nothing
+ * after it can be trusted (RFC 9112 section 11.2), so every rejection closes the connection.
  *
- *   what came                                          answer  why (RFC and section)
+ *   input                                             status   reason (RFC and section)
  *   ------------------------------------------------  -------  ------------------------------------
  *   Content-Length above limits.body_bytes                413  9110 15.5.14
- *   chunks that together pass limits.body_bytes           413  when the size says so, not later
- *   a size of hexadecimal digits                        taken  9112 7.1
- *   one above 64 bits, an empty one, "0x", signs, blanks  400  9112 7.1
- *   zeros in front of it, behind the 16th digit         taken  9112 7.1, as long as extensions may be
- *   blanks before the CRLF of a size                      400  read as part of the size by some
- *   extensions: ;name, ;name=token, ;name="quoted"      taken  9112 7.1.1, and ignored
- *   blanks around ';' and '='                           taken  9112 7.1.1, BWS
- *   any other form of them                                400  9112 7.1.1
- *   extensions longer than limits.header_bytes            413  9112 7.1.1, in all chunks together
+ *   chunks that together pass limits.body_bytes           413  as soon as a chunk size exceeds it
+ *   a chunk size of hexadecimal digits                     ok  9112 7.1
+ *   one above 64 bits, an empty one, "0x", signs, spaces  400  9112 7.1
+ *   leading zeros beyond 16 digits                         ok  9112 7.1; they count as extension
+ *   white space before the CRLF of a size                 400  some programs read it as part of the size
+ *   extensions: ;name, ;name=token, ;name="quoted"         ok  9112 7.1.1; ignored
+ *   white space around ';' and '='                         ok  9112 7.1.1, BWS
+ *   any other form of extensions                          400  9112 7.1.1
+ *   extensions longer than limits.header_bytes            413  9112 7.1.1; of all chunks together
  *   LF or CR alone, in any line                           400  9112 2.2
  *   chunk data not followed by CRLF                       400  9112 7.1
- *   trailer fields                                      taken  9112 7.1.2, checked and ignored
- *   trailer fields of a bad form, folded                  400  9112 5.1, 5.2, 9110 5.5
- *   Content-Length, Transfer-Encoding, Host there         400  9110 6.5.1
+ *   trailer fields                                         ok  9112 7.1.2; checked and ignored
+ *   malformed or folded trailer fields                    400  9112 5.1, 5.2, 9110 5.5
+ *   Content-Length, Transfer-Encoding or Host as trailer  400  9110 6.5.1
  *   a trailer section longer than limits.header_bytes     431  6585 5
  */
 #include "daemon/http1/body_parser.h"
@@ -26,39 +26,39 @@
 #include "common/macros.h"
 #include "daemon/http1/syntax.h"
 
-enum { DIGITS_FREE = 16, TOP_DIGIT = 60 /* bits below it */ };
+enum { DIGITS_FREE = 16, /* more count as extension */ TOP_DIGIT_SHIFT = 60 };
 
-/* What the next byte is. */
+/* What the next byte must be. */
 enum state {
-    COUNTED, /* of a body whose length is known */
+    COUNTED, /* content of a body of known length */
     SIZE_FIRST,
     SIZE,
-    BLANK,      /* behind a size or a value: an extension must follow */
-    NAME_FIRST, /* of an extension, behind ';' */
+    BLANK,      /* white space after a size or value: an extension must follow */
+    NAME_FIRST, /* of an extension, after ';' */
     NAME,
     NAME_BLANK,
-    VALUE_FIRST, /* behind '=' */
+    VALUE_FIRST, /* after '=' */
     VALUE,
     QUOTED,
     ESCAPED,
-    VALUE_END, /* behind a quoted value: the next extension, or the end of the line */
+    VALUE_END, /* after a quoted value: the next extension or the end of the line */
     LINE_LF,   /* of a size and its extensions */
     DATA,
     DATA_CR,
     DATA_LF,
-    FIELD_FIRST, /* of a trailer line, or its CR where there is none */
+    FIELD_FIRST, /* of a trailer field line, or the CR that ends the section */
     FIELD_NAME,
     FIELD_VALUE,
     FIELD_LF,
     LAST_LF,
     END,
     STATE_COUNT,
-    /* Above these: the status of a refusal. */
+    /* Larger values: the status of a rejection. */
 };
 
 typedef int step(struct body_parser *body, unsigned char byte);
 
-static int take_digit(struct body_parser *body, unsigned char byte)
+static int add_digit(struct body_parser *body, unsigned char byte)
 {
     unsigned char letter = byte | 0x20;
     unsigned value;
@@ -69,7 +69,7 @@ static int take_digit(struct body_parser *body, unsigned char byte)
         value = letter - 'a' + 10u;
     else
         return 400;
-    if (body->left >> TOP_DIGIT != 0)
+    if (body->left >> TOP_DIGIT_SHIFT != 0)
         return 400;
     if (body->digits < DIGITS_FREE)
         body->digits++;
@@ -79,17 +79,17 @@ static int take_digit(struct body_parser *body, unsigned char byte)
     return SIZE;
 }
 
-/* The line of a chunk's size */
+/* Chunk size and extensions */
 
 static int at_size_first(struct body_parser *body, unsigned char byte)
 {
     body->left = 0;
     body->digits = 0;
-    return take_digit(body, byte);
+    return add_digit(body, byte);
 }
 
-/* What may stand behind a whole part of the line; BLANK is the state behind white space. */
-static int behind_part(unsigned char byte, int blank)
+/* After a complete part of the line. BLANK: the state after white space. */
+static int after_part(unsigned char byte, int blank)
 {
     switch (byte) {
     case ';':
@@ -106,12 +106,12 @@ static int behind_part(unsigned char byte, int blank)
 
 static int at_size(struct body_parser *body, unsigned char byte)
 {
-    int next = behind_part(byte, BLANK);
+    int next = after_part(byte, BLANK);
 
-    return next != 400 ? next : take_digit(body, byte);
+    return next != 400 ? next : add_digit(body, byte);
 }
 
-/* White space may stand before ';', but not before the line's end. */
+/* White space is allowed before ';' but not before the CRLF. */
 static int at_blank(struct body_parser *body, unsigned char byte)
 {
     (void)body;
@@ -138,7 +138,7 @@ static int at_name(struct body_parser *body, unsigned char byte)
     (void)body;
     if (request_token_bytes[byte])
         return NAME;
-    return byte == '=' ? VALUE_FIRST : behind_part(byte, NAME_BLANK);
+    return byte == '=' ? VALUE_FIRST : after_part(byte, NAME_BLANK);
 }
 
 static int at_value_first(struct body_parser *body, unsigned char byte)
@@ -152,7 +152,7 @@ static int at_value_first(struct body_parser *body, unsigned char byte)
 static int at_value(struct body_parser *body, unsigned char byte)
 {
     (void)body;
-    return request_token_bytes[byte] ? VALUE : behind_part(byte, BLANK);
+    return request_token_bytes[byte] ? VALUE : after_part(byte, BLANK);
 }
 
 /* RFC 9110 section 5.6.4. */
@@ -178,10 +178,10 @@ static int at_escaped(struct body_parser *body, unsigned char byte)
 static int at_value_end(struct body_parser *body, unsigned char byte)
 {
     (void)body;
-    return behind_part(byte, BLANK);
+    return after_part(byte, BLANK);
 }
 
-/* The size is known: is there room for so much, and what follows? */
+/* The end of the chunk size line: checks the limit. */
 static int at_line_lf(struct body_parser *body, unsigned char byte)
 {
     if (byte != '\n')
@@ -220,7 +220,7 @@ static int at_field_first(struct body_parser *body, unsigned char byte)
     return byte == ':' ? 400 : at_field_name(body, byte);
 }
 
-/* Fields that say where a message ends or whose it is have no meaning behind it. */
+/* Fields about framing and routing must precede the body. */
 static bool is_forbidden(const struct body_parser *body)
 {
     static const struct span names[] = {
@@ -261,7 +261,7 @@ static int at_last_lf(struct body_parser *body, unsigned char byte)
     return byte == '\n' ? END : 400;
 }
 
-/* The whole */
+/* The state machine */
 
 static step *const steps[STATE_COUNT] = {
     [SIZE_FIRST] = at_size_first,
@@ -285,8 +285,8 @@ static step *const steps[STATE_COUNT] = {
     [LAST_LF] = at_last_lf,
 };
 
-/* Extensions and trailers have room of their own: 0, or the status when it is used up. */
-static int spend(struct body_parser *body)
+/* Counts a byte of an extension or trailer. Returns 0, or the status if the limit is exceeded. */
+static int count_byte(struct body_parser *body)
 {
     if (body->state >= BLANK && body->state < LINE_LF && body->extension_left-- == 0)
         return 413;
@@ -295,15 +295,15 @@ static int spend(struct body_parser *body)
     return 0;
 }
 
-/* One byte. Returns the next state, or the status of a refusal. */
-static int take_byte(struct body_parser *body, unsigned char byte)
+/* Parses one byte. Returns the next state, or the status of a rejection. */
+static int parse_byte(struct body_parser *body, unsigned char byte)
 {
-    int status = spend(body);
+    int status = count_byte(body);
 
     return status != 0 ? status : steps[body->state](body, byte);
 }
 
-/* As many bytes of content as there are; the state moves on behind the last. */
+/* Skips content; changes the state after its last byte. */
 static size_t skip_content(struct body_parser *body, size_t length)
 {
     size_t bytes = body->left < length ? (size_t)body->left : length;
@@ -339,7 +339,7 @@ int body_parser_feed(struct body_parser *body, const char *data, size_t length, 
         if (body->state == COUNTED || body->state == DATA) {
             at += skip_content(body, length - at);
         } else {
-            int next = take_byte(body, (unsigned char)data[at++]);
+            int next = parse_byte(body, (unsigned char)data[at++]);
 
             if (next >= STATE_COUNT) {
                 *used = at;

@@ -1,11 +1,10 @@
-/* What the fields say that the server acts on. The policy stands at the top of request.c. */
 #include "daemon/http1/request_fields.h"
 
 #include "common/macros.h"
 #include "daemon/http/target.h"
 #include "daemon/http1/syntax.h"
 
-/* Cuts the next element off a comma-separated list, trimmed; false when there is none left. */
+/* Removes the first element of a comma-separated list. Returns false if the list is empty. */
 static bool list_next(struct span *list, struct span *element)
 {
     const char *end, *comma;
@@ -19,7 +18,7 @@ static bool list_next(struct span *list, struct span *element)
     return true;
 }
 
-/* Notes that a field came; false when it had come before. */
+/* Records a field. Returns false if it is repeated. */
 static bool first_time(struct head *head, unsigned bit)
 {
     bool first = (head->seen & bit) == 0;
@@ -28,7 +27,7 @@ static bool first_time(struct head *head, unsigned bit)
     return first;
 }
 
-int request_take_host(struct head *head, struct span value)
+int request_field_host(struct head *head, struct span value)
 {
     const char *end = value.start + value.length;
     const char *word_end;
@@ -44,7 +43,7 @@ int request_take_host(struct head *head, struct span value)
     return authority_valid(value, false) ? GOOD : 400;
 }
 
-int request_take_content_length(struct head *head, struct span value)
+int request_field_content_length(struct head *head, struct span value)
 {
     uint64_t number = 0;
 
@@ -61,8 +60,8 @@ int request_take_content_length(struct head *head, struct span value)
     return GOOD;
 }
 
-/* One transfer coding: a token, and perhaps parameters behind a ';'. */
-static int take_coding(struct head *head, struct span coding)
+/* One transfer coding: a token, optionally with parameters after a ';'. */
+static int add_transfer_coding(struct head *head, struct span coding)
 {
     const char *end = coding.start + coding.length;
     const char *name_end = skip_token(head->start, coding.start, end);
@@ -80,7 +79,7 @@ static int take_coding(struct head *head, struct span coding)
     return rest.length == 0 ? GOOD : 400;
 }
 
-int request_take_transfer_encoding(struct head *head, struct span value)
+int request_field_transfer_encoding(struct head *head, struct span value)
 {
     struct span coding;
     int status = GOOD;
@@ -89,11 +88,11 @@ int request_take_transfer_encoding(struct head *head, struct span value)
     if (head->request->minor_version == 0)
         return 400;
     while (status == GOOD && list_next(&value, &coding))
-        status = take_coding(head, coding);
+        status = add_transfer_coding(head, coding);
     return status;
 }
 
-static int take_connection_list(struct head *head, struct span value)
+static int parse_connection_options(struct head *head, struct span value)
 {
     struct span option;
 
@@ -106,16 +105,16 @@ static int take_connection_list(struct head *head, struct span value)
     return GOOD;
 }
 
-/* Nearly always it is this one option. */
-int request_take_connection(struct head *head, struct span value)
+/* The value is nearly always "keep-alive". */
+int request_field_connection(struct head *head, struct span value)
 {
     if (value.length != 10 || !NAME_IS(value, "keep-alive"))
-        return take_connection_list(head, value);
+        return parse_connection_options(head, value);
     head->keep_alive = true;
     return GOOD;
 }
 
-int request_take_expect(struct head *head, struct span value)
+int request_field_expect(struct head *head, struct span value)
 {
     struct span expectation;
 
@@ -128,27 +127,27 @@ int request_take_expect(struct head *head, struct span value)
     return GOOD;
 }
 
-static int take_first(struct span *field, struct span value)
+static int store_first(struct span *field, struct span value)
 {
     if (field->start == NULL)
         *field = value;
     return GOOD;
 }
 
-int request_take_referer(struct head *head, struct span value)
+int request_field_referer(struct head *head, struct span value)
 {
-    return take_first(&head->request->referer, value);
+    return store_first(&head->request->referer, value);
 }
 
-int request_take_user_agent(struct head *head, struct span value)
+int request_field_user_agent(struct head *head, struct span value)
 {
-    return take_first(&head->request->user_agent, value);
+    return store_first(&head->request->user_agent, value);
 }
 
-/* Fields with a bit */
+/* Fields with an enum request_field bit */
 
-static int take_field(struct request *request, enum request_field bit, struct span *field,
-                      struct span value)
+static int store_field(struct request *request, enum request_field bit, struct span *field,
+                       struct span value)
 {
     if ((request->present & bit) != 0) {
         request->repeated |= (uint8_t)bit;
@@ -159,45 +158,45 @@ static int take_field(struct request *request, enum request_field bit, struct sp
     return GOOD;
 }
 
-int request_take_accept(struct head *head, struct span value)
+int request_field_accept(struct head *head, struct span value)
 {
-    return take_field(head->request, REQUEST_ACCEPT, &head->request->accept, value);
+    return store_field(head->request, REQUEST_ACCEPT, &head->request->accept, value);
 }
 
-int request_take_accept_encoding(struct head *head, struct span value)
+int request_field_accept_encoding(struct head *head, struct span value)
 {
-    return take_field(head->request, REQUEST_ACCEPT_ENCODING, &head->request->accept_encoding,
-                      value);
+    return store_field(head->request, REQUEST_ACCEPT_ENCODING, &head->request->accept_encoding,
+                       value);
 }
 
-int request_take_if_match(struct head *head, struct span value)
+int request_field_if_match(struct head *head, struct span value)
 {
-    return take_field(head->request, REQUEST_IF_MATCH, &head->request->if_match, value);
+    return store_field(head->request, REQUEST_IF_MATCH, &head->request->if_match, value);
 }
 
-int request_take_if_none_match(struct head *head, struct span value)
+int request_field_if_none_match(struct head *head, struct span value)
 {
-    return take_field(head->request, REQUEST_IF_NONE_MATCH, &head->request->if_none_match, value);
+    return store_field(head->request, REQUEST_IF_NONE_MATCH, &head->request->if_none_match, value);
 }
 
-int request_take_if_modified_since(struct head *head, struct span value)
+int request_field_if_modified_since(struct head *head, struct span value)
 {
-    return take_field(head->request, REQUEST_IF_MODIFIED_SINCE, &head->request->if_modified_since,
-                      value);
+    return store_field(head->request, REQUEST_IF_MODIFIED_SINCE, &head->request->if_modified_since,
+                       value);
 }
 
-int request_take_if_unmodified_since(struct head *head, struct span value)
+int request_field_if_unmodified_since(struct head *head, struct span value)
 {
-    return take_field(head->request, REQUEST_IF_UNMODIFIED_SINCE,
-                      &head->request->if_unmodified_since, value);
+    return store_field(head->request, REQUEST_IF_UNMODIFIED_SINCE,
+                       &head->request->if_unmodified_since, value);
 }
 
-int request_take_if_range(struct head *head, struct span value)
+int request_field_if_range(struct head *head, struct span value)
 {
-    return take_field(head->request, REQUEST_IF_RANGE, &head->request->if_range, value);
+    return store_field(head->request, REQUEST_IF_RANGE, &head->request->if_range, value);
 }
 
-int request_take_range(struct head *head, struct span value)
+int request_field_range(struct head *head, struct span value)
 {
-    return take_field(head->request, REQUEST_RANGE, &head->request->range, value);
+    return store_field(head->request, REQUEST_RANGE, &head->request->range, value);
 }

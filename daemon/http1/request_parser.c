@@ -1,53 +1,53 @@
 /*
- * What is taken and what is refused. A refusal ends the connection, so nothing that follows on it
- * is read in a way its sender did not mean (RFC 9112 section 11.2, request smuggling).
+ * What is accepted and what is rejected. A rejection closes the connection, so that nothing after it is
+ * interpreted in a way that its sender did not mean (RFC 9112 section 11.2, request smuggling).
  *
- *   what came                                          answer  why (RFC and section)
+ *   input                                             status   reason (RFC and section)
  *   ------------------------------------------------  -------  ------------------------------------
- *   up to 4 empty lines before the request line         taken  9112 2.2
- *   more of them                                          400  a bounded number, or it is a flood
- *   LF alone as a line end                                400  9112 2.2 permits it, but a proxy
- *                                                              that does not sees other lines
+ *   up to 4 empty lines before the request line            ok  9112 2.2
+ *   more of them                                          400  bounds the work per request
+ *   LF alone as a line end                                400  9112 2.2 permits it, but a proxy that
+ *                                                              rejects it sees other lines
  *   CR alone, anywhere                                    400  9112 2.2
  *   a field or line end after white space (obs-fold)      400  9112 5.2
  *   white space before the colon, no colon, no name       400  9112 5.1
  *   a control byte other than HTAB in a value             400  9110 5.5
- *   bytes 0x80 to 0xff in a value                       taken  9110 5.5, obs-text
- *   bytes 0x80 to 0xff in a target                      taken  clients send UTF-8 as it is
- *   other than one SP between the three parts             400  9112 3
- *   a method that is no token                             400  9110 9.1
- *   a method in no registry ("get" is one)              taken  METHOD_UNKNOWN, the caller says 501
- *   a method as long as a request line may be             501  9112 3
+ *   bytes 0x80 to 0xff in a value                          ok  9110 5.5, obs-text
+ *   bytes 0x80 to 0xff in a target                         ok  clients send unescaped UTF-8
+ *   not exactly one SP between the three parts             400  9112 3
+ *   a method that is not a token                           400  9110 9.1
+ *   a method in no registry ("get" is one)                 ok  METHOD_UNKNOWN; the caller answers 501
+ *   a method that fills the request line limit            501  9112 3
  *   a request line without a version (HTTP/0.9)           400  9112 2.3
  *   "HTTP/x.y" and "HTTP/x" with x other than 1           505  9110 15.6.6
- *   HTTP/1.2 to 1.9                                     taken  as 1.1, 9110 2.5
+ *   HTTP/1.2 to 1.9                                        ok  as 1.1, 9110 2.5
  *   any other version                                     400  9112 2.3
- *   "*" but with OPTIONS                                  400  9112 3.2.4
- *   CONNECT but with host:port                            400  9112 3.2.3
- *   absolute form: "http://" and a host                 taken  9112 3.2.2; that host replaces Host
+ *   "*" with a method other than OPTIONS                  400  9112 3.2.4
+ *   CONNECT without host:port                             400  9112 3.2.3
+ *   absolute form: "http://" and a host                    ok  9112 3.2.2; its host replaces Host
  *   absolute form with user@ or another scheme            400  9110 4.2.4
- *   absolute form: "https://"                             421  9110 7.4, without TLS not our resource
+ *   absolute form: "https://"                             421  9110 7.4; not served without TLS
  *   no Host in HTTP/1.1                                   400  9112 3.2
- *   Host twice or malformed                               400  9112 3.2; a port ends at 65535
- *   an empty Host in HTTP/1.1                             400  9110 4.2.1: a site needs a name...
- *   the same beside an absolute form                    taken  9112 3.2.2: ...and that has one
- *   the same in HTTP/1.0                                taken  as none is
+ *   Host twice or malformed                               400  9112 3.2; the maximum port is 65535
+ *   an empty Host in HTTP/1.1                             400  9110 4.2.1: a host is required...
+ *   the same beside an absolute form                       ok  9112 3.2.2: ...and the target has one
+ *   the same in HTTP/1.0                                   ok  as without Host
  *   Content-Length: a list, or twice, equal or not        400  9112 6.3
- *   Content-Length: no 1*DIGIT, or above 2^63 - 1         400  9110 8.6
+ *   Content-Length: not 1*DIGIT, or above 2^63 - 1         400  9110 8.6
  *   Content-Length and Transfer-Encoding                  400  9112 6.1, 6.3
  *   Transfer-Encoding in HTTP/1.0                         400  9112 6.1
  *   chunked twice, not last, with parameters              400  9112 6.1, 7.1
- *   Transfer-Encoding with an empty element               400  9110 5.6.1 permits it; it hides one
+ *   Transfer-Encoding with an empty element               400  9110 5.6.1 permits it; it hides errors
  *   another transfer coding before chunked                501  9112 6.1
- *   another transfer coding and no chunked behind it      400  9112 6.3: the length is not known
+ *   another transfer coding without chunked after it      400  9112 6.3: the length is unknown
  *   Expect other than 100-continue                        417  9110 10.1.1
  *   100-continue in HTTP/1.0, or without a body       ignored  9110 10.1.1
  *   a request line above its limit                        414  9112 3
  *   a head above its limit, too many fields               431  6585 5
- *   Connection: lists, several fields                   taken  9112 9.3; close wins
- *   Referer, User-Agent twice                           taken  the first one
- *   fields of conditionals, ranges, negotiation         taken  all of them, for others to judge
- *   any other field                                     taken  checked for its form, not looked at
+ *   Connection: lists, several fields                      ok  9112 9.3; close takes precedence
+ *   Referer, User-Agent twice                              ok  the first one counts
+ *   fields of conditionals, ranges, negotiation            ok  all lines are kept
+ *   any other field                                        ok  syntax is checked, value ignored
  */
 #include "daemon/http1/request_parser.h"
 
@@ -66,7 +66,7 @@ static const struct span method_names[METHOD_REGISTERED] = {
     [METHOD_PATCH] = {"PATCH", 5},
 };
 
-/* The others in IANA's registry of HTTP methods, but for PRI, which no client sends as a method. */
+/* The other methods of IANA's registry, except PRI, which is not a method of HTTP/1. */
 static const char *const registered_names[] = {
     "ACL",
     "BASELINE-CONTROL",
@@ -105,7 +105,7 @@ BYTE_SCAN_INLINE bool is_line_end(const char *at, const char *end)
     return LIKELY(end - at >= 2) && load_2(at) == load_2("\r\n");
 }
 
-/* CRLF at AT? RAN_OUT is the answer when END comes first. */
+/* Checks for CRLF at AT. Returns RAN_OUT if END comes first. */
 static int check_line_end(const char *at, const char *end, int ran_out)
 {
     if (is_line_end(at, end))
@@ -126,7 +126,7 @@ static enum http_method find_method(struct span name)
     return METHOD_UNKNOWN;
 }
 
-static int take_version(struct request *request, struct span text)
+static int store_version(struct request *request, struct span text)
 {
     const char *number = text.start + 5;
 
@@ -142,7 +142,7 @@ static int take_version(struct request *request, struct span text)
     return GOOD;
 }
 
-/* Where the authority of an absolute form begins, or NULL; SECURE says of which scheme it is. */
+/* Returns the start of the authority of an absolute-form target, or NULL. *SECURE: its scheme is https. */
 static const char *find_authority(struct span target, bool *secure)
 {
     static const struct span schemes[] = {{"http://", 7}, {"https://", 8}};
@@ -156,7 +156,7 @@ static const char *find_authority(struct span target, bool *secure)
     return NULL;
 }
 
-static int take_absolute_form(struct head *head, struct span target)
+static int parse_absolute_form(struct head *head, struct span target)
 {
     const char *end = target.start + target.length;
     bool secure;
@@ -174,7 +174,7 @@ static int take_absolute_form(struct head *head, struct span target)
     return secure ? 421 : GOOD;
 }
 
-/* Each of the four forms of a target goes with certain methods, RFC 9112 section 3.2. */
+/* The four forms of a target and their methods, RFC 9112 section 3.2. */
 static int check_target_form(struct head *head, struct span target, enum http_method method)
 {
     if (method == METHOD_CONNECT)
@@ -183,10 +183,10 @@ static int check_target_form(struct head *head, struct span target, enum http_me
         return GOOD;
     if (target.start[0] == '*' && target.length == 1)
         return method == METHOD_OPTIONS ? GOOD : 400;
-    return take_absolute_form(head, target);
+    return parse_absolute_form(head, target);
 }
 
-/* What lies between LINE and the first space is the method; stores where that is. */
+/* Parses from LINE to the first space, and stores where that is. */
 static inline int parse_method(struct head *head, const char *line, const char *end,
                                const char **method_end)
 {
@@ -202,7 +202,7 @@ static inline int parse_method(struct head *head, const char *line, const char *
     return *method_end != line && **method_end == ' ' ? GOOD : 400;
 }
 
-/* What lies between VERSION and CRLF; stores where that is. */
+/* Parses from VERSION to the CRLF, and stores where that is. */
 static inline int parse_version(struct head *head, const char *version, const char *end,
                                 int ran_out, const char **line_end)
 {
@@ -218,7 +218,7 @@ static inline int parse_version(struct head *head, const char *version, const ch
     status = check_line_end(*line_end, end, ran_out);
     if (status != GOOD)
         return status;
-    return take_version(head->request, span_between(version, *line_end));
+    return store_version(head->request, span_between(version, *line_end));
 }
 
 static int parse_line_until(struct head *head, const char *end, int ran_out)
@@ -256,61 +256,61 @@ static int parse_line(struct head *head, size_t line_bytes)
 
 /* Field lines, RFC 9112 section 5 */
 
-/* What becomes of the field NAME: told apart by length and then by letters. NULL: nothing. */
-static inline field_taker *find_taker(struct span name)
+/* The handler of the field NAME, selected by length and then by letters. NULL: it is ignored. */
+static inline field_handler *find_field(struct span name)
 {
     switch (name.length) {
     case 4:
-        return NAME_IS(name, "host") ? request_take_host : NULL;
+        return NAME_IS(name, "host") ? request_field_host : NULL;
     case 5:
-        return NAME_IS(name, "range") ? request_take_range : NULL;
+        return NAME_IS(name, "range") ? request_field_range : NULL;
     case 6:
         if (NAME_IS(name, "accept"))
-            return request_take_accept;
-        return NAME_IS(name, "expect") ? request_take_expect : NULL;
+            return request_field_accept;
+        return NAME_IS(name, "expect") ? request_field_expect : NULL;
     case 7:
-        return NAME_IS(name, "referer") ? request_take_referer : NULL;
+        return NAME_IS(name, "referer") ? request_field_referer : NULL;
     case 8:
         if (NAME_IS(name, "if-match"))
-            return request_take_if_match;
-        return NAME_IS(name, "if-range") ? request_take_if_range : NULL;
+            return request_field_if_match;
+        return NAME_IS(name, "if-range") ? request_field_if_range : NULL;
     case 10:
         if (NAME_IS(name, "user-agent"))
-            return request_take_user_agent;
-        return NAME_IS(name, "connection") ? request_take_connection : NULL;
+            return request_field_user_agent;
+        return NAME_IS(name, "connection") ? request_field_connection : NULL;
     case 13:
-        return NAME_IS(name, "if-none-match") ? request_take_if_none_match : NULL;
+        return NAME_IS(name, "if-none-match") ? request_field_if_none_match : NULL;
     case 14:
-        return NAME_IS(name, "content-length") ? request_take_content_length : NULL;
+        return NAME_IS(name, "content-length") ? request_field_content_length : NULL;
     case 15:
-        return NAME_IS(name, "accept-encoding") ? request_take_accept_encoding : NULL;
+        return NAME_IS(name, "accept-encoding") ? request_field_accept_encoding : NULL;
     case 17:
         if (NAME_IS(name, "if-modified-since"))
-            return request_take_if_modified_since;
-        return NAME_IS(name, "transfer-encoding") ? request_take_transfer_encoding : NULL;
+            return request_field_if_modified_since;
+        return NAME_IS(name, "transfer-encoding") ? request_field_transfer_encoding : NULL;
     case 19:
-        return NAME_IS(name, "if-unmodified-since") ? request_take_if_unmodified_since : NULL;
+        return NAME_IS(name, "if-unmodified-since") ? request_field_if_unmodified_since : NULL;
     default:
         return NULL;
     }
 }
 
-/* Goes on behind a HTAB, the one control byte that a value may hold, to the CRLF. */
-static int pass_tabs(const struct head *head, const char **at, int ran_out)
+/* Continues after HTAB, the only control byte allowed in a value, to the CRLF. */
+static int skip_tabs(const struct head *head, const char **at, int ran_out)
 {
     while (*at < head->end && **at == '\t')
         *at = scan_to_control(head->start, *at + 1, head->end);
     return check_line_end(*at, head->end, ran_out);
 }
 
-/* One field line at *AT, which moves behind it. */
+/* Parses the field line at *AT, which moves to the next line. */
 static inline int parse_field(struct head *head, const char **at, const char *end, int ran_out)
 {
     const char *start = head->start;
     const char *name = *at;
     const char *name_end = skip_token(start, name, end);
     const char *value_end;
-    field_taker *take;
+    field_handler *handle;
 
     if (name_end == end)
         return ran_out;
@@ -318,14 +318,14 @@ static inline int parse_field(struct head *head, const char **at, const char *en
         return 400;
     value_end = scan_to_control(start, name_end + 1, end);
     if (UNLIKELY(!is_line_end(value_end, end))) {
-        int status = pass_tabs(head, &value_end, ran_out);
+        int status = skip_tabs(head, &value_end, ran_out);
 
         if (status != GOOD)
             return status;
     }
     *at = value_end + 2;
-    take = find_taker(span_between(name, name_end));
-    return take == NULL ? GOOD : take(head, trim(name_end + 1, value_end));
+    handle = find_field(span_between(name, name_end));
+    return handle == NULL ? GOOD : handle(head, trim(name_end + 1, value_end));
 }
 
 static int parse_fields(struct head *head, size_t field_count)
@@ -363,8 +363,8 @@ static int skip_empty_lines(struct head *head)
     return GOOD;
 }
 
-/* What can be judged only when all fields are known. */
-static int settle(struct head *head)
+/* Checks that need all fields. */
+static int check_head(struct head *head)
 {
     struct request *request = head->request;
     bool has_coding = (head->seen & SEEN_TRANSFER_ENCODING) != 0;
@@ -395,14 +395,13 @@ static int parse_head(struct head *head, const struct request_limits *limits)
         status = parse_line(head, limits->line_bytes);
     if (status == GOOD)
         status = parse_fields(head, limits->field_count);
-    return status == GOOD ? settle(head) : status;
+    return status == GOOD ? check_head(head) : status;
 }
 
 /*
- * A head that came incomplete before is parsed again only when its new bytes may decide something:
- * an empty line (with a bare CR perhaps), a bare LF, a limit reached. Each limit is passed once and
- * each of the others ends the head (but for LEADING_LINES_MAX empty lines), so all calls together
- * cost a few times LENGTH.
+ * An incomplete head is parsed again only if its new bytes may complete it or cause a rejection: an empty
+ * line, a bare LF, a limit. Each limit is reached once, and each of the others ends the head (except for
+ * LEADING_LINES_MAX empty lines), so that all calls together take linear time.
  */
 static bool new_bytes_decide(const char *data, size_t length, size_t scanned,
                              const struct request_limits *limits)
@@ -422,7 +421,7 @@ static bool new_bytes_decide(const char *data, size_t length, size_t scanned,
     return false;
 }
 
-/* Field by field: for one assignment of the whole, compilers choose a slower string instruction. */
+/* Field by field: for an assignment of the whole struct compilers emit a slower string instruction. */
 static void clear_request(struct request *request)
 {
     const struct span none = {NULL, 0};

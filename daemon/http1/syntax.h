@@ -1,11 +1,12 @@
 /*
- * Searches in untrusted bytes for the request parser: 16 bytes a step where the machine has SSE2,
- * one elsewhere. Each takes START <= AT <= END and reads nothing outside START to END: the last,
- * shorter step looks at the 16 bytes that end at END again and drops what lies before AT, so bytes
- * from START on must be readable even when AT is past them. Pure.
+ * Lexical helpers of the HTTP/1 parsers. Pure.
+ *
+ * The scans search untrusted bytes, 16 at a time with SSE2, else one at a time. START <= AT <= END; they
+ * read nothing outside START to END. The last step reads the 16 bytes that end at END again and ignores
+ * those before AT, so all bytes from START on must be readable.
  */
-#ifndef DAEMON_BYTE_SCAN_H
-#define DAEMON_BYTE_SCAN_H
+#ifndef DAEMON_HTTP1_SYNTAX_H
+#define DAEMON_HTTP1_SYNTAX_H
 
 #include "common/macros.h"
 #include "common/span.h"
@@ -23,7 +24,7 @@
 
 #define BYTE_SCAN_INLINE static inline __attribute__((always_inline))
 
-/* What each search stops at, for one byte. */
+/* What each scan stops at, for one byte. */
 BYTE_SCAN_INLINE bool byte_is_control(unsigned char byte)
 {
     return byte < 0x20 || byte == 0x7f;
@@ -50,8 +51,8 @@ BYTE_SCAN_INLINE const char *scan_bytes(const char *at, const char *end,
 
 #if BYTE_SCAN_SSE2
 
-/* The same for 16 bytes at once: bit n is set when byte n stops. SSE2 compares bytes only as equal
- * or as signed, hence "at most LIMIT" in the form min(bytes, limit) == bytes. */
+/* The same for 16 bytes: bit n is set if the scan stops at byte n. SSE2 has no unsigned comparison of
+ * bytes, hence min(bytes, limit) == bytes for "at most LIMIT". */
 BYTE_SCAN_INLINE __m128i bytes_at_most(__m128i bytes, char limit)
 {
     return _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(limit)), bytes);
@@ -106,28 +107,28 @@ BYTE_SCAN_INLINE const char *scan_blocks(const char *start, const char *at, cons
 #define BYTE_SCAN(start, at, end, block, stops) scan_bytes(at, end, stops)
 #endif
 
-/* The first control byte (below 0x20, or 0x7f), or END. */
+/* The first control byte (below 0x20, or 0x7f); or END. */
 BYTE_SCAN_INLINE const char *scan_to_control(const char *start, const char *at, const char *end)
 {
     (void)start;
     return BYTE_SCAN(start, at, end, block_controls, byte_is_control);
 }
 
-/* The first space or control byte, or END. */
+/* The first space or control byte; or END. */
 BYTE_SCAN_INLINE const char *scan_to_space(const char *start, const char *at, const char *end)
 {
     (void)start;
     return BYTE_SCAN(start, at, end, block_spaces_and_controls, byte_is_space_or_control);
 }
 
-/* The first byte that is no letter, digit, '-' or '.', or END. */
+/* The first byte other than a letter, digit, '-' or '.'; or END. */
 BYTE_SCAN_INLINE const char *scan_past_word(const char *start, const char *at, const char *end)
 {
     (void)start;
     return BYTE_SCAN(start, at, end, block_not_words, byte_is_not_word);
 }
 
-/* Bytes of a token, RFC 9110 section 5.6.2. */
+/* True for the bytes of a token, RFC 9110 section 5.6.2. */
 extern const bool request_token_bytes[256];
 
 static inline struct span span_between(const char *start, const char *end)
@@ -145,7 +146,7 @@ static inline bool is_blank(char byte)
     return byte == ' ' || byte == '\t';
 }
 
-/* Without the white space around it. Most values have one space before and none behind. */
+/* Without leading and trailing white space. Most values have one leading space. */
 static inline struct span trim(const char *start, const char *end)
 {
     while (start < end && is_blank(*start))
@@ -155,7 +156,7 @@ static inline struct span trim(const char *start, const char *end)
     return span_between(start, end);
 }
 
-/* The end of the token that begins at AT. Nearly all are letters, digits and '-' alone. */
+/* The end of the token at AT. Nearly all tokens consist of letters, digits and '-'. */
 BYTE_SCAN_INLINE const char *skip_token(const char *start, const char *at, const char *end)
 {
     at = scan_past_word(start, at, end);
@@ -191,23 +192,22 @@ BYTE_SCAN_INLINE uint16_t load_2(const char *at)
 }
 
 /*
- * Is NAME the word LOWER, of LENGTH letters and '-' (4 or more)? Setting bit 0x20 makes capitals
- * small and leaves '-' alone; the only other byte that it turns into '-' is CR, and neither names
- * nor values have one.
+ * True if NAME is LOWER, which has LENGTH (4 or more) lower-case letters and '-'; ignores case. Setting
+ * bit 0x20 lower-cases letters and keeps '-'; CR, which would become '-', occurs in no name or value.
  */
 BYTE_SCAN_INLINE bool name_is(const char *name, const char *lower, size_t length)
 {
-    const uint64_t small_8 = UINT64_C(0x2020202020202020);
-    const uint32_t small_4 = UINT32_C(0x20202020);
+    const uint64_t case_8 = UINT64_C(0x2020202020202020);
+    const uint32_t case_4 = UINT32_C(0x20202020);
     size_t last = length - (length < 8 ? 4 : 8);
 
     if (length < 8)
-        return (load_4(name) | small_4) == load_4(lower) &&
-               (load_4(name + last) | small_4) == load_4(lower + last);
+        return (load_4(name) | case_4) == load_4(lower) &&
+               (load_4(name + last) | case_4) == load_4(lower + last);
     for (size_t i = 0; i < last; i += 8)
-        if ((load_8(name + i) | small_8) != load_8(lower + i))
+        if ((load_8(name + i) | case_8) != load_8(lower + i))
             return false;
-    return (load_8(name + last) | small_8) == load_8(lower + last);
+    return (load_8(name + last) | case_8) == load_8(lower + last);
 }
 
 #define NAME_IS(name, literal) name_is((name).start, literal, sizeof(literal) - 1)

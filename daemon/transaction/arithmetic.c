@@ -11,10 +11,10 @@
 
 enum { VALUE_MAX = 24, QUOTED_MAX = 40, TEXT_MAX = 128 };
 
-/* Least and greatest n: the results of both still fit. */
+/* The range of n in which results fit. */
 static const struct {
     const char *name;
-    int64_t least, most;
+    int64_t min, max;
 } functions[ARITHMETIC_FUNCTION_COUNT] = {
     [ARITHMETIC_FIBONACCI] = {"fibonacci", 0, 93},
     [ARITHMETIC_SQUARE] = {"square", -INT64_C(4294967295), INT64_C(4294967295)},
@@ -35,7 +35,7 @@ const char *arithmetic_name(enum arithmetic_function function)
     return functions[function].name;
 }
 
-/* Reading */
+/* Parsing */
 
 #define QUOTED(span) (int)((span).length < QUOTED_MAX ? (span).length : QUOTED_MAX), (span).start
 
@@ -58,8 +58,8 @@ static int hex_value(char digit)
     return found != NULL ? (int)(found - digits) : -1;
 }
 
-/* Escaped unreserved characters are those characters (RFC 3986 section 6.2.2.2); all that a number, a
- * time or a name here is made of are such. Longer text than fits into BUFFER stays as it is. */
+/* Decodes escaped unreserved characters (RFC 3986 section 6.2.2.2); numbers, durations and names consist
+ * of these alone. Text that does not fit into BUFFER is returned unchanged. */
 static struct span unescape(struct span text, char buffer[TEXT_MAX])
 {
     size_t length = 0;
@@ -83,8 +83,8 @@ static struct span unescape(struct span text, char buffer[TEXT_MAX])
     return (struct span){buffer, length};
 }
 
-/* Digits with a '-' before them, or none. 1: a number, but too large for 64 bits. */
-static int read_integer(struct span text, int64_t *number)
+/* Returns 0, -1 if TEXT is not digits with an optional '-', or 1 if the number exceeds 64 bits. */
+static int parse_integer(struct span text, int64_t *number)
 {
     bool negative = text.length > 0 && text.start[0] == '-';
     bool overflow = false;
@@ -98,7 +98,8 @@ static int read_integer(struct span text, int64_t *number)
         if (digit < 0 || digit > 9)
             return -1;
         overflow = overflow || __builtin_mul_overflow(value, 10, &value) ||
-                   __builtin_sub_overflow(value, digit, &value); /* below 0, where there is more */
+                   __builtin_sub_overflow(
+                       value, digit, &value); /* negative: INT64_MIN has no positive counterpart */
     }
     if (overflow || (!negative && value == INT64_MIN))
         return 1;
@@ -106,25 +107,24 @@ static int read_integer(struct span text, int64_t *number)
     return 0;
 }
 
-static int take_n(struct arithmetic_question *question, struct span value, char *why)
+static int parse_n(struct arithmetic_question *question, struct span value, char *why)
 {
     const char *name = functions[question->function].name;
-    int64_t least = functions[question->function].least, most = functions[question->function].most;
-    int fault = read_integer(value, &question->n);
+    int64_t min = functions[question->function].min, max = functions[question->function].max;
+    int fault = parse_integer(value, &question->n);
 
     if (fault < 0)
-        snprintf(why, ARITHMETIC_WHY_MAX, "n is '%.*s', which is not a whole number",
-                 QUOTED(value));
-    else if (fault > 0 || question->n < least || question->n > most)
+        snprintf(why, ARITHMETIC_WHY_MAX, "invalid n '%.*s' (examples: 10, -3)", QUOTED(value));
+    else if (fault > 0 || question->n < min || question->n > max)
         snprintf(why, ARITHMETIC_WHY_MAX,
-                 "n is %.*s: the %s fits into 64 bits for n from %" PRId64 " to %" PRId64,
-                 QUOTED(value), name, least, most);
+                 "n: %.*s is out of range for %s (%" PRId64 " to %" PRId64 ")", QUOTED(value), name,
+                 min, max);
     else
         return 0;
     return -1;
 }
 
-static int take_work(struct arithmetic_question *question, struct span value, char *why)
+static int parse_work(struct arithmetic_question *question, struct span value, char *why)
 {
     char text[VALUE_MAX];
     uint64_t time_ms = 0;
@@ -132,12 +132,11 @@ static int take_work(struct arithmetic_question *question, struct span value, ch
     snprintf(text, sizeof(text), "%.*s", (int)(value.length < VALUE_MAX ? value.length : VALUE_MAX),
              value.start);
     if (value.length >= VALUE_MAX || units_parse_time_ms(text, &time_ms) != 0) {
-        snprintf(why, ARITHMETIC_WHY_MAX, "work is '%.*s', which is not a time such as 2ms",
-                 QUOTED(value));
+        snprintf(why, ARITHMETIC_WHY_MAX, "invalid work '%.*s' (example: 2ms)", QUOTED(value));
         return -1;
     }
     if (time_ms > ARITHMETIC_WORK_MAX_MS) {
-        snprintf(why, ARITHMETIC_WHY_MAX, "work is %s: it may be at most %dms", text,
+        snprintf(why, ARITHMETIC_WHY_MAX, "work: %s is out of range (0 to %dms)", text,
                  ARITHMETIC_WORK_MAX_MS);
         return -1;
     }
@@ -145,14 +144,14 @@ static int take_work(struct arithmetic_question *question, struct span value, ch
     return 0;
 }
 
-/* The parameters, and how each is taken. */
+/* The parameters and their parsers. */
 static const struct {
     struct span name;
-    int (*take)(struct arithmetic_question *question, struct span value, char *why);
-} parameters[] = {{{"n", 1}, take_n}, {{"work", 4}, take_work}};
+    int (*parse)(struct arithmetic_question *question, struct span value, char *why);
+} parameters[] = {{{"n", 1}, parse_n}, {{"work", 4}, parse_work}};
 
-static int take_parameter(struct arithmetic_question *question, struct span part, bool *given,
-                          char *why)
+static int parse_parameter(struct arithmetic_question *question, struct span part, bool *given,
+                           char *why)
 {
     char name_text[TEXT_MAX], value_text[TEXT_MAX];
     struct span value = part, name = unescape(cut(&value, '='), name_text);
@@ -161,29 +160,28 @@ static int take_parameter(struct arithmetic_question *question, struct span part
         if (!span_is(name, parameters[i].name))
             continue;
         if (given[i]) {
-            snprintf(why, ARITHMETIC_WHY_MAX, "%s is given twice", parameters[i].name.start);
+            snprintf(why, ARITHMETIC_WHY_MAX, "%s is repeated", parameters[i].name.start);
             return -1;
         }
         given[i] = true;
         value = unescape(value, value_text);
-        return parameters[i].take(question, value, why);
+        return parameters[i].parse(question, value, why);
     }
-    snprintf(why, ARITHMETIC_WHY_MAX, "there is no parameter '%.*s', only n and work",
-             QUOTED(name));
+    snprintf(why, ARITHMETIC_WHY_MAX, "unknown parameter '%.*s' (valid: n, work)", QUOTED(name));
     return -1;
 }
 
-int arithmetic_read(struct arithmetic_question *question, struct span query, char *why)
+int arithmetic_parse(struct arithmetic_question *question, struct span query, char *why)
 {
     bool given[ARRAY_LENGTH(parameters)] = {false};
 
     question->work_ns = 0;
     while (query.length > 0)
-        if (take_parameter(question, cut(&query, '&'), given, why) != 0)
+        if (parse_parameter(question, cut(&query, '&'), given, why) != 0)
             return -1;
     if (given[0])
         return 0;
-    snprintf(why, ARITHMETIC_WHY_MAX, "n is missing, as in %s?n=10",
+    snprintf(why, ARITHMETIC_WHY_MAX, "n is missing (example: %s?n=10)",
              functions[question->function].name);
     return -1;
 }
@@ -195,7 +193,7 @@ static uint64_t fibonacci(int64_t n)
     uint64_t one = 0, next = 1;
 
     for (; n > 0; n--) {
-        uint64_t sum = one + next; /* the last, of 94, wraps around, and is not used */
+        uint64_t sum = one + next; /* the last one (n = 94) wraps around and is not used */
 
         one = next;
         next = sum;

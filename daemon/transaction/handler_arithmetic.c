@@ -122,7 +122,7 @@ enum transaction_result handler_arithmetic(struct transaction *transaction,
     if (order.arithmetic.function == ARITHMETIC_FUNCTION_COUNT)
         return reply_error(transaction, 404);
     order.json = accept_prefers_json(transaction->request, SPAN("plain"));
-    if (arithmetic_read(&order.arithmetic, target->query, why) != 0)
+    if (arithmetic_parse(&order.arithmetic, target->query, why) != 0)
         return answer_bad_query(transaction, path, order.json, why);
     return answer(transaction, path, &order);
 }

@@ -6,18 +6,18 @@
 #include <sched.h>
 #include <sys/random.h>
 
-/* A claim is held for some ten instructions. One older than this was its process's last act. */
+/* A claim is held for about ten instructions. The process of one older than this has died. */
 #define CLAIM_DEAD_NS NS_PER_S
 
-enum { CLAIM_TRIES = 10000, CLAIM_SPINS = 64 /* tries before others may use the processor */ };
+enum { CLAIM_TRIES = 10000, CLAIM_SPINS = 64 /* tries before sched_yield() */ };
 
-/* The limit, as one request sees it. */
+/* One consistent reading of the limit. */
 struct rate {
-    uint64_t interval_ns; /* a request's share of time */
-    uint64_t ahead_ns;    /* how far the time may be ahead of now for another to go */
+    uint64_t interval_ns; /* between two requests at the full rate */
+    uint64_t ahead_ns;    /* burst: how far the arrival time may be ahead of now */
 };
 
-enum charge { CHARGE_TAKEN, CHARGE_REFUSED, CHARGE_LOST /* the entry is another's now */ };
+enum charge { CHARGE_ACCEPTED, CHARGE_REJECTED, CHARGE_LOST /* the entry has another key now */ };
 
 void rate_limit_set(const struct segment *segment, bool enabled, uint32_t requests_per_second,
                     uint32_t burst)
@@ -37,7 +37,7 @@ void rate_limit_prepare(const struct segment *segment)
         rate->seed = clock_wall_ns();
 }
 
-/* Rounded so that the rate is never exceeded. */
+/* The interval is rounded up, so that the rate is never exceeded. */
 static struct rate rate_of(const struct segment *segment)
 {
     const struct segment_rate *rate = segment_rate(segment);
@@ -65,8 +65,8 @@ static struct segment_rate_entry *find(struct segment_rate_bucket *bucket, uint6
 }
 
 /*
- * The time is read before the key, and each charge and move changes it: the swap goes through only
- * when nobody has charged and nobody has moved in since the key was seen.
+ * The time is read before the key, and every charge and replacement changes the time: the exchange
+ * succeeds only if no other thread has charged or replaced the entry since its key was read.
  */
 static enum charge charge(struct segment_rate_entry *entry, uint64_t key, const struct rate *rate,
                           uint64_t now_ns, uint64_t *wait_ns)
@@ -81,15 +81,15 @@ static enum charge charge(struct segment_rate_entry *entry, uint64_t key, const 
         if (from - now_ns > rate->ahead_ns) {
             *wait_ns = from - now_ns - rate->ahead_ns;
             atomic_fetch_add_explicit(&entry->rejected, 1, memory_order_relaxed);
-            return CHARGE_REFUSED;
+            return CHARGE_REJECTED;
         }
     } while (!atomic_compare_exchange_weak_explicit(&entry->time_ns, &time,
                                                     from + rate->interval_ns, memory_order_acq_rel,
                                                     memory_order_acquire));
-    return CHARGE_TAKEN;
+    return CHARGE_ACCEPTED;
 }
 
-/* Moving in */
+/* Replacing an entry */
 
 static bool claim(struct segment_rate_bucket *bucket, uint64_t now_ns)
 {
@@ -113,26 +113,26 @@ static void release(struct segment_rate_bucket *bucket, uint64_t now_ns)
                                             memory_order_relaxed);
 }
 
-/* The entry that has used the least of its burst, or whose tenant's move was broken off. */
+/* The entry that has used the least of its burst, or whose replacement was never finished. */
 static struct segment_rate_entry *least_used(struct segment_rate_bucket *bucket, uint64_t *time)
 {
     struct segment_rate_entry *best = &bucket->entry[0];
 
     *time = atomic_load_explicit(&best->time_ns, memory_order_acquire);
     for (int i = 1; i < SEGMENT_RATE_WAYS && *time != SEGMENT_RATE_CHANGING; i++) {
-        uint64_t its = atomic_load_explicit(&bucket->entry[i].time_ns, memory_order_acquire);
+        uint64_t other = atomic_load_explicit(&bucket->entry[i].time_ns, memory_order_acquire);
 
-        if (its == SEGMENT_RATE_CHANGING || its < *time) {
+        if (other == SEGMENT_RATE_CHANGING || other < *time) {
             best = &bucket->entry[i];
-            *time = its;
+            *time = other;
         }
     }
     return best;
 }
 
-/* With the bucket claimed. The first request of a new tenant always goes. */
-static void move_in(struct segment_rate_bucket *bucket, uint64_t key, const struct rate *rate,
-                    uint64_t now_ns)
+/* Gives KEY an entry and charges it; its first request is always accepted. The bucket is claimed. */
+static void replace_entry(struct segment_rate_bucket *bucket, uint64_t key, const struct rate *rate,
+                          uint64_t now_ns)
 {
     struct segment_rate_entry *entry;
     uint64_t time;
@@ -146,22 +146,21 @@ static void move_in(struct segment_rate_bucket *bucket, uint64_t key, const stru
     atomic_store_explicit(&entry->time_ns, now_ns + rate->interval_ns, memory_order_release);
 }
 
-/* Charges KEY wherever it is by now. False: the bucket was claimed all the while. */
-static bool charge_or_move_in(struct segment_rate_bucket *bucket, uint64_t key,
+/* Charges KEY, in a new entry if it has none. If the bucket cannot be claimed, nothing is charged. */
+static void charge_or_replace(struct segment_rate_bucket *bucket, uint64_t key,
                               const struct rate *rate, uint64_t now_ns, uint64_t *wait_ns)
 {
     struct segment_rate_entry *entry;
     enum charge result = CHARGE_LOST;
 
     if (!claim(bucket, now_ns))
-        return false;
+        return;
     entry = find(bucket, key);
     if (entry != NULL)
         result = charge(entry, key, rate, now_ns, wait_ns);
-    if (result == CHARGE_LOST) /* not there, or its move was broken off */
-        move_in(bucket, key, rate, now_ns);
+    if (result == CHARGE_LOST) /* no entry, or one whose replacement was never finished */
+        replace_entry(bucket, key, rate, now_ns);
     release(bucket, now_ns);
-    return true;
 }
 
 uint64_t rate_limit_take(const struct segment *segment, uint64_t key, uint64_t now_ns)
@@ -173,6 +172,6 @@ uint64_t rate_limit_take(const struct segment *segment, uint64_t key, uint64_t n
 
     if (entry != NULL && charge(entry, key, &rate, now_ns, &wait_ns) != CHARGE_LOST)
         return wait_ns;
-    charge_or_move_in(bucket, key, &rate, now_ns, &wait_ns); /* else it goes uncounted */
+    charge_or_replace(bucket, key, &rate, now_ns, &wait_ns);
     return wait_ns;
 }

@@ -1,21 +1,22 @@
 /*
- * The rate limit for client addresses, by the generic cell rate algorithm: a token bucket in one
- * word. The table is in the segment, so all workers share it; see struct segment_rate_bucket.
+ * Rate limit of client addresses by the generic cell rate algorithm (GCRA), a token bucket in one word:
+ * the theoretical arrival time. All workers share the table, which is in the segment; see struct
+ * segment_rate_bucket.
  *
- * A client that the table tracks never gets more than burst + rate * t requests through in any time
- * t, and none is refused that keeps to it. The table has room for some 20,000 addresses that are
- * using their burst at the same time; beyond that those that have used the least are forgotten.
+ * A client in the table never gets more than burst + rate * t requests through in any time t, and no
+ * request within that limit is rejected. The table has room for about 20,000 addresses that use their
+ * burst at the same time; with more, those that have used the least are dropped.
  */
-#ifndef DAEMON_RATE_LIMIT_H
-#define DAEMON_RATE_LIMIT_H
+#ifndef DAEMON_TRANSACTION_RATE_LIMIT_H
+#define DAEMON_TRANSACTION_RATE_LIMIT_H
 
 #include "common/segment.h"
 
-/* Sets the limit in force. RATE and BURST are at least 1. The master. */
+/* Sets the limit. REQUESTS_PER_SECOND and BURST are at least 1. The master. */
 void rate_limit_set(const struct segment *segment, bool enabled, uint32_t requests_per_second,
                     uint32_t burst);
 
-/* Draws the seed. The master, before the segment is published. */
+/* Sets the random seed of the hash. The master, before the segment is published. */
 void rate_limit_prepare(const struct segment *segment);
 
 static inline bool rate_limit_is_on(const struct segment *segment)
@@ -24,8 +25,8 @@ static inline bool rate_limit_is_on(const struct segment *segment)
 }
 
 /*
- * Takes one request of KEY's bucket, not 0, at NOW_NS (monotonic). Returns 0 when it may go, or how
- * many ns the client has to wait until one may. Any thread of any worker.
+ * Charges one request at NOW_NS (monotonic) to KEY, which is not 0. Returns 0 if it is within the limit,
+ * or the ns until the next request will be. Any thread of any worker.
  */
 uint64_t rate_limit_take(const struct segment *segment, uint64_t key, uint64_t now_ns);
 

@@ -1,6 +1,6 @@
 /*
- * The rate limit: what goes through against what may, for steady, greedy and random clients, with
- * several at once, and when the table is too small for them.
+ * The rate limit: accepted requests compared with a model, for steady, greedy and random clients, for
+ * concurrent threads, and with more clients than the table holds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,7 +55,7 @@ static int remove_table(void **state)
     return 0;
 }
 
-static void it_is_off_until_set(void **state)
+static void limit_is_off_until_set(void **state)
 {
     (void)state;
     assert_false(rate_limit_is_on(&segment));
@@ -65,7 +65,7 @@ static void it_is_off_until_set(void **state)
     assert_false(rate_limit_is_on(&segment));
 }
 
-static void a_burst_goes_and_then_the_rate(void **state)
+static void burst_is_accepted_then_the_rate(void **state)
 {
     (void)state;
     rate_limit_set(&segment, true, 10, 5);
@@ -76,15 +76,15 @@ static void a_burst_goes_and_then_the_rate(void **state)
     assert_int_equal(rate_limit_take(&segment, 8, START), 0); /* another client */
     assert_int_equal(rate_limit_take(&segment, 7, START + NS_PER_S / 10), 0);
     assert_int_not_equal(rate_limit_take(&segment, 7, START + NS_PER_S / 10), 0);
-    /* A refusal costs nothing; after a rest there is the burst again and no more. */
+    /* A rejected request is not charged; after a pause the burst is available again, and no more. */
     for (int i = 0; i < 5; i++)
         assert_int_equal(rate_limit_take(&segment, 7, START + 100 * NS_PER_S), 0);
     assert_int_not_equal(rate_limit_take(&segment, 7, START + 100 * NS_PER_S), 0);
 }
 
-static void what_was_refused_is_counted(void **state)
+static void rejected_requests_are_counted(void **state)
 {
-    uint64_t refused = 0;
+    uint64_t rejected = 0;
 
     (void)state;
     rate_limit_set(&segment, true, 1, 1);
@@ -93,11 +93,11 @@ static void what_was_refused_is_counted(void **state)
         assert_int_not_equal(rate_limit_take(&segment, 7, START), 0);
     for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++)
         for (int way = 0; way < SEGMENT_RATE_WAYS; way++)
-            refused += segment_rate_bucket(&segment, i)->entry[way].rejected;
-    assert_int_equal(refused, 3);
+            rejected += segment_rate_bucket(&segment, i)->entry[way].rejected;
+    assert_int_equal(rejected, 3);
 }
 
-static void a_new_limit_counts_at_once(void **state)
+static void new_limit_applies_at_once(void **state)
 {
     (void)state;
     rate_limit_set(&segment, true, 10, 2);
@@ -110,9 +110,9 @@ static void a_new_limit_counts_at_once(void **state)
     assert_int_not_equal(rate_limit_take(&segment, 7, START), 0);
 }
 
-/* A bucket of tokens as a book has it, in units of 1/RATE ns so that it is exact. */
+/* A textbook token bucket, in units of 1/RATE ns, so that it is exact. */
 struct tokens {
-    uint64_t rate, most; /* most: burst, in those units */
+    uint64_t rate, max; /* max: the burst, in those units */
     uint64_t have, at_ns;
 };
 
@@ -120,12 +120,12 @@ static void fill(struct tokens *tokens, uint64_t now_ns)
 {
     uint64_t more = (now_ns - tokens->at_ns) * tokens->rate;
 
-    tokens->have = tokens->most - tokens->have < more ? tokens->most : tokens->have + more;
+    tokens->have = tokens->max - tokens->have < more ? tokens->max : tokens->have + more;
     tokens->at_ns = now_ns;
 }
 
-/* Rates that divide a second: the limit and the book then agree to the last request. */
-static void random_clients_get_what_the_book_says(void **state)
+/* With rates that divide a second the limit equals the token bucket exactly. */
+static void random_clients_get_what_a_token_bucket_gives(void **state)
 {
     static const uint32_t rates[] = {1, 2, 10, 100, 1000, 1000000};
     uint64_t random = 88172645463325252;
@@ -151,8 +151,8 @@ static void random_clients_get_what_the_book_says(void **state)
     }
 }
 
-/* With rates that don't divide a second the limit is a little on the strict side. */
-static void the_rate_is_never_exceeded(void **state)
+/* With other rates the limit is slightly stricter. */
+static void uneven_rate_is_never_exceeded(void **state)
 {
     static const uint32_t rates[] = {3, 7, 999, 123457, 999999};
 
@@ -168,7 +168,7 @@ static void the_rate_is_never_exceeded(void **state)
     }
 }
 
-/* Threads: all begin with an empty table, so they also race to move in. */
+/* Concurrent threads. The table is empty at first, so they also race to add entries. */
 
 enum { THREADS = 4, KEYS = 40, TRIES = 400 };
 
@@ -192,7 +192,7 @@ static void *race(void *argument)
     return NULL;
 }
 
-static void many_threads_share_one_burst(void **state)
+static void concurrent_threads_share_one_burst(void **state)
 {
     static struct racer racers[THREADS];
 
@@ -220,8 +220,8 @@ static void *flood(void *argument)
     return NULL;
 }
 
-/* More clients than the table has room for: those that used the most of their burst stay known. */
-static void a_flood_of_addresses_frees_nobody_who_used_much(void **state)
+/* More clients than the table holds: those that have used most of their burst keep their entries. */
+static void flood_of_addresses_keeps_used_up_entry(void **state)
 {
     pthread_t id[THREADS];
 
@@ -236,7 +236,7 @@ static void a_flood_of_addresses_frees_nobody_who_used_much(void **state)
     assert_int_not_equal(rate_limit_take(&segment, 7, START), 0);
 }
 
-static void what_a_dead_process_held_is_taken_over(void **state)
+static void claim_of_dead_process_expires(void **state)
 {
     (void)state;
     rate_limit_set(&segment, true, 1, 1);
@@ -245,13 +245,14 @@ static void what_a_dead_process_held_is_taken_over(void **state)
         segment_rate_bucket(&segment, i)->entry[2].time_ns = SEGMENT_RATE_CHANGING;
         segment_rate_bucket(&segment, i)->entry[2].key = 7;
     }
-    assert_int_equal(rate_limit_take(&segment, 7, START), 0); /* claimed: it goes uncounted */
+    assert_int_equal(rate_limit_take(&segment, 7, START),
+                     0); /* claimed: accepted without a charge */
     assert_int_equal(rate_limit_take(&segment, 7, START), 0);
     assert_int_equal(rate_limit_take(&segment, 7, START + 2 * NS_PER_S), 0);
     assert_int_not_equal(rate_limit_take(&segment, 7, START + 2 * NS_PER_S), 0);
 }
 
-static void addresses_have_keys(void **state)
+static void addresses_map_to_keys(void **state)
 {
     static const struct {
         const char *one, *other;
@@ -282,19 +283,19 @@ static void addresses_have_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(it_is_off_until_set, make_table, remove_table),
-        cmocka_unit_test_setup_teardown(a_burst_goes_and_then_the_rate, make_table, remove_table),
-        cmocka_unit_test_setup_teardown(what_was_refused_is_counted, make_table, remove_table),
-        cmocka_unit_test_setup_teardown(a_new_limit_counts_at_once, make_table, remove_table),
-        cmocka_unit_test_setup_teardown(random_clients_get_what_the_book_says, make_table,
+        cmocka_unit_test_setup_teardown(limit_is_off_until_set, make_table, remove_table),
+        cmocka_unit_test_setup_teardown(burst_is_accepted_then_the_rate, make_table, remove_table),
+        cmocka_unit_test_setup_teardown(rejected_requests_are_counted, make_table, remove_table),
+        cmocka_unit_test_setup_teardown(new_limit_applies_at_once, make_table, remove_table),
+        cmocka_unit_test_setup_teardown(random_clients_get_what_a_token_bucket_gives, make_table,
                                         remove_table),
-        cmocka_unit_test_setup_teardown(the_rate_is_never_exceeded, make_table, remove_table),
-        cmocka_unit_test_setup_teardown(many_threads_share_one_burst, make_table, remove_table),
-        cmocka_unit_test_setup_teardown(a_flood_of_addresses_frees_nobody_who_used_much, make_table,
+        cmocka_unit_test_setup_teardown(uneven_rate_is_never_exceeded, make_table, remove_table),
+        cmocka_unit_test_setup_teardown(concurrent_threads_share_one_burst, make_table,
                                         remove_table),
-        cmocka_unit_test_setup_teardown(what_a_dead_process_held_is_taken_over, make_table,
+        cmocka_unit_test_setup_teardown(flood_of_addresses_keeps_used_up_entry, make_table,
                                         remove_table),
-        cmocka_unit_test(addresses_have_keys),
+        cmocka_unit_test_setup_teardown(claim_of_dead_process_expires, make_table, remove_table),
+        cmocka_unit_test(addresses_map_to_keys),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
