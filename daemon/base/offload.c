@@ -14,16 +14,16 @@
 struct offload_thread {
     struct offload *offload;
     pthread_t id;
-    bool running; /* guarded by lock: the slot has a thread */
-    bool ended;   /* guarded by lock: that thread has left its loop and waits to be joined */
+    bool running; /* the slot has a thread; guarded by lock */
+    bool ended;   /* the thread waits to be joined; guarded by lock */
 };
 
 struct offload {
     sem_t places; /* free places in the ring */
-    sem_t jobs;   /* jobs in the ring, and wake-ups for threads that should leave */
+    sem_t jobs;   /* jobs in the ring, and wake-ups for threads that should end */
     struct segment_worker *block;
 
-    pthread_mutex_t lock; /* guards all below and the block's offload metrics; nothing inside */
+    pthread_mutex_t lock; /* guards the members below and the block's offload metrics; innermost */
     struct offload_job **ring;
     uint32_t length, first, count;
     uint32_t min, max;
@@ -46,7 +46,7 @@ static void set_actual(struct offload *offload, uint32_t actual)
     atomic_store_explicit(&offload->block->offload_actual, actual, memory_order_relaxed);
 }
 
-/* Starts one more thread in a free slot, joining what ended there before. Under the lock. */
+/* Starts a thread in a free slot, after joining one that ended there. The caller holds the lock. */
 static int start_one(struct offload *offload)
 {
     for (uint32_t i = 0; i < SEGMENT_OFFLOAD_THREADS; i++) {
@@ -73,7 +73,7 @@ static bool too_many(const struct offload *offload)
     return !offload->stopping && offload_actual(offload) > offload->max;
 }
 
-/* True when this thread should end: too many, or stopping with nothing left. Under the lock. */
+/* True if this thread should end. The caller holds the lock. */
 static bool should_leave(const struct offload *offload, bool idle)
 {
     uint32_t actual = offload_actual(offload);
@@ -83,22 +83,22 @@ static bool should_leave(const struct offload *offload, bool idle)
     return actual > offload->max || (idle && actual > offload->min);
 }
 
-/* A job has waited from QUEUED_NS on: one more thread, if there may be one. Under the lock. */
+/* Starts one more thread if a job queued at QUEUED_NS waits too long. The caller holds the lock. */
 static void grow(struct offload *offload, uint64_t queued_ns, uint64_t now_ns)
 {
     if (now_ns > queued_ns + OFFLOAD_GROW_WAIT_NS && !offload->stopping &&
         offload_actual(offload) < offload->max)
-        start_one(offload); /* failing, we go on with those there are */
+        start_one(offload); /* on failure the others continue */
 }
 
-/* Threads that are stuck take no job, and would not notice how long the next one waits. Under the lock. */
-static void look_at_first(struct offload *offload, uint64_t now_ns)
+/* Checks the oldest job: blocked threads take none and would not notice. The caller holds the lock. */
+static void check_oldest_job(struct offload *offload, uint64_t now_ns)
 {
     if (offload->count > 0)
         grow(offload, offload->ring[offload->first]->queued_ns, now_ns);
 }
 
-/* Under the lock; the jobs semaphore was taken for it. NULL when that was only a wake-up. */
+/* Takes the oldest job. NULL if the semaphore was only a wake-up. The caller holds the lock. */
 static struct offload_job *take_job(struct offload *offload, uint64_t now_ns)
 {
     _Atomic uint64_t *metrics = offload->block->metrics;
@@ -117,7 +117,7 @@ static struct offload_job *take_job(struct offload *offload, uint64_t now_ns)
     return job;
 }
 
-/* Sleeps until there is a job or a wake-up; false when OFFLOAD_IDLE_NS passed without. */
+/* Sleeps until there is a job or a wake-up. Returns false after OFFLOAD_IDLE_NS. */
 static bool wait_for_work(struct offload *offload)
 {
     struct timespec deadline;
@@ -139,7 +139,7 @@ static void run_job(struct offload_job *job, struct segment_activity *activity)
     mailbox_post(job->owner, &job->item, OFFLOAD_ITEM);
 }
 
-static void serve(struct offload *offload, struct segment_activity *activity)
+static void run_jobs(struct offload *offload, struct segment_activity *activity)
 {
     for (;;) {
         struct offload_job *job;
@@ -151,7 +151,7 @@ static void serve(struct offload *offload, struct segment_activity *activity)
         job = woken && !too_many(offload) ? take_job(offload, clock_monotonic_ns()) : NULL;
         leave = job == NULL && should_leave(offload, !woken);
         if (woken && leave)
-            sem_post(&offload->jobs); /* the wake-up may have been a job's */
+            sem_post(&offload->jobs); /* the wake-up may have been for a job */
         if (leave)
             set_actual(offload, offload_actual(offload) - 1);
         pthread_mutex_unlock(&offload->lock);
@@ -170,7 +170,7 @@ static void *thread_main(void *argument)
 
     pthread_setname_np(pthread_self(), "offload");
     atomic_store_explicit(&activity->tid, gettid(), memory_order_relaxed);
-    serve(offload, activity);
+    run_jobs(offload, activity);
     segment_activity_clear(activity, clock_monotonic_ns());
     pthread_mutex_lock(&offload->lock);
     thread->ended = true;
@@ -178,7 +178,7 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-/* Under the lock. Returns 0 or an errno. */
+/* Returns 0 or an errno. The caller holds the lock. */
 static int start_missing(struct offload *offload)
 {
     int failed = 0;
@@ -225,7 +225,7 @@ bool offload_submit(struct offload *offload, struct offload_job *job, uint64_t n
         return false;
     job->queued_ns = now_ns;
     pthread_mutex_lock(&offload->lock);
-    look_at_first(offload, now_ns);
+    check_oldest_job(offload, now_ns);
     offload->ring[(offload->first + offload->count) % offload->length] = job;
     offload->count++;
     metric_set(offload->block->metrics, METRIC_offload_queue_depth, offload->count);
@@ -238,7 +238,7 @@ void offload_refill(struct offload *offload, uint64_t now_ns)
 {
     pthread_mutex_lock(&offload->lock);
     start_missing(offload);
-    look_at_first(offload, now_ns);
+    check_oldest_job(offload, now_ns);
     pthread_mutex_unlock(&offload->lock);
 }
 

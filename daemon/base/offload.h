@@ -7,8 +7,8 @@
  * offload threads follows the load between two bounds: one more starts when a job has waited
  * OFFLOAD_GROW_WAIT_NS, even if all others are blocked; one ends after OFFLOAD_IDLE_NS without a job.
  */
-#ifndef DAEMON_OFFLOAD_H
-#define DAEMON_OFFLOAD_H
+#ifndef DAEMON_BASE_OFFLOAD_H
+#define DAEMON_BASE_OFFLOAD_H
 
 #include "common/segment.h"
 #include "common/span.h"

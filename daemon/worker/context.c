@@ -44,23 +44,23 @@ static int make_cache(struct worker_context *context)
 
 static_assert((int)FILES_LINKS_INSIDE == SYMLINKS_INSIDE &&
                   (int)FILES_LINKS_FOLLOW == SYMLINKS_FOLLOW,
-              "the words of [files] symlinks stand for enum files_links");
+              "values of [files] symlinks equal enum files_links");
 
-/* Fences are real paths, as the kernel reports those of the files below them. */
+/* Link roots are real paths, because the kernel reports the real paths of the files below them. */
 static int open_root(struct files_root *root, const struct config *config)
 {
     const struct config_paths *into = &config->files_follow_into;
-    const char **fence = into->count > 0 ? calloc(into->count, sizeof(*fence)) : NULL;
+    const char **link_root = into->count > 0 ? calloc(into->count, sizeof(*link_root)) : NULL;
 
     root->links = (enum files_links)config->files_symlinks;
-    root->link_root = fence;
-    for (size_t i = 0; fence != NULL && i < into->count; i++) {
-        fence[i] = realpath(into->item[i], NULL);
-        if (fence[i] == NULL)
+    root->link_root = link_root;
+    for (size_t i = 0; link_root != NULL && i < into->count; i++) {
+        link_root[i] = realpath(into->item[i], NULL);
+        if (link_root[i] == NULL)
             return -1;
         root->link_root_count++;
     }
-    if (fence == NULL && into->count > 0)
+    if (link_root == NULL && into->count > 0)
         return -1;
     root->fd = open(config->server_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return root->fd >= 0 ? 0 : -1;

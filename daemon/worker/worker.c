@@ -29,19 +29,19 @@ struct worker {
     struct segment_worker *block;
     struct event_base *base;
     struct event *mail, *heartbeat, *retry;
-    uint64_t closed_unused_ns; /* when descriptors in the cache were last looked through */
-    struct mailbox mailbox;    /* the main thread's */
-    struct channel *commands, *connections;
+    uint64_t closed_unused_ns;              /* when the cache last closed unused descriptors */
+    struct mailbox mailbox;                 /* of the main thread */
+    struct channel *commands, *connections; /* to the master */
 
     struct serving_thread **threads; /* threads[0 .. count) */
-    uint32_t count, room;
-    uint32_t ending; /* threads that were told to go and have not ended yet */
+    uint32_t count, capacity;
+    uint32_t ending; /* threads that are leaving */
 
     struct worker_listeners listeners;
-    struct arrival *held;      /* a connection that no mailbox had room for: reading stopped */
-    bool leaving;              /* connections go back to the master */
-    bool stopping;             /* no connection comes or goes: finish and end */
-    enum thread_mode end_mode; /* how its threads end */
+    struct arrival *held;      /* no mailbox has room for it: reading is paused */
+    bool leaving;              /* gives connections back to the master */
+    bool stopping;             /* finishes its connections */
+    enum thread_mode end_mode; /* of its threads, if leaving or stopping */
 };
 
 /* Threads */
@@ -57,7 +57,7 @@ static void publish_threads(struct worker *worker)
                           memory_order_relaxed);
 }
 
-/* Tells the master, once nothing is on its way any more. */
+/* Reports to the master when no thread is ending. */
 static void report_threads(struct worker *worker)
 {
     struct message_threads_running report = {worker->count};
@@ -98,7 +98,7 @@ static bool start_thread(struct worker *worker, uint32_t slot)
     return true;
 }
 
-static void send_threads_away(struct worker *worker, uint32_t keep, enum thread_mode mode)
+static void end_threads(struct worker *worker, uint32_t keep, enum thread_mode mode)
 {
     while (worker->count > keep) {
         struct serving_thread *thread = worker->threads[--worker->count];
@@ -117,16 +117,16 @@ static void set_threads(struct worker *worker, const struct message_threads *wan
 {
     uint32_t before = worker->count;
 
-    send_threads_away(worker, wanted->count, THREAD_MOVING);
-    while (worker->count < wanted->count && worker->count < worker->room &&
+    end_threads(worker, wanted->count, THREAD_MOVING);
+    while (worker->count < wanted->count && worker->count < worker->capacity &&
            start_thread(worker, wanted->slot[worker->count]))
         continue;
     if (worker->count == 0)
-        _exit(EXIT_FAILURE); /* the master tries another, with back-off */
+        _exit(EXIT_FAILURE); /* the master starts another, with back-off */
     assign_listeners(worker);
     if (before != 0 && before != worker->count)
-        event_log(LEVEL_INFO, "worker slot %u: %u serving threads instead of %u",
-                  worker->context.worker_slot, worker->count, before);
+        event_log(LEVEL_INFO, "worker slot %u: serving threads changed from %u to %u",
+                  worker->context.worker_slot, before, worker->count);
     report_threads(worker);
 }
 
@@ -151,7 +151,7 @@ static void give_back(struct worker *worker, struct arrival *arrival)
     struct message_connection *message = (struct message_connection *)buffer;
     size_t length = sizeof(*message) + arrival->length;
 
-    if (arrival->length > PASSED_BYTES_MAX) { /* only siblings take so much */
+    if (arrival->length > PASSED_BYTES_MAX) { /* too large for a message */
         close(arrival->fd);
         free(arrival);
         return;
@@ -163,14 +163,13 @@ static void give_back(struct worker *worker, struct arrival *arrival)
     memcpy(message->bytes, arrival->bytes, arrival->length);
     if (channel_send(worker->connections, MESSAGE_CONNECTION, message, length, arrival->fd, true) !=
         0) {
-        event_log(LEVEL_ERROR, "a connection was lost on its way to the master: %s",
-                  strerror(errno));
+        event_log(LEVEL_ERROR, "cannot give a connection back to the master: %s", strerror(errno));
         close(arrival->fd);
     }
     free(arrival);
 }
 
-static void hold(struct worker *worker, struct arrival *arrival)
+static void hold_arrival(struct worker *worker, struct arrival *arrival)
 {
     static const struct timeval soon = {.tv_usec = 2000};
 
@@ -185,7 +184,7 @@ static void place_arrival(struct worker *worker, struct arrival *arrival)
         connection_count_received(&worker->context);
         give_back(worker, arrival);
     } else if (!offer_to_threads(worker, arrival)) {
-        hold(worker, arrival);
+        hold_arrival(worker, arrival);
     }
 }
 
@@ -200,11 +199,12 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
     place_arrival(worker, arrival);
 }
 
-static void take_connection(struct worker *worker, const struct message_connection *message, int fd)
+static void receive_connection(struct worker *worker, const struct message_connection *message,
+                               int fd)
 {
     struct arrival *arrival = fd >= 0 ? malloc(sizeof(*arrival) + message->length) : NULL;
 
-    if (arrival == NULL) { /* why there is no descriptor, the channel has said */
+    if (arrival == NULL) { /* the channel has logged why there is no descriptor */
         connection_count_received(&worker->context);
         if (fd >= 0)
             close(fd);
@@ -219,7 +219,7 @@ static void take_connection(struct worker *worker, const struct message_connecti
     place_arrival(worker, arrival);
 }
 
-/* A thread of ours has let go of a connection: a sibling takes it, or another worker. */
+/* A thread has handed a connection over: passes it to a sibling or, by the master, to another worker. */
 static void pass_on(struct worker *worker, struct connection *connection)
 {
     struct serving_thread *sibling = least_loaded(worker);
@@ -244,13 +244,13 @@ static void end_if_done(struct worker *worker)
 }
 
 /*
- * While a resize is under way some connections, perhaps with half an answer, are between a thread
- * that goes and a sibling that adopts them: the siblings stay until all of those have come.
+ * During a resize connections, some with an unsent response, are in transit from an ending thread to a
+ * sibling: the siblings end only after all of these have arrived.
  */
-static void send_all_away(struct worker *worker)
+static void end_all_threads(struct worker *worker)
 {
     if (worker->ending == 0)
-        send_threads_away(worker, 0, worker->end_mode);
+        end_threads(worker, 0, worker->end_mode);
     publish_threads(worker);
     end_if_done(worker);
 }
@@ -260,7 +260,7 @@ static void leave(struct worker *worker)
     worker->leaving = true;
     worker->end_mode = THREAD_DRAINING;
     worker_listeners_drop_all(&worker->listeners);
-    send_all_away(worker);
+    end_all_threads(worker);
 }
 
 static void stop(struct worker *worker, enum thread_mode mode)
@@ -268,18 +268,18 @@ static void stop(struct worker *worker, enum thread_mode mode)
     worker->stopping = true;
     worker->end_mode = mode;
     worker_listeners_drop_all(&worker->listeners);
-    send_all_away(worker);
+    end_all_threads(worker);
 }
 
-/* Nobody would replace or stop us, and a new master waits for our sockets: go at once. */
+/* No process could stop this worker, and a new master needs its listen sockets: exits at once. */
 static void on_master_gone(void *argument)
 {
     (void)argument;
-    event_log(LEVEL_WARN, "the master is gone: leaving");
+    event_log(LEVEL_WARN, "the master has died: exiting");
     _exit(EXIT_FAILURE);
 }
 
-/* Messages and items */
+/* Messages and mailbox items */
 
 static void on_command(void *owner, int kind, const void *data, size_t length, int fd)
 {
@@ -288,7 +288,7 @@ static void on_command(void *owner, int kind, const void *data, size_t length, i
     const struct message_listen_socket *socket = data;
 
     (void)length;
-    /* The word to go came on the other channel, and may have overtaken this. */
+    /* MESSAGE_LEAVE and MESSAGE_STOP use the other channel and may overtake commands. */
     if (worker->leaving || worker->stopping) {
         if (fd >= 0)
             close(fd);
@@ -324,15 +324,14 @@ static void on_command(void *owner, int kind, const void *data, size_t length, i
     case MESSAGE_CONNECTION:
         break;
     }
-    assert(!"a command that the master does not send here");
+    assert(!"not a message of the command channel");
 }
 
 static void on_connection(void *owner, int kind, const void *data, size_t length, int fd)
 {
     struct worker *worker = owner;
 
-    (void)length; /* the message says it */
-    /* Leave and stop come this way so that they arrive behind the last connection. */
+    (void)length; /* the message has its own */
     if (kind == MESSAGE_LEAVE)
         leave(worker);
     else if (kind == MESSAGE_STOP)
@@ -340,7 +339,7 @@ static void on_connection(void *owner, int kind, const void *data, size_t length
     else if (kind == MESSAGE_RETIRE)
         stop(worker, THREAD_RETIRING);
     else
-        take_connection(worker, data, fd);
+        receive_connection(worker, data, fd);
 }
 
 static void on_drained(void *owner)
@@ -362,7 +361,7 @@ static void handle_item(struct worker *worker, struct mailbox_item *item)
         worker->ending--;
         report_threads(worker);
         if (worker->leaving || worker->stopping)
-            send_all_away(worker);
+            end_all_threads(worker);
         break;
     }
 }
@@ -382,7 +381,7 @@ static void on_mail(evutil_socket_t fd, short what, void *argument)
     end_if_done(worker);
 }
 
-/* The worker is as alive as the one of its threads that has been silent for longest. */
+/* The worker's heartbeat is that of its slowest thread. */
 static uint64_t oldest_beat_ns(const struct worker *worker)
 {
     uint64_t oldest = clock_monotonic_ns();
@@ -407,11 +406,11 @@ static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
         worker->closed_unused_ns = now;
         cache_close_unused(worker->context.cache);
     }
-    assign_listeners(worker); /* descriptors may have run out the last time */
+    assign_listeners(worker); /* retries after a shortage of descriptors */
     offload_refill(worker->context.offload, now);
 }
 
-/* Making it */
+/* Start */
 
 static int open_channels(struct worker *worker, const struct worker_setup *setup)
 {
@@ -462,8 +461,8 @@ static int set_up(struct worker *worker, const struct worker_setup *setup)
     if (worker_context_open(&worker->context, setup->config) != 0 ||
         enter_sandbox(&worker->context.root, setup) != 0)
         return -1;
-    worker->room = segment_count(setup->segment, SEGMENT_THREADS);
-    worker->threads = calloc(worker->room, sizeof(struct serving_thread *));
+    worker->capacity = segment_count(setup->segment, SEGMENT_THREADS);
+    worker->threads = calloc(worker->capacity, sizeof(struct serving_thread *));
     worker->base = event_base_new();
     if (worker->threads == NULL || worker->base == NULL ||
         mailbox_open(&worker->mailbox, UINT32_MAX) != 0)
@@ -477,7 +476,7 @@ static int set_up(struct worker *worker, const struct worker_setup *setup)
     return open_channels(worker, setup);
 }
 
-/* All threads have ended, so nothing refers to cache entries any more. */
+/* All threads have ended: nothing refers to cache entries. */
 static void tear_down(struct worker *worker)
 {
     worker_context_close(&worker->context);
@@ -504,7 +503,7 @@ int worker_run(const struct worker_setup *setup)
     if (worker == NULL)
         return EXIT_FAILURE;
     if (set_up(worker, setup) != 0) {
-        event_log(LEVEL_ERROR, "a worker cannot start: %s", strerror(errno));
+        event_log(LEVEL_ERROR, "cannot start a worker: %s", strerror(errno));
         tear_down(worker);
         return EXIT_FAILURE;
     }

@@ -1,27 +1,27 @@
 /*
- * A worker process: its main thread, which does what the master says, keeps the serving threads and
- * the offload threads, deals lanes and connections out, and serves nothing itself.
+ * A worker process. Its main thread executes the master's commands, starts and ends the serving threads and
+ * the offload threads, and assigns listen sockets and connections to them. It serves no requests.
  */
-#ifndef DAEMON_WORKER_H
-#define DAEMON_WORKER_H
+#ifndef DAEMON_WORKER_WORKER_H
+#define DAEMON_WORKER_WORKER_H
 
 #include "common/segment.h"
 #include "daemon/config/config.h"
 
-/* What a fork leaves to the child. Borrowed. */
+/* What the worker inherits from the master. Borrowed. */
 struct worker_setup {
     const struct config *config;
     struct segment *segment;
-    uint32_t slot;  /* the worker's, in the segment */
-    int command_fd; /* its ends of the two channels; the worker's from now on */
+    uint32_t slot;  /* of the worker in the segment */
+    int command_fd; /* its ends of the two channels; the worker owns them */
     int connection_fd;
-    int doorbell; /* wakes the logger; stays the master's */
-    int lock_fd;  /* held open: the lock lives as long as the last of us */
+    int doorbell; /* eventfd: wakes the logger; not closed here */
+    int lock_fd;  /* of the lock that lasts while any process of the daemon lives */
 };
 
 /*
- * Runs until the master says stop or leave, or is gone. Returns the exit status. The caller has
- * freed the master's event base and closed what is not the worker's.
+ * Runs until the master stops it or dies. Returns the exit status. The caller has freed the master's
+ * event base and closed the descriptors that the worker does not need.
  */
 int worker_run(const struct worker_setup *setup);
 
