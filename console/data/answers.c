@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A member as text: numbers and truths as they are written in JSON, texts without quotes. */
+/* A JSON value as text: strings without quotes, booleans as yes and no. */
 static const char *as_text(const json_t *value, char *buffer, size_t size)
 {
     if (json_is_string(value))
@@ -46,7 +46,7 @@ static const char *age_of(const json_t *object, char *buffer, size_t size)
     return units_format_age(buffer, size, seconds > 0 ? (uint64_t)(seconds * (double)NS_PER_S) : 0);
 }
 
-/* What has no words of its own: every member by its name. */
+/* The default: every member by its name. */
 static void print_members(const char *command, const json_t *answer, FILE *out)
 {
     const char *key, *separator = ": ";
@@ -78,7 +78,7 @@ static void print_stop(const char *command, const json_t *answer, FILE *out)
 {
     (void)command;
     (void)answer;
-    fprintf(out, "stopping: requests under way are finished first\n");
+    fprintf(out, "stopping: requests in progress are finished first\n");
 }
 
 static void print_help(const char *command, const json_t *answer, FILE *out)
@@ -97,7 +97,7 @@ static void print_help(const char *command, const json_t *answer, FILE *out)
     }
 }
 
-/* The status: who, then what is wanted and what is there, then the counters by subject. */
+/* Status: identity, wanted and actual sizes, workers, counters by subject. */
 
 static void print_listening(const json_t *answer, FILE *out)
 {
@@ -157,7 +157,7 @@ static void print_workers(const json_t *list, FILE *out)
     }
 }
 
-/* Rows of counters: a subject and the metrics that tell about it, by their labels. */
+/* One line of counters. */
 struct subject {
     const char *name;
     enum metric metrics[7];
@@ -166,7 +166,7 @@ struct subject {
 
 static const struct subject subjects[] = {
     {"requests", {METRIC_requests, METRIC_requests_keepalive, METRIC_responses_cut_short}, 3},
-    {"answers",
+    {"responses",
      {METRIC_responses_2xx, METRIC_responses_3xx, METRIC_responses_4xx, METRIC_responses_5xx},
      4},
     {"bytes", {METRIC_bytes_sent, METRIC_bytes_received}, 2},
@@ -185,7 +185,7 @@ static const struct subject subjects[] = {
      5},
 };
 
-/* "cache hits" reads as "hits" in the line about the cache, and "requests" as nothing in its own. */
+/* The label without its subject: "cache hits" is "hits" in the line "cache", and "requests" is "". */
 static const char *label_within(const char *label, const char *subject)
 {
     size_t length = strlen(subject);
@@ -227,7 +227,7 @@ static void print_status(const char *command, const json_t *answer, FILE *out)
         print_subject(&subjects[i], json_object_get(answer, "metrics"), out);
 }
 
-/* A line a key: the file as it would be, and what else there is to know. */
+/* One line per key, in the syntax of the file, with origin, default and how it can change. */
 static void print_config(const char *command, const json_t *answer, FILE *out)
 {
     const json_t *entry;
@@ -261,7 +261,7 @@ static void print_reload(const char *command, const json_t *answer, FILE *out)
     fprintf(out, "reloaded: generation %s; ", text_of(answer, "generation", text, sizeof(text)));
     json_array_foreach(json_object_get(answer, "changed"), i, key)
         fprintf(out, "%s%s", i == 0 ? "changed: " : ", ", as_text(key, text, sizeof(text)));
-    fprintf(out, "%s\n", i == 0 ? "no key has changed" : "");
+    fprintf(out, "%s\n", i == 0 ? "no changes" : "");
 }
 
 static void print_last_thread(const json_t *thread, const char *kind, FILE *out)
@@ -303,28 +303,28 @@ static void print_post_mortem(const char *command, const json_t *answer, FILE *o
     }
 }
 
-/* In sizes as the configuration writes them; what is used has seldom one of those. */
+/* Sizes in the syntax of the configuration, except the used one, which is seldom round. */
 static void print_cache_size(const char *command, const json_t *answer, FILE *out)
 {
     char wanted[UNITS_TEXT], actual[UNITS_TEXT], used[UNITS_TEXT];
 
-    fprintf(out, "%s: wanted %s, actual %s in each worker, at most %s used\n", command,
+    fprintf(out, "%s: wanted %s, actual %s per worker, at most %s used\n", command,
             units_format_size(wanted, sizeof(wanted), number_of(answer, "wanted")),
             units_format_size(actual, sizeof(actual), number_of(answer, "actual")),
             units_format_bytes(used, sizeof(used), (double)number_of(answer, "used")));
 }
 
-/* What is wanted holds in each worker, what there is was counted in all. */
+/* The wanted number is per worker, the actual one of all workers. */
 static void print_offload_threads(const char *command, const json_t *answer, FILE *out)
 {
     char wanted[UNITS_TEXT], actual[UNITS_TEXT];
 
-    fprintf(out, "%s: wanted %s in each worker, actual %s in all\n", command,
+    fprintf(out, "%s: wanted %s per worker, actual %s in total\n", command,
             text_of(answer, "wanted", wanted, sizeof(wanted)),
             text_of(answer, "actual", actual, sizeof(actual)));
 }
 
-/* Commands with words of their own; the others print their members. */
+/* Commands with their own format; the others print their members. */
 static const struct {
     const char *command;
     void (*print)(const char *command, const json_t *answer, FILE *out);
@@ -353,17 +353,19 @@ enum answer answer_print(const char *command, const char *line, FILE *out)
     json_error_t error;
     json_t *answer = json_loads(line, 0, &error);
     const json_t *ok = json_object_get(answer, "ok");
-    const char *refusal = json_string_value(json_object_get(answer, "error"));
+    const char *error_text = json_string_value(json_object_get(answer, "error"));
     enum answer result = !json_is_boolean(ok) ? ANSWER_BROKEN
                          : json_is_true(ok)   ? ANSWER_DONE
-                                              : ANSWER_REFUSED;
+                                              : ANSWER_REJECTED;
 
     if (result == ANSWER_DONE)
         print_done(command, answer, out);
-    else if (result == ANSWER_REFUSED)
-        fprintf(out, "%s", refusal != NULL ? refusal : "the daemon refused without saying why");
+    else if (result == ANSWER_REJECTED)
+        fprintf(out, "%s",
+                error_text != NULL ? error_text
+                                   : "the daemon rejected the command without a reason");
     else
-        fprintf(out, "the daemon's answer to '%s' is not understood: %.60s", command, line);
+        fprintf(out, "invalid answer to '%s': %.60s", command, line);
     json_decref(answer);
     return result;
 }

@@ -1,4 +1,4 @@
-/* The daemon's answers for people. Any thread. */
+/* Formats the daemon's JSON answers as text. Any thread. */
 #ifndef CONSOLE_ANSWERS_H
 #define CONSOLE_ANSWERS_H
 
@@ -7,17 +7,17 @@
 
 enum answer {
     ANSWER_DONE,
-    ANSWER_REFUSED, /* the daemon said no; its sentence was written */
-    ANSWER_BROKEN,  /* not an answer of this protocol; said so */
+    ANSWER_REJECTED, /* the daemon reported an error */
+    ANSWER_BROKEN,   /* not an answer of this protocol */
 };
 
 /*
- * Writes the JSON line that answered COMMAND (its name) as text to OUT, ended by a newline. What
- * was refused or broken goes to OUT as well: one sentence, without a newline.
+ * Writes LINE, the JSON answer to COMMAND (its name), to OUT as text with a final newline. If it is
+ * not ANSWER_DONE, OUT gets an error message without a newline.
  */
 enum answer answer_print(const char *command, const char *line, FILE *out);
 
-/* The same into BUFFER, cut to its first line and SIZE. */
+/* The same into BUFFER, cut to its first line and to SIZE bytes. */
 enum answer answer_sentence(const char *command, const char *line, char *buffer, size_t size);
 
 #endif

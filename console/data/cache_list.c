@@ -63,7 +63,7 @@ void cache_list_finish(struct cache_list *list)
     list->count = kept + 1;
 }
 
-/* The cheap look first: a whole copy is made only of what is in use. */
+/* A cheap check, to copy only entries in use. */
 static bool in_use(const struct segment_cache_entry *entry)
 {
     return atomic_load_explicit(&entry->state, memory_order_relaxed) != CACHE_SLOT_FREE;

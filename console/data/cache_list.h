@@ -1,8 +1,8 @@
 /*
- * What the caches hold: one row for each path, over all workers. Read from the workers' cache tables
- * and the threads' hits, as an onlooker: no lock is taken and nothing is asked of the server. Reading
- * costs time in proportion to the size of the tables, so it is done about once a second and only
- * while somebody looks. The console's only thread.
+ * The contents of the caches: one row per path, over all workers. Read from the workers' cache tables
+ * and the threads' hit counters without a lock and without involving the server. The cost grows with
+ * the size of the tables, so it is read twice a second at most and only while a view wants it. The
+ * console's only thread.
  */
 #ifndef CONSOLE_CACHE_LIST_H
 #define CONSOLE_CACHE_LIST_H
@@ -18,10 +18,10 @@ enum { CACHE_PATH_BYTES = SEGMENT_CACHE_PATH_WORDS * 8 };
 struct cache_row {
     char path[CACHE_PATH_BYTES]; /* printable ASCII */
     uint32_t copies;             /* workers that hold it */
-    uint32_t stale;              /* of them, out of the table but still referred to */
+    uint32_t stale;              /* of those, replaced but still in use */
     uint64_t bytes;              /* of all copies */
-    uint64_t hits;               /* of all copies, since each was stored */
-    uint64_t stored_ns;          /* wall clock, the oldest copy */
+    uint64_t hits;               /* of all copies, since they were stored */
+    uint64_t stored_ns;          /* wall clock, of the oldest copy */
 };
 
 struct cache_list {
@@ -31,10 +31,10 @@ struct cache_list {
     uint64_t taken_ns; /* wall clock; 0: never */
 };
 
-/* Reads all tables anew. Returns 0, or -1 when memory is out: the list is then empty. */
+/* Reads all tables. Returns 0, or -1: out of memory, the list is empty. */
 int cache_list_take(struct cache_list *list, const struct segment_reader *reader, uint64_t wall_ns);
 
-/* Adds one copy of an entry; cache_list_finish() joins those of one path. -1: memory is out. */
+/* Adds one copy of an entry; cache_list_finish() merges the copies by path. -1: out of memory. */
 int cache_list_add(struct cache_list *list, const struct cache_copy *entry, uint64_t hits);
 void cache_list_finish(struct cache_list *list);
 
@@ -44,8 +44,8 @@ enum cache_order { CACHE_BY_HITS, CACHE_BY_SIZE, CACHE_BY_AGE, CACHE_BY_PATH, CA
 extern const char *const cache_order_names[CACHE_ORDERS];
 
 /*
- * Fills ORDER (list->count of them) with pointers to the rows, the greatest first (the newest first by
- * age, A to Z by path; REVERSED the other way).
+ * Fills ROWS (list->count of them) with pointers to the rows: largest first, by age newest first, by
+ * path A to Z; REVERSED: the other way round.
  */
 void cache_list_sort(const struct cache_list *list, enum cache_order order, bool reversed,
                      const struct cache_row **rows);

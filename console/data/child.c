@@ -31,8 +31,8 @@ static void close_all(struct child *child)
     close_one(&child->control);
 }
 
-/* The file NAME in the folder of this program; "" when that is not known. */
-static void beside_us(const char *name, char *path, size_t size)
+/* The path of file NAME in the directory of this program; "": unknown. */
+static void path_beside_us(const char *name, char *path, size_t size)
 {
     char own[4096];
     ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
@@ -47,8 +47,8 @@ static void beside_us(const char *name, char *path, size_t size)
         snprintf(path, size, "%.*s/%s", (int)(slash - own), own, name);
 }
 
-/* In the child: only what is safe after a fork. */
-static void become(const int *fds, const char *path, const char *const *argv, pid_t parent)
+/* In the child: only what is safe after fork(). */
+static void exec_child(const int *fds, const char *path, const char *const *argv, pid_t parent)
 {
     sigset_t none;
 
@@ -58,7 +58,7 @@ static void become(const int *fds, const char *path, const char *const *argv, pi
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent || setpgid(0, 0) != 0)
         _exit(EXIT_NOT_STARTED);
-    /* dup2() of a descriptor onto itself would keep its close-on-exec flag: all of them are above. */
+    /* All of them are above CHILD_CONTROL_FD: dup2() onto itself would keep the close-on-exec flag. */
     if (dup2(fds[0], STDIN_FILENO) < 0 || dup2(fds[1], STDOUT_FILENO) < 0 ||
         dup2(fds[2], STDERR_FILENO) < 0 || dup2(fds[3], CHILD_CONTROL_FD) < 0)
         _exit(EXIT_NOT_STARTED);
@@ -70,7 +70,7 @@ static void become(const int *fds, const char *path, const char *const *argv, pi
 
 enum { PIPE_OUTPUT, PIPE_PROGRESS, PIPE_CONTROL, PIPES };
 
-/* Descriptors above CHILD_CONTROL_FD, so that they don't stand where the child wants them. */
+/* Opens a pipe with descriptors above CHILD_CONTROL_FD, for dup2() in the child. */
 static int open_pipe(int ends[2])
 {
     int low[2];
@@ -109,10 +109,10 @@ static pid_t spawn(int pipes[PIPES][2], int null, const char *const *argv)
     char path[4200];
     pid_t parent = getpid(), pid;
 
-    beside_us(argv[0], path, sizeof(path));
+    path_beside_us(argv[0], path, sizeof(path));
     pid = fork();
     if (pid == 0)
-        become(fds, path, argv, parent);
+        exec_child(fds, path, argv, parent);
     return pid;
 }
 
@@ -121,7 +121,7 @@ int child_start(struct child *child, const char *const *argv, char *why, size_t 
     int pipes[PIPES][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC), failed = 0;
 
-    signal(SIGPIPE, SIG_IGN); /* telling a process that has just ended is no reason to end */
+    signal(SIGPIPE, SIG_IGN); /* writing to a child that just ended must not end the console */
     if (child->text == NULL)
         child->text = malloc(CHILD_OUTPUT_BYTES);
     child->line_length = child->output_length = 0;
@@ -157,10 +157,10 @@ static void hand_lines(struct child *child, void (*take)(void *, const char *), 
         child->line_length -= length;
     }
     if (child->line_length == sizeof(child->line) - 1)
-        child->line_length = 0; /* no progress line is that long */
+        child->line_length = 0; /* too long for a progress line: dropped */
 }
 
-/* Reads into BUFFER; closes *FD at its end. Returns how much came. */
+/* Reads into BUFFER; closes *FD at the end of the file. Returns the number of bytes. */
 static size_t read_some(int *fd, char *buffer, size_t room)
 {
     ssize_t length;
@@ -223,7 +223,7 @@ bool child_update(struct child *child, void (*take)(void *context, const char *l
     return true;
 }
 
-bool child_tell(struct child *child, const char *line)
+bool child_send(struct child *child, const char *line)
 {
     char text[128];
     int length = snprintf(text, sizeof(text), "%s\n", line);

@@ -1,7 +1,6 @@
 /*
- * Another program of ours as a process (wsload, webserverd -t): started with pipes of its own, read
- * without ever waiting, told things, stopped. It never outlives the console. The console's only
- * thread.
+ * A child process (wsload, webserverd -t) with pipes for its output, its progress and commands to it.
+ * Nothing blocks. The child never outlives the console. The console's only thread.
  */
 #ifndef CONSOLE_CHILD_H
 #define CONSOLE_CHILD_H
@@ -13,43 +12,43 @@
 enum { CHILD_CONTROL_FD = 3, CHILD_LINE_BYTES = 4096, CHILD_OUTPUT_BYTES = 256 * 1024 };
 
 struct child {
-    pid_t pid;                   /* 0: none runs */
-    int progress;                /* its standard error; -1 when closed */
+    pid_t pid;                   /* 0: not running */
+    int progress;                /* its standard error; -1: closed */
     int output;                  /* its standard output */
     int control;                 /* its descriptor CHILD_CONTROL_FD */
-    char line[CHILD_LINE_BYTES]; /* a line that is not whole yet */
+    char line[CHILD_LINE_BYTES]; /* incomplete line of progress */
     size_t line_length;
-    char *text; /* of its standard output, CHILD_OUTPUT_BYTES */
+    char *text; /* standard output so far; CHILD_OUTPUT_BYTES */
     size_t output_length;
 };
 
-/* All zero but the descriptors: nothing runs. */
+/* Not running: all zero except the descriptors. */
 void child_init(struct child *child);
 
 /*
- * Starts ARGV[0] with ARGV: the one beside this program, else the one in PATH. Returns 0, or -1 with a
- * sentence in WHY.
+ * Starts ARGV[0]: from the directory of this program, else from PATH. Returns 0, or -1 with a message
+ * in WHY.
  */
 int child_start(struct child *child, const char *const *argv, char *why, size_t size);
 
-/* What to wait for; -1 when nothing runs. */
+/* A descriptor to poll; -1: not running. */
 int child_descriptor(const struct child *child);
 
 /*
- * Takes what has come. Each whole line of its standard error is handed to TAKE. Returns true when the process has
- * ended and everything was read: *STATUS is then its exit status (128 + signal if it was killed),
- * and what it wrote to its standard output is there until the next start.
+ * Reads what is available; calls TAKE for each complete line of standard error. Returns true once the
+ * process has ended and all output is read: *STATUS is its exit status (128 + signal if it was
+ * killed), and its standard output stays in `text` until the next start.
  */
 bool child_update(struct child *child, void (*take)(void *context, const char *line), void *context,
                   int *status);
 
-/* Sends a line ("rate 500") to its control descriptor. False when it can't be taken. */
-bool child_tell(struct child *child, const char *line);
+/* Sends a command line such as "rate 500". False if it cannot be sent. */
+bool child_send(struct child *child, const char *line);
 
-/* Asks it to end in order: SIGINT. */
+/* Requests an orderly end: SIGINT. */
 void child_stop(struct child *child);
 
-/* Ends it at once and frees everything. */
+/* Kills it and frees everything. */
 void child_release(struct child *child);
 
 #endif

@@ -23,8 +23,9 @@ static int add(struct client_list *list, const struct client_row *row)
     return 0;
 }
 
-/* One worker's table; a key that changes meanwhile has a count of 0 then. */
-static int take_peers(struct client_list *list, const struct segment_client *table, size_t entries)
+/* Reads one worker's table. While a key changes, its count is 0. */
+static int take_connections(struct client_list *list, const struct segment_client *table,
+                            size_t entries)
 {
     for (size_t i = 0; i < entries; i++) {
         struct client_row row = {.connections =
@@ -39,19 +40,19 @@ static int take_peers(struct client_list *list, const struct segment_client *tab
     return 0;
 }
 
-static int take_all_peers(struct client_list *list, const struct segment_reader *reader)
+static int take_all_connections(struct client_list *list, const struct segment_reader *reader)
 {
     size_t entries =
         reader->map.section[SEGMENT_CLIENTS].entry_size / sizeof(struct segment_client);
 
     for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_CLIENTS); i++)
         if (segment_slot_reserved(segment_worker_slot(&reader->map, i)) &&
-            take_peers(list, segment_clients(&reader->map, i), entries) != 0)
+            take_connections(list, segment_clients(&reader->map, i), entries) != 0)
             return -1;
     return 0;
 }
 
-/* Requests of the burst that are used up at NOW_NS; see struct segment_rate_bucket. */
+/* Requests of the burst that are used at NOW_NS; see struct segment_rate_bucket. */
 static double used_of(const struct client_list *list, uint64_t time_ns, uint64_t now_ns)
 {
     return time_ns > now_ns
@@ -107,7 +108,7 @@ static int by_key(const void *a, const void *b)
     return left->key < right->key ? -1 : left->key > right->key;
 }
 
-/* What several tables have for one key becomes one row. */
+/* Merges the rows of each key. */
 static void join_keys(struct client_list *list)
 {
     size_t count = 0;
@@ -132,7 +133,7 @@ int client_list_take(struct client_list *list, const struct segment_reader *read
 {
     list->count = 0;
     take_limit(list, reader);
-    if (take_all_peers(list, reader) != 0 ||
+    if (take_all_connections(list, reader) != 0 ||
         (list->limits && take_buckets(list, reader, now_ns) != 0)) {
         list->count = 0;
         return -1;
@@ -187,7 +188,7 @@ static int by_address(const void *a, const void *b)
     return *left < *right ? -1 : *left > *right;
 }
 
-/* The rows of LIST that no client has yet. */
+/* Appends the rows of LIST that no client has yet. */
 static void add_others(struct clients *clients, const struct client_list *list)
 {
     const struct client_row *taken[SKETCH_KEYS];

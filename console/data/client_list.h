@@ -1,7 +1,6 @@
 /*
- * Client addresses that the server keeps count of: the connections that each has open, and what each
- * has used of the rate limit. Read from the tables of the segment as an onlooker, about twice a second
- * and only while somebody looks. The console's only thread.
+ * Client addresses with their open connections and their share of the rate limit. Read from the tables
+ * of the segment, twice a second at most and only while a view wants it. The console's only thread.
  */
 #ifndef CONSOLE_CLIENT_LIST_H
 #define CONSOLE_CLIENT_LIST_H
@@ -16,8 +15,8 @@
 struct client_row {
     uint64_t key;         /* see client_key() */
     uint64_t connections; /* open in all workers */
-    uint64_t limited;     /* requests answered 429 since the address is in the table */
-    double used;          /* requests of its burst */
+    uint64_t limited;     /* responses with status 429 since the address entered the table */
+    double used;          /* of the burst, requests */
 };
 
 struct client_list {
@@ -27,8 +26,8 @@ struct client_list {
     uint32_t requests_per_second, burst;
 };
 
-/* Reads all tables anew; NOW_NS is the server's monotonic clock. Returns 0, or -1 when memory is
- * out: the list is then empty. */
+/* Reads all tables; NOW_NS is the monotonic clock. Returns 0, or -1: out of memory, the list is
+ * empty. */
 int client_list_take(struct client_list *list, const struct segment_reader *reader,
                      uint64_t now_ns);
 void client_list_release(struct client_list *list);
@@ -36,9 +35,9 @@ void client_list_release(struct client_list *list);
 /* The row of KEY, or NULL. */
 const struct client_row *client_list_find(const struct client_list *list, uint64_t key);
 
-/* One client: what it asked for in some time, what the tables have on it; one of both may be NULL. */
+/* One client: its requests in some period, its row in the list. One of them may be NULL. */
 struct client {
-    const struct sketch_entry *asked;
+    const struct sketch_entry *requests;
     const struct client_row *row;
 };
 
@@ -48,8 +47,9 @@ struct clients {
 };
 
 /*
- * Joins a sketch by addresses with a list, which may be NULL: first all of the sketch in its order,
- * then who is in the list only, the most connections first. Points into both. -1: memory is out.
+ * Joins SKETCH, keyed by address, with LIST, which may be NULL: first the entries of the sketch in
+ * their order, then the remaining rows of the list, most connections first. The result points into
+ * both. Returns 0, or -1: out of memory.
  */
 int clients_join(struct clients *clients, const struct sketch *sketch,
                  const struct client_list *list);

@@ -18,7 +18,7 @@ static int find_command(const char *word)
     return -1;
 }
 
-static void say_unknown(const char *word, char *why, size_t size)
+static void explain_unknown(const char *word, char *why, size_t size)
 {
     const char *names[COMMAND_COUNT];
     const char *nearest;
@@ -29,10 +29,10 @@ static void say_unknown(const char *word, char *why, size_t size)
     if (nearest != NULL)
         snprintf(why, size, "unknown command '%s'; did you mean '%s'?", word, nearest);
     else
-        snprintf(why, size, "unknown command '%s'; 'help' lists the commands", word);
+        snprintf(why, size, "unknown command '%s' ('help' lists the commands)", word);
 }
 
-static void say_usage(const struct command_info *command, int given, char *why, size_t size)
+static void explain_usage(const struct command_info *command, int given, char *why, size_t size)
 {
     if (command->max == 0)
         snprintf(why, size, "'%s' takes no argument, but %d %s given", command->name, given,
@@ -44,7 +44,7 @@ static void say_usage(const struct command_info *command, int given, char *why, 
                  command->arguments);
 }
 
-/* A word that the protocol can carry: not empty, nothing that would end it or the line. */
+/* True if the protocol can carry WORD: not empty, no blank, no control character. */
 static bool word_fits(const char *word)
 {
     if (*word == '\0')
@@ -75,20 +75,20 @@ int command_check(int count, const char *const *words, char *line, size_t line_s
     int command = count > 0 ? find_command(words[0]) : -1;
 
     if (count == 0) {
-        snprintf(why, size, "no command was given; 'help' lists the commands");
+        snprintf(why, size, "missing command ('help' lists the commands)");
         return -1;
     }
     if (command < 0) {
-        say_unknown(words[0], why, size);
+        explain_unknown(words[0], why, size);
         return -1;
     }
     if (count - 1 < command_table[command].min || count - 1 > command_table[command].max) {
-        say_usage(&command_table[command], count - 1, why, size);
+        explain_usage(&command_table[command], count - 1, why, size);
         return -1;
     }
     for (int i = 1; i < count; i++)
         if (!word_fits(words[i])) {
-            snprintf(why, size, "argument %d of '%s' is empty or has a blank in it", i, words[0]);
+            snprintf(why, size, "argument %d of '%s' is empty or contains a blank", i, words[0]);
             return -1;
         }
     if (join(count, words, line, line_size) != 0) {
@@ -100,117 +100,117 @@ int command_check(int count, const char *const *words, char *line, size_t line_s
 
 /* Sending */
 
-#define ANSWER_WITHIN_NS (60 * NS_PER_S)
+#define ANSWER_TIMEOUT_NS (60 * NS_PER_S)
 
 struct call {
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1];
     char line[CONTROL_LINE_MAX];
-    caller_then *then;
+    command_then *then;
     void *context;
 };
 
-struct caller {
-    struct control_client client; /* connected while the first of the queue is out */
-    uint64_t deadline_ns;         /* 0: set by the next update */
+struct command_queue {
+    struct control_client client; /* connected while the first call waits for its answer */
+    uint64_t deadline_ns;         /* of the first call */
     unsigned first, count;
-    struct call queue[CALLER_QUEUE];
+    struct call call[COMMAND_QUEUE_MAX];
 };
 
-struct caller *caller_create(void)
+struct command_queue *command_queue_create(void)
 {
-    struct caller *caller = calloc(1, sizeof(*caller));
+    struct command_queue *queue = calloc(1, sizeof(*queue));
 
-    if (caller != NULL)
-        caller->client.fd = -1;
-    return caller;
+    if (queue != NULL)
+        queue->client.fd = -1;
+    return queue;
 }
 
-void caller_destroy(struct caller *caller)
+void command_queue_destroy(struct command_queue *queue)
 {
-    if (caller == NULL)
+    if (queue == NULL)
         return;
-    control_close(&caller->client);
-    free(caller);
+    control_close(&queue->client);
+    free(queue);
 }
 
-void caller_call(struct caller *caller, const char *path, const char *line, caller_then *then,
-                 void *context)
+void command_queue_add(struct command_queue *queue, const char *path, const char *line,
+                       command_then *then, void *context)
 {
     struct call *call;
 
-    if (caller->count == CALLER_QUEUE) {
-        then(context, false, "too many commands wait for the daemon's answer already");
+    if (queue->count == COMMAND_QUEUE_MAX) {
+        then(context, false, "too many commands are waiting for an answer");
         return;
     }
-    call = &caller->queue[(caller->first + caller->count++) % CALLER_QUEUE];
+    call = &queue->call[(queue->first + queue->count++) % COMMAND_QUEUE_MAX];
     snprintf(call->path, sizeof(call->path), "%s", path);
     snprintf(call->line, sizeof(call->line), "%s", line);
     call->then = then;
     call->context = context;
 }
 
-unsigned caller_waiting(const struct caller *caller)
+unsigned command_queue_length(const struct command_queue *queue)
 {
-    return caller->count;
+    return queue->count;
 }
 
-int caller_descriptor(const struct caller *caller)
+int command_queue_descriptor(const struct command_queue *queue)
 {
-    return caller->client.fd;
+    return queue->client.fd;
 }
 
-/* The first of the queue is over; THEN may call again. */
-static void finish(struct caller *caller, bool ok, const char *answer)
+/* Removes the first call, then calls back: THEN may add another one. */
+static void finish(struct command_queue *queue, bool ok, const char *answer)
 {
-    struct call *call = &caller->queue[caller->first];
-    caller_then *then = call->then;
+    struct call *call = &queue->call[queue->first];
+    command_then *then = call->then;
     void *context = call->context;
-    char *copy = strdup(answer); /* it lies in the client that is closed here */
+    char *copy = strdup(answer); /* control_close() frees it */
 
-    control_close(&caller->client);
-    caller->first = (caller->first + 1) % CALLER_QUEUE;
-    caller->count--;
+    control_close(&queue->client);
+    queue->first = (queue->first + 1) % COMMAND_QUEUE_MAX;
+    queue->count--;
     then(context, ok && copy != NULL, copy != NULL ? copy : "out of memory");
     free(copy);
 }
 
-static void send_first(struct caller *caller, uint64_t now_ns)
+static void send_first(struct command_queue *queue, uint64_t now_ns)
 {
-    struct call *call = &caller->queue[caller->first];
+    struct call *call = &queue->call[queue->first];
     char why[200];
 
-    caller->deadline_ns = now_ns + ANSWER_WITHIN_NS;
-    if (control_connect(&caller->client, call->path, why, sizeof(why)) != CONTROL_PENDING ||
-        control_send(&caller->client, call->line, why, sizeof(why)) != CONTROL_PENDING)
-        finish(caller, false, why);
+    queue->deadline_ns = now_ns + ANSWER_TIMEOUT_NS;
+    if (control_connect(&queue->client, call->path, why, sizeof(why)) != CONTROL_PENDING ||
+        control_send(&queue->client, call->line, why, sizeof(why)) != CONTROL_PENDING)
+        finish(queue, false, why);
 }
 
-static void receive(struct caller *caller, uint64_t now_ns)
+static void receive(struct command_queue *queue, uint64_t now_ns)
 {
     const char *line;
     char why[200];
 
-    switch (control_receive(&caller->client, 0, &line, why, sizeof(why))) {
+    switch (control_receive(&queue->client, 0, &line, why, sizeof(why))) {
     case CONTROL_REPLY:
-        finish(caller, true, line);
+        finish(queue, true, line);
         break;
     case CONTROL_PENDING:
-        if (now_ns >= caller->deadline_ns)
-            finish(caller, false, "the daemon has not answered for a minute");
+        if (now_ns >= queue->deadline_ns)
+            finish(queue, false, "no answer from the daemon within 60 s");
         break;
     case CONTROL_FAILED:
     case CONTROL_NO_DAEMON:
     case CONTROL_DENIED:
-        finish(caller, false, why);
+        finish(queue, false, why);
         break;
     }
 }
 
-void caller_update(struct caller *caller, uint64_t now_ns)
+void command_queue_update(struct command_queue *queue, uint64_t now_ns)
 {
-    if (caller->client.fd >= 0)
-        receive(caller, now_ns);
-    for (unsigned tries = caller->count; tries > 0 && caller->count > 0 && caller->client.fd < 0;
+    if (queue->client.fd >= 0)
+        receive(queue, now_ns);
+    for (unsigned tries = queue->count; tries > 0 && queue->count > 0 && queue->client.fd < 0;
          tries--)
-        send_first(caller, now_ns);
+        send_first(queue, now_ns);
 }

@@ -10,37 +10,38 @@
 #include <stdint.h>
 
 /*
- * Checks COUNT words, the first being the command, and joins them into LINE as the protocol wants
- * them. Returns the command's position in command_table, or -1 with a sentence in WHY that names
- * the nearest known command, or what the command takes.
+ * Checks COUNT words, the first of them the command, and joins them into LINE in the syntax of the
+ * protocol. Returns the command's index in command_table, or -1 with a message in WHY that has the
+ * most similar command or the usage. Pure.
  */
 int command_check(int count, const char *const *words, char *line, size_t line_size, char *why,
                   size_t size);
 
-enum { CALLER_QUEUE = 16 };
+enum { COMMAND_QUEUE_MAX = 16 };
 
-struct caller;
+/* Commands waiting for their answer; one at a time is sent. The console's only thread. */
+struct command_queue;
 
-struct caller *caller_create(void);
-void caller_destroy(struct caller *caller); /* calls that are out are not answered any more */
+struct command_queue *command_queue_create(void);
+void command_queue_destroy(struct command_queue *queue); /* drops the callbacks */
 
-/* OK tells the daemon's line of JSON from a sentence on why none came. */
-typedef void caller_then(void *context, bool ok, const char *answer);
+/* ANSWER is the daemon's line of JSON if OK, else the reason why there is none. */
+typedef void command_then(void *context, bool ok, const char *answer);
 
 /*
- * Sends LINE to the control socket at PATH, both copied. THEN is called from caller_update(), but
- * at once, with a sentence, when the queue is full.
+ * Queues LINE for the control socket at PATH; both are copied. THEN is called from
+ * command_queue_update(), or immediately if the queue is full.
  */
-void caller_call(struct caller *caller, const char *path, const char *line, caller_then *then,
-                 void *context);
+void command_queue_add(struct command_queue *queue, const char *path, const char *line,
+                       command_then *then, void *context);
 
-/* Calls that are not answered yet. */
-unsigned caller_waiting(const struct caller *caller);
+/* Number of commands without an answer. */
+unsigned command_queue_length(const struct command_queue *queue);
 
-/* A descriptor to wait for, or -1. */
-int caller_descriptor(const struct caller *caller);
+/* A descriptor to poll, or -1. */
+int command_queue_descriptor(const struct command_queue *queue);
 
-/* Fetches what has come. When the descriptor is readable, and now and then for the deadline. */
-void caller_update(struct caller *caller, uint64_t now_ns);
+/* Sends and receives. Call it when the descriptor is readable, and at every tick for the timeout. */
+void command_queue_update(struct command_queue *queue, uint64_t now_ns);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Appends LENGTH bytes at FROM to TEXT, with a blank between. */
+/* Appends LENGTH bytes at FROM to TEXT, separated by a blank. */
 static void append(char *text, size_t size, const char *from, size_t length)
 {
     size_t used = strlen(text);
@@ -33,7 +33,7 @@ static void take_key(const char *line, size_t length, const char *section, struc
     append(into->value, sizeof(into->value), line + from, length - from);
 }
 
-/* Lines that continue the value: they are indented. */
+/* Appends continuation lines, which are indented, to the value. */
 static const char *take_rest(const char *text, struct config_line *into)
 {
     while (*text == ' ' || *text == '\t') {

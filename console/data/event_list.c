@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct event_list {
-    struct event_row kind[EVENT_LIST_KINDS]; /* in no order */
+    struct event_row kind[EVENT_LIST_KINDS]; /* unordered */
     size_t kinds;
     struct event_row single[EVENT_LIST_SINGLE]; /* a ring */
     uint64_t singles;
@@ -31,7 +31,7 @@ void event_list_attach(struct event_list *list)
     list->next = 0;
 }
 
-/* The same text but for its numbers. */
+/* True if the texts are equal except for the numbers. */
 static bool alike(const char *a, const char *b)
 {
     while (*a != '\0' && *b != '\0') {

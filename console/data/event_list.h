@@ -1,8 +1,7 @@
 /*
- * The last events of a server, those of one kind counted together: a worker that dies a hundred times
- * is one line with a hundred behind it. Two events are of one kind when level, process role and
- * text agree but for the numbers in it. Bounded; pure but for event_list_read(). The console's only
- * thread.
+ * The last events of a server, grouped by kind: a worker that dies a hundred times is one row with the
+ * count 100. Two events are of one kind if level, process role and text are equal except for the
+ * numbers in the text. Bounded; pure except for event_list_read(). The console's only thread.
  */
 #ifndef CONSOLE_EVENT_LIST_H
 #define CONSOLE_EVENT_LIST_H
@@ -28,28 +27,28 @@ struct event_list;
 struct event_list *event_list_create(void);
 void event_list_destroy(struct event_list *list);
 
-/* Another daemon: the next read begins with its oldest event. What is kept stays. */
+/* Another daemon: the next read starts with its oldest event. The events so far are kept. */
 void event_list_attach(struct event_list *list);
 
-/* Takes what is new in the segment's ring. WALL_NS is now. Returns how many came. */
+/* Reads new events from the ring; WALL_NS is now. Returns their number. */
 size_t event_list_read(struct event_list *list, const struct segment_reader *reader,
                        uint64_t wall_ns);
 
-/* Takes one. */
+/* Adds one event. */
 void event_list_add(struct event_list *list, const struct event_record *event);
 
 /*
- * The kinds, or the single events with SINGLE, of LEAST level and above, that had happened by UNTIL_NS
- * (wall clock; UINT64_MAX: all): fills ROWS (ROOM of them) with pointers, the newest first, and
- * returns how many. A kind is shown as it is now. Valid until the next read.
+ * Fills ROWS (ROOM of them) with pointers to the kinds, or with SINGLE to the single events, of level
+ * LEAST and above that had occurred by UNTIL_NS (wall clock; UINT64_MAX: all), newest first. A kind
+ * has its current count. Returns the number of rows, valid until the next read.
  */
 size_t event_list_rows(const struct event_list *list, bool single, enum level least,
                        uint64_t until_ns, const struct event_row **rows, size_t room);
 
-/* Events of LEVEL taken since the console began. */
+/* Number of events of LEVEL since the console started. */
 uint64_t event_list_total(const struct event_list *list, enum level level);
 
-/* Events that were overwritten before they could be read. */
+/* Number of events overwritten before they were read. */
 uint64_t event_list_missed(const struct event_list *list);
 
 #endif

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TURN_NS       (5 * NS_PER_S) /* how often the base of the recent seconds moves on */
-#define LONG_PAUSE_NS (3 * NS_PER_S) /* after which it is not known which second a value was of */
+#define BASE_EVERY_NS (5 * NS_PER_S) /* period of a new base for the recent latency */
+#define LONG_PAUSE_NS (3 * NS_PER_S) /* longer: the second of a value is unknown */
 
 struct second {
     uint64_t number; /* wall clock, s; 0: never used */
-    bool split;      /* by outcome; else all are in ALL */
+    bool split;      /* by outcome; else all in OUTCOME_ALL */
     uint32_t bucket[OUTCOME_COUNT + 1][HISTOGRAM_COARSE_BUCKETS];
 };
 
@@ -20,7 +20,7 @@ struct outcomes {
     bool begun;
     uint64_t last_ns, older_ns, newer_ns; /* wall clock */
     struct histogram last[OUTCOME_COUNT];
-    struct histogram older[OUTCOME_COUNT], newer[OUTCOME_COUNT]; /* bases of what is recent */
+    struct histogram older[OUTCOME_COUNT], newer[OUTCOME_COUNT]; /* bases of `recent` */
     struct histogram recent[OUTCOME_COUNT + 1];
 };
 
@@ -34,7 +34,7 @@ void outcomes_destroy(struct outcomes *outcomes)
     free(outcomes);
 }
 
-static void forget_recent(struct outcomes *outcomes)
+static void reset_recent(struct outcomes *outcomes)
 {
     for (int i = 0; i <= OUTCOME_COUNT; i++)
         histogram_reset(&outcomes->recent[i]);
@@ -43,7 +43,7 @@ static void forget_recent(struct outcomes *outcomes)
 void outcomes_break(struct outcomes *outcomes)
 {
     outcomes->begun = false;
-    forget_recent(outcomes);
+    reset_recent(outcomes);
 }
 
 static struct second *second_at(struct outcomes *outcomes, uint64_t number)
@@ -70,7 +70,7 @@ static uint64_t bucket_of(const struct histogram *histogram, uint32_t i)
     return atomic_load_explicit(&histogram->bucket[i], memory_order_relaxed);
 }
 
-/* Counts what came to NOW since THEN in the coarse buckets INTO. */
+/* Adds the increase from THEN to NOW to the coarse buckets INTO. */
 static void add_growth(uint32_t *into, const struct histogram *now, const struct histogram *then)
 {
     uint32_t from = atomic_load_explicit(&now->used_from, memory_order_relaxed);
@@ -96,12 +96,12 @@ static void begin(struct outcomes *outcomes, uint64_t wall_ns, const struct hist
     copy(outcomes->last, latency);
     copy(outcomes->older, latency);
     copy(outcomes->newer, latency);
-    forget_recent(outcomes);
+    reset_recent(outcomes);
 }
 
-static void find_recent(struct outcomes *outcomes, const struct histogram *latency)
+static void update_recent(struct outcomes *outcomes, const struct histogram *latency)
 {
-    forget_recent(outcomes);
+    reset_recent(outcomes);
     for (int i = 0; i < OUTCOME_COUNT; i++) {
         histogram_add(&outcomes->recent[i], &latency[i]);
         histogram_subtract(&outcomes->recent[i], &outcomes->older[i]);
@@ -123,10 +123,10 @@ void outcomes_push(struct outcomes *outcomes, uint64_t wall_ns, const struct his
     memset(second->bucket[OUTCOME_ALL], 0, sizeof(second->bucket[OUTCOME_ALL]));
     for (int i = 0; i < OUTCOME_COUNT; i++)
         add_growth(second->bucket[i], &latency[i], &outcomes->last[i]);
-    find_recent(outcomes, latency);
+    update_recent(outcomes, latency);
     copy(outcomes->last, latency);
     outcomes->last_ns = wall_ns;
-    if (wall_ns - outcomes->newer_ns < TURN_NS)
+    if (wall_ns - outcomes->newer_ns < BASE_EVERY_NS)
         return;
     copy(outcomes->older, outcomes->newer);
     copy(outcomes->newer, latency);

@@ -14,7 +14,8 @@ enum { USER_FIELD = 14, SYSTEM_FIELD = 15, RESIDENT_FIELD = 24 };
 int process_stat_parse(const char *text, uint64_t ticks, uint64_t page, uint64_t *cpu_ns,
                        uint64_t *resident_bytes)
 {
-    const char *field = strrchr(text, ')'); /* the name may hold anything; field 2 ends here */
+    const char *field =
+        strrchr(text, ')'); /* end of field 2, the name, which may contain anything */
     uint64_t values[RESIDENT_FIELD + 1] = {0};
 
     for (int number = 3; number <= RESIDENT_FIELD; number++) {
@@ -43,7 +44,7 @@ static int read_stat(const char *path, uint64_t *cpu_ns, uint64_t *resident_byte
                               cpu_ns, resident_bytes);
 }
 
-/* What two readings of a clock of processor time mean. */
+/* CPU usage between two readings, cores; NAN without a first one. */
 static float cores_between(uint64_t then_ns, uint64_t now_ns, uint64_t cpu_then, uint64_t cpu_now)
 {
     return then_ns != 0 && now_ns > then_ns && cpu_now >= cpu_then
@@ -59,7 +60,7 @@ static const struct process_usage *process_before(const struct process_table *ta
     return NULL;
 }
 
-/* Mostly the thread stands where it stood, so that place (GUESS) is looked at first. */
+/* Finds thread TID; tries index GUESS first, because indexes seldom change. */
 static const struct thread_usage *thread_before(const struct process_table *table, int32_t tid,
                                                 uint32_t guess)
 {
@@ -71,15 +72,15 @@ static const struct thread_usage *thread_before(const struct process_table *tabl
     return NULL;
 }
 
-struct taking {
+struct reading {
     const struct process_table *before;
     struct process_table *into;
 };
 
-static void take_process(const struct taking *taking, enum role role, uint32_t slot, int32_t pid)
+static void take_process(const struct reading *reading, enum role role, uint32_t slot, int32_t pid)
 {
-    const struct process_usage *before = process_before(taking->before, pid);
-    struct process_table *into = taking->into;
+    const struct process_usage *before = process_before(reading->before, pid);
+    struct process_table *into = reading->into;
     struct process_usage usage = {.role = role, .slot = slot, .pid = pid, .cores = NAN};
     char path[40];
 
@@ -88,14 +89,14 @@ static void take_process(const struct taking *taking, enum role role, uint32_t s
     snprintf(path, sizeof(path), "/proc/%" PRId32 "/stat", pid);
     if (read_stat(path, &usage.cpu_ns, &usage.resident_bytes) == 0 && before != NULL)
         usage.cores =
-            cores_between(taking->before->time_ns, into->time_ns, before->cpu_ns, usage.cpu_ns);
+            cores_between(reading->before->time_ns, into->time_ns, before->cpu_ns, usage.cpu_ns);
     into->process[into->count++] = usage;
 }
 
-static void take_thread(const struct taking *taking, int32_t pid, int32_t tid)
+static void take_thread(const struct reading *reading, int32_t pid, int32_t tid)
 {
-    struct process_table *into = taking->into;
-    const struct thread_usage *before = thread_before(taking->before, tid, into->thread_count);
+    struct process_table *into = reading->into;
+    const struct thread_usage *before = thread_before(reading->before, tid, into->thread_count);
     struct thread_usage usage = {.tid = tid, .cores = NAN};
     uint64_t resident_bytes;
     char path[64];
@@ -107,7 +108,7 @@ static void take_thread(const struct taking *taking, int32_t pid, int32_t tid)
         return;
     if (before != NULL)
         usage.cores =
-            cores_between(taking->before->time_ns, into->time_ns, before->cpu_ns, usage.cpu_ns);
+            cores_between(reading->before->time_ns, into->time_ns, before->cpu_ns, usage.cpu_ns);
     into->thread[into->thread_count++] = usage;
 }
 
@@ -119,31 +120,31 @@ static int32_t pid_of_worker(const struct snapshot *now, uint32_t slot)
     return 0;
 }
 
-static void take_threads(const struct taking *taking, const struct snapshot *now)
+static void take_threads(const struct reading *reading, const struct snapshot *now)
 {
     for (uint32_t i = 0; i < now->thread_count; i++)
         if (now->threads[i].activity.state != THREAD_STATE_NONE)
-            take_thread(taking, pid_of_worker(now, now->threads[i].worker),
+            take_thread(reading, pid_of_worker(now, now->threads[i].worker),
                         now->threads[i].activity.tid);
     for (uint32_t i = 0; i < now->worker_count; i++)
         for (uint32_t j = 0; j < now->workers[i].offload_count; j++)
-            take_thread(taking, now->workers[i].pid, now->workers[i].offload[j].activity.tid);
+            take_thread(reading, now->workers[i].pid, now->workers[i].offload[j].activity.tid);
 }
 
 void processes_take(struct process_table *table, const struct snapshot *now)
 {
     struct process_table before = *table;
-    struct taking taking = {&before, table};
+    struct reading reading = {&before, table};
 
     table->time_ns = now->time_ns;
     table->count = 0;
     table->thread_count = 0;
-    take_process(&taking, ROLE_MASTER, 0, now->server.pid);
+    take_process(&reading, ROLE_MASTER, 0, now->server.pid);
     for (uint32_t i = 0; i < now->worker_count; i++)
         if (now->workers[i].state != WORKER_NONE)
-            take_process(&taking, ROLE_WORKER, now->workers[i].slot, now->workers[i].pid);
-    take_process(&taking, ROLE_LOGGER, 0, now->logger_pid);
-    take_threads(&taking, now);
+            take_process(&reading, ROLE_WORKER, now->workers[i].slot, now->workers[i].pid);
+    take_process(&reading, ROLE_LOGGER, 0, now->logger_pid);
+    take_threads(&reading, now);
 }
 
 double processes_thread_cores(const struct process_table *table, int32_t tid)

@@ -1,7 +1,7 @@
 /*
- * Processor time and memory of a server's processes and of its threads, as /proc tells. Taken about
- * once a second; rates are those since the table before. A table is plain data without pointers, so
- * it can be kept and copied whole. The console's only thread.
+ * CPU time and memory of a server's processes and threads, from /proc, twice a second. CPU usage is
+ * relative to the table before. A table contains no pointers, so it can be stored and copied. The
+ * console's only thread.
  */
 #ifndef CONSOLE_PROCESSES_H
 #define CONSOLE_PROCESSES_H
@@ -15,10 +15,10 @@ enum { PROCESSES_MAX = 66, PROCESS_THREADS_MAX = 1024 };
 
 struct process_usage {
     uint32_t role; /* enum role */
-    uint32_t slot; /* a worker's */
+    uint32_t slot; /* of a worker */
     int32_t pid;
-    float cores;             /* processor seconds a second; NAN: not known (yet) */
-    uint64_t resident_bytes; /* 0: not known */
+    float cores;             /* CPU seconds per second; NAN: unknown (yet) */
+    uint64_t resident_bytes; /* 0: unknown */
     uint64_t cpu_ns;
 };
 
@@ -29,22 +29,21 @@ struct thread_usage {
 };
 
 struct process_table {
-    uint64_t time_ns; /* monotonic clock; 0: never taken */
+    uint64_t time_ns; /* monotonic clock; 0: never read */
     uint32_t count, thread_count;
     struct process_usage process[PROCESSES_MAX]; /* master, workers by slot, logger */
     struct thread_usage thread[PROCESS_THREADS_MAX];
 };
 
-/* Reads /proc for all processes and threads that NOW names. TABLE holds the reading before. */
+/* Reads /proc for all processes and threads in NOW. TABLE holds the last reading on entry. */
 void processes_take(struct process_table *table, const struct snapshot *now);
 
-/* Cores that the thread TID used in the last interval; NAN when that is not known. */
+/* CPU usage of thread TID in the last interval, cores; NAN: unknown. */
 double processes_thread_cores(const struct process_table *table, int32_t tid);
 
 /*
- * The figures in the text of a /proc/.../stat file: processor time in ns, resident memory in bytes.
- * TICKS are the clock ticks in a second, PAGE the bytes of a page. Pure. Returns 0, or -1 when
- * the text is no such file.
+ * Parses a /proc/.../stat file: CPU time in ns, resident memory in bytes. TICKS: clock ticks per
+ * second; PAGE: bytes per page. Pure. Returns 0, or -1: invalid text.
  */
 int process_stat_parse(const char *text, uint64_t ticks, uint64_t page, uint64_t *cpu_ns,
                        uint64_t *resident_bytes);

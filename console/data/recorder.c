@@ -1,6 +1,7 @@
 #include "console/data/recorder.h"
 
 #include "common/clock.h"
+#include "console/data/tail.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,10 +10,13 @@
 #include <sys/mman.h>
 #include <zlib.h>
 
-#define WHOLE_EVERY_NS  (30 * NS_PER_S) /* so that seeking need not begin at the file's start */
-#define COSTLY_EVERY_NS NS_PER_S        /* cache tables, which are large and change little */
+#define WHOLE_EVERY_NS  (30 * NS_PER_S) /* so that a seek need not start at the beginning */
+#define COSTLY_EVERY_NS NS_PER_S        /* cache tables: large, and they change little */
 
-enum { WORD = sizeof(uint64_t), CLOSE_ENOUGH = 4 /* words that are not worth a new run */ };
+enum {
+    WORD = sizeof(uint64_t),
+    CLOSE_ENOUGH = 4 /* unchanged words that do not start a new run */
+};
 
 struct buffer {
     unsigned char *bytes;
@@ -24,17 +28,17 @@ struct recorder {
     FILE *file;
     char path[4096];
     uint64_t bytes;
-    unsigned char *shadow; /* what the file says the segment is */
+    unsigned char *shadow; /* the segment as the file has it */
     size_t shadow_size;
     struct buffer raw, packed;
-    size_t run_end; /* where the run before ended */
+    size_t run_end; /* end of the last run */
     uint64_t whole_at_ns, costly_at_ns, processes_at_ns;
     uint64_t next_sample;
-    char *origins; /* NULL: never told */
+    char *origins; /* NULL: never set */
     bool origins_new;
 };
 
-/* A buffer that grows, and remembers that it could not. */
+/* A growing buffer; `failed` is set when memory runs out. */
 
 static void make_room(struct buffer *buffer, size_t room)
 {
@@ -82,7 +86,7 @@ static void put_block(struct buffer *buffer, enum recording_part part, const voi
     put_bytes(buffer, bytes, count);
 }
 
-/* Copying what has changed. All positions are bytes from the segment's start, whole words. */
+/* Copying what changed. Positions are bytes from the start of the segment, multiples of a word. */
 
 static void put_run(struct recorder *recorder, size_t from, size_t to)
 {
@@ -101,7 +105,7 @@ static uint64_t live_word(const struct segment *segment, size_t at)
                                 memory_order_relaxed);
 }
 
-/* Takes the word at AT over; true when it is another one than before. */
+/* Copies the word at AT; true if it changed. */
 static bool take_word(struct recorder *recorder, const struct segment *segment, size_t at)
 {
     uint64_t live = live_word(segment, at), before;
@@ -116,7 +120,7 @@ static bool take_word(struct recorder *recorder, const struct segment *segment, 
 static void take_range(struct recorder *recorder, const struct segment *segment, size_t from,
                        size_t bytes)
 {
-    size_t begin = 0, end = 0; /* of the run under way; end 0: none */
+    size_t begin = 0, end = 0; /* of the current run; end 0: none */
 
     bytes &= ~(size_t)(WORD - 1);
     for (size_t at = from; at < from + bytes; at += WORD) {
@@ -146,7 +150,7 @@ static void take_section(struct recorder *recorder, const struct segment *segmen
                    segment->section[kind].entry_size);
 }
 
-/* Those that are kept, or that are new. */
+/* Copies the new samples. */
 static void take_history(struct recorder *recorder, const struct segment *segment)
 {
     uint64_t samples =
@@ -161,26 +165,18 @@ static void take_history(struct recorder *recorder, const struct segment *segmen
                    segment->section[SEGMENT_HISTORY].entry_size);
 }
 
-static bool ring_sound(const struct segment *segment, const struct log_ring *ring)
-{
-    uint64_t size = segment->section[SEGMENT_RINGS].entry_size;
-
-    return ring->capacity > 0 && (ring->capacity & (ring->capacity - 1)) == 0 &&
-           ring->capacity <= size / WORD && log_ring_bytes(ring->capacity) <= size;
-}
-
 /*
- * The newest words of a ring: head first, so that all below it are there. In the copy nothing is
- * being written, so claimed is head.
+ * Copies the newest words of a ring. The head is read first, so that all words below it are complete.
+ * The copy has claimed = head, because nothing is being written to it.
  */
 static void take_ring(struct recorder *recorder, const struct segment *segment, uint32_t i)
 {
-    const struct log_ring *ring = segment_ring(segment, i);
+    const struct log_ring *ring = tail_ring(segment, i);
     size_t at = offset_of(segment, SEGMENT_RINGS, i);
     struct log_ring *copy = (struct log_ring *)(void *)(recorder->shadow + at);
     uint64_t head, from, most;
 
-    if (!ring_sound(segment, ring))
+    if (ring == NULL)
         return;
     head = atomic_load_explicit(&ring->head, memory_order_acquire);
     most = ring->capacity / 2 < RECORDING_RING_WORDS ? ring->capacity / 2 : RECORDING_RING_WORDS;
@@ -200,7 +196,7 @@ static void take_ring(struct recorder *recorder, const struct segment *segment, 
     atomic_store(&copy->claimed, head);
     atomic_store(&copy->head, head);
     copy->capacity = ring->capacity;
-    /* Runs go forwards: a gap is counted modulo 2^64. */
+    /* This run lies before the last one: the distance wraps modulo 2^64. */
     put_run(recorder, at, at + offsetof(struct log_ring, capacity) + WORD);
 }
 
@@ -321,7 +317,7 @@ struct recorder *recorder_create(const char *path, char *why, size_t size)
     return NULL;
 }
 
-/* Forgets what the file says so far: the next chunk says it all. */
+/* Starts a chunk of kind WHOLE: clears the shadow, so that all words count as changed. */
 static int begin_whole(struct recorder *recorder, const struct segment *segment)
 {
     void *shadow;
@@ -349,7 +345,7 @@ void recorder_note_origins(struct recorder *recorder, const char *origins)
         return;
     copy = strdup(origins);
     if (copy == NULL)
-        return; /* asked again with the next moment */
+        return; /* retried with the next chunk */
     free(recorder->origins);
     recorder->origins = copy;
     recorder->origins_new = true;
@@ -363,11 +359,11 @@ static void put_origins(struct recorder *recorder, bool whole)
     recorder->origins_new = false;
 }
 
-int recorder_add(struct recorder *recorder, const struct segment_reader *reader, bool newcomer,
+int recorder_add(struct recorder *recorder, const struct segment_reader *reader, bool new_daemon,
                  const struct process_table *processes, uint64_t now_ns, uint64_t wall_ns,
                  char *why, size_t size)
 {
-    bool whole = newcomer || recorder->shadow == NULL ||
+    bool whole = new_daemon || recorder->shadow == NULL ||
                  recorder->shadow_size != reader->map.size ||
                  now_ns >= recorder->whole_at_ns + WHOLE_EVERY_NS;
     bool costly = whole || now_ns >= recorder->costly_at_ns + COSTLY_EVERY_NS;

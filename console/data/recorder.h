@@ -1,26 +1,28 @@
 /*
- * The file of a recorded session. It holds the server's shared memory as it was, moment by moment:
- * first whole, then what changed; so a replay shows whatever the live console can show, through the
- * very same reader, and a newer console reads an older recording as it reads an older daemon.
+ * The format of a recording, and its writer. A recording holds the segment of the server over time:
+ * first in full, then the changes. A replay therefore shows all that the live console shows, through
+ * the same reader, and a newer console reads an old recording as it reads an old daemon.
  *
  *     file    = head chunk*
  *     head    = "WSCONREC" version(u16) 0(u16) byte-order mark(u32)
  *     chunk   = mark(u32) kind(u32) time(u64) wall(u64) raw(u32) packed(u32) check(u32) 0(u32)
  *               then PACKED bytes of zlib's deflate, RAW when inflated; CHECK is their CRC-32
  *
- *     kind WHOLE    a new beginning: part SIZE, then runs for all that is not zero
- *     kind CHANGES  runs for what has changed since the chunk before
- *     kind ENDED    the daemon has ended: part WORDS says how
+ *     kind WHOLE    the full segment: part SIZE, then runs for all words that are not zero
+ *     kind CHANGES  runs for the words that changed since the chunk before
+ *     kind ENDED    the daemon ended: part WORDS says how
  *
  *     part SIZE       1, size of the segment (varint)
- *     part RUN        2, gap to the end of the run before (varint), length (varint), bytes
- *     part PROCESSES  3, length (varint), struct process_table as it was
+ *     part RUN        2, distance from the end of the run before (varint), length (varint), bytes
+ *     part PROCESSES  3, length (varint), struct process_table
  *     part WORDS      4, length (varint), text
- *     part ORIGINS    5, length (varint), the daemon's answer to `config`; length 0: not known
+ *     part ORIGINS    5, length (varint), the daemon's answer to `config`; length 0: unknown
  *
- * Times are ns: the monotonic clock of the server's machine, and the wall clock. Varints are seven
- * bits a byte, the lowest first. A reader takes nothing for granted: every length is checked, and a
- * file that ends in the middle of a chunk ends with the chunk before. (2026-11)
+ * Times are ns: the monotonic clock of the server's machine, and the wall clock. Varints have seven
+ * bits a byte, lowest first. A reader checks every length; if the file ends within a chunk, the
+ * recording ends with the chunk before. (2026-11)
+ *
+ * Functions: the console's only thread.
  */
 #ifndef CONSOLE_RECORDER_H
 #define CONSOLE_RECORDER_H
@@ -37,8 +39,8 @@
 
 enum {
     RECORDING_VERSION = 1,
-    RECORDING_RAW_MAX = 256 * 1024 * 1024, /* longest chunk, inflated */
-    RECORDING_RING_WORDS = 8192,           /* newest words of a log ring that a chunk holds */
+    RECORDING_RAW_MAX = 256 * 1024 * 1024, /* largest chunk, inflated */
+    RECORDING_RING_WORDS = 8192,           /* newest words of a log ring per chunk */
 };
 
 #define RECORDING_BYTE_ORDER UINT32_C(0x01020304)
@@ -59,31 +61,30 @@ struct recording_chunk {
     uint32_t raw, packed, check, reserved;
 };
 
-/* The writer. */
 struct recorder;
 
-/* Creates the file PATH, which must not exist. NULL after a sentence in WHY. */
+/* Creates the file PATH, which must not exist. NULL after a message in WHY. */
 struct recorder *recorder_create(const char *path, char *why, size_t size);
 
-/* What the daemon's `config` command told last (copied), or "": the next moment has it. */
+/* Sets the daemon's last answer to `config` (copied), or ""; the next chunk stores it. */
 void recorder_note_origins(struct recorder *recorder, const char *origins);
 
 /*
- * Adds the present. NEWCOMER: another daemon than before. PROCESSES may be NULL. Returns 0, or -1
- * with a sentence in WHY: nothing more is then written.
+ * Adds the current state of the segment. NEW_DAEMON: another daemon than before. PROCESSES may be
+ * NULL. Returns 0, or -1 with a message in WHY: close the recorder.
  */
-int recorder_add(struct recorder *recorder, const struct segment_reader *reader, bool newcomer,
+int recorder_add(struct recorder *recorder, const struct segment_reader *reader, bool new_daemon,
                  const struct process_table *processes, uint64_t now_ns, uint64_t wall_ns,
                  char *why, size_t size);
 
-/* Adds that the daemon has ended, in HOW's words. Results as above. */
+/* Adds that the daemon ended; HOW is shown in a replay. Result as above. */
 int recorder_add_end(struct recorder *recorder, const char *how, uint64_t now_ns, uint64_t wall_ns,
                      char *why, size_t size);
 
 /* Bytes written so far. */
 uint64_t recorder_bytes(const struct recorder *recorder);
 
-/* Ends the file. Returns 0, or -1 with a sentence in WHY when it is not whole. */
+/* Closes the file. Returns 0, or -1 with a message in WHY if it is incomplete. RECORDER may be NULL. */
 int recorder_close(struct recorder *recorder, char *why, size_t size);
 
 #endif

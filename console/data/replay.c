@@ -13,7 +13,7 @@
 
 enum { FLAW_TEXT = 256 };
 
-#define IMAGE_MAX (UINT64_C(1) << 36) /* larger than any segment; only its touched pages exist */
+#define IMAGE_MAX (UINT64_C(1) << 36) /* more than any segment; only touched pages use memory */
 
 struct place {
     uint64_t offset; /* of the chunk in the file */
@@ -25,20 +25,20 @@ struct replay {
     uint64_t size;
     struct place *places;
     size_t count, room;
-    size_t next; /* the chunk that is put in force next */
+    size_t next; /* index of the chunk to apply next */
     char flaw[FLAW_TEXT];
     unsigned char *image; /* the segment */
     size_t image_size;
     struct segment_reader reader;
-    bool attached, newcomer, jumped;
-    uint64_t generation; /* of the daemon that was shown last */
+    bool attached, new_daemon, jumped;
+    uint64_t generation; /* of the current daemon */
     char ended[FLAW_TEXT];
     struct process_table *processes;
     bool has_processes;
-    char *origins; /* NULL: not known */
+    char *origins; /* NULL: unknown */
 };
 
-/* Opening: where the chunks are */
+/* Opening: the index of chunks */
 
 static int add_place(struct replay *replay, uint64_t offset, const struct recording_chunk *chunk)
 {
@@ -55,7 +55,7 @@ static int add_place(struct replay *replay, uint64_t offset, const struct record
     return 0;
 }
 
-static bool chunk_sound(const struct replay *replay, const struct recording_chunk *chunk)
+static bool chunk_valid(const struct replay *replay, const struct recording_chunk *chunk)
 {
     const struct place *before = replay->count > 0 ? &replay->places[replay->count - 1] : NULL;
 
@@ -68,8 +68,8 @@ static bool chunk_sound(const struct replay *replay, const struct recording_chun
 static void set_flaw(struct replay *replay, uint64_t offset, const char *what)
 {
     snprintf(replay->flaw, sizeof(replay->flaw),
-             "the recording %s at byte %" PRIu64 " of %" PRIu64 "; what is before is shown", what,
-             offset, replay->size);
+             "the recording %s at byte %" PRIu64 " of %" PRIu64 "; it is replayed up to there",
+             what, offset, replay->size);
 }
 
 static int find_chunks(struct replay *replay)
@@ -80,15 +80,15 @@ static int find_chunks(struct replay *replay)
     while (offset < replay->size) {
         if (fseeko(replay->file, (off_t)offset, SEEK_SET) != 0 ||
             fread(&chunk, sizeof(chunk), 1, replay->file) != 1) {
-            set_flaw(replay, offset, "was cut short");
+            set_flaw(replay, offset, "is truncated");
             return 0;
         }
-        if (!chunk_sound(replay, &chunk)) {
+        if (!chunk_valid(replay, &chunk)) {
             set_flaw(replay, offset, "is damaged");
             return 0;
         }
         if (chunk.packed > replay->size - offset - sizeof(chunk)) {
-            set_flaw(replay, offset, "was cut short");
+            set_flaw(replay, offset, "is truncated");
             return 0;
         }
         if (add_place(replay, offset, &chunk) != 0)
@@ -98,7 +98,7 @@ static int find_chunks(struct replay *replay)
     return 0;
 }
 
-/* Returns NULL, or why the file is none of ours. */
+/* Returns NULL, or why the file cannot be replayed. */
 static const char *check_head(struct replay *replay)
 {
     static char text[96];
@@ -106,18 +106,18 @@ static const char *check_head(struct replay *replay)
 
     if (fread(&head, sizeof(head), 1, replay->file) != 1 ||
         memcmp(head.magic, RECORDING_MAGIC, sizeof(head.magic)) != 0)
-        return "it is no recording of wsconsole";
+        return "not a recording of wsconsole";
     if (head.byte_order != RECORDING_BYTE_ORDER)
-        return "it was made on a machine of another byte order";
+        return "recorded with another byte order";
     if (head.version != RECORDING_VERSION) {
-        snprintf(text, sizeof(text), "it has version %u, and this wsconsole knows version %d",
+        snprintf(text, sizeof(text), "unsupported version %u (this wsconsole reads version %d)",
                  head.version, RECORDING_VERSION);
         return text;
     }
     return NULL;
 }
 
-static const char *find_out(struct replay *replay)
+static const char *read_file(struct replay *replay)
 {
     struct stat status;
     const char *problem;
@@ -125,7 +125,7 @@ static const char *find_out(struct replay *replay)
     if (fstat(fileno(replay->file), &status) != 0)
         return strerror(errno);
     if (!S_ISREG(status.st_mode))
-        return "it is no file";
+        return "not a regular file";
     replay->size = (uint64_t)status.st_size;
     problem = check_head(replay);
     if (problem != NULL)
@@ -133,8 +133,8 @@ static const char *find_out(struct replay *replay)
     if (find_chunks(replay) != 0)
         return "out of memory";
     if (replay->count == 0)
-        return replay->flaw[0] != '\0' ? "it is damaged or cut short before its first moment"
-                                       : "it holds nothing: no moment was recorded";
+        return replay->flaw[0] != '\0' ? "damaged or truncated in its first chunk"
+                                       : "empty recording";
     return NULL;
 }
 
@@ -148,7 +148,7 @@ struct replay *replay_open(const char *path, char *why, size_t size)
         replay->processes = calloc(1, sizeof(*replay->processes));
         problem = replay->file == NULL        ? strerror(errno)
                   : replay->processes == NULL ? problem
-                                              : find_out(replay);
+                                              : read_file(replay);
     }
     if (problem == NULL)
         return replay;
@@ -178,7 +178,7 @@ void replay_close(struct replay *replay)
     free(replay);
 }
 
-/* One chunk's parts. Each reads from the front of INPUT and returns NULL, or what is wrong. */
+/* The parts of a chunk. Each function consumes INPUT and returns NULL, or what is wrong. */
 
 struct input {
     const unsigned char *at, *end;
@@ -210,13 +210,13 @@ static const char *take_size(struct replay *replay, struct input *input)
     void *image;
 
     if (!get_number(input, &size) || size < sizeof(struct segment_header) || size > IMAGE_MAX)
-        return "a segment of impossible size";
+        return "invalid segment size";
     drop_image(replay);
     take_origins(replay, NULL, 0);
     image = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                  -1, 0);
     if (image == MAP_FAILED)
-        return "too little memory for its segment";
+        return "not enough memory for the segment";
     replay->image = image;
     replay->image_size = size;
     return NULL;
@@ -228,10 +228,10 @@ static const char *take_run(struct replay *replay, struct input *input)
 
     if (!get_number(input, &gap) || !get_number(input, &length) ||
         length > (uint64_t)(input->end - input->at))
-        return "a run that is longer than its chunk";
+        return "a run exceeds its chunk";
     from = input->run_end + gap;
     if (replay->image == NULL || from > replay->image_size || length > replay->image_size - from)
-        return "a run outside of the segment";
+        return "a run lies outside the segment";
     memcpy(replay->image + from, input->at, length);
     replay->attached = replay->attached && from >= sizeof(struct segment_header);
     input->at += length;
@@ -242,13 +242,13 @@ static const char *take_run(struct replay *replay, struct input *input)
 static const char *take_block(struct input *input, const unsigned char **bytes, uint64_t *length)
 {
     if (!get_number(input, length) || *length > (uint64_t)(input->end - input->at))
-        return "a part that is longer than its chunk";
+        return "a part exceeds its chunk";
     *bytes = input->at;
     input->at += *length;
     return NULL;
 }
 
-/* A table of another size is one of another version: the processes are then not known. */
+/* A table of another size is of another version: the processes are then unknown. */
 static void take_processes(struct replay *replay, const unsigned char *bytes, uint64_t length)
 {
     replay->has_processes = length == sizeof(*replay->processes);
@@ -268,7 +268,7 @@ static const char *take_part(struct replay *replay, struct input *input)
     uint64_t part, length;
 
     if (!get_number(input, &part))
-        return "a part without an end";
+        return "an incomplete part";
     if (part == PART_SIZE)
         return take_size(replay, input);
     if (part == PART_RUN)
@@ -283,7 +283,7 @@ static const char *take_part(struct replay *replay, struct input *input)
     if (part == PART_WORDS)
         snprintf(replay->ended, sizeof(replay->ended), "%.*s",
                  (int)(length < FLAW_TEXT ? length : FLAW_TEXT - 1), (const char *)bytes);
-    return NULL; /* a part of a later version is passed over */
+    return NULL; /* unknown parts of later versions are skipped */
 }
 
 static const char *take_parts(struct replay *replay, const unsigned char *bytes, size_t length)
@@ -296,7 +296,7 @@ static const char *take_parts(struct replay *replay, const unsigned char *bytes,
     return problem;
 }
 
-/* Reads and inflates a chunk into new memory. */
+/* Reads a chunk and inflates it into *RAW, which the caller frees. */
 static const char *unpack(struct replay *replay, const struct place *place, unsigned char **raw)
 {
     const struct recording_chunk *chunk = &place->chunk;
@@ -306,18 +306,18 @@ static const char *unpack(struct replay *replay, const struct place *place, unsi
 
     *raw = malloc(chunk->raw + 1);
     if (packed == NULL || *raw == NULL)
-        problem = "too little memory";
+        problem = "out of memory";
     else if (fseeko(replay->file, (off_t)(place->offset + sizeof(*chunk)), SEEK_SET) != 0 ||
              fread(packed, 1, chunk->packed, replay->file) != chunk->packed)
-        problem = "the file cannot be read";
+        problem = "read error";
     else if ((uint32_t)crc32(0, packed, (uInt)chunk->packed) != chunk->check ||
              uncompress(*raw, &length, packed, chunk->packed) != Z_OK || length != chunk->raw)
-        problem = "the bytes of a moment are not those that were written";
+        problem = "wrong checksum or length";
     free(packed);
     return problem;
 }
 
-static const char *put_in_force(struct replay *replay, const struct place *place)
+static const char *apply_chunk(struct replay *replay, const struct place *place)
 {
     unsigned char *raw;
     const char *problem = unpack(replay, place, &raw);
@@ -330,14 +330,14 @@ static const char *put_in_force(struct replay *replay, const struct place *place
     if (problem != NULL || place->chunk.kind == RECORDING_ENDED)
         return problem;
     if (replay->image == NULL)
-        return "its first moment is missing";
-    if (!replay->attached) { /* another segment, or its directory was touched: check it anew */
+        return "the first chunk is missing";
+    if (!replay->attached) { /* another segment, or its header changed: check it again */
         problem = segment_attach_copy(&replay->reader, replay->image, replay->image_size);
         if (problem != NULL)
             return problem;
         replay->attached = true;
     }
-    replay->newcomer = first || replay->generation != replay->reader.map.header->generation;
+    replay->new_daemon = first || replay->generation != replay->reader.map.header->generation;
     replay->generation = replay->reader.map.header->generation;
     replay->jumped = false;
     return NULL;
@@ -348,13 +348,13 @@ enum replay_step replay_next(struct replay *replay, uint64_t until_ns)
     const struct place *place = &replay->places[replay->next];
     const char *problem;
 
-    replay->newcomer = false;
+    replay->new_daemon = false;
     if (replay->next == replay->count ||
         place->chunk.time_ns - replay->places[0].chunk.time_ns > until_ns)
         return REPLAY_WAITS;
     if (replay->next == 0)
         replay->jumped = true;
-    problem = put_in_force(replay, place);
+    problem = apply_chunk(replay, place);
     if (problem != NULL) {
         snprintf(replay->flaw, sizeof(replay->flaw),
                  "the recording is damaged at byte %" PRIu64 ": %s", place->offset, problem);
@@ -377,24 +377,24 @@ void replay_seek(struct replay *replay, uint64_t at_ns)
     replay->jumped = true;
 }
 
-static const struct recording_chunk *in_force(const struct replay *replay)
+static const struct recording_chunk *current_chunk(const struct replay *replay)
 {
     return &replay->places[replay->next > 0 ? replay->next - 1 : 0].chunk;
 }
 
 uint64_t replay_at_ns(const struct replay *replay)
 {
-    return in_force(replay)->time_ns - replay->places[0].chunk.time_ns;
+    return current_chunk(replay)->time_ns - replay->places[0].chunk.time_ns;
 }
 
 uint64_t replay_now_ns(const struct replay *replay)
 {
-    return in_force(replay)->time_ns;
+    return current_chunk(replay)->time_ns;
 }
 
 uint64_t replay_wall_ns(const struct replay *replay)
 {
-    return in_force(replay)->wall_ns;
+    return current_chunk(replay)->wall_ns;
 }
 
 uint64_t replay_length_ns(const struct replay *replay)
@@ -416,7 +416,7 @@ const struct segment_reader *replay_reader(const struct replay *replay)
 
 bool replay_new_daemon(const struct replay *replay)
 {
-    return replay->newcomer;
+    return replay->new_daemon;
 }
 
 const char *replay_ended(const struct replay *replay)

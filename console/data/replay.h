@@ -1,6 +1,6 @@
 /*
- * Reads a recording (console/data/recorder.h) and rebuilds the server's shared memory of any moment of
- * it. Nothing in the file is believed unchecked. The console's only thread.
+ * Reads a recording (console/data/recorder.h) and rebuilds the server's segment at any time of it. The
+ * file is untrusted. The console's only thread.
  */
 #ifndef CONSOLE_REPLAY_H
 #define CONSOLE_REPLAY_H
@@ -16,50 +16,50 @@
 struct replay;
 
 /*
- * Opens the file PATH and finds its chunks. NULL after a sentence in WHY. A file that ends in the
- * middle of a chunk is opened; replay_flaw() then says so.
+ * Opens the file PATH and indexes its chunks. NULL after a message in WHY. A truncated or damaged file
+ * can be replayed up to the damage: see replay_flaw().
  */
 struct replay *replay_open(const char *path, char *why, size_t size);
 void replay_close(struct replay *replay);
 
-/* What is wrong with the file, or NULL. */
+/* Why the file cannot be read to its end, or NULL. */
 const char *replay_flaw(const struct replay *replay);
 
-/* From the first chunk to the last. */
+/* Time from the first to the last chunk. */
 uint64_t replay_length_ns(const struct replay *replay);
 
 enum replay_step {
-    REPLAY_STEPPED, /* the next chunk is in force */
-    REPLAY_WAITS,   /* the next one is later than UNTIL, or there is none */
-    REPLAY_BROKEN,  /* the file is damaged here; replay_flaw() says how */
+    REPLAY_STEPPED, /* the next chunk was applied */
+    REPLAY_WAITS,   /* the next chunk is after UNTIL_NS, or there is none */
+    REPLAY_BROKEN,  /* the next chunk is damaged; see replay_flaw() */
 };
 
-/* Puts the next chunk in force if it is at or before UNTIL_NS from the beginning. */
+/* Applies the next chunk if it is not after UNTIL_NS, counted from the first chunk. */
 enum replay_step replay_next(struct replay *replay, uint64_t until_ns);
 
-/* Goes to before the last chunk that says all and is at or before AT_NS. */
+/* Moves to before the last chunk of kind WHOLE that is not after AT_NS. */
 void replay_seek(struct replay *replay, uint64_t at_ns);
 
-/* Where the chunk in force is, from the beginning. */
+/* Time of the current chunk (the one applied last), counted from the first chunk. */
 uint64_t replay_at_ns(const struct replay *replay);
 
-/* The recorded clocks of the chunk in force. */
+/* Recorded clocks of the current chunk. */
 uint64_t replay_now_ns(const struct replay *replay);
 uint64_t replay_wall_ns(const struct replay *replay);
 
-/* The reader of the moment; NULL before the first step. Valid until the next step. */
+/* A reader of the rebuilt segment; NULL before the first step. Valid until the next step. */
 const struct segment_reader *replay_reader(const struct replay *replay);
 
-/* True when the chunk in force has begun with another daemon, or is the first one after a seek. */
+/* True if the current chunk is of another daemon, or the first one after a seek. */
 bool replay_new_daemon(const struct replay *replay);
 
-/* How the daemon had ended then; NULL while it ran. */
+/* How the daemon had ended; NULL: it was running. */
 const char *replay_ended(const struct replay *replay);
 
-/* What the daemon's `config` command told of the configuration of then; "" when it is not known. */
+/* The daemon's answer to `config`; "": unknown. */
 const char *replay_origins(const struct replay *replay);
 
-/* The processes of then; NULL when nothing is known. */
+/* NULL: unknown. */
 const struct process_table *replay_processes(const struct replay *replay);
 
 #endif

@@ -7,21 +7,21 @@
 #include <string.h>
 
 enum {
-    BUDGET_WORDS = 32768,      /* that one call reads at most, shared among the rings */
-    LEAST_RING_WORDS = 512,    /* but at least so many of each */
-    MOST_RING_WORDS = 4096,    /* and at most so many, but for the first call */
-    GUESSED_RECORD_WORDS = 16, /* until one has been read */
+    BUDGET_WORDS = 32768,      /* read per call, divided among the rings */
+    LEAST_RING_WORDS = 512,    /* per ring, minimum */
+    MOST_RING_WORDS = 4096,    /* per ring, maximum, except in the first call */
+    GUESSED_RECORD_WORDS = 16, /* until a record has been read */
 };
 
 struct tail {
-    struct tail_line *lines; /* TAIL_LINES; number n lies at n % TAIL_LINES */
+    struct tail_line *lines; /* TAIL_LINES of them; line n at n % TAIL_LINES */
     uint64_t total;
     uint64_t missed_words;
     uint64_t records_read, words_read;
     uint64_t *position; /* of each ring */
-    uint64_t *first;    /* where reading it began */
-    bool *begun;        /* position is a record's beginning */
-    bool started;       /* a call has read */
+    uint64_t *first;    /* where reading started */
+    bool *begun;        /* position is the start of a record */
+    bool started;       /* tail_read() was called */
     uint32_t rings;
     struct tail_line *batch;
     const struct tail_line **order; /* as long as the batch */
@@ -71,17 +71,7 @@ int tail_attach(struct tail *tail, const struct segment_reader *reader)
     return -1;
 }
 
-/* The capacity comes from shared memory: it is used only if it fits the ring's place. */
-static bool ring_sound(const struct segment_reader *reader, const struct log_ring *ring)
-{
-    uint64_t size = reader->map.section[SEGMENT_RINGS].entry_size;
-
-    return ring->capacity > 0 && (ring->capacity & (ring->capacity - 1)) == 0 &&
-           ring->capacity <= size / sizeof(uint64_t) && log_ring_bytes(ring->capacity) <= size;
-}
-
-/* Moves on to the newest records when there are more than WORDS to read, or none has been read yet.
- */
+/* Skips to the newest WORDS words if there are more to read, or at the first read. */
 static void keep_up(struct tail *tail, uint32_t i, const struct log_ring *ring, uint64_t words)
 {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
@@ -126,7 +116,7 @@ static void copy_texts(struct tail_line *line, const struct log_record *record)
     escape_bytes(line->agent, sizeof(line->agent), record->agent.start, record->agent.length);
 }
 
-/* Whose the record is: all of a ring have the thread in common. */
+/* The thread that owns the ring of a record. */
 struct origin {
     uint32_t slot;
     uint16_t worker, number;
@@ -178,7 +168,7 @@ static void read_ring(struct tail *tail, const struct origin *origin, const stru
             return;
         case LOG_RING_OVERRUN:
             tail->missed_words += tail->position[i] - before;
-            tail->begun[i] = false; /* look for the newest next time */
+            tail->begun[i] = false; /* skip to the newest next time */
             return;
         }
         before = tail->position[i];
@@ -200,10 +190,10 @@ static int earlier(const void *a, const void *b)
 
     if ((*left)->time_ns != (*right)->time_ns)
         return (*left)->time_ns < (*right)->time_ns ? -1 : 1;
-    return *left < *right ? -1 : *left > *right; /* of equals, as they were read */
+    return *left < *right ? -1 : *left > *right; /* equal: in the order they were read */
 }
 
-/* Moves the batch to the lines in the order of time. */
+/* Appends the batch to the lines, ordered by time. */
 static void merge_batch(struct tail *tail)
 {
     size_t count = tail->batch_count;
@@ -219,23 +209,23 @@ static void merge_batch(struct tail *tail)
 
 static struct origin origin_of(const struct segment_reader *reader, uint32_t slot)
 {
-    const struct segment_slot *tenant = segment_thread_slot(&reader->map, slot);
-    uint32_t worker = atomic_load_explicit(&tenant->worker, memory_order_relaxed);
-    uint32_t number = atomic_load_explicit(&tenant->thread, memory_order_relaxed);
+    const struct segment_slot *owner = segment_thread_slot(&reader->map, slot);
+    uint32_t worker = atomic_load_explicit(&owner->worker, memory_order_relaxed);
+    uint32_t number = atomic_load_explicit(&owner->thread, memory_order_relaxed);
     bool known = worker < TAIL_NO_THREAD && number < TAIL_NO_THREAD;
 
     return (struct origin){slot, known ? (uint16_t)worker : TAIL_NO_THREAD,
                            known ? (uint16_t)number : TAIL_NO_THREAD};
 }
 
-/* The ring of a slot that may be read, or NULL. */
-static const struct log_ring *readable_ring(const struct segment_reader *reader, uint32_t i)
+const struct log_ring *tail_ring(const struct segment *segment, uint32_t slot)
 {
-    const struct log_ring *ring = segment_ring(&reader->map, i);
+    const struct log_ring *ring = segment_ring(segment, slot);
+    uint64_t size = segment->section[SEGMENT_RINGS].entry_size, capacity = ring->capacity;
+    bool valid = capacity > 0 && (capacity & (capacity - 1)) == 0 &&
+                 capacity <= size / sizeof(uint64_t) && log_ring_bytes(capacity) <= size;
 
-    return segment_slot_reserved(segment_thread_slot(&reader->map, i)) && ring_sound(reader, ring)
-               ? ring
-               : NULL;
+    return valid && segment_slot_reserved(segment_thread_slot(segment, slot)) ? ring : NULL;
 }
 
 static uint64_t usual_words(const struct tail *tail)
@@ -257,7 +247,7 @@ size_t tail_read(struct tail *tail, const struct segment_reader *reader)
     tail->started = true;
     tail->batch_count = 0;
     for (uint32_t i = 0; i < tail->rings; i++) {
-        const struct log_ring *ring = readable_ring(reader, i);
+        const struct log_ring *ring = tail_ring(&reader->map, i);
         struct origin origin = origin_of(reader, i);
 
         if (ring != NULL)
@@ -270,17 +260,17 @@ size_t tail_read(struct tail *tail, const struct segment_reader *reader)
     return TAIL_LINES;
 }
 
-/* The past */
+/* Backlog */
 
-struct past {
+struct backlog {
     tail_take *take;
     void *context;
-    uint64_t since_ns; /* nothing is missing from there on */
+    uint64_t since_ns; /* nothing is missing since then */
 };
 
 /*
- * The time of the oldest record of a ring that can be read, 0 when that is its first one. *FROM is
- * where it lies. The eighth that is written next is left alone.
+ * The time of the oldest readable record of a ring; 0 if that is the first one ever written. *FROM is
+ * its position. The oldest eighth of the ring is skipped, because it is overwritten next.
  */
 static uint64_t oldest_in(const struct log_ring *ring, uint64_t *from)
 {
@@ -297,51 +287,51 @@ static uint64_t oldest_in(const struct log_ring *ring, uint64_t *from)
                : UINT64_MAX;
 }
 
-static void past_since(struct past *past, uint64_t time_ns)
+static void backlog_since(struct backlog *backlog, uint64_t time_ns)
 {
-    past->since_ns = time_ns > past->since_ns ? time_ns : past->since_ns;
+    backlog->since_ns = time_ns > backlog->since_ns ? time_ns : backlog->since_ns;
 }
 
-/* The records of a ring from FROM up to where the first call began. */
-static void read_past_of(struct past *past, const struct origin *origin,
-                         const struct log_ring *ring, uint64_t from, uint64_t end)
+/* Passes on the records of a ring from FROM to END. */
+static void read_backlog_of(struct backlog *backlog, const struct origin *origin,
+                            const struct log_ring *ring, uint64_t from, uint64_t end)
 {
     uint64_t words[LOG_RECORD_WORDS_MAX];
     struct log_record record;
     struct tail_line line;
-    bool overtaken = false;
+    bool overrun = false;
 
-    while (from < end && !overtaken) {
-        overtaken = log_ring_read(ring, &from, words, LOG_RECORD_WORDS_MAX) != LOG_RING_RECORD;
-        if (overtaken || log_record_unpack(words, &record) != 0 || record.time_ns < past->since_ns)
+    while (from < end && !overrun) {
+        overrun = log_ring_read(ring, &from, words, LOG_RECORD_WORDS_MAX) != LOG_RING_RECORD;
+        if (overrun || log_record_unpack(words, &record) != 0 || record.time_ns < backlog->since_ns)
             continue;
         fill_line(&line, origin, &record);
-        past->take(past->context, &line);
+        backlog->take(backlog->context, &line);
     }
-    if (overtaken)
-        past_since(past, UINT64_MAX);
+    if (overrun)
+        backlog_since(backlog, UINT64_MAX);
 }
 
 uint64_t tail_read_backlog(struct tail *tail, const struct segment_reader *reader, tail_take *take,
                            void *context)
 {
-    struct past past = {.take = take, .context = context};
+    struct backlog backlog = {.take = take, .context = context};
     uint64_t *from = calloc(tail->rings > 0 ? tail->rings : 1, sizeof(*from));
     const struct log_ring *ring;
 
     if (from == NULL)
         return UINT64_MAX;
     for (uint32_t i = 0; i < tail->rings; i++)
-        if ((ring = readable_ring(reader, i)) != NULL)
-            past_since(&past, oldest_in(ring, &from[i]));
+        if ((ring = tail_ring(&reader->map, i)) != NULL)
+            backlog_since(&backlog, oldest_in(ring, &from[i]));
     for (uint32_t i = 0; i < tail->rings; i++) {
         struct origin origin = origin_of(reader, i);
 
-        if ((ring = readable_ring(reader, i)) != NULL)
-            read_past_of(&past, &origin, ring, from[i], tail->first[i]);
+        if ((ring = tail_ring(&reader->map, i)) != NULL)
+            read_backlog_of(&backlog, &origin, ring, from[i], tail->first[i]);
     }
     free(from);
-    return past.since_ns;
+    return backlog.since_ns;
 }
 
 size_t tail_count(const struct tail *tail)

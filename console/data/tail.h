@@ -1,8 +1,8 @@
 /*
- * The last requests, from the log rings of all threads, merged by time. Reads as an onlooker that
- * no thread knows of: it can be overtaken, and counts what it did not see. However fast the server
- * is, a call reads a bounded amount, and of a ring it has fallen behind on, the newest records. The
- * console's only thread.
+ * The last requests, from the log rings of all threads, merged by time. The server does not know
+ * this reader: it can be overrun, and counts what it missed. A call reads a bounded amount however
+ * fast the server is; where it has fallen behind, it skips to the newest records. The console's only
+ * thread.
  */
 #ifndef CONSOLE_TAIL_H
 #define CONSOLE_TAIL_H
@@ -14,25 +14,25 @@
 #include <stdint.h>
 
 enum {
-    TAIL_LINES = 4096, /* more than one call reads, so that nothing read is missed */
+    TAIL_LINES = 4096, /* more than one call reads */
     TAIL_ADDRESS_TEXT = CLIENT_ADDRESS_TEXT + 1,
-    TAIL_REQUEST_BYTES = 256, /* of the request line, escaped, with the NUL; the rest is cut */
-    TAIL_REFERER_BYTES = 128, /* the same of the other two texts */
+    TAIL_REQUEST_BYTES = 256, /* request line, escaped, with the NUL; the rest is cut */
+    TAIL_REFERER_BYTES = 128, /* same */
     TAIL_AGENT_BYTES = 128,
     TAIL_NO_THREAD = 0xffff,
 };
 
 struct tail_line {
-    uint64_t time_ns; /* wall clock, the request's start */
+    uint64_t time_ns; /* wall clock, start of the request */
     uint64_t duration_ns;
     uint64_t body_bytes;
     uint32_t thread;         /* slot */
-    uint16_t worker, number; /* whose slot it was when read; TAIL_NO_THREAD: nobody's */
+    uint16_t worker, number; /* owner of the slot when read; TAIL_NO_THREAD: none */
     uint16_t status;
     uint8_t outcome;                       /* enum outcome */
     uint8_t address[CLIENT_ADDRESS_BYTES]; /* see tail_address() */
     char request[TAIL_REQUEST_BYTES];      /* printable ASCII; other bytes as \xHH */
-    char referer[TAIL_REFERER_BYTES];      /* "": none was sent */
+    char referer[TAIL_REFERER_BYTES];      /* "": not sent */
     char agent[TAIL_AGENT_BYTES];
 };
 
@@ -42,41 +42,46 @@ struct tail *tail_create(void);
 void tail_destroy(struct tail *tail);
 
 /*
- * Begins with another segment. Lines that are kept stay. Records that lie in the rings already are
- * read by the next tail_read(), as far as their beginnings can be found. Returns 0, or -1 when
- * memory is out.
+ * Starts with another segment; the lines so far are kept. The next tail_read() also reads records
+ * that are already in the rings. Returns 0, or -1: out of memory.
  */
 int tail_attach(struct tail *tail, const struct segment_reader *reader);
 
-/* Takes what is new. READER is the one attached. Returns how many lines came that are kept. */
+/* Reads new records. READER is the attached one. Returns the number of new lines kept. */
 size_t tail_read(struct tail *tail, const struct segment_reader *reader);
 
 /*
- * After the first tail_read(): hands what lies in the rings from before it, as far as they reach, to
- * TAKE, which may not keep the line; ring by ring, the oldest first. Returns from when on no request
- * is missing (wall clock, ns): 0 when the rings still hold all since the daemon's start, UINT64_MAX
- * when they were overtaken meanwhile. What is older than that moment is not handed over.
+ * After the first tail_read(): passes the records in the rings from before it to TAKE, ring by ring,
+ * oldest first; the line is valid during the call. Returns the time since which no request is missing
+ * (wall clock, ns); records older than that are not passed. 0: since the start of the daemon;
+ * UINT64_MAX: a ring was overrun meanwhile.
  */
 typedef void tail_take(void *context, const struct tail_line *line);
 uint64_t tail_read_backlog(struct tail *tail, const struct segment_reader *reader, tail_take *take,
                            void *context);
 
-/* Lines that are kept; line 0 is the newest. */
+/* The log ring of thread SLOT; NULL if the slot is unused or the capacity, which comes from shared
+ * memory, does not fit the section. */
+const struct log_ring *tail_ring(const struct segment *segment, uint32_t slot);
+
+/* Number of lines kept. */
 size_t tail_count(const struct tail *tail);
+
+/* Line BACK, counted from the newest (0). Valid until the next tail_read(). */
 const struct tail_line *tail_line(const struct tail *tail, size_t back);
 
-/* How many of the newest lines began after WALL_NS: a moment that has gone by does not show them. */
+/* Number of lines that started after WALL_NS: a past moment does not show them. */
 size_t tail_younger(const struct tail *tail, uint64_t wall_ns);
 
-/* The client's address as text; BUFFER has TAIL_ADDRESS_TEXT bytes. Returns BUFFER. */
+/* Writes the client's address to BUFFER (TAIL_ADDRESS_TEXT bytes), which is returned. */
 char *tail_address(const struct tail_line *line, char *buffer);
 
-/* Lines read since the beginning: grows by one with each line. */
+/* Lines read since the start: grows by one with each line. */
 uint64_t tail_total(const struct tail *tail);
 
 /*
- * About how many records passed unseen, because a ring went round or they were too many to look at.
- * Their words are known exactly, their number by the usual size of a record.
+ * Estimated number of records missed, because a ring was overrun or there were too many to read. The
+ * words are counted exactly; the number assumes records of average size.
  */
 uint64_t tail_missed(const struct tail *tail);
 

@@ -282,7 +282,7 @@ int testbed_act(struct testbed *testbed, const struct lab_action *action, pid_t 
         stop_load(&testbed->load[action->number]);
         break;
     case LAB_CHANGE_LOAD:
-        child_tell(&testbed->load[action->number].child, action->text);
+        child_send(&testbed->load[action->number].child, action->text);
         break;
     case LAB_STALL:
         set_stalled_clients(&testbed->stalled, action->number);

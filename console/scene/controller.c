@@ -35,11 +35,11 @@ struct call {
 
 struct controller {
     struct controller_options options;
-    struct caller *caller;
+    struct command_queue *queue;
     struct dialog dialog;
     char unconfirmed[CONTROL_LINE_MAX]; /* the command that the open confirmation is about */
     struct adjustment adjustment[TUNABLE_COUNT];
-    struct call call[CALLER_QUEUE + 1];
+    struct call call[COMMAND_QUEUE_MAX + 1];
     struct command_record log[CONTROLLER_LOG];
     uint64_t logged;
     char message[CONTROLLER_TEXT];
@@ -61,8 +61,8 @@ struct controller *controller_create(const struct controller_options *options)
     if (controller == NULL)
         return NULL;
     controller->options = *options;
-    controller->caller = caller_create();
-    if (controller->caller == NULL) {
+    controller->queue = command_queue_create();
+    if (controller->queue == NULL) {
         free(controller);
         return NULL;
     }
@@ -75,7 +75,7 @@ void controller_destroy(struct controller *controller)
 {
     if (controller == NULL)
         return;
-    caller_destroy(controller->caller);
+    command_queue_destroy(controller->queue);
     free(controller);
 }
 
@@ -86,17 +86,17 @@ struct dialog *controller_dialog(struct controller *controller)
 
 int controller_descriptor(const struct controller *controller)
 {
-    return caller_descriptor(controller->caller);
+    return command_queue_descriptor(controller->queue);
 }
 
 void controller_update(struct controller *controller, uint64_t now_ns)
 {
-    caller_update(controller->caller, now_ns);
+    command_queue_update(controller->queue, now_ns);
 }
 
 unsigned controller_calls_waiting(const struct controller *controller)
 {
-    return caller_waiting(controller->caller);
+    return command_queue_length(controller->queue);
 }
 
 /* Messages, pages and the log */
@@ -202,9 +202,8 @@ void controller_call(struct controller *controller, const char *line, controller
 
     while (call->used)
         call++;
-    if (call == &controller->call[CALLER_QUEUE]) {
-        controller_report(controller, true,
-                          "too many commands wait for the daemon's answer already");
+    if (call == &controller->call[COMMAND_QUEUE_MAX]) {
+        controller_report(controller, true, "too many commands are waiting for an answer");
         return;
     }
     record = &controller->log[controller->logged++ % CONTROLLER_LOG];
@@ -216,7 +215,7 @@ void controller_call(struct controller *controller, const char *line, controller
                                 sizeof(path), why, sizeof(why)) != 0)
         take_answer(call, false, why);
     else
-        caller_call(controller->caller, path, line, take_answer, call);
+        command_queue_add(controller->queue, path, line, take_answer, call);
     controller_update(controller, clock_monotonic_ns());
 }
 

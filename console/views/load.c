@@ -210,7 +210,7 @@ static void pace_typed(void *context, const char *text)
 {
     struct state *state = context;
 
-    if (!child_tell(&state->session.child, text))
+    if (!child_send(&state->session.child, text))
         controller_report(state->controller, true, "the run is over");
 }
 

@@ -166,7 +166,7 @@ static size_t client_count(void *state, const struct scene *scene)
 
 static const char *client_address(const struct client *client, char *buffer)
 {
-    return client->asked != NULL ? client->asked->key : client_key_text(client->row->key, buffer);
+    return client->requests != NULL ? client->requests->key : client_key_text(client->row->key, buffer);
 }
 
 /* The most connections that an address may have; 0: they are not counted. */
@@ -196,8 +196,8 @@ static void client_fill(void *state, const struct scene *scene, size_t row, stru
     double left = left_of(scene, client);
     char buffer[CLIENT_KEY_TEXT];
 
-    if (client->asked != NULL)
-        fill_entry(own, client->asked, cells);
+    if (client->requests != NULL)
+        fill_entry(own, client->requests, cells);
     else
         cell_exact(&cells[REQUESTS], TONE_DIM, 0);
     cell_text(&cells[KEY], TONE_NORMAL, client_address(client, buffer));
@@ -233,8 +233,8 @@ static void client_detail(void *state, const struct scene *scene, size_t row, FI
     client_fill(state, scene, row, cells);
     fprintf(out, "address\t%s\n", cells[KEY].text);
     fprintf(out, "requests\t%s in the last %d s, %s/s\n", cells[REQUESTS].text, own->window_s,
-            client->asked != NULL ? cells[RATE].text : "0");
-    if (client->asked != NULL)
+            client->requests != NULL ? cells[RATE].text : "0");
+    if (client->requests != NULL)
         fprintf(out, "latency\tmean %s, longest %s\nsent\t%s\n", cells[MEAN].text,
                 cells[LONGEST].text, cells[SENT].text);
     if (scene->moment == MOMENT_PAST)

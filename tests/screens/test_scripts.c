@@ -138,7 +138,7 @@ static void wsctl_checks_before_it_sends(void **state)
     (void)state;
     assert_run(WSCTL, "thread 3", WRONG_USE, "did you mean 'threads'?");
     assert_run(WSCTL, "threads 1 2", WRONG_USE, "at most 1 argument");
-    assert_run(WSCTL, "", WRONG_USE, "no command was given");
+    assert_run(WSCTL, "", WRONG_USE, "missing command");
     assert_run(WSCTL, "-t soon ping", WRONG_USE, "'soon' is no time to wait");
     assert_run(WSCTL, "-h", DONE, "Exit status: 0 done");
     assert_int_equal(fixture_commands(fixture), 0);

@@ -80,10 +80,10 @@ static void it_hears_what_it_is_told(void **state)
 {
     (void)state;
     start("read line <&3; echo \"got $line\" >&2");
-    assert_true(child_tell(&process, "rate 500"));
+    assert_true(child_send(&process, "rate 500"));
     assert_int_equal(wait_for_end(), 0);
     assert_string_equal(lines, "got rate 500|");
-    assert_false(child_tell(&process, "rate 600"));
+    assert_false(child_send(&process, "rate 600"));
 }
 
 static void stopping_lets_it_report(void **state)

@@ -130,11 +130,11 @@ static void who_asked_stands_before_who_is_only_connected(void **state)
     assert_int_equal(client_list_take(&list, &reader, NOW_NS), 0);
     assert_int_equal(clients_join(&clients, &sketch, &list), 0);
     assert_int_equal(clients.count, 5);
-    assert_string_equal(clients.client[0].asked->key, "192.0.2.1");
+    assert_string_equal(clients.client[0].requests->key, "192.0.2.1");
     assert_int_equal(clients.client[0].row->connections, 2);
     assert_null(clients.client[1].row);
     assert_null(clients.client[2].row);
-    assert_null(clients.client[3].asked);
+    assert_null(clients.client[3].requests);
     assert_int_equal(clients.client[3].row->connections, 6);
     assert_int_equal(clients.client[4].row->connections, 5);
     assert_int_equal(clients_join(&clients, &sketch, NULL), 0); /* of a moment gone by */

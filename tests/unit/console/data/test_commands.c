@@ -18,14 +18,14 @@ static void commands_are_checked(void **state)
     static const struct {
         const char *words[4];
         int count;
-        const char *line; /* NULL: refused, and `why` holds this */
+        const char *line; /* NULL: rejected, and `why` contains this */
         const char *why;
     } cases[] = {
         {{"ping"}, 1, "ping", NULL},
         {{"threads"}, 1, "threads", NULL},
         {{"threads", "8"}, 2, "threads 8", NULL},
         {{"offload-threads", "2-8"}, 2, "offload-threads 2-8", NULL},
-        {{NULL}, 0, NULL, "no command"},
+        {{NULL}, 0, NULL, "missing command"},
         {{"thread"}, 1, NULL, "did you mean 'threads'?"},
         {{"STATSU"}, 1, NULL, "did you mean 'status'?"},
         {{"abracadabra"}, 1, NULL, "'help' lists"},
@@ -34,8 +34,8 @@ static void commands_are_checked(void **state)
          3,
          NULL,
          "'threads' takes at most 1 argument, but 2 were given; usage: threads [N]"},
-        {{"threads", ""}, 2, NULL, "argument 1 of 'threads' is empty or has a blank in it"},
-        {{"threads", "1\nstop"}, 2, NULL, "argument 1 of 'threads' is empty or has a blank in it"},
+        {{"threads", ""}, 2, NULL, "argument 1 of 'threads' is empty or contains a blank"},
+        {{"threads", "1\nstop"}, 2, NULL, "argument 1 of 'threads' is empty or contains a blank"},
     };
 
     (void)state;
@@ -75,22 +75,21 @@ static void answers_become_sentences(void **state)
         {"threads", "{\"ok\":true,\"wanted\":4,\"actual\":8}", ANSWER_DONE,
          "threads: wanted 4, actual 8"},
         {"offload-threads", "{\"ok\":true,\"wanted\":\"2-8\",\"actual\":2}", ANSWER_DONE,
-         "offload-threads: wanted 2-8 in each worker, actual 2 in all"},
+         "offload-threads: wanted 2-8 per worker, actual 2 in total"},
         {"cache-size", "{\"ok\":true,\"wanted\":67108864,\"actual\":33554432,\"used\":23891}",
-         ANSWER_DONE, "cache-size: wanted 64M, actual 32M in each worker, at most 23.3 KiB used"},
+         ANSWER_DONE, "cache-size: wanted 64M, actual 32M per worker, at most 23.3 KiB used"},
         {"log-level", "{\"ok\":true,\"level\":\"info\"}", ANSWER_DONE, "log-level: level info"},
         {"ping", "{\"ok\":true,\"name\":\"web\",\"pid\":7,\"version\":\"0.1.0\"}", ANSWER_DONE,
          "webserverd 'web' answers: pid 7, version 0.1.0"},
         {"stop", "{\"ok\":true,\"stopping\":true}", ANSWER_DONE,
-         "stopping: requests under way are finished first"},
+         "stopping: requests in progress are finished first"},
         {"future", "{\"ok\":true}", ANSWER_DONE, "future: done"},
-        {"threads", "{\"ok\":false,\"error\":\"no, too many\"}", ANSWER_REFUSED, "no, too many"},
-        {"threads", "{\"ok\":false}", ANSWER_REFUSED, "the daemon refused without saying why"},
-        {"threads", "{\"ok\":1}", ANSWER_BROKEN,
-         "the daemon's answer to 'threads' is not understood: {\"ok\":1}"},
-        {"threads", "rubbish", ANSWER_BROKEN,
-         "the daemon's answer to 'threads' is not understood: rubbish"},
-        {"status", "[]", ANSWER_BROKEN, "the daemon's answer to 'status' is not understood: []"},
+        {"threads", "{\"ok\":false,\"error\":\"no, too many\"}", ANSWER_REJECTED, "no, too many"},
+        {"threads", "{\"ok\":false}", ANSWER_REJECTED,
+         "the daemon rejected the command without a reason"},
+        {"threads", "{\"ok\":1}", ANSWER_BROKEN, "invalid answer to 'threads': {\"ok\":1}"},
+        {"threads", "rubbish", ANSWER_BROKEN, "invalid answer to 'threads': rubbish"},
+        {"status", "[]", ANSWER_BROKEN, "invalid answer to 'status': []"},
     };
 
     (void)state;

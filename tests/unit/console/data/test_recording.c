@@ -189,27 +189,27 @@ static bool replay_all(void)
     return whole;
 }
 
-static void foreign_files_are_refused_in_words(void **state)
+static void file_of_another_format_is_rejected(void **state)
 {
     static const struct {
         const char *bytes;
         size_t length;
-        const char *says;
+        const char *why;
     } cases[] = {
-        {"", 0, "it is no recording of wsconsole"},
-        {"#!/bin/sh\necho not a recording\n", 31, "it is no recording of wsconsole"},
-        {"WSCONREC\x09\0\0\0\x04\x03\x02\x01", 16, "it has version 9"},
+        {"", 0, "not a recording of wsconsole"},
+        {"#!/bin/sh\necho not a recording\n", 31, "not a recording of wsconsole"},
+        {"WSCONREC\x09\0\0\0\x04\x03\x02\x01", 16, "unsupported version 9"},
         {"WSCONREC\x01\0\0\0\x01\x02\x03\x04", 16, "another byte order"},
-        {"WSCONREC\x01\0\0\0\x04\x03\x02\x01", 16, "it holds nothing"},
-        {"WSCONREC\x01\0\0\0\x04\x03\x02\x01half", 20, "cut short before its first moment"},
+        {"WSCONREC\x01\0\0\0\x04\x03\x02\x01", 16, "empty recording"},
+        {"WSCONREC\x01\0\0\0\x04\x03\x02\x01half", 20, "damaged or truncated in its first chunk"},
     };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         write_whole(cases[i].bytes, cases[i].length);
         assert_null(replay_open(path, why, sizeof(why)));
-        if (strstr(why, cases[i].says) == NULL)
-            fail_msg("'%s' does not say '%s'", why, cases[i].says);
+        if (strstr(why, cases[i].why) == NULL)
+            fail_msg("'%s' does not contain '%s'", why, cases[i].why);
     }
     unlink(path);
     assert_null(replay_open(path, why, sizeof(why)));
@@ -217,7 +217,7 @@ static void foreign_files_are_refused_in_words(void **state)
     assert_null(replay_open("/tmp", why, sizeof(why)));
 }
 
-static void cut_files_are_shown_as_far_as_they_go(void **state)
+static void truncated_file_is_replayed_up_to_its_end(void **state)
 {
     static unsigned char bytes[FILE_MOST];
     size_t length;
@@ -234,7 +234,7 @@ static void cut_files_are_shown_as_far_as_they_go(void **state)
     assert_false(replay_all());
 }
 
-static void damaged_files_do_no_harm(void **state)
+static void damaged_file_is_read_safely(void **state)
 {
     static unsigned char bytes[FILE_MOST], damaged[FILE_MOST];
     uint32_t random = 4711;
@@ -265,9 +265,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_replay_has_every_moment, setup, teardown),
         cmocka_unit_test_setup_teardown(requests_are_in_the_replay, setup, teardown),
-        cmocka_unit_test_setup_teardown(foreign_files_are_refused_in_words, setup, teardown),
-        cmocka_unit_test_setup_teardown(cut_files_are_shown_as_far_as_they_go, setup, teardown),
-        cmocka_unit_test_setup_teardown(damaged_files_do_no_harm, setup, teardown),
+        cmocka_unit_test_setup_teardown(file_of_another_format_is_rejected, setup, teardown),
+        cmocka_unit_test_setup_teardown(truncated_file_is_replayed_up_to_its_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(damaged_file_is_read_safely, setup, teardown),
         cmocka_unit_test_setup_teardown(an_existing_file_is_not_overwritten, setup, teardown),
     };
 
