@@ -1,16 +1,11 @@
 #include "daemon/master/listeners.h"
 
-#include "daemon/base/network.h"
+#include "daemon/master/listen_socket.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -41,165 +36,6 @@ struct listeners {
     uint32_t count, room;            /* numbers in use, including free ones in between */
     struct listen_socket *socket;    /* by number */
 };
-
-/* Opening one socket */
-
-/* In host order; 0 for a UNIX socket. */
-static in_port_t port_of(const struct config_address *address)
-{
-    if (address->address.ss_family == AF_UNIX)
-        return 0;
-    return ntohs(address->address.ss_family == AF_INET
-                     ? ((const struct sockaddr_in *)&address->address)->sin_port
-                     : ((const struct sockaddr_in6 *)&address->address)->sin6_port);
-}
-
-static int switch_on(int fd, int level, int option)
-{
-    const int on = 1;
-
-    return setsockopt(fd, level, option, &on, sizeof(on));
-}
-
-/* Closes FD and keeps errno. Returns -1. */
-static int close_failed(int fd)
-{
-    int error = errno;
-
-    close(fd);
-    errno = error;
-    return -1;
-}
-
-static int open_bound(const struct config_address *address, bool reuse_port)
-{
-    const int off = 0;
-    int fd = socket(address->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-    if (fd < 0)
-        return -1;
-    /* "*" is one dual-stack socket; a numeric IPv6 address is IPv6 only. */
-    if (address->address.ss_family == AF_INET6) {
-        if (address->text[0] == '*')
-            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-        else
-            switch_on(fd, IPPROTO_IPV6, IPV6_V6ONLY);
-    }
-    if (switch_on(fd, SOL_SOCKET, SO_REUSEADDR) == 0 &&
-        (!reuse_port || switch_on(fd, SOL_SOCKET, SO_REUSEPORT) == 0) &&
-        bind(fd, (const struct sockaddr *)&address->address, address->length) == 0)
-        return fd;
-    return close_failed(fd);
-}
-
-/*
- * SO_REUSEPORT would let two servers of one user share a port silently. A bind without it fails if
- * any other process listens there.
- */
-static int probe(const struct config_address *address)
-{
-    int fd = open_bound(address, false);
-
-    if (fd < 0)
-        return -1;
-    if (listen(fd, 1) != 0)
-        return close_failed(fd);
-    close(fd);
-    return 0;
-}
-
-static bool is_listening(const struct sockaddr_un *address)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    bool listening;
-
-    if (fd < 0)
-        return false;
-    /* EAGAIN: its queue is full. */
-    listening =
-        connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN;
-    close(fd);
-    return listening;
-}
-
-/*
- * The name of a UNIX socket outlives its process. Returns 0 if it is free or a socket that nobody listens
- * on, which bind_unix() replaces; else -1 with WHY.
- */
-static int check_unix(const struct sockaddr_un *address, char *why, size_t size)
-{
-    struct stat status;
-
-    if (lstat(address->sun_path, &status) != 0)
-        return 0;
-    if (!S_ISSOCK(status.st_mode)) {
-        snprintf(why, size, "cannot listen on unix:%s: a file that is not a socket is in the way",
-                 address->sun_path);
-        return -1;
-    }
-    if (!is_listening(address))
-        return 0;
-    snprintf(why, size, "cannot listen on unix:%s: another program listens there",
-             address->sun_path);
-    return -1;
-}
-
-/* Anybody may connect; the permissions of the directory limit that. Returns a socket, or -1 with errno. */
-static int bind_unix(const struct sockaddr_un *address)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-    if (fd < 0)
-        return -1;
-    unlink(address->sun_path);
-    if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 &&
-        chmod(address->sun_path, 0666) == 0)
-        return fd;
-    return close_failed(fd);
-}
-
-static int check_address(const struct config_address *address, char *why, size_t size)
-{
-    if (address->address.ss_family == AF_UNIX)
-        return check_unix((const struct sockaddr_un *)&address->address, why, size);
-    if (port_of(address) == 0 || probe(address) == 0)
-        return 0;
-    snprintf(why, size, "cannot listen on %s: %s%s", address->text, strerror(errno),
-             errno == EADDRINUSE ? " (another program listens there; see: ss -ltnp)"
-             : errno == EACCES   ? " (ports below 1024 need root or CAP_NET_BIND_SERVICE)"
-                                 : "");
-    return -1;
-}
-
-/* Opens one more socket and stores the bound port in ADDRESS. Returns it, or -1 with errno. */
-static int open_socket(struct config_address *address, uint32_t backlog, bool defer)
-{
-    const unsigned int unsent_most = NETWORK_UNSENT_MAX;
-    int fd = address->address.ss_family == AF_UNIX
-                 ? bind_unix((const struct sockaddr_un *)&address->address)
-                 : open_bound(address, true);
-
-    if (fd < 0)
-        return -1;
-    /* Accepted sockets inherit these options. */
-    switch_on(fd, IPPROTO_TCP, TCP_NODELAY);
-    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_most, sizeof(unsent_most));
-    if (defer)
-        switch_on(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT); /* for one second */
-    address->length = sizeof(address->address);
-    if (listen(fd, (int)backlog) == 0 &&
-        getsockname(fd, (struct sockaddr *)&address->address, &address->length) == 0)
-        return fd;
-    return close_failed(fd);
-}
-
-static void set_options(int fd, uint32_t backlog, bool defer)
-{
-    const int seconds = defer ? 1 : 0;
-
-    setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof(seconds));
-    listen(fd, (int)backlog);
-}
 
 /* Sockets by number */
 
@@ -238,7 +74,7 @@ static int add_socket(struct listeners *listeners, struct listen_address *addres
     if (id == NO_SOCKET)
         return -1;
     listeners->socket[id].fd = NO_SOCKET;
-    fd = open_socket(&address->address, listeners->backlog, listeners->defer);
+    fd = listen_socket_open(&address->address, listeners->backlog, listeners->defer);
     if (fd < 0)
         return -1;
     listeners->socket[id] = (struct listen_socket){fd, address->rows++, address};
@@ -305,7 +141,8 @@ static struct listen_address *find_address(const struct listeners *listeners, co
 static bool port_is_ours(const struct listeners *listeners, in_port_t port)
 {
     for (size_t i = 0; i < listeners->address_count; i++)
-        if (listeners->address[i]->rows > 0 && port_of(&listeners->address[i]->address) == port)
+        if (listeners->address[i]->rows > 0 &&
+            listen_socket_port(&listeners->address[i]->address) == port)
             return true;
     return false;
 }
@@ -385,10 +222,11 @@ static void sort_addresses(struct listeners *listeners, const struct config_list
 static int prepare_address(struct listeners *listeners, const struct config_address *configured,
                            char *why, size_t size)
 {
-    in_port_t port = port_of(configured);
+    in_port_t port = listen_socket_port(configured);
     struct listen_address *address;
 
-    if ((port == 0 || !port_is_ours(listeners, port)) && check_address(configured, why, size) != 0)
+    if ((port == 0 || !port_is_ours(listeners, port)) &&
+        listen_socket_check(configured, why, size) != 0)
         return -1;
     address = add_address(listeners, configured);
     if (address == NULL) {
@@ -449,7 +287,7 @@ void listeners_commit(struct listeners *listeners, void (*drain)(void *context, 
         if (socket->address->removed)
             drain(context, socket->fd);
         else
-            set_options(socket->fd, listeners->backlog, listeners->defer);
+            listen_socket_update(socket->fd, listeners->backlog, listeners->defer);
     }
     for (size_t i = listeners->address_count; i-- > 0;) {
         listeners->address[i]->pending = false;
@@ -462,24 +300,6 @@ void listeners_commit(struct listeners *listeners, void (*drain)(void *context, 
 
 /* Opening and closing all */
 
-/* Writes the text of an activated socket's address as the configuration would have it. */
-static void set_text(struct config_address *address)
-{
-    char host[INET6_ADDRSTRLEN] = "?";
-    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&address->address;
-    const struct sockaddr_in *four = (const struct sockaddr_in *)&address->address;
-
-    if (address->address.ss_family == AF_UNIX)
-        snprintf(address->text, sizeof(address->text), "unix:%.107s",
-                 ((const struct sockaddr_un *)&address->address)->sun_path);
-    else if (address->address.ss_family == AF_INET6)
-        snprintf(address->text, sizeof(address->text), "[%s]:%u",
-                 inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof(host)), port_of(address));
-    else
-        snprintf(address->text, sizeof(address->text), "%s:%u",
-                 inet_ntop(AF_INET, &four->sin_addr, host, sizeof(host)), port_of(address));
-}
-
 /* Takes over SOCKET from another process. */
 static int inherit_socket(struct listeners *listeners, struct inherited_socket *socket)
 {
@@ -490,7 +310,7 @@ static int inherit_socket(struct listeners *listeners, struct inherited_socket *
     if (getsockname(socket->fd, (struct sockaddr *)&bound.address, &bound.length) != 0)
         return -1;
     if (socket->text[0] == '\0')
-        set_text(&bound);
+        listen_socket_set_text(&bound);
     else
         memcpy(bound.text, socket->text, sizeof(bound.text));
     address = find_address(listeners, bound.text);
@@ -589,18 +409,6 @@ size_t listeners_export(const struct listeners *listeners, struct inherited_sock
     return count;
 }
 
-/* The configured text with the bound port. */
-static void describe_address(const struct config_address *address, char *text, size_t size)
-{
-    const char *colon = strrchr(address->text, ':');
-
-    if (address->address.ss_family == AF_UNIX)
-        snprintf(text, size, "%s", address->text);
-    else
-        snprintf(text, size, "%.*s:%u", (int)(colon - address->text), address->text,
-                 port_of(address));
-}
-
 void listeners_describe(const struct listeners *listeners, char *text, size_t size)
 {
     size_t used = 0;
@@ -610,7 +418,7 @@ void listeners_describe(const struct listeners *listeners, char *text, size_t si
         char one[sizeof(listeners->address[i]->address.text) + 8];
         int written;
 
-        describe_address(&listeners->address[i]->address, one, sizeof(one));
+        listen_socket_describe(&listeners->address[i]->address, one, sizeof(one));
         written = snprintf(text + used, size - used, "%s%s", i > 0 ? " " : "", one);
         if (written < 0 || (size_t)written >= size - used) {
             text[used] = '\0';

@@ -1,0 +1,198 @@
+#include "daemon/master/listen_socket.h"
+
+#include "daemon/base/network.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+in_port_t listen_socket_port(const struct config_address *address)
+{
+    if (address->address.ss_family == AF_UNIX)
+        return 0;
+    return ntohs(address->address.ss_family == AF_INET
+                     ? ((const struct sockaddr_in *)&address->address)->sin_port
+                     : ((const struct sockaddr_in6 *)&address->address)->sin6_port);
+}
+
+static int switch_on(int fd, int level, int option)
+{
+    const int on = 1;
+
+    return setsockopt(fd, level, option, &on, sizeof(on));
+}
+
+/* Closes FD and keeps errno. Returns -1. */
+static int close_failed(int fd)
+{
+    int error = errno;
+
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static int open_bound(const struct config_address *address, bool reuse_port)
+{
+    const int off = 0;
+    int fd = socket(address->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    /* "*" is one dual-stack socket; a numeric IPv6 address is IPv6 only. */
+    if (address->address.ss_family == AF_INET6) {
+        if (address->text[0] == '*')
+            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+        else
+            switch_on(fd, IPPROTO_IPV6, IPV6_V6ONLY);
+    }
+    if (switch_on(fd, SOL_SOCKET, SO_REUSEADDR) == 0 &&
+        (!reuse_port || switch_on(fd, SOL_SOCKET, SO_REUSEPORT) == 0) &&
+        bind(fd, (const struct sockaddr *)&address->address, address->length) == 0)
+        return fd;
+    return close_failed(fd);
+}
+
+/*
+ * SO_REUSEPORT would let two servers of one user share a port silently. A bind without it fails if
+ * any other process listens there.
+ */
+static int probe(const struct config_address *address)
+{
+    int fd = open_bound(address, false);
+
+    if (fd < 0)
+        return -1;
+    if (listen(fd, 1) != 0)
+        return close_failed(fd);
+    close(fd);
+    return 0;
+}
+
+static bool is_listening(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bool listening;
+
+    if (fd < 0)
+        return false;
+    /* EAGAIN: its queue is full. */
+    listening =
+        connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN;
+    close(fd);
+    return listening;
+}
+
+/*
+ * The name of a UNIX socket outlives its process. Returns 0 if it is free or a socket that nobody listens
+ * on, which bind_unix() replaces; else -1 with WHY.
+ */
+static int check_unix(const struct sockaddr_un *address, char *why, size_t size)
+{
+    struct stat status;
+
+    if (lstat(address->sun_path, &status) != 0)
+        return 0;
+    if (!S_ISSOCK(status.st_mode)) {
+        snprintf(why, size, "cannot listen on unix:%s: a file that is not a socket is in the way",
+                 address->sun_path);
+        return -1;
+    }
+    if (!is_listening(address))
+        return 0;
+    snprintf(why, size, "cannot listen on unix:%s: another program listens there",
+             address->sun_path);
+    return -1;
+}
+
+/* Anybody may connect; the permissions of the directory limit that. Returns a socket, or -1 with errno. */
+static int bind_unix(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    unlink(address->sun_path);
+    if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 &&
+        chmod(address->sun_path, 0666) == 0)
+        return fd;
+    return close_failed(fd);
+}
+
+int listen_socket_check(const struct config_address *address, char *why, size_t size)
+{
+    if (address->address.ss_family == AF_UNIX)
+        return check_unix((const struct sockaddr_un *)&address->address, why, size);
+    if (listen_socket_port(address) == 0 || probe(address) == 0)
+        return 0;
+    snprintf(why, size, "cannot listen on %s: %s%s", address->text, strerror(errno),
+             errno == EADDRINUSE ? " (another program listens there; see: ss -ltnp)"
+             : errno == EACCES   ? " (ports below 1024 need root or CAP_NET_BIND_SERVICE)"
+                                 : "");
+    return -1;
+}
+
+int listen_socket_open(struct config_address *address, uint32_t backlog, bool defer)
+{
+    const unsigned int unsent_most = NETWORK_UNSENT_MAX;
+    int fd = address->address.ss_family == AF_UNIX
+                 ? bind_unix((const struct sockaddr_un *)&address->address)
+                 : open_bound(address, true);
+
+    if (fd < 0)
+        return -1;
+    /* Accepted sockets inherit these options. */
+    switch_on(fd, IPPROTO_TCP, TCP_NODELAY);
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_most, sizeof(unsent_most));
+    if (defer)
+        switch_on(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT); /* for one second */
+    address->length = sizeof(address->address);
+    if (listen(fd, (int)backlog) == 0 &&
+        getsockname(fd, (struct sockaddr *)&address->address, &address->length) == 0)
+        return fd;
+    return close_failed(fd);
+}
+
+void listen_socket_update(int fd, uint32_t backlog, bool defer)
+{
+    const int seconds = defer ? 1 : 0;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof(seconds));
+    listen(fd, (int)backlog);
+}
+
+void listen_socket_set_text(struct config_address *address)
+{
+    char host[INET6_ADDRSTRLEN] = "?";
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&address->address;
+    const struct sockaddr_in *four = (const struct sockaddr_in *)&address->address;
+
+    if (address->address.ss_family == AF_UNIX)
+        snprintf(address->text, sizeof(address->text), "unix:%.107s",
+                 ((const struct sockaddr_un *)&address->address)->sun_path);
+    else if (address->address.ss_family == AF_INET6)
+        snprintf(address->text, sizeof(address->text), "[%s]:%u",
+                 inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof(host)),
+                 listen_socket_port(address));
+    else
+        snprintf(address->text, sizeof(address->text), "%s:%u",
+                 inet_ntop(AF_INET, &four->sin_addr, host, sizeof(host)),
+                 listen_socket_port(address));
+}
+
+void listen_socket_describe(const struct config_address *address, char *text, size_t size)
+{
+    const char *colon = strrchr(address->text, ':');
+
+    if (address->address.ss_family == AF_UNIX)
+        snprintf(text, size, "%s", address->text);
+    else
+        snprintf(text, size, "%.*s:%u", (int)(colon - address->text), address->text,
+                 listen_socket_port(address));
+}
