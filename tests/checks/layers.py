@@ -26,7 +26,7 @@ LAYERS = {
     "daemon/http1": "common base config http content transaction connection",
     "daemon/worker": "common base config sandbox http content transaction connection http1",
     "daemon/logger": "common base config",
-    "daemon/master": "common base config sandbox content transaction connection worker logger",
+    "daemon/master": "common base config sandbox content transaction worker logger",
     "daemon/control": "common base config master",
     "daemon": "common base config sandbox worker logger master control",
     "console/data": "common",
