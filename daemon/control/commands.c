@@ -146,12 +146,6 @@ struct command_result command_status(const struct call *call)
 
 /* From the line to the function */
 
-static struct command_result wrong_count(const struct command_info *info)
-{
-    return command_reply(command_error("wrong number of arguments; usage: %s%s%s", info->name,
-                                       info->arguments[0] != '\0' ? " " : "", info->arguments));
-}
-
 /* With control.group set, its members may connect, but only root and the server's user may change. */
 static bool may_change(const struct call *call)
 {
@@ -172,7 +166,8 @@ struct command_result commands_run(struct master *master, char *line, unsigned u
     if (info == NULL)
         return unknown(words[0]);
     if (call.count < info->min || call.count > info->max)
-        return wrong_count(info);
+        return command_reply(command_error("wrong number of arguments; usage: %s%s%s", info->name,
+                                           info->arguments[0] != '\0' ? " " : "", info->arguments));
     if (call.count >= info->changes && !may_change(&call))
         return command_reply(command_error(
             "permission denied: only root and the server's user may run '%s'", info->name));

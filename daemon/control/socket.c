@@ -37,12 +37,11 @@ struct client {
     struct bufferevent *stream;
     unsigned uid;
     int pid;
-    struct command_result
-        pending;        /* in_force is set: a reply follows when the change is in force */
-    bool ending;        /* close when the output is sent */
-    bool failed;        /* a reply was lost: close now */
-    bool half_closed;   /* the client sends no more: close after the last reply */
-    uint64_t active_ns; /* when its last line came, monotonic clock */
+    struct command_result pending; /* in_force is set: the reply follows later */
+    bool ending;                   /* close when the output is sent */
+    bool failed;                   /* a reply was lost: close now */
+    bool half_closed;              /* the client sends no more: close after the last reply */
+    uint64_t active_ns;            /* when its last line came, monotonic clock */
 };
 
 struct control {
@@ -139,7 +138,7 @@ static bool takes_lines(const struct client *client)
            evbuffer_get_length(bufferevent_get_output(client->stream)) < OUTPUT_HIGH;
 }
 
-/* Runs lines until one is pending or too many replies are unread; then on_output() goes on. */
+/* Runs lines until a reply is pending or too much output is unread; on_output() then continues. */
 static void run_lines(struct client *client)
 {
     struct evbuffer *input = bufferevent_get_input(client->stream);

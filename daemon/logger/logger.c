@@ -324,19 +324,16 @@ static enum command wait_for_work(struct logger *logger, int timeout_ms)
     return command;
 }
 
-static bool is_open(const struct log_sink *sink)
-{
-    return sink->fd >= 0;
-}
-
 /* Opens the access log if it is closed, at most once a second. Returns false if it stays closed. */
 static bool access_is_open(struct logger *logger)
 {
     const struct config *config = logger->config;
     uint64_t now = clock_monotonic_ns();
 
-    if (is_open(&logger->access) || now < logger->retry_ns)
-        return is_open(&logger->access);
+    if (logger->access.fd >= 0)
+        return true;
+    if (now < logger->retry_ns)
+        return false;
     if (log_sink_open(&logger->access, config->log_access, STDOUT_FILENO, config->server_name) ==
         0) {
         if (logger->used == 0)

@@ -12,7 +12,7 @@
 
 enum {
     FIXED_DESCRIPTORS = 48, /* standard streams, logs, sockets, loop, and a few in reserve */
-    LEAST_CONNECTIONS = 8,  /* of a worker, however low the limit is */
+    CONNECTIONS_MIN = 8,    /* of a worker, however low the limit is */
 };
 
 void capacity_raise_descriptors(void)
@@ -43,7 +43,7 @@ uint64_t capacity_of_worker(const struct config *config, const struct rlimit *li
     uint64_t own = descriptors_of_worker(config, config->workers_threads) +
                    worker_context_cache_descriptors(limit);
 
-    return own + LEAST_CONNECTIONS < limit->rlim_cur ? limit->rlim_cur - own : LEAST_CONNECTIONS;
+    return own + CONNECTIONS_MIN < limit->rlim_cur ? limit->rlim_cur - own : CONNECTIONS_MIN;
 }
 
 static int check_descriptors(const struct config *config, uint32_t count, uint32_t threads,

@@ -1,6 +1,6 @@
 /*
  * Which worker accepts from which listen socket: row i belongs to the i-th taker, modulo their
- * number. A socket that moves is sent to its new worker before the old one is told to drop it, so
+ * number. A socket that moves is sent to its new worker before the old one drops it, so
  * that at any time some worker accepts from it. The master.
  */
 #ifndef DAEMON_LISTENER_ASSIGN_H

@@ -48,7 +48,7 @@ static void announce(const struct server *server)
 
 /*
  * The end of a binary upgrade: segment and control socket take the names of the old master's, and it
- * may shut down. On failure this master exits, and the old one goes on.
+ * may shut down. On failure this master exits, and the old one keeps running.
  */
 static int succeed(struct master *master)
 {
@@ -228,7 +228,7 @@ static void after_fork(void *context)
     free_parts(context, false);
 }
 
-/* What others see goes first, then the lock; no signal interrupts it. */
+/* Removes the names that other processes see, then the lock. Signals are blocked meanwhile. */
 static void end(struct master *master)
 {
     signals_block();

@@ -133,8 +133,8 @@ static int wait_for_lock(struct pid_file *pid_file, const struct config *config,
 }
 
 /*
- * The lock covers the run directory only. Segment and socket have names of their own that another
- * server may use; those of a dead server are removed.
+ * The lock covers the run directory only: a server with another one may use the same names of segment
+ * and socket. Those of a dead server are removed.
  */
 
 static int remove_segment(const struct config *config, char *why, size_t size)

@@ -136,11 +136,6 @@ void post_mortem_take(struct post_mortem *post_mortem, const struct segment *seg
         json_array_remove(post_mortem->deaths, POST_MORTEM_DEATHS);
 }
 
-static size_t bytes_of(const json_t *json)
-{
-    return json_dumpb(json, NULL, 0, JSON_COMPACT);
-}
-
 json_t *post_mortem_list(const struct post_mortem *post_mortem, size_t count)
 {
     json_t *list = json_array();
@@ -149,7 +144,7 @@ json_t *post_mortem_list(const struct post_mortem *post_mortem, size_t count)
     for (size_t i = 0; i < count && i < json_array_size(post_mortem->deaths); i++) {
         json_t *death = json_array_get(post_mortem->deaths, i);
 
-        bytes += bytes_of(death);
+        bytes += json_dumpb(death, NULL, 0, JSON_COMPACT);
         if (bytes <= LIST_BYTES)
             json_array_append(list, death);
     }

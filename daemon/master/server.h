@@ -15,8 +15,7 @@
 
 struct server {
     struct event_base *base;
-    struct config
-        *config; /* in force or being applied: a reload replaces it, commands change values */
+    struct config *config; /* in force, or being applied by a reload; commands change values */
     struct segment segment;
     struct listeners *listeners; /* NULL once the shutdown has begun */
     struct pid_file pid_file;

@@ -68,7 +68,7 @@ static void begin(struct shutdown *shutdown, bool gracefully)
     dispatch_stop_accepting(shutdown->dispatch);
     if (!gracefully)
         listeners_unlink(server->listeners);
-    listeners_close(server->listeners); /* new clients must not queue up in vain */
+    listeners_close(server->listeners); /* refuses new connections instead of queueing them */
     server->listeners = NULL;
     supervisor_stop_workers(shutdown->supervisor, gracefully);
     set_deadline(shutdown, server->config->workers_drain_timeout + KILL_GRACE_MS);

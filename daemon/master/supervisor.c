@@ -23,8 +23,7 @@ struct supervisor {
     struct supervisor_callbacks callbacks;
     struct worker_callbacks worker_callbacks;
     uint32_t generations; /* number of the newest generation so far */
-    bool
-        hold_sockets; /* new workers get no listen sockets while old ones serve: all switch at once */
+    bool hold_sockets;    /* the old workers keep the listen sockets until all new ones serve */
     struct listener_assign assign;
     struct backoff backoff; /* of starting workers */
     struct event *retry;    /* reconciles when a back-off is over */
@@ -53,7 +52,7 @@ static _Atomic uint64_t *metrics_of(const struct supervisor *supervisor)
     return segment_master(&supervisor->server->segment)->metrics;
 }
 
-/* The grid: what an event does to a worker in each state */
+/* The grid: the action for each state of a worker and each event */
 
 static void set_state(struct supervisor *supervisor, struct worker_process *worker,
                       enum segment_worker_state state)

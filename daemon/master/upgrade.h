@@ -2,7 +2,7 @@
  * Binary upgrade: a new master, executed with the command line of this one, takes over the listen
  * sockets. It makes its own segment and control socket with ".new" behind their names; when all its
  * workers serve, it renames them over ours and reports; then this master shuts down gracefully. If it
- * ends before that or takes longer than UPGRADE_S, this master goes on unchanged.
+ * ends before that or takes longer than UPGRADE_S, this master continues unchanged.
  *
  *   SIGUSR2 ──▶ fork, exec ··· new master starts its workers ··· "r" over the link ──▶ shutdown
  *                   └── it ends, or UPGRADE_S is over ──▶ an error event

@@ -11,8 +11,7 @@
 /* Times of the monotonic clock. All zero at first. */
 struct watchdog {
     uint64_t checked_ns;
-    uint64_t
-        resumed_ns; /* last late check: the whole group was stopped, silence before it is fine */
+    uint64_t resumed_ns; /* of the last late check: until then the processes were suspended */
 };
 
 void watchdog_check(struct watchdog *watchdog, const struct server *server, struct workers *workers,

@@ -44,8 +44,8 @@ static void ignore_closed(void *worker)
 }
 
 /*
- * The worker's end of `connections` stays open here, unread: what a dead worker leaves in it are
- * connections that it never saw.
+ * The worker's end of `connections` stays open here, unread: after its death it holds the connections
+ * that the worker never received.
  */
 static int open_channels(struct worker_process *worker, struct event_base *base,
                          const struct pairs *pairs)

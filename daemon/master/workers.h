@@ -14,10 +14,10 @@
 
 enum {
     WORKERS_MAX = 64,           /* the limit of workers.max_processes */
-    BROADCASTS_REMEMBERED = 64, /* whose affected entries can be asked for */
+    BROADCASTS_REMEMBERED = 64, /* for workers_broadcast_affected() */
 };
 
-/* What the owner of the table does; the channel callbacks get a struct worker_process. */
+/* Callbacks of the owner of the table. Those of the channels get a struct worker_process. */
 struct worker_callbacks {
     channel_taker *report;             /* a message came on the command channel */
     channel_taker *connection;         /* a connection came back, or was never read */
@@ -33,13 +33,12 @@ struct worker_process {
     uint32_t generation; /* of the configuration that it runs with; 0: it is to be replaced */
     pid_t pid;           /* 0: no process */
     struct channel *commands, *connections; /* NULL in state WORKER_NONE */
-    struct channel
-        *unread;           /* the worker's end of `connections`, see worker_process_take_unread() */
-    uint64_t started_ns;   /* monotonic clock */
-    uint64_t leaving_ns;   /* monotonic clock; 0: it was not asked to leave */
-    bool leave_sent;       /* MESSAGE_LEAVE or MESSAGE_STOP was sent */
-    bool killed;           /* by the watchdog */
-    uint32_t threads_sent; /* as last sent to it */
+    struct channel *unread;   /* the worker's end of `connections`: worker_process_take_unread() */
+    uint64_t started_ns;      /* monotonic clock */
+    uint64_t leaving_ns;      /* monotonic clock; 0: it was not asked to leave */
+    bool leave_sent;          /* MESSAGE_LEAVE or MESSAGE_STOP was sent */
+    bool killed;              /* by the watchdog */
+    uint32_t threads_sent;    /* as last sent to it */
     uint32_t threads_actual;  /* as last reported */
     bool resizing;            /* threads_sent is not reported yet */
     uint64_t broadcasts_done; /* number of the last broadcast that it has carried out */
@@ -61,7 +60,7 @@ struct workers {
 /* SERVER is borrowed. Returns 0, or -1: out of memory. */
 int workers_init(struct workers *workers, struct server *server);
 
-/* Closes the channels and frees. The processes go on. */
+/* Closes the channels and frees. The processes keep running. */
 void workers_free(struct workers *workers);
 
 /* One worker */
