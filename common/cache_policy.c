@@ -33,7 +33,7 @@ static struct policy_node *sieve_victim(struct policy_list *list, policy_was_hit
 {
     struct policy_node *node = list->hand != NULL ? list->hand : list->oldest;
 
-    /* Twice round at the most: hits may go on while we look. */
+    /* At most two rounds: other threads may keep hitting nodes. */
     for (size_t steps = 2 * list->count; steps > 0 && was_hit(context, node); steps--)
         node = node->newer != NULL ? node->newer : list->oldest;
     list->hand = node;

@@ -20,7 +20,7 @@ enum control_result control_connect(struct control_client *client, const char *p
 
     *client = (struct control_client){.fd = -1};
     if (strlen(path) >= sizeof(address.sun_path)) {
-        snprintf(why, size, "the socket path '%s' is longer than %zu bytes", path,
+        snprintf(why, size, "the path of the control socket '%s' is longer than %zu bytes", path,
                  sizeof(address.sun_path) - 1);
         return CONTROL_NO_DAEMON;
     }
@@ -31,10 +31,10 @@ enum control_result control_connect(struct control_client *client, const char *p
     error = errno;
     control_close(client);
     if (error == EACCES || error == EPERM) {
-        snprintf(why, size, "may not use the control socket %s: %s", path, strerror(error));
+        snprintf(why, size, "cannot connect to the control socket %s: %s", path, strerror(error));
         return CONTROL_DENIED;
     }
-    snprintf(why, size, "no webserverd answers on %s: %s", path, strerror(error));
+    snprintf(why, size, "no webserverd listens on %s: %s", path, strerror(error));
     return error == EAGAIN ? CONTROL_FAILED : CONTROL_NO_DAEMON;
 }
 
@@ -45,48 +45,48 @@ enum control_result control_send(struct control_client *client, const char *line
     int length = snprintf(text, sizeof(text), "%s\n", line);
 
     if (length < 0 || (size_t)length >= sizeof(text) || strchr(line, '\n') != NULL) {
-        snprintf(why, size, "the command is longer than %d bytes or has a newline in it",
+        snprintf(why, size, "the command is longer than %d bytes or contains a newline",
                  CONTROL_LINE_MAX - 2);
         return CONTROL_FAILED;
     }
     client->length = 0;
     if (send(client->fd, text, (size_t)length, MSG_NOSIGNAL) == length)
         return CONTROL_PENDING;
-    snprintf(why, size, "the daemon does not take commands: %s", strerror(errno));
+    snprintf(why, size, "cannot send the command: %s", strerror(errno));
     return CONTROL_FAILED;
 }
 
-static bool make_room(struct control_client *client)
+static bool grow_if_full(struct control_client *client)
 {
-    size_t room = client->room == 0 ? 16 * 1024 : client->room * 2;
+    size_t capacity = client->capacity == 0 ? 16 * 1024 : client->capacity * 2;
     char *larger;
 
-    if (client->length < client->room)
+    if (client->length < client->capacity)
         return true;
-    if (room > CONTROL_REPLY_MAX || (larger = realloc(client->answer, room)) == NULL)
+    if (capacity > CONTROL_REPLY_MAX || (larger = realloc(client->reply, capacity)) == NULL)
         return false;
-    client->answer = larger;
-    client->room = room;
+    client->reply = larger;
+    client->capacity = capacity;
     return true;
 }
 
-/* One read; CONTROL_PENDING when it brought something or there was nothing. */
-static enum control_result take(struct control_client *client, char *why, size_t size)
+/* One read; CONTROL_PENDING unless it failed. */
+static enum control_result read_some(struct control_client *client, char *why, size_t size)
 {
     ssize_t got;
 
-    if (!make_room(client)) {
-        snprintf(why, size, "the daemon's answer is longer than %d bytes", CONTROL_REPLY_MAX);
+    if (!grow_if_full(client)) {
+        snprintf(why, size, "the server's reply is longer than %d bytes", CONTROL_REPLY_MAX);
         return CONTROL_FAILED;
     }
-    got = recv(client->fd, client->answer + client->length, client->room - client->length, 0);
+    got = recv(client->fd, client->reply + client->length, client->capacity - client->length, 0);
     if (got > 0) {
         client->length += (size_t)got;
         return CONTROL_PENDING;
     }
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return CONTROL_PENDING;
-    snprintf(why, size, "the daemon closed the control connection%s%s", got < 0 ? ": " : "",
+    snprintf(why, size, "the server closed the control connection%s%s", got < 0 ? ": " : "",
              got < 0 ? strerror(errno) : "");
     return CONTROL_FAILED;
 }
@@ -98,17 +98,17 @@ enum control_result control_receive(struct control_client *client, int timeout_m
 
     for (;;) {
         struct pollfd wait = {.fd = client->fd, .events = POLLIN};
-        char *end = client->length > 0 ? memchr(client->answer, '\n', client->length) : NULL;
+        char *end = client->length > 0 ? memchr(client->reply, '\n', client->length) : NULL;
         uint64_t now = clock_monotonic_ns();
         int left = now < deadline ? (int)((deadline - now + NS_PER_MS - 1) / NS_PER_MS) : 0;
 
         if (end != NULL) {
             *end = '\0';
-            *line = client->answer;
+            *line = client->reply;
             return CONTROL_REPLY;
         }
         if (poll(&wait, 1, left) > 0) {
-            enum control_result result = take(client, why, size);
+            enum control_result result = read_some(client, why, size);
 
             if (result != CONTROL_PENDING)
                 return result;
@@ -122,6 +122,6 @@ void control_close(struct control_client *client)
 {
     if (client->fd >= 0)
         close(client->fd);
-    free(client->answer);
+    free(client->reply);
     *client = (struct control_client){.fd = -1};
 }

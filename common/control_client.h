@@ -1,6 +1,6 @@
 /*
- * A client of the control socket: one line of words out, one line of JSON back. Blocking with a
- * deadline for scripts; its descriptor may also be watched by an event loop. One thread at a time.
+ * Client of the control socket: sends a command line, receives a line of JSON. Calls block up to a
+ * timeout; the descriptor may also be polled by an event loop. One thread at a time.
  */
 #ifndef COMMON_CONTROL_CLIENT_H
 #define COMMON_CONTROL_CLIENT_H
@@ -9,38 +9,38 @@
 #include <stddef.h>
 
 enum {
-    CONTROL_LINE_MAX = 4096,         /* longest request line, with its newline, bytes */
-    CONTROL_REPLY_MAX = 1024 * 1024, /* longest answer line, bytes */
+    CONTROL_LINE_MAX = 4096,         /* longest command line in bytes, newline included */
+    CONTROL_REPLY_MAX = 1024 * 1024, /* longest reply line in bytes */
     CONTROL_WORDS_MAX = 16,
 };
 
 struct control_client {
-    int fd;       /* non-blocking; -1 when not connected */
-    char *answer; /* what has come so far; owned by the client */
-    size_t length, room;
+    int fd;      /* non-blocking; -1 when not connected */
+    char *reply; /* bytes received so far; owned by the client */
+    size_t length, capacity;
 };
 
 enum control_result {
-    CONTROL_REPLY,     /* *line is the answer, without its newline, valid until the next call */
-    CONTROL_PENDING,   /* nothing whole yet */
-    CONTROL_FAILED,    /* the daemon closed the connection or broke the protocol; WHY says */
-    CONTROL_NO_DAEMON, /* nothing listens on that socket; WHY says */
-    CONTROL_DENIED,    /* the socket's permissions keep this user out; WHY says */
+    CONTROL_REPLY,     /* *line is the reply without its newline, valid until the next call */
+    CONTROL_PENDING,   /* no complete reply yet */
+    CONTROL_FAILED,    /* the connection was closed or the reply is too long; see WHY */
+    CONTROL_NO_DAEMON, /* nothing listens on the socket; see WHY */
+    CONTROL_DENIED,    /* no permission to connect; see WHY */
 };
 
-/* Connects to the UNIX socket at PATH. Returns CONTROL_PENDING (ready to send), or why not. */
+/* Connects to the UNIX socket PATH. Returns CONTROL_PENDING when ready to send. */
 enum control_result control_connect(struct control_client *client, const char *path, char *why,
                                     size_t size);
 
-/* Sends LINE and a newline. LINE has no newline and fits CONTROL_LINE_MAX. */
+/* Sends LINE and a newline. LINE contains no newline and fits CONTROL_LINE_MAX. */
 enum control_result control_send(struct control_client *client, const char *line, char *why,
                                  size_t size);
 
-/* Takes what has arrived, waiting up to TIMEOUT_MS (0: not at all) for a whole line. */
+/* Receives; waits up to TIMEOUT_MS (0: does not wait) for a complete line. */
 enum control_result control_receive(struct control_client *client, int timeout_ms,
                                     const char **line, char *why, size_t size);
 
-/* Closes and frees; may be called again. */
+/* Closes and frees. May be called twice. */
 void control_close(struct control_client *client);
 
 #endif

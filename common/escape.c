@@ -12,7 +12,7 @@ static bool is_tail(unsigned char byte)
     return (byte & 0xc0) == 0x80;
 }
 
-/* The length of the character at TEXT, which is not at its end; 0: no UTF-8 (RFC 3629 section 4). */
+/* Length of the character at TEXT, which is not empty; 0 if it is not UTF-8 (RFC 3629 section 4). */
 static size_t character(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -94,13 +94,13 @@ static void put(char *to, size_t room, size_t at, char byte)
         to[at] = byte;
 }
 
-/* Letters and digits, and OTHERS, stay as they are. */
-static size_t put_encoded(char *to, size_t room, size_t at, char byte, const char *others)
+/* Letters, digits and the characters of UNRESERVED are not encoded. */
+static size_t put_encoded(char *to, size_t room, size_t at, char byte, const char *unreserved)
 {
     static const char digits[] = "0123456789ABCDEF";
     unsigned char code = (unsigned char)byte;
 
-    if (isalnum(code) || strchr(others, byte) != NULL) {
+    if (isalnum(code) || strchr(unreserved, byte) != NULL) {
         put(to, room, at, byte);
         return at + 1;
     }

@@ -7,7 +7,7 @@
 static_assert(sizeof(struct event_slot) == 256, "segment layout");
 static_assert(sizeof(struct event_ring) == 64 + EVENT_SLOTS * 256, "segment layout");
 
-/* FNV-1a by words, over all that belongs to one event. */
+/* FNV-1a, a word at a time. */
 static uint64_t checksum(uint64_t number, uint64_t time_ns, uint64_t source, const uint64_t *text)
 {
     const uint64_t prime = UINT64_C(0x100000001b3);
@@ -49,7 +49,7 @@ uint64_t event_ring_oldest(const struct event_ring *ring)
     return next > EVENT_SLOTS ? next - EVENT_SLOTS : 0;
 }
 
-/* Returns false when the words are not all from event NUMBER. */
+/* Returns false if not all words belong to event NUMBER. */
 static bool copy_slot(const struct event_slot *slot, uint64_t number, struct event_record *event)
 {
     uint64_t text[EVENT_TEXT_WORDS];
@@ -68,7 +68,7 @@ static bool copy_slot(const struct event_slot *slot, uint64_t number, struct eve
     return sum == checksum(number, event->time_ns, source, text);
 }
 
-/* The writer of an earlier event has had its time once the newest event, whole, is old enough. */
+/* Whether the writer of an incomplete event is dead: the newest event is complete and old enough. */
 static int writer_lost(const struct event_ring *ring, uint64_t now_ns)
 {
     uint64_t newest = atomic_load_explicit(&ring->next, memory_order_acquire) - 1;
@@ -84,7 +84,7 @@ int event_ring_read(const struct event_ring *ring, uint64_t *number, uint64_t no
                     struct event_record *event)
 {
     const struct event_slot *slot = &ring->slot[*number % EVENT_SLOTS];
-    uint64_t whole = 2 * *number + 2, oldest = event_ring_oldest(ring);
+    uint64_t complete = 2 * *number + 2, oldest = event_ring_oldest(ring);
     bool copied;
 
     if (*number < oldest) {
@@ -93,14 +93,14 @@ int event_ring_read(const struct event_ring *ring, uint64_t *number, uint64_t no
     }
     if (*number >= atomic_load_explicit(&ring->next, memory_order_acquire))
         return 0;
-    if (atomic_load_explicit(&slot->sequence, memory_order_acquire) < whole) {
+    if (atomic_load_explicit(&slot->sequence, memory_order_acquire) < complete) {
         if (!writer_lost(ring, now_ns))
             return 0;
         *number += 1;
         return -1;
     }
     copied = copy_slot(slot, *number, event) &&
-             atomic_load_explicit(&slot->sequence, memory_order_relaxed) == whole;
+             atomic_load_explicit(&slot->sequence, memory_order_relaxed) == complete;
     *number += 1;
     return copied ? 1 : -1;
 }

@@ -1,14 +1,13 @@
 /*
- * The last events (warnings, errors, changes) of all processes of a server, in shared memory. Many
- * writers, many readers, no lock: a writer takes the next number by one atomic addition and owns
- * that slot; the slot's sequence tells readers when the text is whole.
+ * The latest events (warnings, errors, changes) of all processes of a server, in shared memory. Many
+ * writers, many readers, no lock: a writer gets the next event number by one atomic addition and owns
+ * the slot of that number.
  *
  *   sequence = 2n + 1   event n is being written
- *   sequence = 2n + 2   event n is whole
+ *   sequence = 2n + 2   event n is complete
  *
- * A writer that is killed between the two leaves one slot that readers pass over. A writer that is
- * held up until EVENT_SLOTS later events have been written shares its slot with the later one; the
- * checksum tells readers that the words are a mixture, and they pass over it too.
+ * Readers skip a slot whose writer died in between. A writer delayed until EVENT_SLOTS later events
+ * were written shares its slot with one of them; the checksum then fails and readers skip that slot.
  */
 #ifndef COMMON_EVENT_RING_H
 #define COMMON_EVENT_RING_H
@@ -20,7 +19,7 @@
 enum {
     EVENT_SLOTS = 1024,
     EVENT_TEXT_WORDS = 28,
-    EVENT_TEXT_BYTES = EVENT_TEXT_WORDS * 8, /* with the ending NUL; longer texts are cut */
+    EVENT_TEXT_BYTES = EVENT_TEXT_WORDS * 8, /* NUL included; longer texts are cut */
 };
 
 struct event_slot {
@@ -46,21 +45,20 @@ struct event_record {
     char text[EVENT_TEXT_BYTES];
 };
 
-/* Writes EVENT, whose number is assigned here. Any thread of any process of the server. */
+/* Appends EVENT; ignores its number. Any thread of any process of the server. */
 void event_ring_append(struct event_ring *ring, const struct event_record *event);
 
 /*
- * Reads event number *number if it is there; afterwards *number is the next one to ask for. Returns
- * 1 with *event filled, 0 when that event has not been written (yet), and -1 when it was overwritten
- * or its writer died: *number has then moved on, so that asking again makes progress. A writer counts
- * as dead when a later event is already EVENT_WRITER_LOST_NS old at NOW_NS (wall clock). Any reader.
+ * Reads event *number. Returns 1 with *event filled, 0 if the event is not written yet, or -1 if it
+ * was overwritten or its writer died. 1 and -1 advance *number to the next event to read. A writer
+ * counts as dead once the newest event is EVENT_WRITER_LOST_NS old at NOW_NS (wall clock). Any thread.
  */
 int event_ring_read(const struct event_ring *ring, uint64_t *number, uint64_t now_ns,
                     struct event_record *event);
 
 #define EVENT_WRITER_LOST_NS UINT64_C(200000000)
 
-/* The oldest number that may still be there. */
+/* Number of the oldest event that may still be in the ring. */
 uint64_t event_ring_oldest(const struct event_ring *ring);
 
 #endif

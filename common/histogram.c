@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-static_assert(HISTOGRAM_BUCKETS == 2112, "the segment's layout depends on it: raise SEGMENT_MAJOR");
+static_assert(HISTOGRAM_BUCKETS == 2112, "part of the segment layout: raise SEGMENT_MAJOR");
 
 static uint64_t load(const _Atomic uint64_t *word)
 {
@@ -20,7 +20,7 @@ static uint32_t used_from(const struct histogram *h)
     return atomic_load_explicit(&h->used_from, memory_order_relaxed);
 }
 
-/* Readers map what they do not own: the bound is never trusted beyond the array. */
+/* Shared memory of another process: never trust the bound beyond the array. */
 static uint32_t used_to(const struct histogram *h)
 {
     uint32_t to = atomic_load_explicit(&h->used_to, memory_order_relaxed);
@@ -53,7 +53,6 @@ uint64_t histogram_highest(uint32_t index)
     return histogram_lowest(index + 1) - 1;
 }
 
-/* Makes the used range take in INDEX. */
 void histogram_widen(struct histogram *h, uint32_t index)
 {
     uint32_t from = used_from(h), to = used_to(h);
@@ -117,7 +116,7 @@ uint64_t histogram_max(const struct histogram *h)
     return load(&h->max);
 }
 
-/* How many of COUNT values lie at or below the percentile: at least one, rounded up. */
+/* How many of COUNT values are at or below the percentile, rounded up, at least 1. */
 static uint64_t rank_of(uint64_t count, double percent)
 {
     double exact = (double)count * percent / 100;

@@ -1,15 +1,15 @@
 /*
- * A log-linear histogram after HdrHistogram (Tene, https://hdrhistogram.org): every power of two is
- * cut into 64 equal buckets, so a value is kept to within 1/64 of itself from 0 to 2^38, in constant
- * memory. Values are nanoseconds throughout this project, so the range ends at about 275 seconds;
- * larger ones fall into the last bucket, and the largest is kept exactly.
+ * A log-linear histogram after HdrHistogram (Tene, https://hdrhistogram.org): each power of two has
+ * 64 equal buckets, so the error of a value from 0 to 2^38 is at most 1/64 of it, in constant memory.
+ * All values here are nanoseconds, so the range is about 275 seconds; the last bucket takes larger
+ * values. The maximum is exact.
  *
  *   value   0 1 2 … 127 | 128 130 132 … 254 | 256 260 … 508 | 512 520 …
  *   index   0 1 2 … 127 | 128 129 130 … 191 | 192 193 … 255 | 256 257 …
  *           exact         steps of 2          steps of 4      steps of 8
  *
- * One thread writes a histogram; its stores are relaxed atomics, so any thread or process may read
- * while it does. A reader sees each bucket whole, and the buckets within a few requests of each other.
+ * One thread writes a histogram with relaxed atomic stores; any thread or process may read it
+ * meanwhile. Such a read is consistent per bucket, not across buckets.
  */
 #ifndef COMMON_HISTOGRAM_H
 #define COMMON_HISTOGRAM_H
@@ -23,20 +23,20 @@ enum {
     HISTOGRAM_LARGEST_BIT = 37,
     HISTOGRAM_BUCKETS =
         (HISTOGRAM_LARGEST_BIT - HISTOGRAM_SUB_BITS + 2) * HISTOGRAM_SUB_BUCKETS, /* 2112 */
-    /* The coarse form of the history: four buckets for each power of two. */
+    /* Coarse buckets of the history: four per power of two. */
     HISTOGRAM_COARSE_SHIFT = 4,
     HISTOGRAM_COARSE_BUCKETS = HISTOGRAM_BUCKETS >> HISTOGRAM_COARSE_SHIFT, /* 132 */
 };
 
 struct histogram {
-    _Atomic uint64_t sum;       /* of all values; the mean is sum / count */
+    _Atomic uint64_t sum;       /* of all values, for the mean */
     _Atomic uint64_t max;       /* exact */
     _Atomic uint32_t used_from; /* buckets below used_from and at or above used_to are empty */
     _Atomic uint32_t used_to;
     _Atomic uint64_t bucket[HISTOGRAM_BUCKETS];
 };
 
-/* All bytes zero is an empty histogram; this makes any one so. Writer's thread. */
+/* Makes H empty. All bytes zero is an empty histogram, too. Writer thread. */
 void histogram_reset(struct histogram *h);
 
 /* Bucket of VALUE. */
@@ -53,13 +53,14 @@ static inline uint32_t histogram_index(uint64_t value)
     return shift * HISTOGRAM_SUB_BUCKETS + (uint32_t)(value >> shift);
 }
 
-/* Least and greatest value of a bucket. */
+/* Smallest and largest value of a bucket. */
 uint64_t histogram_lowest(uint32_t index);
 uint64_t histogram_highest(uint32_t index);
 
+/* Extends the used range to INDEX; for histogram_record() only. */
 void histogram_widen(struct histogram *h, uint32_t index);
 
-/* Counts one value. Writer's thread. */
+/* Adds one value. Writer thread. */
 static inline void histogram_record(struct histogram *h, uint64_t value)
 {
     uint32_t index = histogram_index(value);
@@ -74,13 +75,13 @@ static inline void histogram_record(struct histogram *h, uint64_t value)
         atomic_store_explicit(&h->max, value, memory_order_relaxed);
 }
 
-/* Adds all of FROM to INTO. INTO's thread; FROM may be written meanwhile. */
+/* Adds FROM to INTO. Writer thread of INTO; FROM may be written meanwhile. */
 void histogram_add(struct histogram *into, const struct histogram *from);
 
 /*
- * Takes an earlier state of the same histogram away: what is left is what came since. The maximum
- * of an interval is not known exactly; it becomes the top of the highest bucket left, or INTO's own
- * where that is lower or the bucket is the last, which has no top.
+ * Subtracts an earlier copy of the same histogram: INTO then has the values added since. Their exact
+ * maximum is unknown; it becomes the upper bound of the highest bucket left, or stays as it was if
+ * that is lower or the bucket is the last one, which has no upper bound.
  */
 void histogram_subtract(struct histogram *into, const struct histogram *earlier);
 
@@ -89,8 +90,8 @@ double histogram_mean(const struct histogram *h);
 uint64_t histogram_max(const struct histogram *h);
 
 /*
- * The value that PERCENT (0 to 100) of all values do not exceed: the top of its bucket, so never
- * too small and too large by 1/64 at the most. 0 when empty.
+ * Value at percentile PERCENT (0 to 100): the upper bound of its bucket, so never too low and at most
+ * 1/64 too high. 0 if the histogram is empty.
  */
 uint64_t histogram_percentile(const struct histogram *h, double percent);
 

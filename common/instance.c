@@ -18,7 +18,7 @@ bool instance_name_valid(const char *name)
     return true;
 }
 
-/* snprintf's result as 0 or -1. */
+/* Returns 0 if the result WRITTEN of snprintf() fits SIZE, else -1. */
 static int fitted(int written, size_t size)
 {
     return written >= 0 && (size_t)written < size ? 0 : -1;

@@ -1,4 +1,4 @@
-/* Where an instance keeps its things, by its name. Any thread. */
+/* Names and paths of an instance. Any thread. */
 #ifndef COMMON_INSTANCE_H
 #define COMMON_INSTANCE_H
 
@@ -9,17 +9,17 @@
 
 enum {
     INSTANCE_NAME_MAX = 48,  /* bytes, without the NUL */
-    INSTANCE_PATH_MAX = 108, /* bytes, with the NUL: what a UNIX socket address takes */
+    INSTANCE_PATH_MAX = 108, /* bytes, with the NUL: limit of a UNIX socket address */
 };
 
-/* Letters, digits, '.', '_' and '-', not beginning with '.', 1 to INSTANCE_NAME_MAX of them. */
+/* 1 to INSTANCE_NAME_MAX letters, digits, '.', '_' and '-'; the first one is not '.'. */
 bool instance_name_valid(const char *name);
 
 /*
- * The functions below write into BUFFER (SIZE bytes) and return 0, or -1 when it is too small.
+ * These write into BUFFER (SIZE bytes) and return 0, or -1 if it is too small.
  *
  * run_dir: /run/webserverd for root; $XDG_RUNTIME_DIR/webserverd or /tmp/webserverd-UID for others.
- * segment_name: what shm_open() takes, "/webserverd.NAME".
+ * segment_name: for shm_open(), "/webserverd.NAME".
  */
 int instance_run_dir(char *buffer, size_t size);
 int instance_socket_path(const char *name, char *buffer, size_t size);

@@ -13,7 +13,7 @@
 #include <emmintrin.h>
 #endif
 
-static_assert(LOG_RECORD_WORDS_MAX * 8 < UINT16_MAX, "lengths are kept in 16 bits");
+static_assert(LOG_RECORD_WORDS_MAX * 8 < UINT16_MAX, "lengths have 16 bits");
 
 static size_t cut(struct span text, size_t most)
 {
@@ -28,7 +28,7 @@ uint64_t log_record_pack(const struct log_record *record, uint64_t *words)
     uint64_t count = LOG_RECORD_HEAD_WORDS + (line + referer + agent + 7) / 8;
     char *text = (char *)(words + LOG_RECORD_HEAD_WORDS);
 
-    words[count - 1] = 0; /* the padding */
+    words[count - 1] = 0; /* padding */
     words[0] = count | (uint64_t)LOG_RECORD_VERSION << 32 | (uint64_t)record->outcome << 40 |
                (uint64_t)record->status << 48;
     words[1] = record->time_ns;
@@ -76,7 +76,7 @@ static uint64_t word_at(const struct log_ring *ring, uint64_t position)
     return atomic_load_explicit(&ring->word[position & (ring->capacity - 1)], memory_order_acquire);
 }
 
-/* The length of what looks like a record at POSITION, or 0 when it does not look like one. */
+/* Length of the record at POSITION, or 0 if the words there cannot be one. */
 static uint64_t plausible_length(const struct log_ring *ring, uint64_t position, uint64_t head)
 {
     uint64_t first = word_at(ring, position), count = first & UINT32_MAX, lengths;
@@ -108,10 +108,8 @@ uint64_t log_record_first(const struct log_ring *ring, uint64_t from, uint64_t h
     return head;
 }
 
-/* Formatting. */
-
 static_assert(6 * (LOG_REQUEST_LINE_MAX + LOG_REFERER_MAX + LOG_AGENT_MAX) + 512 < LOG_LINE_MAX,
-              "every byte may need six");
+              "an escaped byte takes up to six");
 
 static const char digits[] = "0123456789abcdef";
 
@@ -122,7 +120,7 @@ static inline char *put_text(char *to, const char *text, size_t length)
 
 #define PUT(to, literal) put_text(to, literal, sizeof(literal) - 1)
 
-/* Escaping: most texts have nothing to escape, and are copied in blocks that are looked at. */
+/* Escaping. Most texts need none, so they are copied and checked in blocks. */
 
 typedef char *escaper(char *to, unsigned char byte);
 
@@ -147,7 +145,7 @@ static inline bool is_plain(unsigned char byte)
 
 #if defined(__SSE2__) && !defined(LOG_LINE_PORTABLE)
 
-/* Bit n is set when byte n is not plain. Signed, 0x80 to 0xff are below the space. */
+/* Bit n is set if byte n needs escaping. 0x80 to 0xff are negative, so they are below the space. */
 static inline unsigned not_plain(__m128i bytes)
 {
     __m128i low = _mm_cmplt_epi8(bytes, _mm_set1_epi8(' '));
@@ -159,7 +157,7 @@ static inline unsigned not_plain(__m128i bytes)
         _mm_or_si128(_mm_or_si128(low, del), _mm_or_si128(quote, backslash)));
 }
 
-/* Copies plain bytes by blocks of 16, 8 and 4; returns how many, 3 or fewer from the end of such. */
+/* Copies leading plain bytes in blocks of 16, 8 and 4; leaves at most 3 plain bytes before LENGTH. */
 static inline size_t copy_plain(char *to, const char *from, size_t length)
 {
     size_t done = 0;
@@ -235,10 +233,10 @@ static inline char *put_quoted(char *to, struct span text)
     return to;
 }
 
-/* The seconds of a time as text, formatted once a second. */
+/* A formatted time, valid for one second. */
 struct time_text {
-    int64_t second; /* that it was made for */
-    size_t length;  /* 0: not made yet */
+    int64_t second;
+    size_t length; /* 0: not formatted yet */
     char text[40];
 };
 

@@ -2,7 +2,8 @@
 
 #include <assert.h>
 
-static_assert(offsetof(struct log_ring, cursor) == CACHE_LINE, "writer and drainer share no line");
+static_assert(offsetof(struct log_ring, cursor) == CACHE_LINE,
+              "writer and consumer use different cache lines");
 static_assert(offsetof(struct log_ring, word) == 2 * CACHE_LINE, "segment layout");
 
 size_t log_ring_bytes(uint64_t capacity)
@@ -37,19 +38,19 @@ enum log_ring_result log_ring_read(const struct log_ring *ring, uint64_t *positi
     if (*position == head)
         return LOG_RING_EMPTY;
     if (head - *position > ring->capacity)
-        goto overtaken;
+        goto overrun;
     record[0] = atomic_load_explicit(&ring->word[*position & mask], memory_order_acquire);
     count = record[0] & UINT32_MAX;
     if (count == 0 || count > room || count > head - *position)
-        goto overtaken;
+        goto overrun;
     for (uint64_t i = 1; i < count; i++)
         record[i] = atomic_load_explicit(&ring->word[(*position + i) & mask], memory_order_acquire);
     if (atomic_load_explicit(&ring->claimed, memory_order_relaxed) - *position > ring->capacity)
-        goto overtaken;
+        goto overrun;
     *position += count;
     return LOG_RING_RECORD;
 
-overtaken:
+overrun:
     *position = head;
     return LOG_RING_OVERRUN;
 }

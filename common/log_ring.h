@@ -1,22 +1,22 @@
 /*
- * A ring of variable-length records for one writing thread, one draining process and any number of
- * unknown onlookers, all without a lock. It lies in shared memory; nothing in it is a pointer.
+ * A lock-free ring of variable-length records in shared memory: one writer thread, one consumer (the
+ * logger) and any number of readers the writer does not know. It contains no pointers.
  *
  *            cursor              head    claimed
  *              |                  |         |
  *   ───────────▼──────────────────▼─────────▼───────────▶ positions in words, never reset
- *    drained    records to drain    being     free: until claimed - cursor = capacity
+ *    consumed   records to consume  being     free: until claimed - cursor = capacity
  *    (still readable                written
- *     for onlookers)
+ *     by readers)
  *
- * A position is an index into the endless sequence of words; its place is position & (capacity - 1).
- * The first word of a record holds its length in words in the low 32 bits.
+ * A position counts words since the start; its index is position & (capacity - 1). The low 32 bits of
+ * a record's first word are its length in words.
  *
- * Who writes what: the thread writes claimed, the words and then head; the drainer writes cursor.
- * A new word becomes visible only after claimed covers it (words are stored with release, loaded
- * with acquire), so whoever copies a record and afterwards finds claimed - position <= capacity
- * knows that the copy is whole: otherwise it was overtaken. These orders need no fence, so
- * ThreadSanitizer follows them. The scheme is that of the perf event ring of Linux.
+ * The writer stores claimed, then the words, then head; the consumer stores cursor. Words are stored
+ * with release and loaded with acquire, so a word is never visible before the claimed that covers it.
+ * A reader that copies a record and then finds claimed - position <= capacity has a consistent copy;
+ * otherwise it was overrun. No fences are needed, so ThreadSanitizer understands the scheme. It is
+ * that of the Linux perf event ring.
  */
 #ifndef COMMON_LOG_RING_H
 #define COMMON_LOG_RING_H
@@ -29,24 +29,23 @@
 #include <stdint.h>
 
 struct log_ring {
-    /* The thread's line. */
+    /* Cache line of the writer. */
     _Alignas(CACHE_LINE) _Atomic uint64_t claimed;
     _Atomic uint64_t head;
     uint64_t capacity; /* in words, a power of two; fixed before the ring is published */
-    /* The drainer's line. */
+    /* Cache line of the consumer. */
     _Alignas(CACHE_LINE) _Atomic uint64_t cursor;
-    _Atomic uint64_t
-        cursor_after; /* where cursor will stand when the write under way has succeeded */
+    _Atomic uint64_t cursor_after; /* value of cursor after the write in progress */
     _Alignas(CACHE_LINE) _Atomic uint64_t word[];
 };
 
-/* Bytes of a ring of CAPACITY words. */
+/* Size in bytes of a ring of CAPACITY words. */
 size_t log_ring_bytes(uint64_t capacity);
 
-/* Prepares zeroed memory. Before anyone else sees the ring. */
+/* Initialises zeroed memory, before any other thread uses the ring. */
 void log_ring_init(struct log_ring *ring, uint64_t capacity);
 
-/* True when WORDS more fit before the drainer's cursor. The writer's thread. */
+/* Whether WORDS more fit without overwriting records not consumed yet. Writer thread. */
 static inline bool log_ring_has_room(const struct log_ring *ring, uint64_t words)
 {
     uint64_t used = atomic_load_explicit(&ring->head, memory_order_relaxed) -
@@ -56,21 +55,20 @@ static inline bool log_ring_has_room(const struct log_ring *ring, uint64_t words
 }
 
 /*
- * Appends one record of COUNT words, record[0] with COUNT in its low 32 bits. The caller has asked
- * for room, or does not mind overwriting what the drainer has not seen. The writer's thread.
+ * Appends a record of COUNT words; the low 32 bits of record[0] are COUNT. Does not check for room: it
+ * overwrites records not consumed yet. Writer thread.
  */
 void log_ring_append(struct log_ring *ring, const uint64_t *record, uint64_t count);
 
 enum log_ring_result {
-    LOG_RING_RECORD,  /* *position moved behind the copied record */
-    LOG_RING_EMPTY,   /* nothing between *position and head; *position unchanged */
-    LOG_RING_OVERRUN, /* *position moved to head: what lay between is lost to this reader */
+    LOG_RING_RECORD,  /* *position advanced past the copied record */
+    LOG_RING_EMPTY,   /* no record at *position; *position unchanged */
+    LOG_RING_OVERRUN, /* *position advanced to head: the records in between are lost */
 };
 
 /*
- * Copies the record at *position into RECORD, which has room for ROOM words. A record that is longer
- * than ROOM or not well formed counts as overtaken. Any thread or process that maps the ring;
- * *position belongs to the caller.
+ * Copies the record at *position into RECORD, which holds ROOM words. A record longer than ROOM or
+ * malformed counts as overrun. Any thread or process; *position is the caller's.
  */
 enum log_ring_result log_ring_read(const struct log_ring *ring, uint64_t *position,
                                    uint64_t *record, uint64_t room);

@@ -1,4 +1,4 @@
-/* Small helpers of the language, with no state. */
+/* General macros. */
 #ifndef COMMON_MACROS_H
 #define COMMON_MACROS_H
 
@@ -10,7 +10,7 @@
 #define PRINTF_LIKE(fmt, arg) __attribute__((format(printf, fmt, arg)))
 #define CACHE_LINE            64
 
-/* The struct of TYPE whose MEMBER is at POINTER. */
+/* Pointer to the struct TYPE whose MEMBER is at POINTER. */
 #define CONTAINER_OF(pointer, type, member)                                                        \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 

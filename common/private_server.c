@@ -23,28 +23,26 @@
 enum {
     OPTIONS_MAX = 40,
     OPTION_TEXT = PRIVATE_SERVER_PATH + 32,
-    LOOK_MS = 10,
+    POLL_MS = 10,
     START_MS = 15000,
-    ANSWER_MS = 15000,
-    IN_ORDER_MS = 5000,
-    BY_FORCE_MS = 2000,
+    REPLY_MS = 15000,
+    STOP_MS = 5000,
+    GROUP_MS = 2000,
 };
 
 struct private_server {
     char program[PRIVATE_SERVER_PATH];
-    char folder[PRIVATE_SERVER_PATH];
-    char site[PRIVATE_SERVER_PATH], output[PRIVATE_SERVER_PATH], config[PRIVATE_SERVER_PATH];
+    char directory[PRIVATE_SERVER_PATH];
+    char root[PRIVATE_SERVER_PATH], output[PRIVATE_SERVER_PATH], config[PRIVATE_SERVER_PATH];
     char socket[INSTANCE_PATH_MAX];
     char name[INSTANCE_NAME_MAX + 1];
-    pid_t pid; /* of the master, and of its process group; 0: none runs */
+    pid_t pid; /* of the master and its process group; 0: not running */
     uint16_t port;
-    int core; /* below 0: all */
+    int core; /* negative: all */
 };
 
-/* Its place */
-
-/* BESIDE is relative to the folder of this program. */
-static bool find_beside(char *program, const char *beside)
+/* RELATIVE is relative to the directory of this program. */
+static bool find_relative(char *program, const char *relative)
 {
     char self[PRIVATE_SERVER_PATH];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -57,7 +55,7 @@ static bool find_beside(char *program, const char *beside)
     if (slash == NULL)
         return false;
     *slash = '\0';
-    length = snprintf(program, PRIVATE_SERVER_PATH, "%s/%s", self, beside);
+    length = snprintf(program, PRIVATE_SERVER_PATH, "%s/%s", self, relative);
     return length < PRIVATE_SERVER_PATH && access(program, X_OK) == 0;
 }
 
@@ -65,35 +63,35 @@ static void find_program(struct private_server *server, const char *program)
 {
     if (program != NULL)
         snprintf(server->program, sizeof(server->program), "%s", program);
-    else if (!find_beside(server->program, "webserverd") &&
-             !find_beside(server->program, "../sbin/webserverd"))
+    else if (!find_relative(server->program, "webserverd") &&
+             !find_relative(server->program, "../sbin/webserverd"))
         snprintf(server->program, sizeof(server->program), "webserverd");
 }
 
-/* Workers of a master that is root are someone else, who has to get through to the site. */
-static int make_folder(struct private_server *server)
+/* If the master is root, its workers are another user, who needs search permission. */
+static int make_directory(struct private_server *server)
 {
     const char *base = getenv("TMPDIR");
     int length;
 
-    snprintf(server->folder, sizeof(server->folder), "%s/webserverd-XXXXXX",
+    snprintf(server->directory, sizeof(server->directory), "%s/webserverd-XXXXXX",
              base != NULL && strlen(base) < INSTANCE_PATH_MAX / 3 ? base : "/tmp");
-    if (mkdtemp(server->folder) == NULL || chmod(server->folder, 0711) != 0)
+    if (mkdtemp(server->directory) == NULL || chmod(server->directory, 0711) != 0)
         return -1;
-    snprintf(server->name, sizeof(server->name), "private-%s", strrchr(server->folder, '-') + 1);
-    length = snprintf(server->socket, sizeof(server->socket), "%s/%s.sock", server->folder,
+    snprintf(server->name, sizeof(server->name), "private-%s", strrchr(server->directory, '-') + 1);
+    length = snprintf(server->socket, sizeof(server->socket), "%s/%s.sock", server->directory,
                       server->name);
-    snprintf(server->site, sizeof(server->site), "%.*s/www", PRIVATE_SERVER_PATH - 8,
-             server->folder);
+    snprintf(server->root, sizeof(server->root), "%.*s/www", PRIVATE_SERVER_PATH - 8,
+             server->directory);
     snprintf(server->output, sizeof(server->output), "%.*s/output", PRIVATE_SERVER_PATH - 8,
-             server->folder);
+             server->directory);
     snprintf(server->config, sizeof(server->config), "%.*s/webserver.ini", PRIVATE_SERVER_PATH - 16,
-             server->folder);
+             server->directory);
     if (length >= (int)sizeof(server->socket)) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    return mkdir(server->site, 0755);
+    return mkdir(server->root, 0755);
 }
 
 struct private_server *private_server_create(const char *program, char *why, size_t size)
@@ -106,10 +104,10 @@ struct private_server *private_server_create(const char *program, char *why, siz
     }
     server->core = -1;
     find_program(server, program);
-    if (make_folder(server) == 0)
+    if (make_directory(server) == 0)
         return server;
-    snprintf(why, size, "cannot make a folder for a private webserverd, %s: %s", server->folder,
-             strerror(errno));
+    snprintf(why, size, "cannot create the directory %s for a private webserverd: %s",
+             server->directory, strerror(errno));
     private_server_destroy(server);
     return NULL;
 }
@@ -117,21 +115,19 @@ struct private_server *private_server_create(const char *program, char *why, siz
 int private_server_configure(const struct private_server *server, const char *text, char *why,
                              size_t size)
 {
-    char fresh[PRIVATE_SERVER_PATH + 8];
+    char new_path[PRIVATE_SERVER_PATH + 8];
     FILE *file;
     bool good;
 
-    snprintf(fresh, sizeof(fresh), "%s.new", server->config);
-    file = fopen(fresh, "we");
+    snprintf(new_path, sizeof(new_path), "%s.new", server->config);
+    file = fopen(new_path, "we");
     good = file != NULL && fputs(text, file) >= 0;
     if (file != NULL)
         good = fclose(file) == 0 && good;
-    if (good && rename(fresh, server->config) == 0)
+    if (good && rename(new_path, server->config) == 0)
         return 0;
     return snprintf(why, size, "cannot write %s: %s", server->config, strerror(errno)), -1;
 }
-
-/* Starting */
 
 struct command_line {
     const char *word[2 * OPTIONS_MAX + 4];
@@ -158,10 +154,10 @@ static bool write_line(struct command_line *line, const struct private_server *s
         line->word[line->count++] = server->config;
     }
     snprintf(line->own[0], OPTION_TEXT, "server.name=%s", server->name);
-    snprintf(line->own[1], OPTION_TEXT, "server.run_dir=%s", server->folder);
-    snprintf(line->own[2], OPTION_TEXT, "server.root=%s", server->site);
+    snprintf(line->own[1], OPTION_TEXT, "server.run_dir=%s", server->directory);
+    snprintf(line->own[2], OPTION_TEXT, "server.root=%s", server->root);
     snprintf(line->own[3], OPTION_TEXT, "log.access=%.*s/access.log", PRIVATE_SERVER_PATH - 16,
-             server->folder);
+             server->directory);
     snprintf(line->own[4], OPTION_TEXT, "server.listen=127.0.0.1:0");
     for (size_t i = 0; i < 5; i++)
         add_option(line, line->own[i]);
@@ -177,7 +173,7 @@ void private_server_use_core(struct private_server *server, int core)
     server->core = core;
 }
 
-static void stay_on(int core)
+static void pin_to_core(int core)
 {
     cpu_set_t cores;
 
@@ -187,8 +183,8 @@ static void stay_on(int core)
         dprintf(STDERR_FILENO, "cannot run on core %d: %s\n", core, strerror(errno));
 }
 
-/* In the child. */
-static void become(const struct command_line *line, int core, int output, pid_t parent)
+/* Turns the child into the server. */
+static void exec_server(const struct command_line *line, int core, int output, pid_t parent)
 {
     char **words = (char **)(uintptr_t)line->word;
     sigset_t none;
@@ -197,7 +193,7 @@ static void become(const struct command_line *line, int core, int output, pid_t 
     sigprocmask(SIG_SETMASK, &none, NULL);
     setpgid(0, 0);
     if (core >= 0)
-        stay_on(core);
+        pin_to_core(core);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     unsetenv("NOTIFY_SOCKET");
     if (getppid() != parent)
@@ -217,10 +213,10 @@ static int launch(struct private_server *server, const struct command_line *line
 
     if (pid == 0) {
         dup2(in, STDIN_FILENO);
-        become(line, server->core, output, parent);
+        exec_server(line, server->core, output, parent);
     }
     if (pid > 0) {
-        setpgid(pid, pid); /* whichever of the two comes first */
+        setpgid(pid, pid); /* parent and child both do it: whichever is first */
         server->pid = pid;
     }
     if (output >= 0)
@@ -271,18 +267,18 @@ static bool serves(struct private_server *server)
     return server->port != 0;
 }
 
-/* What it said last, or that it said nothing. */
-static void tell_output(const struct private_server *server, char *why, size_t size)
+/* Writes the last line of its output into WHY. */
+static void describe_failure(const struct private_server *server, char *why, size_t size)
 {
     FILE *file = fopen(server->output, "re");
-    char line[PRIVATE_SERVER_WHY], last[PRIVATE_SERVER_WHY] = "nothing";
+    char line[PRIVATE_SERVER_WHY], last[PRIVATE_SERVER_WHY] = "no output";
 
     while (file != NULL && fgets(line, sizeof(line), file) != NULL)
         if (line[strcspn(line, "\n")] == '\n' && line[0] != '\n')
             snprintf(last, sizeof(last), "%.*s", (int)strcspn(line, "\n"), line);
     if (file != NULL)
         fclose(file);
-    snprintf(why, size, "%s did not start; it said: %.350s", server->program, last);
+    snprintf(why, size, "%s did not start: %.350s", server->program, last);
 }
 
 static void pause_ms(long ms)
@@ -292,7 +288,7 @@ static void pause_ms(long ms)
     nanosleep(&time, NULL);
 }
 
-static bool has_ended(struct private_server *server)
+static bool has_exited(struct private_server *server)
 {
     if (server->pid != 0 && waitpid(server->pid, NULL, WNOHANG) == 0)
         return false;
@@ -301,22 +297,22 @@ static bool has_ended(struct private_server *server)
 
 bool private_server_runs(struct private_server *server)
 {
-    return server->pid != 0 && !has_ended(server);
+    return server->pid != 0 && !has_exited(server);
 }
 
-/* Those that a dead master leaves end by themselves; not those that are stuck. */
+/* Processes of a dead master exit by themselves; kills those that hang. */
 static void end_group(pid_t group)
 {
-    for (int waited = 0; waited < BY_FORCE_MS; waited += LOOK_MS) {
+    for (int waited = 0; waited < GROUP_MS; waited += POLL_MS) {
         if (kill(-group, 0) != 0)
             return;
-        if (waited == BY_FORCE_MS / 2)
+        if (waited == GROUP_MS / 2)
             kill(-group, SIGKILL);
-        pause_ms(LOOK_MS);
+        pause_ms(POLL_MS);
     }
 }
 
-/* Behind the master's end, however it came: its group, and a segment that it could not remove. */
+/* After the end of the master: ends its process group, removes a segment it left behind. */
 static void clean_up(struct private_server *server)
 {
     char segment[sizeof(server->name) + 32];
@@ -331,7 +327,7 @@ static void clean_up(struct private_server *server)
 int private_server_start(struct private_server *server, const char *const *options, char *why,
                          size_t size)
 {
-    uint64_t give_up_ns = clock_monotonic_ns() + START_MS * NS_PER_MS;
+    uint64_t deadline_ns = clock_monotonic_ns() + START_MS * NS_PER_MS;
     struct command_line line;
 
     if (!write_line(&line, server, options))
@@ -339,30 +335,28 @@ int private_server_start(struct private_server *server, const char *const *optio
     if (launch(server, &line) != 0)
         return snprintf(why, size, "cannot start a process: %s", strerror(errno)), -1;
     while (!serves(server)) {
-        bool ended = has_ended(server);
+        bool exited = has_exited(server);
 
-        if (ended || clock_monotonic_ns() > give_up_ns) {
-            tell_output(server, why, size);
-            if (ended)
+        if (exited || clock_monotonic_ns() > deadline_ns) {
+            describe_failure(server, why, size);
+            if (exited)
                 clean_up(server);
             private_server_stop(server);
             return -1;
         }
-        pause_ms(LOOK_MS);
+        pause_ms(POLL_MS);
     }
     return 0;
 }
 
-/* Ending */
-
-static bool ends_within(struct private_server *server, int ms)
+static bool exits_within(struct private_server *server, int ms)
 {
-    for (int waited = 0; waited < ms; waited += LOOK_MS) {
-        if (has_ended(server))
+    for (int waited = 0; waited < ms; waited += POLL_MS) {
+        if (has_exited(server))
             return true;
-        pause_ms(LOOK_MS);
+        pause_ms(POLL_MS);
     }
-    return has_ended(server);
+    return has_exited(server);
 }
 
 void private_server_stop(struct private_server *server)
@@ -372,7 +366,7 @@ void private_server_stop(struct private_server *server)
     if (group == 0)
         return;
     kill(group, SIGTERM);
-    if (!ends_within(server, IN_ORDER_MS)) {
+    if (!exits_within(server, STOP_MS)) {
         kill(-group, SIGKILL);
         waitpid(group, NULL, 0);
     }
@@ -393,12 +387,10 @@ void private_server_destroy(struct private_server *server)
     if (server == NULL)
         return;
     private_server_stop(server);
-    if (server->folder[0] != '\0')
-        nftw(server->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    if (server->directory[0] != '\0')
+        nftw(server->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     free(server);
 }
-
-/* Using it */
 
 const char *private_server_name(const struct private_server *server)
 {
@@ -407,12 +399,12 @@ const char *private_server_name(const struct private_server *server)
 
 const char *private_server_directory(const struct private_server *server)
 {
-    return server->folder;
+    return server->directory;
 }
 
 const char *private_server_root(const struct private_server *server)
 {
-    return server->site;
+    return server->root;
 }
 
 const char *private_server_socket(const struct private_server *server)
@@ -430,12 +422,12 @@ pid_t private_server_pid(const struct private_server *server)
     return server->pid;
 }
 
-static json_t *refused(json_t *answer, const char *line, char *why, size_t size)
+static json_t *command_failed(json_t *reply, const char *line, char *why, size_t size)
 {
-    const char *error = json_string_value(json_object_get(answer, "error"));
+    const char *error = json_string_value(json_object_get(reply, "error"));
 
-    snprintf(why, size, "'%s' was refused: %s", line, error != NULL ? error : "no reason given");
-    json_decref(answer);
+    snprintf(why, size, "'%s' failed: %s", line, error != NULL ? error : "no reason given");
+    json_decref(reply);
     return NULL;
 }
 
@@ -444,24 +436,24 @@ json_t *private_server_command(const struct private_server *server, const char *
 {
     struct control_client client;
     const char *text;
-    json_t *answer = NULL;
+    json_t *reply = NULL;
 
     if (control_connect(&client, server->socket, why, size) != CONTROL_PENDING)
         return NULL;
-    snprintf(why, size, "no answer to '%s' within %d s", line, ANSWER_MS / 1000);
+    snprintf(why, size, "no reply to '%s' within %d s", line, REPLY_MS / 1000);
     if (control_send(&client, line, why, size) == CONTROL_PENDING &&
-        control_receive(&client, ANSWER_MS, &text, why, size) == CONTROL_REPLY) {
-        answer = json_loads(text, 0, NULL);
-        if (answer == NULL)
-            snprintf(why, size, "the answer to '%s' is no JSON", line);
+        control_receive(&client, REPLY_MS, &text, why, size) == CONTROL_REPLY) {
+        reply = json_loads(text, 0, NULL);
+        if (reply == NULL)
+            snprintf(why, size, "the reply to '%s' is not JSON", line);
     }
     control_close(&client);
-    if (answer != NULL && !json_is_true(json_object_get(answer, "ok")))
-        return refused(answer, line, why, size);
-    return answer;
+    if (reply != NULL && !json_is_true(json_object_get(reply, "ok")))
+        return command_failed(reply, line, why, size);
+    return reply;
 }
 
-static void make_folders(char *path, size_t from)
+static void make_parents(char *path, size_t from)
 {
     for (char *slash = strchr(path + from, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
@@ -477,9 +469,9 @@ int private_server_put(const struct private_server *server, const char *path, co
     FILE *file;
     bool good;
 
-    if (snprintf(full, sizeof(full), "%s%s", server->site, path) >= (int)sizeof(full))
+    if (snprintf(full, sizeof(full), "%s%s", server->root, path) >= (int)sizeof(full))
         return snprintf(why, size, "the path %.64s… is too long", path), -1;
-    make_folders(full, strlen(server->site) + 1);
+    make_parents(full, strlen(server->root) + 1);
     file = fopen(full, "we");
     good = file != NULL && fwrite(bytes, 1, length, file) == length;
     if (file != NULL)

@@ -1,8 +1,8 @@
 /*
- * A webserverd of one's own, for an experiment: it has a name, a folder, a port and shared memory that
- * no other has, listens on the loopback only, needs no privilege, and leaves nothing behind. It is the
- * leader of a process group, so that Ctrl-C reaches only whoever started it; when that one dies, it
- * ends too. One thread: the one that starts it, which has to stay.
+ * A private webserverd for experiments: its name, directory, port and shared memory are unique, it
+ * listens on the loopback address only, needs no privileges and leaves no files behind. It leads its
+ * own process group, so that Ctrl-C does not reach it, and ends when the thread that started it ends.
+ * All calls from that thread.
  */
 #ifndef COMMON_PRIVATE_SERVER_H
 #define COMMON_PRIVATE_SERVER_H
@@ -18,39 +18,39 @@ struct private_server;
 enum { PRIVATE_SERVER_PATH = 256, PRIVATE_SERVER_WHY = 512 };
 
 /*
- * Makes its folder below $TMPDIR or /tmp, with an empty site in it; nothing is started. PROGRAM NULL is
- * the webserverd beside this program or in its ../sbin, else the one in PATH. Returns NULL with WHY.
+ * Creates its directory in $TMPDIR or /tmp with an empty document root; starts nothing. PROGRAM NULL:
+ * the webserverd in the directory of this program or its ../sbin, else in PATH. Returns NULL with WHY.
  */
 struct private_server *private_server_create(const char *program, char *why, size_t size);
 
 /*
- * Writes its configuration file, whole, by a rename: for the next start, or for a `reload`. Its name,
- * folders, address, and all OPTIONS of the start prevail over it. Returns 0, or -1 with WHY.
+ * Replaces its configuration file atomically, for the next start or reload. Name, directories, address
+ * and the OPTIONS of the start override it. Returns 0, or -1 with WHY.
  */
 int private_server_configure(const struct private_server *server, const char *text, char *why,
                              size_t size);
 
 /*
- * Starts it with OPTIONS ("section.key=value", ended by NULL), which prevail over the ones above, and
- * waits until all threads serve. Returns 0, or -1 with WHY: nothing runs then. It may be started again
+ * Starts it with OPTIONS ("section.key=value", NULL-terminated), which override all other settings, and
+ * waits until all threads serve. Returns 0, or -1 with WHY if it does not run. May be called again
  * after private_server_stop().
  */
 int private_server_start(struct private_server *server, const char *const *options, char *why,
                          size_t size);
 
-/* From its next start on it runs on CORE only; below 0: on all that this process may use. */
+/* CPU core of later starts; negative: all cores available to this process. */
 void private_server_use_core(struct private_server *server, int core);
 
-/* Whether it still runs: false when it was not started, or has ended by itself, and is then reaped. */
+/* Whether it runs; reaps it if it has exited. */
 bool private_server_runs(struct private_server *server);
 
-/* Ends it and waits for its end: in order, and after some seconds by force. */
+/* Stops it and waits: SIGTERM, after 5 seconds SIGKILL. */
 void private_server_stop(struct private_server *server);
 
-/* The same, and removes all that is left of it. NULL is allowed. */
+/* Stops it, removes its directory and frees SERVER, which may be NULL. */
 void private_server_destroy(struct private_server *server);
 
-/* What it is called, and where its things are. Of one that runs: port, process id of the master. */
+/* Name and paths; port and master pid are 0 if it does not run. */
 const char *private_server_name(const struct private_server *server);
 const char *private_server_directory(const struct private_server *server);
 const char *private_server_root(const struct private_server *server);
@@ -59,13 +59,13 @@ uint16_t private_server_port(const struct private_server *server);
 pid_t private_server_pid(const struct private_server *server);
 
 /*
- * Sends a control line and waits for its answer, which the caller owns. Returns NULL with WHY when there
- * is none, or when it is a refusal.
+ * Sends a command and returns the reply, which the caller owns; NULL with WHY if there is none or the
+ * command failed.
  */
 json_t *private_server_command(const struct private_server *server, const char *line, char *why,
                                size_t size);
 
-/* Writes a file of the site. PATH begins with '/'; its folders are made. Returns 0, or -1 with WHY. */
+/* Writes a file below the document root; PATH starts with '/'. Creates directories. 0, or -1 with WHY. */
 int private_server_put(const struct private_server *server, const char *path, const void *bytes,
                        size_t length, char *why, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The promise to readers of other versions: when one of these fails, raise SEGMENT_MAJOR. */
+/* Readers of other versions rely on these sizes and offsets. */
 static_assert(sizeof(struct segment_section) == 32, "raise SEGMENT_MAJOR");
 static_assert(offsetof(struct segment_header, section) == 536, "raise SEGMENT_MAJOR");
 static_assert(sizeof(struct segment_metric) == 184, "raise SEGMENT_MAJOR");
@@ -39,7 +39,7 @@ void segment_store_text(_Atomic uint64_t *words, size_t count, const char *text,
             memcpy(&word, text + done, length - done < sizeof(word) ? length - done : sizeof(word));
         atomic_store_explicit(&words[i], word, memory_order_release);
         if (done + sizeof(word) > length)
-            break; /* this word ended the text */
+            break; /* the last word of the text */
     }
 }
 
@@ -150,7 +150,7 @@ uint64_t process_start_ticks(pid_t pid)
     length = fread(text, 1, sizeof(text) - 1, file);
     fclose(file);
     text[length] = '\0';
-    field = strrchr(text, ')'); /* the name may hold anything; field 2 ends here */
+    field = strrchr(text, ')'); /* the command name (field 2) may contain anything */
     for (int number = 2; field != NULL && number < START_TIME_FIELD; number++)
         field = strchr(field + 1, ' ');
     return field != NULL ? strtoull(field, NULL, 10) : 0;

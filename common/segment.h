@@ -1,37 +1,37 @@
 /*
- * The shared memory segment /webserverd.NAME: all that a server lets be seen, laid out once here.
- * The master creates it; workers and logger inherit the mapping; consoles map it read-only.
+ * Layout of the shared memory segment /webserverd.NAME, in which a server publishes its state. The
+ * master creates it; workers and the logger inherit the mapping; consoles map it read-only.
  *
  *   ┌──────────────┐ 0
- *   │ header       │ magic, version, who, the section table; `ready` is stored last
+ *   │ header       │ magic, version, process, section table; `ready` is stored last
  *   ├──────────────┤
- *   │ METRICS      │ a line for each metric: name, unit, kind, help     } all a reader needs to
- *   │ STATES       │ a line for each thread state: letter, name, help   } show the unknown
- *   │ WORKER_SLOTS │ which worker slots are reserved and in use
- *   │ THREAD_SLOTS │ the same for thread slots, and whose they are
- *   │ MASTER       │ what is wanted; the master's metrics
- *   │ LOGGER       │ the logger's metrics and its note of the write under way
+ *   │ METRICS      │ one entry per metric: name, unit, kind, help      } so that readers can
+ *   │ STATES       │ one entry per thread state: letter, name, help    } show unknown ones
+ *   │ WORKER_SLOTS │ which worker slots are reserved
+ *   │ THREAD_SLOTS │ which thread slots are reserved, and by which worker
+ *   │ MASTER       │ configured sizes; the master's metrics
+ *   │ LOGGER       │ the logger's metrics and the write in progress
  *   │ EVENTS       │ the event ring
- *   │ HISTORY      │ a sample a second, 15 minutes of them
+ *   │ HISTORY      │ one sample per second, 15 minutes
  *   │ CONFIG       │ the configuration in force, as text
  *   │ RATE         │ the rate limit in force
- *   │ RATE_BUCKETS │ what each client address has used of it: many writers
- *   ├──────────────┤ from here on, memory is reserved slot by slot
- *   │ WORKERS      │ worker slot 0: block, then its CACHE and PEERS tables;  slot 1 …
+ *   │ RATE_BUCKETS │ its use by each client address; many writers
+ *   ├──────────────┤ from here on memory is reserved per slot
+ *   │ WORKERS      │ worker slot 0: block, then its CACHE and CLIENTS tables;  slot 1 …
  *   ├──────────────┤
  *   │ THREADS      │ thread slot 0: block, then its LATENCY, HITS and RING;  slot 1 …
  *   └──────────────┘
  *
  * A section is {kind, offset, stride, entry size, count}: entry i begins at offset + i * stride.
- * CACHE, PEERS, LATENCY, HITS and RINGS are sections too; their stride is that of the block they follow.
+ * CACHE, CLIENTS, LATENCY, HITS and RINGS are sections too, with the stride of the block they follow.
  *
- * There is no pointer and no lock in here. Every word has one writer, named beside it; stores are
- * relaxed unless something else is published by them. Counters are never reset: the next tenant of a
- * slot goes on counting, so sums over all reserved slots only grow. Gauges of a dead worker are
- * zeroed by the master. Readers touch only reserved slots.
+ * The segment contains no pointers and no locks. Unless noted, each word has one writer, and stores
+ * are relaxed unless they publish something else. Counters are never reset: the next user of a slot
+ * continues them, so sums over all reserved slots only grow. The master zeroes the gauges of a dead
+ * worker. Readers access reserved slots only.
  *
- * Versions: a reader refuses another major. A minor adds at the end: new sections, new metrics, new
- * fields behind the old ones (entry sizes and metric positions travel in the segment).
+ * Versions: a reader rejects another major version. A minor version appends sections, metrics and
+ * fields; entry sizes and metric positions are part of the segment.
  */
 #ifndef COMMON_SEGMENT_H
 #define COMMON_SEGMENT_H
@@ -55,9 +55,9 @@ enum {
     SEGMENT_MAJOR = 1,
     SEGMENT_MINOR = 1,
     SEGMENT_SECTIONS_MAX = 24,
-    SEGMENT_WORK_WORDS = 12,       /* what a thread works on: 95 bytes of text and the NUL */
-    SEGMENT_CACHE_PATH_WORDS = 26, /* 207 bytes of path and the NUL */
-    SEGMENT_OFFLOAD_THREADS = 64,  /* most offload threads of a worker */
+    SEGMENT_WORK_WORDS = 12,       /* text of the current work: 95 bytes and the NUL */
+    SEGMENT_CACHE_PATH_WORDS = 26, /* path: 207 bytes and the NUL */
+    SEGMENT_OFFLOAD_THREADS = 64,  /* per worker */
     SEGMENT_HISTORY_SAMPLES = 900,
     SEGMENT_CONFIG_BYTES = 64 * 1024,
     SEGMENT_NO_WORKER = UINT32_MAX,
@@ -79,7 +79,7 @@ enum segment_kind {
     SEGMENT_LATENCY,
     SEGMENT_HITS,
     SEGMENT_RINGS,
-    SEGMENT_KINDS_OF_MINOR_0 = SEGMENT_RINGS, /* up to here they are in every segment */
+    SEGMENT_KINDS_OF_MINOR_0 = SEGMENT_RINGS, /* every segment has the sections up to here */
     SEGMENT_RATE,
     SEGMENT_RATE_BUCKETS,
     SEGMENT_CLIENTS,
@@ -100,10 +100,9 @@ struct segment_header {
     uint16_t major, minor;
     uint32_t header_size;
     uint64_t total_size;
-    uint64_t generation; /* differs at every start of the daemon */
-    uint64_t started_ns; /* wall clock */
-    uint64_t
-        start_ticks; /* the master's start time as in /proc/PID/stat, so a reused pid is seen */
+    uint64_t generation;  /* differs at every start of the daemon */
+    uint64_t started_ns;  /* wall clock */
+    uint64_t start_ticks; /* of the master, see process_start_ticks(); detects a reused pid */
     int32_t master_pid;
     uint32_t section_count;
     uint32_t cache_entries; /* entries in each CACHE and HITS table */
@@ -116,11 +115,11 @@ struct segment_header {
     char listening[256]; /* addresses, separated by spaces; cut when longer */
     uint32_t reserved;
     struct segment_section section[SEGMENT_SECTIONS_MAX];
-    _Atomic uint32_t ready;   /* 1 when all of the above is there (release) */
-    _Atomic uint32_t stopped; /* 1 when the daemon ended in order */
+    _Atomic uint32_t ready;   /* 1 when all of the above is initialised (release) */
+    _Atomic uint32_t stopped; /* 1 after a clean exit */
 };
 
-/* One line of METRICS. */
+/* An entry of METRICS. */
 struct segment_metric {
     char name[32];
     char label[16];
@@ -129,22 +128,22 @@ struct segment_metric {
     uint32_t index; /* into the metrics of a block */
 };
 
-/* One line of STATES. */
+/* An entry of STATES. */
 struct segment_state {
     char letter;
     char name[15];
     char help[64];
 };
 
-/* Written by the master. Memory of a reserved slot is there and its counters count, in use or not. */
+/* Written by the master. A reserved slot has memory, and its counters are valid, in use or not. */
 struct segment_slot {
     _Atomic uint32_t reserved; /* 0 or 1 (release) */
-    _Atomic uint32_t worker;   /* a thread slot's tenant: worker slot, or SEGMENT_NO_WORKER */
-    _Atomic uint32_t thread;   /* which of the worker's threads, from 0 */
+    _Atomic uint32_t worker; /* of a thread slot: worker slot that uses it, or SEGMENT_NO_WORKER */
+    _Atomic uint32_t thread; /* number of the thread in its worker, from 0 */
     _Atomic uint32_t unused;
 };
 
-/* All metrics of all scopes, so that a metric has one position everywhere; each block fills its own. */
+/* All metrics of all scopes: a metric has the same index in all blocks, which use those of their scope. */
 typedef _Atomic uint64_t segment_metrics[METRIC_COUNT];
 
 /* Written by the master. */
@@ -154,58 +153,59 @@ struct segment_master {
     _Atomic uint32_t workers_wanted;
     _Atomic uint32_t threads_wanted;                         /* in each worker */
     _Atomic uint32_t offload_min_wanted, offload_max_wanted; /* in each worker */
-    _Atomic uint32_t log_level;       /* enum level; read by everyone who logs */
-    _Atomic uint32_t dispatch_master; /* 0: kernel, 1: master */
-    _Atomic uint32_t stopping;        /* 1 while a graceful stop is under way */
-    _Atomic uint64_t history_next;    /* number of the next sample (release) */
-    _Atomic uint32_t generation;      /* of the configuration in force: 1, 2 ... */
-    _Atomic uint32_t logs_wanted;     /* how often the logs were to be reopened so far */
+    _Atomic uint32_t log_level;                              /* enum level */
+    _Atomic uint32_t dispatch_master;                        /* 0: kernel, 1: master */
+    _Atomic uint32_t stopping;                               /* 1 during a graceful stop */
+    _Atomic uint64_t history_next; /* number of the next sample (release) */
+    _Atomic uint32_t generation;   /* of the configuration, from 1 */
+    _Atomic uint32_t logs_wanted;  /* number of requests to reopen the logs */
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
 
 /*
- * Written by the logger. Before it writes a batch it stores what it is about to do; its successor
- * finds out from the file's size whether the batch was written (see daemon/logger/logger.c).
+ * Written by the logger. It stores each batch here before it writes it; after a crash the next logger
+ * learns from the size of the file whether the batch was written (see daemon/logger/logger.c).
  */
 struct segment_logger {
     _Alignas(CACHE_LINE) _Atomic int32_t pid;
-    _Atomic uint32_t batch_open; /* 1 from before the write until the cursors are moved (release) */
+    _Atomic uint32_t
+        batch_open; /* 1 from before the write until the cursors are advanced (release) */
     _Atomic uint64_t batch_device, batch_inode;
-    _Atomic uint64_t batch_size_before; /* of the file, bytes */
+    _Atomic uint64_t batch_size_before; /* size of the file in bytes */
     _Atomic uint64_t batch_bytes;
-    _Atomic uint64_t lines_after, bytes_after; /* what log_lines and log_bytes will be then */
-    _Atomic uint64_t events_next;              /* the event that the error log gets next */
-    _Atomic uint32_t asleep;                   /* 1: ring the doorbell when a ring is half full */
-    _Atomic uint32_t logs_done;                /* the logs_wanted that is in force (release) */
-    _Atomic uint64_t heartbeat_ns;             /* monotonic clock; once in each pass */
+    _Atomic uint64_t lines_after, bytes_after; /* log_lines and log_bytes after the write */
+    _Atomic uint64_t events_next;              /* next event to write to the error log */
+    _Atomic uint32_t asleep;                   /* 1: wake it when a ring is half full */
+    _Atomic uint32_t logs_done;                /* last logs_wanted that was carried out (release) */
+    _Atomic uint64_t heartbeat_ns;             /* monotonic clock; once per pass */
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
 
 /*
- * The rate limit, written by the master; workers read it for every request. Zero rate: none was ever
- * set. Rate and burst that change together may be seen one after the other.
+ * The rate limit. Written by the master, read by workers for every request. Rate 0: never set. When
+ * rate and burst change, a reader may see the new value of one before the other.
  */
 struct segment_rate {
     _Alignas(CACHE_LINE) _Atomic uint32_t enabled;
-    _Atomic uint32_t requests_per_second; /* for each client address */
+    _Atomic uint32_t requests_per_second; /* per client address */
     _Atomic uint32_t burst;               /* requests at once */
     uint32_t unused;
     uint64_t seed; /* of the hash that picks an address's bucket; before `ready` */
 };
 
 /*
- * What client addresses have used of the rate limit: the only table with many writers, all serving
- * threads of all workers. KEY is an address (see client_key()), TIME its "theoretical arrival time"
- * of the generic cell rate algorithm (ITU-T I.371) by the monotonic clock: behind now, the client has
- * its whole burst; ahead of now by d, it has used d * rate requests of it. A charge is one
- * compare-and-swap of TIME, which grows as long as the key stays. Another key moves in under the bucket's claim (the
- * clock at its taking, 0: free; one of a process that died is taken over) and changes TIME to
- * SEGMENT_RATE_CHANGING first, so that no charge can go to the wrong one. See daemon/transaction/rate_limit.c.
+ * Use of the rate limit by client address; the only table with many writers, all serving threads of
+ * all workers. TIME is the "theoretical arrival time" of the generic cell rate algorithm (ITU-T I.371)
+ * on the monotonic clock: in the past, the client has its full burst; d ahead of now, it has used
+ * d * rate requests of it. A request is charged by one compare-and-swap of TIME. A key is replaced
+ * under the claim of its bucket (time of the claim, 0: free; the claim of a dead process is taken
+ * over). TIME is then SEGMENT_RATE_CHANGING first, so that no request is charged to the wrong key.
+ * See daemon/transaction/rate_limit.c.
  */
 struct segment_rate_entry {
-    _Atomic uint64_t key; /* 0: free */
+    _Atomic uint64_t key; /* see client_key(); 0: free */
     _Atomic uint64_t time_ns;
-    _Atomic uint64_t rejected; /* requests of this key since it moved in */
+    _Atomic uint64_t rejected; /* requests of this key since it was inserted */
 };
 
 enum { SEGMENT_RATE_WAYS = 5, SEGMENT_RATE_BUCKET_COUNT = 4096 };
@@ -217,12 +217,12 @@ struct segment_rate_bucket {
 };
 
 /*
- * Connections by client address: a table for each worker, which is its writer; readers add up what
- * all tables have for a key. Counted only with a limit for each address. See daemon/transaction/client_limit.c.
+ * Connections by client address: one table per worker, written by it; readers sum a key over all
+ * tables. Used only if the connections per client are limited. See daemon/transaction/client_limit.c.
  */
 struct segment_client {
-    _Atomic uint64_t key;   /* see client_key(); stays when the count is 0 again; 0: never used */
-    _Atomic uint64_t count; /* of connections */
+    _Atomic uint64_t key;   /* see client_key(); kept when the count returns to 0; 0: never used */
+    _Atomic uint64_t count; /* open connections */
 };
 
 enum { SEGMENT_CLIENTS_PER_WORKER = 4096 };
@@ -235,8 +235,8 @@ enum segment_worker_state {
 };
 
 /*
- * What a thread is doing. Its thread is the writer. Text and letter belong together when `sequence`
- * is even and the same before and after reading them; the writer makes it odd while it changes them.
+ * What a thread is doing; written by that thread. A copy of state and text is consistent if `sequence`
+ * is even and the same before and after (seqlock): the writer makes it odd during a change.
  */
 struct segment_activity {
     _Atomic uint64_t sequence;
@@ -252,28 +252,28 @@ struct segment_worker {
     _Atomic uint32_t state;      /* enum segment_worker_state */
     _Atomic uint64_t started_ns; /* wall clock */
     _Atomic uint32_t threads_wanted;
-    _Atomic uint32_t starts; /* how many workers have had this slot */
+    _Atomic uint32_t starts; /* number of workers started in this slot */
     /* Written by the worker's main thread. */
     _Alignas(CACHE_LINE) _Atomic uint64_t heartbeat_ns; /* monotonic clock */
     _Atomic uint32_t threads_actual;
     _Atomic uint32_t offload_actual;
     _Alignas(CACHE_LINE) struct segment_activity offload[SEGMENT_OFFLOAD_THREADS];
-    /* Last, as in every block: a reader that knows fewer metrics finds the rest where it was. */
+    /* Last in every block, because minor versions append metrics. */
     _Alignas(CACHE_LINE) segment_metrics metrics; /* the worker, under its cache or queue lock */
 };
 
 enum segment_cache_state {
     CACHE_SLOT_FREE,
     CACHE_SLOT_LIVE,
-    CACHE_SLOT_STALE, /* out of the table, but something still refers to it */
+    CACHE_SLOT_STALE, /* no longer in the table, but still referenced */
 };
 
-/* Written by the worker under its cache lock, published like an activity. */
+/* Written by the worker under its cache lock; `sequence` as in struct segment_activity. */
 struct segment_cache_entry {
     _Atomic uint64_t sequence;
-    _Atomic uint64_t id;        /* grows with every insertion; 0: never used */
+    _Atomic uint64_t id;        /* increases with each insertion; 0: never used */
     _Atomic uint64_t stored_ns; /* wall clock */
-    _Atomic uint64_t bytes;     /* memory that counts against the budget */
+    _Atomic uint64_t bytes;     /* memory counted against the limit */
     _Atomic uint32_t state;     /* enum segment_cache_state */
     _Atomic uint32_t unused;
     _Atomic uint64_t path[SEGMENT_CACHE_PATH_WORDS];
@@ -286,8 +286,8 @@ struct segment_thread {
 };
 
 /*
- * One thread's hits on one cache slot; counts only while ID is the entry's. The thread is the writer:
- * it stores id 0, hits and time, then the id (release) when another entry moves in.
+ * Hits of one thread on one cache slot; valid while ID is the id of the entry. Written by the thread:
+ * for a new entry it stores id 0, hits and time, then the id (release).
  */
 struct segment_hits {
     _Atomic uint64_t id;
@@ -298,19 +298,19 @@ struct segment_hits {
 typedef struct histogram segment_latency[OUTCOME_COUNT];
 
 /*
- * HISTORY: sample number n is entry n % SEGMENT_HISTORY_SAMPLES; the master block's history_next says
- * how many there have been. Written by the master. A sample: this struct, then metric_count sums
- * (uint64_t), then a state letter for each thread slot (bytes, padded to 8).
+ * HISTORY: sample n is entry n % SEGMENT_HISTORY_SAMPLES; history_next of the master block is the
+ * number of the next one. Written by the master. A sample is this struct, then metric_count sums
+ * (uint64_t), then a state letter per thread slot (bytes, padded to 8).
  */
 struct segment_sample {
     _Atomic uint64_t number;         /* n + 1; stored 0 before and n + 1 after the rest (release) */
     _Atomic uint64_t time_ns;        /* wall clock */
-    _Atomic uint64_t latency_max_ns; /* of the values of that second, to a bucket */
+    _Atomic uint64_t latency_max_ns; /* of that second, rounded to a bucket */
     _Atomic uint32_t latency[HISTOGRAM_COARSE_BUCKETS]; /* of that second, all outcomes */
-    _Atomic uint64_t values[]; /* sums of all metrics at that moment; then the letters */
+    _Atomic uint64_t values[];                          /* sums of all metrics; then the letters */
 };
 
-/* A mapped segment, and where its sections are. The mapping belongs to whoever made it. */
+/* A mapped segment and its sections. */
 struct segment {
     struct segment_header *header;
     struct segment_section section[SEGMENT_KIND_COUNT]; /* by kind; count 0 where absent */
@@ -409,13 +409,13 @@ static inline struct log_ring *segment_ring(const struct segment *segment, uint3
     return (struct log_ring *)segment_at(segment, SEGMENT_RINGS, i);
 }
 
-/* True when the slot's memory is reserved: only then may its blocks be touched. */
+/* Whether the memory of the slot is reserved; only then may its blocks be accessed. */
 static inline bool segment_slot_reserved(const struct segment_slot *slot)
 {
     return atomic_load_explicit(&slot->reserved, memory_order_acquire) != 0;
 }
 
-/* One metric of a block: METRICS[metric] is read, and added to by its only writer. */
+/* metric_set(), _add() and _sub() are for the only writer of a metric. */
 static inline uint64_t metric_get(const segment_metrics metrics, enum metric metric)
 {
     return atomic_load_explicit(&metrics[metric], memory_order_relaxed);
@@ -431,7 +431,7 @@ static inline void metric_add(segment_metrics metrics, enum metric metric, uint6
     metric_set(metrics, metric, metric_get(metrics, metric) + more);
 }
 
-/* Of the few metrics that have more than one writer. */
+/* For metrics with several writers. */
 static inline void metric_add_shared(segment_metrics metrics, enum metric metric, uint64_t more)
 {
     atomic_fetch_add_explicit(&metrics[metric], more, memory_order_relaxed);
@@ -442,25 +442,22 @@ static inline void metric_sub(segment_metrics metrics, enum metric metric, uint6
     metric_set(metrics, metric, metric_get(metrics, metric) - less);
 }
 
-/* Text kept in words, so that a reader in another process may copy it while it is written. */
+/* Text in atomic words, which a reader may copy while it is written. */
 void segment_store_text(_Atomic uint64_t *words, size_t count, const char *text, size_t length);
 void segment_load_text(const _Atomic uint64_t *words, size_t count,
                        char *text); /* count * 8 bytes */
 
-/*
- * Adds up METRIC over all reserved slots of its scope. Any reader. Sums of one call are no snapshot:
- * blocks go on counting meanwhile.
- */
+/* Sum of METRIC over all reserved slots of its scope; not a snapshot: the blocks keep counting. */
 uint64_t segment_sum(const struct segment *segment, enum metric metric);
 
-/* The same for a metric of any scope at position AT of the blocks. */
+/* The same for the metric at index AT of blocks of SCOPE. */
 uint64_t segment_sum_at(const struct segment *segment, enum metric_scope scope, uint32_t at);
 
-/* Adds the latency of thread slot I, or of all reserved slots, over all outcomes, to INTO. */
+/* Adds the latency of thread slot I, or of all reserved slots, for all outcomes to INTO. */
 void segment_add_latency(const struct segment *segment, uint32_t i, struct histogram *into);
 void segment_add_all_latency(const struct segment *segment, struct histogram *into);
 
-/* Hits of all threads of worker slot WORKER on its cache slot SLOT while it holds entry ID. */
+/* Hits of all threads of worker WORKER on entry ID in its cache slot SLOT. */
 uint64_t segment_cache_hits(const struct segment *segment, uint32_t worker, uint32_t slot,
                             uint64_t id);
 

@@ -12,7 +12,7 @@
 
 enum { COPY_ATTEMPTS = 100 };
 
-/* Checks everything that a later access relies on; returns a sentence, or NULL when all is well. */
+/* The checks below cover all that later accesses rely on. They return NULL, or what is wrong. */
 
 static bool section_fits(const struct segment_section *section, uint64_t size)
 {
@@ -25,7 +25,7 @@ static bool section_fits(const struct segment_section *section, uint64_t size)
                size;
 }
 
-/* A section that came with a later minor: absent, or whole. */
+/* A section added by a minor version: absent or complete. */
 static bool optional_fits(const struct segment *map, enum segment_kind kind, size_t entry_size)
 {
     return map->section[kind].count == 0 || map->section[kind].entry_size >= entry_size;
@@ -44,7 +44,7 @@ static const char *check_sizes(const struct segment *map)
         !optional_fits(map, SEGMENT_RATE_BUCKETS, sizeof(struct segment_rate_bucket)) ||
         !optional_fits(map, SEGMENT_CLIENTS,
                        SEGMENT_CLIENTS_PER_WORKER * sizeof(struct segment_client)))
-        return "a section's entries are too small";
+        return "the entries of a section are too small";
     if (map->section[SEGMENT_METRICS].entry_size < sizeof(struct segment_metric) ||
         map->section[SEGMENT_METRICS].count < header->metric_count ||
         map->section[SEGMENT_MASTER].entry_size <
@@ -84,17 +84,17 @@ static const char *check_header(struct segment *map)
         return "it is not a webserverd segment";
     if (atomic_load_explicit(&((struct segment_header *)map->header)->ready,
                              memory_order_acquire) == 0)
-        return "the daemon is still starting";
+        return "the server is still starting";
     if (header->major != SEGMENT_MAJOR)
-        return "its layout has another major version than this program understands";
+        return "its major version is not supported";
     if (header->total_size > map->size || header->section_count > SEGMENT_SECTIONS_MAX ||
         memchr(header->name, '\0', sizeof(header->name)) == NULL)
-        return "it is damaged: its sizes do not fit";
+        return "it is damaged: invalid sizes";
     for (uint32_t i = 0; i < header->section_count; i++) {
         const struct segment_section *section = &header->section[i];
 
         if (!section_fits(section, map->size))
-            return "it is damaged: a section lies outside";
+            return "it is damaged: a section exceeds it";
         if (section->kind < SEGMENT_KIND_COUNT)
             map->section[section->kind] = *section;
     }
@@ -122,7 +122,7 @@ static const char *error_text(void)
     return text != NULL ? text : "unknown error";
 }
 
-/* Maps the file behind FD; returns a sentence or NULL. */
+/* Maps the file of FD. Returns NULL or what is wrong. */
 static const char *map_file(struct segment_reader *reader, int fd)
 {
     struct stat status;
@@ -130,7 +130,7 @@ static const char *map_file(struct segment_reader *reader, int fd)
     if (fstat(fd, &status) != 0)
         return error_text();
     if ((size_t)status.st_size < sizeof(struct segment_header))
-        return "the daemon is still starting";
+        return "the server is still starting";
     reader->device = status.st_dev;
     reader->inode = status.st_ino;
     reader->map.size = (size_t)status.st_size;
@@ -152,8 +152,7 @@ enum segment_attach_result segment_attach(struct segment_reader *reader, const c
     memset(reader, 0, sizeof(*reader));
     reader->map.fd = -1;
     if (!instance_name_valid(name) || instance_segment_name(name, path, sizeof(path)) != 0) {
-        snprintf(why, size, "'%s' is no instance name: letters, digits, '.', '_' and '-' only",
-                 name);
+        snprintf(why, size, "invalid instance name '%s' (letters, digits, '.', '_' and '-')", name);
         return SEGMENT_INVALID;
     }
     fd = shm_open(path, O_RDONLY | O_CLOEXEC, 0);
@@ -180,7 +179,7 @@ const char *segment_attach_copy(struct segment_reader *reader, void *memory, siz
     memset(reader, 0, sizeof(*reader));
     reader->map.fd = -1;
     if (size < sizeof(struct segment_header))
-        return "it is shorter than a segment's header";
+        return "it is shorter than the header";
     reader->map.header = memory;
     reader->map.size = size;
     problem = check_header(&reader->map);
@@ -196,7 +195,7 @@ void segment_detach(struct segment_reader *reader)
     reader->map.header = NULL;
 }
 
-static bool name_leads_elsewhere(const struct segment_reader *reader)
+static bool name_is_reused(const struct segment_reader *reader)
 {
     char path[INSTANCE_PATH_MAX];
     struct stat status;
@@ -214,7 +213,7 @@ static bool name_leads_elsewhere(const struct segment_reader *reader)
     return elsewhere;
 }
 
-/* Its pid is free, or another process has it now. */
+/* The pid does not exist, or another process has it now. */
 static bool master_is_gone(const struct segment_header *header)
 {
     uint64_t ticks;
@@ -231,7 +230,7 @@ enum segment_health segment_health(const struct segment_reader *reader, uint64_t
     uint64_t heartbeat =
         atomic_load_explicit(&segment_master(&reader->map)->heartbeat_ns, memory_order_relaxed);
 
-    if (name_leads_elsewhere(reader))
+    if (name_is_reused(reader))
         return SEGMENT_REPLACED;
     if (atomic_load_explicit(&((struct segment_header *)reader->map.header)->stopped,
                              memory_order_acquire) != 0)
@@ -257,8 +256,8 @@ uint64_t segment_reader_sum(const struct segment_reader *reader, enum metric met
 }
 
 /*
- * Copies what a writer may be changing, until the sequence is even and the same before and after. A
- * writer that died in the middle leaves it odd for ever, so the attempts are numbered.
+ * Copies retry until the sequence is even and unchanged. A writer that died during a change leaves it
+ * odd forever, so the number of attempts is limited.
  */
 static bool sequence_held(const _Atomic uint64_t *sequence, uint64_t before)
 {

@@ -1,6 +1,6 @@
 /*
- * A reader's side of the segment, for consoles and tools: attaching read-only, checking before
- * believing, and copying what changes meanwhile. One thread uses a reader at a time.
+ * Reading a segment, for consoles and tools: attaches read-only, checks the layout, copies data that
+ * changes concurrently. One thread per reader at a time.
  */
 #ifndef COMMON_SEGMENT_READER_H
 #define COMMON_SEGMENT_READER_H
@@ -10,53 +10,53 @@
 #include <sys/types.h>
 
 struct segment_reader {
-    struct segment map; /* read-only: a store through it ends the process */
-    /* Position of each metric known here in that segment's blocks, or -1 where it has none. */
+    struct segment map; /* mapped read-only */
+    /* Index of each known metric in the blocks of this segment, or -1 if it is not there. */
     int32_t metric_at[METRIC_COUNT];
-    dev_t device; /* of the segment's file, to notice a successor */
+    dev_t device; /* of the segment's file, to detect a replacement */
     ino_t inode;
 };
 
 enum segment_attach_result {
     SEGMENT_ATTACHED,
-    SEGMENT_ABSENT,  /* no segment of that name: no daemon runs, or none was left behind */
-    SEGMENT_INVALID, /* there is one, but WHY it can't be used was written */
+    SEGMENT_ABSENT,  /* no segment of that name */
+    SEGMENT_INVALID, /* the segment cannot be used; see WHY */
 };
 
-/* Maps /webserverd.NAME. WHY gets one sentence unless attached. The reader is then owed a detach. */
+/* Maps /webserverd.NAME; WHY receives the reason of a failure. If attached, the caller detaches. */
 enum segment_attach_result segment_attach(struct segment_reader *reader, const char *name,
                                           char *why, size_t size);
 void segment_detach(struct segment_reader *reader);
 
 /*
- * The same over SIZE bytes at MEMORY that hold a copy of a segment. Returns NULL, or what is wrong
- * with it (a static sentence). The memory stays the caller's: no detach, no health.
+ * The same for a copy of a segment: SIZE bytes at MEMORY, which the caller keeps. Returns NULL, or what
+ * is wrong with it (a static string). No segment_detach(), no segment_health().
  */
 const char *segment_attach_copy(struct segment_reader *reader, void *memory, size_t size);
 
 enum segment_health {
     SEGMENT_ALIVE,
-    SEGMENT_SILENT,  /* the master's heartbeat is older than SEGMENT_SILENT_NS */
-    SEGMENT_STOPPED, /* the daemon ended in order */
-    SEGMENT_DEAD,    /* the master is gone without having said so */
-    SEGMENT_REPLACED /* another daemon has taken the name: attach again */
+    SEGMENT_SILENT,  /* no heartbeat of the master for SEGMENT_SILENT_NS */
+    SEGMENT_STOPPED, /* the server stopped cleanly */
+    SEGMENT_DEAD,    /* the master died */
+    SEGMENT_REPLACED /* another server has the name now: attach again */
 };
 
 #define SEGMENT_SILENT_NS UINT64_C(3000000000)
 
-/* What has become of the daemon whose segment is mapped. A few system calls: ask once a second. */
+/* State of the server of the segment. Costs some system calls: call it once a second. */
 enum segment_health segment_health(const struct segment_reader *reader, uint64_t now_monotonic_ns);
 
-/* Like segment_sum(), by the positions of that segment; 0 for a metric that it does not have. */
+/* Like segment_sum(), for metrics of this segment; 0 if it does not have METRIC. */
 uint64_t segment_reader_sum(const struct segment_reader *reader, enum metric metric);
 
-/* One metric of a block's metrics. */
+/* Value of METRIC in the metrics of a block. */
 uint64_t segment_reader_metric(const struct segment_reader *reader, const segment_metrics metrics,
                                enum metric metric);
 
 /*
- * A thread's activity. Returns true when the copy is whole; false when its writer was in the middle of
- * a change all the while (held up there, or dead): the copy may then be a mixture of two.
+ * Copies the activity of a thread. Returns false if the copy may be inconsistent because its writer
+ * did not finish a change (delayed or dead).
  */
 struct activity_copy {
     uint64_t since_ns; /* monotonic clock */
@@ -66,10 +66,7 @@ struct activity_copy {
 };
 bool segment_read_activity(const struct segment_activity *activity, struct activity_copy *copy);
 
-/*
- * One line of a cache table, whole. Returns false for a slot that was never used, or whose writer was
- * in the middle of a change all the while.
- */
+/* Copies a cache entry. Returns false if it was never used or the writer did not finish a change. */
 struct cache_copy {
     uint64_t id;
     uint64_t stored_ns; /* wall clock */
@@ -80,9 +77,8 @@ struct cache_copy {
 bool segment_read_cache(const struct segment_cache_entry *entry, struct cache_copy *copy);
 
 /*
- * A history sample by its number, whole. VALUES gets the sums by enum metric, LETTERS a state letter
- * for each thread slot (LETTERS_SIZE bytes at most); either may be NULL. Returns false when that
- * sample is not there (yet, or any more).
+ * Copies history sample NUMBER. LETTERS receives a state letter per thread slot (at most LETTERS_SIZE
+ * bytes) and may be NULL. Returns false if the sample is not there (not yet or no longer).
  */
 struct sample_copy {
     uint64_t time_ns; /* wall clock */
@@ -93,10 +89,10 @@ struct sample_copy {
 bool segment_read_sample(const struct segment_reader *reader, uint64_t number,
                          struct sample_copy *copy, char *letters, size_t letters_size);
 
-/* How many samples there have been; the newest is that minus one. */
+/* Number of samples taken; the newest one has this number minus 1. */
 uint64_t segment_samples(const struct segment_reader *reader);
 
-/* PERCENT of a sample's latency values do not exceed this many ns (within a quarter); 0 when empty. */
+/* Latency of a sample at percentile PERCENT in ns, at most a quarter too high; 0 if it has no values. */
 uint64_t sample_percentile(const struct sample_copy *sample, double percent);
 
 #endif

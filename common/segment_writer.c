@@ -14,7 +14,7 @@
 
 enum { PAGE = 4096 };
 
-static const char suffix[] = ".new"; /* of a segment beside another */
+static const char suffix[] = ".new"; /* of the segment of a new server during an upgrade */
 
 static uint64_t round_up(uint64_t value, uint64_t step)
 {
@@ -30,11 +30,11 @@ static uint64_t next_power_of_two(uint64_t value)
     return power;
 }
 
-/* Layout: every size is known before the first byte is mapped. */
+/* Layout, computed before anything is mapped. */
 
 struct layout {
     struct segment_section section[SEGMENT_KIND_COUNT];
-    uint64_t end; /* of what has been laid out */
+    uint64_t end;
 };
 
 static void place(struct layout *layout, enum segment_kind kind, uint64_t entry_size,
@@ -50,7 +50,7 @@ static void place(struct layout *layout, enum segment_kind kind, uint64_t entry_
     layout->end = round_up(layout->end + stride * count, CACHE_LINE);
 }
 
-/* A group of sections whose entries of one index lie together, page-aligned: one slot's memory. */
+/* Sections whose entries of the same index are adjacent and page-aligned: the memory of a slot. */
 static void place_slots(struct layout *layout, uint32_t count, const enum segment_kind *kinds,
                         const uint64_t *sizes, size_t parts)
 {
@@ -157,7 +157,7 @@ static void describe_metrics(struct segment *segment)
     }
 }
 
-/* Opens, sizes and maps; returns the step that failed (errno is set), or NULL. */
+/* Creates, sizes and maps the file. Returns NULL, or the step that failed with errno. */
 static const char *map_new(struct segment *segment, const char *name, const struct layout *layout)
 {
     int failed;
@@ -219,7 +219,7 @@ void segment_publish(struct segment *segment)
     atomic_store_explicit(&segment->header->ready, 1, memory_order_release);
 }
 
-/* True when the name still leads to the segment that we made: a successor may have replaced it. */
+/* Whether NAME still refers to SEGMENT; a new server may have replaced it. */
 static bool name_is_ours(const struct segment *segment, const char *name)
 {
     int fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
@@ -240,7 +240,7 @@ void segment_remove_new(const char *name)
         shm_unlink(strcat(path, suffix));
 }
 
-/* Where Linux keeps what shm_open() names: it has no call to rename. */
+/* Path of a shm_open() name on Linux, for rename(). */
 static void write_path(char *path, size_t size, const char *name, const char *end)
 {
     snprintf(path, size, "/dev/shm%s%s", name, end);
@@ -326,7 +326,7 @@ void segment_store_listening(struct segment *segment, const char *addresses)
     strncpy(header->listening, addresses, sizeof(header->listening) - 1);
 }
 
-/* The two halves of a publication: odd while the writer changes the words, even when they are whole. */
+/* The sequence is odd during a change, even if the writer before died in one. */
 
 static uint64_t begin_change(_Atomic uint64_t *sequence)
 {

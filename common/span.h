@@ -1,4 +1,4 @@
-/* A piece of somebody else's bytes: not ended by NUL, valid as long as its owner says. */
+/* A string with a length, not NUL-terminated. It does not own its bytes. */
 #ifndef COMMON_SPAN_H
 #define COMMON_SPAN_H
 
@@ -19,7 +19,7 @@ static inline bool span_is(struct span span, struct span other)
     return span.length == other.length && memcmp(span.start, other.start, span.length) == 0;
 }
 
-/* Letter case does not matter; ASCII. */
+/* The same, ignoring ASCII case. */
 static inline bool span_is_nocase(struct span span, struct span other)
 {
     return span.length == other.length && strncasecmp(span.start, other.start, span.length) == 0;

@@ -62,7 +62,7 @@ static bool same_letter(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Optimal string alignment distance, three rows at a time. */
+/* Optimal string alignment distance; keeps three rows of the table. */
 static size_t distance(const char *a, const char *b)
 {
     size_t rows[3][LONGEST_WORD + 1];
@@ -98,9 +98,9 @@ const char *nearest_word(const char *typed, const char *const *words, size_t cou
 
     for (size_t i = 0; i < count; i++) {
         size_t d = distance(typed, words[i]);
-        size_t forgiven = strlen(words[i]) / 3;
+        size_t limit = strlen(words[i]) / 3;
 
-        if (d < best_distance && d <= (forgiven > 1 ? forgiven : 1)) {
+        if (d < best_distance && d <= (limit > 1 ? limit : 1)) {
             best = words[i];
             best_distance = d;
         }

@@ -1,14 +1,11 @@
-/*
- * The .def lists as C: enums, and tables of what each entry is called. A fact that stands in a list
- * is looked up here and written nowhere else.
- */
+/* The .def lists as enums and tables of names, and searching for a name. Read-only; any thread. */
 #ifndef COMMON_TABLES_H
 #define COMMON_TABLES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Metrics: METRIC_requests is the index into a block's metrics and into every table of metrics. */
+/* METRIC_requests is the index of that metric in metric_table[] and in the metrics of a block. */
 enum metric_scope { SCOPE_THREAD, SCOPE_WORKER, SCOPE_MASTER, SCOPE_LOGGER, SCOPE_COUNT };
 enum metric_kind { KIND_COUNTER, KIND_GAUGE };
 enum metric_unit { UNIT_COUNT, UNIT_BYTES, UNIT_NANOSECONDS };
@@ -85,13 +82,13 @@ enum {
 };
 extern const struct command_info command_table[COMMAND_COUNT];
 
-/* Position of NAME in one of the name tables, or -1. */
+/* Index of NAME in NAMES, or -1. */
 int table_find(const char *name, const char *const *names, size_t count);
 
 /*
- * Returns the word of WORDS (COUNT of them) with the smallest edit distance to TYPED (insertions,
- * deletions, replacements, swaps of neighbours; letter case ignored), or NULL when even that one
- * differs in more than a third of its letters (at least one difference is always forgiven).
+ * For "did you mean": the word with the smallest edit distance to TYPED (insertion, deletion,
+ * substitution, transposition; case ignored). NULL if the distance is more than a third of the word's
+ * length and more than 1.
  */
 const char *nearest_word(const char *typed, const char *const *words, size_t count);
 

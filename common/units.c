@@ -35,8 +35,8 @@ static const struct unit *find_unit(const char *name, const struct unit *units, 
 }
 
 /*
- * A decimal number (digits and a point: no exponent, no hexadecimal) and one of UNITS behind it; the
- * product must be a whole number below 2^63.
+ * Parses a decimal number (digits and a point, no exponent, no hexadecimal) followed by one of UNITS.
+ * The product must be an integer below 2^63.
  */
 static int parse_with_unit(const char *text, const struct unit *units, size_t count, uint64_t *out)
 {
@@ -88,7 +88,7 @@ int units_parse_number(const char *text, uint64_t *out)
     return 0;
 }
 
-/* Three significant digits of VALUE in the largest of UNITS that leaves at least 1 before the point. */
+/* VALUE with three significant digits in the largest of UNITS that keeps it at least 1. */
 static char *format_scaled(char *buffer, size_t size, double value, double step,
                            const char *const *units, size_t count)
 {
@@ -145,7 +145,7 @@ char *units_format_age(char *buffer, size_t size, uint64_t ns)
     return buffer;
 }
 
-/* VALUE in the largest unit that divides it; units stand from large to small, the last one is 1. */
+/* VALUE in the largest of UNITS that divides it; UNITS go from large to small. */
 static char *format_exact(char *buffer, size_t size, uint64_t value, const struct unit *units,
                           size_t count)
 {

@@ -1,8 +1,8 @@
 /*
- * Numbers as people write and read them. Pure; any thread.
+ * Parsing and formatting of numbers with units. Pure; any thread.
  *
- * Parsers take the whole text or nothing: they return 0 and store, or -1 and leave *out alone.
- * Formatters write at most SIZE bytes with the ending NUL, always end the text, and return BUFFER.
+ * Parsers accept the whole text only: they store the value and return 0, or return -1. Formatters
+ * write at most SIZE bytes, NUL included, and return BUFFER.
  */
 #ifndef COMMON_UNITS_H
 #define COMMON_UNITS_H
@@ -10,18 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { UNITS_TEXT = 32 }; /* room for the result of any formatter below */
+enum { UNITS_TEXT = 32 }; /* sufficient buffer size for all formatters */
 
-/* "4096" "64K" "16M" "1G" "1T": powers of 1024; bytes. */
+/* "4096" "64K" "16M" "1G" "1T": bytes, powers of 1024. */
 int units_parse_size(const char *text, uint64_t *out_bytes);
 
-/* "500ms" "30s" "5m" "1h"; a bare number is seconds; fractions are taken ("1.5s"). */
+/* "500ms" "30s" "5m" "1h" "1.5s"; without unit: seconds. */
 int units_parse_time_ms(const char *text, uint64_t *out_ms);
 
-/* "50000" "50k" "2m": powers of 1000, as load generators write counts. */
+/* "50000" "50k" "2m": powers of 1000. */
 int units_parse_count(const char *text, uint64_t *out);
 
-/* Digits only; no sign, no blank. */
+/* Decimal digits only; no sign, no space. */
 int units_parse_number(const char *text, uint64_t *out);
 
 /* Three significant digits with a unit: "0", "987 B", "1.50 KiB", "64.0 MiB". */
@@ -33,18 +33,18 @@ char *units_format_count(char *buffer, size_t size, double count);
 /* "0", "850 ns", "12.3 us", "4.56 ms", "1.20 s". */
 char *units_format_ns(char *buffer, size_t size, double ns);
 
-/* How long something has been so, in two units at most: "4s", "3m 12s", "2h 05m", "6d 03h". */
+/* A duration in at most two units: "4s", "3m 12s", "2h 05m", "6d 03h". */
 char *units_format_age(char *buffer, size_t size, uint64_t ns);
 
-/* A size as the configuration writes it, exactly: "64M", "1500". */
+/* A size in the syntax of the configuration, exact: "64M", "1500". */
 char *units_format_size(char *buffer, size_t size, uint64_t bytes);
 
-/* A time as the configuration writes it, exactly: "500ms", "30s", "5m", "1h", "0". */
+/* A time in the syntax of the configuration, exact: "500ms", "30s", "5m", "1h", "0". */
 char *units_format_time_ms(char *buffer, size_t size, uint64_t ms);
 
 enum { DECIMAL_MAX = 20 }; /* digits of UINT64_MAX */
 
-/* Writes NUMBER in decimal, without a NUL, and returns the end. For heads and log lines. */
+/* Writes NUMBER in decimal without a NUL and returns the end. */
 static inline char *decimal_put(char *to, uint64_t number)
 {
     char digits[DECIMAL_MAX];

@@ -154,7 +154,7 @@ static void wsctl_finds_the_socket(void **state)
     snprintf(arguments, sizeof(arguments), "-n scr-nobody -s %s threads 2",
              fixture_socket(fixture));
     assert_run(WSCTL, arguments, DONE, "wanted 2");
-    assert_run(WSCTL, "-n scr-nobody ping", NO_DAEMON, "no webserverd answers on");
+    assert_run(WSCTL, "-n scr-nobody ping", NO_DAEMON, "no webserverd listens on");
     assert_run(WSCTL, "-n a/b ping", WRONG_USE, "invalid instance name");
 }
 
