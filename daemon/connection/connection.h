@@ -94,12 +94,12 @@ struct connection {
     int unsent;       /* bytes that the client had not acknowledged at the last check */
     uint8_t deadline; /* enum deadline: the list that it is in */
     uint8_t watching; /* EV_READ, EV_WRITE, or 0: what event is added for */
-    bool lingering;   /* the last response is sent; what the client sends is discarded */
+    bool lingering;   /* the last response is sent; further bytes of the client are discarded */
     bool log_blocked; /* waits for space in the log ring */
     struct client client;
 };
 
-/* What the protocol does. On the owning thread unless noted. */
+/* The operations of a protocol. On the owning thread unless noted. */
 struct connection_protocol {
     size_t connection_bytes; /* of its struct, whose first member is struct connection */
 

@@ -1,5 +1,5 @@
 /*
- * What is accepted and what is rejected. If two programs could disagree about where a body ends, nothing
+ * Accepted and rejected input. If two programs could disagree about where a body ends, nothing
  * after it can be trusted (RFC 9112 section 11.2), so every rejection closes the connection.
  *
  *   input                                             status   reason (RFC and section)
@@ -28,7 +28,7 @@
 
 enum { DIGITS_FREE = 16, /* more count as extension */ TOP_DIGIT_SHIFT = 60 };
 
-/* What the next byte must be. */
+/* The expected next byte. */
 enum state {
     COUNTED, /* content of a body of known length */
     SIZE_FIRST,

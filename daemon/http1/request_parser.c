@@ -1,5 +1,5 @@
 /*
- * What is accepted and what is rejected. A rejection closes the connection, so that nothing after it is
+ * Accepted and rejected input. A rejection closes the connection, so that nothing after it is
  * interpreted in a way that its sender did not mean (RFC 9112 section 11.2, request smuggling).
  *
  *   input                                             status   reason (RFC and section)

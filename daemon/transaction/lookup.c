@@ -29,7 +29,7 @@ static void store_in_cache(const struct transaction_context *context, struct res
         cache_insert(context->worker->cache, &resource->entry);
 }
 
-/* Opens and reads without waiting for a disk; what would wait goes to an offload thread. */
+/* Opens and reads without waiting for a disk; an offload thread does what would wait. */
 static int load_now(struct transaction *transaction, struct span path, struct resource **found)
 {
     struct transaction_context *context = transaction->context;

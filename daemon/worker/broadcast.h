@@ -1,8 +1,8 @@
 /*
  * Broadcast: a command of the master to all threads of all workers, about the caches (see
  * daemon/base/messages.h). A worker changes its shared cache at once; then each serving thread sweeps its
- * own caches; after the last one the worker reports completion. A thread for which there is no memory for
- * a mailbox item is not waited for: it sweeps within a second. The worker's main thread.
+ * own caches; after the last one the worker reports completion. If memory for a thread's mailbox item is
+ * short, the report does not wait for that thread, which sweeps within a second. The worker's main thread.
  */
 #ifndef DAEMON_WORKER_BROADCAST_H
 #define DAEMON_WORKER_BROADCAST_H

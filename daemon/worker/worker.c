@@ -204,7 +204,7 @@ static void receive_connection(struct worker *worker, const struct message_conne
 {
     struct arrival *arrival = fd >= 0 ? malloc(sizeof(*arrival) + message->length) : NULL;
 
-    if (arrival == NULL) { /* the channel has logged why there is no descriptor */
+    if (arrival == NULL) { /* the channel has logged why the descriptor is missing */
         connection_count_received(&worker->context);
         if (fd >= 0)
             close(fd);

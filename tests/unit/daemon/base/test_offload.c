@@ -19,7 +19,7 @@ enum { MANY = 2000, DEADLINE_MS = 60000 };
 
 static struct segment_worker block;
 static struct mailbox mailbox;
-static sem_t gate; /* jobs that wait for it hold their thread */
+static sem_t gate; /* jobs that wait for it block their thread */
 static _Atomic int running;
 
 struct work {
@@ -101,7 +101,7 @@ static void wait_until_threads(const struct offload *offload, uint32_t count)
     }
 }
 
-static void every_job_runs_once_and_comes_back(void **state)
+static void job_runs_once_and_comes_back(void **state)
 {
     struct offload *offload = offload_start(16, 2, 4, &block);
     struct work *work = calloc(MANY, sizeof(*work));
@@ -120,7 +120,7 @@ static void every_job_runs_once_and_comes_back(void **state)
     free(work);
 }
 
-static void a_full_queue_is_an_answer(void **state)
+static void full_queue_rejects_job(void **state)
 {
     struct offload *offload = offload_start(3, 1, 1, &block);
     struct work work[5];
@@ -143,8 +143,8 @@ static void a_full_queue_is_an_answer(void **state)
     offload_stop(offload);
 }
 
-/* A job that had to wait calls for another thread, up to the bound. */
-static void threads_grow_with_the_wait(void **state)
+/* A job that waits too long starts another thread, up to the maximum. */
+static void long_wait_starts_thread(void **state)
 {
     struct offload *offload = offload_start(16, 1, 3, &block);
     struct work work[6];
@@ -152,7 +152,7 @@ static void threads_grow_with_the_wait(void **state)
     (void)state;
     for (int i = 0; i < 6; i++) {
         prepare(&work[i], run_at_the_gate, i);
-        /* queued long ago, by its own account */
+        /* by its queued_ns it has waited long */
         assert_true(offload_submit(offload, &work[i].job,
                                    clock_monotonic_ns() - 10 * OFFLOAD_GROW_WAIT_NS));
     }
@@ -164,9 +164,8 @@ static void threads_grow_with_the_wait(void **state)
     offload_stop(offload);
 }
 
-/* None of those that are there takes the job and sees how long it has waited: whoever submits the next
- * does, or whoever looks now and then. */
-static void threads_grow_while_all_are_stuck(void **state)
+/* No thread takes the job and notices how long it has waited: the next submit or refill does. */
+static void blocked_threads_do_not_prevent_growth(void **state)
 {
     (void)state;
     for (int looks = 0; looks < 2; looks++) {
@@ -177,7 +176,7 @@ static void threads_grow_while_all_are_stuck(void **state)
         assert_non_null(offload);
         for (int i = 0; i < count; i++)
             prepare(&work[i], run_at_the_gate, i);
-        /* However late a thread takes the first one, it has not waited. */
+        /* The first job has not waited, however late a thread takes it. */
         assert_true(offload_submit(offload, &work[0].job, clock_monotonic_ns() + 3600 * NS_PER_S));
         wait_until_running(1);
         assert_true(
@@ -195,7 +194,7 @@ static void threads_grow_while_all_are_stuck(void **state)
     }
 }
 
-static void threads_are_resized(void **state)
+static void resize_changes_number_of_threads(void **state)
 {
     struct offload *offload = offload_start(16, 2, 2, &block);
 
@@ -212,8 +211,8 @@ static void threads_are_resized(void **state)
         assert_int_equal(block.offload[i].state, THREAD_STATE_NONE);
 }
 
-/* What an offload thread works on is there to be seen. */
-static void the_work_is_published(void **state)
+/* Consoles see what an offload thread works on. */
+static void work_is_published(void **state)
 {
     struct offload *offload = offload_start(4, 1, 1, &block);
     struct work work;
@@ -231,7 +230,7 @@ static void the_work_is_published(void **state)
     offload_stop(offload);
 }
 
-static void stopping_finishes_what_waits(void **state)
+static void stop_finishes_queued_jobs(void **state)
 {
     struct offload *offload = offload_start(100, 2, 2, &block);
     struct work work[100];
@@ -248,13 +247,13 @@ static void stopping_finishes_what_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_job_runs_once_and_comes_back, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_full_queue_is_an_answer, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(threads_grow_with_the_wait, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(threads_grow_while_all_are_stuck, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(threads_are_resized, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_work_is_published, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(stopping_finishes_what_waits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(job_runs_once_and_comes_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(full_queue_rejects_job, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_wait_starts_thread, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(blocked_threads_do_not_prevent_growth, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(resize_changes_number_of_threads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(work_is_published, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stop_finishes_queued_jobs, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

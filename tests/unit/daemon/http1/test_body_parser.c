@@ -1,6 +1,6 @@
 /*
- * The bodies of requests, by tables: where each ends, or with which status it is refused. Each is
- * passed over whole, byte by byte, and in two pieces for every place where it can be cut.
+ * The body parser, by tables: where each body ends, or with which status it is rejected. Each is fed
+ * whole, byte by byte, and in two pieces, cut at every position.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,8 +23,8 @@ static const struct body_limits usual = {CONTENT_MAX, TRAILER_MAX};
 
 static const struct request chunked = {.chunked = true, .has_body = true};
 
-/* Passes over BYTES, FIRST of them at once and then STEP at a time, in memory of exactly their size.
- * Returns the result and stores how many were used. */
+/* Feeds BYTES, first FIRST of them and then STEP at a time, each piece in an allocation of its exact size.
+ * Returns the result and stores the number of bytes used. */
 static int pass(const struct request *request, struct span bytes, size_t first, size_t step,
                 size_t *all_used)
 {
@@ -75,22 +75,23 @@ static const struct {
     {"7.1 two chunks", SPAN("5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n")},
     {"7.1 data like lines", SPAN("7\r\n\r\n0\r\n\r\n\r\n0\r\n\r\n")},
     {"7.1 hexadecimal", SPAN("a\r\n0123456789\r\nA\r\n0123456789\r\n0\r\n\r\n")},
-    {"7.1 zeros in front", SPAN("0000000000000005\r\nhello\r\n00\r\n\r\n")},
+    {"7.1 leading zeros", SPAN("0000000000000005\r\nhello\r\n00\r\n\r\n")},
     {"7.1.1 name", SPAN("5;a\r\nhello\r\n0;b\r\n\r\n")},
     {"7.1.1 token", SPAN("5;a=b\r\nhello\r\n0\r\n\r\n")},
     {"7.1.1 quoted", SPAN("5;a=\"b;\\\"\\\\\t \x80\"\r\nhello\r\n0\r\n\r\n")},
     {"7.1.1 quoted, empty", SPAN("5;a=\"\"\r\nhello\r\n0\r\n\r\n")},
     {"7.1.1 several", SPAN("5;a;b=c;d=\"e\";f\r\nhello\r\n0\r\n\r\n")},
     {"7.1.1 BWS", SPAN("5 ;\ta \t= b ; c = \"d\" ;e\r\nhello\r\n0\r\n\r\n")},
-    {"7.1 zeros in front of 16 digits", SPAN("00005\r\nhello\r\n0000000000000000000000\r\n\r\n")},
-    {"7.1 many zeros in front", SPAN("00000000000000000005\r\nhello\r\n0\r\n\r\n")},
+    {"7.1 leading zeros beyond 16 digits",
+     SPAN("00005\r\nhello\r\n0000000000000000000000\r\n\r\n")},
+    {"7.1 many leading zeros", SPAN("00000000000000000005\r\nhello\r\n0\r\n\r\n")},
     {"7.1.2 a field", SPAN("0\r\nX: y\r\n\r\n")},
     {"7.1.2 fields",
      SPAN("0\r\nA:\r\nB: \t b\x80\tc \r\nHostess: x\r\nContent-Lengths: 1\r\n\r\n")},
     {"7.1.2 a long name", SPAN("0\r\nTransfer-Encoding-and-more: y\r\n\r\n")},
 };
 
-static void a_chunked_body_ends_where_it_should(void **state)
+static void chunked_body_ends_after_last_chunk(void **state)
 {
     static const char *const next[] = {"", "\r\n", "GET / HTTP/1.1\r\n", "0\r\n\r\n"};
     char bytes[256];
@@ -106,7 +107,7 @@ static void a_chunked_body_ends_where_it_should(void **state)
         }
 }
 
-static void every_beginning_goes_on(void **state)
+static void incomplete_chunked_body_needs_more(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(taken); i++)
@@ -115,7 +116,7 @@ static void every_beginning_goes_on(void **state)
                   length);
 }
 
-/* The last byte of each is the one that decides. */
+/* The last byte of each causes the rejection. */
 static const struct {
     const char *rule;
     struct span bytes;
@@ -123,7 +124,7 @@ static const struct {
 } refused[] = {
     {"7.1 no size", SPAN("\r"), 400},
     {"7.1 no size", SPAN(";"), 400},
-    {"7.1 blank first", SPAN(" "), 400},
+    {"7.1 leading space", SPAN(" "), 400},
     {"7.1 0x", SPAN("0x"), 400},
     {"7.1 sign", SPAN("-"), 400},
     {"7.1 sign", SPAN("+"), 400},
@@ -132,8 +133,8 @@ static const struct {
     {"7.1 underscore", SPAN("1_"), 400},
     {"7.1 fraction", SPAN("5."), 400},
     {"7.1 NUL", SPAN("5\0"), 400},
-    {"7.1 blank behind", SPAN("5 \r"), 400},
-    {"7.1 HTAB behind", SPAN("5\t\r"), 400},
+    {"7.1 trailing space", SPAN("5 \r"), 400},
+    {"7.1 trailing HTAB", SPAN("5\t\r"), 400},
     {"7.1 vertical tab", SPAN("5\x0b"), 400},
     {"7.1 two words", SPAN("5 5"), 400},
     {"7.1 17 digits", SPAN("10000000000000000"), 400},
@@ -143,21 +144,21 @@ static const struct {
     {"2.2 bare LF", SPAN("5\n"), 400},
     {"2.2 bare CR", SPAN("5\rh"), 400},
     {"2.2 bare CR", SPAN("5\r\r"), 400},
-    {"2.2 bare LF behind an extension", SPAN("5;a\n"), 400},
+    {"2.2 bare LF after an extension", SPAN("5;a\n"), 400},
     {"2.2 bare LF in an extension", SPAN("5;a=\"\n"), 400},
     {"2.2 bare CR in an extension", SPAN("5;a=\"\r"), 400},
-    {"2.2 bare CR in a pair", SPAN("5;a=\"\\\r"), 400},
+    {"2.2 bare CR in a quoted pair", SPAN("5;a=\"\\\r"), 400},
     {"7.1.1 no name", SPAN("5;\r"), 400},
     {"7.1.1 no name", SPAN("5;="), 400},
     {"7.1.1 no name", SPAN("5;;"), 400},
-    {"7.1.1 no token", SPAN("5;\""), 400},
+    {"7.1.1 not a token", SPAN("5;\""), 400},
     {"7.1.1 no value", SPAN("5;a=\r"), 400},
     {"7.1.1 no value", SPAN("5;a=;"), 400},
     {"7.1.1 two values", SPAN("5;a=b="), 400},
-    {"7.1.1 behind the quotes", SPAN("5;a=\"b\"c"), 400},
-    {"7.1.1 blank behind", SPAN("5;a \r"), 400},
-    {"7.1.1 blank behind", SPAN("5;a=b \r"), 400},
-    {"7.1.1 blank behind", SPAN("5;a=\"b\" \r"), 400},
+    {"7.1.1 after the quotes", SPAN("5;a=\"b\"c"), 400},
+    {"7.1.1 trailing space", SPAN("5;a \r"), 400},
+    {"7.1.1 trailing space", SPAN("5;a=b \r"), 400},
+    {"7.1.1 trailing space", SPAN("5;a=\"b\" \r"), 400},
     {"7.1.1 a comma", SPAN("5;a,"), 400},
     {"7.1 data too long", SPAN("5\r\nhello!"), 400},
     {"7.1 data too long", SPAN("5\r\nhello0"), 400},
@@ -168,8 +169,8 @@ static const struct {
     {"7.1.2 no colon", SPAN("0\r\nGET "), 400},
     {"7.1.2 no name", SPAN("0\r\n:"), 400},
     {"7.1.2 folded", SPAN("0\r\nX: y\r\n "), 400},
-    {"7.1.2 blank before the colon", SPAN("0\r\nX "), 400},
-    {"7.1.2 blank first", SPAN("0\r\n\t"), 400},
+    {"7.1.2 space before the colon", SPAN("0\r\nX "), 400},
+    {"7.1.2 leading white space", SPAN("0\r\n\t"), 400},
     {"7.1.2 bare LF", SPAN("0\r\nX: y\n"), 400},
     {"7.1.2 bare CR", SPAN("0\r\nX: y\rZ"), 400},
     {"7.1.2 NUL", SPAN("0\r\nX: y\0"), 400},
@@ -179,7 +180,7 @@ static const struct {
     {"9110 6.5.1", SPAN("0\r\nhost:"), 400},
 };
 
-static void what_is_ambiguous_is_refused(void **state)
+static void malformed_chunked_body_is_rejected(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(refused); i++) {
@@ -193,7 +194,7 @@ static void what_is_ambiguous_is_refused(void **state)
 
 /* --- Limits --- */
 
-static void chunks_together_have_a_limit(void **state)
+static void sum_of_chunks_above_limit_is_413(void **state)
 {
     char bytes[4 * CONTENT_MAX] = "";
     size_t length = 0, used;
@@ -208,10 +209,10 @@ static void chunks_together_have_a_limit(void **state)
     sprintf(bytes + length, "1\r\nx\r\n0\r\n\r\n");
     assert_int_equal(pass(&chunked, (struct span){bytes, length + 11}, length + 11, 1, &used),
                      -413);
-    assert_int_equal(used, length + 3); /* before any of it is read */
+    assert_int_equal(used, length + 3); /* at the chunk size, before its data */
 }
 
-static void what_is_no_content_has_a_limit(void **state)
+static void extensions_and_trailers_above_limit_are_rejected(void **state)
 {
     static const struct {
         const char *start, *repeated, *end;
@@ -239,9 +240,9 @@ static void what_is_no_content_has_a_limit(void **state)
         }
 }
 
-/* --- Of a known length --- */
+/* --- Known length --- */
 
-static void a_body_of_known_length_is_as_long_as_that(void **state)
+static void body_of_known_length_ends_there(void **state)
 {
     static const char bytes[2 * CONTENT_MAX] = "0\r\n\r\n";
     static const size_t lengths[] = {1, 2, 10, CONTENT_MAX};
@@ -256,7 +257,7 @@ static void a_body_of_known_length_is_as_long_as_that(void **state)
     }
 }
 
-static void a_body_is_judged_before_it_comes(void **state)
+static void content_length_above_limit_is_413_at_once(void **state)
 {
     struct request request = {.content_length = CONTENT_MAX + 1, .has_body = true};
     struct body_parser body;
@@ -272,13 +273,13 @@ static void a_body_is_judged_before_it_comes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_chunked_body_ends_where_it_should),
-        cmocka_unit_test(every_beginning_goes_on),
-        cmocka_unit_test(what_is_ambiguous_is_refused),
-        cmocka_unit_test(chunks_together_have_a_limit),
-        cmocka_unit_test(what_is_no_content_has_a_limit),
-        cmocka_unit_test(a_body_of_known_length_is_as_long_as_that),
-        cmocka_unit_test(a_body_is_judged_before_it_comes),
+        cmocka_unit_test(chunked_body_ends_after_last_chunk),
+        cmocka_unit_test(incomplete_chunked_body_needs_more),
+        cmocka_unit_test(malformed_chunked_body_is_rejected),
+        cmocka_unit_test(sum_of_chunks_above_limit_is_413),
+        cmocka_unit_test(extensions_and_trailers_above_limit_are_rejected),
+        cmocka_unit_test(body_of_known_length_ends_there),
+        cmocka_unit_test(content_length_above_limit_is_413_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

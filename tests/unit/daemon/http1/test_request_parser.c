@@ -1,7 +1,7 @@
 /*
- * The request parser, by tables: heads that are taken and what is made of them, heads that are
- * refused and with which status. Every head is parsed where it ends right before a page that can't
- * be read, so that one byte too far ends the test; whole, byte by byte, and cut at every length.
+ * The request parser, by tables: accepted heads and their requests, rejected heads and their statuses.
+ * Every head is parsed whole, byte by byte, and cut at every length. It ends right before an unreadable
+ * page, so that reading too far crashes the test.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ enum { GUARDED_PAGES = 4 };
 static const struct request_limits usual = {
     .line_bytes = 1024, .head_bytes = 4096, .field_count = 20};
 
-static char *guard; /* the first byte that can't be read */
+static char *guard; /* the first unreadable byte */
 
 static int set_up(void **state)
 {
@@ -41,7 +41,7 @@ static int set_up(void **state)
     return mprotect(guard, page, PROT_NONE);
 }
 
-/* The bytes, moved to end before the guard. */
+/* Copies BYTES so that they end before the guard. */
 static const char *guarded(const char *bytes, size_t length)
 {
     return memcpy(guard - length, bytes, length);
@@ -52,11 +52,11 @@ static int parse_once(const char *bytes, size_t length, const struct request_lim
 {
     size_t scanned = 0;
 
-    memset(request, 0xa5, sizeof(*request)); /* nothing of it may stay */
+    memset(request, 0xa5, sizeof(*request)); /* the parser must overwrite everything */
     return request_parse(guarded(bytes, length), length, limits, &scanned, request);
 }
 
-/* Lets the head come in byte by byte; what the first call that decides returns. */
+/* Feeds the head byte by byte. Returns the first result that is not 0. */
 static int parse_dripping(const char *bytes, size_t length, const struct request_limits *limits,
                           struct request *request)
 {
@@ -68,7 +68,7 @@ static int parse_dripping(const char *bytes, size_t length, const struct request
     return result;
 }
 
-/* --- What is taken ------------------------------------------------------------------------------
+/* --- Accepted -----------------------------------------------------------------------------------
  */
 
 enum {
@@ -79,7 +79,7 @@ enum {
     OLD = 1 << 4, /* HTTP/1.0 */
 };
 
-struct taken {
+struct accepted {
     const char *rule;
     const char *bytes;
     enum http_method method;
@@ -92,7 +92,7 @@ struct taken {
 #define H   "Host: a\r\n"
 #define END "\r\n"
 
-static const struct taken taken[] = {
+static const struct accepted taken[] = {
     {"9112 3", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", METHOD_GET, KEEP, "/", "x", 0},
     {"9112 3", "HEAD /a HTTP/1.1\r\n" H END, METHOD_HEAD, KEEP, "/a", "a", 0},
     {"9112 3", "OPTIONS /a HTTP/1.1\r\n" H END, METHOD_OPTIONS, KEEP, "/a", "a", 0},
@@ -219,7 +219,7 @@ static void check_span(const char *rule, struct span span, const char *expected)
                  expected != NULL ? expected : "(absent)");
 }
 
-static void check_taken(const struct taken *c, const struct request *request)
+static void check_accepted(const struct accepted *c, const struct request *request)
 {
     unsigned flags = (request->keep_alive ? KEEP : 0u) | (request->has_body ? BODY : 0u) |
                      (request->chunked ? CHUNKED : 0u) | (request->expect_continue ? EXPECT : 0u) |
@@ -238,26 +238,26 @@ static void check_taken(const struct taken *c, const struct request *request)
     assert_int_equal(request->repeated, 0);
 }
 
-static void what_is_well_formed_is_taken(void **state)
+static void well_formed_head_is_accepted(void **state)
 {
     struct request request;
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(taken); i++) {
-        const struct taken *c = &taken[i];
+        const struct accepted *c = &taken[i];
         int used = parse_once(c->bytes, strlen(c->bytes), &usual, &request);
 
         if (used != (int)strlen(c->bytes))
             fail_msg("%s: %d for %s", c->rule, used, c->bytes);
-        check_taken(c, &request);
+        check_accepted(c, &request);
         used = parse_dripping(c->bytes, strlen(c->bytes), &usual, &request);
         if (used != (int)strlen(c->bytes))
             fail_msg("%s: %d byte by byte for %s", c->rule, used, c->bytes);
-        check_taken(c, &request);
+        check_accepted(c, &request);
     }
 }
 
-static void every_beginning_is_incomplete(void **state)
+static void cut_head_is_incomplete(void **state)
 {
     struct request request;
 
@@ -272,7 +272,7 @@ static void every_beginning_is_incomplete(void **state)
         }
 }
 
-static void what_follows_a_head_is_left(void **state)
+static void bytes_after_head_are_not_used(void **state)
 {
     static const char *const next[] = {"\r\n", "\n", "GET / HTTP/1.1\r\n", "\0\xff", " folded"};
     struct request request;
@@ -285,7 +285,7 @@ static void what_follows_a_head_is_left(void **state)
 
             assert_int_equal(parse_once(bytes, (size_t)length, &usual, &request),
                              strlen(taken[i].bytes));
-            check_taken(&taken[i], &request);
+            check_accepted(&taken[i], &request);
         }
 }
 
@@ -294,7 +294,7 @@ static void parse_all(const char *bytes, size_t length, struct request *request)
     assert_int_equal(parse_once(bytes, length, &usual, request), length);
 }
 
-static void fields_of_interest_are_found(void **state)
+static void interpreted_fields_are_stored(void **state)
 {
     static const char bytes[] = "GET /x HTTP/1.1\r\n"
                                 "host: example.org\r\n"
@@ -330,7 +330,7 @@ static void fields_of_interest_are_found(void **state)
     assert_int_equal(request.fields.length, sizeof(bytes) - 1 - strlen("GET /x HTTP/1.1\r\n\r\n"));
 }
 
-static void repeated_fields_are_settled(void **state)
+static void repeated_fields_keep_first_value(void **state)
 {
     static const char bytes[] = "GET / HTTP/1.1\r\nHost: a\r\n"
                                 "User-Agent: 1\r\nUser-Agent: 2\r\n"
@@ -341,12 +341,12 @@ static void repeated_fields_are_settled(void **state)
     (void)state;
     parse_all(bytes, sizeof(bytes) - 1, &request);
     check_span("agent", request.user_agent, "1");
-    assert_non_null(request.referer.start); /* there, and empty */
+    assert_non_null(request.referer.start); /* present but empty */
     assert_int_equal(request.referer.length, 0);
 }
 
-/* A value may look like a line of the field that is searched for. */
-static void a_field_in_several_lines_is_walked(void **state)
+/* A value may look like a field line of the same name. */
+static void next_value_iterates_over_field_lines(void **state)
 {
     static const char bytes[] = "GET / HTTP/1.1\r\nHost: a\r\n"
                                 "If-None-Match: if-none-match: 0\r\n"
@@ -378,7 +378,7 @@ static void a_field_in_several_lines_is_walked(void **state)
     assert_false(request_next_value(&request, REQUEST_IF_MATCH, &at, &value));
 }
 
-/* --- What is refused ----------------------------------------------------------------------------
+/* --- Rejected -----------------------------------------------------------------------------------
  */
 
 struct refused {
@@ -584,7 +584,7 @@ static const struct refused refused[] = {
     FIELD("9110 10.1.1", "Expect: 100-continue\r\nExpect: other", 417),
 };
 
-static void what_is_ambiguous_is_refused(void **state)
+static void malformed_or_ambiguous_head_is_rejected(void **state)
 {
     struct request request;
 
@@ -607,7 +607,7 @@ static bool in_token(unsigned char byte)
     return isalnum(byte) || (byte != '\0' && strchr("!#$%&'*+-.^_`|~", byte) != NULL);
 }
 
-/* A colon only ends the name early. */
+/* A colon merely ends the name. */
 static bool in_token_or_colon(unsigned char byte)
 {
     return in_token(byte) || byte == ':';
@@ -623,8 +623,8 @@ static bool in_target(unsigned char byte)
     return byte > 0x20 && byte != 0x7f;
 }
 
-/* Puts every byte at every place of 40 'a' between BEFORE and AFTER. */
-static void judge_every_byte(const char *before, const char *after, bool (*good)(unsigned char))
+/* Puts every byte at every position of 40 'a' between BEFORE and AFTER. */
+static void check_every_byte(const char *before, const char *after, bool (*good)(unsigned char))
 {
     struct request request;
     char bytes[256];
@@ -641,16 +641,16 @@ static void judge_every_byte(const char *before, const char *after, bool (*good)
         }
 }
 
-static void every_byte_is_judged_at_every_place(void **state)
+static void invalid_byte_is_rejected_at_every_position(void **state)
 {
     (void)state;
-    judge_every_byte("GET / HTTP/1.1\r\nHost: a\r\nX: ", ".\r\n\r\n", in_value);
-    judge_every_byte("GET / HTTP/1.1\r\nHost: a\r\nX", "Y: \r\n\r\n", in_token_or_colon);
-    judge_every_byte("GET /", " HTTP/1.1\r\nHost: a\r\n\r\n", in_target);
-    judge_every_byte("X", " / HTTP/1.1\r\nHost: a\r\n\r\n", in_token);
+    check_every_byte("GET / HTTP/1.1\r\nHost: a\r\nX: ", ".\r\n\r\n", in_value);
+    check_every_byte("GET / HTTP/1.1\r\nHost: a\r\nX", "Y: \r\n\r\n", in_token_or_colon);
+    check_every_byte("GET /", " HTTP/1.1\r\nHost: a\r\n\r\n", in_target);
+    check_every_byte("X", " / HTTP/1.1\r\nHost: a\r\n\r\n", in_token);
 }
 
-static void a_refusal_tells_the_request_line(void **state)
+static void rejection_reports_request_line(void **state)
 {
     static const struct {
         const char *bytes, *line;
@@ -683,7 +683,7 @@ static size_t write_line(char *bytes, size_t length)
     return length + 2;
 }
 
-static void a_head_under_way_tells_its_line(void **state)
+static void incomplete_head_reports_request_line(void **state)
 {
     static const char bytes[] = "HEAD /a HTTP/1.1\r\nHost: a\r\nX";
     struct request request;
@@ -696,7 +696,7 @@ static void a_head_under_way_tells_its_line(void **state)
     assert_int_equal(request.method, METHOD_HEAD);
 }
 
-static void the_request_line_has_a_limit(void **state)
+static void request_line_above_limit_is_414(void **state)
 {
     static const struct request_limits limits = {
         .line_bytes = 300, .head_bytes = 4096, .field_count = 20};
@@ -716,7 +716,7 @@ static void the_request_line_has_a_limit(void **state)
     }
 }
 
-static void a_line_without_end_is_refused(void **state)
+static void endless_request_line_is_rejected(void **state)
 {
     static const struct request_limits limits = {
         .line_bytes = 300, .head_bytes = 4096, .field_count = 20};
@@ -730,16 +730,16 @@ static void a_line_without_end_is_refused(void **state)
         memset(bytes, 'a', sizeof(bytes));
         memcpy(bytes, beginnings[i], strlen(beginnings[i]));
         if (strchr(beginnings[i], ':') != NULL)
-            continue; /* not a token: refused for that */
+            continue; /* not a token: rejected for that */
         assert_int_equal(parse_once(bytes, 301, &limits, &request), 0);
-        /* Without an end even of the method, it is a longer one than any that is known. */
+        /* The method itself exceeds the limit: it is longer than any known method. */
         expected = beginnings[i][0] == '\0' ? -501 : -414;
         assert_int_equal(parse_once(bytes, 302, &limits, &request), expected);
         assert_int_equal(parse_dripping(bytes, sizeof(bytes), &limits, &request), expected);
     }
 }
 
-static void the_head_has_a_limit(void **state)
+static void head_above_limit_is_431(void **state)
 {
     struct request_limits limits = {.line_bytes = 64, .field_count = 20};
     static const char bytes[] =
@@ -757,7 +757,7 @@ static void the_head_has_a_limit(void **state)
     }
 }
 
-static void a_head_without_end_is_refused(void **state)
+static void endless_head_is_rejected(void **state)
 {
     static const struct request_limits limits = {
         .line_bytes = 64, .head_bytes = 1000, .field_count = 2000};
@@ -779,7 +779,7 @@ static void a_head_without_end_is_refused(void **state)
     assert_int_equal(parse_dripping(bytes, sizeof(bytes), &limits, &request), -431);
 }
 
-static void the_number_of_fields_has_a_limit(void **state)
+static void too_many_fields_are_431(void **state)
 {
     struct request_limits limits = {.line_bytes = 64, .head_bytes = 1000, .field_count = 3};
     static const char three[] = "GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\nX: 2\r\n\r\n";
@@ -792,8 +792,8 @@ static void the_number_of_fields_has_a_limit(void **state)
     assert_int_equal(parse_dripping(four, sizeof(four) - 1, &limits, &request), -431);
 }
 
-/* What an earlier call has searched is taken from the parser's sight: it must not go back there. */
-static void a_dripping_head_is_not_searched_again(void **state)
+/* Makes bytes unreadable that an earlier call has searched: the parser must not read them again. */
+static void slow_head_is_searched_once(void **state)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     struct request_limits limits = {.line_bytes = 64, .head_bytes = 3 * page, .field_count = page};
@@ -820,22 +820,22 @@ static void a_dripping_head_is_not_searched_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_well_formed_is_taken),
-        cmocka_unit_test(every_beginning_is_incomplete),
-        cmocka_unit_test(what_follows_a_head_is_left),
-        cmocka_unit_test(fields_of_interest_are_found),
-        cmocka_unit_test(repeated_fields_are_settled),
-        cmocka_unit_test(a_field_in_several_lines_is_walked),
-        cmocka_unit_test(what_is_ambiguous_is_refused),
-        cmocka_unit_test(every_byte_is_judged_at_every_place),
-        cmocka_unit_test(a_refusal_tells_the_request_line),
-        cmocka_unit_test(a_head_under_way_tells_its_line),
-        cmocka_unit_test(the_request_line_has_a_limit),
-        cmocka_unit_test(a_line_without_end_is_refused),
-        cmocka_unit_test(the_head_has_a_limit),
-        cmocka_unit_test(a_head_without_end_is_refused),
-        cmocka_unit_test(the_number_of_fields_has_a_limit),
-        cmocka_unit_test(a_dripping_head_is_not_searched_again),
+        cmocka_unit_test(well_formed_head_is_accepted),
+        cmocka_unit_test(cut_head_is_incomplete),
+        cmocka_unit_test(bytes_after_head_are_not_used),
+        cmocka_unit_test(interpreted_fields_are_stored),
+        cmocka_unit_test(repeated_fields_keep_first_value),
+        cmocka_unit_test(next_value_iterates_over_field_lines),
+        cmocka_unit_test(malformed_or_ambiguous_head_is_rejected),
+        cmocka_unit_test(invalid_byte_is_rejected_at_every_position),
+        cmocka_unit_test(rejection_reports_request_line),
+        cmocka_unit_test(incomplete_head_reports_request_line),
+        cmocka_unit_test(request_line_above_limit_is_414),
+        cmocka_unit_test(endless_request_line_is_rejected),
+        cmocka_unit_test(head_above_limit_is_431),
+        cmocka_unit_test(endless_head_is_rejected),
+        cmocka_unit_test(too_many_fields_are_431),
+        cmocka_unit_test(slow_head_is_searched_once),
     };
 
     return cmocka_run_group_tests(tests, set_up, NULL);
