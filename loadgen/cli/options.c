@@ -1,12 +1,20 @@
-#include "loadgen/cli/options_take.h"
+#include "loadgen/cli/options.h"
 
 #include "common/tables.h"
 
-#include <stdarg.h>
+#include "loadgen/cli/option_setters.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_DURATION_MS = 10000 };
+enum {
+    DEFAULT_DURATION_MS = 10000,
+    DEFAULT_ROUNDS = 5,
+    DEFAULT_POINT_MS = 2000,
+    DEFAULT_WARMUP_MS = 300,
+};
+
+static const uint32_t default_connections[] = {1, 2, 5, 10, 20, 50, 100, 200};
 
 enum option_id {
 #define GROUP(title)
@@ -18,29 +26,18 @@ enum option_id {
 #undef ALIAS
 };
 
-bool options_refuse(struct reading *reading, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(reading->why, reading->size, format, arguments);
-    va_end(arguments);
-    reading->result = OPTIONS_WRONG;
-    return false;
-}
-
 struct option_info {
     char letter;
     const char *spelling; /* without the dashes */
     const char *argument;
     const char *help;
-    bool (*take)(struct reading *reading, struct typed typed);
+    bool (*take)(struct option_reader *reader, struct option_value value);
 };
 
 static const struct option_info option_table[] = {
 #define GROUP(title)
 #define OPTION(name, letter, spelling, argument, help)                                             \
-    [OPTION_##name] = {letter, spelling, argument, help, take_##name},
+    [OPTION_##name] = {letter, spelling, argument, help, option_set_##name},
 #define ALIAS(name, letter, spelling)
 #include "loadgen/cli/options.def"
 #undef GROUP
@@ -48,7 +45,7 @@ static const struct option_info option_table[] = {
 #undef ALIAS
 };
 
-/* Every spelling there is, and whose it is. */
+/* All names, including aliases. */
 static const struct {
     enum option_id id;
     char letter;
@@ -63,7 +60,7 @@ static const struct {
 #undef ALIAS
 };
 
-/* What other load generators have, and what to say instead. */
+/* Options of other load generators, and what to use instead. */
 static const struct {
     const char *spelling, *advice;
 } strange_options[] = {
@@ -80,7 +77,7 @@ static const char *find_advice(const char *spelling)
     return NULL;
 }
 
-/* The known spelling that is nearest to SPELLING, which begins with two dashes; or NULL. */
+/* The known name that is most similar to SPELLING, which begins with two dashes; or NULL. */
 static const char *nearest_spelling(const char *spelling)
 {
     const char *known[ARRAY_LENGTH(spelling_table)];
@@ -92,16 +89,16 @@ static const char *nearest_spelling(const char *spelling)
     return nearest_word(spelling + 2, known, count);
 }
 
-static bool refuse_unknown(struct reading *reading, const char *spelling)
+static bool fail_unknown(struct option_reader *reader, const char *spelling)
 {
     const char *nearest = spelling[1] == '-' ? nearest_spelling(spelling) : NULL;
     const char *advice = find_advice(spelling);
 
     if (advice != NULL)
-        return options_refuse(reading, "%s is not an option here: %s", spelling, advice);
+        return option_fail(reader, "%s is not an option of wsload: %s", spelling, advice);
     if (nearest != NULL)
-        return options_refuse(reading, "unknown option %s; did you mean --%s?", spelling, nearest);
-    return options_refuse(reading, "unknown option %s; wsload -h lists the options", spelling);
+        return option_fail(reader, "unknown option %s; did you mean --%s?", spelling, nearest);
+    return option_fail(reader, "unknown option %s; see wsload -h", spelling);
 }
 
 static const struct option_info *find_letter(char letter)
@@ -120,24 +117,23 @@ static const struct option_info *find_spelling(const char *spelling)
     return NULL;
 }
 
-/* The argument is the rest of the word where there is one, else the next word. */
-static bool take_option(struct reading *reading, const struct option_info *option,
+/* The value is REST, the rest of the argument, or else the next argument. */
+static bool take_option(struct option_reader *reader, const struct option_info *option,
                         const char *spelling, const char *rest)
 {
-    struct typed typed = {spelling, rest};
+    struct option_value value = {spelling, rest};
 
     if (option->argument == NULL)
-        return option->take(reading, (struct typed){spelling, NULL});
-    if (rest == NULL && reading->next == reading->argc)
-        return options_refuse(reading, "%s needs a value behind it: %s %s", spelling, spelling,
-                              option->argument);
+        return option->take(reader, (struct option_value){spelling, NULL});
+    if (rest == NULL && reader->next == reader->argc)
+        return option_fail(reader, "%s needs a value: %s %s", spelling, spelling, option->argument);
     if (rest == NULL)
-        typed.value = reading->argv[reading->next++];
-    return option->take(reading, typed);
+        value.text = reader->argv[reader->next++];
+    return option->take(reader, value);
 }
 
 /* "--name", "--name VALUE" or "--name=VALUE". */
-static bool read_long(struct reading *reading, const char *word)
+static bool read_long(struct option_reader *reader, const char *word)
 {
     char spelling[64];
     size_t length = strcspn(word, "=");
@@ -147,14 +143,14 @@ static bool read_long(struct reading *reading, const char *word)
     snprintf(spelling, sizeof(spelling), "%.*s", (int)length, word);
     option = find_spelling(spelling + 2);
     if (option == NULL)
-        return refuse_unknown(reading, spelling);
+        return fail_unknown(reader, spelling);
     if (option->argument == NULL && rest != NULL)
-        return options_refuse(reading, "%s takes no value", spelling);
-    return take_option(reading, option, spelling, rest);
+        return option_fail(reader, "%s takes no value", spelling);
+    return take_option(reader, option, spelling, rest);
 }
 
-/* "-duration=30s": some load generators have one dash before a long name. */
-static bool has_one_dash_too_few(const char *word)
+/* "-duration=30s": some load generators use one dash for long names. */
+static bool lacks_a_dash(const char *word)
 {
     char name[64];
 
@@ -162,44 +158,43 @@ static bool has_one_dash_too_few(const char *word)
     return strlen(name) > 1 && find_spelling(name) != NULL;
 }
 
-/* "-c 5", "-c5", and switches in a row: "-jV". */
-static bool read_letters(struct reading *reading, const char *word)
+/* "-c 5", "-c5", and combined switches: "-jV". */
+static bool read_letters(struct option_reader *reader, const char *word)
 {
     if (find_advice(word) != NULL)
-        return refuse_unknown(reading, word);
-    if (has_one_dash_too_few(word))
-        return options_refuse(reading, "%s: a long name has two dashes before it: -%s", word, word);
+        return fail_unknown(reader, word);
+    if (lacks_a_dash(word))
+        return option_fail(reader, "%s: a long option needs two dashes: -%s", word, word);
     for (const char *at = word + 1; *at != '\0'; at++) {
         const struct option_info *option = find_letter(*at);
         char spelling[3] = {'-', *at, '\0'};
 
         if (option == NULL)
-            return refuse_unknown(reading, spelling);
+            return fail_unknown(reader, spelling);
         if (option->argument != NULL)
-            return take_option(reading, option, spelling, at[1] != '\0' ? at + 1 : NULL);
-        if (!take_option(reading, option, spelling, NULL))
+            return take_option(reader, option, spelling, at[1] != '\0' ? at + 1 : NULL);
+        if (!take_option(reader, option, spelling, NULL))
             return false;
     }
     return true;
 }
 
-static bool read_url(struct reading *reading, const char *word)
+static bool read_url(struct option_reader *reader, const char *word)
 {
-    struct plan *plan = reading->plan;
+    struct plan *plan = reader->plan;
 
     if (plan->url_count == PLAN_URLS_MAX)
-        return options_refuse(reading, "more than %d URLs; put them into a file: -f FILE",
-                              PLAN_URLS_MAX);
+        return option_fail(reader, "more than %d URLs; use a file: -f FILE", PLAN_URLS_MAX);
     plan->urls[plan->url_count++] = word;
     return true;
 }
 
-static bool read_words(struct reading *reading)
+static bool read_arguments(struct option_reader *reader)
 {
     bool only_urls = false;
 
-    while (reading->next < reading->argc) {
-        const char *word = reading->argv[reading->next++];
+    while (reader->next < reader->argc) {
+        const char *word = reader->argv[reader->next++];
         bool good;
 
         if (!only_urls && strcmp(word, "--") == 0) {
@@ -207,30 +202,65 @@ static bool read_words(struct reading *reading)
             continue;
         }
         if (only_urls || word[0] != '-' || word[1] == '\0')
-            good = read_url(reading, word);
+            good = read_url(reader, word);
         else
-            good = word[1] == '-' ? read_long(reading, word) : read_letters(reading, word);
+            good = word[1] == '-' ? read_long(reader, word) : read_letters(reader, word);
         if (!good)
             return false;
     }
     return true;
 }
 
-/* ---- What one option means for another ---- */
+/* ---- Dependencies between options ---- */
 
-/* The largest number of connections that the stages ask for, or that of -c. */
-static uint32_t most_connections(const struct plan *plan)
+static bool check_sweep(struct option_reader *reader)
 {
-    double most = 0;
+    const struct plan *plan = reader->plan;
+
+    if (plan_is_open(plan) || plan->ramp_ms > 0 || plan->stage_count > 0)
+        return option_fail(
+            reader,
+            "a sweep conflicts with --rate, --ramp, --stages and --replay: it is a closed loop");
+    if (plan->control_fd >= 0)
+        return option_fail(reader, "--control-fd conflicts with sweep");
+    if (plan->format == PLAN_FORMAT_HDR)
+        return option_fail(
+            reader, "--format hdr is not available for sweeps (text, json, csv, html, md, png)");
+    return true;
+}
+
+static void complete_sweep(struct plan *plan)
+{
+    struct plan_numbers *connections = &plan->sweep.connections;
+
+    if (connections->count == 0) {
+        connections->count = ARRAY_LENGTH(default_connections);
+        memcpy(connections->value, default_connections, sizeof(default_connections));
+    }
+    if (!plan->keepalive)
+        plan->sweep.keepalive = PLAN_KEEPALIVE_OFF;
+    if (plan->rounds == 0)
+        plan->rounds = DEFAULT_ROUNDS;
+    if (plan->requests == 0 && plan->duration_ms == 0) {
+        plan->duration_ms = DEFAULT_POINT_MS;
+        plan->warmup_ms = plan->warmup_given ? plan->warmup_ms : DEFAULT_WARMUP_MS;
+    }
+    plan->connections_requested = connections->value[connections->count - 1];
+}
+
+/* The maximum number of connections of the stages, or that of -c. */
+static uint32_t max_connections(const struct plan *plan)
+{
+    double max = 0;
 
     if (!plan->stages_of_connections)
         return plan->connections_requested;
     for (size_t i = 0; i < plan->stage_count; i++)
-        most = plan->stages[i].value > most ? plan->stages[i].value : most;
-    return (uint32_t)most;
+        max = plan->stages[i].value > max ? plan->stages[i].value : max;
+    return (uint32_t)max;
 }
 
-/* Of a file's name, its ending says the format. */
+/* The format that the suffix of the file name selects. */
 static enum plan_format format_of_output(const char *output)
 {
     static const char *const endings[] = {
@@ -246,11 +276,11 @@ static enum plan_format format_of_output(const char *output)
     return PLAN_FORMAT_TEXT;
 }
 
-/* What the command line left open, and what cannot be more than something else. */
+/* Sets what the command line does not, and limits what depends on other options. */
 static void complete(struct plan *plan)
 {
     if (plan->command == PLAN_SWEEP)
-        options_complete_sweep(plan);
+        complete_sweep(plan);
     if (plan->rounds == 0)
         plan->rounds = 1;
     if (plan->url_count == 0)
@@ -262,63 +292,60 @@ static void complete(struct plan *plan)
             plan->duration_ms += plan->stages[i].duration_ms;
     if (plan->requests == 0 && plan->duration_ms == 0 && plan->replay_file == NULL)
         plan->duration_ms = DEFAULT_DURATION_MS;
-    plan_set_connections(plan, most_connections(plan));
+    plan_set_connections(plan, max_connections(plan));
 }
 
-/* Options that say no to each other. */
-static bool check(struct reading *reading)
+/* Rejects conflicting options. */
+static bool check(struct option_reader *reader)
 {
-    const struct plan *plan = reading->plan;
+    const struct plan *plan = reader->plan;
     bool open = plan_is_open(plan);
 
     if (plan->compare != NULL && plan->url_count != 1)
-        return options_refuse(reading, "--compare needs two reports: --compare A.json B.json");
+        return option_fail(reader, "--compare needs two reports: --compare A.json B.json");
     if (plan->compare != NULL && plan->format != PLAN_FORMAT_TEXT)
-        return options_refuse(reading, "--compare writes text only: leave the format out");
+        return option_fail(reader, "--compare supports text only");
     if (plan->stage_count > 0 && (plan->rate > 0 || plan->ramp_ms > 0))
-        return options_refuse(reading, "--stages says the load; --rate and --ramp say it too");
+        return option_fail(reader, "--stages conflicts with --rate and --ramp");
     if (plan->replay_file != NULL && (open && plan->rate > 0))
-        return options_refuse(reading, "--replay keeps the times of the log; for another rate say "
-                                       "-f FILE --rate N");
+        return option_fail(reader, "--replay conflicts with --rate; use -f FILE --rate N");
     if (plan->replay_file != NULL && (plan->urls_file != NULL || plan->ramp_ms > 0 ||
                                       plan->stage_count > 0 || plan->warmup_ms > 0))
-        return options_refuse(reading, "--replay says all that is sent, and when: -f, --ramp, "
-                                       "--stages and --warmup do not go with it");
+        return option_fail(reader, "--replay conflicts with -f, --ramp, --stages and --warmup");
     if (plan->poisson && (!open || plan->replay_file != NULL))
-        return options_refuse(reading, "--arrivals poisson needs a rate: -r N");
+        return option_fail(reader, "--arrivals poisson requires a rate: -r N");
     if (plan->replay_speed != 1 && plan->replay_file == NULL)
-        return options_refuse(reading, "--speed is that of a replay: --replay FILE");
+        return option_fail(reader, "--speed requires --replay FILE");
     if (open && plan->think_max_ms > 0)
-        return options_refuse(reading, "--think is for a closed loop: a rate says when requests "
-                                       "are sent");
+        return option_fail(reader, "--think conflicts with --rate: it applies to closed loops");
     if (plan->body != NULL && plan->body_file != NULL)
-        return options_refuse(reading, "--body and --body-file are two bodies for one request");
+        return option_fail(reader, "--body conflicts with --body-file");
     if (plan->engine == PLAN_ENGINE_RAW && plan->http == PLAN_HTTP_2)
-        return options_refuse(reading, "--engine raw speaks HTTP/1 only; leave it out for --http2");
+        return option_fail(reader, "--engine raw does not support --http2");
     if ((plan->certificate == NULL) != (plan->key == NULL))
-        return options_refuse(reading, "--cert and --key belong together");
+        return option_fail(reader, "--cert requires --key and vice versa");
     if (plan->rounds > 1 && plan->control_fd >= 0)
-        return options_refuse(reading, "--control-fd changes one run; --repeat makes several");
-    return plan->command != PLAN_SWEEP || options_check_sweep(reading);
+        return option_fail(reader, "--control-fd conflicts with --repeat");
+    return plan->command != PLAN_SWEEP || check_sweep(reader);
 }
 
 enum options_result options_parse(int argc, char *const *argv, uint32_t cores, struct plan *plan,
                                   char *why, size_t size)
 {
-    struct reading reading = {argc, 1, argv, plan, OPTIONS_RUN, why, size};
+    struct option_reader reader = {argc, 1, argv, plan, OPTIONS_RUN, why, size};
 
     plan_begin(plan, cores);
     if (argc > 1 && strcmp(argv[1], "sweep") == 0) {
         plan->command = PLAN_SWEEP;
-        reading.next++;
+        reader.next++;
     }
-    if (read_words(&reading)) {
+    if (read_arguments(&reader)) {
         if (plan->format == PLAN_FORMAT_COUNT)
             plan->format = format_of_output(plan->output);
-        if (check(&reading))
+        if (check(&reader))
             complete(plan);
     }
-    return reading.result;
+    return reader.result;
 }
 
 static void put_option(FILE *out, char letter, const char *spelling, const char *argument,
@@ -338,9 +365,9 @@ void options_help(FILE *out)
             "usage: wsload [option ...] [URL ...]\n"
             "       wsload sweep [option ...] [URL ...]\n"
             "       wsload lab [option ...] NAME ... | all\n\n"
-            "Loads a web server (%s unless given) and says how it did.\n"
-            "A sweep does so with few and with many connections, and says what limits it.\n"
-            "The lab conducts experiments with a server of its own: wsload lab -h.\n",
+            "Loads a web server (default: %s) and reports rate, latency\n"
+            "and errors. A sweep measures over a range of connections and finds the limit.\n"
+            "The lab runs experiments with a server of its own: wsload lab -h.\n",
             OPTIONS_DEFAULT_URL);
 #define GROUP(title) fprintf(out, "\n%s\n", title);
 #define OPTION(name, letter, spelling, argument, help)                                             \
@@ -350,6 +377,6 @@ void options_help(FILE *out)
 #undef GROUP
 #undef OPTION
 #undef ALIAS
-    fprintf(out, "\nExit status: 0 good, 1 wrong use, 2 nothing was answered, 3 more errors than\n"
+    fprintf(out, "\nExit status: 0 success, 1 wrong usage, 2 no response, 3 more errors than\n"
                  "--max-errors, 99 a condition of --fail-if or --abort-on, 130 interrupted.\n");
 }

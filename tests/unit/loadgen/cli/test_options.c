@@ -1,4 +1,4 @@
-/* The command line: what it sets, what it refuses, and in which words. */
+/* The command line: values, defaults, errors, help. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 enum { CORES = 4, WORDS_MAX = 100 };
 
-/* Splits LINE at blanks; a word may hold '_' for a blank. */
+/* Splits LINE at spaces; '_' stands for a space in a word. */
 static int split(char *line, char **words)
 {
     int count = 0;
@@ -49,11 +49,11 @@ static struct plan good_plan(const char *line)
     char why[512];
 
     if (parse(line, &plan, why, sizeof(why)) != OPTIONS_RUN)
-        fail_msg("'%s' was refused: %s", line, why);
+        fail_msg("'%s' was rejected: %s", line, why);
     return plan;
 }
 
-static void test_defaults(void **state)
+static void empty_command_line_sets_defaults(void **state)
 {
     struct plan plan = good_plan("");
 
@@ -75,7 +75,7 @@ static void test_defaults(void **state)
     assert_false(plan.quiet || plan.progress_lines);
 }
 
-static void test_all_options(void **state)
+static void every_spelling_sets_the_same_plan(void **state)
 {
     static const char *const lines[] = {
         "-c 20 -n 50k -d 2m -t 3 -m PUT -H A:_b -H Empty: --no-keepalive --timeout 1.5s "
@@ -110,7 +110,7 @@ static void test_all_options(void **state)
     }
 }
 
-static void test_shown(void **state)
+static void output_options_select_format_and_percentiles(void **state)
 {
     struct plan plan = good_plan("-o a.csv -p 50,99.9999");
 
@@ -129,7 +129,7 @@ static void test_shown(void **state)
     assert_string_equal(plan.urls[0], "b.json");
 }
 
-static void test_sweep(void **state)
+static void sweep_sets_its_own_defaults(void **state)
 {
     struct plan plan = good_plan("sweep");
 
@@ -160,8 +160,7 @@ static void test_sweep(void **state)
     assert_int_equal(good_plan("-- sweep").command, PLAN_RUN);
 }
 
-/* What one number makes of another. */
-static void test_completion(void **state)
+static void dependent_values_are_limited(void **state)
 {
     struct plan plan = good_plan("-n 10 -c 100");
 
@@ -177,8 +176,7 @@ static void test_completion(void **state)
     assert_true(good_plan("--max-errors 100%").max_errors == 100);
 }
 
-/* The load's course and what is good. */
-static void test_load_and_checks(void **state)
+static void load_and_check_options_set_the_plan(void **state)
 {
     struct plan plan = good_plan("-r 2k/s --arrivals poisson -w 2s --ramp 1s -n 5 -c 10");
 
@@ -186,7 +184,7 @@ static void test_load_and_checks(void **state)
     assert_true(plan.rate == 2000 && plan.poisson && plan_is_open(&plan));
     assert_int_equal(plan.warmup_ms, 2000);
     assert_int_equal(plan.ramp_ms, 1000);
-    assert_int_equal(plan.connections, 10); /* which of them send the five is not known */
+    assert_int_equal(plan.connections, 10); /* in an open loop any of them may send */
     assert_true(good_plan("-q 0.5").rate == 0.5);
     plan = good_plan("--stages 10s:100,30s:1k");
     assert_true(plan.stage_count == 2 && plan.stages[1].value == 1000 && plan_is_open(&plan));
@@ -199,14 +197,13 @@ static void test_load_and_checks(void **state)
     assert_true(plan.think_min_ms == 500 && plan.think_max_ms == 2000);
     assert_true(plan.checks.status_count == 2 && plan.checks.statuses[1] == 304);
     assert_true(plan.checks.size_known && plan.checks.size == 0 && plan.fail_if_count == 1);
-    plan = good_plan("--expect-sha256 "
-                     "ff00000000000000000000000000000000000000000000000000000000000001");
+    plan = good_plan(
+        "--expect-sha256 ff00000000000000000000000000000000000000000000000000000000000001");
     assert_true(plan.checks.digest_known && plan.checks.digest[0] == 255);
     assert_int_equal(plan.checks.digest[31], 1);
 }
 
-/* What is sent, and how it connects. */
-static void test_request(void **state)
+static void request_options_set_the_plan(void **state)
 {
     struct plan plan =
         good_plan("-b x=1 -u me:pw --range 0-9 --gzip --engine raw http://a/ http://b/");
@@ -216,11 +213,11 @@ static void test_request(void **state)
     assert_true(plan.engine == PLAN_ENGINE_RAW && plan.url_count == 2 && plan.gzip);
     assert_string_equal(plan.urls[1], "http://b/");
     assert_string_equal(plan.range, "0-9");
-    plan = good_plan("--replay log --speed 2x -k -6 --http1.0 --unix-socket /s "
-                     "--connect-to a:1:[::1]:2 --max-reqs-per-conn 3");
+    plan = good_plan("--replay log --speed 2x -k -6 --http1.0 --unix-socket /s --connect-to "
+                     "a:1:[::1]:2 --max-reqs-per-conn 3");
     assert_string_equal(plan.replay_file, "log");
     assert_true(plan.replay_speed == 2 && plan.insecure && plan.http == PLAN_HTTP_1_0);
-    assert_int_equal(plan.duration_ms, 0); /* the log ends */
+    assert_int_equal(plan.duration_ms, 0); /* the log ends the run */
     assert_int_equal(plan.requests_per_connection, 3);
     assert_int_equal(plan.connect_to_count, 1);
     plan = good_plan("-x socks5://me:pw@h:1080 --interface lo --local-port 20000-20009 -v");
@@ -235,138 +232,129 @@ static void test_request(void **state)
 
 static const struct {
     const char *line, *why;
-} refusals[] = {
-    {"-c", "-c needs a value behind it: -c N"},
-    {"--header", "--header needs a value behind it: --header 'NAME: VALUE'"},
-    {"-c 0", "-c 0: needs a whole number from 1 to 1000000"},
-    {"-c many", "-c many: needs a whole number from 1 to 1000000"},
-    {"--connections=-3", "--connections -3: needs a whole number from 1 to 1000000"},
-    {"-c 2m", "-c 2m: needs a whole number from 1 to 1000000"},
-    {"-n 0", "-n 0: needs a number of requests, such as 1000, 50k or 2m"},
-    {"-n 1.5", "-n 1.5: needs a number of requests, such as 1000, 50k or 2m"},
-    {"-d soon", "-d soon: needs a time, such as 500ms, 30s, 5m or 1h"},
-    {"-d 0", "-d 0: needs a time from 1ms to 15 days (360h)"},
-    {"-z 361h", "-z 361h: needs a time from 1ms to 15 days (360h)"},
-    {"-t 30s", "-t 30s: takes the number of client threads, not a time; say -d 30s for the length "
-               "of the run, or --timeout 30s for the longest time of one request"},
-    {"-t 0", "-t 0: needs a whole number from 1 to 1024"},
-    {"-t x", "-t x: needs a whole number from 1 to 1024"},
-    {"-m G(T", "-m 'G(T': is not a request method; say for example GET or HEAD"},
-    {"-m CONNECT", "-m CONNECT: asks for a tunnel, which is not load; use another method"},
-    {"-H nonsense", "-H 'nonsense': needs a name, a colon and a value: 'Accept: text/html'"},
-    {"-H :_x", "-H ': x': needs a name, a colon and a value: 'Accept: text/html'"},
-    {"-H A:\r\nB:", "-H: a header field has no line break in it"},
-    {"-H content-length:_5",
-     "-H 'content-length: 5': is set by wsload itself, which sends no body"},
+} rejected[] = {
+    {"-c", "-c needs a value: -c N"},
+    {"--header", "--header needs a value: --header 'NAME: VALUE'"},
+    {"-c 0", "-c 0: invalid number (1-1000000)"},
+    {"-c many", "-c many: invalid number (1-1000000)"},
+    {"--connections=-3", "--connections -3: invalid number (1-1000000)"},
+    {"-c 2m", "-c 2m: invalid number (1-1000000)"},
+    {"-n 0", "-n 0: invalid number of requests (examples: 1000, 50k, 2m)"},
+    {"-n 1.5", "-n 1.5: invalid number of requests (examples: 1000, 50k, 2m)"},
+    {"-d soon", "-d soon: invalid time (examples: 500ms, 30s, 5m, 1h)"},
+    {"-d 0", "-d 0: out of range (1ms to 360h)"},
+    {"-z 361h", "-z 361h: out of range (1ms to 360h)"},
+    {"-t 30s", "-t 30s: is the number of client threads, not a time; use -d 30s for the duration "
+               "of the run or --timeout 30s for the timeout of a request"},
+    {"-t 0", "-t 0: invalid number (1-1024)"},
+    {"-t x", "-t x: invalid number (1-1024)"},
+    {"-m G(T", "-m 'G(T': invalid request method (examples: GET, HEAD)"},
+    {"-m CONNECT", "-m CONNECT: not supported; use another method"},
+    {"-H nonsense", "-H 'nonsense': invalid header field (example: 'Accept: text/html')"},
+    {"-H :_x", "-H ': x': invalid header field (example: 'Accept: text/html')"},
+    {"-H A:\r\nB:", "-H: line break in a header field"},
+    {"-H content-length:_5", "-H 'content-length: 5': set by wsload itself"},
     {"--no-keepalive=yes", "--no-keepalive takes no value"},
-    {"--timeout 0", "--timeout 0: needs a time from 1ms to 15 days (360h)"},
-    {"--connect-timeout x", "--connect-timeout x: needs a time, such as 500ms, 30s, 5m or 1h"},
-    {"--grace x", "--grace x: needs a time, such as 500ms, 30s, 5m or 1h"},
-    {"--max-errors 0.1", "--max-errors 0.1: needs a percentage from 0% to 100%, such as 0.1%"},
-    {"--max-errors 101%", "--max-errors 101%: needs a percentage from 0% to 100%, such as 0.1%"},
-    {"--max-errors %", "--max-errors %: needs a percentage from 0% to 100%, such as 0.1%"},
-    {"-q http://a/", "-q http://a/: takes the rate of all requests, not a URL; say --quiet for no "
-                     "live view"},
-    {"-d {\"a\":1}", "-d {\"a\":1}: takes the length of the run, such as 30s; a body is sent with "
-                     "-b TEXT or --body-file FILE"},
-    {"-m 100", "-m '100': is not a request method; say for example GET or HEAD"},
-    {"-x ftp://a", "-x 'ftp://a': needs a proxy, such as http://127.0.0.1:3128 or "
-                   "socks5://127.0.0.1:1080"},
-    {"--proxy http://", "--proxy 'http://': needs a proxy, such as http://127.0.0.1:3128 or "
-                        "socks5://127.0.0.1:1080"},
-    {"--local-port 0", "--local-port 0: needs a port or a range of them: 20000-29999"},
-    {"--local-port 9-8", "--local-port 9-8: needs a port or a range of them: 20000-29999"},
-    {"--local-port 1-65536", "--local-port 1-65536: needs a port or a range of them: 20000-29999"},
-    {"--fps 0", "--fps 0: needs a number from 1 to 60"},
-    {"--fps 61", "--fps 61: needs a number from 1 to 60"},
-    {"-o json",
-     "-o json: needs the name of a file; say --format json for the format, or -o ./json"},
-    {"-duration=30s", "-duration=30s: a long name has two dashes before it: --duration=30s"},
-    {"-h2", "-h2 is not an option here: say --http2"},
-    {"--latency", "--latency is not an option here: the report gives percentiles and maximum "
-                  "anyway; -p chooses which"},
-    {"-T text/plain", "-T is not an option here: say it as a header field: -H 'Content-Type: "
-                      "application/json'"},
-    {"--qps=5", "--qps is not an option here: say -r N: requests a second in all"},
-    {"-r 0", "-r 0: needs requests a second, such as 100, 0.5 or 20k"},
-    {"-R 10/m", "-R 10/m: needs requests a second, such as 100, 0.5 or 20k"},
-    {"-r 5 --arrivals odd", "--arrivals odd: is either constant or poisson"},
-    {"--arrivals poisson", "--arrivals poisson needs a rate: -r N"},
-    {"--stages 10s", "--stages 10s: needs up to 64 stages of time and rate, such as "
-                     "10s:100,30s:1000, or all with connections: 10s:5c,10s:50c"},
-    {"--stages 1s:5,1s:5c", "--stages 1s:5,1s:5c: needs up to 64 stages of time and rate, such as "
-                            "10s:100,30s:1000, or all with connections: 10s:5c,10s:50c"},
-    {"--stages 1s:5 -r 5", "--stages says the load; --rate and --ramp say it too"},
-    {"--think 2s-1s", "--think 2s-1s: needs a time, such as 1s, or a range: 500ms-2s"},
-    {"--speed 2", "--speed is that of a replay: --replay FILE"},
-    {"--think 1s -r 5", "--think is for a closed loop: a rate says when requests are sent"},
-    {"--order any", "--order any: is either seq or random"},
-    {"--speed 0", "--speed 0: needs a factor above 0, such as 2 or 0.5"},
-    {"--replay x -r 5",
-     "--replay keeps the times of the log; for another rate say -f FILE --rate N"},
-    {"--replay x -w 1s", "--replay says all that is sent, and when: -f, --ramp, --stages and "
-                         "--warmup do not go with it"},
-    {"-b x --body-file y", "--body and --body-file are two bodies for one request"},
-    {"--range all", "--range all: needs bytes, such as 0-99, 500- or -100"},
-    {"-u me", "-u: needs a name, a colon and a password"},
-    {"--engine go", "--engine go: is either curl or raw"},
-    {"--engine raw --http2", "--engine raw speaks HTTP/1 only; leave it out for --http2"},
-    {"--max-reqs-per-conn 0", "--max-reqs-per-conn 0: needs a number of requests, such as 100"},
-    {"--connect-to a:1", "--connect-to a:1: needs HOST1:PORT1:HOST2:PORT2, each may be empty"},
-    {"--cert x", "--cert and --key belong together"},
-    {"--expect-status 2xx", "--expect-status 2xx: needs up to 16 statuses, such as 200,304"},
-    {"--expect-size 1k", "--expect-size 1k: needs a number of bytes, in digits"},
-    {"--expect-sha256 ab", "--expect-sha256 ab: needs 64 hexadecimal digits, as sha256sum prints"},
+    {"--timeout 0", "--timeout 0: out of range (1ms to 360h)"},
+    {"--connect-timeout x", "--connect-timeout x: invalid time (examples: 500ms, 30s, 5m, 1h)"},
+    {"--grace x", "--grace x: invalid time (examples: 500ms, 30s, 5m, 1h)"},
+    {"--max-errors 0.1", "--max-errors 0.1: invalid percentage (0%-100%; example: 0.1%)"},
+    {"--max-errors 101%", "--max-errors 101%: invalid percentage (0%-100%; example: 0.1%)"},
+    {"--max-errors %", "--max-errors %: invalid percentage (0%-100%; example: 0.1%)"},
+    {"-q http://a/", "-q http://a/: is the request rate, not a URL; use --quiet for no live view"},
+    {"-d {\"a\":1}", "-d {\"a\":1}: is the duration of the run (example: 30s); use -b TEXT or "
+                     "--body-file FILE for a body"},
+    {"-m 100", "-m '100': invalid request method (examples: GET, HEAD)"},
+    {"-x ftp://a",
+     "-x 'ftp://a': invalid proxy (examples: http://127.0.0.1:3128, socks5://127.0.0.1:1080)"},
+    {"--proxy http://",
+     "--proxy 'http://': invalid proxy (examples: http://127.0.0.1:3128, socks5://127.0.0.1:1080)"},
+    {"--local-port 0", "--local-port 0: invalid port or port range (example: 20000-29999)"},
+    {"--local-port 9-8", "--local-port 9-8: invalid port or port range (example: 20000-29999)"},
+    {"--local-port 1-65536",
+     "--local-port 1-65536: invalid port or port range (example: 20000-29999)"},
+    {"--fps 0", "--fps 0: invalid frame rate (1-60)"},
+    {"--fps 61", "--fps 61: invalid frame rate (1-60)"},
+    {"-o json", "-o json: needs a file name; use --format json for the format or -o ./json"},
+    {"-duration=30s", "-duration=30s: a long option needs two dashes: --duration=30s"},
+    {"-h2", "-h2 is not an option of wsload: use --http2"},
+    {"--latency", "--latency is not an option of wsload: the report always has percentiles and the "
+                  "maximum; -p selects percentiles"},
+    {"-T text/plain",
+     "-T is not an option of wsload: use a header field: -H 'Content-Type: application/json'"},
+    {"--qps=5", "--qps is not an option of wsload: use -r N: requests per second"},
+    {"-r 0", "-r 0: invalid rate (requests per second; examples: 100, 0.5, 20k)"},
+    {"-R 10/m", "-R 10/m: invalid rate (requests per second; examples: 100, 0.5, 20k)"},
+    {"-r 5 --arrivals odd", "--arrivals odd: unknown (constant, poisson)"},
+    {"--arrivals poisson", "--arrivals poisson requires a rate: -r N"},
+    {"--stages 10s",
+     "--stages 10s: invalid stages (up to 64; examples: 10s:100,30s:1000 or 10s:5c,10s:50c)"},
+    {"--stages 1s:5,1s:5c", "--stages 1s:5,1s:5c: invalid stages (up to 64; examples: "
+                            "10s:100,30s:1000 or 10s:5c,10s:50c)"},
+    {"--stages 1s:5 -r 5", "--stages conflicts with --rate and --ramp"},
+    {"--think 2s-1s", "--think 2s-1s: invalid think time (examples: 1s, 500ms-2s)"},
+    {"--speed 2", "--speed requires --replay FILE"},
+    {"--think 1s -r 5", "--think conflicts with --rate: it applies to closed loops"},
+    {"--order any", "--order any: unknown (seq, random)"},
+    {"--speed 0", "--speed 0: invalid factor (examples: 2, 0.5)"},
+    {"--replay x -r 5", "--replay conflicts with --rate; use -f FILE --rate N"},
+    {"--replay x -w 1s", "--replay conflicts with -f, --ramp, --stages and --warmup"},
+    {"-b x --body-file y", "--body conflicts with --body-file"},
+    {"--range all", "--range all: invalid byte range (examples: 0-99, 500-, -100)"},
+    {"-u me", "-u: needs NAME:PASS"},
+    {"--engine go", "--engine go: unknown (curl, raw)"},
+    {"--engine raw --http2", "--engine raw does not support --http2"},
+    {"--max-reqs-per-conn 0", "--max-reqs-per-conn 0: invalid number of requests (example: 100)"},
+    {"--connect-to a:1", "--connect-to a:1: invalid (HOST1:PORT1:HOST2:PORT2; parts may be empty)"},
+    {"--cert x", "--cert requires --key and vice versa"},
+    {"--expect-status 2xx", "--expect-status 2xx: invalid statuses (up to 16; example: 200,304)"},
+    {"--expect-size 1k", "--expect-size 1k: invalid number of bytes"},
+    {"--expect-sha256 ab", "--expect-sha256 ab: invalid SHA-256 (64 hexadecimal digits)"},
     {"--fail-if p99",
-     "--fail-if: invalid condition 'p99': no < or > (examples: p99>20ms, rate<1000, "
-     "errors>0.1%)"},
-    {"--abort-on p99>20",
-     "--abort-on: invalid condition 'p99>20': no time with a unit after the sign "
-     "(examples: p99>20ms, rate<1000, errors>0.1%)"},
-    {"--format xml", "--format xml: needs one of text, json, csv, hdr, html, md, png"},
-    {"-p 50,100", "-p 50,100: needs up to 16 numbers between 0 and 100, such as 50,95,99.9; a body "
-                  "from a file is sent with --body-file"},
-    {"-p p99", "-p p99: needs up to 16 numbers between 0 and 100, such as 50,95,99.9; a body from "
-               "a file is sent with --body-file"},
-    {"--compare a.json b.json -j", "--compare writes text only: leave the format out"},
+     "--fail-if: invalid condition 'p99': no < or > (examples: p99>20ms, rate<1000, errors>0.1%)"},
+    {"--abort-on p99>20", "--abort-on: invalid condition 'p99>20': no time with a unit after the "
+                          "sign (examples: p99>20ms, rate<1000, errors>0.1%)"},
+    {"--format xml", "--format xml: unknown format (text, json, csv, hdr, html, md, png)"},
+    {"-p 50,100", "-p 50,100: invalid percentiles (up to 16 between 0 and 100; example: "
+                  "50,95,99.9); use --body-file for a body"},
+    {"-p p99", "-p p99: invalid percentiles (up to 16 between 0 and 100; example: 50,95,99.9); use "
+               "--body-file for a body"},
+    {"--compare a.json b.json -j", "--compare supports text only"},
     {"--compare a.json", "--compare needs two reports: --compare A.json B.json"},
-    {"--control-fd 1", "--control-fd 1: needs the number of an open descriptor; 0 is standard "
-                       "input"},
-    {"-jy", "unknown option -y; wsload -h lists the options"},
+    {"--control-fd 1", "--control-fd 1: invalid descriptor (0 is standard input)"},
+    {"-jy", "unknown option -y; see wsload -h"},
     {"--conections 5", "unknown option --conections; did you mean --connections?"},
-    {"--keep-alive", "--keep-alive is not an option here: connections are kept alive anyway; "
-                     "--no-keepalive turns that off"},
-    {"-c 1,2", "-c 1,2: takes one number; several are for a sweep: wsload sweep -c 1,2"},
-    {"sweep -c 1,x", "-c 1,x: needs up to 32 whole numbers from 1 to 1000000 with commas between, "
-                     "such as 1,2,5"},
-    {"--keepalive both",
-     "--keepalive is for sweeps (wsload sweep --keepalive both): connections are "
-     "kept alive anyway; --no-keepalive turns that off"},
-    {"sweep --keepalive x", "--keepalive x: needs on, off or both"},
-    {"--server-threads 2", "--server-threads is for sweeps: wsload sweep --server-threads 2"},
-    {"sweep -r 5", "a sweep is a closed loop over connections: --rate, --ramp, --stages and "
-                   "--replay do not go with it"},
-    {"sweep -o a.hgrm", "--format hdr is the distribution of one run; a sweep has text, json, csv, "
-                        "html, md and png"},
-    {"--repeat 0", "--repeat 0: needs a whole number from 1 to 1000"},
-    {"--repeat 2 --control-fd 0", "--control-fd changes one run; --repeat makes several"},
-    {"--zzz=1", "unknown option --zzz; wsload -h lists the options"},
+    {"--keep-alive", "--keep-alive is not an option of wsload: keep-alive is the default; "
+                     "--no-keepalive disables it"},
+    {"-c 1,2", "-c 1,2: takes one number; a list needs a sweep: wsload sweep -c 1,2"},
+    {"sweep -c 1,x", "-c 1,x: invalid list of numbers (up to 32, 1-1000000; example: 1,2,5)"},
+    {"--keepalive both", "--keepalive applies to sweeps (wsload sweep --keepalive both): "
+                         "keep-alive is the default; --no-keepalive disables it"},
+    {"sweep --keepalive x", "--keepalive x: unknown (on, off, both)"},
+    {"--server-threads 2", "--server-threads applies to sweeps: wsload sweep --server-threads 2"},
+    {"sweep -r 5",
+     "a sweep conflicts with --rate, --ramp, --stages and --replay: it is a closed loop"},
+    {"sweep -o a.hgrm",
+     "--format hdr is not available for sweeps (text, json, csv, html, md, png)"},
+    {"--repeat 0", "--repeat 0: invalid number (1-1000)"},
+    {"--repeat 2 --control-fd 0", "--control-fd conflicts with --repeat"},
+    {"--zzz=1", "unknown option --zzz; see wsload -h"},
 };
 
-static void test_refusals(void **state)
+static void invalid_option_is_rejected_with_reason(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < ARRAY_LENGTH(refusals); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(rejected); i++) {
         struct plan plan;
         char why[512];
-        enum options_result result = parse(refusals[i].line, &plan, why, sizeof(why));
+        enum options_result result = parse(rejected[i].line, &plan, why, sizeof(why));
 
-        if (result != OPTIONS_WRONG || strcmp(why, refusals[i].why) != 0)
-            fail_msg("'%s' gave %d: %s", refusals[i].line, (int)result, why);
+        if (result != OPTIONS_WRONG || strcmp(why, rejected[i].why) != 0)
+            fail_msg("'%s' gave %d: %s", rejected[i].line, (int)result, why);
     }
 }
 
-static void test_too_many_headers(void **state)
+static void header_beyond_limit_is_rejected(void **state)
 {
     char *words[2 * PLAN_HEADERS_MAX + 4] = {(char *)"wsload"}, why[512];
     struct plan plan;
@@ -383,7 +371,7 @@ static void test_too_many_headers(void **state)
     assert_string_equal(why, "-H 'One: more': more than 64 header fields");
 }
 
-static void test_help_and_version(void **state)
+static void help_fits_80_columns_and_hides_aliases(void **state)
 {
     struct plan plan;
     char why[512], *text = NULL;
@@ -408,16 +396,16 @@ static void test_help_and_version(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_all_options),
-        cmocka_unit_test(test_shown),
-        cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_completion),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_too_many_headers),
-        cmocka_unit_test(test_help_and_version),
-        cmocka_unit_test(test_load_and_checks),
-        cmocka_unit_test(test_request),
+        cmocka_unit_test(empty_command_line_sets_defaults),
+        cmocka_unit_test(every_spelling_sets_the_same_plan),
+        cmocka_unit_test(output_options_select_format_and_percentiles),
+        cmocka_unit_test(sweep_sets_its_own_defaults),
+        cmocka_unit_test(dependent_values_are_limited),
+        cmocka_unit_test(invalid_option_is_rejected_with_reason),
+        cmocka_unit_test(header_beyond_limit_is_rejected),
+        cmocka_unit_test(help_fits_80_columns_and_hides_aliases),
+        cmocka_unit_test(load_and_check_options_set_the_plan),
+        cmocka_unit_test(request_options_set_the_plan),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

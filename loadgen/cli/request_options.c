@@ -1,0 +1,331 @@
+/* Setters of the options for requests, connections and reports. */
+#include "loadgen/cli/option_setters.h"
+
+#include "common/units.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* A token: what methods and field names consist of (RFC 9110 section 5.6.2). */
+#define TOKEN_CHARACTERS                                                                           \
+    "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/* A switch that sets a field to a constant. */
+#define SWITCH(name, field, constant)                                                              \
+    bool option_set_##name(struct option_reader *reader, struct option_value value)                \
+    {                                                                                              \
+        (void)value;                                                                               \
+        reader->plan->field = constant;                                                            \
+        return true;                                                                               \
+    }
+
+/* An option whose value is stored as it is. */
+#define STRING(name, field)                                                                        \
+    bool option_set_##name(struct option_reader *reader, struct option_value value)                \
+    {                                                                                              \
+        reader->plan->field = value.text;                                                          \
+        return true;                                                                               \
+    }
+
+SWITCH(no_keepalive, keepalive, false)
+SWITCH(gzip, gzip, true)
+SWITCH(ipv4, family, AF_INET)
+SWITCH(ipv6, family, AF_INET6)
+SWITCH(http10, http, PLAN_HTTP_1_0)
+SWITCH(http11, http, PLAN_HTTP_1_1)
+SWITCH(http2, http, PLAN_HTTP_2)
+SWITCH(insecure, insecure, true)
+SWITCH(json, format, PLAN_FORMAT_JSON)
+SWITCH(progress, progress_lines, true)
+SWITCH(quiet, quiet, true)
+SWITCH(no_tui, no_tui, true)
+SWITCH(no_color, no_color, true)
+SWITCH(verbose, verbose, true)
+
+STRING(urls, urls_file)
+STRING(replay, replay_file)
+STRING(body, body)
+STRING(body_file, body_file)
+STRING(ca_file, ca_file)
+STRING(certificate, certificate)
+STRING(key, key)
+STRING(compare, compare)
+
+/* ---- Requests and connections ---- */
+
+bool option_set_method(struct option_reader *reader, struct option_value value)
+{
+    size_t length = strlen(value.text);
+
+    if (length == 0 || strspn(value.text, TOKEN_CHARACTERS) != length ||
+        strspn(value.text, "0123456789") == length)
+        return option_fail(reader, "%s '%s': invalid request method (examples: GET, HEAD)",
+                           value.spelling, value.text);
+    if (strcmp(value.text, "CONNECT") == 0)
+        return option_fail(reader, "%s CONNECT: not supported; use another method", value.spelling);
+    reader->plan->method = value.text;
+    return true;
+}
+
+/* Whether the field is one that frames the message, which wsload sets itself. */
+static bool is_framing_field(const char *header, size_t name_length)
+{
+    static const char *const names[] = {"Content-Length", "Transfer-Encoding"};
+
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (strlen(names[i]) == name_length && strncasecmp(header, names[i], name_length) == 0)
+            return true;
+    return false;
+}
+
+bool option_set_header(struct option_reader *reader, struct option_value value)
+{
+    struct plan *plan = reader->plan;
+    size_t name_length = strspn(value.text, TOKEN_CHARACTERS);
+
+    if (name_length == 0 || value.text[name_length] != ':')
+        return option_fail(reader, "%s '%s': invalid header field (example: 'Accept: text/html')",
+                           value.spelling, value.text);
+    if (strpbrk(value.text, "\r\n") != NULL)
+        return option_fail(reader, "%s: line break in a header field", value.spelling);
+    if (is_framing_field(value.text, name_length))
+        return option_fail(reader, "%s '%s': set by wsload itself", value.spelling, value.text);
+    if (plan->header_count == PLAN_HEADERS_MAX)
+        return option_fail(reader, "%s '%s': more than %d header fields", value.spelling,
+                           value.text, PLAN_HEADERS_MAX);
+    plan->headers[plan->header_count++] = value.text;
+    return true;
+}
+
+bool option_set_order(struct option_reader *reader, struct option_value value)
+{
+    bool random = strcmp(value.text, "random") == 0;
+
+    reader->plan->order = random ? PLAN_ORDER_RANDOM : PLAN_ORDER_SEQUENCE;
+    if (!random && strcmp(value.text, "seq") != 0)
+        return option_fail(reader, "%s %s: unknown (seq, random)", value.spelling, value.text);
+    return true;
+}
+
+bool option_set_speed(struct option_reader *reader, struct option_value value)
+{
+    size_t digits = strspn(value.text, "0123456789.");
+    char *end;
+
+    reader->plan->replay_speed = strtod(value.text, &end);
+    if (digits == 0 || end != value.text + digits || (*end != '\0' && strcmp(end, "x") != 0) ||
+        reader->plan->replay_speed <= 0 || reader->plan->replay_speed > 1e6)
+        return option_fail(reader, "%s %s: invalid factor (examples: 2, 0.5)", value.spelling,
+                           value.text);
+    return true;
+}
+
+/* A list of ranges (RFC 9110 section 14.1.2); checks the characters only. */
+bool option_set_range(struct option_reader *reader, struct option_value value)
+{
+    size_t length = strlen(value.text);
+
+    if (length == 0 || length > 100 || strspn(value.text, "0123456789-,") != length ||
+        strchr(value.text, '-') == NULL)
+        return option_fail(reader, "%s %s: invalid byte range (examples: 0-99, 500-, -100)",
+                           value.spelling, value.text);
+    reader->plan->range = value.text;
+    return true;
+}
+
+bool option_set_user(struct option_reader *reader, struct option_value value)
+{
+    if (strchr(value.text, ':') == NULL)
+        return option_fail(reader, "%s: needs NAME:PASS", value.spelling);
+    reader->plan->user = value.text;
+    return true;
+}
+
+bool option_set_engine(struct option_reader *reader, struct option_value value)
+{
+    bool raw = strcmp(value.text, "raw") == 0;
+
+    reader->plan->engine = raw ? PLAN_ENGINE_RAW : PLAN_ENGINE_CURL;
+    if (!raw && strcmp(value.text, "curl") != 0)
+        return option_fail(reader, "%s %s: unknown (curl, raw)", value.spelling, value.text);
+    return true;
+}
+
+bool option_set_max_requests(struct option_reader *reader, struct option_value value)
+{
+    uint64_t number;
+
+    if (units_parse_count(value.text, &number) != 0 || number < 1 || number > UINT32_MAX)
+        return option_fail(reader, "%s %s: invalid number of requests (example: 100)",
+                           value.spelling, value.text);
+    reader->plan->requests_per_connection = (uint32_t)number;
+    return true;
+}
+
+bool option_set_unix_socket(struct option_reader *reader, struct option_value value)
+{
+    if (strlen(value.text) == 0 || strlen(value.text) > 107)
+        return option_fail(reader, "%s '%s': invalid path (1-107 bytes)", value.spelling,
+                           value.text);
+    reader->plan->unix_socket = value.text;
+    return true;
+}
+
+/* HOST1:PORT1:HOST2:PORT2; parts may be empty, IPv6 addresses are in brackets. */
+bool option_set_connect_to(struct option_reader *reader, struct option_value value)
+{
+    struct plan *plan = reader->plan;
+    int colons = 0, depth = 0;
+
+    for (const char *at = value.text; *at != '\0'; at++) {
+        depth += *at == '[' ? 1 : *at == ']' ? -1 : 0;
+        colons += *at == ':' && depth == 0;
+    }
+    if (colons != 3)
+        return option_fail(reader, "%s %s: invalid (HOST1:PORT1:HOST2:PORT2; parts may be empty)",
+                           value.spelling, value.text);
+    if (plan->connect_to_count == PLAN_CONNECT_TO_MAX)
+        return option_fail(reader, "%s: more than %d options", value.spelling, PLAN_CONNECT_TO_MAX);
+    plan->connect_to[plan->connect_to_count++] = value.text;
+    return true;
+}
+
+bool option_set_proxy(struct option_reader *reader, struct option_value value)
+{
+    static const char *const schemes[] = {"http",    "https",  "socks4",
+                                          "socks4a", "socks5", "socks5h"};
+    const char *end = strstr(value.text, "://");
+    bool good = end == NULL;
+
+    for (size_t i = 0; end != NULL && i < ARRAY_LENGTH(schemes); i++)
+        good = good || (strlen(schemes[i]) == (size_t)(end - value.text) &&
+                        strncasecmp(schemes[i], value.text, strlen(schemes[i])) == 0);
+    if (!good || value.text[strcspn(value.text, " \t\r\n")] != '\0' ||
+        (end != NULL ? end[3] : value.text[0]) == '\0')
+        return option_fail(
+            reader,
+            "%s '%s': invalid proxy (examples: http://127.0.0.1:3128, socks5://127.0.0.1:1080)",
+            value.spelling, value.text);
+    reader->plan->proxy = value.text;
+    return true;
+}
+
+bool option_set_interface(struct option_reader *reader, struct option_value value)
+{
+    if (value.text[0] == '\0')
+        return option_fail(reader, "%s: needs an interface or a local address", value.spelling);
+    reader->plan->interface = value.text;
+    return true;
+}
+
+/* "20000" or "20000-29999" */
+bool option_set_local_port(struct option_reader *reader, struct option_value value)
+{
+    char text[64], *dash;
+    uint64_t from = 0, to = 0;
+    bool good;
+
+    snprintf(text, sizeof(text), "%s", value.text);
+    dash = strchr(text, '-');
+    if (dash != NULL)
+        *dash = '\0';
+    good = units_parse_number(text, &from) == 0 &&
+           units_parse_number(dash != NULL ? dash + 1 : text, &to) == 0;
+    if (!good || from < 1 || to > UINT16_MAX || to < from)
+        return option_fail(reader, "%s %s: invalid port or port range (example: 20000-29999)",
+                           value.spelling, value.text);
+    reader->plan->local_port = (uint16_t)from;
+    reader->plan->local_ports = (uint16_t)(to - from + 1);
+    return true;
+}
+
+/* ---- Reports ---- */
+
+static const char *const format_names[] = {
+#define FORMAT(id, name, ending) [PLAN_FORMAT_##id] = (name),
+#include "loadgen/plan/formats.def"
+#undef FORMAT
+};
+
+bool option_set_format(struct option_reader *reader, struct option_value value)
+{
+    char names[64] = "";
+
+    for (size_t i = 0; i < PLAN_FORMAT_COUNT; i++) {
+        size_t used = strlen(names);
+
+        if (strcmp(value.text, format_names[i]) == 0) {
+            reader->plan->format = (enum plan_format)i;
+            return true;
+        }
+        snprintf(names + used, sizeof(names) - used, "%s%s", i > 0 ? ", " : "", format_names[i]);
+    }
+    return option_fail(reader, "%s %s: unknown format (%s)", value.spelling, value.text, names);
+}
+
+bool option_set_fps(struct option_reader *reader, struct option_value value)
+{
+    uint64_t number;
+
+    if (units_parse_number(value.text, &number) != 0 || number < 1 || number > 60)
+        return option_fail(reader, "%s %s: invalid frame rate (1-60)", value.spelling, value.text);
+    reader->plan->frames_per_second = (uint32_t)number;
+    return true;
+}
+
+bool option_set_output(struct option_reader *reader, struct option_value value)
+{
+    if (value.text[0] == '\0')
+        return option_fail(reader, "%s: needs a file name", value.spelling);
+    for (size_t i = 0; i < PLAN_FORMAT_COUNT; i++)
+        if (strcmp(value.text, format_names[i]) == 0)
+            return option_fail(
+                reader, "%s %s: needs a file name; use --format %s for the format or %s ./%s",
+                value.spelling, value.text, value.text, value.spelling, value.text);
+    reader->plan->output = strcmp(value.text, "-") == 0 ? NULL : value.text;
+    return true;
+}
+
+static bool add_percentile(struct plan *plan, const char *word)
+{
+    char *end;
+    double percent = strtod(word, &end);
+
+    if (strspn(word, "0123456789.") != strlen(word) || end == word || *end != '\0' ||
+        percent <= 0 || percent >= 100 || plan->percentile_count == PLAN_PERCENTILES_MAX)
+        return false;
+    plan->percentiles[plan->percentile_count++] = percent;
+    return true;
+}
+
+bool option_set_percentiles(struct option_reader *reader, struct option_value value)
+{
+    struct plan *plan = reader->plan;
+    char text[256], *rest = NULL;
+    bool good = strlen(value.text) < sizeof(text);
+
+    plan->percentile_count = 0;
+    snprintf(text, sizeof(text), "%s", value.text);
+    for (char *word = strtok_r(text, ",", &rest); word && good; word = strtok_r(NULL, ",", &rest))
+        good = add_percentile(plan, word);
+    if (!good || plan->percentile_count == 0)
+        return option_fail(reader,
+                           "%s %s: invalid percentiles (up to %d between 0 and 100; example: "
+                           "50,95,99.9); use --body-file for a body",
+                           value.spelling, value.text, PLAN_PERCENTILES_MAX);
+    return true;
+}
+
+bool option_set_control_fd(struct option_reader *reader, struct option_value value)
+{
+    uint64_t fd;
+
+    if (units_parse_number(value.text, &fd) != 0 || fd > 1000000 || fd == 1 || fd == 2)
+        return option_fail(reader, "%s %s: invalid descriptor (0 is standard input)",
+                           value.spelling, value.text);
+    reader->plan->control_fd = (int)fd;
+    return true;
+}
