@@ -33,8 +33,7 @@ static void complete_run_dir(struct config_draft *draft)
         replace_text(&config->server_run_dir, copy);
     else
         config_report_error(&draft->report, &draft->set_at[KEY_server_run_dir],
-                            "set it to a short path",
-                            "the folder for the control socket can't be told");
+                            "set it to a short path", "no directory for the control socket");
 }
 
 static void complete_socket(struct config_draft *draft)
@@ -151,11 +150,11 @@ static void check_root(struct config_draft *draft)
     if (draft->faulty[KEY_server_root])
         return;
     if (stat(root, &status) != 0)
-        config_report_error(&draft->report, place, "[server] root names the folder to serve",
+        config_report_error(&draft->report, place, "set [server] root to the directory to serve",
                             "%s: %s", root, strerror(errno));
     else if (!S_ISDIR(status.st_mode))
-        config_report_error(&draft->report, place, "[server] root names the folder to serve",
-                            "%s is not a folder", root);
+        config_report_error(&draft->report, place, "set [server] root to the directory to serve",
+                            "%s is not a directory", root);
     else if (access(root, X_OK) != 0)
         config_report_error(&draft->report, place,
                             "the user that runs webserverd needs the right "
@@ -174,8 +173,8 @@ static void check_identity(struct config_draft *draft, const struct config_syste
                                sizeof(why)) == 0)
         return;
     config_report_error(&draft->report, &draft->set_at[group ? KEY_server_group : KEY_server_user],
-                        group ? "name a group of this machine, or leave it unset"
-                              : "name a user of this machine, or leave it unset",
+                        group ? "name an existing group, or leave it unset"
+                              : "name an existing user, or leave it unset",
                         "%s", why);
 }
 
@@ -189,8 +188,8 @@ static void check_socket(struct config_draft *draft)
         return;
     config_report_error(&draft->report, to_blame(draft, keys, ARRAY_LENGTH(keys)),
                         "set [server] run_dir or [control] socket to a shorter path",
-                        "the control socket's path has %zu bytes, and at most %d are possible",
-                        length, INSTANCE_PATH_MAX - 1);
+                        "the path of the control socket has %zu bytes (at most %d)", length,
+                        INSTANCE_PATH_MAX - 1);
 }
 
 static void check_index(struct config_draft *draft)
@@ -202,8 +201,8 @@ static void check_index(struct config_draft *draft)
     if (index[0] == '\0' || strchr(index, '/') != NULL || strcmp(index, ".") == 0 ||
         strcmp(index, "..") == 0)
         config_report_error(&draft->report, &draft->set_at[KEY_server_index],
-                            "give the name alone, as in index.html",
-                            "'%s' is not the name of a file in a folder", index);
+                            "write a file name without a path, as in index.html",
+                            "'%s' is not a file name", index);
 }
 
 /* A path below the root, or nothing. */
@@ -227,8 +226,8 @@ static void check_prefix(struct config_draft *draft)
          strstr(prefix, "//") == NULL))
         return;
     config_report_error(&draft->report, &draft->set_at[KEY_arithmetic_prefix],
-                        "write a path without a slash at its end, as in /arithmetic",
-                        "'%s' is not the path of a folder", prefix);
+                        "write a path without a trailing slash, as in /arithmetic",
+                        "'%s' is not a valid prefix", prefix);
 }
 
 static void check_follow_into(struct config_draft *draft, const struct config_system *system)
@@ -241,25 +240,26 @@ static void check_follow_into(struct config_draft *draft, const struct config_sy
     if (draft->faulty[KEY_files_follow_into] || draft->faulty[KEY_files_symlinks])
         return;
     if (into->count > 0 && config->files_symlinks != SYMLINKS_FOLLOW)
-        config_report_error(&draft->report, place, "set symlinks = follow, or take the line out",
-                            "follow_into has no meaning without symlinks = follow");
+        config_report_error(&draft->report, place, "set symlinks = follow, or remove the line",
+                            "follow_into has no effect without symlinks = follow");
     for (size_t i = 0; i < into->count; i++) {
         if (stat(into->item[i], &status) != 0)
-            config_report_error(&draft->report, place, "name folders that are there", "%s: %s",
+            config_report_error(&draft->report, place, "name existing directories", "%s: %s",
                                 into->item[i], strerror(errno));
         else if (!S_ISDIR(status.st_mode))
-            config_report_error(&draft->report, place, "name folders", "%s is not a folder",
+            config_report_error(&draft->report, place, "name directories", "%s is not a directory",
                                 into->item[i]);
     }
     if (config->files_symlinks == SYMLINKS_FOLLOW && access("/proc/self/fd", X_OK) != 0)
         config_report_error(&draft->report, &draft->set_at[KEY_files_symlinks],
-                            "mount /proc, or write symlinks = inside",
-                            "where links lead can't be told without /proc");
+                            "mount /proc, or set symlinks = inside",
+                            "symlinks = follow needs /proc");
     else if (config->files_symlinks == SYMLINKS_FOLLOW && system != NULL &&
              !system->can_follow_links())
-        config_report_error(&draft->report, &draft->set_at[KEY_files_symlinks],
-                            "write symlinks = inside, or use a kernel with Landlock (Linux 5.13)",
-                            "links can't be followed safely without Landlock");
+        config_report_error(
+            &draft->report, &draft->set_at[KEY_files_symlinks],
+            "set symlinks = inside, or use a kernel with Landlock (Linux 5.13 or newer)",
+            "symlinks = follow is not safe without Landlock");
 }
 
 void config_draft_check(struct config_draft *draft, const struct config_system *system)
@@ -272,8 +272,9 @@ void config_draft_check(struct config_draft *draft, const struct config_system *
     check_threads(draft);
     check_order(draft, KEY_limits_request_line, KEY_limits_header_bytes);
     check_order(draft, KEY_cache_max_object, KEY_cache_size);
-    check_site_path(draft, KEY_files_error_pages, "write it from the root on, as in /errors");
-    check_site_path(draft, KEY_files_fallback, "write it from the root on, as in /index.html");
+    check_site_path(draft, KEY_files_error_pages, "write it from the document root, as in /errors");
+    check_site_path(draft, KEY_files_fallback,
+                    "write it from the document root, as in /index.html");
     check_follow_into(draft, system);
     check_prefix(draft);
     config_header_check(draft->config, &draft->report);

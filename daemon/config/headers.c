@@ -18,24 +18,24 @@ static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 static const struct {
     const char *name, *advice;
 } own_fields[] = {
-    {"Content-Length", "the server counts"},
-    {"Transfer-Encoding", "the server decides how an answer is framed"},
+    {"Content-Length", "the server sets it"},
+    {"Transfer-Encoding", "the server sets it"},
     {"Connection", "see [connections] keepalive"},
     {"Keep-Alive", "see [connections] keepalive_timeout"},
     {"Proxy-Connection", "see [connections] keepalive"},
-    {"TE", "it belongs to requests"},
-    {"Trailer", "the server decides how an answer is framed"},
-    {"Upgrade", "the server knows no other protocol"},
-    {"Date", "the server has a clock"},
-    {"Content-Type", "set types by the endings of names: [mime] ending = type"},
+    {"TE", "it is a request field"},
+    {"Trailer", "the server sets it"},
+    {"Upgrade", "the server supports no other protocol"},
+    {"Date", "the server sets it"},
+    {"Content-Type", "set media types in [mime]: extension = type"},
     {"Content-Encoding", "see [cache] precompressed and compress"},
-    {"Content-Range", "the server answers ranges itself"},
-    {"Accept-Ranges", "the server answers ranges itself"},
-    {"ETag", "the server makes it of the file"},
-    {"Last-Modified", "the server takes it from the file"},
-    {"Location", "the server redirects by itself"},
-    {"Allow", "the server knows its methods"},
-    {"Retry-After", "the server knows when"},
+    {"Content-Range", "the server sets it"},
+    {"Accept-Ranges", "the server sets it"},
+    {"ETag", "the server derives it from the file"},
+    {"Last-Modified", "the server derives it from the file"},
+    {"Location", "the server sets it"},
+    {"Allow", "the server sets it"},
+    {"Retry-After", "the server sets it"},
 };
 
 static bool scope_is(const struct config_header *header, struct span scope)
@@ -81,15 +81,15 @@ static bool check_name(struct config_report *report, const struct config_entry *
 {
     if (!is_token(entry->key)) {
         config_report_error(report, &entry->key_place,
-                            "write letters, digits and '-', as in Cache-Control",
-                            "'%.*s' is not the name of a header field", CONFIG_QUOTED(entry->key));
+                            "use letters, digits and '-', as in Cache-Control",
+                            "'%.*s' is not a field name", CONFIG_QUOTED(entry->key));
         return false;
     }
     for (size_t i = 0; i < ARRAY_LENGTH(own_fields); i++) {
         if (strlen(own_fields[i].name) != entry->key.length ||
             strncasecmp(own_fields[i].name, entry->key.start, entry->key.length) != 0)
             continue;
-        config_report_error(report, &entry->key_place, own_fields[i].advice, "%s can't be set",
+        config_report_error(report, &entry->key_place, own_fields[i].advice, "%s cannot be set",
                             own_fields[i].name);
         return false;
     }
@@ -106,8 +106,8 @@ static bool check_value(struct config_report *report, const struct config_entry 
         if (byte == '\t' || (byte >= 0x20 && byte < 0x7f))
             continue;
         place = config_entry_place(entry, i, 1);
-        config_report_error(report, &place, "write it in ASCII",
-                            "a header field can't carry the byte 0x%02x", byte);
+        config_report_error(report, &place, "use ASCII only",
+                            "a field value cannot have byte 0x%02x", byte);
         return false;
     }
     return true;
@@ -121,13 +121,13 @@ static bool check_server(struct config_report *report, const struct config_entry
     if (entry->key.length != 6 || strncasecmp(entry->key.start, "Server", 6) != 0)
         return true;
     if (entry->argument.length > 0) {
-        config_report_error(report, &entry->key_place, "set it below [headers]",
-                            "Server is the same in all answers");
+        config_report_error(report, &entry->key_place, "set it in [headers]",
+                            "Server is the same in all responses");
         return false;
     }
     if (strlen(entry->value) <= SERVER_MAX)
         return true;
-    config_report_error(report, &place, "", "Server may have %d bytes", SERVER_MAX);
+    config_report_error(report, &place, "", "Server has at most %d bytes", SERVER_MAX);
     return false;
 }
 
@@ -195,8 +195,8 @@ void config_header_check(const struct config *config, struct config_report *repo
     for (size_t i = 0; i < config->header_count; i++)
         bytes += header_rule_bytes(&config->headers[i]);
     if (bytes > HEADER_RULES_MAX)
-        config_report_error(report, &section, "say less",
-                            "the fields have %zu bytes, and may have %d together", bytes,
+        config_report_error(report, &section, "shorten or remove some of them",
+                            "the fields together have %zu bytes (at most %d)", bytes,
                             HEADER_RULES_MAX);
 }
 

@@ -1,6 +1,6 @@
 /*
  * The section [headers]: header fields added to answers. [headers] applies to all answers, [headers
- * /prefix] below a path, [headers *.ending] to names with that ending. Of several rules for one field
+ * /prefix] below a path, [headers *.extension] to names with that ending. Of several rules for one field
  * the most specific applies: an ending before a prefix before all, the longer before the shorter. An
  * empty value removes the field.
  *

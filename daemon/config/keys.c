@@ -88,7 +88,7 @@ bool config_section_argument_fits(const char *section, struct span argument, cha
     if (strcmp(section, "headers") != 0)
         snprintf(advice, size, "write [%s]", section);
     else if (!is_scope(argument))
-        snprintf(advice, size, "write [headers], [headers /prefix] or [headers *.ending]");
+        snprintf(advice, size, "write [headers], [headers /prefix] or [headers *.extension]");
     else
         return true;
     return false;
@@ -151,7 +151,7 @@ static void list_keys(const char *section, char *advice, size_t size)
 {
     const char *separator = "";
 
-    snprintf(advice, size, "its keys are ");
+    snprintf(advice, size, "valid keys: ");
     for (size_t i = 0; i < KEY_COUNT; i++)
         if (strcmp(config_keys[i].section, section) == 0) {
             list_word(advice, size, separator, config_keys[i].name);
@@ -171,7 +171,7 @@ void config_section_advice(struct span name, char *advice, size_t size)
         snprintf(advice, size, "did you mean [%s]?", word);
         return;
     }
-    snprintf(advice, size, "the sections are ");
+    snprintf(advice, size, "valid sections: ");
     for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
         list_word(advice, size, i == 0 ? "[" : " [", words[i]);
         list_word(advice, size, "", "]");
@@ -185,11 +185,11 @@ void config_key_advice(const char *section, struct span name, char *advice, size
     const struct config_key *near_elsewhere = nearest_key(NULL, name);
 
     if (elsewhere != NULL)
-        snprintf(advice, size, "'%s' belongs below [%s]", elsewhere->name, elsewhere->section);
+        snprintf(advice, size, "'%s' belongs to [%s]", elsewhere->name, elsewhere->section);
     else if (near_here != NULL)
         snprintf(advice, size, "did you mean '%s'?", near_here->name);
     else if (near_elsewhere != NULL)
-        snprintf(advice, size, "did you mean '%s', which belongs below [%s]?", near_elsewhere->name,
+        snprintf(advice, size, "did you mean '%s' in [%s]?", near_elsewhere->name,
                  near_elsewhere->section);
     else
         list_keys(section, advice, size);

@@ -83,8 +83,8 @@ static int parse_port(const char *text, struct word word, in_port_t *port,
     uint64_t number;
 
     if (units_parse_number(text, &number) != 0 || number > 65535)
-        return fault_word(faults, word, "allowed: 1 to 65535, and 0 to let the kernel pick one",
-                          "has no valid port behind the last colon");
+        return fault_word(faults, word, "allowed: 1 to 65535, or 0 for any free port",
+                          "has no valid port after the last colon");
     *port = htons((uint16_t)number);
     return 0;
 }
@@ -111,12 +111,12 @@ static int parse_ipv6(char *host, struct word word, struct sockaddr_in6 *address
     if (percent != NULL) {
         *percent = '\0';
         if (parse_scope(percent + 1, &address->sin6_scope_id) != 0)
-            return fault_word(faults, word, "behind '%' stands the name of a network interface",
-                              "names an interface that is not there");
+            return fault_word(faults, word, "write the name of a network interface after '%'",
+                              "names an unknown network interface");
     }
     address->sin6_family = AF_INET6;
     if (inet_pton(AF_INET6, host, &address->sin6_addr) != 1)
-        return fault_word(faults, word, "write it as [::1]:8080", "is not an IPv6 address");
+        return fault_word(faults, word, "example: [::1]:8080", "is not an IPv6 address");
     if (IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr) && address->sin6_scope_id == 0)
         return fault_word(faults, word, "name its network interface: [fe80::1%eth0]:8080",
                           "is a link-local address without an interface");
@@ -135,10 +135,11 @@ static int parse_ipv4(const char *host, struct word word, struct sockaddr_in *ad
     if (inet_pton(AF_INET, host, &address->sin_addr) == 1)
         return 0;
     if (looks_like_ipv4(host))
-        return fault_word(faults, word, "write it as 127.0.0.1:8080", "is not an IPv4 address");
-    return fault_word(faults, word,
-                      "give the number: 127.0.0.1:8080, [::1]:8080, or *:8080 for all addresses",
-                      "has a host name, and names are not looked up");
+        return fault_word(faults, word, "example: 127.0.0.1:8080", "is not an IPv4 address");
+    return fault_word(
+        faults, word,
+        "write an IP address: 127.0.0.1:8080, [::1]:8080, or *:8080 for all addresses",
+        "has a host name; names are not resolved");
 }
 
 /* HOST, "*", "[IPv6]" or IPv4, is modified. */
@@ -160,7 +161,7 @@ static int parse_host(char *host, struct word word, struct config_address *item,
         return parse_ipv6(host + 1, word, ipv6, faults);
     }
     if (strchr(host, ':') != NULL)
-        return fault_word(faults, word, "put an IPv6 address into brackets: [::1]:8080",
+        return fault_word(faults, word, "put an IPv6 address in brackets: [::1]:8080",
                           "has more than one colon");
     item->length = sizeof(*ipv4);
     ipv4->sin_port = port;
@@ -174,7 +175,7 @@ static int fault_no_port(const struct config_faults *faults, struct word word)
     for (size_t i = 0; i < word.text.length; i++)
         number = number && isdigit((unsigned char)word.text.start[i]);
     if (number)
-        return fault_word(faults, word, "for that port of all addresses write *:PORT",
+        return fault_word(faults, word, "write *:PORT for all addresses",
                           "has no address before the port");
     return fault_word(faults, word,
                       "write ADDRESS:PORT, as in 127.0.0.1:8080, [::1]:8080 or *:8080",
@@ -194,10 +195,10 @@ static int parse_unix(const char *path, struct word word, struct config_address 
     size_t length = strlen(path);
 
     if (path[0] != '/')
-        return fault_word(faults, word, "write the whole path, as in unix:/run/site.sock",
-                          "names no absolute path");
+        return fault_word(faults, word, "write an absolute path, as in unix:/run/site.sock",
+                          "has no absolute path");
     if (length >= sizeof(address->sun_path))
-        return fault_word(faults, word, "a path of at most 107 bytes fits",
+        return fault_word(faults, word, "a path has at most 107 bytes",
                           "is too long for a UNIX socket");
     address->sun_family = AF_UNIX;
     memcpy(address->sun_path, path, length + 1);
@@ -224,7 +225,7 @@ static int parse_address(struct word word, struct config_address *item,
     if (colon == NULL || strchr(colon, ']') != NULL)
         return fault_no_port(faults, word);
     if (colon == text)
-        return fault_word(faults, word, "for that port of all addresses write *:PORT",
+        return fault_word(faults, word, "write *:PORT for all addresses",
                           "has no address before the port");
     *colon = '\0';
     if (parse_port(colon + 1, word, &port, faults) != 0)
@@ -269,9 +270,8 @@ static int check_collisions(const struct config_address *list, size_t count, str
     for (size_t i = 0; i < count; i++)
         if (collide(&list[i], &list[count]))
             return config_fault_report(faults, word.offset, word.text.length,
-                                       "an address and port can be listened on once",
-                                       "'%s' is the same as '%s' before it", list[count].text,
-                                       list[i].text);
+                                       "list each address and port once",
+                                       "'%s' conflicts with '%s'", list[count].text, list[i].text);
     return 0;
 }
 
@@ -295,8 +295,7 @@ int config_addresses_parse(const char *text, struct config_list *list,
 
     if (is_empty(text))
         return config_fault_report(faults, 0, strlen(text),
-                                   "write ADDRESS:PORT, as in 127.0.0.1:8080",
-                                   "there is no address");
+                                   "write ADDRESS:PORT, as in 127.0.0.1:8080", "no address given");
     if (parse_list(&kind, text, NULL, &items, &found.count, faults) != 0) {
         free(items);
         return -1;
@@ -408,14 +407,13 @@ static int add_network(struct word word, const char *base, void *items, size_t c
         return fault_word(faults, word, "write 10.0.0.0/8, 192.0.2.7, 2001:db8::/32 or ::1",
                           "is not an address or network");
     case NETWORK_BAD_PREFIX:
-        return fault_word(faults, word,
-                          "write at most /32 behind an IPv4 address, /128 behind an IPv6 one",
-                          "has no good length behind the '/'");
+        return fault_word(faults, word, "the prefix length is at most /32 for IPv4, /128 for IPv6",
+                          "has an invalid prefix length");
     case NETWORK_HOST_BITS:
         break;
     }
-    return fault_word(faults, word, "write the network's first address, or take the '/' away",
-                      "has bits behind its prefix");
+    return fault_word(faults, word, "write the first address of the network, or remove the '/'",
+                      "has bits set after its prefix");
 }
 
 int config_networks_parse(const char *text, struct config_networks *networks,

@@ -27,7 +27,7 @@ static void complain_file(struct config_report *report, const char *file, const 
 
 static void complain_errno(struct config_report *report, const char *file, int error)
 {
-    complain_file(report, file, "name a file that can be read with -f FILE", strerror(error));
+    complain_file(report, file, "name a readable file with -f FILE", strerror(error));
 }
 
 /*
@@ -70,7 +70,7 @@ static char *read_file(const char *file, int fd, size_t *length, struct config_r
     if (got < 0)
         complain_errno(report, file, errno);
     else
-        complain_file(report, file, "is this the right file?", "it has more than 1 MiB");
+        complain_file(report, file, "is this the right file?", "the file is larger than 1 MiB");
     free(text);
     return NULL;
 }
@@ -86,7 +86,7 @@ static char *open_and_read(const char *file, size_t *length, struct config_repor
         return NULL;
     }
     if (fstat(fd, &status) == 0 && S_ISDIR(status.st_mode))
-        complain_file(report, file, "name the file in it", "it is a folder, not a file");
+        complain_file(report, file, "name a file in it", "it is a directory");
     else
         text = read_file(file, fd, length, report);
     close(fd);
@@ -233,7 +233,7 @@ struct parts {
 static struct parts split(const char *text, const char *equals)
 {
     const char *dot =
-        memrchr(text, '.', (size_t)(equals - text)); /* [headers *.ending] has its own */
+        memrchr(text, '.', (size_t)(equals - text)); /* [headers *.extension] has its own */
     const char *key = dot == NULL ? text : dot + 1;
     struct parts parts = {
         .key = config_trim((struct span){key, (size_t)(equals - key)}),
@@ -262,7 +262,7 @@ static void refuse_lone_key(struct config_draft *draft, const char *text, const 
 
     if (meant != NULL)
         snprintf(advice, sizeof(advice), "did you mean %s.%s?", meant->section, meant->name);
-    config_report_error(&draft->report, &place, advice, "there is no section before the key");
+    config_report_error(&draft->report, &place, advice, "the section is missing");
 }
 
 /* Fills in the section that an override names, and its argument. False after a complaint. */
@@ -278,7 +278,7 @@ static bool find_section(struct config_draft *draft, const char *text, const cha
     if (section == NULL) {
         place = place_in(text, name, word);
         config_section_advice(word, advice, sizeof(advice));
-        config_report_error(&draft->report, &place, advice, "there is no section [%.*s]",
+        config_report_error(&draft->report, &place, advice, "unknown section [%.*s]",
                             CONFIG_QUOTED(word));
         return false;
     }
@@ -287,7 +287,7 @@ static bool find_section(struct config_draft *draft, const char *text, const cha
         config_section_argument_fits(section->name, entry->argument, advice, sizeof(advice)))
         return true;
     place = place_in(text, name, entry->argument);
-    config_report_error(&draft->report, &place, advice, "the section can't have this argument");
+    config_report_error(&draft->report, &place, advice, "the section does not take this argument");
     return false;
 }
 

@@ -42,9 +42,9 @@ static const char *parse_socket(const char *text, struct log_target *target)
     if (text[0] == '\0')
         return NULL;
     if (text[0] != '@' || text[1] != '/')
-        return "the path of a socket begins with '@/'";
+        return "a socket path begins with '@/'";
     if (strlen(text + 1) >= sizeof(address->sun_path))
-        return "the path of a socket has at most 107 bytes";
+        return "a socket path has at most 107 bytes";
     target->path = text + 1;
     return NULL;
 }
@@ -62,14 +62,14 @@ static const char *parse_syslog(const char *text, struct log_target *target)
         target->facility = facilities[i].facility;
         return parse_socket(text + length, target);
     }
-    return "syslog's facilities are daemon, user, auth, cron and local0 to local7";
+    return "valid syslog facilities: daemon, user, auth, cron, local0 to local7";
 }
 
 const char *log_target_parse(const char *text, struct log_target *target)
 {
     *target = (struct log_target){LOG_TARGET_FILE, 0, text};
     if (text[0] == '\0')
-        return "there is no path";
+        return "no path given";
     if (strcmp(text, "off") == 0)
         target->kind = LOG_TARGET_OFF;
     if (starts_with(text, syslog_word))

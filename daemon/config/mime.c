@@ -35,8 +35,8 @@ static bool check_ending(struct config_report *report, const struct config_entry
     if (made_of(entry->key, ending_letters))
         return true;
     config_report_error(report, &entry->key_place,
-                        "write what follows the last dot of a file name: html, not .html",
-                        "'%.*s' is not the ending of a file name", CONFIG_QUOTED(entry->key));
+                        "write the extension without the dot: html, not .html",
+                        "'%.*s' is not a file name extension", CONFIG_QUOTED(entry->key));
     return false;
 }
 
@@ -50,7 +50,7 @@ static bool check_type(struct config_report *report, const struct config_entry *
     if (slash < length && made_of(main_type, token) &&
         made_of((struct span){entry->value + slash + 1, length - slash - 1}, token))
         return true;
-    config_report_error(report, &place, "write it as text/plain, or text/html; charset=utf-8",
+    config_report_error(report, &place, "examples: text/plain, text/html; charset=utf-8",
                         "'%.*s' is not a media type",
                         CONFIG_QUOTED(((struct span){entry->value, strlen(entry->value)})));
     return false;

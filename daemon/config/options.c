@@ -35,7 +35,7 @@ static const char short_options[] = "+:f:o:dtTVh";
 void options_print_usage(FILE *out)
 {
     fprintf(out, "usage: " PROGRAM " [-d | -t | -T] [-f FILE] [-o SECTION.KEY=VALUE]...\n"
-                 "Serves the files of a folder over HTTP. Every key of the configuration has a\n"
+                 "Serves the files of a directory over HTTP. Every configuration key has a\n"
                  "default.\n\n");
     for (size_t i = 0; i < ARRAY_LENGTH(described); i++) {
         const struct described *option = &described[i];
@@ -67,14 +67,14 @@ static enum options_action unknown_option(const char *word, int letter, FILE *er
     char name[64];
 
     if (strncmp(word, "--", 2) != 0) {
-        fprintf(errors, PROGRAM ": there is no option -%c\n", letter);
+        fprintf(errors, PROGRAM ": unknown option -%c\n", letter);
         return wrong_use(errors);
     }
     for (size_t i = 0; i < ARRAY_LENGTH(described); i++)
         names[i] = described[i].name;
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
     near = nearest_word(name, names, ARRAY_LENGTH(names));
-    fprintf(errors, PROGRAM ": there is no option --%s", name);
+    fprintf(errors, PROGRAM ": unknown option --%s", name);
     if (near != NULL)
         fprintf(errors, "; did you mean --%s?", near);
     fputc('\n', errors);
@@ -106,7 +106,7 @@ static enum options_action refuse_option(const char *word, bool missing, FILE *e
 
 static enum options_action refuse_operand(const char *operand, FILE *errors)
 {
-    fprintf(errors, PROGRAM ": '%s' is not an option; a configuration is given with -f FILE\n",
+    fprintf(errors, PROGRAM ": '%s' is not an option; name a configuration file with -f FILE\n",
             operand);
     return wrong_use(errors);
 }

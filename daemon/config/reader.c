@@ -22,7 +22,7 @@ int config_line_check(const struct config_place *line, struct config_report *rep
             continue;
         place.offset = i;
         place.length = 1;
-        config_report_error(report, &place, "take it out; is this a text file?",
+        config_report_error(report, &place, "remove it; is this a text file?",
                             "the line has a control character (byte 0x%02x)", byte);
         return -1;
     }
@@ -55,8 +55,8 @@ static int check_quotes(const struct config_entry *entry, struct config_report *
 
     if (length < 2 || (quote != '"' && quote != '\'') || entry->value[length - 1] != quote)
         return 0;
-    config_report_error(report, &place, "a value goes to the end of its line: take the quotes away",
-                        "quotes have no meaning here");
+    config_report_error(report, &place, "a value extends to the end of the line: remove the quotes",
+                        "values are not quoted");
     return -1;
 }
 
@@ -69,8 +69,8 @@ int config_entry_check_words(const struct config_entry *entry, struct config_rep
             (i > 0 && !isspace((unsigned char)entry->value[i - 1])))
             continue;
         place = config_entry_place(entry, i, strlen(entry->value + i));
-        config_report_error(report, &place, "write the comment in a line of its own",
-                            "'%c' can't begin a word of a value", entry->value[i]);
+        config_report_error(report, &place, "put the comment on a line of its own",
+                            "'%c' cannot start a word of a value", entry->value[i]);
         return -1;
     }
     return 0;
@@ -84,8 +84,8 @@ int config_entry_check(const struct config_entry *entry, struct config_report *r
 void config_report_duplicate(struct config_report *report, const struct config_entry *entry,
                              size_t first)
 {
-    config_report_error(report, &entry->key_place, "keep one of the two lines",
-                        "'%.*s' is already set in line %zu", CONFIG_QUOTED(entry->key), first);
+    config_report_error(report, &entry->key_place, "remove one of the two lines",
+                        "'%.*s' is already set on line %zu", CONFIG_QUOTED(entry->key), first);
 }
 
 /* Reading. */
@@ -184,21 +184,20 @@ static void append_piece(struct reader *reader, const char *text, size_t length,
 /* The present line has a key where none may be. */
 static void refuse_key(struct reader *reader, struct span key, const struct config_place *place)
 {
-    char advice[CONFIG_ADVICE_MAX] = "every key belongs to a section, as listen does to [server]";
+    char advice[CONFIG_ADVICE_MAX] = "every key belongs to a section: write [section] above it";
     const struct config_key *meant;
 
     refuse_entry(reader);
     if (reader->state == SECTION_REFUSED)
         return; /* its section was complained about */
     if (key.length == 0) {
-        config_report_error(reader->report, place, "write key = value",
-                            "there is no key before the '='");
+        config_report_error(reader->report, place, "write key = value", "no key before the '='");
         return;
     }
     meant = config_key_guess(key);
     if (meant != NULL)
-        snprintf(advice, sizeof(advice), "'%s' belongs below [%s]", meant->name, meant->section);
-    config_report_error(reader->report, place, advice, "the key '%.*s' stands before any [section]",
+        snprintf(advice, sizeof(advice), "'%s' belongs to [%s]", meant->name, meant->section);
+    config_report_error(reader->report, place, advice, "the key '%.*s' is not in a section",
                         CONFIG_QUOTED(key));
 }
 
@@ -262,7 +261,7 @@ static void complain_malformed(struct reader *reader)
 {
     struct config_place place;
     struct span word;
-    char advice[CONFIG_ADVICE_MAX] = "write key = value, [section], or begin a comment with '#'";
+    char advice[CONFIG_ADVICE_MAX] = "write key = value, [section] or # comment";
 
     if (!reader->handed_over)
         return;
@@ -303,9 +302,8 @@ static int check_length(struct reader *reader)
         return 0;
     place = place_here(reader, CONFIG_LINE_MAX, 1);
     config_report_error(
-        reader->report, &place,
-        "break it at a blank, and go on in the next line with blanks before the text",
-        "the line has %zu bytes, and a line has at most %d", reader->line.length, CONFIG_LINE_MAX);
+        reader->report, &place, "continue the value on the next line, which starts with blanks",
+        "the line has %zu bytes (at most %d)", reader->line.length, CONFIG_LINE_MAX);
     return -1;
 }
 
@@ -346,7 +344,7 @@ static bool check_argument(struct reader *reader, struct span argument)
         config_section_argument_fits(reader->section, argument, advice, sizeof(advice)))
         return true;
     refuse_section(reader, (size_t)(argument.start - reader->line.start), argument.length, advice,
-                   "the section can't have this argument");
+                   "the section does not take this argument");
     return false;
 }
 
@@ -355,7 +353,7 @@ static void refuse_unknown_section(struct reader *reader, struct span name)
     char advice[CONFIG_ADVICE_MAX], problem[CONFIG_PROBLEM_MAX];
 
     config_section_advice(name, advice, sizeof(advice));
-    snprintf(problem, sizeof(problem), "there is no section [%.*s]", CONFIG_QUOTED(name));
+    snprintf(problem, sizeof(problem), "unknown section [%.*s]", CONFIG_QUOTED(name));
     refuse_section(reader, (size_t)(name.start - reader->line.start), name.length, advice, problem);
 }
 
@@ -387,7 +385,7 @@ static void enter_section(struct reader *reader)
     reader->argument = argument;
     if (check_argument(reader, argument) && !blank_or_comment(behind))
         refuse_section(reader, end + leading_blanks(behind), behind.length - leading_blanks(behind),
-                       "begin keys in a line of their own", "there is text behind the section");
+                       "put keys on a line of their own", "text after the section");
 }
 
 /* An indented line that was meant as a key or a section of its own, to judge by its first word. */
@@ -413,7 +411,7 @@ static void refuse_misplaced(struct reader *reader)
 
     deliver(reader);
     reader->skipping = true;
-    config_report_error(reader->report, &place, "take away the blanks at its start",
+    config_report_error(reader->report, &place, "remove the blanks at its start",
                         "an indented line continues the value above it");
 }
 
@@ -501,7 +499,7 @@ static int skip_mark(struct reader *reader)
     if (reader->rest.length < 2 || (memcmp(reader->rest.start, "\xff\xfe", 2) != 0 &&
                                     memcmp(reader->rest.start, "\xfe\xff", 2) != 0))
         return 0;
-    config_report_error(reader->report, &file, "save it as UTF-8", "the text is in UTF-16");
+    config_report_error(reader->report, &file, "save it as UTF-8", "the file is in UTF-16");
     return -1;
 }
 

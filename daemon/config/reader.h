@@ -56,7 +56,7 @@ int config_entry_check_words(const struct config_entry *entry, struct config_rep
 /* Complains about a byte in the place's line that is not text. Returns 0 or -1. */
 int config_line_check(const struct config_place *line, struct config_report *report);
 
-/* Reports that ENTRY's key is already set in line FIRST of the file. */
+/* Reports that ENTRY's key is already set on line FIRST of the file. */
 void config_report_duplicate(struct config_report *report, const struct config_entry *entry,
                              size_t first);
 

@@ -44,11 +44,11 @@ static const struct number_kind *number_kind(enum config_type type)
 {
     static const struct number_kind count = {units_parse_number, "is not a whole number", ""};
     static const struct number_kind size = {units_parse_size, "is not a size",
-                                            "write it as 4096, 64K, 16M or 1G; "};
-    static const struct number_kind time = {units_parse_time_ms, "is not a time",
-                                            "write it as 500ms, 30s, 5m or 1h; "};
+                                            "examples: 4096, 64K, 16M, 1G; "};
+    static const struct number_kind time = {units_parse_time_ms, "is not a duration",
+                                            "examples: 500ms, 30s, 5m, 1h; "};
     static const struct number_kind mode = {parse_octal, "is not an octal number",
-                                            "write it as 0600; "};
+                                            "example: 0600; "};
 
     return type == CONFIG_SIZE   ? &size
            : type == CONFIG_TIME ? &time
@@ -151,7 +151,7 @@ static int parse_span(const struct config_key *key, const char *text, struct con
         parse_number(key, text, first + 1, length - first - 1, &most, faults) != 0)
         return -1;
     if (least > most)
-        return fault_all(faults, text, "write the lesser number first", "is an empty range");
+        return fault_all(faults, text, "write the smaller number first", "is an empty range");
     *field = (struct config_range){(uint32_t)least, (uint32_t)most};
     return 0;
 }
@@ -197,7 +197,7 @@ static int fault_choice(const struct config_key *key, const char *text,
         snprintf(advice, sizeof(advice), "did you mean '%s'? allowed: %s", near, allowed);
     else
         snprintf(advice, sizeof(advice), "allowed: %s", allowed);
-    return fault_all(faults, text, advice, "is not one of the words for this key");
+    return fault_all(faults, text, advice, "is not a valid value");
 }
 
 static int parse_choice(const struct config_key *key, const char *text, uint32_t *field,
@@ -232,10 +232,10 @@ static int parse_name(const char *text, const char **field, const struct config_
 
     if (text[wrong] != '\0')
         return config_fault_report(faults, wrong, 1, "allowed: letters, digits and . _ -",
-                                   "'%.*s' can't be part of a name", 1, text + wrong);
+                                   "'%.*s' is not valid in a name", 1, text + wrong);
     if (!instance_name_valid(text))
         return fault_all(faults, text,
-                         "allowed: 1 to 48 letters, digits and . _ -, not beginning with '.'",
+                         "allowed: 1 to 48 letters, digits and . _ -, not starting with '.'",
                          "is not a name");
     return keep_text(text, field, faults);
 }
@@ -252,8 +252,8 @@ static int parse_log_word(const struct config_key *key, const char *text, const 
                                    "syslog:, syslog:FACILITY, syslog:FACILITY@/SOCKET, journald",
                                    "%s", problem);
     if (target.kind == LOG_TARGET_OFF && strcmp(key->name, "access") != 0)
-        return config_fault_report(faults, 0, strlen(text), "raise [log] level to hear less",
-                                   "the %s log can't be off", key->name);
+        return config_fault_report(faults, 0, strlen(text), "set [log] level to log less",
+                                   "the %s log cannot be off", key->name);
     return keep_text(text, field, faults);
 }
 
@@ -263,8 +263,8 @@ static int parse_path(const struct config_key *key, const char *text, const char
     char *joined;
 
     if (text[0] == '\0' && key->fallback[0] != '\0')
-        return config_fault_report(faults, 0, 0, "leave the whole line out for the default",
-                                   "there is no path");
+        return config_fault_report(faults, 0, 0, "remove the line to use the default",
+                                   "no path given");
     if (strcmp(key->section, "log") == 0 && log_target_is_word(text))
         return parse_log_word(key, text, field, faults);
     if (text[0] == '/' || text[0] == '\0')

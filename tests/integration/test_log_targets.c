@@ -146,7 +146,7 @@ static void start_fails_if_log_target_is_unreachable(void **state)
     assert_non_null(strstr(said, "facilities are"));
     free(said);
     assert_int_equal(server_start_refused(server, &said, silent), EXIT_FAILURE);
-    assert_non_null(strstr(said, "the error log can't be off"));
+    assert_non_null(strstr(said, "the error log cannot be off"));
     free(said);
 }
 

@@ -187,14 +187,15 @@ static void test_the_socket_path_must_fit(void **state)
     snprintf(override, sizeof(override), "control.socket=/%0107d", 0);
     load(&loaded, "", override);
     assert_int_equal(loaded.errors, 1);
-    assert_non_null(strstr(loaded.messages, "-o 2: error: the control socket's path has 108 bytes, "
-                                            "and at most 107 are possible\n"));
+    assert_non_null(strstr(loaded.messages,
+                           "-o 2: error: the path of the control socket has 108 bytes "
+                           "(at most 107)\n"));
     release(&loaded);
     snprintf(override, sizeof(override), "server.run_dir=/%0100d", 0);
     load(&loaded, "", override); /* with /webserverd.sock behind it */
     assert_int_equal(loaded.errors, 1);
     assert_non_null(
-        strstr(loaded.messages, "-o 2: error: the control socket's path has 117 bytes"));
+        strstr(loaded.messages, "-o 2: error: the path of the control socket has 117 bytes"));
     release(&loaded);
 }
 

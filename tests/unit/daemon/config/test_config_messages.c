@@ -1,4 +1,4 @@
-/* What is said of a configuration that does not load: every message in full, place and carets included. */
+/* Every error message of the configuration, in full: place, line, carets and advice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,14 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct complaint {
+struct error_case {
     const char *text;
     const char *expected;
 };
 
 #define AT(position) "/etc/t.ini:" position ": error: "
 
-static const struct complaint file_complaints[] = {
+static const struct error_case file_errors[] = {
     /* names */
     {"[server]\nlisen = 127.0.0.1:80\n", AT("2:1") "[server] has no key 'lisen'\n"
                                                    "    lisen = 127.0.0.1:80\n"
@@ -32,109 +32,108 @@ static const struct complaint file_complaints[] = {
     {"[server]\nbacklog = 3\n", AT("2:1") "[server] has no key 'backlog'\n"
                                           "    backlog = 3\n"
                                           "    ^^^^^^^\n"
-                                          "    'backlog' belongs below [connections]\n"},
-    {"[server]\nbacklogg = 3\n",
-     AT("2:1") "[server] has no key 'backlogg'\n"
-               "    backlogg = 3\n"
-               "    ^^^^^^^^\n"
-               "    did you mean 'backlog', which belongs below [connections]?\n"},
+                                          "    'backlog' belongs to [connections]\n"},
+    {"[server]\nbacklogg = 3\n", AT("2:1") "[server] has no key 'backlogg'\n"
+                                           "    backlogg = 3\n"
+                                           "    ^^^^^^^^\n"
+                                           "    did you mean 'backlog' in [connections]?\n"},
     {"[control]\nzzzzzzzz = 3\n", AT("2:1") "[control] has no key 'zzzzzzzz'\n"
                                             "    zzzzzzzz = 3\n"
                                             "    ^^^^^^^^\n"
-                                            "    its keys are socket, mode, group\n"},
-    {"[wrkers]\nprocesses = 0\n  1\nx = 2\n", AT("1:2") "there is no section [wrkers]\n"
+                                            "    valid keys: socket, mode, group\n"},
+    {"[wrkers]\nprocesses = 0\n  1\nx = 2\n", AT("1:2") "unknown section [wrkers]\n"
                                                         "    [wrkers]\n"
                                                         "     ^^^^^^\n"
                                                         "    did you mean [workers]?\n"},
-    {"[]\n", AT("1:2") "there is no section []\n"
+    {"[]\n", AT("1:2") "unknown section []\n"
                        "    []\n"
                        "     ^\n"
-                       "    the sections are [server] [workers] [connections] [limits] [cache] "
+                       "    valid sections: [server] [workers] [connections] [limits] [cache] "
                        "[files] [log] [headers] [ratelimit] [control] [arithmetic] [mime]\n"},
-    {"[server /x]\n", AT("1:9") "the section can't have this argument\n"
+    {"[server /x]\n", AT("1:9") "the section does not take this argument\n"
                                 "    [server /x]\n"
                                 "            ^^\n"
                                 "    write [server]\n"},
-    {"[headers x]\nA = b\n", AT("1:10") "the section can't have this argument\n"
+    {"[headers x]\nA = b\n", AT("1:10") "the section does not take this argument\n"
                                         "    [headers x]\n"
                                         "             ^\n"
                                         "    write [headers], [headers /prefix] or [headers "
-                                        "*.ending]\n"},
-    {"[headers *.]\n", AT("1:10") "the section can't have this argument\n"
+                                        "*.extension]\n"},
+    {"[headers *.]\n", AT("1:10") "the section does not take this argument\n"
                                   "    [headers *.]\n"
                                   "             ^^\n"
                                   "    write [headers], [headers /prefix] or [headers "
-                                  "*.ending]\n"},
+                                  "*.extension]\n"},
     /* [headers] */
-    {"[headers]\nA B = c\n", AT("2:1") "'A B' is not the name of a header field\n"
+    {"[headers]\nA B = c\n", AT("2:1") "'A B' is not a field name\n"
                                        "    A B = c\n"
                                        "    ^^^\n"
-                                       "    write letters, digits and '-', as in Cache-Control\n"},
-    {"[headers /a]\ncontent-length = 3\n", AT("2:1") "Content-Length can't be set\n"
+                                       "    use letters, digits and '-', as in Cache-Control\n"},
+    {"[headers /a]\ncontent-length = 3\n", AT("2:1") "Content-Length cannot be set\n"
                                                      "    content-length = 3\n"
                                                      "    ^^^^^^^^^^^^^^\n"
-                                                     "    the server counts\n"},
+                                                     "    the server sets it\n"},
     {"[headers]\nContent-Type = a/b\n",
-     AT("2:1") "Content-Type can't be set\n"
+     AT("2:1") "Content-Type cannot be set\n"
                "    Content-Type = a/b\n"
                "    ^^^^^^^^^^^^\n"
-               "    set types by the endings of names: [mime] ending = type\n"},
-    {"[headers /a/]\nA = 1\n[headers /a]\na = 2\n", AT("4:1") "'a' is already set in line 2\n"
+               "    set media types in [mime]: extension = type\n"},
+    {"[headers /a/]\nA = 1\n[headers /a]\na = 2\n", AT("4:1") "'a' is already set on line 2\n"
                                                               "    a = 2\n"
                                                               "    ^\n"
-                                                              "    keep one of the two lines\n"},
-    {"[headers]\nA = b\xc3\xa4\n", AT("2:6") "a header field can't carry the byte 0xc3\n"
+                                                              "    remove one of the two lines\n"},
+    {"[headers]\nA = b\xc3\xa4\n", AT("2:6") "a field value cannot have byte 0xc3\n"
                                              "    A = b\xc3\xa4\n"
                                              "         ^\n"
-                                             "    write it in ASCII\n"},
-    {"[headers *.x]\nServer = x\n", AT("2:1") "Server is the same in all answers\n"
+                                             "    use ASCII only\n"},
+    {"[headers *.x]\nServer = x\n", AT("2:1") "Server is the same in all responses\n"
                                               "    Server = x\n"
                                               "    ^^^^^^\n"
-                                              "    set it below [headers]\n"},
-    {"[arithmetic]\nprefix = /a/\n", AT("2:10") "'/a/' is not the path of a folder\n"
+                                              "    set it in [headers]\n"},
+    {"[arithmetic]\nprefix = /a/\n", AT("2:10") "'/a/' is not a valid prefix\n"
                                                 "    prefix = /a/\n"
                                                 "             ^^^\n"
-                                                "    write a path without a slash at its end, as "
+                                                "    write a path without a trailing slash, as "
                                                 "in /arithmetic\n"},
     /* [files] */
     {"[files]\nfallback = index.html\n", AT("2:12") "'index.html' does not begin with '/'\n"
                                                     "    fallback = index.html\n"
                                                     "               ^^^^^^^^^^\n"
-                                                    "    write it from the root on, as in "
+                                                    "    write it from the document root, as in "
                                                     "/index.html\n"},
     {"[files]\nfollow_into = /tmp\n",
-     AT("2:15") "follow_into has no meaning without symlinks = follow\n"
+     AT("2:15") "follow_into has no effect without symlinks = follow\n"
                 "    follow_into = /tmp\n"
                 "                  ^^^^\n"
-                "    set symlinks = follow, or take the line out\n"},
+                "    set symlinks = follow, or remove the line\n"},
     {"[files]\nsymlinks = follow\nfollow_into = /tmp, /no/such\n",
      AT("3:15") "/no/such: No such file or directory\n"
                 "    follow_into = /tmp, /no/such\n"
                 "                  ^^^^^^^^^^^^^^\n"
-                "    name folders that are there\n"},
-    /* form */
-    {"root = /\n", AT("1:1") "the key 'root' stands before any [section]\n"
+                "    name existing directories\n"},
+    /* syntax */
+    {"root = /\n", AT("1:1") "the key 'root' is not in a section\n"
                              "    root = /\n"
                              "    ^^^^\n"
-                             "    'root' belongs below [server]\n"},
+                             "    'root' belongs to [server]\n"},
     {"[server\n", AT("1:1") "the ']' is missing\n"
                             "    [server\n"
                             "    ^^^^^^^\n"
                             "    write [section]\n"},
-    {"[server] name = x\n", AT("1:10") "there is text behind the section\n"
+    {"[server] name = x\n", AT("1:10") "text after the section\n"
                                        "    [server] name = x\n"
                                        "             ^^^^^^^^\n"
-                                       "    begin keys in a line of their own\n"},
+                                       "    put keys on a line of their own\n"},
     {"[server]\nhello there\n  more of it\n",
      AT("2:1") "the line has no '='\n"
                "    hello there\n"
                "    ^^^^^^^^^^^\n"
-               "    write key = value, [section], or begin a comment with '#'\n"},
+               "    write key = value, [section] or # comment\n"},
     {"[server]\nname shop\n", AT("2:1") "the line has no '='\n"
                                         "    name shop\n"
                                         "    ^^^^^^^^^\n"
                                         "    write name = VALUE\n"},
-    {"[server]\n = x\n", AT("2:2") "there is no key before the '='\n"
+    {"[server]\n = x\n", AT("2:2") "no key before the '='\n"
                                    "     = x\n"
                                    "     ^\n"
                                    "    write key = value\n"},
@@ -142,45 +141,44 @@ static const struct complaint file_complaints[] = {
      AT("3:3") "an indented line continues the value above it\n"
                "      index = b\n"
                "      ^^^^^^^^^\n"
-               "    take away the blanks at its start\n"},
+               "    remove the blanks at its start\n"},
     {"[server]\nname = a\n  [workers]\n",
      AT("3:3") "an indented line continues the value above it\n"
                "      [workers]\n"
                "      ^^^^^^^^^\n"
-               "    take away the blanks at its start\n"},
-    {"[server]\nname = a\n\n[server]\nname = b\n", AT("5:1") "'name' is already set in line 2\n"
+               "    remove the blanks at its start\n"},
+    {"[server]\nname = a\n\n[server]\nname = b\n", AT("5:1") "'name' is already set on line 2\n"
                                                              "    name = b\n"
                                                              "    ^^^^\n"
-                                                             "    keep one of the two lines\n"},
+                                                             "    remove one of the two lines\n"},
     {"[server]\nindex = a\033[31mb\n", AT("2:10") "the line has a control character (byte 0x1b)\n"
                                                   "    index = a?[31mb\n"
                                                   "             ^\n"
-                                                  "    take it out; is this a text file?\n"},
+                                                  "    remove it; is this a text file?\n"},
     {"[server]\nindex = \"a.html\"\n",
-     AT("2:9") "quotes have no meaning here\n"
+     AT("2:9") "values are not quoted\n"
                "    index = \"a.html\"\n"
                "            ^^^^^^^^\n"
-               "    a value goes to the end of its line: take the quotes away\n"},
-    {"[server]\nindex = a.html # main\n",
-     AT("2:16") "'#' can't begin a word of a value\n"
-                "    index = a.html # main\n"
-                "                   ^^^^^^\n"
-                "    write the comment in a line of its own\n"},
-    {"\xff\xfe[\n", "/etc/t.ini: error: the text is in UTF-16\n    save it as UTF-8\n"},
-    /* columns count characters; tabs stay below tabs; what is not text is not shown */
+               "    a value extends to the end of the line: remove the quotes\n"},
+    {"[server]\nindex = a.html # main\n", AT("2:16") "'#' cannot start a word of a value\n"
+                                                     "    index = a.html # main\n"
+                                                     "                   ^^^^^^\n"
+                                                     "    put the comment on a line of its own\n"},
+    {"\xff\xfe[\n", "/etc/t.ini: error: the file is in UTF-16\n    save it as UTF-8\n"},
+    /* columns count characters; tabs are kept; other control characters are replaced */
     {"[cache]\nsize = \tgr\xc3\xbc\xc3\x9f\n",
      AT("2:9") "'gr\xc3\xbc\xc3\x9f' is not a size\n"
                "    size = \tgr\xc3\xbc\xc3\x9f\n"
                "           \t^^^^\n"
-               "    write it as 4096, 64K, 16M or 1G; allowed: 64K to 1T\n"},
+               "    examples: 4096, 64K, 16M, 1G; allowed: 64K to 1T\n"},
     {"[server]\ngr\xc3\xbc\xc3\x9f = \xff\xc2\x9b\n",
      AT("2:1") "[server] has no key 'gr\xc3\xbc\xc3\x9f'\n"
                "    gr\xc3\xbc\xc3\x9f = ???\n"
                "    ^^^^\n"
-               "    its keys are name, listen, root, "
+               "    valid keys: name, listen, root, "
                "index, user, group, jail, run_dir\n"},
     /* values */
-    {"[server]\nname = a b\n", AT("2:9") "' ' can't be part of a name\n"
+    {"[server]\nname = a b\n", AT("2:9") "' ' is not valid in a name\n"
                                          "    name = a b\n"
                                          "            ^\n"
                                          "    allowed: letters, digits and . _ -\n"},
@@ -188,53 +186,53 @@ static const struct complaint file_complaints[] = {
      AT("2:8") "'.a' is not a name\n"
                "    name = .a\n"
                "           ^^\n"
-               "    allowed: 1 to 48 letters, digits and . _ -, not beginning with '.'\n"},
-    {"[log]\naccess =\n", AT("2:9") "there is no path\n"
+               "    allowed: 1 to 48 letters, digits and . _ -, not starting with '.'\n"},
+    {"[log]\naccess =\n", AT("2:9") "no path given\n"
                                     "    access =\n"
                                     "            ^\n"
-                                    "    leave the whole line out for the default\n"},
+                                    "    remove the line to use the default\n"},
     {"[workers]\noffload_threads = 9-3\n", AT("2:19") "'9-3' is an empty range\n"
                                                       "    offload_threads = 9-3\n"
                                                       "                      ^^^\n"
-                                                      "    write the lesser number first\n"},
+                                                      "    write the smaller number first\n"},
     {"[workers]\noffload_threads = 2-99\n", AT("2:21") "'99' is out of range\n"
                                                        "    offload_threads = 2-99\n"
                                                        "                        ^^\n"
                                                        "    allowed: 1 to 64\n"},
     {"[workers]\ndispatch = kernle\n",
-     AT("2:12") "'kernle' is not one of the words for this key\n"
+     AT("2:12") "'kernle' is not a valid value\n"
                 "    dispatch = kernle\n"
                 "               ^^^^^^\n"
                 "    did you mean 'kernel'? allowed: kernel, master\n"},
     {"[mime]\n.md = text/plain\n",
-     AT("2:1") "'.md' is not the ending of a file name\n"
+     AT("2:1") "'.md' is not a file name extension\n"
                "    .md = text/plain\n"
                "    ^^^\n"
-               "    write what follows the last dot of a file name: html, not .html\n"},
+               "    write the extension without the dot: html, not .html\n"},
     {"[mime]\nmd = text\n", AT("2:6") "'text' is not a media type\n"
                                       "    md = text\n"
                                       "         ^^^^\n"
-                                      "    write it as text/plain, or text/html; charset=utf-8\n"},
-    {"[mime]\nmd = a/b\nMD = a/c\n", AT("3:1") "'MD' is already set in line 2\n"
+                                      "    examples: text/plain, text/html; charset=utf-8\n"},
+    {"[mime]\nmd = a/b\nMD = a/c\n", AT("3:1") "'MD' is already set on line 2\n"
                                                "    MD = a/c\n"
                                                "    ^^\n"
-                                               "    keep one of the two lines\n"},
-    /* addresses; the second is in a line of its own */
-    {"[server]\nlisten = *:80\n   [::]:80\n",
-     AT("3:4") "'[::]:80' is the same as '*:80' before it\n"
-               "       [::]:80\n"
-               "       ^^^^^^^\n"
-               "    an address and port can be listened on once\n"},
+                                               "    remove one of the two lines\n"},
+    /* addresses */
+    {"[server]\nlisten = *:80\n   [::]:80\n", AT("3:4") "'[::]:80' conflicts with '*:80'\n"
+                                                        "       [::]:80\n"
+                                                        "       ^^^^^^^\n"
+                                                        "    list each address and port once\n"},
     {"[server]\nlisten = localhost:80,1.2.3.4\n",
-     AT("2:10") "'localhost:80' has a host name, and names are not looked up\n"
+     AT("2:10") "'localhost:80' has a host name; names are not resolved\n"
                 "    listen = localhost:80,1.2.3.4\n"
                 "             ^^^^^^^^^^^^\n"
-                "    give the number: 127.0.0.1:8080, [::1]:8080, or *:8080 for all addresses\n" AT(
+                "    write an IP address: 127.0.0.1:8080, [::1]:8080, or *:8080 for all "
+                "addresses\n" AT(
                     "2:23") "'1.2.3.4' has no port\n"
                             "    listen = localhost:80,1.2.3.4\n"
                             "                          ^^^^^^^\n"
                             "    write ADDRESS:PORT, as in 127.0.0.1:8080, [::1]:8080 or *:8080\n"},
-    /* together */
+    /* combinations */
     {"[workers]\nprocesses = 20\n",
      AT("2:13") "[workers] processes = 20 is more than max_processes = 16\n"
                 "    processes = 20\n"
@@ -259,44 +257,45 @@ static const struct complaint file_complaints[] = {
                                          "    size = 512K\n"
                                          "           ^^^^\n"
                                          "    lower max_object or raise size\n"},
-    {"[server]\nindex = a/b\n", AT("2:9") "'a/b' is not the name of a file in a folder\n"
-                                          "    index = a/b\n"
-                                          "            ^^^\n"
-                                          "    give the name alone, as in index.html\n"},
+    {"[server]\nindex = a/b\n",
+     AT("2:9") "'a/b' is not a file name\n"
+               "    index = a/b\n"
+               "            ^^^\n"
+               "    write a file name without a path, as in index.html\n"},
     {"[files]\nerror_pages = errors\n",
      AT("2:15") "'errors' does not begin with '/'\n"
                 "    error_pages = errors\n"
                 "                  ^^^^^^\n"
-                "    write it from the root on, as in /errors\n"},
+                "    write it from the document root, as in /errors\n"},
 };
 
-static void test_complaints_about_a_file(void **state)
+static void bad_file_is_reported_with_line_and_advice(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < ARRAY_LENGTH(file_complaints); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(file_errors); i++) {
         struct loaded loaded;
 
-        load(&loaded, file_complaints[i].text, NULL);
-        assert_string_equal(loaded.messages, file_complaints[i].expected);
+        load(&loaded, file_errors[i].text, NULL);
+        assert_string_equal(loaded.messages, file_errors[i].expected);
         assert_true(loaded.errors > 0);
         release(&loaded);
     }
 }
 
-static const struct complaint override_complaints[] = {
+static const struct error_case override_errors[] = {
     {"server.lisen=x", "-o 2: error: [server] has no key 'lisen'\n"
                        "    server.lisen=x\n"
                        "           ^^^^^\n"
                        "    did you mean 'listen'?\n"},
-    {"srver.listen=x", "-o 2: error: there is no section [srver]\n"
+    {"srver.listen=x", "-o 2: error: unknown section [srver]\n"
                        "    srver.listen=x\n"
                        "    ^^^^^\n"
                        "    did you mean [server]?\n"},
-    {"listen=x", "-o 2: error: there is no section before the key\n"
+    {"listen=x", "-o 2: error: the section is missing\n"
                  "    listen=x\n"
                  "    ^^^^^^\n"
                  "    did you mean server.listen?\n"},
-    {"qqqqqqqqqqqqqq=x", "-o 2: error: there is no section before the key\n"
+    {"qqqqqqqqqqqqqq=x", "-o 2: error: the section is missing\n"
                          "    qqqqqqqqqqqqqq=x\n"
                          "    ^^^^^^^^^^^^^^\n"
                          "    write section.key=value, as in server.listen=127.0.0.1:8080\n"},
@@ -311,43 +310,43 @@ static const struct complaint override_complaints[] = {
     {"control.mode = 9", "-o 2: error: '9' is not an octal number\n"
                          "    control.mode = 9\n"
                          "                   ^\n"
-                         "    write it as 0600; allowed: 0000 to 0777\n"},
+                         "    example: 0600; allowed: 0000 to 0777\n"},
     {"server.index=a\nb", "-o 2: error: the line has a control character (byte 0x0a)\n"
                           "    server.index=a?b\n"
                           "                  ^\n"
-                          "    take it out; is this a text file?\n"},
+                          "    remove it; is this a text file?\n"},
     {"mime.x=y", "-o 2: error: 'y' is not a media type\n"
                  "    mime.x=y\n"
                  "           ^\n"
-                 "    write it as text/plain, or text/html; charset=utf-8\n"},
-    {"headers x.A=b", "-o 2: error: the section can't have this argument\n"
+                 "    examples: text/plain, text/html; charset=utf-8\n"},
+    {"headers x.A=b", "-o 2: error: the section does not take this argument\n"
                       "    headers x.A=b\n"
                       "            ^\n"
-                      "    write [headers], [headers /prefix] or [headers *.ending]\n"},
-    {"server.root=/etc/passwd", "-o 2: error: /etc/passwd is not a folder\n"
+                      "    write [headers], [headers /prefix] or [headers *.extension]\n"},
+    {"server.root=/etc/passwd", "-o 2: error: /etc/passwd is not a directory\n"
                                 "    server.root=/etc/passwd\n"
                                 "                ^^^^^^^^^^^\n"
-                                "    [server] root names the folder to serve\n"},
+                                "    set [server] root to the directory to serve\n"},
     {"server.root=/no/such", "-o 2: error: /no/such: No such file or directory\n"
                              "    server.root=/no/such\n"
                              "                ^^^^^^^^\n"
-                             "    [server] root names the folder to serve\n"},
+                             "    set [server] root to the directory to serve\n"},
 };
 
-static void test_complaints_about_an_override(void **state)
+static void bad_override_is_reported_with_advice(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < ARRAY_LENGTH(override_complaints); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(override_errors); i++) {
         struct loaded loaded;
 
-        load(&loaded, "", override_complaints[i].text);
-        assert_string_equal(loaded.messages, override_complaints[i].expected);
+        load(&loaded, "", override_errors[i].text);
+        assert_string_equal(loaded.messages, override_errors[i].expected);
         assert_int_equal(loaded.errors, 1);
         release(&loaded);
     }
 }
 
-static void test_header_fields_must_fit_an_answer(void **state)
+static void too_many_header_bytes_is_an_error(void **state)
 {
     char text[8192] = "[headers]\n";
     struct loaded loaded;
@@ -357,25 +356,25 @@ static void test_header_fields_must_fit_an_answer(void **state)
         sprintf(text + strlen(text), "A%d = %0100d\n", i, 0);
     load(&loaded, text, NULL);
     assert_string_equal(loaded.messages,
-                        "[headers]: error: the fields have 4270 bytes, and may have 4096 together\n"
-                        "    say less\n");
+                        "[headers]: error: the fields together have 4270 bytes (at most 4096)\n"
+                        "    shorten or remove some of them\n");
     release(&loaded);
 }
 
-static void test_a_default_can_be_to_blame(void **state)
+static void bad_default_is_reported_as_default(void **state)
 {
     struct loaded loaded;
 
     (void)state;
-    load_bytes(&loaded, "", 0, NULL, 0); /* /etc/www is not there */
+    load_bytes(&loaded, "", 0, NULL, 0); /* /etc/www does not exist */
     assert_string_equal(loaded.messages, "default: error: /etc/www: No such file or directory\n"
                                          "    root = www\n"
                                          "           ^^^\n"
-                                         "    [server] root names the folder to serve\n");
+                                         "    set [server] root to the directory to serve\n");
     release(&loaded);
 }
 
-static void test_bad_addresses(void **state)
+static void bad_address_is_one_error(void **state)
 {
     static const char *const bad[] = {
         "127.0.0.1",
@@ -422,11 +421,11 @@ static void test_bad_addresses(void **state)
     }
 }
 
-/* A wrong text and one out of range for every key, with what is said of them. */
+/* A value of the wrong type and one out of range, for every key. */
 
 struct wrong {
     const char *text;
-    const char *problem; /* NULL: nothing is wrong with it */
+    const char *problem;
 };
 
 static struct wrong wrong_type(const struct config_key *key)
@@ -439,28 +438,28 @@ static struct wrong wrong_type(const struct config_key *key)
     case CONFIG_SIZE:
         return (struct wrong){"1x", "'1x' is not a size\n"};
     case CONFIG_TIME:
-        return (struct wrong){"1x", "'1x' is not a time\n"};
+        return (struct wrong){"1x", "'1x' is not a duration\n"};
     case CONFIG_MODE:
         return (struct wrong){"1x", "'1x' is not an octal number\n"};
     case CONFIG_SWITCH:
         return (struct wrong){"1x", "'1x' is neither on nor off\n"};
     case CONFIG_CHOICE:
-        return (struct wrong){"1x", "'1x' is not one of the words for this key\n"};
+        return (struct wrong){"1x", "'1x' is not a valid value\n"};
     case CONFIG_ADDRESS:
         return (struct wrong){"1x", "'1x' has no port\n"};
     case CONFIG_NETWORKS:
         return (struct wrong){"1x", "'1x' is not an address or network\n"};
     case CONFIG_NAME:
-        return (struct wrong){"1/x", "'/' can't be part of a name\n"};
+        return (struct wrong){"1/x", "'/' is not valid in a name\n"};
     case CONFIG_TEXT:
     case CONFIG_PATH:
     case CONFIG_PATHS:
         break;
     }
-    return (struct wrong){"\"x\"", "quotes have no meaning here\n"};
+    return (struct wrong){"\"x\"", "values are not quoted\n"};
 }
 
-/* What is told when TEXT is given to KEY; the caller frees it. */
+/* The messages when KEY is set to TEXT; the caller frees them. */
 static char *messages_for(const struct config_key *key, const char *text)
 {
     struct loaded loaded;
@@ -473,7 +472,7 @@ static char *messages_for(const struct config_key *key, const char *text)
     return loaded.messages;
 }
 
-static void test_every_key_refuses_another_type(void **state)
+static void value_of_wrong_type_is_an_error_for_every_key(void **state)
 {
     (void)state;
     for (size_t i = 0; i < KEY_COUNT; i++) {
@@ -486,7 +485,7 @@ static void test_every_key_refuses_another_type(void **state)
     }
 }
 
-static void test_every_range_has_its_ends(void **state)
+static void value_above_range_is_an_error_for_every_key(void **state)
 {
     size_t ranges = 0;
 
@@ -509,7 +508,7 @@ static void test_every_range_has_its_ends(void **state)
             fail_msg("%s = %s: %s", key->name, above, messages);
         free(messages);
         messages =
-            messages_for(key, dots + 2); /* the most itself: at most too much for another key */
+            messages_for(key, dots + 2); /* the maximum itself may only conflict with another key */
         assert_null(strstr(messages, "is out of range\n"));
         free(messages);
     }
@@ -518,7 +517,7 @@ static void test_every_range_has_its_ends(void **state)
 
 /* Size. */
 
-static void test_a_line_has_199_bytes(void **state)
+static void line_of_200_bytes_is_an_error(void **state)
 {
     struct loaded loaded;
     char text[1024];
@@ -532,13 +531,11 @@ static void test_a_line_has_199_bytes(void **state)
     snprintf(text, sizeof(text), "[server]\nindex = %0192d\n  swallowed\n", 0);
     load(&loaded, text, NULL);
     assert_int_equal(loaded.errors, 1);
-    assert_int_equal(strncmp(loaded.messages,
-                             AT("2:200") "the line has 200 bytes, and a line has at most 199\n",
-                             70),
-                     0);
+    assert_ptr_equal(strstr(loaded.messages, AT("2:200") "the line has 200 bytes (at most 199)\n"),
+                     loaded.messages);
     assert_non_null(strstr(loaded.messages,
-                           "\n    break it at a blank, and go on in the next line with "
-                           "blanks before the text\n"));
+                           "\n    continue the value on the next line, which starts "
+                           "with blanks\n"));
     release(&loaded);
     snprintf(text, sizeof(text), "# %0500d\n[server]\nindex = %0190d\n  %0190d\n", 0, 0, 0);
     load(&loaded, text, NULL);
@@ -547,7 +544,7 @@ static void test_a_line_has_199_bytes(void **state)
     release(&loaded);
 }
 
-static void test_long_lines_are_shown_around_the_word(void **state)
+static void long_line_is_cut_around_the_word(void **state)
 {
     struct loaded loaded;
     char text[1024], expected[1024], carets[101];
@@ -558,17 +555,16 @@ static void test_long_lines_are_shown_around_the_word(void **state)
     snprintf(text, sizeof(text), "[server]\nindex = %0492d\n", 0);
     load(&loaded, text, NULL);
     snprintf(expected, sizeof(expected),
-             AT("2:200") "the line has 500 bytes, and a line has at most 199\n"
+             AT("2:200") "the line has 500 bytes (at most 199)\n"
                          "    ...%0200d...\n"
                          "       %s^\n"
-                         "    break it at a blank, and go on in the next line with blanks before "
-                         "the text\n",
+                         "    continue the value on the next line, which starts with blanks\n",
              0, carets);
     assert_string_equal(loaded.messages, expected);
     release(&loaded);
 }
 
-static void test_nul_bytes(void **state)
+static void nul_byte_is_an_error(void **state)
 {
     static const char text[] = "# \0\n[server]\nindex\0 = a\nname\0\n";
     const char *const overrides[] = {ROOT};
@@ -581,11 +577,11 @@ static void test_nul_bytes(void **state)
                         AT("3:6") "the line has a control character (byte 0x00)\n"
                                   "    index? = a\n"
                                   "         ^\n"
-                                  "    take it out; is this a text file?\n" AT(
+                                  "    remove it; is this a text file?\n" AT(
                                       "4:5") "the line has a control character (byte 0x00)\n"
                                              "    name?\n"
                                              "        ^\n"
-                                             "    take it out; is this a text file?\n");
+                                             "    remove it; is this a text file?\n");
     release(&loaded);
 }
 
@@ -614,7 +610,7 @@ static size_t count(const char *text, const char *word)
     return n;
 }
 
-static void test_garbage_is_refused_in_few_words(void **state)
+static void garbage_prints_20_errors_and_a_count(void **state)
 {
     char *bytes = garbage(CONFIG_TEXT_MAX);
     struct loaded loaded;
@@ -632,7 +628,7 @@ static void test_garbage_is_refused_in_few_words(void **state)
     free(bytes);
 }
 
-static void test_many_addresses(void **state)
+static void more_than_64_addresses_is_one_error(void **state)
 {
     char text[4096] = "server.listen=";
     struct loaded loaded;
@@ -647,14 +643,14 @@ static void test_many_addresses(void **state)
     release(&loaded);
 }
 
-static void test_unreadable_files(void **state)
+static void unreadable_file_is_one_error(void **state)
 {
-    static const struct complaint cases[] = {
+    static const struct error_case cases[] = {
         {"/no/such.ini", "/no/such.ini: error: No such file or directory\n"
-                         "    name a file that can be read with -f FILE\n"},
-        {"/tmp", "/tmp: error: it is a folder, not a file\n"
-                 "    name the file in it\n"},
-        {"/dev/zero", "/dev/zero: error: it has more than 1 MiB\n"
+                         "    name a readable file with -f FILE\n"},
+        {"/tmp", "/tmp: error: it is a directory\n"
+                 "    name a file in it\n"},
+        {"/dev/zero", "/dev/zero: error: the file is larger than 1 MiB\n"
                       "    is this the right file?\n"},
     };
     struct loaded loaded;
@@ -671,19 +667,19 @@ static void test_unreadable_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_complaints_about_a_file),
-        cmocka_unit_test(test_complaints_about_an_override),
-        cmocka_unit_test(test_header_fields_must_fit_an_answer),
-        cmocka_unit_test(test_a_default_can_be_to_blame),
-        cmocka_unit_test(test_bad_addresses),
-        cmocka_unit_test(test_every_key_refuses_another_type),
-        cmocka_unit_test(test_every_range_has_its_ends),
-        cmocka_unit_test(test_a_line_has_199_bytes),
-        cmocka_unit_test(test_long_lines_are_shown_around_the_word),
-        cmocka_unit_test(test_nul_bytes),
-        cmocka_unit_test(test_garbage_is_refused_in_few_words),
-        cmocka_unit_test(test_many_addresses),
-        cmocka_unit_test(test_unreadable_files),
+        cmocka_unit_test(bad_file_is_reported_with_line_and_advice),
+        cmocka_unit_test(bad_override_is_reported_with_advice),
+        cmocka_unit_test(too_many_header_bytes_is_an_error),
+        cmocka_unit_test(bad_default_is_reported_as_default),
+        cmocka_unit_test(bad_address_is_one_error),
+        cmocka_unit_test(value_of_wrong_type_is_an_error_for_every_key),
+        cmocka_unit_test(value_above_range_is_an_error_for_every_key),
+        cmocka_unit_test(line_of_200_bytes_is_an_error),
+        cmocka_unit_test(long_line_is_cut_around_the_word),
+        cmocka_unit_test(nul_byte_is_an_error),
+        cmocka_unit_test(garbage_prints_20_errors_and_a_count),
+        cmocka_unit_test(more_than_64_addresses_is_one_error),
+        cmocka_unit_test(unreadable_file_is_one_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
