@@ -1,4 +1,3 @@
-/* What no single value shows: whether they fit each other and this machine. */
 #include "daemon/config/check.h"
 
 #include "common/macros.h"
@@ -12,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Filling in. */
+/* Completing. */
 
 static void replace_text(const char **field, char *text)
 {
@@ -23,12 +22,12 @@ static void replace_text(const char **field, char *text)
 static void complete_run_dir(struct config_draft *draft)
 {
     struct config *config = draft->config;
-    char folder[INSTANCE_PATH_MAX], *copy = NULL;
+    char directory[INSTANCE_PATH_MAX], *copy = NULL;
 
     if (config->server_run_dir[0] != '\0')
         return;
-    if (instance_run_dir(folder, sizeof(folder)) == 0)
-        copy = strdup(folder);
+    if (instance_run_dir(directory, sizeof(directory)) == 0)
+        copy = strdup(directory);
     if (copy != NULL)
         replace_text(&config->server_run_dir, copy);
     else
@@ -52,7 +51,7 @@ static void complete_socket(struct config_draft *draft)
                             "out of memory");
 }
 
-/* auto: the cores shared among the processes, as far as max_threads goes, and at least 1. */
+/* auto: the cores divided among the processes, at most max_threads in total, at least 1 each. */
 static void complete_threads(struct config *config)
 {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -77,10 +76,9 @@ void config_draft_complete(struct config_draft *draft)
 
 /* Checking. */
 
-/* The first of COUNT keys that was given, which is then the one to complain about; else the first.
- */
-static const struct config_place *to_blame(const struct config_draft *draft,
-                                           const enum config_key_number *keys, size_t count)
+/* Which of COUNT conflicting keys to report: the first that is not a default, else the first. */
+static const struct config_place *key_at_fault(const struct config_draft *draft,
+                                               const enum config_key_number *keys, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (draft->given[keys[i]])
@@ -88,7 +86,7 @@ static const struct config_place *to_blame(const struct config_draft *draft,
     return &draft->set_at[keys[0]];
 }
 
-/* A number of any type, to compare. */
+/* The value of a key of any numeric type. */
 static uint64_t number_of(const struct config_draft *draft, enum config_key_number number)
 {
     const struct config_key *key = &config_keys[number];
@@ -110,7 +108,7 @@ static void check_order(struct config_draft *draft, enum config_key_number lesse
     low_text = config_value_text(low, config_draft_field(draft, low));
     high_text = config_value_text(high, config_draft_field(draft, high));
     snprintf(advice, sizeof(advice), "lower %s or raise %s", low->name, high->name);
-    config_report_error(&draft->report, to_blame(draft, keys, ARRAY_LENGTH(keys)), advice,
+    config_report_error(&draft->report, key_at_fault(draft, keys, ARRAY_LENGTH(keys)), advice,
                         "[%s] %s = %s is more than %s = %s", low->section, low->name,
                         low_text == NULL ? "?" : low_text, high->name,
                         high_text == NULL ? "?" : high_text);
@@ -134,7 +132,7 @@ static void check_threads(struct config_draft *draft)
     config_value_allowed(&config_keys[KEY_workers_max_threads], allowed, sizeof(allowed));
     snprintf(advice, sizeof(advice),
              "lower processes or threads, or raise max_threads (allowed: %s)", allowed);
-    config_report_error(&draft->report, to_blame(draft, keys, ARRAY_LENGTH(keys)), advice,
+    config_report_error(&draft->report, key_at_fault(draft, keys, ARRAY_LENGTH(keys)), advice,
                         "[workers] processes = %u with threads = %u each are more than "
                         "max_threads = %u",
                         config->workers_processes, config->workers_threads,
@@ -186,7 +184,7 @@ static void check_socket(struct config_draft *draft)
 
     if (length < INSTANCE_PATH_MAX)
         return;
-    config_report_error(&draft->report, to_blame(draft, keys, ARRAY_LENGTH(keys)),
+    config_report_error(&draft->report, key_at_fault(draft, keys, ARRAY_LENGTH(keys)),
                         "set [server] run_dir or [control] socket to a shorter path",
                         "the path of the control socket has %zu bytes (at most %d)", length,
                         INSTANCE_PATH_MAX - 1);
@@ -205,8 +203,8 @@ static void check_index(struct config_draft *draft)
                             "'%s' is not a file name", index);
 }
 
-/* A path below the root, or nothing. */
-static void check_site_path(struct config_draft *draft, enum config_key_number number,
+/* Checks for a path below the document root, or an empty value. */
+static void check_root_path(struct config_draft *draft, enum config_key_number number,
                             const char *advice)
 {
     const char *path = *(const char **)config_draft_field(draft, &config_keys[number]);
@@ -272,8 +270,8 @@ void config_draft_check(struct config_draft *draft, const struct config_system *
     check_threads(draft);
     check_order(draft, KEY_limits_request_line, KEY_limits_header_bytes);
     check_order(draft, KEY_cache_max_object, KEY_cache_size);
-    check_site_path(draft, KEY_files_error_pages, "write it from the document root, as in /errors");
-    check_site_path(draft, KEY_files_fallback,
+    check_root_path(draft, KEY_files_error_pages, "write it from the document root, as in /errors");
+    check_root_path(draft, KEY_files_fallback,
                     "write it from the document root, as in /index.html");
     check_follow_into(draft, system);
     check_prefix(draft);

@@ -1,5 +1,5 @@
 /*
- * The configuration: a typed struct made from common/config.def, read once and then only read.
+ * The configuration: a struct generated from common/config.def, read-only once loaded (daemon/config/load.h).
  * A field is called section_key: config->cache_max_object.
  */
 #ifndef DAEMON_CONFIG_H
@@ -19,12 +19,12 @@ struct config_address {
     char text[120]; /* "127.0.0.1:8080", "[::1]:8080", "*:80", "unix:/run/site.sock" */
 };
 
-struct config_list {
+struct config_addresses {
     struct config_address *item;
     size_t count;
 };
 
-enum { CONFIG_LIST_MAX = 64 }; /* words of PATHS and NETWORKS */
+enum { CONFIG_LIST_MAX = 64 }; /* items of ADDRESS, PATHS and NETWORKS */
 
 struct config_paths {
     char **item; /* absolute */
@@ -36,11 +36,11 @@ struct config_networks {
     size_t count;
 };
 
-/* A line of [headers]: the field NAME of answers within SCOPE. */
+/* A line of [headers]: sets the field NAME in answers within SCOPE. */
 struct config_header {
-    const char *scope; /* "" for all, "/prefix", "*.ending" */
+    const char *scope; /* "" for all, "/prefix", "*.extension" */
     const char *name;
-    const char *value; /* "": the field that a wider scope sets is left out */
+    const char *value; /* "": removes the field that a wider scope sets */
 };
 
 struct config_range {
@@ -58,7 +58,7 @@ enum config_when_full { WHEN_FULL_WAIT, WHEN_FULL_DROP };
 #define CONFIG_C_TEXT     const char *
 #define CONFIG_C_NAME     const char *
 #define CONFIG_C_PATH     const char *
-#define CONFIG_C_ADDRESS  struct config_list
+#define CONFIG_C_ADDRESS  struct config_addresses
 #define CONFIG_C_PATHS    struct config_paths
 #define CONFIG_C_NETWORKS struct config_networks
 #define CONFIG_C_SWITCH   bool
@@ -83,7 +83,7 @@ struct config {
     /* [headers]. */
     struct config_header *headers;
     size_t header_count;
-    char **origins; /* by enum config_key_number: where each value came from, in words */
+    char **origins; /* by enum config_key_number: where each value was set; see config_origin() */
 };
 
 /* Checks that depend on this system, which the caller of config_load() supplies. */

@@ -6,15 +6,15 @@
 #include <string.h>
 #include <strings.h>
 
-/* Reading the section. */
+/* Loading the section. */
 
-enum { SERVER_MAX = 64 }; /* bytes of a Server field */
+enum { SERVER_MAX = 64 }; /* bytes */
 
-/* RFC 9110 section 5.6.2. */
+/* Token characters, RFC 9110 section 5.6.2. */
 static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "!#$%&'*+-.^_`|~";
 
-/* Fields that can't be set, for each answer has its own. */
+/* Fields that the server itself sets. */
 static const struct {
     const char *name, *advice;
 } own_fields[] = {
@@ -44,7 +44,7 @@ static bool scope_is(const struct config_header *header, struct span scope)
            memcmp(header->scope, scope.start, scope.length) == 0;
 }
 
-/* Trailing slashes mean nothing; "/" is everything, but more specific than [headers]. */
+/* Trailing slashes are ignored. "/" matches every path, but is more specific than [headers]. */
 static struct span scope_of(const struct config_entry *entry)
 {
     struct span scope = entry->argument;
@@ -56,7 +56,7 @@ static struct span scope_of(const struct config_entry *entry)
     return scope;
 }
 
-/* The place of the entry's field among the lines, or their number. */
+/* The index of ENTRY's field among the lines; header_count if it is new. */
 static size_t find_line(const struct config *config, const struct config_entry *entry)
 {
     size_t i = 0;
@@ -96,7 +96,7 @@ static bool check_name(struct config_report *report, const struct config_entry *
     return true;
 }
 
-/* Line ends can't come here: a value is made of lines without their ends. */
+/* Prevents header injection, together with the reader: values never have line ends. */
 static bool check_value(struct config_report *report, const struct config_entry *entry)
 {
     for (size_t i = 0; entry->value[i] != '\0'; i++) {
@@ -113,7 +113,7 @@ static bool check_value(struct config_report *report, const struct config_entry 
     return true;
 }
 
-/* Server is part of every answer's beginning, which is the same for all paths. */
+/* Server is in the prepared prefix of every answer, which is the same for all paths. */
 static bool check_server(struct config_report *report, const struct config_entry *entry)
 {
     struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
@@ -131,7 +131,7 @@ static bool check_server(struct config_report *report, const struct config_entry
     return false;
 }
 
-/* Makes room for one more line. Returns 0 or -1; what there was stays in either case. */
+/* Makes room for one more line. Returns 0 or -1; the present lines are kept in both cases. */
 static int grow(struct config *config, size_t **lines)
 {
     size_t count = config->header_count + 1;
@@ -152,7 +152,7 @@ static void free_line(const struct config_header *line)
     free((void *)line->value);
 }
 
-/* Sets line number I, which may be the first free one. */
+/* Sets line I, which may be a new one. */
 static void keep_line(struct config *config, size_t **lines, const struct config_entry *entry,
                       size_t i, struct config_report *report)
 {
@@ -200,9 +200,9 @@ void config_header_check(const struct config *config, struct config_report *repo
                             HEADER_RULES_MAX);
 }
 
-/* Applying its rules. */
+/* Applying the rules. */
 
-enum { RANK_ALL = 1, RANK_PREFIX = 2, RANK_ENDING = 1 << 20 };
+enum { RANK_ALL = 1, RANK_PREFIX = 2, RANK_EXTENSION = 1 << 20 };
 
 static bool below(const char *path, const char *prefix, size_t length)
 {
@@ -219,7 +219,7 @@ static bool ends_in(const char *path, const char *ending, size_t length)
            path[all - length - 1] != '/';
 }
 
-/* How specific the rule is for PATH; 0: it does not fit. */
+/* How specific the rule is for PATH; 0: it does not apply. */
 static size_t rank_of(const struct config_header *rule, const char *path)
 {
     size_t length = strlen(rule->scope);
@@ -230,12 +230,12 @@ static size_t rank_of(const struct config_header *rule, const char *path)
         return 0;
     if (rule->scope[0] == '/')
         return below(path, rule->scope, length) ? RANK_PREFIX + length : 0;
-    return ends_in(path, rule->scope + 1, length - 1) ? RANK_ENDING + length : 0;
+    return ends_in(path, rule->scope + 1, length - 1) ? RANK_EXTENSION + length : 0;
 }
 
-/* Some other rule for the same field is more specific. */
-static bool is_outdone(const struct header_rules *rules, const struct config_header *rule,
-                       const char *path)
+/* True if another rule for the same field is more specific. */
+static bool is_overridden(const struct header_rules *rules, const struct config_header *rule,
+                          const char *path)
 {
     size_t rank = rank_of(rule, path);
 
@@ -283,7 +283,7 @@ size_t header_rules_write(const struct header_rules *rules, const char *path, en
         const struct config_header *rule = &rules->rule[i];
 
         if (rule->value[0] == '\0' || part_of(rule->name) != part || is_server(rule) ||
-            rank_of(rule, path) == 0 || is_outdone(rules, rule, path))
+            rank_of(rule, path) == 0 || is_overridden(rules, rule, path))
             continue;
         end = put(end, rule->name);
         end = put(end, ": ");

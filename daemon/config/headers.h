@@ -1,7 +1,7 @@
 /*
  * The section [headers]: header fields added to answers. [headers] applies to all answers, [headers
- * /prefix] below a path, [headers *.extension] to names with that ending. Of several rules for one field
- * the most specific applies: an ending before a prefix before all, the longer before the shorter. An
+ * /prefix] below a path, [headers *.extension] to names with that extension. Of several rules for one
+ * field the most specific applies: an extension before a prefix before all, the longer before the shorter. An
  * empty value removes the field.
  *
  * The rules are read-only once loaded. Pure; any thread.
@@ -12,14 +12,13 @@
 #include "daemon/config/config.h"
 #include "daemon/config/reader.h"
 
-enum { HEADER_RULES_MAX = 4096 }; /* bytes of all rules together, and so of what an answer gets */
+enum { HEADER_RULES_MAX = 4096 }; /* bytes of all rules together */
 
-/* Which of the fields. */
 enum header_part {
-    /* Of the content: Content-Language, Content-Disposition … A 304 (RFC 9110 section 15.4.5) and
-     * answers with another content, such as errors, don't have them. */
+    /* Fields about the content, such as Content-Language. Not in a 304 (RFC 9110 section 15.4.5) and
+     * not in answers with other content, such as errors. */
     HEADER_OF_CONTENT,
-    HEADER_OF_ANSWER, /* all others */
+    HEADER_OF_ANSWER, /* all other fields */
 };
 
 /* Borrows the configuration. */
@@ -28,19 +27,19 @@ struct header_rules {
     size_t count;
 };
 
-/* Bytes of a rule's line in an answer. */
+/* Bytes of the rule's field line. */
 size_t header_rule_bytes(const struct config_header *rule);
 
 /*
- * Writes the lines "Name: value\r\n" for PATH (canonical; NULL: not known, which only [headers]
- * fits) to BUFFER, at most HEADER_RULES_MAX bytes, and returns how many.
+ * Writes the field lines of PART for PATH to BUFFER, at most HEADER_RULES_MAX bytes; returns the number of
+ * bytes. PATH is canonical; NULL: unknown, so that only [headers] applies.
  */
 size_t header_rules_write(const struct header_rules *rules, const char *path, enum header_part part,
                           char *buffer);
 
 /*
- * What a Server field given in [headers] says: "" to leave it out, NULL when there is none. It takes
- * the place of ours and is no field of header_rules_write().
+ * The value of Server in [headers]: "" to send none, NULL if it is not set. header_rules_write() does not
+ * write it.
  */
 const char *header_rules_server(const struct header_rules *rules);
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TYPED_MAX = 80 }; /* longer names than this resemble none of ours */
+enum { TYPED_MAX = 80 }; /* a longer name resembles none of ours */
 
 const struct config_key config_keys[KEY_COUNT] = {
 #define CONFIG_SECTION(section, help)
@@ -72,7 +72,7 @@ void config_section_split(struct span *name, struct span *argument)
         name->length = first;
 }
 
-/* "/prefix", or "*.ending" of letters that file names end in. */
+/* "/prefix" or "*.extension" */
 static bool is_scope(struct span text)
 {
     if (text.start[0] == '/')
@@ -102,7 +102,7 @@ const struct config_key *config_key_find(const char *section, struct span name)
     return NULL;
 }
 
-/* The first key of that name in any section, or NULL. */
+/* The first key called NAME in any section, or NULL. */
 static const struct config_key *find_anywhere(struct span name)
 {
     for (size_t i = 0; i < KEY_COUNT; i++)
@@ -111,7 +111,7 @@ static const struct config_key *find_anywhere(struct span name)
     return NULL;
 }
 
-/* NAME as a string in TYPED; one that is too long is cut, and then resembles nothing. */
+/* Copies NAME to TYPED as a string, cut if it is too long. */
 static const char *as_string(struct span name, char typed[TYPED_MAX])
 {
     snprintf(typed, TYPED_MAX, "%.*s", (int)(name.length < TYPED_MAX ? name.length : TYPED_MAX),
@@ -139,7 +139,7 @@ static const struct config_key *nearest_key(const char *section, struct span nam
     return NULL;
 }
 
-/* Appends WORD to a list in TEXT; what does not fit is left out. */
+/* Appends WORD to the list in TEXT, as far as it fits. */
 static void list_word(char *text, size_t size, const char *separator, const char *word)
 {
     size_t length = strlen(text);

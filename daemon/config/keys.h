@@ -1,7 +1,4 @@
-/*
- * common/config.def as a table, and the finding of names in it. Read-only; any thread.
- * "Configuration key" is meant throughout: a key belongs to a section.
- */
+/* The keys and sections of common/config.def as tables, and lookups by name. Any thread. */
 #ifndef DAEMON_CONFIG_KEYS_H
 #define DAEMON_CONFIG_KEYS_H
 
@@ -27,7 +24,7 @@ enum config_type {
     CONFIG_MODE,
 };
 
-/* KEY_server_name is the position of [server] name in config_keys[]. */
+/* KEY_server_name is the index of [server] name in config_keys[]. */
 enum config_key_number {
 #define CONFIG_SECTION(section, help)
 #define CONFIG_KEY(section, key, type, fallback, allowed, help) KEY_##section##_##key,
@@ -41,20 +38,20 @@ struct config_key {
     const char *section;
     const char *name;
     enum config_type type;
-    const char *fallback; /* the default, as it would be written */
+    const char *fallback; /* the default, as text */
     const char *allowed;
     const char *help;
-    const char *default_line; /* "name = fallback", to be shown in messages */
+    const char *default_line; /* "name = fallback", for messages */
     size_t offset;            /* of the field in struct config */
 };
 extern const struct config_key config_keys[KEY_COUNT];
 
-/* How a change of a key comes into force; common/config_changes.def. */
+/* How a change of a key takes effect; common/config_changes.def. */
 enum config_change { CHANGE_BY_RELOAD, CHANGE_LIVE, CHANGE_NEVER };
 
 struct config_change_info {
     enum config_change change;
-    const char *command; /* CHANGE_LIVE: the one that does it; else NULL */
+    const char *command; /* CHANGE_LIVE: the command that changes it; else NULL */
 };
 extern const struct config_change_info config_changes[KEY_COUNT];
 
@@ -65,18 +62,18 @@ struct config_section {
 extern const struct config_section config_sections[];
 extern const size_t config_section_count;
 
-/* The section of that name, or NULL. */
+/* The section called NAME, or NULL. */
 const struct config_section *config_section_find(struct span name);
 
 /* TEXT without the blanks around it. */
 struct span config_trim(struct span text);
 
-/* Cuts what follows the first blank off NAME, "headers /prefix"; an absent ARGUMENT has length 0. */
+/* Splits NAME at the first blank: "headers /prefix". ARGUMENT has length 0 if there is none. */
 void config_section_split(struct span *name, struct span *argument);
 
 /*
- * May [SECTION ARGUMENT] be written? Only [headers] takes one. If not, ADVICE (at most SIZE bytes)
- * says what may be.
+ * Returns true if [SECTION ARGUMENT] is valid; only [headers] takes an argument. If not, writes what is
+ * valid to ADVICE (at most SIZE bytes).
  */
 bool config_section_argument_fits(const char *section, struct span argument, char *advice,
                                   size_t size);
@@ -85,13 +82,13 @@ bool config_section_argument_fits(const char *section, struct span argument, cha
 const struct config_key *config_key_find(const char *section, struct span name);
 
 /*
- * Advice for a name that is not known: the one that may have been meant, where a key does belong,
- * or all that there are. Writes at most SIZE bytes with the NUL.
+ * Advice for an unknown name: the nearest name, the section a key belongs to, or all valid names. Writes
+ * at most SIZE bytes including the NUL.
  */
 void config_section_advice(struct span name, char *advice, size_t size);
 void config_key_advice(const char *section, struct span name, char *advice, size_t size);
 
-/* The key that NAME most likely means, whatever its section; NULL when none is near. */
+/* The key of any section that NAME most likely means; NULL if none is near. */
 const struct config_key *config_key_guess(struct span name);
 
 #endif

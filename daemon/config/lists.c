@@ -286,11 +286,11 @@ static int add_address(struct word word, const char *base, void *items, size_t c
     return check_collisions(list, count, word, faults);
 }
 
-int config_addresses_parse(const char *text, struct config_list *list,
+int config_addresses_parse(const char *text, struct config_addresses *list,
                            const struct config_faults *faults)
 {
     static const struct list_kind kind = {sizeof(struct config_address), "addresses", add_address};
-    struct config_list found;
+    struct config_addresses found;
     void *items;
 
     if (is_empty(text))
@@ -305,7 +305,7 @@ int config_addresses_parse(const char *text, struct config_list *list,
     return 0;
 }
 
-char *config_addresses_text(const struct config_list *list)
+char *config_addresses_text(const struct config_addresses *list)
 {
     size_t size = list->count * (sizeof(list->item->text) + 1) + 1, used = 0;
     char *text = malloc(size);

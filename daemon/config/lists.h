@@ -14,7 +14,7 @@
  * every address of IPv4 and IPv6: AF_INET6 and ::, distinct from [::] only by its text. Host names and
  * addresses that cannot be bound at the same time are errors. Free list->item.
  */
-int config_addresses_parse(const char *text, struct config_list *list,
+int config_addresses_parse(const char *text, struct config_addresses *list,
                            const struct config_faults *faults);
 
 /* Relative paths become absolute: below the directory BASE. */
@@ -27,7 +27,7 @@ int config_networks_parse(const char *text, struct config_networks *networks,
 void config_networks_free(struct config_networks *networks);
 
 /* The list as its parser takes it; the caller frees it. NULL: out of memory. */
-char *config_addresses_text(const struct config_list *list);
+char *config_addresses_text(const struct config_addresses *list);
 char *config_paths_text(const struct config_paths *paths);
 char *config_networks_text(const struct config_networks *networks);
 

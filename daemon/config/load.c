@@ -16,24 +16,21 @@
 
 /* The file. */
 
-/* A message about the file FILE as a whole. */
-static void complain_file(struct config_report *report, const char *file, const char *advice,
-                          const char *problem)
+/* Reports an error of FILE as a whole. */
+static void report_file(struct config_report *report, const char *file, const char *advice,
+                        const char *problem)
 {
     struct config_place place = {.source = file};
 
     config_report_error(report, &place, advice, "%s", problem);
 }
 
-static void complain_errno(struct config_report *report, const char *file, int error)
+static void report_errno(struct config_report *report, const char *file, int error)
 {
-    complain_file(report, file, "name a readable file with -f FILE", strerror(error));
+    report_file(report, file, "name a readable file with -f FILE", strerror(error));
 }
 
-/*
- * Reads FD to its end into BUFFER (SIZE bytes). Returns the length, SIZE if there was more or as
- * much, or -1 with errno.
- */
+/* Reads at most SIZE bytes of FD into BUFFER. Returns their number, or -1 with errno. */
 static ssize_t read_all(int fd, char *buffer, size_t size)
 {
     size_t length = 0;
@@ -52,14 +49,14 @@ static ssize_t read_all(int fd, char *buffer, size_t size)
     return (ssize_t)length;
 }
 
-/* Reads the file into a new buffer, which is returned; NULL after a complaint. */
+/* Returns the content in a new buffer, or NULL after reporting an error. */
 static char *read_file(const char *file, int fd, size_t *length, struct config_report *report)
 {
     char *text = malloc(CONFIG_TEXT_MAX + 1);
     ssize_t got;
 
     if (text == NULL) {
-        complain_file(report, file, "", "out of memory");
+        report_file(report, file, "", "out of memory");
         return NULL;
     }
     got = read_all(fd, text, CONFIG_TEXT_MAX + 1);
@@ -68,9 +65,9 @@ static char *read_file(const char *file, int fd, size_t *length, struct config_r
         return text;
     }
     if (got < 0)
-        complain_errno(report, file, errno);
+        report_errno(report, file, errno);
     else
-        complain_file(report, file, "is this the right file?", "the file is larger than 1 MiB");
+        report_file(report, file, "is this the right file?", "the file is larger than 1 MiB");
     free(text);
     return NULL;
 }
@@ -82,37 +79,39 @@ static char *open_and_read(const char *file, size_t *length, struct config_repor
     char *text = NULL;
 
     if (fd < 0) {
-        complain_errno(report, file, errno);
+        report_errno(report, file, errno);
         return NULL;
     }
     if (fstat(fd, &status) == 0 && S_ISDIR(status.st_mode))
-        complain_file(report, file, "name a file in it", "it is a directory");
+        report_file(report, file, "name a file in it", "it is a directory");
     else
         text = read_file(file, fd, length, report);
     close(fd);
     return text;
 }
 
-/* The absolute folder of FILE, seen from the folder WORKING; owned by the caller. NULL: no memory.
- */
-static char *folder_of(const char *file, const char *working)
+/* The absolute directory of FILE, relative to WORKING; the caller frees it. NULL: out of memory. */
+static char *directory_of(const char *file, const char *working)
 {
     const char *slash = file == NULL ? NULL : strrchr(file, '/');
-    char *folder, *joined;
+    char *directory, *joined;
 
     if (slash == NULL)
         return strdup(working);
-    folder = strndup(file, slash == file ? 1 : (size_t)(slash - file));
-    if (folder == NULL || folder[0] == '/')
-        return folder;
-    joined = config_path_join(working, folder);
-    free(folder);
+    directory = strndup(file, slash == file ? 1 : (size_t)(slash - file));
+    if (directory == NULL || directory[0] == '/')
+        return directory;
+    joined = config_path_join(working, directory);
+    free(directory);
     return joined;
 }
 
 /* Entries. */
 
-enum { FIELD_MAX = sizeof(struct config_list) > sizeof(uint64_t) ? sizeof(struct config_list) : 8 };
+enum {
+    FIELD_MAX =
+        sizeof(struct config_addresses) > sizeof(uint64_t) ? sizeof(struct config_addresses) : 8
+};
 
 static size_t field_size(enum config_type type)
 {
@@ -139,13 +138,13 @@ static size_t field_size(enum config_type type)
     return 0;
 }
 
-/* An entry whose value is being read, for the faults in it. */
+/* The owner of the fault callback. */
 struct reading {
     struct config_draft *draft;
     const struct config_entry *entry;
 };
 
-static void tell_fault(void *owner, const struct config_fault *fault)
+static void report_fault(void *owner, const struct config_fault *fault)
 {
     struct reading *reading = owner;
     struct config_place place = config_entry_place(reading->entry, fault->offset, fault->length);
@@ -153,12 +152,12 @@ static void tell_fault(void *owner, const struct config_fault *fault)
     config_report_error(&reading->draft->report, &place, fault->advice, "%s", fault->problem);
 }
 
-/* Reads ENTRY's value into the field of KEY. */
+/* Parses ENTRY's value into the field of KEY. */
 static void set_field(struct config_draft *draft, const struct config_key *key,
                       const struct config_entry *entry)
 {
     struct reading reading = {draft, entry};
-    struct config_faults faults = {tell_fault, &reading};
+    struct config_faults faults = {report_fault, &reading};
     size_t number = (size_t)(key - config_keys);
     void *field = config_draft_field(draft, key);
     _Alignas(max_align_t) char fresh[FIELD_MAX];
@@ -225,15 +224,15 @@ static void set_defaults(struct config_draft *draft)
 
 /* Overrides. */
 
-/* The three parts of an override. The section's start is NULL where there is no '.'. */
+/* The parts of an override. The section's start is NULL if there is no '.'. */
 struct parts {
     struct span section, key, value;
 };
 
 static struct parts split(const char *text, const char *equals)
 {
-    const char *dot =
-        memrchr(text, '.', (size_t)(equals - text)); /* [headers *.extension] has its own */
+    const char *dot = memrchr(
+        text, '.', (size_t)(equals - text)); /* the last one: [headers *.extension] has a '.' */
     const char *key = dot == NULL ? text : dot + 1;
     struct parts parts = {
         .key = config_trim((struct span){key, (size_t)(equals - key)}),
@@ -252,9 +251,9 @@ static struct config_place place_in(const char *text, const char *name, struct s
     return (struct config_place){name, 0, line, (size_t)(word.start - text), word.length};
 }
 
-/* The override begins with a key. */
-static void refuse_lone_key(struct config_draft *draft, const char *text, const char *name,
-                            struct span key)
+/* The override has no section. */
+static void report_missing_section(struct config_draft *draft, const char *text, const char *name,
+                                   struct span key)
 {
     struct config_place place = place_in(text, name, key);
     const struct config_key *meant = config_key_guess(key);
@@ -265,7 +264,7 @@ static void refuse_lone_key(struct config_draft *draft, const char *text, const 
     config_report_error(&draft->report, &place, advice, "the section is missing");
 }
 
-/* Fills in the section that an override names, and its argument. False after a complaint. */
+/* Sets the section of ENTRY and its argument. Returns false after reporting an error. */
 static bool find_section(struct config_draft *draft, const char *text, const char *name,
                          struct span word, struct config_entry *entry)
 {
@@ -291,7 +290,7 @@ static bool find_section(struct config_draft *draft, const char *text, const cha
     return false;
 }
 
-/* An override in good form. */
+/* An override with all its parts. */
 static void take_parts(struct config_draft *draft, const char *text, const char *name,
                        const struct parts *parts)
 {
@@ -305,7 +304,7 @@ static void take_parts(struct config_draft *draft, const char *text, const char 
     char *value;
 
     if (parts->section.start == NULL) {
-        refuse_lone_key(draft, text, name, parts->key);
+        report_missing_section(draft, text, name, parts->key);
         return;
     }
     if (!find_section(draft, text, name, parts->section, &entry))
@@ -340,41 +339,40 @@ static void take_override(struct config_draft *draft, const char *text, const ch
 
 /* Loading. */
 
-/* "-o 1", "-o 2" …: what overrides are called in messages. */
+/* The name of an override in messages: "-o 1", "-o 2" … */
 typedef char override_name[sizeof("-o 18446744073709551615")];
 
-/* The two folders that relative paths are taken from; owned. */
-struct folders {
+/* The base directories of relative paths; owned. */
+struct directories {
     char *working;
     char *of_file;
 };
 
-static int find_folders(struct folders *folders, const char *file)
+static int find_directories(struct directories *directories, const char *file)
 {
-    folders->of_file = NULL;
-    folders->working = getcwd(NULL, 0);
-    if (folders->working != NULL)
-        folders->of_file = folder_of(file, folders->working);
-    return folders->of_file == NULL ? -1 : 0;
+    directories->of_file = NULL;
+    directories->working = getcwd(NULL, 0);
+    if (directories->working != NULL)
+        directories->of_file = directory_of(file, directories->working);
+    return directories->of_file == NULL ? -1 : 0;
 }
 
-static void free_folders(struct folders *folders)
+static void free_directories(struct directories *directories)
 {
-    free(folders->working);
-    free(folders->of_file);
+    free(directories->working);
+    free(directories->of_file);
 }
 
-/* Puts all sources together, the later ones over the earlier ones. NAMES has one for each override.
- */
-static void put_together(struct config_draft *draft, const struct config_sources *sources,
-                         const struct folders *folders, override_name *names)
+/* Applies all sources in order. NAMES has room for the name of each override. */
+static void apply_sources(struct config_draft *draft, const struct config_sources *sources,
+                          const struct directories *directories, override_name *names)
 {
-    draft->base = folders->of_file;
+    draft->base = directories->of_file;
     set_defaults(draft);
     if (sources->text != NULL)
         config_read(sources->file, sources->text, sources->length, &draft->report, take_entry,
                     draft);
-    draft->base = folders->working;
+    draft->base = directories->working;
     for (size_t i = 0; i < sources->override_count; i++) {
         snprintf(names[i], sizeof(names[i]), "-o %zu", i + 1);
         take_override(draft, sources->overrides[i], names[i]);
@@ -411,19 +409,19 @@ const char *config_origin(const struct config *config, size_t key)
     return config->origins != NULL && config->origins[key] != NULL ? config->origins[key] : "?";
 }
 
-/* Loads SOURCES into *CONFIG, with errors told to REPORT. Returns how many there have been. */
+/* Loads SOURCES into *CONFIG; errors go to REPORT. Returns their number. */
 static int load(struct config *config, const struct config_sources *sources,
                 struct config_report report)
 {
     struct config_draft draft = {.config = config, .report = report};
     override_name *names = calloc(sources->override_count + 1, sizeof(*names));
-    struct folders folders;
+    struct directories directories;
 
     memset(config, 0, sizeof(*config));
-    if (find_folders(&folders, sources->file) != 0 || names == NULL)
-        complain_errno(&draft.report, "working directory", errno);
+    if (find_directories(&directories, sources->file) != 0 || names == NULL)
+        report_errno(&draft.report, "working directory", errno);
     else
-        put_together(&draft, sources, &folders, names);
+        apply_sources(&draft, sources, &directories, names);
     note_origins(config, &draft);
     config_report_end(&draft.report);
     if (draft.report.errors > 0)
@@ -431,7 +429,7 @@ static int load(struct config *config, const struct config_sources *sources,
     free(draft.mime_lines);
     free(draft.header_lines);
     free(names);
-    free_folders(&folders);
+    free_directories(&directories);
     return (int)draft.report.errors;
 }
 

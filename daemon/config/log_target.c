@@ -34,7 +34,7 @@ bool log_target_is_word(const char *text)
            is_journald(text);
 }
 
-/* "@/path" behind a word, or nothing. */
+/* "@/path" or nothing */
 static const char *parse_socket(const char *text, struct log_target *target)
 {
     const struct sockaddr_un *address = NULL;

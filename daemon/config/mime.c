@@ -4,35 +4,35 @@
 #include <string.h>
 #include <strings.h>
 
-/* What media types are made of (RFC 9110 section 5.6.2). */
+/* Token characters, RFC 9110 section 5.6.2. */
 static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "!#$%&'*+-.^_`|~";
-static const char ending_letters[] =
+static const char extension_bytes[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-~";
 
-static bool made_of(struct span text, const char *letters)
+static bool consists_of(struct span text, const char *bytes)
 {
     for (size_t i = 0; i < text.length; i++)
-        if (text.start[i] == '\0' || strchr(letters, text.start[i]) == NULL)
+        if (text.start[i] == '\0' || strchr(bytes, text.start[i]) == NULL)
             return false;
     return text.length > 0;
 }
 
-/* The place of ENDING among the pairs, or their number. */
-static size_t find_ending(const struct config *config, struct span ending)
+/* The index of EXTENSION among the pairs; mime_count if it is new. */
+static size_t find_extension(const struct config *config, struct span extension)
 {
     size_t i = 0;
 
     while (i < config->mime_count &&
-           (strlen(config->mime_extensions[i]) != ending.length ||
-            strncasecmp(config->mime_extensions[i], ending.start, ending.length) != 0))
+           (strlen(config->mime_extensions[i]) != extension.length ||
+            strncasecmp(config->mime_extensions[i], extension.start, extension.length) != 0))
         i++;
     return i;
 }
 
-static bool check_ending(struct config_report *report, const struct config_entry *entry)
+static bool check_extension(struct config_report *report, const struct config_entry *entry)
 {
-    if (made_of(entry->key, ending_letters))
+    if (consists_of(entry->key, extension_bytes))
         return true;
     config_report_error(report, &entry->key_place,
                         "write the extension without the dot: html, not .html",
@@ -40,15 +40,15 @@ static bool check_ending(struct config_report *report, const struct config_entry
     return false;
 }
 
-/* TYPE/SUBTYPE, and parameters behind a ';' that are taken as they are. */
+/* TYPE/SUBTYPE; parameters after a ';' are not checked. */
 static bool check_type(struct config_report *report, const struct config_entry *entry)
 {
     size_t length = strcspn(entry->value, ";"), slash = strcspn(entry->value, "/");
     struct span main_type = {entry->value, slash};
     struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
 
-    if (slash < length && made_of(main_type, token) &&
-        made_of((struct span){entry->value + slash + 1, length - slash - 1}, token))
+    if (slash < length && consists_of(main_type, token) &&
+        consists_of((struct span){entry->value + slash + 1, length - slash - 1}, token))
         return true;
     config_report_error(report, &place, "examples: text/plain, text/html; charset=utf-8",
                         "'%.*s' is not a media type",
@@ -56,32 +56,33 @@ static bool check_type(struct config_report *report, const struct config_entry *
     return false;
 }
 
-/* Makes room for one more pair. Returns 0 or -1; what there was stays in either case. */
+/* Makes room for one more pair. Returns 0 or -1; the present pairs are kept in both cases. */
 static int grow(struct config *config, size_t **lines)
 {
     size_t count = config->mime_count + 1;
-    const char **endings = realloc((void *)config->mime_extensions, count * sizeof(*endings));
+    const char **extensions = realloc((void *)config->mime_extensions, count * sizeof(*extensions));
     const char **types = realloc((void *)config->mime_types, count * sizeof(*types));
     size_t *more = realloc(*lines, count * sizeof(**lines));
 
-    if (endings != NULL)
-        config->mime_extensions = endings;
+    if (extensions != NULL)
+        config->mime_extensions = extensions;
     if (types != NULL)
         config->mime_types = types;
     if (more != NULL)
         *lines = more;
-    return endings != NULL && types != NULL && more != NULL ? 0 : -1;
+    return extensions != NULL && types != NULL && more != NULL ? 0 : -1;
 }
 
-/* Sets pair number I, which may be the first free one. */
+/* Sets pair I, which may be a new one. */
 static void keep_pair(struct config *config, size_t **lines, const struct config_entry *entry,
                       size_t i, struct config_report *report)
 {
-    char *ending = strndup(entry->key.start, entry->key.length);
+    char *extension = strndup(entry->key.start, entry->key.length);
     char *type = strdup(entry->value);
 
-    if (ending == NULL || type == NULL || (i == config->mime_count && grow(config, lines) != 0)) {
-        free(ending);
+    if (extension == NULL || type == NULL ||
+        (i == config->mime_count && grow(config, lines) != 0)) {
+        free(extension);
         free(type);
         config_report_error(report, &entry->key_place, "", "out of memory");
         return;
@@ -92,7 +93,7 @@ static void keep_pair(struct config *config, size_t **lines, const struct config
     } else {
         config->mime_count++;
     }
-    config->mime_extensions[i] = ending;
+    config->mime_extensions[i] = extension;
     config->mime_types[i] = type;
     (*lines)[i] = entry->key_place.line;
 }
@@ -100,11 +101,11 @@ static void keep_pair(struct config *config, size_t **lines, const struct config
 void config_mime_take(struct config *config, size_t **lines, const struct config_entry *entry,
                       struct config_report *report)
 {
-    size_t i = find_ending(config, entry->key);
+    size_t i = find_extension(config, entry->key);
 
     if (i < config->mime_count && (*lines)[i] > 0 && entry->key_place.line > 0)
         config_report_duplicate(report, entry, (*lines)[i]);
-    else if (check_ending(report, entry) && config_entry_check(entry, report) == 0 &&
+    else if (check_extension(report, entry) && config_entry_check(entry, report) == 0 &&
              check_type(report, entry))
         keep_pair(config, lines, entry, i, report);
 }

@@ -1,4 +1,4 @@
-/* The section [mime]: "ending = type", the media type of files whose name ends in .ending. */
+/* The section [mime]: "extension = type", the media type of files whose name ends in .extension. */
 #ifndef DAEMON_CONFIG_MIME_H
 #define DAEMON_CONFIG_MIME_H
 
@@ -6,7 +6,7 @@
 #include "daemon/config/reader.h"
 
 /*
- * Adds ENTRY to CONFIG, or replaces the pair of the same ending; reports what is wrong with it. *LINES
+ * Adds ENTRY to CONFIG, or replaces the pair of the same extension; reports what is wrong with it. *LINES
  * (allocated, owned by the caller) has the line of each pair, 0 if not from the file.
  */
 void config_mime_take(struct config *config, size_t **lines, const struct config_entry *entry,

@@ -29,7 +29,7 @@ static const struct option long_options[] = {
 #undef OPTION
     {NULL, 0, NULL, 0}};
 
-/* A '+' (no search behind the first other word) and a ':' (we complain ourselves) come first. */
+/* '+': stop at the first operand; ':': getopt prints no messages. */
 static const char short_options[] = "+:f:o:dtTVh";
 
 void options_print_usage(FILE *out)
@@ -60,7 +60,7 @@ static enum options_action wrong_use(FILE *errors)
     return OPTIONS_WRONG;
 }
 
-/* WORD is an option that there is not, as it was typed: "--tset", or "-xy" with LETTER in it. */
+/* WORD is the argument as typed: "--tset", or "-xy" with LETTER in it. */
 static enum options_action unknown_option(const char *word, int letter, FILE *errors)
 {
     const char *names[ARRAY_LENGTH(described)], *near;
@@ -89,8 +89,8 @@ static const struct described *find_letter(int letter)
     return NULL;
 }
 
-/* getopt_long() refused WORD; optopt says why. */
-static enum options_action refuse_option(const char *word, bool missing, FILE *errors)
+/* getopt_long() rejected WORD; optopt tells why. */
+static enum options_action reject_option(const char *word, bool missing, FILE *errors)
 {
     const struct described *known = find_letter(optopt);
 
@@ -104,14 +104,14 @@ static enum options_action refuse_option(const char *word, bool missing, FILE *e
     return wrong_use(errors);
 }
 
-static enum options_action refuse_operand(const char *operand, FILE *errors)
+static enum options_action reject_operand(const char *operand, FILE *errors)
 {
     fprintf(errors, PROGRAM ": '%s' is not an option; name a configuration file with -f FILE\n",
             operand);
     return wrong_use(errors);
 }
 
-/* Takes all options; OVERRIDES has room for one a word. */
+/* Parses all options; OVERRIDES has room for ARGC. */
 static enum options_action take_options(struct options *options, const char **overrides, int argc,
                                         char **argv, FILE *errors)
 {
@@ -119,13 +119,13 @@ static enum options_action take_options(struct options *options, const char **ov
     int letter, word;
 
     opterr = 0;
-    optind = 0; /* glibc: begin anew, and forget what an earlier call had in hand */
+    optind = 0; /* glibc: restart, dropping the state of an earlier call */
     for (;;) {
         word = optind > 0 ? optind : 1;
         letter = getopt_long(argc, argv, short_options, long_options, NULL);
         switch (letter) {
         case -1:
-            return optind < argc ? refuse_operand(argv[optind], errors) : action;
+            return optind < argc ? reject_operand(argv[optind], errors) : action;
         case 'f':
             options->file = optarg;
             break;
@@ -146,7 +146,7 @@ static enum options_action take_options(struct options *options, const char **ov
         case 'h':
             return OPTIONS_HELP;
         default:
-            return refuse_option(argv[word], letter == ':', errors);
+            return reject_option(argv[word], letter == ':', errors);
         }
     }
 }

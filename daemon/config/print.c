@@ -11,14 +11,14 @@
 
 enum { COMMENT_WIDTH = 96 };
 
-/* A single blank, which joining lines gives back. */
+/* A single blank: joining the lines restores it. */
 static bool breakable(const char *text, size_t i)
 {
     return text[i] == ' ' && i > 0 && !isspace((unsigned char)text[i - 1]) &&
            !isspace((unsigned char)text[i + 1]);
 }
 
-/* The end of the part of TEXT that fits WIDTH, at a blank; where none is in reach, at the next. */
+/* Where to break TEXT: at the last blank within WIDTH, else at the next one. */
 static size_t fitting(const char *text, size_t width)
 {
     size_t length = strlen(text), end = width;
@@ -34,7 +34,7 @@ static size_t fitting(const char *text, size_t width)
     return end;
 }
 
-/* Prints TEXT in lines of at most WIDTH bytes, each begun by the next of FIRST, REST, REST … */
+/* Prints TEXT in lines of at most WIDTH bytes; the first begins with FIRST, the others with REST. */
 static void print_wrapped(FILE *out, const char *first, const char *rest, const char *text,
                           size_t width)
 {
@@ -70,7 +70,7 @@ static void print_key(FILE *out, const struct config_key *key, const struct conf
     free(value);
 }
 
-/* The lines of [headers] with the scope of line FIRST, below a section line unless it is all's. */
+/* Prints the lines of [headers] with the scope of line FIRST, with a section line if it has one. */
 static void print_scope(FILE *out, const struct config *config, size_t first)
 {
     const char *scope = config->headers[first].scope;

@@ -92,39 +92,39 @@ void config_report_duplicate(struct config_report *report, const struct config_e
 
 #define BLANKS " \t\v\f\r"
 
-enum section_state { SECTION_NONE, SECTION_KNOWN, SECTION_REFUSED };
+enum section_state { SECTION_NONE, SECTION_KNOWN, SECTION_INVALID };
 
 struct reader {
     const char *name;
-    struct span rest; /* the text behind the present line */
-    struct span line; /* the present one, without its end */
-    size_t number;    /* of the present line, from 1 */
-    bool indented;    /* the present line begins with a blank */
-    bool handed_over; /* inih has the present line, and owes us a call for it */
-    bool has_key;     /* inih holds a key that an indented line continues */
-    bool skipping;    /* what the next indented lines continue has been refused */
+    struct span rest; /* the text after the current line */
+    struct span line; /* the current one, without its end */
+    size_t number;    /* of the current line, from 1 */
+    bool indented;    /* the current line begins with a blank */
+    bool handed_over; /* inih has the current line and has not called us yet */
+    bool has_key;     /* inih has a key that an indented line continues */
+    bool skipping;    /* ignore the next indented lines: they continue an error */
     enum section_state state;
-    const char *section;  /* the known one */
+    const char *section;  /* the current one */
     struct span argument; /* of the section */
 
     bool open; /* an entry has begun */
     struct config_entry entry;
     char *value; /* of that entry; room for the whole text */
     size_t value_length;
-    struct config_piece *piece; /* room for one a line */
+    struct config_piece *piece; /* room for one per line */
 
     struct config_report *report;
     config_taker *take;
     void *owner;
 };
 
-/* A word of the present line. */
+/* A word of the current line. */
 static struct config_place place_here(const struct reader *reader, size_t offset, size_t length)
 {
     return (struct config_place){reader->name, reader->number, reader->line, offset, length};
 }
 
-/* Blanks at the start of TEXT. */
+/* The number of blanks at the start of TEXT. */
 static size_t leading_blanks(struct span text)
 {
     size_t count = 0;
@@ -144,7 +144,7 @@ static size_t trimmed_length(struct span text)
     return length;
 }
 
-/* The present line without blanks around it, as a word. */
+/* The current line without the blanks around it. */
 static struct config_place place_of_line(const struct reader *reader)
 {
     size_t first = leading_blanks(reader->line);
@@ -162,8 +162,8 @@ static void deliver(struct reader *reader)
     reader->take(reader->owner, &reader->entry);
 }
 
-/* Forgets the entry that has begun, and what continues it. */
-static void refuse_entry(struct reader *reader)
+/* Drops the current entry and the lines that continue it. */
+static void drop_entry(struct reader *reader)
 {
     reader->open = false;
     reader->skipping = true;
@@ -181,15 +181,15 @@ static void append_piece(struct reader *reader, const char *text, size_t length,
     reader->value[reader->value_length] = '\0';
 }
 
-/* The present line has a key where none may be. */
-static void refuse_key(struct reader *reader, struct span key, const struct config_place *place)
+/* The current line has a key outside a valid section, or an empty one. */
+static void report_key(struct reader *reader, struct span key, const struct config_place *place)
 {
     char advice[CONFIG_ADVICE_MAX] = "every key belongs to a section: write [section] above it";
     const struct config_key *meant;
 
-    refuse_entry(reader);
-    if (reader->state == SECTION_REFUSED)
-        return; /* its section was complained about */
+    drop_entry(reader);
+    if (reader->state == SECTION_INVALID)
+        return; /* its section was reported */
     if (key.length == 0) {
         config_report_error(reader->report, place, "write key = value", "no key before the '='");
         return;
@@ -208,16 +208,16 @@ static void begin_entry(struct reader *reader, const char *name, const char *val
     struct span key = {reader->line.start + first, key_length};
     struct config_place place = place_here(reader, first, key_length == 0 ? 1 : key_length);
     size_t separator = first + key_length;
-    struct span behind;
+    struct span after;
 
     reader->has_key = key_length > 0;
     if (key_length == 0 || reader->state != SECTION_KNOWN) {
-        refuse_key(reader, key, &place);
+        report_key(reader, key, &place);
         return;
     }
     while (reader->line.start[separator] != '=' && reader->line.start[separator] != ':')
         separator++;
-    behind = (struct span){reader->line.start + separator + 1, reader->line.length - separator - 1};
+    after = (struct span){reader->line.start + separator + 1, reader->line.length - separator - 1};
     reader->open = true;
     reader->value_length = 0;
     reader->entry = (struct config_entry){.section = reader->section,
@@ -226,10 +226,10 @@ static void begin_entry(struct reader *reader, const char *name, const char *val
                                           .key_place = place,
                                           .value = reader->value,
                                           .piece = reader->piece};
-    append_piece(reader, value, strlen(value), separator + 1 + leading_blanks(behind));
+    append_piece(reader, value, strlen(value), separator + 1 + leading_blanks(after));
 }
 
-/* Not every version of inih takes comments off continuing lines. */
+/* Some versions of inih do not remove comments from continuation lines. */
 static size_t without_comment(const char *text)
 {
     size_t length = strlen(text);
@@ -240,12 +240,12 @@ static size_t without_comment(const char *text)
     return length;
 }
 
-/* What inih calls for every key and every continuing line. */
+/* Called by inih for every key and every continuation line. */
 static int take_from_inih(void *owner, const char *section, const char *name, const char *value)
 {
     struct reader *reader = owner;
 
-    (void)section; /* cut by inih; ours is whole */
+    (void)section; /* truncated by inih; ours is not */
     reader->handed_over = false;
     if (!reader->indented || !reader->has_key)
         begin_entry(reader, name, value);
@@ -256,8 +256,8 @@ static int take_from_inih(void *owner, const char *section, const char *name, co
 
 /* Lines. */
 
-/* inih got the last line and made nothing of it. */
-static void complain_malformed(struct reader *reader)
+/* Reports the last line if inih did not call back for it. */
+static void report_malformed(struct reader *reader)
 {
     struct config_place place;
     struct span word;
@@ -266,7 +266,7 @@ static void complain_malformed(struct reader *reader)
     if (!reader->handed_over)
         return;
     reader->handed_over = false;
-    refuse_entry(reader);
+    drop_entry(reader);
     place = place_of_line(reader);
     word = (struct span){place.text.start + place.offset, 0};
     while (word.length < place.length && !isspace((unsigned char)word.start[word.length]))
@@ -276,7 +276,7 @@ static void complain_malformed(struct reader *reader)
     config_report_error(reader->report, &place, advice, "the line has no '='");
 }
 
-/* Takes the next line off the rest. False at the end. */
+/* Moves to the next line. Returns false at the end. */
 static bool advance(struct reader *reader)
 {
     const char *end;
@@ -307,12 +307,12 @@ static int check_length(struct reader *reader)
     return -1;
 }
 
-static void refuse_section(struct reader *reader, size_t offset, size_t length, const char *advice,
+static void report_section(struct reader *reader, size_t offset, size_t length, const char *advice,
                            const char *problem)
 {
     struct config_place place = place_here(reader, offset, length);
 
-    reader->state = SECTION_REFUSED;
+    reader->state = SECTION_INVALID;
     config_report_error(reader->report, &place, advice, "%s", problem);
 }
 
@@ -323,7 +323,7 @@ static bool blank_or_comment(struct span text)
     return first == text.length || text.start[first] == '#' || text.start[first] == ';';
 }
 
-/* The name between the brackets of a line whose first sign is '['; start NULL: no closing one. */
+/* The text between '[' and ']' of LINE, which begins with '['; start NULL: no ']'. */
 static struct span section_name(struct span line)
 {
     struct span name = {line.start + leading_blanks(line) + 1, 0};
@@ -335,7 +335,6 @@ static struct span section_name(struct span line)
     return name;
 }
 
-/* The section is known; whether it may have the argument that it has. */
 static bool check_argument(struct reader *reader, struct span argument)
 {
     char advice[CONFIG_ADVICE_MAX];
@@ -343,69 +342,69 @@ static bool check_argument(struct reader *reader, struct span argument)
     if (argument.length == 0 ||
         config_section_argument_fits(reader->section, argument, advice, sizeof(advice)))
         return true;
-    refuse_section(reader, (size_t)(argument.start - reader->line.start), argument.length, advice,
+    report_section(reader, (size_t)(argument.start - reader->line.start), argument.length, advice,
                    "the section does not take this argument");
     return false;
 }
 
-static void refuse_unknown_section(struct reader *reader, struct span name)
+static void report_unknown_section(struct reader *reader, struct span name)
 {
     char advice[CONFIG_ADVICE_MAX], problem[CONFIG_PROBLEM_MAX];
 
     config_section_advice(name, advice, sizeof(advice));
     snprintf(problem, sizeof(problem), "unknown section [%.*s]", CONFIG_QUOTED(name));
-    refuse_section(reader, (size_t)(name.start - reader->line.start), name.length, advice, problem);
+    report_section(reader, (size_t)(name.start - reader->line.start), name.length, advice, problem);
 }
 
-/* Enters the section that the present line names. */
+/* Enters the section of the current line. */
 static void enter_section(struct reader *reader)
 {
     struct span line = {reader->line.start, trimmed_length(reader->line)};
-    struct span name = section_name(line), argument, behind;
+    struct span name = section_name(line), argument, after;
     const struct config_section *section;
     size_t end;
 
     reader->has_key = false;
     reader->skipping = false;
     if (name.start == NULL) {
-        refuse_section(reader, leading_blanks(line), line.length - leading_blanks(line),
+        report_section(reader, leading_blanks(line), line.length - leading_blanks(line),
                        "write [section]", "the ']' is missing");
         return;
     }
     end = (size_t)(name.start - line.start) + name.length + 1;
-    behind = (struct span){line.start + end, line.length - end};
+    after = (struct span){line.start + end, line.length - end};
     config_section_split(&name, &argument);
     section = config_section_find(name);
     if (section == NULL) {
-        refuse_unknown_section(reader, name);
+        report_unknown_section(reader, name);
         return;
     }
     reader->state = SECTION_KNOWN;
     reader->section = section->name;
     reader->argument = argument;
-    if (check_argument(reader, argument) && !blank_or_comment(behind))
-        refuse_section(reader, end + leading_blanks(behind), behind.length - leading_blanks(behind),
+    if (check_argument(reader, argument) && !blank_or_comment(after))
+        report_section(reader, end + leading_blanks(after), after.length - leading_blanks(after),
                        "put keys on a line of their own", "text after the section");
 }
 
-/* An indented line that was meant as a key or a section of its own, to judge by its first word. */
-static bool misses_its_start(const struct reader *reader)
+/* True for an indented line that was probably meant as a key or section, by its first word. */
+static bool is_misplaced(const struct reader *reader)
 {
     size_t first = leading_blanks(reader->line);
     struct span text = {reader->line.start + first, reader->line.length - first};
-    struct span word = {text.start, 0}, behind;
+    struct span word = {text.start, 0}, after;
 
     if (text.start[0] == '[')
         return section_name(text).start != NULL && config_section_find(section_name(text)) != NULL;
     while (word.length < text.length && strchr("=:" BLANKS, text.start[word.length]) == NULL)
         word.length++;
-    behind = (struct span){text.start + word.length, text.length - word.length};
-    behind.start += leading_blanks(behind);
+    after = (struct span){text.start + word.length, text.length - word.length};
+    after.start += leading_blanks(after);
     return reader->state == SECTION_KNOWN && config_key_find(reader->section, word) != NULL &&
-           behind.start < text.start + text.length && behind.start[0] == '=';
+           after.start < text.start + text.length && after.start[0] == '=';
 }
 
-static void refuse_misplaced(struct reader *reader)
+static void report_misplaced(struct reader *reader)
 {
     struct config_place place = place_of_line(reader);
 
@@ -415,23 +414,23 @@ static void refuse_misplaced(struct reader *reader)
                         "an indented line continues the value above it");
 }
 
-/* The present line goes on with the value above it. True when inih may have it. */
+/* The current line continues the value above. Returns true if inih should get it. */
 static bool admit_continuation(struct reader *reader)
 {
     struct config_place line = place_here(reader, 0, 0);
 
     if (config_line_check(&line, reader->report) != 0 || check_length(reader) != 0) {
-        refuse_entry(reader);
+        drop_entry(reader);
         return false;
     }
-    if (reader->has_key && misses_its_start(reader)) {
-        refuse_misplaced(reader);
+    if (reader->has_key && is_misplaced(reader)) {
+        report_misplaced(reader);
         return false;
     }
     return !reader->skipping;
 }
 
-/* The present line begins something. True when inih may have it. */
+/* The current line begins a key or section. Returns true if inih should get it. */
 static bool admit_start(struct reader *reader)
 {
     struct config_place line = place_here(reader, 0, 0);
@@ -439,7 +438,7 @@ static bool admit_start(struct reader *reader)
     deliver(reader);
     reader->skipping = false;
     if (config_line_check(&line, reader->report) != 0 || check_length(reader) != 0) {
-        refuse_entry(reader);
+        drop_entry(reader);
         return false;
     }
     return true;
@@ -454,8 +453,8 @@ static char *hand_over(char *buffer, struct span line)
 }
 
 /*
- * What inih calls for every line; it takes an empty one in place of what it need not see. Sections
- * become "[]", which only makes it forget the key before.
+ * Called by inih for every line. Lines it should not see are replaced by empty ones, sections by "[]",
+ * which only makes it forget the last key.
  */
 static char *next_line(char *buffer, int size, void *stream)
 {
@@ -464,7 +463,7 @@ static char *next_line(char *buffer, int size, void *stream)
 
     assert(size > CONFIG_LINE_MAX);
     (void)size;
-    complain_malformed(reader);
+    report_malformed(reader);
     if (!advance(reader)) {
         deliver(reader);
         return NULL;
@@ -487,7 +486,7 @@ static char *next_line(char *buffer, int size, void *stream)
 
 /* Text. */
 
-/* Takes a byte order mark off. Returns -1 when it says UTF-16. */
+/* Skips a byte order mark. Returns -1 after reporting one of UTF-16. */
 static int skip_mark(struct reader *reader)
 {
     struct config_place file = {.source = reader->name};

@@ -5,7 +5,7 @@
 
 enum {
     MESSAGE_MAX = 1024,
-    /* A longer line is shown as a window around the word. */
+    /* Of a longer line, the part around the word is shown. */
     LINE_SHOWN_MAX = 200,
     BEFORE_WORD_MAX = 100,
     INDENT = 4,
@@ -33,7 +33,7 @@ static size_t printable_length(struct span text)
     return length;
 }
 
-/* Takes one character off TEXT: what is not printable counts as one for each byte. */
+/* Takes one character off TEXT; each byte that is not printable counts as one. */
 static struct span take_character(struct span *text)
 {
     size_t length = printable_length(*text);
@@ -53,7 +53,7 @@ static size_t count_characters(struct span text)
     return count;
 }
 
-/* Prints TEXT with '?' for what is not printable; tabs stay. */
+/* Prints TEXT with '?' for bytes that are not printable, except tabs. */
 static void print_clean(FILE *out, struct span text)
 {
     while (text.length > 0) {
@@ -66,7 +66,7 @@ static void print_clean(FILE *out, struct span text)
     }
 }
 
-/* As wide as TEXT, but blank: so carets stand below the word whatever the width of a tab. */
+/* Prints blanks as wide as TEXT, keeping tabs, so that the carets are below the word. */
 static void print_blank(FILE *out, struct span text)
 {
     while (text.length > 0)
@@ -81,7 +81,7 @@ static void print_carets(FILE *out, struct span word)
         fputc('^', out);
 }
 
-/* Moves a cut to the start of a character of UTF-8; where there is none near, it stays. */
+/* Moves OFFSET back to the start of a UTF-8 character, if there is one. */
 static size_t at_character(struct span text, size_t offset)
 {
     for (size_t back = 0; back < 4 && back <= offset && offset < text.length; back++)
@@ -90,7 +90,7 @@ static size_t at_character(struct span text, size_t offset)
     return offset;
 }
 
-/* The part of the line that is shown: all of it, or from near the word on. */
+/* Where the shown part of the line begins: at 0, or near the word. */
 static size_t first_shown(const struct config_place *place)
 {
     if (place->text.length <= LINE_SHOWN_MAX || place->offset <= BEFORE_WORD_MAX)

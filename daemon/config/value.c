@@ -12,7 +12,7 @@
 
 enum { WORD_MAX = 64, WORDS_MAX = 16 };
 
-/* One fault that covers the whole of TEXT. */
+/* Reports a fault of the whole TEXT. */
 static int fault_all(const struct config_faults *faults, const char *text, const char *advice,
                      const char *problem)
 {
@@ -22,7 +22,7 @@ static int fault_all(const struct config_faults *faults, const char *text, const
                                problem);
 }
 
-/* Numbers: how each type writes them. */
+/* Numbers. */
 
 static int parse_octal(const char *text, uint64_t *out)
 {
@@ -36,7 +36,7 @@ static int parse_octal(const char *text, uint64_t *out)
 
 struct number_kind {
     int (*parse)(const char *text, uint64_t *out);
-    const char *problem; /* with a text that is not one */
+    const char *problem; /* if the text is not such a number */
     const char *example;
 };
 
@@ -85,7 +85,7 @@ uint64_t config_value_most(const struct config_key *key)
     return number;
 }
 
-/* Reads LENGTH bytes of TEXT at OFFSET as one of KEY's numbers. */
+/* Parses LENGTH bytes of TEXT at OFFSET as a number of KEY's type and range. */
 static int parse_number(const struct config_key *key, const char *text, size_t offset,
                         size_t length, uint64_t *number, const struct config_faults *faults)
 {
@@ -117,7 +117,7 @@ static int parse_u64(const struct config_key *key, const char *text, uint64_t *f
     return 0;
 }
 
-/* The ranges of the types that are kept in 32 bits end below 2^32. */
+/* For types whose ranges fit 32 bits. */
 static int parse_u32(const struct config_key *key, const char *text, uint32_t *field,
                      const struct config_faults *faults)
 {
@@ -166,7 +166,7 @@ static int parse_switch(const char *text, bool *field, const struct config_fault
     return 0;
 }
 
-/* The word number POSITION of a list of words; its length is 0 behind the last. */
+/* Word number POSITION of WORDS; its length is 0 after the last. */
 static struct span word_at(const char *words, size_t position)
 {
     struct span word = {words, strcspn(words, " ")};
@@ -240,7 +240,7 @@ static int parse_name(const char *text, const char **field, const struct config_
     return keep_text(text, field, faults);
 }
 
-/* [log] access and error may also be words that name no file. */
+/* [log] access and error that are not paths. */
 static int parse_log_word(const struct config_key *key, const char *text, const char **field,
                           const struct config_faults *faults)
 {
@@ -313,14 +313,14 @@ int config_value_parse(const struct config_key *key, const char *text, const cha
 void config_value_free(const struct config_key *key, void *field)
 {
     const char **text = field;
-    struct config_list *list = field;
+    struct config_addresses *list = field;
 
     if (key->type == CONFIG_TEXT || key->type == CONFIG_NAME || key->type == CONFIG_PATH) {
         free((void *)*text);
         *text = NULL;
     } else if (key->type == CONFIG_ADDRESS) {
         free(list->item);
-        *list = (struct config_list){.count = 0};
+        *list = (struct config_addresses){.count = 0};
     } else if (key->type == CONFIG_PATHS) {
         config_paths_free(field);
     } else if (key->type == CONFIG_NETWORKS) {

@@ -205,7 +205,7 @@ void listeners_abandon(struct listeners *listeners)
 }
 
 /* Moves the addresses of LIST to the front, in its order. */
-static void sort_addresses(struct listeners *listeners, const struct config_list *list)
+static void sort_addresses(struct listeners *listeners, const struct config_addresses *list)
 {
     for (size_t i = 0; i < list->count; i++)
         for (size_t k = i; k < listeners->address_count; k++)
@@ -242,8 +242,8 @@ static int prepare_address(struct listeners *listeners, const struct config_addr
 }
 
 /* Marks the addresses that LIST lacks as removed and adds those that it has new. */
-static int prepare_addresses(struct listeners *listeners, const struct config_list *list, char *why,
-                             size_t size)
+static int prepare_addresses(struct listeners *listeners, const struct config_addresses *list,
+                             char *why, size_t size)
 {
     for (size_t i = 0; i < listeners->address_count; i++)
         listeners->address[i]->removed = true;
