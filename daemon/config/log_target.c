@@ -62,7 +62,7 @@ static const char *parse_syslog(const char *text, struct log_target *target)
         target->facility = facilities[i].facility;
         return parse_socket(text + length, target);
     }
-    return "valid syslog facilities: daemon, user, auth, cron, local0 to local7";
+    return "unknown syslog facility (valid: daemon, user, auth, cron, local0 to local7)";
 }
 
 const char *log_target_parse(const char *text, struct log_target *target)

@@ -143,7 +143,7 @@ static void start_fails_if_log_target_is_unreachable(void **state)
     assert_non_null(strstr(said, "cannot open the access log syslog:@/nowhere/at/all"));
     free(said);
     assert_int_equal(server_start_refused(server, &said, unknown), EXIT_FAILURE);
-    assert_non_null(strstr(said, "facilities are"));
+    assert_non_null(strstr(said, "unknown syslog facility"));
     free(said);
     assert_int_equal(server_start_refused(server, &said, silent), EXIT_FAILURE);
     assert_non_null(strstr(said, "the error log cannot be off"));

@@ -51,8 +51,8 @@ static void bad_log_target_names_the_fault(void **state)
     static const struct {
         const char *text, *message;
     } cases[] = {{"", "no path"},
-                 {"syslog:local9", "facilities"},
-                 {"syslog:localhost:514", "facilities"},
+                 {"syslog:local9", "unknown syslog facility"},
+                 {"syslog:localhost:514", "unknown syslog facility"},
                  {"syslog:local1@run/x", "begins with '@/'"},
                  {"journald:/run/j", "begins with '@/'"}};
     struct log_target target;
