@@ -21,8 +21,8 @@ struct bare_server {
     pid_t pid;
     uint16_t port;
     int listener, epoll;
-    size_t length; /* of the answer: a head as webserverd's, and a body */
-    char *answer;
+    size_t length; /* of the response: a head such as that of webserverd, and a body */
+    char *response;
 };
 
 /* ---- The process ---- */
@@ -43,15 +43,15 @@ static void accept_all(const struct bare_server *server)
         watch(server, fd);
 }
 
-static void answer(const struct bare_server *server, int fd)
+static void respond(const struct bare_server *server, int fd)
 {
-    static const char close_wanted[] = "\r\nConnection: close\r\n";
+    static const char connection_close[] = "\r\nConnection: close\r\n";
     char request[REQUEST_MAX];
     ssize_t got = recv(fd, request, sizeof(request), 0);
-    bool last =
-        got <= 0 || memmem(request, (size_t)got, close_wanted, sizeof(close_wanted) - 1) != NULL;
+    bool last = got <= 0 || memmem(request, (size_t)got, connection_close,
+                                   sizeof(connection_close) - 1) != NULL;
 
-    if (got > 0 && send(fd, server->answer, server->length, MSG_NOSIGNAL) < 0)
+    if (got > 0 && send(fd, server->response, server->length, MSG_NOSIGNAL) < 0)
         last = true;
     if (last)
         close(fd);
@@ -68,12 +68,12 @@ static _Noreturn void serve(const struct bare_server *server)
             if (events[i].data.fd == server->listener)
                 accept_all(server);
             else
-                answer(server, events[i].data.fd);
+                respond(server, events[i].data.fd);
         }
     }
 }
 
-static void allow_connections(void)
+static void raise_descriptor_limit(void)
 {
     struct rlimit limit;
 
@@ -83,7 +83,7 @@ static void allow_connections(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* A process group of its own: Ctrl-C only reaches the lab, which then ends it. */
+/* In its own process group: Ctrl-C reaches only the lab, which then kills the server. */
 static _Noreturn void become_server(struct bare_server *server, pid_t parent)
 {
     setpgid(0, 0);
@@ -91,33 +91,33 @@ static _Noreturn void become_server(struct bare_server *server, pid_t parent)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(EXIT_FAILURE);
-    allow_connections();
+    raise_descriptor_limit();
     server->epoll = epoll_create1(EPOLL_CLOEXEC);
     watch(server, server->listener);
     serve(server);
 }
 
-/* ---- In the lab ---- */
+/* ---- Starting and stopping ---- */
 
-static bool make_answer(struct bare_server *server, size_t body)
+static bool make_response(struct bare_server *server, size_t body)
 {
     int head;
 
-    server->answer = malloc(HEAD_MAX + body);
-    if (server->answer == NULL)
+    server->response = malloc(HEAD_MAX + body);
+    if (server->response == NULL)
         return false;
-    head = snprintf(server->answer, HEAD_MAX,
+    head = snprintf(server->response, HEAD_MAX,
                     "HTTP/1.1 200 OK\r\nServer: bare\r\nDate: Sat, 21 Nov 2026 06:18:30 GMT\r\n"
                     "Content-Length: %zu\r\nContent-Type: text/html; charset=utf-8\r\n"
                     "Last-Modified: Sat, 21 Nov 2026 06:18:30 GMT\r\n"
                     "ETag: \"400-6a0f0d16.1dcd6500-2f0a1b\"\r\nAccept-Ranges: bytes\r\n\r\n",
                     body);
-    memset(server->answer + head, '.', body);
+    memset(server->response + head, '.', body);
     server->length = (size_t)head + body;
     return true;
 }
 
-static bool listen_somewhere(struct bare_server *server)
+static bool listen_on_loopback(struct bare_server *server)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof(address);
@@ -150,7 +150,7 @@ struct bare_server *bare_server_create(size_t body, char *why, size_t size)
 
     if (server != NULL) {
         server->listener = -1;
-        if (make_answer(server, body) && listen_somewhere(server) && start(server)) {
+        if (make_response(server, body) && listen_on_loopback(server) && start(server)) {
             close(server->listener);
             server->listener = -1;
             return server;
@@ -171,7 +171,7 @@ void bare_server_destroy(struct bare_server *server)
         kill(server->pid, SIGKILL);
         waitpid(server->pid, NULL, 0);
     }
-    free(server->answer);
+    free(server->response);
     free(server);
 }
 

@@ -1,7 +1,7 @@
 /*
- * The least that an answer can cost: a process that answers whatever it reads with the same bytes. It
- * parses, counts and logs nothing; what a request costs it more with more connections, the kernel takes
- * for them. One thread with epoll, on a port of its own of 127.0.0.1. Main thread.
+ * The minimal cost of a response: a process that answers every read with the same bytes. It parses,
+ * counts and logs nothing, so if its cost per request grows with the number of connections, the
+ * kernel causes it. One thread with epoll on its own port of 127.0.0.1. Main thread.
  */
 #ifndef LOADGEN_LAB_BARE_SERVER_H
 #define LOADGEN_LAB_BARE_SERVER_H
@@ -12,10 +12,13 @@
 
 struct bare_server;
 
-/* Starts one whose answers have BODY bytes. No other thread may run yet. Returns NULL with WHY. */
+/*
+ * Starts a server whose bodies have BODY bytes. The caller has no other threads. Returns NULL with
+ * WHY.
+ */
 struct bare_server *bare_server_create(size_t body, char *why, size_t size);
 
-/* Ends it; it also ends with this process. NULL is fine. */
+/* Kills the server, which may be NULL. It also dies with this process. */
 void bare_server_destroy(struct bare_server *server);
 
 pid_t bare_server_pid(const struct bare_server *server);

@@ -7,12 +7,12 @@
 
 #include <math.h>
 
-void curve_begin(struct lab *lab, struct point *first, struct private_server *server,
-                 const char *path, const uint32_t *connections, size_t count, const char *name)
+void curve_init(struct lab *lab, struct point *first, struct private_server *server,
+                const char *path, const uint32_t *connections, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
-        point_begin(lab, &first[i], server, path, connections[i], "%s, %u connections", name,
-                    connections[i]);
+        point_init(lab, &first[i], server, path, connections[i], "%s, %u connections", name,
+                   connections[i]);
 }
 
 void curve_table(struct document *findings, const char *title, const struct curve *curve)
@@ -73,7 +73,7 @@ const struct point *curve_peak(const struct curve *curve)
     return peak;
 }
 
-/* By Little's law the mean latency is connections / rate: it has to grow where the rate does not. */
+/* Little's law: mean latency = connections / rate, so it grows where the rate does not. */
 void curve_explain(struct document *findings, const struct curve *curve)
 {
     const struct point *first = &curve->points[0], *last = &curve->points[curve->count - 1];
@@ -83,30 +83,30 @@ void curve_explain(struct document *findings, const struct curve *curve)
     double times = point_median(last, MEASURE_MEAN) / point_median(first, MEASURE_MEAN);
     char most[UNITS_TEXT];
 
-    findings_say(findings, FINDINGS_LESSON,
-                 "%s: the highest rate, %s requests/s, came with %u connections; with %u it was "
-                 "%.0f%% of that.",
+    findings_add(findings, FINDINGS_LESSON,
+                 "%s: the maximum rate is %s requests/s with %u connections; with %u connections "
+                 "it is %.0f%% of that.",
                  curve->name, lab_number(most, sizeof(most), point_median(peak, MEASURE_RATE)),
                  peak->plan.connections, last->plan.connections, of_peak);
-    findings_say(
+    findings_add(
         findings, FINDINGS_LESSON,
-        "%s: %.3g times the connections brought %.2f times the rate and %.3g times the mean "
-        "latency%s",
+        "%s: with %.3g times the connections, the rate is %.2f times and the mean latency %.3g "
+        "times as high%s",
         curve->name, (double)last->plan.connections / first->plan.connections, rates, times,
-        rates < 2 ? ": more connections did not make it faster, they waited their turn "
-                    "(latency = connections / rate, Little's law)."
-                  : ".");
+        rates < 2
+            ? ": additional connections only wait (Little's law: latency = connections / rate)."
+            : ".");
 }
 
 /* ---- Growth of the cost of a request ---- */
 
-/* A request may cost so much more with many connections, in percent. */
+/* The allowed increase of the CPU time per request, in percent. */
 #define TOLERANCE 10.0
 
-/* Pairs for each round of the experiment, and the longest trial: many tell more than long ones. */
+/* Pairs per round of the experiment, and the longest trial: many short trials are more precise. */
 enum { PAIRS_A_ROUND = 3, LONGEST_MS = 1000 };
 
-/* What is measured of a curve: webserverd with few and many connections, and the bare server. */
+/* The points of a curve: webserverd and the bare server, with few and with many connections. */
 enum { FEW, MANY, BARE_FEW, BARE_MANY, PARTS };
 
 static double percent(double ratio)
@@ -143,27 +143,26 @@ static void put_row(struct document *findings, const char *server, const char *c
 
 static const char *advice(enum findings_kind verdict)
 {
-    return verdict == FINDINGS_UNDECIDED
-               ? " More rounds (--rounds) or a quieter machine would tell."
-               : "";
+    return verdict == FINDINGS_UNDECIDED ? " More rounds (--rounds) or an idle machine may decide."
+                                         : "";
 }
 
-static void judge_all(struct document *findings, const char *name, const struct point *parts)
+static void judge_total(struct document *findings, const char *name, const struct point *parts)
 {
     struct interval ratio = point_cpu_ratio(&parts[MANY], &parts[FEW]);
     enum findings_kind verdict = growth_verdict(&ratio);
-    char few[UNITS_TEXT], many[UNITS_TEXT], sure[LAB_SURE];
+    char few[UNITS_TEXT], many[UNITS_TEXT], sure[LAB_CONFIDENCE];
 
-    findings_say(findings, verdict,
-                 "%s: a request cost the server %s of processor time with %d connections and %s "
-                 "with %d: %+.1f%% (%s); up to %+.0f%% is allowed.%s",
+    findings_add(findings, verdict,
+                 "%s: a request takes %s of the server's CPU time with %d connections and %s with "
+                 "%d: %+.1f%% (%s); allowed: %+.0f%%.%s",
                  name, lab_time(few, sizeof(few), cpu(&parts[FEW])), GROWTH_FEW,
                  lab_time(many, sizeof(many), cpu(&parts[MANY])), GROWTH_MANY,
-                 percent(ratio.median), lab_sure(sure, sizeof(sure), &ratio), TOLERANCE,
+                 percent(ratio.median), lab_confidence(sure, sizeof(sure), &ratio), TOLERANCE,
                  advice(verdict));
 }
 
-/* What would have become of a request if the kernel took as much for many connections as for few. */
+/* The ratio without what the bare server needs more with many connections: the kernel's part. */
 static struct interval own_ratio(const struct point *parts)
 {
     double ratios[POINT_ROUNDS];
@@ -180,34 +179,33 @@ static void judge_own(struct document *findings, const char *name, const struct 
 {
     struct interval ratio = own_ratio(parts);
     enum findings_kind verdict = growth_verdict(&ratio);
-    char few[UNITS_TEXT], many[UNITS_TEXT], sure[LAB_SURE];
+    char few[UNITS_TEXT], many[UNITS_TEXT], sure[LAB_CONFIDENCE];
 
-    findings_say(findings, verdict,
-                 "%s: a server that only reads and writes, measured in turns with it, went from %s "
-                 "to %s. Without what the kernel takes there, a request cost ours %+.1f%% (%s); up "
-                 "to %+.0f%% is allowed.%s",
+    findings_add(findings, verdict,
+                 "%s: a server that only reads and writes, measured in alternation, takes %s and "
+                 "%s. Without that increase, which the kernel causes, the CPU time of webserverd "
+                 "changes by %+.1f%% (%s); allowed: %+.0f%%.%s",
                  name, lab_time(few, sizeof(few), cpu(&parts[BARE_FEW])),
                  lab_time(many, sizeof(many), cpu(&parts[BARE_MANY])), percent(ratio.median),
-                 lab_sure(sure, sizeof(sure), &ratio), TOLERANCE, advice(verdict));
+                 lab_confidence(sure, sizeof(sure), &ratio), TOLERANCE, advice(verdict));
 }
 
-static void tell(struct document *findings, const struct point *points, const struct curve *curves,
-                 size_t count)
+static void add_growth(struct document *findings, const struct point *points,
+                       const struct curve *curves, size_t count)
 {
     static const char *const heads[] = {"",       "100 connections", "1000 connections",
                                         "change", "pairs",           NULL};
 
-    findings_table(findings, "Server's processor time for a request, in pairs of short trials",
-                   heads);
+    findings_table(findings, "CPU time of the server per request, in pairs of short trials", heads);
     for (size_t i = 0; i < count; i++, points += PARTS) {
         put_row(findings, "webserverd", curves[i].name, &points[FEW]);
         put_row(findings, "bare", curves[i].name, &points[BARE_FEW]);
-        judge_all(findings, curves[i].name, points);
+        judge_total(findings, curves[i].name, points);
         judge_own(findings, curves[i].name, points);
     }
 }
 
-/* Both of a pair have the same time to warm up. */
+/* Both points of a pair have the same warm-up. */
 static void make_pair(struct point *pair, const struct curve *curve)
 {
     pair[0] = *curve_at(curve, GROWTH_FEW);
@@ -226,8 +224,8 @@ static int make_parts(struct lab *lab, struct point *parts, const struct curve *
         return -1;
     make_pair(&parts[FEW], curve);
     make_pair(&parts[BARE_FEW], curve);
-    point_ask_bare(&parts[BARE_FEW], bare);
-    point_ask_bare(&parts[BARE_MANY], bare);
+    point_use_bare(&parts[BARE_FEW], bare);
+    point_use_bare(&parts[BARE_MANY], bare);
     return 0;
 }
 
@@ -250,6 +248,6 @@ int growth_judge(struct lab *lab, struct document *findings, const struct curve 
             return -1;
     if (points_measure_often(lab, points, PARTS * count, pairs_for(lab)) != 0)
         return -1;
-    tell(findings, points, curves, count);
+    add_growth(findings, points, curves, count);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What one request takes when nothing else happens, and where its time goes. */
+/* The time of one request on an idle server, and where it is spent. */
 #include "loadgen/lab/points.h"
 
 #include "common/units.h"
@@ -8,7 +8,7 @@ static void describe(struct document *findings, const struct point *point)
     static const char *const heads[] = {"connections", "requests/s", "mean",   "p50",
                                         "p99",         "server CPU", "client", NULL};
 
-    findings_table(findings, "1 KiB from the cache, kept alive", heads);
+    findings_table(findings, "1 KiB from the cache, keep-alive", heads);
     document_row(findings, DOCUMENT_NORMAL);
     document_cell(findings, "1");
     point_cell_rate(findings, point);
@@ -25,16 +25,15 @@ static void explain(struct document *findings, const struct point *point)
     double rate = point_median(point, MEASURE_RATE);
     char one[UNITS_TEXT], other[UNITS_TEXT], number[UNITS_TEXT];
 
-    findings_say(
+    findings_add(findings, FINDINGS_LESSON,
+                 "A request takes %s, of which the server uses %s of CPU time (%.0f%%). The rest "
+                 "is the client, the loopback interface, and the wake-ups of two processes.",
+                 lab_time(one, sizeof(one), mean), lab_time(other, sizeof(other), cpu),
+                 cpu / mean * 100);
+    findings_add(
         findings, FINDINGS_LESSON,
-        "A request took %s, and the server computed for %s of it (%.0f%%): the rest is the "
-        "client, the loopback, and two processes that wake each other in turns.",
-        lab_time(one, sizeof(one), mean), lab_time(other, sizeof(other), cpu), cpu / mean * 100);
-    findings_say(
-        findings, FINDINGS_LESSON,
-        "One connection waits for each answer, so its rate is one by its latency: %s "
-        "requests/s. The server was busy %.0f%% of one core meanwhile; what is left is what "
-        "more connections can use.",
+        "One connection waits for each response, so its rate is 1 / latency: %s requests/s. The "
+        "server used %.0f%% of one core; more connections can use the rest.",
         lab_number(number, sizeof(number), rate), rate * cpu / 1e6 * 100);
 }
 
@@ -49,7 +48,7 @@ static void plot_measure(struct document *findings, const struct point *point, c
 
 static void plot_rounds(struct document *findings, const struct point *point)
 {
-    document_plot(findings, "Latency, round by round", (struct plot_axis){false, axis_count},
+    document_plot(findings, "Latency by round", (struct plot_axis){false, axis_count},
                   (struct plot_axis){true, axis_time});
     plot_measure(findings, point, "p50", MEASURE_P50);
     plot_measure(findings, point, "p99", MEASURE_P99);
@@ -63,12 +62,12 @@ int experiment_baseline(struct lab *lab, struct document *findings)
 
     if (server == NULL || point == NULL)
         return -1;
-    point_begin(lab, point, server, LAB_SMALL, 1, "one connection");
+    point_init(lab, point, server, LAB_SMALL, 1, "one connection");
     if (points_measure(lab, point, 1) != 0)
         return -1;
     describe(findings, point);
     plot_rounds(findings, point);
     explain(findings, point);
-    points_caution(findings, point, 1);
+    points_add_cautions(findings, point, 1);
     return 0;
 }

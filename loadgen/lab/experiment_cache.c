@@ -1,4 +1,4 @@
-/* What a file costs that has to come from the disk, from the kernel's memory, or from our own. */
+/* The cost of files from the disk, from the kernel's page cache, and from the server's cache. */
 #include "loadgen/lab/files.h"
 
 #include "common/units.h"
@@ -16,13 +16,13 @@ enum {
     FILES_QUICK = 48,
 };
 
-static const char *const names[KINDS] = {"cold: from the disk", "warm: the same, in memory",
+static const char *const names[KINDS] = {"cold: from the disk", "warm: in the page cache",
                                          "hot: one file of 1 KiB"};
 
-/* What was in memory when the cold trials began; the worst of them. */
+/* What was in the page cache when the cold trials began: the worst of them. */
 struct coldness {
     struct files files;
-    double in_memory; /* percent; NAN: not known */
+    double cached; /* percent; NAN: unknown */
 };
 
 static int make_cold(struct lab *lab, struct point *point)
@@ -30,27 +30,27 @@ static int make_cold(struct lab *lab, struct point *point)
     struct coldness *coldness = point->context;
     double left;
 
-    if (files_forget(lab, &coldness->files) != 0)
+    if (files_evict(lab, &coldness->files) != 0)
         return -1;
-    left = files_in_memory(&coldness->files);
-    coldness->in_memory = isnan(left) ? left : fmax(left, coldness->in_memory);
+    left = files_cached(&coldness->files);
+    coldness->cached = isnan(left) ? left : fmax(left, coldness->cached);
     return 0;
 }
 
-/* Rounds go there and back: what is to be in memory is brought there before each warm trial. */
+/* The order of rounds alternates, so the files are loaded before each warm trial. */
 static int make_warm(struct lab *lab, struct point *point)
 {
     const struct coldness *coldness = point->context;
 
-    return files_read(lab, &coldness->files);
+    return files_preload(lab, &coldness->files);
 }
 
 static void put_table(struct document *findings, const struct point *points, const size_t *bytes)
 {
-    static const char *const heads[] = {"what",       "requests/s", "mean", "p90",
-                                        "server CPU", "a second",   NULL};
+    static const char *const heads[] = {"files",      "requests/s", "mean", "p90",
+                                        "server CPU", "bytes/s",    NULL};
 
-    findings_table(findings, "Unique files of 1.25 MiB, and one small one; 10 connections", heads);
+    findings_table(findings, "Unique files of 1.25 MiB, and one small file; 10 connections", heads);
     for (size_t i = 0; i < KINDS; i++) {
         char text[UNITS_TEXT];
         double rate = point_median(&points[i], MEASURE_RATE);
@@ -68,7 +68,7 @@ static void put_table(struct document *findings, const struct point *points, con
 
 static void put_plot(struct document *findings, const struct point *points)
 {
-    document_plot(findings, "Mean latency, round by round", (struct plot_axis){false, axis_count},
+    document_plot(findings, "Mean latency by round", (struct plot_axis){false, axis_count},
                   (struct plot_axis){true, axis_time});
     for (size_t i = 0; i < KINDS; i++) {
         document_line(findings, names[i], false);
@@ -86,45 +86,43 @@ static void explain(struct document *findings, const struct point *points,
     double warm = point_median(&points[WARM], MEASURE_RATE);
     double hot = point_median(&points[HOT], MEASURE_RATE);
 
-    if (isnan(coldness->in_memory) || coldness->in_memory > 5)
-        findings_say(findings, FINDINGS_CAUTION,
-                     "The cold files were not cold: the kernel kept them in memory although it was "
-                     "asked to forget them (TMPDIR may be in memory).");
-    findings_say(findings, FINDINGS_LESSON,
-                 "The disk: the same files came %.1f times as fast when the kernel had them in "
-                 "memory already%s",
-                 warm / cold,
-                 warm < cold * 1.2 ? "; this disk is hardly slower than memory, or has a cache of "
-                                     "its own."
-                                   : ".");
-    findings_say(findings, FINDINGS_LESSON,
-                 "Size: one small file was answered %.0f times as often as those from memory, and "
-                 "%.0f times as often as those from the disk; most of that is %d times the bytes, "
-                 "not a cache.",
-                 hot / warm, hot / cold, BIG_BYTES / LAB_SMALL_BYTES);
-    findings_say(findings, FINDINGS_LESSON,
-                 "%.0f%% of the small file's requests were hits of the server's own cache; files "
-                 "over 1 MiB are not kept there, the kernel sends them.",
+    if (isnan(coldness->cached) || coldness->cached > 5)
+        findings_add(findings, FINDINGS_CAUTION,
+                     "The cold files were not cold: the kernel did not evict them (TMPDIR may be "
+                     "on tmpfs).");
+    findings_add(findings, FINDINGS_LESSON,
+                 "Disk: the same files are %.1f times as fast from the page cache%s", warm / cold,
+                 warm < cold * 1.2
+                     ? "; this disk is hardly slower than memory, or has its own cache."
+                     : ".");
+    findings_add(
+        findings, FINDINGS_LESSON,
+        "Size: the rate of the small file is %.0f times that of the warm files and %.0f times that "
+        "of the cold files, mostly because these have %d times the bytes, not because of a cache.",
+        hot / warm, hot / cold, BIG_BYTES / LAB_SMALL_BYTES);
+    findings_add(findings, FINDINGS_LESSON,
+                 "%.0f%% of the requests for the small file were hits in the server's cache. Files "
+                 "over 1 MiB are not cached there; the kernel sends them (sendfile).",
                  point_own_median(&points[HOT], POINT_HITS));
 }
 
 static int begin(struct lab *lab, struct point *points, struct coldness *coldness)
 {
     const struct files *files = &coldness->files;
-    uint32_t *numbers = lab_room(lab, files->count, sizeof(*numbers));
+    uint32_t *numbers = lab_allocate(lab, files->count, sizeof(*numbers));
 
     if (numbers == NULL)
         return -1;
     for (uint32_t i = 0; i < files->count; i++)
         numbers[i] = i;
     for (size_t i = 0; i < KINDS; i++)
-        point_begin(lab, &points[i], files->server, LAB_SMALL, CONNECTIONS, "%s", names[i]);
+        point_init(lab, &points[i], files->server, LAB_SMALL, CONNECTIONS, "%s", names[i]);
     points[COLD].before = make_cold;
     points[WARM].before = make_warm;
     points[COLD].context = points[WARM].context = coldness;
-    return files_ask(lab, files, &points[COLD], "cold", numbers, files->count) != 0
+    return files_request(lab, files, &points[COLD], "cold", numbers, files->count) != 0
                ? -1
-               : files_ask(lab, files, &points[WARM], "warm", numbers, files->count);
+               : files_request(lab, files, &points[WARM], "warm", numbers, files->count);
 }
 
 int experiment_cache(struct lab *lab, struct document *findings)
@@ -137,7 +135,7 @@ int experiment_cache(struct lab *lab, struct document *findings)
     if (coldness.files.server == NULL || points == NULL)
         return -1;
     lab_progress(lab, "writing %u files", coldness.files.count);
-    if (files_write(lab, &coldness.files) != 0 || files_settle(lab, &coldness.files) != 0 ||
+    if (files_write(lab, &coldness.files) != 0 || files_sync(lab, &coldness.files) != 0 ||
         begin(lab, points, &coldness) != 0)
         return -1;
     if (points_measure(lab, points, KINDS) != 0)
@@ -145,6 +143,6 @@ int experiment_cache(struct lab *lab, struct document *findings)
     put_table(findings, points, bytes);
     put_plot(findings, points);
     explain(findings, points, &coldness);
-    points_caution(findings, points, KINDS);
+    points_add_cautions(findings, points, KINDS);
     return 0;
 }

@@ -11,23 +11,21 @@ static const uint32_t concurrency_steps[] = {10, 50, 100, 500, 1000};
 
 enum { CONCURRENCY_STEPS = ARRAY_LENGTH(concurrency_steps) };
 
-static void judge_keepalive(struct document *findings, const struct curve *kept,
-                            const struct curve *closed)
+static void judge_keepalive(struct document *findings, const struct curve *keepalive,
+                            const struct curve *per_request)
 {
     double least = 1e9, most = 0;
 
     for (size_t i = 0; i < CONCURRENCY_STEPS; i++) {
-        double gain = point_median(&kept->points[i], MEASURE_RATE) /
-                      point_median(&closed->points[i], MEASURE_RATE);
+        double gain = point_median(&keepalive->points[i], MEASURE_RATE) /
+                      point_median(&per_request->points[i], MEASURE_RATE);
 
         least = gain < least ? gain : least;
         most = gain > most ? gain : most;
     }
-    findings_say(
-        findings, least > 1 ? FINDINGS_MET : FINDINGS_NOT_MET,
-        "Keeping connections alive was %s: %.2f to %.2f times the rate of a connection for "
-        "each request.",
-        least > 1 ? "faster at every step" : "not faster at every step", least, most);
+    findings_add(findings, least > 1 ? FINDINGS_MET : FINDINGS_NOT_MET,
+                 "Keep-alive is %s: %.2f to %.2f times the rate of a connection per request.",
+                 least > 1 ? "faster at every step" : "not faster at every step", least, most);
 }
 
 int experiment_concurrency(struct lab *lab, struct document *findings)
@@ -36,28 +34,28 @@ int experiment_concurrency(struct lab *lab, struct document *findings)
     struct private_server *server = lab_server(lab, options);
     struct point *points = points_create(lab, 2 * CONCURRENCY_STEPS);
     const struct curve curves[] = {
-        {"Kept alive", points, CONCURRENCY_STEPS},
-        {"A connection for each request", points + CONCURRENCY_STEPS, CONCURRENCY_STEPS}};
+        {"Keep-alive", points, CONCURRENCY_STEPS},
+        {"Connection per request", points + CONCURRENCY_STEPS, CONCURRENCY_STEPS}};
 
     if (server == NULL || points == NULL)
         return -1;
-    curve_begin(lab, points, server, LAB_SMALL, concurrency_steps, CONCURRENCY_STEPS, "kept alive");
-    curve_begin(lab, points + CONCURRENCY_STEPS, server, LAB_SMALL, concurrency_steps,
-                CONCURRENCY_STEPS, "closed each time");
+    curve_init(lab, points, server, LAB_SMALL, concurrency_steps, CONCURRENCY_STEPS, "keep-alive");
+    curve_init(lab, points + CONCURRENCY_STEPS, server, LAB_SMALL, concurrency_steps,
+               CONCURRENCY_STEPS, "connection per request");
     for (size_t i = CONCURRENCY_STEPS; i < (size_t)2 * CONCURRENCY_STEPS; i++)
         points[i].plan.keepalive = false;
     if (points_measure(lab, points, (size_t)2 * CONCURRENCY_STEPS) != 0)
         return -1;
     for (size_t i = 0; i < 2; i++)
         curve_table(findings, curves[i].name, &curves[i]);
-    curves_plot(findings, "Requests a second, by connections", curves, 2, MEASURE_RATE);
-    curves_plot(findings, "Mean latency, by connections", curves, 2, MEASURE_MEAN);
+    curves_plot(findings, "Requests per second by connections", curves, 2, MEASURE_RATE);
+    curves_plot(findings, "Mean latency by connections", curves, 2, MEASURE_MEAN);
     for (size_t i = 0; i < 2; i++)
         curve_explain(findings, &curves[i]);
     if (growth_judge(lab, findings, curves, 2) != 0)
         return -1;
     judge_keepalive(findings, &curves[0], &curves[1]);
-    points_caution(findings, points, (size_t)2 * CONCURRENCY_STEPS);
+    points_add_cautions(findings, points, (size_t)2 * CONCURRENCY_STEPS);
     return 0;
 }
 
@@ -75,13 +73,13 @@ static void explain_scaling(struct document *findings, const struct curve *curve
     double fastest = (double)requests / point_median(peak, MEASURE_RATE) * 1e6;
 
     if (peak == first)
-        findings_say(findings, FINDINGS_LESSON,
-                     "The work was done soonest, in %s, by the fewest connections: %u keep this "
-                     "machine busy already.",
-                     lab_time(one, sizeof(one), slowest), first->plan.connections);
+        findings_add(
+            findings, FINDINGS_LESSON,
+            "The fewest connections finish first, in %s: %u already keep this machine busy.",
+            lab_time(one, sizeof(one), slowest), first->plan.connections);
     else
-        findings_say(findings, FINDINGS_LESSON,
-                     "The same requests took %s with %u connections and %s with %u: %.0f%% less.",
+        findings_add(findings, FINDINGS_LESSON,
+                     "The requests take %s with %u connections and %s with %u: %.0f%% less.",
                      lab_time(one, sizeof(one), slowest), first->plan.connections,
                      lab_time(other, sizeof(other), fastest), peak->plan.connections,
                      (1 - fastest / slowest) * 100);
@@ -91,14 +89,14 @@ int experiment_scaling(struct lab *lab, struct document *findings)
 {
     struct private_server *server = lab_server(lab, NULL);
     struct point *points = points_create(lab, SCALING_STEPS);
-    const struct curve curve = {"A connection for each request", points, SCALING_STEPS};
+    const struct curve curve = {"Connection per request", points, SCALING_STEPS};
     uint64_t requests = lab->quick ? REQUESTS_QUICK : REQUESTS;
     char title[LAB_TITLE], number[UNITS_TEXT];
 
     if (server == NULL || points == NULL)
         return -1;
-    curve_begin(lab, points, server, LAB_SMALL, scaling_steps, SCALING_STEPS,
-                "a number of requests");
+    curve_init(lab, points, server, LAB_SMALL, scaling_steps, SCALING_STEPS,
+               "fixed number of requests");
     for (size_t i = 0; i < SCALING_STEPS; i++) {
         points[i].plan.requests = requests;
         points[i].plan.duration_ms = points[i].plan.warmup_ms = 0;
@@ -106,24 +104,26 @@ int experiment_scaling(struct lab *lab, struct document *findings)
     }
     if (points_measure(lab, points, SCALING_STEPS) != 0)
         return -1;
-    snprintf(title, sizeof(title), "%s requests, a connection for each",
+    snprintf(title, sizeof(title), "%s requests, connection per request",
              lab_number(number, sizeof(number), (double)requests));
     curve_table(findings, title, &curve);
-    curves_plot(findings, "Requests a second, by connections", &curve, 1, MEASURE_RATE);
-    curves_plot(findings, "Mean latency, by connections", &curve, 1, MEASURE_MEAN);
+    curves_plot(findings, "Requests per second by connections", &curve, 1, MEASURE_RATE);
+    curves_plot(findings, "Mean latency by connections", &curve, 1, MEASURE_MEAN);
     explain_scaling(findings, &curve, requests);
     curve_explain(findings, &curve);
-    points_caution(findings, points, SCALING_STEPS);
+    points_add_cautions(findings, points, SCALING_STEPS);
     return 0;
 }
 
-/* ---- connections: how many are too many ---- */
+/* ---- connections: the maximum number ---- */
 
 static const uint32_t connection_steps[] = {100, 500, 1000, 2000, 5000};
 
 enum { CONNECTION_STEPS = ARRAY_LENGTH(connection_steps), OTHER_FILES = 200 };
 
-/* How many of the connection_steps this user's limit of open files allows; client and server need as many each. */
+/*
+ * The number of steps that the limit of open files allows, which holds for client and server each.
+ */
 static size_t allowed_steps(void)
 {
     struct rlimit limit;
@@ -141,26 +141,26 @@ int experiment_connections(struct lab *lab, struct document *findings)
     size_t count = allowed_steps();
     struct private_server *server = lab_server(lab, NULL);
     struct point *points = points_create(lab, CONNECTION_STEPS);
-    const struct curve curve = {"Kept alive", points, count};
+    const struct curve curve = {"Keep-alive", points, count};
 
     if (server == NULL || points == NULL)
         return -1;
     if (count == 0)
-        return lab_fail(lab, "this user may have too few files open (ulimit -Hn)");
-    curve_begin(lab, points, server, LAB_SMALL, connection_steps, count, "kept alive");
+        return lab_fail(lab, "the limit of open files is too low (ulimit -Hn)");
+    curve_init(lab, points, server, LAB_SMALL, connection_steps, count, "keep-alive");
     if (points_measure(lab, points, count) != 0)
         return -1;
-    curve_table(findings, "1 KiB from the cache, kept alive", &curve);
-    curves_plot(findings, "Requests a second, by connections", &curve, 1, MEASURE_RATE);
-    curves_plot(findings, "99th percentile, by connections", &curve, 1, MEASURE_P99);
+    curve_table(findings, "1 KiB from the cache, keep-alive", &curve);
+    curves_plot(findings, "Requests per second by connections", &curve, 1, MEASURE_RATE);
+    curves_plot(findings, "99th percentile by connections", &curve, 1, MEASURE_P99);
     curve_explain(findings, &curve);
     if (curve_at(&curve, GROWTH_MANY) != NULL && growth_judge(lab, findings, &curve, 1) != 0)
         return -1;
     if (count < CONNECTION_STEPS)
-        findings_say(findings, FINDINGS_CAUTION,
-                     "%u connections and more were left out: this user may not have so many files "
-                     "open (ulimit -Hn).",
+        findings_add(findings, FINDINGS_CAUTION,
+                     "Steps from %u connections on are left out: the limit of open files is too "
+                     "low (ulimit -Hn).",
                      connection_steps[count]);
-    points_caution(findings, points, count);
+    points_add_cautions(findings, points, count);
     return 0;
 }

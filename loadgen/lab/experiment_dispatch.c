@@ -1,4 +1,4 @@
-/* Who hands out connections: what it costs, and how evenly it does. */
+/* The ways to distribute connections to threads: their cost, and how even the result is. */
 #include "loadgen/lab/points.h"
 
 #include "common/units.h"
@@ -7,7 +7,7 @@
 
 enum { CONNECTIONS = 100 };
 
-/* Threads whose connections differ by more, as a part of all, are not served alike. */
+/* The distribution is uneven if threads differ by more than this part of all connections. */
 #define UNEVEN 0.125
 
 static const struct way {
@@ -33,12 +33,12 @@ static void put_row(struct document *findings, const struct point *point)
     point_cell_cpu(findings, point);
 }
 
-static void put_kept(struct document *findings, const struct point *points)
+static void put_keepalive(struct document *findings, const struct point *points)
 {
-    static const char *const heads[] = {"dispatch",   "requests/s",  "p50", "p99",
-                                        "server CPU", "in a thread", NULL};
+    static const char *const heads[] = {"dispatch",   "requests/s", "p50", "p99",
+                                        "server CPU", "per thread", NULL};
 
-    findings_table(findings, "Kept alive: 100 connections on 4 threads", heads);
+    findings_table(findings, "Keep-alive: 100 connections on 4 threads", heads);
     for (size_t i = 0; i < WAYS; i++) {
         document_row(findings, DOCUMENT_NORMAL);
         document_cell(findings, "%s", ways[i].name);
@@ -48,11 +48,11 @@ static void put_kept(struct document *findings, const struct point *points)
     }
 }
 
-static void put_closed(struct document *findings, const struct point *points)
+static void put_per_request(struct document *findings, const struct point *points)
 {
     static const char *const heads[] = {"dispatch", "requests/s", "p50", "p99", "server CPU", NULL};
 
-    findings_table(findings, "A connection for each request", heads);
+    findings_table(findings, "Connection per request", heads);
     for (size_t i = 0; i < WAYS; i++) {
         document_row(findings, DOCUMENT_NORMAL);
         document_cell(findings, "%s", ways[i].name);
@@ -62,7 +62,7 @@ static void put_closed(struct document *findings, const struct point *points)
 
 static void put_plot(struct document *findings, const struct point *closed)
 {
-    document_plot(findings, "A connection for each request: server's processor time, by rounds",
+    document_plot(findings, "Connection per request: CPU time of the server by round",
                   (struct plot_axis){false, axis_count}, (struct plot_axis){false, axis_time});
     for (size_t i = 0; i < WAYS; i++) {
         document_line(findings, ways[i].name, false);
@@ -74,25 +74,27 @@ static void put_plot(struct document *findings, const struct point *closed)
 static void explain(struct document *findings, const struct point *kept, const struct point *closed)
 {
     struct interval ratio = point_cpu_ratio(&closed[ROUND_ROBIN], &closed[KERNEL]);
-    char one[UNITS_TEXT], other[UNITS_TEXT], sure[LAB_SURE];
+    char one[UNITS_TEXT], other[UNITS_TEXT], sure[LAB_CONFIDENCE];
 
-    findings_say(
+    findings_add(
         findings, FINDINGS_LESSON,
-        "A new connection with one request cost %s where the kernel chose the thread and %s "
-        "where the master accepted it and passed it on: %+.0f%% (%s).",
+        "A new connection with one request takes %s of CPU time if the kernel chooses the thread, "
+        "and %s if the master accepts the connection and passes it on: %+.0f%% (%s).",
         lab_time(one, sizeof(one), point_own_median(&closed[KERNEL], POINT_CPU)),
         lab_time(other, sizeof(other), point_own_median(&closed[ROUND_ROBIN], POINT_CPU)),
-        (ratio.median - 1) * 100, lab_sure(sure, sizeof(sure), &ratio));
+        (ratio.median - 1) * 100, lab_confidence(sure, sizeof(sure), &ratio));
     for (size_t i = 0; i < WAYS; i++) {
         double least = point_own_median(&kept[i], POINT_LEAST);
         double most = point_own_median(&kept[i], POINT_MOST);
 
-        findings_say(findings, FINDINGS_LESSON,
-                     "%s: the fullest thread had %.0f of 100 connections, the emptiest %.0f%s",
+        findings_add(findings, FINDINGS_LESSON,
+                     "%s: the thread with the most connections has %.0f of 100, the one with the "
+                     "fewest %.0f%s",
                      ways[i].name, most, least,
                      most - least > CONNECTIONS * UNEVEN
-                         ? "; clients of the fullest wait longest, while others have time to spare."
-                         : ": evenly.");
+                         ? ". That is uneven: clients of the busiest thread wait while other "
+                           "threads are idle."
+                         : ". That is even.");
     }
 }
 
@@ -107,18 +109,17 @@ int experiment_dispatch(struct lab *lab, struct document *findings)
 
         if (server == NULL)
             return -1;
-        point_begin(lab, &points[i], server, LAB_SMALL, CONNECTIONS, "%s, kept alive",
-                    ways[i].name);
-        point_begin(lab, &points[WAYS + i], server, LAB_SMALL, CONNECTIONS, "%s, closed each time",
-                    ways[i].name);
+        point_init(lab, &points[i], server, LAB_SMALL, CONNECTIONS, "%s, keep-alive", ways[i].name);
+        point_init(lab, &points[WAYS + i], server, LAB_SMALL, CONNECTIONS,
+                   "%s, connection per request", ways[i].name);
         points[WAYS + i].plan.keepalive = false;
     }
     if (points_measure(lab, points, (size_t)2 * WAYS) != 0)
         return -1;
-    put_kept(findings, points);
-    put_closed(findings, points + WAYS);
+    put_keepalive(findings, points);
+    put_per_request(findings, points + WAYS);
     put_plot(findings, points + WAYS);
     explain(findings, points, points + WAYS);
-    points_caution(findings, points, (size_t)2 * WAYS);
+    points_add_cautions(findings, points, (size_t)2 * WAYS);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Whether a server that works all the time grows, loses descriptors, or makes mistakes. */
+/* Whether memory or descriptors of a server grow, or errors occur, under a constant load. */
 #include "loadgen/lab/observed.h"
 
 #include "common/units.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 
 enum {
-    TRIALS_LONG = 100, /* as many trials' time: five minutes of three seconds each */
+    TRIALS_LONG = 100, /* the duration in trials: five minutes with trials of three seconds */
     TRIALS_LONG_QUICK = 40,
     STEP_MS = 1000,
     STEPS_LEAST = 8,
@@ -14,7 +14,7 @@ enum {
 
 #define MEBIBYTE (1024.0 * 1024.0)
 
-/* Memory may grow so much from the first quarter to the last, in percent. */
+/* The allowed growth of memory from the second quarter to the last, in percent. */
 #define GROWTH_ALLOWED 1.0
 
 /* The mean over steps FROM to TO. */
@@ -33,7 +33,7 @@ static double resident_of(const struct observed_look *look)
     return (double)look->usage.resident;
 }
 
-/* Those of clients come and go with them. */
+/* Without those of client connections, which come and go. */
 static double descriptors_of(const struct observed_look *look)
 {
     return (double)look->usage.descriptors - (double)look->connections;
@@ -77,7 +77,7 @@ static void put_row(struct document *findings, const struct observed *run, const
 
 static void put_table(struct document *findings, const struct observed *run)
 {
-    static const char *const heads[] = {"quarter", "answers",     "errors", "worst p99",
+    static const char *const heads[] = {"quarter", "responses",   "errors", "worst p99",
                                         "RSS",     "descriptors", NULL};
     static const char *const names[] = {"first", "second", "third", "last"};
     size_t steps = steps_of(run);
@@ -123,7 +123,7 @@ static double p99_at(const struct observed *run, size_t step)
     return (double)run->series->entry[step].p99_ns;
 }
 
-/* The first quarter is left to what is only made once. */
+/* Not from the first quarter, in which caches and pools fill. */
 static void judge_memory(struct document *findings, const struct observed *run)
 {
     size_t steps = steps_of(run), quarter = steps / 4;
@@ -132,9 +132,9 @@ static void judge_memory(struct document *findings, const struct observed *run)
     double growth = (last / second - 1) * 100;
     char a[UNITS_TEXT], b[UNITS_TEXT];
 
-    findings_say(findings, growth <= GROWTH_ALLOWED ? FINDINGS_MET : FINDINGS_NOT_MET,
-                 "Resident memory was %s on the average of the second quarter and %s of the last "
-                 "(%+.1f%%; up to %+.0f%% is allowed).",
+    findings_add(findings, growth <= GROWTH_ALLOWED ? FINDINGS_MET : FINDINGS_NOT_MET,
+                 "Resident memory averages %s in the second quarter and %s in the last (%+.1f%%; "
+                 "allowed: %+.0f%%).",
                  units_format_bytes(a, sizeof(a), second), units_format_bytes(b, sizeof(b), last),
                  growth, GROWTH_ALLOWED);
 }
@@ -146,9 +146,9 @@ static void judge_descriptors(struct document *findings, const struct observed *
     double last = mean_of(run, steps - quarter, steps, descriptors_of);
 
     if (descriptors_are_known(run))
-        findings_say(findings, last < second + 1 ? FINDINGS_MET : FINDINGS_NOT_MET,
-                     "Without those of clients, %.1f descriptors were open on the average of the "
-                     "second quarter and %.1f of the last.",
+        findings_add(findings, last < second + 1 ? FINDINGS_MET : FINDINGS_NOT_MET,
+                     "Open descriptors, without those of clients, average %.1f in the second "
+                     "quarter and %.1f in the last.",
                      second, last);
 }
 
@@ -156,8 +156,8 @@ static void judge(struct document *findings, const struct observed *run)
 {
     char number[UNITS_TEXT];
 
-    findings_say(findings, run->bad == 0 ? FINDINGS_MET : FINDINGS_NOT_MET,
-                 "%llu errors in %s answers.", (unsigned long long)run->bad,
+    findings_add(findings, run->bad == 0 ? FINDINGS_MET : FINDINGS_NOT_MET,
+                 "%llu errors in %s responses.", (unsigned long long)run->bad,
                  lab_number(number, sizeof(number), (double)run->answered));
     judge_memory(findings, run);
     judge_descriptors(findings, run);
@@ -165,16 +165,15 @@ static void judge(struct document *findings, const struct observed *run)
 
 static void explain(struct document *findings, const struct observed *run)
 {
-    findings_say(
+    findings_add(
         findings, FINDINGS_LESSON,
-        "RSS counts pages that processes share in each of them: the %zu processes have "
-        "less than their sum. A leak would be a slope that does not end; what memory pools "
-        "and caches take is a step at the begin.",
+        "RSS counts shared pages once per process, so the %zu processes use less than the sum. A "
+        "leak would be a steady slope; memory pools and caches cause a step at the start.",
         run->looks[steps_of(run) - 1].usage.processes);
     if (run->late_percent > 1)
-        findings_say(findings, FINDINGS_CAUTION,
-                     "The client was late with %.1f%% of the requests: this machine was too busy "
-                     "for the rate, and the latencies contain that.",
+        findings_add(findings, FINDINGS_CAUTION,
+                     "The client sent %.1f%% of the requests late: this machine was too busy for "
+                     "the rate, and the latencies include the delay.",
                      run->late_percent);
 }
 
@@ -197,15 +196,15 @@ int experiment_endurance(struct lab *lab, struct document *findings)
         return -1;
     if (steps_of(&run) < 4) {
         observed_free(&run);
-        return lab_fail(lab, "too short to say anything: --duration 50ms or more");
+        return lab_fail(lab, "too short: --duration must be at least 50ms");
     }
     put_table(findings, &run);
     put_plot(findings, &run, "Resident memory", axis_mebibytes, resident_at);
     if (descriptors_are_known(&run))
         put_plot(findings, &run, "Open descriptors, without those of clients", axis_count,
                  descriptors_at);
-    put_plot(findings, &run, "Errors in a step", axis_count, errors_at);
-    put_plot(findings, &run, "99th percentile of a step", axis_time, p99_at);
+    put_plot(findings, &run, "Errors per step", axis_count, errors_at);
+    put_plot(findings, &run, "99th percentile per step", axis_time, p99_at);
     judge(findings, &run);
     explain(findings, &run);
     observed_free(&run);

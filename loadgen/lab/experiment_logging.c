@@ -1,4 +1,4 @@
-/* What the access log costs. */
+/* The cost of the access log. */
 #include "loadgen/lab/points.h"
 
 #include "common/units.h"
@@ -23,7 +23,7 @@ static void put_table(struct document *findings, const struct point *points)
     static const char *const heads[] = {"log",        "requests/s", "mean", "p99",
                                         "server CPU", "client",     NULL};
 
-    findings_table(findings, "1 KiB from the cache, 100 connections kept alive", heads);
+    findings_table(findings, "1 KiB from the cache, 100 connections, keep-alive", heads);
     for (size_t i = 0; i < LEVELS; i++) {
         document_row(findings, DOCUMENT_NORMAL);
         document_cell(findings, "%s", levels[i].name);
@@ -37,7 +37,7 @@ static void put_table(struct document *findings, const struct point *points)
 
 static void put_plot(struct document *findings, const struct point *points)
 {
-    document_plot(findings, "Server's processor time for a request, round by round",
+    document_plot(findings, "CPU time of the server per request, by round",
                   (struct plot_axis){false, axis_count}, (struct plot_axis){false, axis_time});
     for (size_t i = 0; i < LEVELS; i++) {
         document_line(findings, levels[i].name, false);
@@ -46,30 +46,29 @@ static void put_plot(struct document *findings, const struct point *points)
     }
 }
 
-/* A difference is one only if the rounds agree on its sign. */
+/* The difference is significant if the interval excludes 1. */
 static void explain(struct document *findings, const struct point *off, const struct point *full)
 {
     double without = point_own_median(off, POINT_CPU);
     struct interval cpu = point_cpu_ratio(full, off), rate = point_rate_ratio(full, off);
-    char more[UNITS_TEXT], sure[LAB_SURE];
+    char more[UNITS_TEXT], sure[LAB_CONFIDENCE];
 
-    lab_sure(sure, sizeof(sure), &cpu);
+    lab_confidence(sure, sizeof(sure), &cpu);
     if (cpu.low > 1)
-        findings_say(
-            findings, FINDINGS_LESSON,
-            "A line for each request costs %s of processor time, formatting and writing in "
-            "the logger included: %.1f%% of a request (%s).",
-            lab_time(more, sizeof(more), (cpu.median - 1) * without), (cpu.median - 1) * 100, sure);
-    else
-        findings_say(findings, FINDINGS_LESSON,
-                     "What a line for each request costs, these rounds cannot tell from noise: "
-                     "%+.1f%% of a request's processor time (%s).",
+        findings_add(findings, FINDINGS_LESSON,
+                     "A log line takes %s of CPU time, including formatting and writing in the "
+                     "logger process: %.1f%% of a request (%s).",
+                     lab_time(more, sizeof(more), (cpu.median - 1) * without),
                      (cpu.median - 1) * 100, sure);
-    findings_say(
-        findings, FINDINGS_LESSON,
-        "With the full log the rate was %.0f%% of that without (%s): threads put a record into a "
-        "ring and go on; a process of its own writes the file.",
-        rate.median * 100, lab_sure(sure, sizeof(sure), &rate));
+    else
+        findings_add(findings, FINDINGS_LESSON,
+                     "The CPU time of a log line is below the noise of these rounds: %+.1f%% of a "
+                     "request (%s).",
+                     (cpu.median - 1) * 100, sure);
+    findings_add(findings, FINDINGS_LESSON,
+                 "With the full log the rate is %.0f%% of that without a log (%s): threads only "
+                 "add a record to a ring; a separate process writes the file.",
+                 rate.median * 100, lab_confidence(sure, sizeof(sure), &rate));
 }
 
 int experiment_logging(struct lab *lab, struct document *findings)
@@ -83,13 +82,13 @@ int experiment_logging(struct lab *lab, struct document *findings)
 
         if (server == NULL)
             return -1;
-        point_begin(lab, &points[i], server, LAB_SMALL, CONNECTIONS, "log %s", levels[i].name);
+        point_init(lab, &points[i], server, LAB_SMALL, CONNECTIONS, "log %s", levels[i].name);
     }
     if (points_measure(lab, points, LEVELS) != 0)
         return -1;
     put_table(findings, points);
     put_plot(findings, points);
     explain(findings, &points[OFF], &points[FULL]);
-    points_caution(findings, points, LEVELS);
+    points_add_cautions(findings, points, LEVELS);
     return 0;
 }

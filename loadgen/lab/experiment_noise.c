@@ -1,4 +1,4 @@
-/* What clients feel when a worker is killed, the configuration reloaded, or the log rotated. */
+/* The effect on clients of a killed worker, a reload, and a log rotation. */
 #include "loadgen/lab/observed.h"
 
 #include "common/clock.h"
@@ -12,26 +12,26 @@
 
 enum {
     STEP_MS = 100,
-    TRIALS_LONG = 3, /* as many trials' time, with --quick five */
+    TRIALS_LONG = 3, /* the duration in trials */
     TRIALS_LONG_QUICK = 5,
     LEAST_STEPS = 15,
     ROUNDS_MOST = 9,
     POINTS_MOST = 400,
 };
 
-/* A step is back to normal from this part of the rate before on. */
-#define BACK 0.9
+/* The rate has recovered when it reaches this part of the rate before the event. */
+#define RECOVERED 0.9
 
-/* ---- What happens ---- */
+/* ---- Events ---- */
 
 struct noise {
     struct lab *lab;
     struct private_server *server;
-    pid_t worker; /* one that serves */
+    pid_t worker; /* that is killed */
     char log[PRIVATE_SERVER_PATH + 16], rotated[PRIVATE_SERVER_PATH + 16];
 };
 
-static void nothing(void *context)
+static void no_event(void *context)
 {
     (void)context;
 }
@@ -62,28 +62,28 @@ static const struct event {
     const char *name;
     void (*act)(void *context);
 } events[] = {
-    {"Nothing", nothing},
-    {"A worker killed", kill_worker},
-    {"A reload", reload},
-    {"A log rotation", rotate},
+    {"No event", no_event},
+    {"Killed worker", kill_worker},
+    {"Reload", reload},
+    {"Log rotation", rotate},
 };
 
-enum { EVENTS = ARRAY_LENGTH(events), NOTHING = 0 };
+enum { EVENTS = ARRAY_LENGTH(events), NO_EVENT = 0 };
 
-/* ---- What it left ---- */
+/* ---- Measuring the effect ---- */
 
-enum trace_of { RATE_BEFORE, RATE_LOWEST, P99_BEFORE, P99_WORST, ERRORS, BACK_AFTER, TRACES };
+enum effect { RATE_BEFORE, RATE_LOWEST, P99_BEFORE, P99_WORST, ERRORS, RECOVERY_NS, EFFECTS };
 
-/* Of each event: values by round, and the course of the first round. */
-struct dent {
-    double value[TRACES][ROUNDS_MOST];
+/* Of an event: the effects by round, and the steps of the first round. */
+struct effects {
+    double value[EFFECTS][ROUNDS_MOST];
     uint32_t rounds;
     size_t points;
     double acted_s;
     double seconds[POINTS_MOST], rate[POINTS_MOST], p99[POINTS_MOST];
 };
 
-/* The scrap at the end is no step, nor is the first, in which connections are made. */
+/* Without the incomplete step at the end. */
 static size_t whole_steps(const struct series *series)
 {
     return series->count > 1 ? series->count - 1 : 0;
@@ -111,12 +111,12 @@ static void take_before(const struct observed *run, size_t act, double *value)
     value[P99_BEFORE] = statistics_median(p99s, count);
 }
 
-static void take_behind(const struct observed *run, size_t act, double *value)
+static void take_after(const struct observed *run, size_t act, double *value)
 {
     const struct series_entry *entry = run->series->entry;
 
     value[RATE_LOWEST] = INFINITY;
-    value[P99_WORST] = value[ERRORS] = value[BACK_AFTER] = 0;
+    value[P99_WORST] = value[ERRORS] = value[RECOVERY_NS] = 0;
     for (size_t i = act; i < run->series->count; i++)
         value[ERRORS] += (double)entry[i].bad;
     for (size_t i = act; i < whole_steps(run->series); i++) {
@@ -124,47 +124,47 @@ static void take_behind(const struct observed *run, size_t act, double *value)
 
         value[RATE_LOWEST] = fmin(value[RATE_LOWEST], rate);
         value[P99_WORST] = fmax(value[P99_WORST], (double)entry[i].p99_ns);
-        if (rate < BACK * value[RATE_BEFORE])
-            value[BACK_AFTER] = (double)entry[i].end_ns - (double)run->act_ms * 1e6;
+        if (rate < RECOVERED * value[RATE_BEFORE])
+            value[RECOVERY_NS] = (double)entry[i].end_ns - (double)run->act_ms * 1e6;
     }
 }
 
-static void keep_course(const struct observed *run, struct dent *dent)
+static void keep_course(const struct observed *run, struct effects *effects)
 {
-    for (size_t i = 0; i < whole_steps(run->series) && dent->points < POINTS_MOST; i++) {
+    for (size_t i = 0; i < whole_steps(run->series) && effects->points < POINTS_MOST; i++) {
         const struct series_entry *entry = &run->series->entry[i];
 
-        dent->seconds[dent->points] = (double)entry->end_ns / 1e9;
-        dent->rate[dent->points] = observed_rate(entry);
-        dent->p99[dent->points++] = (double)entry->p99_ns;
+        effects->seconds[effects->points] = (double)entry->end_ns / 1e9;
+        effects->rate[effects->points] = observed_rate(entry);
+        effects->p99[effects->points++] = (double)entry->p99_ns;
     }
-    dent->acted_s = (double)run->act_ms / 1e3;
+    effects->acted_s = (double)run->act_ms / 1e3;
 }
 
-static int keep(struct lab *lab, const struct observed *run, struct dent *dent)
+static int keep(struct lab *lab, const struct observed *run, struct effects *effects)
 {
     size_t act = step_of_act(run);
-    double value[TRACES];
+    double value[EFFECTS];
 
     if (act < 2 || act >= whole_steps(run->series))
-        return lab_fail(lab, "too short to see anything: --duration 200ms or more");
+        return lab_fail(lab, "too short: --duration must be at least 200ms");
     take_before(run, act, value);
-    take_behind(run, act, value);
-    if (dent->rounds == 0)
-        keep_course(run, dent);
-    for (size_t i = 0; i < TRACES; i++)
-        dent->value[i][dent->rounds] = value[i];
-    dent->rounds++;
+    take_after(run, act, value);
+    if (effects->rounds == 0)
+        keep_course(run, effects);
+    for (size_t i = 0; i < EFFECTS; i++)
+        effects->value[i][effects->rounds] = value[i];
+    effects->rounds++;
     return 0;
 }
 
-static double median_of(const struct dent *dent, enum trace_of of)
+static double median_of(const struct effects *effects, enum effect of)
 {
     double values[ROUNDS_MOST];
 
-    for (uint32_t i = 0; i < dent->rounds; i++)
-        values[i] = dent->value[of][i];
-    return statistics_median(values, dent->rounds);
+    for (uint32_t i = 0; i < effects->rounds; i++)
+        values[i] = effects->value[of][i];
+    return statistics_median(values, effects->rounds);
 }
 
 /* ---- Rounds ---- */
@@ -181,7 +181,8 @@ static int find_worker(struct noise *noise)
     return status != NULL && pid > 1 ? 0 : -1;
 }
 
-static int run_one(struct noise *noise, const struct event *event, double rate, struct dent *dent)
+static int run_one(struct noise *noise, const struct event *event, double rate,
+                   struct effects *effects)
 {
     struct lab *lab = noise->lab;
     struct observed run = {
@@ -200,12 +201,12 @@ static int run_one(struct noise *noise, const struct event *event, double rate, 
     run.act_ms = run.duration_ms / 3;
     if (find_worker(noise) != 0 || observed_run(&run) != 0)
         return -1;
-    result = keep(lab, &run, dent);
+    result = keep(lab, &run, effects);
     observed_free(&run);
     return result;
 }
 
-static int run_rounds(struct noise *noise, struct dent *dents)
+static int run_rounds(struct noise *noise, struct effects *all)
 {
     struct lab *lab = noise->lab;
     uint32_t rounds = lab->rounds < ROUNDS_MOST ? lab->rounds : ROUNDS_MOST;
@@ -218,7 +219,7 @@ static int run_rounds(struct noise *noise, struct dent *dents)
             size_t event = round % 2 == 0 ? i : EVENTS - 1 - i;
 
             lab_progress(lab, "round %u of %u, %s", round + 1, rounds, events[event].name);
-            if (run_one(noise, &events[event], rate, &dents[event]) != 0)
+            if (run_one(noise, &events[event], rate, &all[event]) != 0)
                 return -1;
         }
     return 0;
@@ -226,96 +227,94 @@ static int run_rounds(struct noise *noise, struct dent *dents)
 
 /* ---- Findings ---- */
 
-static void put_table(struct document *findings, const struct dent *dents)
+static void put_table(struct document *findings, const struct effects *all)
 {
-    static const char *const heads[] = {"what",      "rate before", "lowest",     "p99 before",
-                                        "worst p99", "errors",      "back after", NULL};
+    static const char *const heads[] = {"event",     "rate before", "lowest",   "p99 before",
+                                        "worst p99", "errors",      "recovery", NULL};
 
-    findings_table(findings, "Tenths of a second before and behind it", heads);
+    findings_table(findings, "Steps of 100 ms before and after the event", heads);
     for (size_t i = 0; i < EVENTS; i++) {
-        const struct dent *dent = &dents[i];
+        const struct effects *effects = &all[i];
         char text[UNITS_TEXT];
-        double back = median_of(dent, BACK_AFTER);
+        double back = median_of(effects, RECOVERY_NS);
 
         document_row(findings, DOCUMENT_NORMAL);
         document_cell(findings, "%s", events[i].name);
-        document_cell(findings, "%s", lab_number(text, sizeof(text), median_of(dent, RATE_BEFORE)));
-        document_cell(findings, "%s", lab_number(text, sizeof(text), median_of(dent, RATE_LOWEST)));
         document_cell(findings, "%s",
-                      units_format_ns(text, sizeof(text), median_of(dent, P99_BEFORE)));
+                      lab_number(text, sizeof(text), median_of(effects, RATE_BEFORE)));
         document_cell(findings, "%s",
-                      units_format_ns(text, sizeof(text), median_of(dent, P99_WORST)));
-        document_cell(findings, "%.0f", median_of(dent, ERRORS));
+                      lab_number(text, sizeof(text), median_of(effects, RATE_LOWEST)));
         document_cell(findings, "%s",
-                      back > 0 ? units_format_ns(text, sizeof(text), back) : "at once");
+                      units_format_ns(text, sizeof(text), median_of(effects, P99_BEFORE)));
+        document_cell(findings, "%s",
+                      units_format_ns(text, sizeof(text), median_of(effects, P99_WORST)));
+        document_cell(findings, "%.0f", median_of(effects, ERRORS));
+        document_cell(findings, "%s",
+                      back > 0 ? units_format_ns(text, sizeof(text), back) : "none needed");
     }
 }
 
-static void put_plot(struct document *findings, const struct dent *dents, const char *title,
+static void put_plot(struct document *findings, const struct effects *all, const char *title,
                      bool rate)
 {
     document_plot(findings, title, (struct plot_axis){false, axis_seconds},
                   (struct plot_axis){!rate, rate ? axis_rate : axis_time});
-    document_shade(findings, dents[NOTHING].acted_s);
+    document_shade(findings, all[NO_EVENT].acted_s);
     for (size_t i = 0; i < EVENTS; i++) {
         document_line(findings, events[i].name, false);
-        for (size_t k = 0; k < dents[i].points; k++)
-            document_point(findings, dents[i].seconds[k],
-                           rate ? dents[i].rate[k] : dents[i].p99[k]);
+        for (size_t k = 0; k < all[i].points; k++)
+            document_point(findings, all[i].seconds[k], rate ? all[i].rate[k] : all[i].p99[k]);
     }
 }
 
-/* Against the rounds in which nothing happened: a machine makes noise of its own. */
-static void explain(struct document *findings, const struct dent *dents, size_t event)
+/* Compared with rounds without an event, which show the noise of the machine. */
+static void explain(struct document *findings, const struct effects *all, size_t event)
 {
-    double worst = median_of(&dents[event], P99_WORST);
-    double usual = median_of(&dents[NOTHING], P99_WORST);
-    double lowest = median_of(&dents[event], RATE_LOWEST) / median_of(&dents[event], RATE_BEFORE);
-    double quiet =
-        median_of(&dents[NOTHING], RATE_LOWEST) / median_of(&dents[NOTHING], RATE_BEFORE);
+    double worst = median_of(&all[event], P99_WORST);
+    double usual = median_of(&all[NO_EVENT], P99_WORST);
+    double lowest = median_of(&all[event], RATE_LOWEST) / median_of(&all[event], RATE_BEFORE);
+    double quiet = median_of(&all[NO_EVENT], RATE_LOWEST) / median_of(&all[NO_EVENT], RATE_BEFORE);
     char one[UNITS_TEXT], other[UNITS_TEXT];
 
-    findings_say(
-        findings, FINDINGS_LESSON,
-        "%s: the worst tenth of a second had a p99 of %s, against %s when nothing happened; "
-        "the rate went down to %.0f%% (without: %.0f%%); failed requests: %.0f.",
-        events[event].name, units_format_ns(one, sizeof(one), worst),
-        units_format_ns(other, sizeof(other), usual), lowest * 100, quiet * 100,
-        median_of(&dents[event], ERRORS));
+    findings_add(findings, FINDINGS_LESSON,
+                 "%s: the p99 of the worst 100 ms is %s (without an event: %s); the rate drops to "
+                 "%.0f%% (without: %.0f%%); failed requests: %.0f.",
+                 events[event].name, units_format_ns(one, sizeof(one), worst),
+                 units_format_ns(other, sizeof(other), usual), lowest * 100, quiet * 100,
+                 median_of(&all[event], ERRORS));
 }
 
-static void judge(struct document *findings, const struct dent *dents)
+static void judge(struct document *findings, const struct effects *all)
 {
     double lost = 0;
 
     for (size_t i = 2; i < EVENTS; i++)
-        for (uint32_t round = 0; round < dents[i].rounds; round++)
-            lost += dents[i].value[ERRORS][round];
-    findings_say(
-        findings, lost > 0 ? FINDINGS_NOT_MET : FINDINGS_MET,
-        "%.0f requests were lost by reloads and log rotations, of all rounds; a killed worker "
-        "takes with it what it had in hand.",
-        lost);
+        for (uint32_t round = 0; round < all[i].rounds; round++)
+            lost += all[i].value[ERRORS][round];
+    findings_add(findings, lost > 0 ? FINDINGS_NOT_MET : FINDINGS_MET,
+                 "%.0f requests failed in all reloads and log rotations. A killed worker loses the "
+                 "requests that it is processing.",
+                 lost);
 }
 
 int experiment_noise(struct lab *lab, struct document *findings)
 {
     static const char *const options[] = {"workers.processes=4", "workers.threads=1", NULL};
     struct noise noise = {.lab = lab, .server = lab_server(lab, options)};
-    struct dent *dents = lab_room(lab, EVENTS, sizeof(*dents));
+    struct effects *all = lab_allocate(lab, EVENTS, sizeof(*all));
 
-    if (noise.server == NULL || dents == NULL)
+    if (noise.server == NULL || all == NULL)
         return -1;
     snprintf(noise.log, sizeof(noise.log), "%s/access.log", private_server_directory(noise.server));
     snprintf(noise.rotated, sizeof(noise.rotated), "%s/access.log.1",
              private_server_directory(noise.server));
-    if (run_rounds(&noise, dents) != 0)
+    if (run_rounds(&noise, all) != 0)
         return -1;
-    put_table(findings, dents);
-    put_plot(findings, dents, "Requests a second, by tenths of a second, first round", true);
-    put_plot(findings, dents, "99th percentile, by tenths of a second, first round", false);
+    put_table(findings, all);
+    put_plot(findings, all, "Requests per second in steps of 100 ms, first round", true);
+    put_plot(findings, all, "99th percentile in steps of 100 ms, first round", false);
     for (size_t i = 1; i < EVENTS; i++)
-        explain(findings, dents, i);
-    judge(findings, dents);
+        explain(findings, all, i);
+    judge(findings, all);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Where the server is idle, full and overloaded, and what closing connections early does to that. */
+/* Where the server saturates and is overloaded, and the effect of connections.keepalive_below. */
 #include "loadgen/lab/curves.h"
 #include "loadgen/stats/zones.h"
 
@@ -6,7 +6,7 @@ static const uint32_t steps[] = {1, 2, 4, 8, 10, 15, 20, 25, 30};
 
 enum { STEPS = ARRAY_LENGTH(steps), LIMIT = 10 };
 
-/* Less than this part of the highest rate is a collapse. */
+/* A collapse: less than this part of the maximum rate. */
 #define COLLAPSE 0.5
 
 struct zoned {
@@ -69,12 +69,12 @@ static void explain_overload(struct document *findings, const struct zoned *zone
             lowest = i;
     }
     if (first == STEPS)
-        findings_say(findings, FINDINGS_LESSON, "%s: no overload up to %u connections.",
+        findings_add(findings, FINDINGS_LESSON, "%s: no overload up to %u connections.",
                      zoned->curve->name, steps[STEPS - 1]);
     else
-        findings_say(findings, FINDINGS_LESSON,
-                     "%s: overload from %u connections on; the least there was %.0f%% of the "
-                     "highest rate, with %u%s",
+        findings_add(findings, FINDINGS_LESSON,
+                     "%s: overload from %u connections on; the lowest rate there is %.0f%% of the "
+                     "maximum, with %u%s",
                      zoned->curve->name, steps[first], part_of_best(zoned, lowest) * 100,
                      steps[lowest], part_of_best(zoned, lowest) < COLLAPSE ? ": a collapse." : ".");
 }
@@ -87,32 +87,31 @@ static void explain_zones(struct document *findings, const struct zoned *zoned)
     while (first < STEPS && zoned->zone[first] == ZONE_LINEAR)
         first++;
     if (first == STEPS) {
-        findings_say(findings, FINDINGS_LESSON,
-                     "%s: the rate grew up to %u connections; more would do more.",
+        findings_add(findings, FINDINGS_LESSON,
+                     "%s: the rate grows up to %u connections and is not saturated.",
                      zoned->curve->name, steps[STEPS - 1]);
         return;
     }
-    findings_say(findings, FINDINGS_LESSON,
-                 "%s: the plateau begins with %u connections; with %u the p99 was %.1f times as "
-                 "long: who comes on top waits.",
+    findings_add(findings, FINDINGS_LESSON,
+                 "%s: the plateau begins at %u connections; with %u the p99 is %.1f times as high: "
+                 "additional connections only add waiting time.",
                  zoned->curve->name, steps[first], steps[STEPS - 1],
                  point_median(&points[STEPS - 1], MEASURE_P99) /
                      point_median(&points[first], MEASURE_P99));
     explain_overload(findings, zoned);
 }
 
-/* What it costs to send clients away who would have come again. */
+/* The cost of closing connections that clients would reuse. */
 static void explain_limit(struct document *findings, const struct curve *always,
                           const struct curve *limited)
 {
     const struct point *kept = &always->points[STEPS - 1], *closed = &limited->points[STEPS - 1];
     const struct point *few = curve_at(limited, LIMIT - 2);
 
-    findings_say(findings, FINDINGS_LESSON,
-                 "keepalive_below = %d: below the limit it served %.2f times the rate of the other "
-                 "server (with %u connections), above it %.2f times (with %u), for %.1f times the "
-                 "processor time: connections that are opened anew are what a busy server can "
-                 "afford least.",
+    findings_add(findings, FINDINGS_LESSON,
+                 "keepalive_below = %d: the rate is %.2f times that of the server without it below "
+                 "the limit (with %u connections) and %.2f times above it (with %u), with %.1f "
+                 "times the CPU time per request: reconnecting is expensive for a busy server.",
                  LIMIT,
                  point_median(few, MEASURE_RATE) /
                      point_median(curve_at(always, LIMIT - 2), MEASURE_RATE),
@@ -127,28 +126,28 @@ int experiment_percentiles(struct lab *lab, struct document *findings)
     static const char *const limited[] = {"connections.keepalive_below=10", NULL};
     struct private_server *always = lab_server(lab, NULL), *below = NULL;
     struct point *points = points_create(lab, 2 * STEPS);
-    const struct curve curves[] = {{"Always kept alive", points, STEPS},
-                                   {"Kept alive below 10", points + STEPS, STEPS}};
+    const struct curve curves[] = {{"Keep-alive", points, STEPS},
+                                   {"Keep-alive below 10", points + STEPS, STEPS}};
     struct zoned zoned[2];
 
     if (always != NULL)
         below = lab_server(lab, limited);
     if (below == NULL || points == NULL)
         return -1;
-    curve_begin(lab, points, always, LAB_SMALL, steps, STEPS, "kept alive");
-    curve_begin(lab, points + STEPS, below, LAB_SMALL, steps, STEPS, "keepalive_below = 10");
+    curve_init(lab, points, always, LAB_SMALL, steps, STEPS, "keep-alive");
+    curve_init(lab, points + STEPS, below, LAB_SMALL, steps, STEPS, "keepalive_below = 10");
     if (points_measure(lab, points, (size_t)2 * STEPS) != 0)
         return -1;
     for (size_t i = 0; i < 2; i++) {
         zoned[i] = find_zones(&curves[i]);
         put_table(findings, &zoned[i]);
     }
-    curves_plot(findings, "Requests a second, by connections", curves, 2, MEASURE_RATE);
-    curves_plot(findings, "50th percentile, by connections", curves, 2, MEASURE_P50);
-    curves_plot(findings, "99th percentile, by connections", curves, 2, MEASURE_P99);
+    curves_plot(findings, "Requests per second by connections", curves, 2, MEASURE_RATE);
+    curves_plot(findings, "50th percentile by connections", curves, 2, MEASURE_P50);
+    curves_plot(findings, "99th percentile by connections", curves, 2, MEASURE_P99);
     for (size_t i = 0; i < 2; i++)
         explain_zones(findings, &zoned[i]);
     explain_limit(findings, &curves[0], &curves[1]);
-    points_caution(findings, points, (size_t)2 * STEPS);
+    points_add_cautions(findings, points, (size_t)2 * STEPS);
     return 0;
 }

@@ -1,12 +1,12 @@
-/* Which file should make room for another: LRU against SIEVE, simulated and in the real server. */
+/* Cache eviction: LRU against SIEVE, simulated and in the server. */
 #include "loadgen/lab/files.h"
 #include "loadgen/lab/trace.h"
 
 #include <math.h>
 
 /*
- * Half of the files are popular by Zipf's law; the other half is what a scan walks through, such as a
- * crawler: it asks for each once, and never soon again.
+ * The popularity of one half of the files follows Zipf's law; scans, such as a crawler's, request
+ * the other half in order, each file once.
  */
 enum {
     FILES = 2000,
@@ -25,7 +25,7 @@ static const char *const traces[] = {"Zipf", "Zipf with scans"};
 static const struct cache_policy *const policies[] = {&cache_policy_lru, &cache_policy_sieve};
 static const char *const policy_names[] = {"LRU", "SIEVE"};
 
-/* Room for so many files: where it is simulated, and where the real server is asked, too. */
+/* Cache sizes in files: of the simulation, and of the server. */
 static const uint32_t simulated[] = {16, 25, 40, 64, 100, 160, 250, 400, 640, 1000};
 static const uint32_t real[] = {25, 100, 400};
 
@@ -61,7 +61,7 @@ static double simulate(const struct study *study, size_t trace, uint32_t room, s
 static int make_traces(struct study *study)
 {
     for (size_t i = 0; i < TRACES; i++) {
-        study->numbers[i] = lab_room(study->lab, study->requests, sizeof(uint32_t));
+        study->numbers[i] = lab_allocate(study->lab, study->requests, sizeof(uint32_t));
         if (study->numbers[i] == NULL)
             return -1;
         if (trace_zipf(study->numbers[i], study->requests, POPULAR, EXPONENT, SEED) != 0)
@@ -71,7 +71,7 @@ static int make_traces(struct study *study)
     return 0;
 }
 
-/* One worker with one thread has one cache, which sees the trace in its order. */
+/* One worker with one thread has one cache, which gets the trace in its order. */
 static int make_server(struct study *study, size_t size)
 {
     struct private_server *server = lab_create_server(study->lab);
@@ -87,7 +87,7 @@ static int make_server(struct study *study, size_t size)
                : lab_start(study->lab, server, options);
 }
 
-/* From an empty cache, as the simulation begins. */
+/* The simulation begins with an empty cache, too. */
 static int empty_cache(struct lab *lab, struct point *point)
 {
     return lab_command(lab, point->server, "cache-flush");
@@ -98,15 +98,15 @@ static int begin_point(struct study *study, size_t trace, size_t size, size_t po
     const struct files files = {study->server[size], "files", FILES, FILE_BYTES};
     struct point *point = point_of(study, trace, size, policy);
 
-    point_begin(study->lab, point, files.server, LAB_SMALL, 1, "%s, %u files, %s", traces[trace],
-                real[size], policy_names[policy]);
+    point_init(study->lab, point, files.server, LAB_SMALL, 1, "%s, %u files, %s", traces[trace],
+               real[size], policy_names[policy]);
     snprintf(point->command, sizeof(point->command), "cache-policy %s", policies[policy]->name);
     point->before = empty_cache;
-    return files_ask(study->lab, &files, point, trace == 0 ? "zipf" : "scans",
-                     study->numbers[trace], study->requests);
+    return files_request(study->lab, &files, point, trace == 0 ? "zipf" : "scans",
+                         study->numbers[trace], study->requests);
 }
 
-/* The order decides all, so one round says as much as many. */
+/* The result depends on the order only, so one round is enough. */
 static int measure(struct study *study)
 {
     struct lab *lab = study->lab;
@@ -127,13 +127,13 @@ static int measure(struct study *study)
     return result;
 }
 
-/* ---- What came of it ---- */
+/* ---- Findings ---- */
 
 static void put_plot(struct document *findings, const struct study *study, size_t trace)
 {
     char title[LAB_TITLE];
 
-    snprintf(title, sizeof(title), "%s: hits by room for files", traces[trace]);
+    snprintf(title, sizeof(title), "%s: hits by cache size", traces[trace]);
     document_plot(findings, title, (struct plot_axis){true, axis_count},
                   (struct plot_axis){false, axis_percent});
     for (size_t policy = 0; policy < POLICIES; policy++) {
@@ -157,7 +157,7 @@ static void put_plot(struct document *findings, const struct study *study, size_
 
 static void put_table(struct document *findings, const struct study *study, size_t trace)
 {
-    static const char *const heads[] = {"room for",        "LRU simulated", "LRU server",
+    static const char *const heads[] = {"cache size",      "LRU simulated", "LRU server",
                                         "SIEVE simulated", "SIEVE server",  NULL};
 
     findings_table(findings, traces[trace], heads);
@@ -172,7 +172,7 @@ static void put_table(struct document *findings, const struct study *study, size
     }
 }
 
-/* Where SIEVE is ahead the most and the least, in percentage points, over all simulated sizes. */
+/* The largest and the smallest lead of SIEVE over all simulated sizes, in percentage points. */
 static void explain(struct document *findings, const struct study *study, size_t trace)
 {
     double least = INFINITY, most = -INFINITY;
@@ -189,9 +189,9 @@ static void explain(struct document *findings, const struct study *study, size_t
         most = fmax(most, lead);
         least = fmin(least, lead);
     }
-    findings_say(findings, FINDINGS_LESSON,
-                 "%s: SIEVE was %.1f percentage points %s LRU where they differ the most in its "
-                 "favour (room for %u files), and %.1f %s where the least (%u).",
+    findings_add(findings, FINDINGS_LESSON,
+                 "%s: SIEVE is at best %.1f percentage points %s LRU (cache of %u files), and at "
+                 "worst %.1f %s (%u files).",
                  traces[trace], fabs(most), most >= 0 ? "ahead of" : "behind", most_at, fabs(least),
                  least >= 0 ? "ahead" : "behind", least_at);
 }
@@ -206,14 +206,13 @@ static void compare(struct document *findings, const struct study *study)
                 most = fmax(most,
                             fabs(point_own_median(point_of(study, trace, i, policy), POINT_HITS) -
                                  simulate(study, trace, real[i], policy)));
-    findings_say(
-        findings, FINDINGS_LESSON,
-        "The server's own counts and the simulation, which runs the same policy code, were "
-        "%.1f percentage points apart at the most.",
-        most);
+    findings_add(findings, FINDINGS_LESSON,
+                 "The server's counters and the simulation, which runs the same policy code, "
+                 "differ by at most %.1f percentage points.",
+                 most);
 }
 
-/* Hits among the requests that are not a scan's, which hits next to nothing in a small cache. */
+/* Hits among the requests outside scans; scans hit next to nothing in a small cache. */
 static void explain_scans(struct document *findings, const struct study *study)
 {
     const double rest = (double)SCAN_GAP / (SCAN_GAP + SCAN_LENGTH);
@@ -224,14 +223,14 @@ static void explain_scans(struct document *findings, const struct study *study)
         before[policy] = simulate(study, 0, room, policy);
         after[policy] = simulate(study, 1, room, policy) / rest;
     }
-    findings_say(findings, FINDINGS_LESSON,
-                 "Of the requests that are not a scan's, with room for %u files, LRU hit %.1f%% "
-                 "without and %.1f%% between scans, SIEVE %.1f%% and %.1f%%: %s",
-                 room, before[LRU], after[LRU], before[SIEVE], after[SIEVE],
-                 before[SIEVE] - after[SIEVE] < before[LRU] - after[LRU]
-                     ? "what is asked for once leaves SIEVE soon, but pushes everything else "
-                       "through LRU."
-                     : "here SIEVE did not protect what is asked for again any better.");
+    findings_add(
+        findings, FINDINGS_LESSON,
+        "Requests outside scans, cache of %u files: LRU hits %.1f%% without and %.1f%% with scans, "
+        "SIEVE %.1f%% and %.1f%%: %s",
+        room, before[LRU], after[LRU], before[SIEVE], after[SIEVE],
+        before[SIEVE] - after[SIEVE] < before[LRU] - after[LRU]
+            ? "SIEVE evicts files that are requested once early; with LRU they evict all others."
+            : "here SIEVE does not protect popular files better.");
 }
 
 int experiment_policy(struct lab *lab, struct document *findings)

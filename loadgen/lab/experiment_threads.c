@@ -1,4 +1,4 @@
-/* How many threads a core is worth, for what is quick and for what takes processor time. */
+/* The best number of threads per core, for fast requests and for requests that need CPU time. */
 #include "loadgen/lab/points.h"
 
 #include "common/units.h"
@@ -24,7 +24,7 @@ enum {
     WORK_US = 2000,
 };
 
-/* A twentieth more is worth speaking of. */
+/* Smaller gains than 5 % do not count. */
 #define WORTH 1.05
 
 /* ---- Serving threads ---- */
@@ -41,9 +41,9 @@ static int begin_grid(struct lab *lab, struct point *grid, struct private_server
             for (size_t s = 0; s < STEPS; s++) {
                 struct point *point = at(grid, f, t, s);
 
-                point_begin(lab, point, server, functions[f][1], connections[s],
-                            "%s, %u threads, %u connections", functions[f][0], threads[t],
-                            connections[s]);
+                point_init(lab, point, server, functions[f][1], connections[s],
+                           "%s, %u threads, %u connections", functions[f][0], threads[t],
+                           connections[s]);
                 snprintf(point->command, sizeof(point->command), "threads %u", threads[t]);
                 point->plan.duration_ms = (lab->trial_ms + 1) / 2;
             }
@@ -77,7 +77,7 @@ static void put_grid(struct document *findings, struct point *grid, size_t funct
     }
 }
 
-/* The mean over all functions and connections, of one number of threads. */
+/* The mean rate of a number of threads over all functions and connections. */
 static double mean_rate(struct point *grid, size_t thread)
 {
     double sum = 0;
@@ -99,16 +99,17 @@ static void explain_grid(struct document *findings, struct point *grid)
         worst = mean_rate(grid, t) < mean_rate(grid, worst) ? t : worst;
     }
     gain = mean_rate(grid, best) / mean_rate(grid, worst);
-    findings_say(findings, FINDINGS_LESSON,
-                 "On one core %u serving thread%s did best, with %s requests/s on the average, and "
-                 "%u did worst, with %s: %s",
+    findings_add(findings, FINDINGS_LESSON,
+                 "On one core %u serving thread%s are best, with %s requests/s on average, and %u "
+                 "worst, with %s: %s",
                  threads[best], threads[best] == 1 ? "" : "s",
                  lab_number(one, sizeof(one), mean_rate(grid, best)), threads[worst],
                  lab_number(other, sizeof(other), mean_rate(grid, worst)),
                  gain < WORTH ? "their number hardly matters."
-                 : best == 0 ? "one event loop keeps a core busy, and more threads only take turns."
-                             : "more threads than cores did better, which an event loop does not "
-                               "explain; more rounds tell whether it lasts.");
+                 : best == 0
+                     ? "one event loop keeps a core busy; more threads only add context switches."
+                     : "more threads than cores are better, which event loops do not explain; "
+                       "repeat with more rounds.");
 }
 
 /* ---- Offload threads ---- */
@@ -116,8 +117,8 @@ static void explain_grid(struct document *findings, struct point *grid)
 static int begin_offload(struct lab *lab, struct point *points, struct private_server *server)
 {
     for (size_t i = 0; i < OFFLOAD; i++) {
-        point_begin(lab, &points[i], server, "/arithmetic/square?n=7&work=2ms", OFFLOAD_CONNECTIONS,
-                    "2 ms of work, %u offload threads", offload[i]);
+        point_init(lab, &points[i], server, "/arithmetic/square?n=7&work=2ms", OFFLOAD_CONNECTIONS,
+                   "2 ms of work, %u offload threads", offload[i]);
         snprintf(points[i].command, sizeof(points[i].command), "offload-threads %u", offload[i]);
     }
     return points_measure(lab, points, OFFLOAD);
@@ -128,8 +129,8 @@ static void put_offload(struct document *findings, const struct point *points)
     static const char *const heads[] = {"offload threads", "requests/s", "p50", "p99",
                                         "server CPU",      NULL};
 
-    findings_table(findings, "2 ms of work for each request, 20 connections, all cores", heads);
-    document_plot(findings, "2 ms of work: requests a second, by offload threads",
+    findings_table(findings, "2 ms of work per request, 20 connections, all cores", heads);
+    document_plot(findings, "2 ms of work: requests per second by offload threads",
                   (struct plot_axis){true, axis_count}, (struct plot_axis){false, axis_rate});
     document_line(findings, "answered", false);
     for (size_t i = 0; i < OFFLOAD; i++) {
@@ -153,20 +154,18 @@ static void explain_offload(struct document *findings, const struct lab *lab,
         if (point_median(&points[i], MEASURE_RATE) >
             point_median(&points[enough], MEASURE_RATE) * WORTH)
             enough = i;
-    findings_say(
-        findings, FINDINGS_LESSON,
-        "With 2 ms of processor time for each request, %u core%s could give %.0f requests/s "
-        "at the most: one offload thread gave %.0f, %u gave %.0f, and more than that added "
-        "nothing worth a twentieth.",
-        lab->cores, lab->cores == 1 ? "" : "s", most, one, offload[enough],
-        point_median(&points[enough], MEASURE_RATE));
-    findings_say(findings, FINDINGS_LESSON, "%s",
+    findings_add(findings, FINDINGS_LESSON,
+                 "With 2 ms of CPU time per request, %u core%s can serve at most %.0f requests/s. "
+                 "One offload thread serves %.0f, %u serve %.0f, and more add less than 5 %%.",
+                 lab->cores, lab->cores == 1 ? "" : "s", most, one, offload[enough],
+                 point_median(&points[enough], MEASURE_RATE));
+    findings_add(findings, FINDINGS_LESSON, "%s",
                  enough > 0 && offload[enough] <= lab->cores
-                     ? "Threads help with computing as long as there are cores for them."
+                     ? "More threads help computing up to the number of cores."
                  : enough == 0
-                     ? "More offload threads did not help: the cores were busy otherwise."
-                     : "More threads than cores still brought more, which they should not on a "
-                       "machine that does nothing else.");
+                     ? "More offload threads do not help: the cores are busy with other work."
+                     : "More threads than cores still help, which is unexpected on an otherwise "
+                       "idle machine.");
 }
 
 /* ---- The experiment ---- */
@@ -200,6 +199,6 @@ int experiment_threads(struct lab *lab, struct document *findings)
     put_offload(findings, grid + GRID);
     explain_grid(findings, grid);
     explain_offload(findings, lab, grid + GRID);
-    points_caution(findings, grid, GRID + OFFLOAD);
+    points_add_cautions(findings, grid, GRID + OFFLOAD);
     return 0;
 }

@@ -10,7 +10,7 @@
 
 enum { PATH = 2 * PRIVATE_SERVER_PATH };
 
-static int open_one(const struct files *files, uint32_t number)
+static int open_file(const struct files *files, uint32_t number)
 {
     char path[PATH];
 
@@ -21,7 +21,7 @@ static int open_one(const struct files *files, uint32_t number)
 
 int files_write(struct lab *lab, const struct files *files)
 {
-    char *bytes = lab_room(lab, 1, files->bytes), path[64];
+    char *bytes = lab_allocate(lab, 1, files->bytes), path[64];
 
     if (bytes == NULL)
         return -1;
@@ -37,10 +37,10 @@ int files_write(struct lab *lab, const struct files *files)
     return 0;
 }
 
-int files_settle(struct lab *lab, const struct files *files)
+int files_sync(struct lab *lab, const struct files *files)
 {
     for (uint32_t i = 0; i < files->count; i++) {
-        int fd = open_one(files, i);
+        int fd = open_file(files, i);
         bool good = fd >= 0 && fdatasync(fd) == 0;
 
         if (fd >= 0)
@@ -51,10 +51,10 @@ int files_settle(struct lab *lab, const struct files *files)
     return 0;
 }
 
-int files_ask(struct lab *lab, const struct files *files, struct point *point, const char *name,
-              const uint32_t *numbers, size_t count)
+int files_request(struct lab *lab, const struct files *files, struct point *point, const char *name,
+                  const uint32_t *numbers, size_t count)
 {
-    char *path = lab_room(lab, 1, PATH);
+    char *path = lab_allocate(lab, 1, PATH);
     FILE *list;
 
     if (path == NULL)
@@ -73,10 +73,10 @@ int files_ask(struct lab *lab, const struct files *files, struct point *point, c
     return 0;
 }
 
-int files_forget(struct lab *lab, const struct files *files)
+int files_evict(struct lab *lab, const struct files *files)
 {
     for (uint32_t i = 0; i < files->count; i++) {
-        int fd = open_one(files, i);
+        int fd = open_file(files, i);
 
         if (fd < 0)
             return lab_fail(lab, "cannot open %s/%u.bin: %s", files->name, i, strerror(errno));
@@ -86,12 +86,12 @@ int files_forget(struct lab *lab, const struct files *files)
     return 0;
 }
 
-int files_read(struct lab *lab, const struct files *files)
+int files_preload(struct lab *lab, const struct files *files)
 {
     char part[65536];
 
     for (uint32_t i = 0; i < files->count; i++) {
-        int fd = open_one(files, i);
+        int fd = open_file(files, i);
         ssize_t got = 1;
 
         while (fd >= 0 && got > 0)
@@ -104,22 +104,22 @@ int files_read(struct lab *lab, const struct files *files)
     return 0;
 }
 
-double files_in_memory(const struct files *files)
+double files_cached(const struct files *files)
 {
-    uint32_t there = 0;
+    uint32_t cached = 0;
 
     for (uint32_t i = 0; i < files->count; i++) {
-        int fd = open_one(files, i);
+        int fd = open_file(files, i);
         char byte;
         struct iovec one = {&byte, 1};
         ssize_t got = fd >= 0 ? preadv2(fd, &one, 1, 0, RWF_NOWAIT) : -1;
-        bool told = got >= 0 || errno == EAGAIN;
+        bool known = got >= 0 || errno == EAGAIN;
 
         if (fd >= 0)
             close(fd);
-        if (!told)
+        if (!known)
             return NAN;
-        there += got > 0;
+        cached += got > 0;
     }
-    return files->count > 0 ? 100.0 * there / files->count : NAN;
+    return files->count > 0 ? 100.0 * cached / files->count : NAN;
 }

@@ -1,7 +1,4 @@
-/*
- * Files of a private server's site that an experiment asks for one after the other, and the list of
- * their URLs, as wsload's -f reads it. Main thread.
- */
+/* Numbered files on a private server, and lists of URLs of them for wsload's -f. Main thread. */
 #ifndef LOADGEN_LAB_FILES_H
 #define LOADGEN_LAB_FILES_H
 
@@ -17,26 +14,27 @@ struct files {
 /* Writes the files. Returns 0, or -1 with WHY. */
 int files_write(struct lab *lab, const struct files *files);
 
-/* Waits until the disk has them: what it has not cannot be forgotten. Returns 0, or -1 with WHY. */
-int files_settle(struct lab *lab, const struct files *files);
+/*
+ * Waits until they are on the disk; only then the kernel can evict them. Returns 0, or -1 with WHY.
+ */
+int files_sync(struct lab *lab, const struct files *files);
 
 /*
- * Writes a list of COUNT numbers of them, in that order, and makes POINT ask for them, each once.
- * NAME is the list's. Returns 0, or -1 with WHY.
+ * Makes POINT request the files of COUNT NUMBERS in that order, each number once. NAME is that of
+ * the list of URLs, which is written to the server's directory. Returns 0, or -1 with WHY.
  */
-int files_ask(struct lab *lab, const struct files *files, struct point *point, const char *name,
-              const uint32_t *numbers, size_t count);
+int files_request(struct lab *lab, const struct files *files, struct point *point, const char *name,
+                  const uint32_t *numbers, size_t count);
 
-/* Asks the kernel to forget what it has of them in memory. Returns 0, or -1 with WHY. */
-int files_forget(struct lab *lab, const struct files *files);
+/* Asks the kernel to evict them from its page cache. Returns 0, or -1 with WHY. */
+int files_evict(struct lab *lab, const struct files *files);
 
-/* Reads them, so that the kernel has them in memory. Returns 0, or -1 with WHY. */
-int files_read(struct lab *lab, const struct files *files);
+/* Reads them into the page cache. Returns 0, or -1 with WHY. */
+int files_preload(struct lab *lab, const struct files *files);
 
 /*
- * How many of them have their first byte in memory, in percent; NAN when that cannot be told. Asking
- * does not bring them there.
+ * The files whose first byte is in the page cache, in percent; NAN if unknown. Does not load them.
  */
-double files_in_memory(const struct files *files);
+double files_cached(const struct files *files);
 
 #endif

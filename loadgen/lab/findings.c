@@ -38,7 +38,7 @@ void findings_table(struct document *findings, const char *title, const char *co
     document_table(findings, title, columns, count);
 }
 
-void findings_say(struct document *findings, enum findings_kind kind, const char *format, ...)
+void findings_add(struct document *findings, enum findings_kind kind, const char *format, ...)
 {
     char text[SENTENCE];
     va_list arguments;

@@ -1,6 +1,6 @@
 /*
- * What an experiment found, as a document: tables, plots, and sentences with a verdict or a lesson. And what
- * pages add to it: figures published by others, and the machine. Main thread.
+ * What an experiment found, as a document: tables, plots, and sentences with a verdict or a lesson.
+ * And what pages add to it: figures published by others, and the machine. Main thread.
  */
 #ifndef LOADGEN_LAB_FINDINGS_H
 #define LOADGEN_LAB_FINDINGS_H
@@ -23,7 +23,7 @@ struct document *findings_create(const char *title);
 void findings_table(struct document *findings, const char *title, const char *const *heads);
 
 PRINTF_LIKE(3, 4)
-void findings_say(struct document *findings, enum findings_kind kind, const char *format, ...);
+void findings_add(struct document *findings, enum findings_kind kind, const char *format, ...);
 
 /* ---- What pages add ---- */
 

@@ -19,8 +19,8 @@ static void clear(struct lab *lab)
     lab->bare = NULL;
     while (lab->series > 0)
         trials_free(lab->trials[--lab->series]);
-    while (lab->rooms > 0)
-        free(lab->room[--lab->rooms]);
+    while (lab->allocation_count > 0)
+        free(lab->allocation[--lab->allocation_count]);
     if (lab->shows_progress)
         fputs("\r\033[K", stderr);
 }
@@ -54,16 +54,16 @@ bool lab_is_interrupted(struct lab *lab)
     return lab->interrupted;
 }
 
-void *lab_room(struct lab *lab, size_t count, size_t bytes)
+void *lab_allocate(struct lab *lab, size_t count, size_t bytes)
 {
-    void *room = lab->rooms < LAB_ROOMS ? calloc(count, bytes) : NULL;
+    void *memory = lab->allocation_count < LAB_ALLOCATIONS ? calloc(count, bytes) : NULL;
 
-    if (room == NULL) {
+    if (memory == NULL) {
         lab_fail(lab, "out of memory");
         return NULL;
     }
-    lab->room[lab->rooms++] = room;
-    return room;
+    lab->allocation[lab->allocation_count++] = memory;
+    return memory;
 }
 
 /* ---- Servers ---- */
@@ -81,7 +81,7 @@ struct private_server *lab_create_server(struct lab *lab)
     struct private_server *server;
 
     if (lab->servers == LAB_SERVERS) {
-        lab_fail(lab, "more than %d servers", LAB_SERVERS);
+        lab_fail(lab, "too many servers (at most %d)", LAB_SERVERS);
         return NULL;
     }
     server = private_server_create(lab->program, lab->why, sizeof(lab->why));

@@ -1,7 +1,7 @@
 /*
- * The experiments: what an experiment has at hand, and the list of all (experiments.def). Each sets up
- * private servers, measures, and fills its findings; the servers and everything else that it took from
- * the lab are given back by the lab when it ends, however it ends. Main thread.
+ * The environment of an experiment. An experiment starts private servers, measures, and fills its
+ * findings. The lab releases the servers and all memory when the experiment ends, however it ends.
+ * Main thread.
  */
 #ifndef LOADGEN_LAB_LAB_H
 #define LOADGEN_LAB_LAB_H
@@ -17,27 +17,27 @@
 enum {
     LAB_SERVERS = 8,
     LAB_SERIES = 8,
-    LAB_ROOMS = 32,
+    LAB_ALLOCATIONS = 32,
     LAB_WHY = 640,
     LAB_LABEL = 48, /* bytes of a label of a line or a row */
     LAB_TITLE = 96, /* bytes of a title of a table or a plot */
     LAB_SMALL_BYTES = 1024,
 };
 
-/* A file of LAB_SMALL_BYTES that every server of the lab has. */
+/* The path of a file of LAB_SMALL_BYTES on every server of the lab. */
 #define LAB_SMALL "/small.html"
 
 struct bare_server;
 struct trials;
 
 struct lab {
-    const char *program; /* webserverd; NULL: it is looked for */
+    const char *program; /* path of webserverd; NULL: search for it */
     bool quick;          /* fewer and shorter trials, smaller sets */
     uint32_t rounds;     /* of each point */
-    uint64_t trial_ms;   /* counted part of a trial */
-    uint32_t cores;      /* that this process may use */
-    bool shows_progress; /* on standard error, a line that is written over */
-    const char *name;    /* of the experiment that is conducted */
+    uint64_t trial_ms;   /* of a trial, without the warm-up */
+    uint32_t cores;      /* available to this process */
+    bool shows_progress; /* one line on standard error, overwritten */
+    const char *name;    /* of the current experiment */
     bool interrupted;
     char why[LAB_WHY]; /* of the last failure */
     struct private_server *server[LAB_SERVERS];
@@ -45,14 +45,14 @@ struct lab {
     struct bare_server *bare;
     struct trials *trials[LAB_SERIES];
     size_t series;
-    void *room[LAB_ROOMS];
-    size_t rooms;
+    void *allocation[LAB_ALLOCATIONS];
+    size_t allocation_count;
 };
 
 struct experiment {
     const char *name, *title;
-    const char *question; /* a sentence for the list */
-    /* Returns 0, or -1: interrupted, or with the lab's WHY. */
+    const char *question; /* for the list of experiments */
+    /* Returns 0, or -1: interrupted, or failed with the lab's WHY. */
     int (*conduct)(struct lab *lab, struct document *findings);
 };
 
@@ -62,7 +62,7 @@ struct experiment {
 #include "loadgen/lab/experiments.def"
 #undef EXPERIMENT
 
-/* Conducts one, and gives back what it took. Returns as conduct does. */
+/* Conducts EXPERIMENT and releases what it used. Returns as conduct does. */
 int lab_conduct(struct lab *lab, const struct experiment *experiment, struct document *findings);
 
 /* ---- For experiments ---- */
@@ -71,27 +71,31 @@ int lab_conduct(struct lab *lab, const struct experiment *experiment, struct doc
 PRINTF_LIKE(2, 3)
 int lab_fail(struct lab *lab, const char *format, ...);
 
-/* Whether a signal has come: then nothing new is to be begun. Remembered in the lab. */
+/* Whether a signal has arrived since the start of the lab: nothing new may begin. */
 bool lab_is_interrupted(struct lab *lab);
 
-/* Zeroed memory until the experiment's end, or NULL with WHY. */
-void *lab_room(struct lab *lab, size_t count, size_t bytes);
+/* Zeroed memory until the end of the experiment, or NULL with WHY. */
+void *lab_allocate(struct lab *lab, size_t count, size_t bytes);
 
 /*
- * A private server until the experiment's end, with LAB_SMALL in its site; not started. Returns NULL
- * with WHY. lab_start() starts it with OPTIONS; lab_server() does both.
+ * A private server until the end of the experiment, which serves LAB_SMALL. lab_create_server()
+ * does not start it; lab_start() does, with OPTIONS; lab_server() does both. Returns NULL or -1
+ * with WHY.
  */
 struct private_server *lab_create_server(struct lab *lab);
 int lab_start(struct lab *lab, struct private_server *server, const char *const *options);
 struct private_server *lab_server(struct lab *lab, const char *const *options);
 
-/* The bare server, whose answers are as long as LAB_SMALL, until the experiment's end; or NULL with WHY. */
+/*
+ * The bare server until the end of the experiment, or NULL with WHY. Its bodies are as long as
+ * LAB_SMALL.
+ */
 const struct bare_server *lab_bare_server(struct lab *lab);
 
-/* A control line. Returns 0, or -1 with WHY. */
+/* Sends the control command LINE. Returns 0, or -1 with WHY. */
 int lab_command(struct lab *lab, const struct private_server *server, const char *line);
 
-/* Says what is being done; for people. */
+/* Shows what is being done. */
 PRINTF_LIKE(2, 3)
 void lab_progress(const struct lab *lab, const char *format, ...);
 

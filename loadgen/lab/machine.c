@@ -42,7 +42,7 @@ static bool read_line(const char *path, char *text, size_t size)
     return good && text[0] != '\0';
 }
 
-/* What stands behind "KEY <blanks> :" in the lines of a file; the first of them. */
+/* The value of the first line "KEY <blanks> : VALUE" of a file. */
 static bool read_value(const char *path, const char *key, char *text, size_t size)
 {
     FILE *file = fopen(path, "re");
@@ -78,7 +78,7 @@ static void add_processor(struct machine *machine)
     if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
         usable = CPU_COUNT(&allowed);
     if (usable < cores)
-        add(machine, "Processor", "%s, %ld cores, %d of them ours", model, cores, usable);
+        add(machine, "Processor", "%s, %ld cores, %d of them available", model, cores, usable);
     else
         add(machine, "Processor", "%s, %ld core%s", model, cores, cores == 1 ? "" : "s");
     if (read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor,
@@ -95,7 +95,7 @@ static void add_memory(struct machine *machine)
             units_format_bytes(bytes, sizeof(bytes), strtod(text, NULL) * 1024));
 }
 
-/* Someone else may own part of the time that is measured here. */
+/* Other guests of the host may take CPU time. */
 static void add_virtualisation(struct machine *machine)
 {
     char flags[4096], product[64];
@@ -125,8 +125,7 @@ static void add_load(struct machine *machine)
     double load[1];
 
     if (getloadavg(load, 1) == 1)
-        add(machine, "Load", "%.2f processes wanted to run, on the average of the minute before",
-            load[0]);
+        add(machine, "Load", "%.2f runnable processes, average of the last minute", load[0]);
 }
 
 static void add_time(struct machine *machine)
@@ -137,7 +136,7 @@ static void add_time(struct machine *machine)
 
     if (localtime_r(&now, &parts) != NULL &&
         strftime(text, sizeof(text), "%Y-%m-%d %H:%M %Z", &parts) > 0)
-        add(machine, "Begun", "%s", text);
+        add(machine, "Started", "%s", text);
 }
 
 void machine_describe(struct machine *machine, const char *server)

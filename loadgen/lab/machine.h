@@ -1,4 +1,4 @@
-/* The machine that an experiment ran on, in words: numbers mean nothing without it. Main thread. */
+/* The machine that an experiment runs on, for the reports. Main thread. */
 #ifndef LOADGEN_LAB_MACHINE_H
 #define LOADGEN_LAB_MACHINE_H
 
@@ -16,7 +16,7 @@ struct machine {
     size_t count;
 };
 
-/* What can be known is written; the rest is left out. SERVER is the version of the server. */
+/* Facts that are unknown are left out. SERVER is the version of webserverd. */
 void machine_describe(struct machine *machine, const char *server);
 
 #endif

@@ -19,7 +19,7 @@ double observed_half_rate(struct lab *lab, struct private_server *server)
 
     if (point == NULL)
         return 0;
-    point_begin(lab, point, server, LAB_SMALL, OBSERVED_CONNECTIONS, "how much it can do");
+    point_init(lab, point, server, LAB_SMALL, OBSERVED_CONNECTIONS, "maximum rate");
     lab->rounds = 1;
     result = points_measure(lab, point, 1);
     lab->rounds = rounds;
@@ -33,14 +33,14 @@ double observed_rate(const struct series_entry *step)
     return ns > 0 ? (double)step->answered * 1e9 / (double)ns : 0;
 }
 
-/* The log of a long run would fill the disk. */
-static void forget_log(const struct observed *observed)
+/* The log of a long run could fill the disk. */
+static void truncate_log(const struct observed *observed)
 {
     char path[PRIVATE_SERVER_PATH + 16];
 
     snprintf(path, sizeof(path), "%s/access.log", private_server_directory(observed->server));
     if (truncate(path, 0) != 0)
-        return; /* it is just being renamed */
+        return; /* it was just renamed */
 }
 
 static uint64_t count_connections(const struct observed *observed)
@@ -67,7 +67,7 @@ static void end_step(struct observed *observed, const struct tally *all, uint64_
         return;
     observed->looks[number].usage = usage_of(private_server_pid(observed->server));
     observed->looks[number].connections = count_connections(observed);
-    forget_log(observed);
+    truncate_log(observed);
 }
 
 static void look(void *context, const struct tally *all, uint64_t elapsed_ns)
@@ -87,12 +87,12 @@ static void begin_plan(struct observed *observed, struct point *point)
 {
     struct plan *plan = &point->plan;
 
-    point_begin(observed->lab, point, observed->server, LAB_SMALL, OBSERVED_CONNECTIONS,
-                "%.0f requests/s", observed->rate);
+    point_init(observed->lab, point, observed->server, LAB_SMALL, OBSERVED_CONNECTIONS,
+               "%.0f requests/s", observed->rate);
     plan->rate = observed->rate;
     plan->duration_ms = observed->duration_ms;
     plan->warmup_ms = 0;
-    plan->grace_ms = GRACE_MS; /* what is only late is no error */
+    plan->grace_ms = GRACE_MS; /* late responses are no errors */
 }
 
 static void keep(struct observed *observed, const struct result *result)
@@ -118,7 +118,7 @@ static int run(struct observed *observed, struct point *point, struct result *re
     keep(observed, result);
     result_free(result);
     if (!lab->interrupted && observed->answered == 0)
-        return lab_fail(lab, "nothing was answered");
+        return lab_fail(lab, "no responses");
     return lab->interrupted ? -1 : 0;
 }
 

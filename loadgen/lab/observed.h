@@ -1,7 +1,7 @@
 /*
- * A run at a constant rate whose course is kept step by step, with what the server used, and with
- * something that happens to it in the middle. The rate is half of what the server can do: what users
- * wait for, not what a full server does. Main thread.
+ * A run at a constant rate, recorded in steps, optionally with the resources that the server uses
+ * and with an event in the middle. The rate is half the server's maximum, so that latencies are
+ * those of a server that is not saturated. Main thread.
  */
 #ifndef LOADGEN_LAB_OBSERVED_H
 #define LOADGEN_LAB_OBSERVED_H
@@ -12,10 +12,10 @@
 
 enum { OBSERVED_STEPS = 2000, OBSERVED_CONNECTIONS = 100 };
 
-/* What the server had at the end of a step. */
+/* The server at the end of a step. */
 struct observed_look {
     struct usage usage;
-    uint64_t connections; /* open ones, of clients */
+    uint64_t connections; /* of clients */
 };
 
 struct observed {
@@ -23,29 +23,31 @@ struct observed {
     struct private_server *server;
     double rate; /* requests a second */
     uint64_t duration_ms;
-    uint64_t step_ms; /* 100 at the least; more where it would be more than OBSERVED_STEPS */
-    bool uses_usage;  /* looks at the server's memory and descriptors in each step */
-    /* Once, ACT_MS after the begin; must not wait. NULL: nothing happens. */
+    uint64_t step_ms; /* at least 100; raised so that there are at most OBSERVED_STEPS */
+    bool uses_usage;  /* records the server's memory and descriptors in each step */
+    /* Called once, ACT_MS after the start; must not block. NULL: no event. */
     void (*act)(void *context);
     void *context;
     uint64_t act_ms;
 
-    /* What came of it. */
+    /* The results. */
     struct series *series;
-    struct observed_look *looks; /* of each entry of the series, as far as there is room */
+    struct observed_look *looks; /* one for each entry of the series, at most OBSERVED_STEPS */
     uint64_t answered, bad;
     double client_share, late_percent;
     bool acted;
 };
 
-/* Half of the rate that SERVER reaches with LAB_SMALL, measured for a moment. 0 with WHY. */
+/* Half the maximum rate of SERVER with LAB_SMALL, from one trial. Returns 0 with WHY on failure. */
 double observed_half_rate(struct lab *lab, struct private_server *server);
 
-/* Runs it. Returns 0 (then observed_free() is owed), or -1: interrupted or with WHY. */
+/*
+ * Returns 0, after which the caller calls observed_free(), or -1: interrupted or failed with WHY.
+ */
 int observed_run(struct observed *observed);
 void observed_free(struct observed *observed);
 
-/* Answers a second in a step. */
+/* Responses per second in STEP. */
 double observed_rate(const struct series_entry *step);
 
 #endif

@@ -15,25 +15,25 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As in the notes of a run: from there on a client thread measures itself. */
+/* As in the notes of a run: from this CPU use of its threads on the client is the limit. */
 #define BUSY_CLIENT_PERCENT 85.0
 
-/* Rounds that differ by more, in percent, are worth a word. */
+/* A spread of the rounds that is noted, in percent. */
 #define WIDE_SPREAD 15
 
-/* A series whose trials say too little is done again with longer ones, of so much at the most. */
+/* The longest trials of a series that is repeated because its trials had too few responses. */
 enum { LENGTHENED_MOST_MS = 10000 };
 
-/* Connecting takes a part of a millisecond each, which is not to be in what counts. */
+/* The warm-up: a part of the trial, and time to open the connections. */
 enum { WARM_PART = 5, WARM_MOST_MS = 500, WARM_CONNECTIONS_A_MS = 10 };
 
 struct point *points_create(struct lab *lab, size_t count)
 {
-    return lab_room(lab, count, sizeof(struct point));
+    return lab_allocate(lab, count, sizeof(struct point));
 }
 
-void point_begin(struct lab *lab, struct point *point, struct private_server *server,
-                 const char *path, uint32_t connections, const char *label, ...)
+void point_init(struct lab *lab, struct point *point, struct private_server *server,
+                const char *path, uint32_t connections, const char *label, ...)
 {
     uint64_t warm_ms = lab->trial_ms / WARM_PART;
     va_list arguments;
@@ -56,7 +56,7 @@ void point_begin(struct lab *lab, struct point *point, struct private_server *se
     plan_set_connections(&point->plan, connections);
 }
 
-void point_ask_bare(struct point *point, const struct bare_server *bare)
+void point_use_bare(struct point *point, const struct bare_server *bare)
 {
     const char *path = strchr(point->url + strlen("http://"), '/');
     char url[POINT_URL];
@@ -70,26 +70,28 @@ void point_ask_bare(struct point *point, const struct bare_server *bare)
 
 /* ---- The series ---- */
 
-/* What the server had done and used at a moment. */
-struct account {
+/* Counters of the server. */
+struct counters {
     uint64_t cpu_ns, hits, misses;
 };
 
-/* What a request costs is told by the time between two looks: connecting and closing cost, too. */
-struct look {
+/*
+ * A sample during a trial. The cost of a request is that between two samples, without connecting.
+ */
+struct sample {
     uint64_t cpu_ns, answered;
 };
 
-struct course {
+struct series_run {
     struct lab *lab;
     struct point *points;
-    struct point *point;          /* of the trial that runs */
+    struct point *point;          /* of the current trial */
     size_t all, done;             /* trials */
     struct segment_reader reader; /* of its server */
     bool attached;
-    struct account before;
-    struct look first, last; /* behind the warm-up; both 0: there was none */
-    uint64_t least, most;    /* connections of a serving thread */
+    struct counters before;
+    struct sample first, last; /* after the warm-up; 0: none */
+    uint64_t least, most;      /* connections of a serving thread */
 };
 
 static uint64_t cpu_ns_of(const struct point *point)
@@ -98,23 +100,23 @@ static uint64_t cpu_ns_of(const struct point *point)
                                             : private_server_pid(point->server));
 }
 
-static struct account account_of(const struct course *course)
+static struct counters read_counters(const struct series_run *run)
 {
-    struct account account = {.cpu_ns = cpu_ns_of(course->point)};
+    struct counters counters = {.cpu_ns = cpu_ns_of(run->point)};
 
-    if (course->attached) {
-        account.hits = segment_reader_sum(&course->reader, METRIC_cache_hits);
-        account.misses = segment_reader_sum(&course->reader, METRIC_cache_misses);
+    if (run->attached) {
+        counters.hits = segment_reader_sum(&run->reader, METRIC_cache_hits);
+        counters.misses = segment_reader_sum(&run->reader, METRIC_cache_misses);
     }
-    return account;
+    return counters;
 }
 
-static void look_at_threads(struct course *course)
+static void sample_threads(struct series_run *run)
 {
-    const struct segment *segment = &course->reader.map;
+    const struct segment *segment = &run->reader.map;
 
-    course->least = UINT64_MAX;
-    course->most = 0;
+    run->least = UINT64_MAX;
+    run->most = 0;
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
         const struct segment_slot *slot = segment_thread_slot(segment, i);
         uint64_t open;
@@ -122,62 +124,62 @@ static void look_at_threads(struct course *course)
         if (!segment_slot_reserved(slot) ||
             atomic_load_explicit(&slot->worker, memory_order_relaxed) == SEGMENT_NO_WORKER)
             continue;
-        open = segment_reader_metric(&course->reader, segment_thread(segment, i)->metrics,
+        open = segment_reader_metric(&run->reader, segment_thread(segment, i)->metrics,
                                      METRIC_connections_open);
-        course->least = open < course->least ? open : course->least;
-        course->most = open > course->most ? open : course->most;
+        run->least = open < run->least ? open : run->least;
+        run->most = open > run->most ? open : run->most;
     }
 }
 
-static void look(void *context, const struct tally *all, uint64_t elapsed_ns)
+static void take_sample(void *context, const struct tally *all, uint64_t elapsed_ns)
 {
-    struct course *course = context;
+    struct series_run *run = context;
 
-    if (elapsed_ns < course->point->plan.warmup_ms * NS_PER_MS)
+    if (elapsed_ns < run->point->plan.warmup_ms * NS_PER_MS)
         return;
-    if (course->attached)
-        look_at_threads(course);
-    course->last = (struct look){cpu_ns_of(course->point), tally_get(all, TALLY_answered)};
-    if (course->first.answered == 0)
-        course->first = course->last;
+    if (run->attached)
+        sample_threads(run);
+    run->last = (struct sample){cpu_ns_of(run->point), tally_get(all, TALLY_answered)};
+    if (run->first.answered == 0)
+        run->first = run->last;
 }
 
-/* Of an answer, in us. Trials too short for two looks are taken as a whole. */
-static double server_cpu(const struct course *course, const struct result *result, uint64_t cpu_ns)
+/* Per response, in us. A trial too short for two samples counts as a whole. */
+static double server_cpu(const struct series_run *run, const struct result *result, uint64_t cpu_ns)
 {
-    uint64_t answered = course->last.answered - course->first.answered;
-    uint64_t spent_ns = course->last.cpu_ns - course->first.cpu_ns;
+    uint64_t answered = run->last.answered - run->first.answered;
+    uint64_t spent_ns = run->last.cpu_ns - run->first.cpu_ns;
 
     if (answered == 0) {
         answered =
             tally_get(&result->tally, TALLY_answered) + tally_get(&result->warmup, TALLY_answered);
-        spent_ns = cpu_ns - course->before.cpu_ns;
+        spent_ns = cpu_ns - run->before.cpu_ns;
     }
     return answered > 0 ? (double)spent_ns / (double)NS_PER_US / (double)answered : NAN;
 }
 
-static int attach(struct course *course)
+static int attach(struct series_run *run)
 {
-    struct lab *lab = course->lab;
-    const char *name = private_server_name(course->point->server);
+    struct lab *lab = run->lab;
+    const char *name = private_server_name(run->point->server);
 
-    if (segment_attach(&course->reader, name, lab->why, sizeof(lab->why)) != SEGMENT_ATTACHED)
+    if (segment_attach(&run->reader, name, lab->why, sizeof(lab->why)) != SEGMENT_ATTACHED)
         return -1;
-    course->attached = true;
+    run->attached = true;
     return 0;
 }
 
-static void detach(struct course *course)
+static void detach(struct series_run *run)
 {
-    if (course->attached)
-        segment_detach(&course->reader);
-    course->attached = false;
+    if (run->attached)
+        segment_detach(&run->reader);
+    run->attached = false;
 }
 
-static int make_ready(struct course *course)
+static int make_ready(struct series_run *run)
 {
-    struct lab *lab = course->lab;
-    struct point *point = course->point;
+    struct lab *lab = run->lab;
+    struct point *point = run->point;
 
     if (point->bare != NULL)
         return 0;
@@ -185,75 +187,75 @@ static int make_ready(struct course *course)
         return -1;
     if (point->before != NULL && point->before(lab, point) != 0)
         return -1;
-    return attach(course);
+    return attach(run);
 }
 
 static int prepare(void *context, size_t index, char *why, size_t size)
 {
-    struct course *course = context;
+    struct series_run *run = context;
 
-    course->point = &course->points[index];
-    lab_progress(course->lab, "%zu of %zu, %s", ++course->done, course->all, course->point->label);
-    if (make_ready(course) != 0) {
-        snprintf(why, size, "%.400s", course->lab->why);
+    run->point = &run->points[index];
+    lab_progress(run->lab, "%zu of %zu, %s", ++run->done, run->all, run->point->label);
+    if (make_ready(run) != 0) {
+        snprintf(why, size, "%.400s", run->lab->why);
         return -1;
     }
-    course->first = course->last = (struct look){0, 0};
-    course->least = course->most = 0;
-    course->before = account_of(course);
+    run->first = run->last = (struct sample){0, 0};
+    run->least = run->most = 0;
+    run->before = read_counters(run);
     return 0;
 }
 
-/* Logs of many trials would fill the disk; the server appends to what is there. */
-static void forget_log(const struct private_server *server)
+/* The logs of many trials could fill the disk. The server appends, so truncating is safe. */
+static void truncate_log(const struct private_server *server)
 {
     char path[PRIVATE_SERVER_PATH + 16];
 
     snprintf(path, sizeof(path), "%s/access.log", private_server_directory(server));
     if (truncate(path, 0) != 0)
-        return; /* there is none */
+        return; /* the server has no access log */
 }
 
 static void keep(void *context, size_t index, const struct result *result)
 {
-    struct course *course = context;
-    struct point *point = &course->points[index];
-    struct account after = account_of(course);
-    uint64_t hits = after.hits - course->before.hits;
-    uint64_t looked = hits + after.misses - course->before.misses;
+    struct series_run *run = context;
+    struct point *point = &run->points[index];
+    struct counters after = read_counters(run);
+    uint64_t hits = after.hits - run->before.hits;
+    uint64_t looked = hits + after.misses - run->before.misses;
     uint32_t round = point->rounds;
 
-    detach(course);
+    detach(run);
     if (point->bare == NULL)
-        forget_log(point->server);
+        truncate_log(point->server);
     if (result->interrupted || round == POINT_ROUNDS)
         return;
-    point->value[POINT_CPU][round] = server_cpu(course, result, after.cpu_ns);
+    point->value[POINT_CPU][round] = server_cpu(run, result, after.cpu_ns);
     point->value[POINT_HITS][round] = looked > 0 ? (double)hits * 100 / (double)looked : NAN;
-    point->value[POINT_LEAST][round] = (double)course->least;
-    point->value[POINT_MOST][round] = (double)course->most;
+    point->value[POINT_LEAST][round] = (double)run->least;
+    point->value[POINT_MOST][round] = (double)run->most;
     point->rounds++;
 }
 
-/* A trial of some time with fewer answers than a 99th percentile takes says too little. */
-static bool says_enough(const struct point *point, uint32_t round)
+/* A trial with a duration needs enough responses for a 99th percentile. */
+static bool has_enough_responses(const struct point *point, uint32_t round)
 {
     const double *value = trials_get(point->trials, point->index, round)->value;
 
     return value[MEASURE_RATE] > 0 && (point->plan.duration_ms == 0 || !isnan(value[MEASURE_P99]));
 }
 
-/* The first point with a trial that does not; or NULL. */
-static const struct point *find_silent(const struct point *points, size_t count)
+/* The first point with a trial that has too few responses, or NULL. */
+static const struct point *find_too_short(const struct point *points, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         for (uint32_t round = 0; round < points[i].rounds; round++)
-            if (!says_enough(&points[i], round))
+            if (!has_enough_responses(&points[i], round))
                 return &points[i];
     return NULL;
 }
 
-/* A series of COUNT points, until the experiment's end; or NULL with WHY. */
+/* The trials of COUNT points, until the end of the experiment; or NULL with WHY. */
 static struct trials *make_trials(struct lab *lab, struct point *points, size_t count,
                                   uint32_t rounds)
 {
@@ -274,16 +276,16 @@ static struct trials *make_trials(struct lab *lab, struct point *points, size_t 
 
 int points_measure_often(struct lab *lab, struct point *points, size_t count, uint32_t rounds)
 {
-    struct trials_point *of_trials = lab_room(lab, count, sizeof(*of_trials));
+    struct trials_point *of_trials = lab_allocate(lab, count, sizeof(*of_trials));
     struct trials *trials = make_trials(lab, points, count, rounds);
-    struct course course = {.lab = lab, .points = points, .all = count * rounds};
-    const struct run_observer observer = {look, &course};
+    struct series_run run = {.lab = lab, .points = points, .all = count * rounds};
+    const struct run_observer observer = {take_sample, &run};
     const struct trials_setup setup = {.points = of_trials,
                                        .point_count = count,
                                        .rounds = rounds,
                                        .before = prepare,
                                        .after = keep,
-                                       .context = &course,
+                                       .context = &run,
                                        .observer = &observer};
     enum trial_outcome outcome;
     enum trials_end end;
@@ -293,12 +295,14 @@ int points_measure_often(struct lab *lab, struct point *points, size_t count, ui
     for (size_t i = 0; i < count; i++)
         of_trials[i] = (struct trials_point){&points[i].plan, points[i].label};
     end = trials_run(trials, &setup, &outcome, lab->why, sizeof(lab->why));
-    detach(&course);
+    detach(&run);
     lab->interrupted = lab->interrupted || end == TRIALS_INTERRUPTED;
     return end == TRIALS_COMPLETE ? 0 : -1;
 }
 
-/* What was measured of a series that says too little goes; the next has more time. False: it had much. */
+/*
+ * Discards the last series and makes trials longer. Returns false if they are as long as allowed.
+ */
 static bool lengthen(struct lab *lab, struct point *points, size_t count)
 {
     uint64_t longest = 0;
@@ -316,21 +320,21 @@ static bool lengthen(struct lab *lab, struct point *points, size_t count)
 
 int points_measure(struct lab *lab, struct point *points, size_t count)
 {
-    const struct point *silent;
+    const struct point *too_short;
 
     for (;;) {
         if (points_measure_often(lab, points, count, lab->rounds) != 0)
             return -1;
-        silent = find_silent(points, count);
-        if (silent == NULL)
+        too_short = find_too_short(points, count);
+        if (too_short == NULL)
             return 0;
         if (!lengthen(lab, points, count))
-            return lab_fail(lab, "%s: too few answers to say anything; try a longer --duration",
-                            silent->label);
+            return lab_fail(lab, "%s: too few responses; use a longer --duration",
+                            too_short->label);
     }
 }
 
-/* ---- What they say ---- */
+/* ---- Results ---- */
 
 struct interval point_interval(const struct point *point, enum measure measure)
 {
@@ -389,7 +393,7 @@ bool point_is_client_bound(const struct point *point)
     return point_median(point, MEASURE_CLIENT_SHARE) >= BUSY_CLIENT_PERCENT;
 }
 
-void points_caution(struct document *findings, const struct point *points, size_t count)
+void points_add_cautions(struct document *findings, const struct point *points, size_t count)
 {
     double errors = 0, spread = 0;
     bool bound = false;
@@ -400,19 +404,18 @@ void points_caution(struct document *findings, const struct point *points, size_
         bound = bound || point_is_client_bound(&points[i]);
     }
     if (errors > 0)
-        findings_say(findings, FINDINGS_CAUTION,
-                     "Not all was answered well: up to %.3g%% of a point's requests were errors.",
-                     errors);
+        findings_add(findings, FINDINGS_CAUTION,
+                     "There were errors: up to %.3g%% of the requests of a point.", errors);
     if (spread > WIDE_SPREAD)
-        findings_say(findings, FINDINGS_CAUTION,
-                     "The machine was not quiet: the rates of one point lay up to %.0f%% on either "
-                     "side of their median.",
+        findings_add(findings, FINDINGS_CAUTION,
+                     "Noise: the rates of a point differ by up to +-%.0f%% from their median.",
                      spread);
     if (bound)
-        findings_say(findings, FINDINGS_CAUTION,
-                     "Where a rate is marked with *, the client was the limit: its threads used "
-                     "%.0f%% of a core or more each. The server may be faster.",
-                     BUSY_CLIENT_PERCENT);
+        findings_add(
+            findings, FINDINGS_CAUTION,
+            "Rates marked with *: the client was the limit (its threads used %.0f%% of a core "
+            "or more), so the server may be faster.",
+            BUSY_CLIENT_PERCENT);
 }
 
 char *lab_number(char *buffer, size_t size, double number)
@@ -429,10 +432,10 @@ char *lab_time(char *buffer, size_t size, double us)
     return units_format_ns(buffer, size, us * (double)NS_PER_US);
 }
 
-char *lab_sure(char *buffer, size_t size, const struct interval *ratio)
+char *lab_confidence(char *buffer, size_t size, const struct interval *ratio)
 {
     if (isnan(ratio->low) || isnan(ratio->high))
-        snprintf(buffer, size, "too few rounds to say how sure that is");
+        snprintf(buffer, size, "too few rounds for a confidence interval");
     else
         snprintf(buffer, size, "%+.1f%% to %+.1f%% with 95%% confidence", (ratio->low - 1) * 100,
                  (ratio->high - 1) * 100);

@@ -15,13 +15,13 @@ static uint64_t next_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* From 0 to below 1. */
-static double next_part(uint64_t *state)
+/* From 0 (inclusive) to 1 (exclusive). */
+static double next_fraction(uint64_t *state)
 {
     return (double)(next_random(state) >> 11) * 0x1p-53;
 }
 
-/* The first of COUNT rising sums that is above VALUE. */
+/* The index of the first of COUNT rising SUMS above VALUE. */
 static uint32_t find_above(const double *sums, uint32_t count, double value)
 {
     uint32_t low = 0, high = count - 1;
@@ -46,7 +46,7 @@ int trace_zipf(uint32_t *numbers, size_t count, uint32_t files, double exponent,
     for (uint32_t i = 0; i < files; i++)
         sums[i] = sum += pow(i + 1.0, -exponent);
     for (size_t i = 0; i < count; i++)
-        numbers[i] = find_above(sums, files, next_part(&seed) * sum);
+        numbers[i] = find_above(sums, files, next_fraction(&seed) * sum);
     free(sums);
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Traces: orders in which numbered files are requested, the same for the same seed; and a cache that only
- * counts, to tell how many of the requests would be hits. Pure.
+ * Traces: orders in which numbered files are requested, the same for the same seed; and a cache
+ * that only counts, to tell how many of the requests would be hits. Pure.
  */
 #ifndef LOADGEN_LAB_TRACE_H
 #define LOADGEN_LAB_TRACE_H
@@ -25,8 +25,8 @@ void trace_add_scans(uint32_t *numbers, size_t count, size_t gap, size_t length,
                      uint32_t files);
 
 /*
- * The hits among COUNT NUMBERS, which are below FILES, in percent, in a cache for ROOM files that begins
- * empty and evicts by POLICY, the server's own code. NAN if out of memory.
+ * The hits among COUNT NUMBERS, which are below FILES, in percent, in a cache for ROOM files that
+ * begins empty and evicts by POLICY, the server's own code. NAN if out of memory.
  */
 double cache_simulate(const struct cache_policy *policy, const uint32_t *numbers, size_t count,
                       uint32_t files, size_t room);

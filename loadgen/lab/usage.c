@@ -13,49 +13,49 @@ static void for_each_thread(pid_t pid, void (*function)(void *context, pid_t pid
                             void *context)
 {
     char path[PATH];
-    DIR *folder;
+    DIR *directory;
     const struct dirent *entry;
 
     snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-    folder = opendir(path);
-    while (folder != NULL && (entry = readdir(folder)) != NULL)
+    directory = opendir(path);
+    while (directory != NULL && (entry = readdir(directory)) != NULL)
         if (entry->d_name[0] != '.')
             function(context, pid, (pid_t)atoi(entry->d_name));
-    if (folder != NULL)
-        closedir(folder);
+    if (directory != NULL)
+        closedir(directory);
 }
 
-struct family {
+struct processes {
     pid_t *pids;
     size_t count, most;
 };
 
 static void add_children(void *context, pid_t pid, pid_t thread)
 {
-    struct family *family = context;
+    struct processes *processes = context;
     char path[PATH];
     FILE *file;
     int child;
 
     snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)thread);
     file = fopen(path, "re");
-    while (file != NULL && family->count < family->most && fscanf(file, "%d", &child) == 1)
-        family->pids[family->count++] = (pid_t)child;
+    while (file != NULL && processes->count < processes->most && fscanf(file, "%d", &child) == 1)
+        processes->pids[processes->count++] = (pid_t)child;
     if (file != NULL)
         fclose(file);
 }
 
-/* The processes themselves, PID first. Returns how many, at most MOST. */
+/* Fills PIDS with PID and its descendants. Returns the number, at most MOST. */
 static size_t find_processes(pid_t pid, pid_t *pids, size_t most)
 {
-    struct family family = {pids, 0, most};
+    struct processes processes = {pids, 0, most};
 
     if (most == 0)
         return 0;
-    pids[family.count++] = pid;
-    for (size_t i = 0; i < family.count; i++)
-        for_each_thread(pids[i], add_children, &family);
-    return family.count;
+    pids[processes.count++] = pid;
+    for (size_t i = 0; i < processes.count; i++)
+        for_each_thread(pids[i], add_children, &processes);
+    return processes.count;
 }
 
 static void add_cpu(void *context, pid_t pid, pid_t thread)
@@ -98,20 +98,20 @@ static uint64_t resident_of(pid_t pid)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Returns false where this user may not look. */
+/* Returns false without permission. */
 static bool add_descriptors(pid_t pid, uint64_t *sum)
 {
     char path[PATH];
-    DIR *folder;
+    DIR *directory;
     const struct dirent *entry;
 
     snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-    folder = opendir(path);
-    if (folder == NULL)
+    directory = opendir(path);
+    if (directory == NULL)
         return false;
-    while ((entry = readdir(folder)) != NULL)
+    while ((entry = readdir(directory)) != NULL)
         *sum += entry->d_name[0] != '.';
-    closedir(folder);
+    closedir(directory);
     return true;
 }
 

@@ -1,8 +1,8 @@
 /*
- * A report for people, without layout: title, facts, tables, plots and notes, in sections. The reports
- * of a run, of a sweep and of an experiment each fill one; text.h, markdown.h, html.h and png.h write
- * it. A document copies all strings and points. When memory runs out it stays consistent, and the
- * writers fail with ENOMEM. Main thread.
+ * A report for people, without layout: title, facts, tables, plots and notes, in sections. The
+ * reports of a run, of a sweep and of an experiment each fill one; text.h, markdown.h, html.h and
+ * png.h write it. A document copies all strings and points. When memory runs out it stays
+ * consistent, and the writers fail with ENOMEM. Main thread.
  */
 #ifndef LOADGEN_REPORT_DOCUMENT_H
 #define LOADGEN_REPORT_DOCUMENT_H
@@ -108,7 +108,10 @@ void document_subtitle(struct document *document, const char *format, ...);
 PRINTF_LIKE(2, 3)
 void document_legend(struct document *document, const char *format, ...);
 
-/* Begins a section; facts, tables, plots and notes then go to it. The first exists already. LINK may be NULL. */
+/*
+ * Begins a section; facts, tables, plots and notes then go to it. The first exists already. LINK
+ * may be NULL.
+ */
 void document_section(struct document *document, const char *heading, const char *link);
 
 PRINTF_LIKE(4, 5)
@@ -116,8 +119,8 @@ void document_fact(struct document *document, enum document_tone tone, const cha
                    const char *format, ...);
 
 /*
- * Begins a table, shown everywhere, with the gap of the layout; the caller may change both. Returns NULL
- * when memory is short: rows and cells are then ignored.
+ * Begins a table, shown everywhere, with the gap of the layout; the caller may change both. Returns
+ * NULL when memory is short: rows and cells are then ignored.
  */
 struct document_table *document_table(struct document *document, const char *title,
                                       const struct document_column *columns, size_t count);

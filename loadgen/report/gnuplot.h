@@ -1,6 +1,6 @@
 /*
- * The plots of a document as one PNG picture, drawn by gnuplot (http://www.gnuplot.info), a program that
- * may not be installed. Main thread.
+ * The plots of a document as one PNG picture, drawn by gnuplot (http://www.gnuplot.info), a program
+ * that may not be installed. Main thread.
  */
 #ifndef LOADGEN_REPORT_GNUPLOT_H
 #define LOADGEN_REPORT_GNUPLOT_H
@@ -13,9 +13,9 @@
 bool gnuplot_is_installed(void);
 
 /*
- * Draws the plots two beside each other, below the title and the strong facts. Returns 0, or -1 with
- * errno: ENOMEM when the document is incomplete, EIO when gnuplot failed, which has then said why on
- * standard error.
+ * Draws the plots two beside each other, below the title and the strong facts. Returns 0, or -1
+ * with errno: ENOMEM when the document is incomplete, EIO when gnuplot failed, which has then said
+ * why on standard error.
  */
 int document_write_png(FILE *out, const struct document *document);
 

@@ -1,6 +1,7 @@
 /*
  * The distribution of the latency as HdrHistogram writes it (outputPercentileDistribution,
- * https://hdrhistogram.org), for its plotter and for readers of wrk2's reports. In milliseconds. Main thread.
+ * https://hdrhistogram.org), for its plotter and for readers of wrk2's reports. In milliseconds.
+ * Main thread.
  */
 #ifndef LOADGEN_REPORT_HDR_H
 #define LOADGEN_REPORT_HDR_H

@@ -1,7 +1,7 @@
 /*
- * A distribution of latencies as a bar chart of a few rows. Each row is a range with round bounds, such as
- * 1.2 ms to 1.5 ms, on the finest logarithmic scale that fits. A value within 1/64 of a bound may be
- * counted in the neighbouring row, as histograms are no more exact. Pure.
+ * A distribution of latencies as a bar chart of a few rows. Each row is a range with round bounds,
+ * such as 1.2 ms to 1.5 ms, on the finest logarithmic scale that fits. A value within 1/64 of a
+ * bound may be counted in the neighbouring row, as histograms are no more exact. Pure.
  */
 #ifndef LOADGEN_REPORT_LATENCY_BARS_H
 #define LOADGEN_REPORT_LATENCY_BARS_H
@@ -30,10 +30,10 @@ struct latency_bar {
 };
 
 /*
- * Fills at most MOST rows (up to LATENCY_BARS_MAX) from the lowest latency to the highest, with the empty
- * rows between. The longest bar takes WIDTH columns (up to LATENCY_BAR_WIDTH_MAX); UNICODE draws bars in
- * eighths of a column. A row that is not empty has a visible bar. Returns the number of rows; 0 for an
- * empty histogram.
+ * Fills at most MOST rows (up to LATENCY_BARS_MAX) from the lowest latency to the highest, with the
+ * empty rows between. The longest bar takes WIDTH columns (up to LATENCY_BAR_WIDTH_MAX); UNICODE
+ * draws bars in eighths of a column. A row that is not empty has a visible bar. Returns the number
+ * of rows; 0 for an empty histogram.
  */
 size_t latency_bars(const struct histogram *times, size_t most, size_t width, bool unicode,
                     struct latency_bar *bars);

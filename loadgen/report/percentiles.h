@@ -12,8 +12,8 @@ enum { REPORT_PERCENTILE_NAME = 24 };
 char *report_percentile_name(char *buffer, double percent);
 
 /*
- * The percentile after PERCENT where a whole distribution is written. As in HdrHistogram, each halving of
- * the distance to 100 has five steps.
+ * The percentile after PERCENT where a whole distribution is written. As in HdrHistogram, each
+ * halving of the distance to 100 has five steps.
  */
 double report_next_level(double percent);
 

@@ -60,7 +60,10 @@ double plot_position(const struct plot_scale *scale, double value)
     return value / scale->most;
 }
 
-/* The tick after VALUE. STEP is that of a linear axis; a long logarithmic one has powers of ten only. */
+/*
+ * The tick after VALUE. STEP is that of a linear axis; a long logarithmic one has powers of ten
+ * only.
+ */
 static double next_tick(const struct plot_scale *scale, double step, double value)
 {
     if (!scale->logarithmic)

@@ -8,14 +8,14 @@
 #include <stdio.h>
 
 /*
- * Writes RESULT in the format of its plan. COLOUR allows emphasis by escape sequences in text. Returns
- * 0, or -1 with errno. Errors of OUT are left to the caller (ferror()).
+ * Writes RESULT in the format of its plan. COLOUR allows emphasis by escape sequences in text.
+ * Returns 0, or -1 with errno. Errors of OUT are left to the caller (ferror()).
  */
 int report_write(FILE *out, const struct result *result, bool colour);
 
 /*
- * Writes DOCUMENT, which may be NULL for lack of memory, in FORMAT: text, HTML, Markdown or PNG. Frees it.
- * Returns as report_write().
+ * Writes DOCUMENT, which may be NULL for lack of memory, in FORMAT: text, HTML, Markdown or PNG.
+ * Frees it. Returns as report_write().
  */
 int report_write_document(FILE *out, struct document *document, enum plan_format format,
                           bool colour);

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /*
- * COLOUR emphasises by escape sequences. Returns 0, or -1 with ENOMEM when the document is incomplete.
- * Errors of OUT are left to the caller (ferror()).
+ * COLOUR emphasises by escape sequences. Returns 0, or -1 with ENOMEM when the document is
+ * incomplete. Errors of OUT are left to the caller (ferror()).
  */
 int document_write_text(FILE *out, const struct document *document, bool colour);
 

@@ -7,9 +7,9 @@
 #include <stdio.h>
 
 /*
- * As comma-separated values (RFC 4180, but lines end with LF): for each point a row with the medians, two
- * rows with the ends of the 95 % confidence intervals, and one for each round. Unknown values are empty.
- * Returns 0. Errors of OUT are left to the caller (ferror()).
+ * As comma-separated values (RFC 4180, but lines end with LF): for each point a row with the
+ * medians, two rows with the ends of the 95 % confidence intervals, and one for each round. Unknown
+ * values are empty. Returns 0. Errors of OUT are left to the caller (ferror()).
  */
 int sweep_write_csv(FILE *out, const struct sweep *sweep);
 

@@ -1,7 +1,8 @@
 /*
- * A sweep: the same load with different numbers of connections, with and without keep-alive, and with
- * different numbers of workers and threads of our server. A point is one such setting; it is measured in
- * every round. A curve has the points that differ in the number of connections only. Main thread.
+ * A sweep: the same load with different numbers of connections, with and without keep-alive, and
+ * with different numbers of workers and threads of our server. A point is one such setting; it is
+ * measured in every round. A curve has the points that differ in the number of connections only.
+ * Main thread.
  */
 #ifndef LOADGEN_SWEEP_SWEEP_H
 #define LOADGEN_SWEEP_SWEEP_H
@@ -79,8 +80,8 @@ struct sweep {
 };
 
 /*
- * Creates the points and curves of PLAN, which outlives the sweep. SERVER has the current sizes of our
- * server, for what the plan leaves open; {0, 0}: another server. Returns NULL with WHY.
+ * Creates the points and curves of PLAN, which outlives the sweep. SERVER has the current sizes of
+ * our server, for what the plan leaves open; {0, 0}: another server. Returns NULL with WHY.
  */
 struct sweep *sweep_create(const struct plan *plan, struct server_sizes server, char *why,
                            size_t size);

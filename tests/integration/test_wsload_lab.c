@@ -180,7 +180,7 @@ static void short_experiments_report_and_leave_nothing(void **state)
     check_has(text, "Kernel ");
     check_has(text, "Baseline: one worker, one thread, one connection");
     check_has(text, "5,200 requests/s, 0.19 ms");
-    check_has(text, "A connection for each request\nconnections ");
+    check_has(text, "Connection per request\nconnections ");
     check_has(text, "\n1000 ");
     assert_true(count_of(text, "Met: ") + count_of(text, "Not met: ") +
                     count_of(text, "Not decided: ") >=
@@ -189,9 +189,9 @@ static void short_experiments_report_and_leave_nothing(void **state)
     page = read_page(place, "concurrency");
     check_page(page);
     check_has(page, "<svg class=\"plot\"");
-    check_has(page, "of processor time with 100 connections and ");
-    check_has(page, "<tr><td>bare, A connection for each request<td>");
-    check_has(page, ": a server that only reads and writes, measured in turns with it, went ");
+    check_has(page, "CPU time with 100 connections and ");
+    check_has(page, "<tr><td>bare, Connection per request<td>");
+    check_has(page, ": a server that only reads and writes, measured in alternation, takes ");
     check_has(page, "21,531 requests/s");
     check_has(page, "<dt>Processor");
     free(page);
@@ -218,8 +218,8 @@ static void long_experiments_report_each_step(void **state)
     free(page);
     page = read_page(place, "noise");
     check_page(page);
-    check_has(page, "<tr><td>A worker killed<td>");
-    check_has(page, "<b>Met: </b>0 requests were lost by reloads and log rotations");
+    check_has(page, "<tr><td>Killed worker<td>");
+    check_has(page, "<b>Met: </b>0 requests failed in all reloads and log rotations");
     free(page);
     check_nothing_left(place);
 }
@@ -254,7 +254,7 @@ static void server_evicts_like_the_simulation(void **state)
     assert_int_equal(run(place, "--quick policy"), 0);
     page = read_page(place, "policy");
     check_page(page);
-    check_has(page, "were 0.0 percentage points apart at the most");
+    check_has(page, "differ by at most 0.0 percentage points");
     free(page);
     check_nothing_left(place);
 }

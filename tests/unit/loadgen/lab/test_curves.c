@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-/* The bound is +10 %. */
-static void a_verdict_needs_the_whole_interval_on_one_side(void **state)
+/* The tolerance is 10 %. */
+static void verdict_needs_the_whole_interval_on_one_side(void **state)
 {
     static const struct {
         struct interval ratio;
@@ -30,7 +30,7 @@ static void a_verdict_needs_the_whole_interval_on_one_side(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_verdict_needs_the_whole_interval_on_one_side),
+        cmocka_unit_test(verdict_needs_the_whole_interval_on_one_side),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

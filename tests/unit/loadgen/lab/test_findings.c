@@ -31,13 +31,13 @@ static struct document *example(void)
     document_line(findings, "one", false);
     for (int i = 1; i <= 3; i++)
         document_point(findings, i, i * 1000.0);
-    findings_say(findings, FINDINGS_LESSON,
+    findings_add(findings, FINDINGS_LESSON,
                  "A sentence that is so long that it has to go on in the next line of a terminal, "
                  "and because it is <still> longer, in one more line behind that one, too.");
-    findings_say(findings, FINDINGS_MET, "this.");
-    findings_say(findings, FINDINGS_NOT_MET, "that.");
-    findings_say(findings, FINDINGS_UNDECIDED, "either.");
-    findings_say(findings, FINDINGS_CAUTION, "mind the gap.");
+    findings_add(findings, FINDINGS_MET, "this.");
+    findings_add(findings, FINDINGS_NOT_MET, "that.");
+    findings_add(findings, FINDINGS_UNDECIDED, "either.");
+    findings_add(findings, FINDINGS_CAUTION, "mind the gap.");
     return findings;
 }
 

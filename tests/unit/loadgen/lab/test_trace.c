@@ -16,7 +16,7 @@ enum { COUNT = 200000, FILES = 100 };
 
 static uint32_t numbers[COUNT], again[COUNT];
 
-static void zipf_asks_in_proportion(void **state)
+static void zipf_requests_files_in_proportion(void **state)
 {
     uint32_t seen[FILES] = {0};
     double all = 0;
@@ -33,11 +33,11 @@ static void zipf_asks_in_proportion(void **state)
         double expected = COUNT * pow(i + 1.0, -0.8) / all;
 
         if (fabs(seen[i] - expected) > 6 * sqrt(expected))
-            fail_msg("file %u was asked for %u times, not %.0f", i, seen[i], expected);
+            fail_msg("file %u was requested %u times instead of %.0f", i, seen[i], expected);
     }
 }
 
-static void a_seed_makes_the_same_trace(void **state)
+static void same_seed_gives_same_trace(void **state)
 {
     (void)state;
     trace_zipf(numbers, 1000, FILES, 0.8, 7);
@@ -47,7 +47,7 @@ static void a_seed_makes_the_same_trace(void **state)
     assert_memory_not_equal(numbers, again, 1000 * sizeof(*numbers));
 }
 
-static void scans_walk_through_their_files(void **state)
+static void scans_request_their_files_in_order(void **state)
 {
     static const uint32_t expected[] = {0, 0, 0, 10, 11, 0, 0, 0, 12, 10, 0, 0, 0, 11};
     uint32_t trace[ARRAY_LENGTH(expected)] = {0};
@@ -57,7 +57,7 @@ static void scans_walk_through_their_files(void **state)
     assert_memory_equal(trace, expected, sizeof(expected));
 }
 
-/* LRU by its definition: a row of files, the one asked for last in front. */
+/* LRU by its definition: a list of files, the most recently used first. */
 static double lru_by_hand(const uint32_t *trace, size_t count, size_t room)
 {
     uint32_t row[FILES];
@@ -77,8 +77,8 @@ static double lru_by_hand(const uint32_t *trace, size_t count, size_t room)
     return 100.0 * (double)hits / (double)count;
 }
 
-/* The lazy one promotes later, and may keep another file now and then. */
-static void the_lazy_lru_hits_as_lru_does(void **state)
+/* The server's LRU promotes lazily, so its hits may differ a little. */
+static void lazy_lru_hits_like_lru(void **state)
 {
     static const size_t rooms[] = {5, 20, 50, 90};
 
@@ -94,7 +94,7 @@ static void the_lazy_lru_hits_as_lru_does(void **state)
     }
 }
 
-static void hits_are_counted(void **state)
+static void simulation_counts_hits(void **state)
 {
     static const uint32_t once[] = {0, 1, 2, 3}, same[] = {0, 0, 0, 0}, loop[] = {0, 1, 2, 0, 1, 2};
 
@@ -106,8 +106,8 @@ static void hits_are_counted(void **state)
     assert_true(cache_simulate(&cache_policy_lru, same, 4, 4, 0) == 0);
 }
 
-/* Zhang et al. (NSDI 2024): what is asked for once leaves soon. */
-static void sieve_survives_scans_that_lru_does_not(void **state)
+/* Zhang et al. (NSDI 2024): SIEVE evicts files early that are requested once. */
+static void sieve_resists_scans_better_than_lru(void **state)
 {
     enum { REQUESTS = 50000, POPULAR = 50, ROOM = 20 };
 
@@ -121,12 +121,12 @@ static void sieve_survives_scans_that_lru_does_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(zipf_asks_in_proportion),
-        cmocka_unit_test(a_seed_makes_the_same_trace),
-        cmocka_unit_test(scans_walk_through_their_files),
-        cmocka_unit_test(the_lazy_lru_hits_as_lru_does),
-        cmocka_unit_test(hits_are_counted),
-        cmocka_unit_test(sieve_survives_scans_that_lru_does_not),
+        cmocka_unit_test(zipf_requests_files_in_proportion),
+        cmocka_unit_test(same_seed_gives_same_trace),
+        cmocka_unit_test(scans_request_their_files_in_order),
+        cmocka_unit_test(lazy_lru_hits_like_lru),
+        cmocka_unit_test(simulation_counts_hits),
+        cmocka_unit_test(sieve_resists_scans_better_than_lru),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,7 @@
-/* The significance test against values computed by hand, its false alarms, and comparisons of reports. */
+/*
+ * The significance test against values computed by hand, its false alarms, and comparisons of
+ * reports.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,8 +28,8 @@ static void median_of_odd_even_and_no_values(void **state)
 }
 
 /*
- * Consecutive values do not correlate. Means 3 and 8, variances 2.5: t = 5 with 8 degrees of freedom,
- * p = 0.00105; and t = 1: p = 0.34659.
+ * Consecutive values do not correlate. Means 3 and 8, variances 2.5: t = 5 with 8 degrees of
+ * freedom, p = 0.00105; and t = 1: p = 0.34659.
  */
 static void p_value_equals_computation_by_hand(void **state)
 {

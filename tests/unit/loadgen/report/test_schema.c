@@ -1,6 +1,7 @@
 /*
- * The JSON reports against wsload.schema.json. The schema requires every member and allows no other, so a
- * member that only one of the two has is found. The checker supports the JSON Schema keywords of that file.
+ * The JSON reports against wsload.schema.json. The schema requires every member and allows no
+ * other, so a member that only one of the two has is found. The checker supports the JSON Schema
+ * keywords of that file.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -155,7 +155,9 @@ static void client_limit_and_noise_suppress_conclusions(void **state)
     sweep_free(sweep);
 }
 
-/* With contention 0.05, 67.6 connections reach 90 % of the rate of 200: the plateau begins at 100. */
+/*
+ * With contention 0.05, 67.6 connections reach 90 % of the rate of 200: the plateau begins at 100.
+ */
 static const char whole_text[] =
     "Sweep of GET http://a/\n"
     "8 points of 2s in 5 interleaved rounds; engine curl, up to 4 threads\n"
