@@ -1,0 +1,155 @@
+/* Which worker gets which listen socket, seen from the workers' ends of their channels. */
+#include "daemon/master/listener_assign.h"
+
+#include "common/macros.h"
+#include "daemon/base/messages.h"
+#include "daemon/config/load.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+#include <unistd.h>
+
+enum { WORKERS = 2, ROWS = 4, LOG_MAX = 64 };
+
+/* A worker's end. */
+struct end {
+    struct channel *sender, *receiver;
+    char log[LOG_MAX]; /* "+3 -1": socket 3 added, socket 1 dropped */
+};
+
+static struct event_base *base;
+static struct config config;
+static struct listeners *listeners;
+static struct end ends[WORKERS];
+
+static void on_message(void *owner, int kind, const void *data, size_t length, int fd)
+{
+    struct end *end = owner;
+    const struct message_listen_socket *message = data;
+    size_t used = strlen(end->log);
+
+    assert_int_equal(length, sizeof(*message));
+    assert_int_equal(fd >= 0, kind == MESSAGE_LISTEN_SOCKET_ADD);
+    if (fd >= 0)
+        close(fd);
+    snprintf(end->log + used, sizeof(end->log) - used, "%s%c%u", used > 0 ? " " : "",
+             kind == MESSAGE_LISTEN_SOCKET_ADD ? '+' : '-', message->id);
+}
+
+static void on_closed(void *owner)
+{
+    (void)owner;
+}
+
+static int set_up(void **state)
+{
+    static const char *const overrides[] = {"server.listen=127.0.0.1:0", "server.root=/"};
+    const struct config_sources sources = {.overrides = overrides,
+                                           .override_count = ARRAY_LENGTH(overrides)};
+    char why[256];
+
+    (void)state;
+    base = event_base_new();
+    if (config_load(&config, &sources, stderr) != 0)
+        return -1;
+    listeners = listeners_open(&config, ROWS, NULL, why, sizeof(why));
+    for (int i = 0; i < WORKERS; i++) {
+        const struct channel_owner owner = {on_message, on_closed, NULL, &ends[i]};
+        int fds[2];
+
+        if (channel_pair(fds) != 0)
+            return -1;
+        ends[i].sender = channel_open(base, fds[0], &owner);
+        ends[i].receiver = channel_open(base, fds[1], &owner);
+    }
+    return listeners != NULL ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WORKERS; i++) {
+        channel_close(ends[i].sender);
+        channel_close(ends[i].receiver);
+    }
+    listeners_close(listeners);
+    config_free(&config);
+    event_base_free(base);
+    return 0;
+}
+
+/* Assigns to the first COUNT workers and compares what each of them receives. */
+static void expect_update(struct listener_assign *assign, uint32_t count, const char *first,
+                          const char *second)
+{
+    const struct listener_taker takers[WORKERS] = {{0, ends[0].sender}, {1, ends[1].sender}};
+
+    assert_int_equal(listener_assign_update(assign, listeners, takers, count), 0);
+    for (int i = 0; i < WORKERS; i++) {
+        ends[i].log[0] = '\0';
+        channel_read_all(ends[i].receiver);
+    }
+    assert_string_equal(ends[0].log, first);
+    assert_string_equal(ends[1].log, second);
+}
+
+static void rows_are_spread_over_the_workers(void **state)
+{
+    struct listener_assign assign = {0};
+
+    (void)state;
+    expect_update(&assign, 2, "+0 +2", "+1 +3");
+    expect_update(&assign, 2, "", ""); /* nothing moves twice */
+    listener_assign_free(&assign);
+}
+
+static void second_worker_takes_over_half_of_the_sockets(void **state)
+{
+    struct listener_assign assign = {0};
+
+    (void)state;
+    expect_update(&assign, 1, "+0 +1 +2 +3", "");
+    expect_update(&assign, 2, "-1 -3", "+1 +3");
+    listener_assign_free(&assign);
+}
+
+static void sockets_of_a_dead_worker_go_to_the_other(void **state)
+{
+    struct listener_assign assign = {0};
+
+    (void)state;
+    expect_update(&assign, 2, "+0 +2", "+1 +3");
+    listener_assign_forget_worker(&assign, 1);
+    expect_update(&assign, 1, "+1 +3", "");
+    listener_assign_free(&assign);
+}
+
+static void lost_socket_is_sent_again(void **state)
+{
+    struct listener_assign assign = {0};
+
+    (void)state;
+    expect_update(&assign, 2, "+0 +2", "+1 +3");
+    listener_assign_forget(&assign, 1, 0); /* not its socket: ignored */
+    listener_assign_forget(&assign, 0, 2);
+    expect_update(&assign, 2, "+2", "");
+    listener_assign_free(&assign);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_spread_over_the_workers),
+        cmocka_unit_test(second_worker_takes_over_half_of_the_sockets),
+        cmocka_unit_test(sockets_of_a_dead_worker_go_to_the_other),
+        cmocka_unit_test(lost_socket_is_sent_again),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
