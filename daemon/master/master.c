@@ -88,20 +88,6 @@ static void on_change(void *context)
     shutdown_advance(master->shutdown);
 }
 
-static void on_writable(void *context)
-{
-    struct master *master = context;
-
-    dispatch_resume(master->dispatch);
-}
-
-static void on_returned(void *context, const void *message, size_t length, int fd)
-{
-    struct master *master = context;
-
-    dispatch_return(master->dispatch, message, length, fd);
-}
-
 static void on_death(void *context, const struct worker_process *worker, const char *how)
 {
     struct master *master = context;
@@ -207,9 +193,9 @@ static void free_parts(struct master *master, bool remove)
     reload_free(master->reload);
     upgrade_free(master->upgrade);
     inheritance_free(&master->inheritance);
-    dispatch_free(master->dispatch);
     master->operations->close(master->control, remove);
     supervisor_free(master->supervisor);
+    dispatch_free(master->dispatch);
     workers_free(&master->workers);
     listeners_close(master->server.listeners);
     statistics_free(master->statistics);
@@ -291,8 +277,6 @@ static int acquire_names(struct master *master)
 static int make_supervisor(struct master *master)
 {
     const struct supervisor_callbacks callbacks = {.changed = on_change,
-                                                   .writable = on_writable,
-                                                   .returned = on_returned,
                                                    .died = on_death,
                                                    .replaced = on_replaced,
                                                    .child_ended = on_child_ended,
@@ -301,9 +285,12 @@ static int make_supervisor(struct master *master)
 
     if (workers_init(&master->workers, &master->server) != 0)
         return -1;
-    master->supervisor = supervisor_new(&master->server, &master->workers, &callbacks);
     master->dispatch = dispatch_new(&master->server, &master->workers);
-    return master->supervisor != NULL && master->dispatch != NULL ? 0 : -1;
+    if (master->dispatch == NULL)
+        return -1;
+    master->supervisor =
+        supervisor_new(&master->server, &master->workers, master->dispatch, &callbacks);
+    return master->supervisor != NULL ? 0 : -1;
 }
 
 static int make_reload(struct master *master)

@@ -20,6 +20,7 @@
 struct supervisor {
     struct server *server;
     struct workers *workers;
+    struct dispatch *dispatch;
     struct supervisor_callbacks callbacks;
     struct worker_callbacks worker_callbacks;
     uint32_t generations; /* number of the newest generation so far */
@@ -115,7 +116,7 @@ static void serving(struct supervisor *supervisor, struct worker_process *worker
     set_state(supervisor, worker, WORKER_SERVING);
     event_log(LEVEL_INFO, "worker slot %u serves with %u threads (pid %d)", worker->slot,
               worker->threads_actual, worker->pid);
-    supervisor->callbacks.writable(supervisor->callbacks.context);
+    dispatch_resume(supervisor->dispatch);
 }
 
 /* The message follows in send_leave(), once other workers have its listen sockets. */
@@ -214,7 +215,7 @@ static void on_connection(void *owner, int kind, const void *data, size_t length
     const struct supervisor *supervisor = worker->callbacks->context;
 
     if (kind == MESSAGE_CONNECTION)
-        supervisor->callbacks.returned(supervisor->callbacks.context, data, length, fd);
+        dispatch_return(supervisor->dispatch, data, length, fd);
 }
 
 static void on_drained(void *owner)
@@ -222,7 +223,7 @@ static void on_drained(void *owner)
     const struct worker_process *worker = owner;
     const struct supervisor *supervisor = worker->callbacks->context;
 
-    supervisor->callbacks.writable(supervisor->callbacks.context);
+    dispatch_resume(supervisor->dispatch);
 }
 
 /*
@@ -552,6 +553,7 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 }
 
 struct supervisor *supervisor_new(struct server *server, struct workers *workers,
+                                  struct dispatch *dispatch,
                                   const struct supervisor_callbacks *callbacks)
 {
     struct supervisor *supervisor = calloc(1, sizeof(*supervisor));
@@ -560,6 +562,7 @@ struct supervisor *supervisor_new(struct server *server, struct workers *workers
         return NULL;
     supervisor->server = server;
     supervisor->workers = workers;
+    supervisor->dispatch = dispatch;
     supervisor->callbacks = *callbacks;
     supervisor->worker_callbacks = (struct worker_callbacks){.report = on_report,
                                                              .connection = on_connection,

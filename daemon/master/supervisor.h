@@ -6,6 +6,7 @@
 #ifndef DAEMON_SUPERVISOR_H
 #define DAEMON_SUPERVISOR_H
 
+#include "daemon/master/dispatch.h"
 #include "daemon/master/workers.h"
 
 #include <sys/types.h>
@@ -16,10 +17,6 @@ struct supervisor;
 struct supervisor_callbacks {
     /* A worker or the logger has started, changed or ended. */
     void (*changed)(void *context);
-    /* A worker can take connections again. */
-    void (*writable)(void *context);
-    /* A worker gave a connection back (struct message_connection); the callee closes FD. */
-    void (*returned)(void *context, const void *message, size_t length, int fd);
     /* WORKER has died, HOW in words; its part of the segment is as it left it. */
     void (*died)(void *context, const struct worker_process *worker, const char *how);
     /* The new generation serves; the old one is about to leave. */
@@ -31,8 +28,12 @@ struct supervisor_callbacks {
     void *context;
 };
 
-/* SERVER and WORKERS are borrowed. NULL: out of memory. */
+/*
+ * DISPATCH gets the connections that workers give back, and learns when a worker can take some again.
+ * All are borrowed. NULL: out of memory.
+ */
 struct supervisor *supervisor_new(struct server *server, struct workers *workers,
+                                  struct dispatch *dispatch,
                                   const struct supervisor_callbacks *callbacks);
 
 /* Frees; processes are not ended by this. */
