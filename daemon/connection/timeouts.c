@@ -108,30 +108,25 @@ void connections_retry_log(struct event_loop *loop)
 
 /* Expiry */
 
+/* Deadlines that connection_set_deadline() restarts at most once a second get one second more. */
 static uint64_t timeout_ns(const struct config *config, enum deadline deadline)
 {
     switch (deadline) {
     case DEADLINE_KEEPALIVE:
-        return config->connections_keepalive_timeout * NS_PER_MS;
+        return config->connections_keepalive_timeout * NS_PER_MS + NS_PER_S;
     case DEADLINE_HEADER:
         return config->connections_header_timeout * NS_PER_MS;
     case DEADLINE_BODY:
         return config->connections_body_timeout * NS_PER_MS;
     case DEADLINE_SEND:
-        return config->connections_send_timeout * NS_PER_MS;
+        return config->connections_send_timeout * NS_PER_MS + NS_PER_S;
     case DEADLINE_LINGER:
-        return LINGER_MS * NS_PER_MS;
+        return LINGER_MS * NS_PER_MS + NS_PER_S;
     case DEADLINE_NONE:
     case DEADLINE_COUNT:
         break;
     }
     return UINT64_MAX;
-}
-
-/* connection_set_deadline() restarts the other deadlines at most once a second. */
-static uint64_t slack_ns(enum deadline deadline)
-{
-    return deadline == DEADLINE_HEADER || deadline == DEADLINE_BODY ? 0 : NS_PER_S;
 }
 
 /*
@@ -166,7 +161,7 @@ void timeouts_expire(struct event_loop *loop)
     uint64_t now_ns = loop->context.loop_now_ns;
 
     for (enum deadline i = 0; i < DEADLINE_NONE; i++) {
-        uint64_t patience_ns = timeout_ns(config, i) + slack_ns(i);
+        uint64_t patience_ns = timeout_ns(config, i);
         struct connection *connection;
 
         while ((connection = TAILQ_FIRST(&loop->connections[i])) != NULL &&

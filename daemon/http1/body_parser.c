@@ -295,14 +295,6 @@ static int count_byte(struct body_parser *body)
     return 0;
 }
 
-/* Parses one byte. Returns the next state, or the status of a rejection. */
-static int parse_byte(struct body_parser *body, unsigned char byte)
-{
-    int status = count_byte(body);
-
-    return status != 0 ? status : steps[body->state](body, byte);
-}
-
 /* Skips content; changes the state after its last byte. */
 static size_t skip_content(struct body_parser *body, size_t length)
 {
@@ -339,8 +331,11 @@ int body_parser_feed(struct body_parser *body, const char *data, size_t length, 
         if (body->state == COUNTED || body->state == DATA) {
             at += skip_content(body, length - at);
         } else {
-            int next = parse_byte(body, (unsigned char)data[at++]);
+            unsigned char byte = (unsigned char)data[at++];
+            int next = count_byte(body); /* the next state, or the status of a rejection */
 
+            if (next == 0)
+                next = steps[body->state](body, byte);
             if (next >= STATE_COUNT) {
                 *used = at;
                 return -next;

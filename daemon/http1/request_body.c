@@ -19,13 +19,6 @@ struct request_body {
     bool continue_due;
 };
 
-static struct body_limits limits_of(const struct http1_connection *http1)
-{
-    const struct config *config = http1->connection.loop->context.worker->config;
-
-    return (struct body_limits){config->limits_body_bytes, config->limits_header_bytes};
-}
-
 /* The rest of the body has not been read yet. */
 static int begin_receiving(struct http1_connection *http1, const struct request_body *initial)
 {
@@ -44,7 +37,8 @@ static int check_first_bytes(struct http1_connection *http1, const struct reques
                              const char *data, size_t length, size_t head)
 {
     bool expects_continue = length == head && request->expect_continue;
-    struct body_limits limits = limits_of(http1);
+    const struct config *config = http1->connection.loop->context.worker->config;
+    const struct body_limits limits = {config->limits_body_bytes, config->limits_header_bytes};
     struct request_body body = {.head_length = head, .continue_due = expects_continue};
     size_t used = 0;
     int result = body_parser_begin(&body.parser, request, &limits);

@@ -342,19 +342,15 @@ static ssize_t send_window(struct http1_connection *http1, struct pending_respon
 
 /* The pending response as a whole */
 
-static void begin_next_part(struct pending_response *pending)
-{
-    const struct byteranges_part *part = &pending->parts->part[pending->parts->next++];
-
-    pending->text = part->text;
-    pending->body_offset = pending->body_start + part->bytes.first;
-    pending->body_left = part->bytes.length;
-}
-
 static ssize_t send_step(struct http1_connection *http1, struct pending_response *pending)
 {
-    if (pending->text.length == 0 && pending->body_left == 0 && parts_follow(pending))
-        begin_next_part(pending);
+    if (pending->text.length == 0 && pending->body_left == 0 && parts_follow(pending)) {
+        const struct byteranges_part *part = &pending->parts->part[pending->parts->next++];
+
+        pending->text = part->text;
+        pending->body_offset = pending->body_start + part->bytes.first;
+        pending->body_left = part->bytes.length;
+    }
     if (pending->text.length > 0 || pending->body == NULL)
         return send_text(&http1->connection, pending);
     return pending->body->fd < 0 ? send_memory(&http1->connection, pending)

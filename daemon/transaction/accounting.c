@@ -52,25 +52,20 @@ void accounting_wake_logger(const struct transaction_context *context)
         eventfd_write(context->worker->doorbell, 1);
 }
 
-/* The logger polls often enough unless a burst fills the ring faster. */
-static void wake_logger_if_half_full(struct transaction_context *context)
-{
-    bool half_full = !log_ring_has_room(context->ring, context->ring->capacity / 2);
-
-    if (half_full && !context->ring_half_full)
-        accounting_wake_logger(context);
-    context->ring_half_full = half_full;
-}
-
+/* The logger polls often enough unless a burst fills the ring: wakes it when the ring is half full. */
 static void append_to_ring(struct transaction_context *context, const uint64_t *record)
 {
     uint64_t words = accounting_words(record);
+    bool half_full;
 
     if (log_ring_has_room(context->ring, words))
         log_ring_append(context->ring, record, words);
     else
         metric_add(context->metrics, METRIC_log_dropped, 1);
-    wake_logger_if_half_full(context);
+    half_full = !log_ring_has_room(context->ring, context->ring->capacity / 2);
+    if (half_full && !context->ring_half_full)
+        accounting_wake_logger(context);
+    context->ring_half_full = half_full;
 }
 
 static enum metric status_class(int status)

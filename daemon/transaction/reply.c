@@ -131,15 +131,6 @@ static void put_error_head(const struct transaction *transaction, int status, ui
     reply_account(transaction, status, OUTCOME_ERROR, length);
 }
 
-static void put_built_in_error(const struct transaction *transaction, int status)
-{
-    struct span page = response_error_page(status);
-
-    put_error_head(transaction, status, page.length);
-    if (wants_body(transaction))
-        reply_put(transaction, page);
-}
-
 /* Writes "/errors/404.html" and returns its length; 0 if [files] error_pages is off or too long. */
 static size_t error_page_path(const struct transaction *transaction, int status, char *path)
 {
@@ -171,7 +162,11 @@ enum transaction_result reply_error(struct transaction *transaction, int status)
     if (failed == LOOKUP_MUST_WAIT)
         return TRANSACTION_WAITING;
     if (failed != 0) {
-        put_built_in_error(transaction, status);
+        struct span built_in = response_error_page(status);
+
+        put_error_head(transaction, status, built_in.length);
+        if (wants_body(transaction))
+            reply_put(transaction, built_in);
         return TRANSACTION_ANSWERED;
     }
     put_error_head(transaction, status, page->body_length);

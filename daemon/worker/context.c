@@ -16,14 +16,6 @@ uint32_t worker_context_cache_descriptors(const struct rlimit *limit)
     return share < CACHE_DESCRIPTORS_MAX ? (uint32_t)share : CACHE_DESCRIPTORS_MAX;
 }
 
-/* Must be called before the process is confined. */
-static uint32_t descriptors_for_cache(void)
-{
-    struct rlimit limit;
-
-    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? worker_context_cache_descriptors(&limit) : 0;
-}
-
 const struct cache_policy *worker_context_cache_policy(uint64_t policy)
 {
     return policy == POLICY_LRU ? &cache_policy_lru : &cache_policy_sieve;
@@ -77,8 +69,11 @@ static void close_root(struct files_root *root)
 
 int worker_context_open(struct worker_context *context, const struct config *config)
 {
+    struct rlimit limit;
+
     context->config = config;
-    context->cache_descriptors = descriptors_for_cache();
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) /* fails once the process is confined */
+        context->cache_descriptors = worker_context_cache_descriptors(&limit);
     context->root.fd = -1;
     return open_root(&context->root, config);
 }

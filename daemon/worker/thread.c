@@ -61,16 +61,10 @@ static void sweep(struct transaction_context *context)
         negative_cache_clear(context->negative_cache);
 }
 
-static void finish_job(struct mailbox_item *item)
-{
-    struct offload_job *job = CONTAINER_OF(item, struct offload_job, item);
-
-    job->finish(job);
-}
-
 static void handle_item(struct serving_thread *thread, struct mailbox_item *item)
 {
     struct event_loop *loop = &thread->loop;
+    struct offload_job *job = CONTAINER_OF(item, struct offload_job, item); /* if it is one */
 
     switch ((enum loop_item)item->kind) {
     case ITEM_CONNECTION:
@@ -80,7 +74,7 @@ static void handle_item(struct serving_thread *thread, struct mailbox_item *item
         connection_adopt_arrival(loop, CONTAINER_OF(item, struct arrival, item));
         return;
     case ITEM_OFFLOADED:
-        finish_job(item);
+        job->finish(job);
         return;
     case ITEM_SWEEP:
         sweep(&loop->context);

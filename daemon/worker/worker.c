@@ -255,17 +255,13 @@ static void end_all_threads(struct worker *worker)
     end_if_done(worker);
 }
 
-static void leave(struct worker *worker)
+/* THREAD_DRAINING gives connections back to the master; the other modes finish them. */
+static void begin_end(struct worker *worker, enum thread_mode mode)
 {
-    worker->leaving = true;
-    worker->end_mode = THREAD_DRAINING;
-    worker_listeners_drop_all(&worker->listeners);
-    end_all_threads(worker);
-}
-
-static void stop(struct worker *worker, enum thread_mode mode)
-{
-    worker->stopping = true;
+    if (mode == THREAD_DRAINING)
+        worker->leaving = true;
+    else
+        worker->stopping = true;
     worker->end_mode = mode;
     worker_listeners_drop_all(&worker->listeners);
     end_all_threads(worker);
@@ -333,11 +329,11 @@ static void on_connection(void *owner, int kind, const void *data, size_t length
 
     (void)length; /* the message has its own */
     if (kind == MESSAGE_LEAVE)
-        leave(worker);
+        begin_end(worker, THREAD_DRAINING);
     else if (kind == MESSAGE_STOP)
-        stop(worker, THREAD_STOPPING);
+        begin_end(worker, THREAD_STOPPING);
     else if (kind == MESSAGE_RETIRE)
-        stop(worker, THREAD_RETIRING);
+        begin_end(worker, THREAD_RETIRING);
     else
         receive_connection(worker, data, fd);
 }
