@@ -23,7 +23,7 @@ struct cache {
 
     /* Guarded by lock. */
     const struct cache_policy *policy;
-    struct policy_list lists[2]; /* what is in memory; what holds a descriptor */
+    struct policy_list lists[2]; /* without and with a descriptor */
     uint64_t emptied_ns;         /* the last flush or purge, monotonic clock */
     struct cache_entry **bucket;
     size_t bucket_mask;
@@ -34,7 +34,7 @@ struct cache {
     uint32_t *readers;   /* thread slots whose hits count */
     uint32_t reader_count;
 
-    _Atomic uint64_t stale_bytes;       /* of entries out of the table that something refers to */
+    _Atomic uint64_t stale_bytes;       /* of removed entries that are still referenced */
     _Atomic uint64_t stale_descriptors; /* the same */
     _Atomic uint64_t stale_entries;     /* the same */
     _Atomic uint64_t taken_out;         /* entries so far */
@@ -45,7 +45,7 @@ static uint64_t most_bytes(const struct cache *cache)
     return atomic_load_explicit(&cache->most_bytes, memory_order_relaxed);
 }
 
-/* Live entries leave this much of the budget to stale ones on their way out. */
+/* The part of the budget that live entries leave to stale ones. */
 static uint64_t stale_share(const struct cache *cache)
 {
     return most_bytes(cache) / 16;
@@ -148,7 +148,7 @@ void cache_entry_init(struct cache_entry *entry, const char *path, size_t length
     atomic_init(&entry->checked_ns, now_ns);
 }
 
-/* Has any thread hit the entry since the last time we asked? The policy's question. */
+/* True if any thread hit the entry since the last call; for the policy. */
 static bool was_hit(void *context, struct policy_node *node)
 {
     struct cache *cache = context;
@@ -179,7 +179,7 @@ static struct cache_entry **place_of(struct cache *cache, const char *path, size
     return place;
 }
 
-/* The last reference of an entry that had a slot is gone. Under the lock. */
+/* Frees the slot of an entry without references. Call under the lock. */
 static void reclaim(struct cache *cache, struct cache_entry *entry)
 {
     atomic_fetch_sub_explicit(&cache->stale_entries, 1, memory_order_relaxed);
@@ -214,11 +214,11 @@ void cache_release(struct cache *cache, struct cache_entry *entry)
 }
 
 /*
- * Takes an entry out of the table and gives the table's reference up. If that was the last one, the
- * entry goes to the front of *DEAD, to be destroyed outside the lock; else it is stale until
- * whoever refers to it lets go. Under the lock.
+ * Removes an entry from the table and drops the table's reference. If that was the last one, the entry
+ * goes to the list *DEAD, to be destroyed outside the lock; else it is stale until the others are
+ * dropped. Call under the lock.
  */
-static void take_out(struct cache *cache, struct cache_entry *entry, struct cache_entry **dead)
+static void remove_entry(struct cache *cache, struct cache_entry *entry, struct cache_entry **dead)
 {
     struct cache_entry **place = place_of(cache, entry->path, entry->path_length, entry->hash);
 
@@ -267,11 +267,11 @@ static void evict_one(struct cache *cache, struct policy_list *list, struct cach
 {
     struct policy_node *victim = cache->policy->victim(list, was_hit, cache);
 
-    take_out(cache, CONTAINER_OF(victim, struct cache_entry, policy), dead);
+    remove_entry(cache, CONTAINER_OF(victim, struct cache_entry, policy), dead);
     count_one(cache, METRIC_cache_evicted);
 }
 
-/* Evicts until BYTES and ENTRIES more fit. Under the lock. */
+/* Evicts until BYTES and ENTRIES more fit. Call under the lock. */
 static void make_room(struct cache *cache, size_t bytes, uint32_t entries,
                       struct cache_entry **dead)
 {
@@ -280,7 +280,7 @@ static void make_room(struct cache *cache, size_t bytes, uint32_t entries,
         evict_one(cache, &cache->lists[cache->lists[false].count == 0], dead);
 }
 
-/* The same for one more descriptor. */
+/* Evicts until one more descriptor fits. Call under the lock. */
 static void make_room_open(struct cache *cache, struct cache_entry **dead)
 {
     struct policy_list *open = &cache->lists[true];
@@ -313,7 +313,7 @@ static void put_in(struct cache *cache, struct cache_entry *entry)
     count_one(cache, METRIC_cache_inserted);
 }
 
-/* An entry that was being loaded while the cache was emptied may be what was to go. */
+/* An entry whose loading began before a flush or purge may have the old content. */
 static bool loaded_since(const struct cache *cache, const struct cache_entry *entry)
 {
     return atomic_load_explicit(&entry->checked_ns, memory_order_relaxed) >= cache->emptied_ns;
@@ -324,12 +324,12 @@ void cache_insert(struct cache *cache, struct cache_entry *entry)
     struct cache_entry *dead = NULL, *other;
 
     if (entry->bytes > live_limit(cache))
-        return; /* never fits: the others may stay */
+        return; /* never fits: do not evict the others for it */
     entry->hash = hash_bytes(entry->path, entry->path_length, cache->seed);
     pthread_mutex_lock(&cache->lock);
     other = *place_of(cache, entry->path, entry->path_length, entry->hash);
     if (other != NULL)
-        take_out(cache, other, &dead);
+        remove_entry(cache, other, &dead);
     make_room(cache, entry->bytes, 1, &dead);
     if (entry->holds_descriptor)
         make_room_open(cache, &dead);
@@ -340,7 +340,7 @@ void cache_insert(struct cache *cache, struct cache_entry *entry)
     destroy_all(cache, dead);
 }
 
-/* Emptying and changing */
+/* Flush, purge, resize */
 
 static bool any_path(const char *path, const struct cache_entry *entry)
 {
@@ -348,7 +348,7 @@ static bool any_path(const char *path, const struct cache_entry *entry)
     return true;
 }
 
-/* A path with "//" and more behind it is that of a variant of the same. */
+/* Also matches variants: their path is the file's, "//" and a coding. */
 static bool path_matches(const char *path, const struct cache_entry *entry)
 {
     size_t length = strlen(path);
@@ -361,7 +361,7 @@ static bool path_matches(const char *path, const struct cache_entry *entry)
             strncmp(entry->path + length, "//", 2) == 0);
 }
 
-/* Takes what MATCHES out of a list, which has the newest first. Returns how many. Under the lock. */
+/* Removes the entries of LIST that match. Returns their number. Call under the lock. */
 static uint64_t empty_list(struct cache *cache, struct policy_list *list, const char *path,
                            bool (*matches)(const char *path, const struct cache_entry *entry),
                            struct cache_entry **dead)
@@ -375,7 +375,7 @@ static uint64_t empty_list(struct cache *cache, struct policy_list *list, const 
         node = node->older;
         if (!matches(path, entry))
             continue;
-        take_out(cache, entry, dead);
+        remove_entry(cache, entry, dead);
         count_one(cache, METRIC_cache_purged);
         count++;
     }
@@ -437,7 +437,7 @@ void cache_close_unused(struct cache *cache)
         node = node->older;
         if (was_hit(cache, &entry->policy))
             continue;
-        take_out(cache, entry, &dead);
+        remove_entry(cache, entry, &dead);
         count_one(cache, METRIC_cache_evicted);
     }
     publish_gauges(cache);
@@ -458,7 +458,7 @@ void cache_invalidate(struct cache *cache, struct cache_entry *entry)
 
     pthread_mutex_lock(&cache->lock);
     if (entry->stored && !atomic_load_explicit(&entry->stale, memory_order_relaxed)) {
-        take_out(cache, entry, &dead);
+        remove_entry(cache, entry, &dead);
         count_one(cache, METRIC_cache_invalidated);
         publish_gauges(cache);
     }
@@ -520,8 +520,8 @@ void cache_free(struct cache *cache)
         return;
     for (int i = 0; i < 2; i++)
         while (cache->lists[i].newest != NULL)
-            take_out(cache, CONTAINER_OF(cache->lists[i].newest, struct cache_entry, policy),
-                     &dead);
+            remove_entry(cache, CONTAINER_OF(cache->lists[i].newest, struct cache_entry, policy),
+                         &dead);
     destroy_all(cache, dead);
     pthread_mutex_destroy(&cache->lock);
     free(cache->bucket);

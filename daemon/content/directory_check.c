@@ -5,28 +5,28 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SETTLED_S = 4 }; /* FAT tells times in steps of two seconds */
+enum { SETTLED_S = 4 }; /* FAT has timestamps in steps of two seconds */
 
-void directory_check_init(struct directory_check *look, uint64_t patience_ns)
+void directory_check_init(struct directory_check *check, uint64_t max_age_ns)
 {
-    look->patience_ns = patience_ns;
-    look->fd = -1;
+    check->max_age_ns = max_age_ns;
+    check->fd = -1;
 }
 
-void directory_check_close(struct directory_check *look)
+void directory_check_close(struct directory_check *check)
 {
-    if (look->fd >= 0)
-        close(look->fd);
-    look->fd = -1;
+    if (check->fd >= 0)
+        close(check->fd);
+    check->fd = -1;
 }
 
-void directory_check_expire(struct directory_check *look, uint64_t now_ns)
+void directory_check_expire(struct directory_check *check, uint64_t now_ns)
 {
-    if (now_ns - look->looked_ns > look->patience_ns)
-        directory_check_close(look);
+    if (now_ns - check->checked_ns > check->max_age_ns)
+        directory_check_close(check);
 }
 
-/* The last change of any kind can't be set back, as that of the content can. */
+/* From the ctime, which unlike the mtime cannot be set. */
 static uint64_t state_of(const struct file *directory, int64_t wall_s)
 {
     uint64_t state = hash_mix(directory->device ^ UINT64_C(0x9e3779b97f4a7c15), directory->inode);
@@ -37,7 +37,7 @@ static uint64_t state_of(const struct file *directory, int64_t wall_s)
     return hash_mix(state ^ directory->ctime_ns, UINT64_C(0xe7037ed1a0b428db)) | 1;
 }
 
-/* Up to and with its last slash. */
+/* Up to and including the last slash. */
 static struct span directory_of(struct span file)
 {
     while (file.length > 0 && file.start[file.length - 1] != '/')
@@ -45,33 +45,33 @@ static struct span directory_of(struct span file)
     return file;
 }
 
-static void open_directory(struct directory_check *look, const struct files_root *root,
+static void open_directory(struct directory_check *check, const struct files_root *root,
                            enum files_effort effort, int64_t wall_s)
 {
     struct file directory;
 
-    if (files_open(root, look->path, effort, &directory) != 0)
+    if (files_open(root, check->path, effort, &directory) != 0)
         return;
-    look->fd = directory.fd;
-    look->state = state_of(&directory, wall_s);
+    check->fd = directory.fd;
+    check->state = state_of(&directory, wall_s);
 }
 
-uint64_t directory_check_state(struct directory_check *look, const struct files_root *root,
+uint64_t directory_check_state(struct directory_check *check, const struct files_root *root,
                                struct span file, enum files_effort effort, uint64_t now_ns,
                                int64_t wall_s)
 {
     struct span path = directory_of(file);
-    bool same = look->fd >= 0 && span_is(path, (struct span){look->path, look->length});
+    bool same = check->fd >= 0 && span_is(path, (struct span){check->path, check->length});
 
-    if (same && now_ns - look->looked_ns <= look->patience_ns)
-        return look->state;
-    directory_check_close(look);
-    if (path.length >= sizeof(look->path))
+    if (same && now_ns - check->checked_ns <= check->max_age_ns)
+        return check->state;
+    directory_check_close(check);
+    if (path.length >= sizeof(check->path))
         return 0;
-    memcpy(look->path, path.start, path.length);
-    look->path[path.length] = '\0';
-    look->length = path.length;
-    look->looked_ns = now_ns;
-    open_directory(look, root, effort, wall_s);
-    return look->fd >= 0 ? look->state : 0;
+    memcpy(check->path, path.start, path.length);
+    check->path[path.length] = '\0';
+    check->length = path.length;
+    check->checked_ns = now_ns;
+    open_directory(check, root, effort, wall_s);
+    return check->fd >= 0 ? check->state : 0;
 }

@@ -17,18 +17,18 @@
 
 /* Without openat2(2): component by component, so that no link is followed unchecked. */
 
-enum { LINKS_MAX = 40 }; /* as the kernel has it */
+enum { LINKS_MAX = 40 }; /* as in the kernel */
 
 /*
- * A walk under way: DIRECTORY is what DONE leads to, REST what is still to be gone. DONE has no link in
- * it: each of its components was entered as a directory.
+ * DIRECTORY is open at DONE; REST is the part of the path not yet walked. DONE has no links: each of its
+ * components was entered as a directory.
  */
 struct walk {
     int root;
-    int directory; /* the root's, or ours to close */
+    int directory; /* the root, or to be closed */
     bool links;
     unsigned followed;
-    char name[NAME_MAX + 1]; /* the component under way */
+    char name[NAME_MAX + 1]; /* the current component */
     char done[PATH_MAX];     /* "a/b", or "" at the root */
     char rest[PATH_MAX];
 };
@@ -39,7 +39,7 @@ static int fail(int error)
     return -1;
 }
 
-static void stand_in(struct walk *walk, int directory)
+static void set_directory(struct walk *walk, int directory)
 {
     int error = errno;
 
@@ -49,7 +49,7 @@ static void stand_in(struct walk *walk, int directory)
     errno = error;
 }
 
-/* Takes the component at the head of the rest. */
+/* Takes the first component of the rest. */
 static int take_name(struct walk *walk)
 {
     size_t length = strcspn(walk->rest, "/");
@@ -63,8 +63,8 @@ static int take_name(struct walk *walk)
 }
 
 /*
- * Opens the directory NAME in DIRECTORY without following it if it is a link. O_PATH opens the link
- * itself, so that it can be told from what is no directory.
+ * Opens the directory NAME in DIRECTORY; ELOOP if it is a link. O_PATH opens a link itself, so that
+ * fstat() can distinguish it from other files.
  */
 static int open_directory(int directory, const char *name)
 {
@@ -91,7 +91,7 @@ static int enter(struct walk *walk)
 
     if (fd < 0)
         return -1;
-    stand_in(walk, fd);
+    set_directory(walk, fd);
     if (strcmp(walk->name, "") == 0 || strcmp(walk->name, ".") == 0)
         return 0;
     if ((size_t)snprintf(walk->done + length, sizeof(walk->done) - length, "%s%s",
@@ -100,17 +100,17 @@ static int enter(struct walk *walk)
     return 0;
 }
 
-/* From the root again: the ".." of a directory that is moved meanwhile might lead out. */
+/* Walks from the root again: ".." of a directory that was moved meanwhile could lead out. */
 static int go_up(struct walk *walk)
 {
     char again[PATH_MAX], *slash = strrchr(walk->done, '/');
     char *at = again, *end;
 
     if (!walk->links || walk->done[0] == '\0')
-        return fail(EXDEV); /* as openat2 says of what leaves the root; a canonical path has none */
+        return fail(EXDEV); /* as openat2() for a path that leaves the root */
     *(slash != NULL ? slash : walk->done) = '\0';
     memcpy(again, walk->done, strlen(walk->done) + 1);
-    stand_in(walk, walk->root);
+    set_directory(walk, walk->root);
     for (; *at != '\0'; at = end) {
         int fd;
 
@@ -120,12 +120,12 @@ static int go_up(struct walk *walk)
         fd = open_directory(walk->directory, at);
         if (fd < 0)
             return -1;
-        stand_in(walk, fd);
+        set_directory(walk, fd);
     }
     return 0;
 }
 
-/* The component is a link: what it says comes before the rest. */
+/* The component is a link: its target is prepended to the rest. */
 static int follow(struct walk *walk)
 {
     char text[PATH_MAX];
@@ -133,7 +133,7 @@ static int follow(struct walk *walk)
     size_t rest = strlen(walk->rest);
 
     if (length < 0)
-        return errno == EINVAL ? fail(ELOOP) : -1; /* it is none any more */
+        return errno == EINVAL ? fail(ELOOP) : -1; /* no longer a link */
     if (++walk->followed > LINKS_MAX)
         return fail(ELOOP);
     if (length == 0 || text[0] == '/')
@@ -154,7 +154,7 @@ static enum walk_progress follow_if_link(struct walk *walk)
     return follow(walk) == 0 ? WALK_ON : WALK_FAILED;
 }
 
-/* One component that something follows: a name before a slash is entered, so "file/" is refused. */
+/* A component before a slash must be a directory, so "file/" fails. */
 static enum walk_progress step(struct walk *walk)
 {
     enum walk_progress progress = WALK_ON;
@@ -199,14 +199,14 @@ static int walk_path(int root, const char *path, bool links)
         else
             progress = step(&walk);
     }
-    stand_in(&walk, root);
+    set_directory(&walk, root);
     return fd;
 }
 
-/* What the kernel turned out to lack: learned by the first call that meets it, then remembered. */
+/* Missing kernel features, remembered by the first call that fails. */
 static _Atomic bool no_openat2;
 static _Atomic bool no_resolve_cached;
-static _Atomic bool fallback_forced; /* by a test */
+static _Atomic bool fallback_forced; /* for tests */
 
 static uint64_t resolve_of(enum files_links links)
 {
@@ -221,7 +221,7 @@ static uint64_t resolve_of(enum files_links links)
     return RESOLVE_NO_MAGICLINKS;
 }
 
-/* What may lead anywhere is only looked at, until it is known where it led. */
+/* A path that may lead anywhere is opened with O_PATH until its target was checked. */
 static int open_flags(const struct files_root *root)
 {
     return root->links == FILES_LINKS_FOLLOW ? O_PATH | O_CLOEXEC : FILES_OPEN_FLAGS;
@@ -235,7 +235,7 @@ static int open_below(const struct files_root *root, const char *path, uint64_t 
     return (int)syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
 }
 
-/* RESOLVE_CACHED came with Linux 5.12, openat2 with 5.6: between them the flag is EINVAL. */
+/* openat2() is in Linux 5.6, RESOLVE_CACHED in 5.12: between them the flag is EINVAL. */
 static int open_by_kernel(const struct files_root *root, const char *path, enum files_effort effort)
 {
     bool cached = effort == FILES_CACHED_ONLY &&
@@ -272,7 +272,7 @@ static int open_either_way(const struct files_root *root, const char *path,
     return open_without_kernel(root, path);
 }
 
-/* Links that may lead anywhere: where did it lead? */
+/* FILES_LINKS_FOLLOW: checking where a link led */
 
 enum { FD_PATH_MAX = 40 };
 
@@ -281,7 +281,7 @@ static void name_descriptor(int fd, char path[FD_PATH_MAX])
     snprintf(path, FD_PATH_MAX, "/proc/self/fd/%d", fd);
 }
 
-/* The path that FD has now, in PATH (PATH_MAX bytes). */
+/* Stores the current path of FD in PATH (PATH_MAX bytes). */
 static int path_of(int fd, char *path)
 {
     char name[FD_PATH_MAX];
@@ -304,7 +304,7 @@ static bool lies_below(const char *path, const char *directory)
     return strncmp(path, directory, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
-static bool is_fenced(const struct files_root *root, int fd)
+static bool is_allowed(const struct files_root *root, int fd)
 {
     char path[PATH_MAX], fence[PATH_MAX];
 
@@ -318,7 +318,7 @@ static bool is_fenced(const struct files_root *root, int fd)
     return false;
 }
 
-/* Opens for reading what FOUND only names, if it lies within the fences. FOUND is closed. */
+/* Opens the O_PATH descriptor FOUND for reading if it is in an allowed directory. Closes FOUND. */
 static int open_found(const struct files_root *root, int found)
 {
     struct stat status;
@@ -326,7 +326,7 @@ static int open_found(const struct files_root *root, int found)
     int error = 0, fd = -1;
 
     name_descriptor(found, name);
-    if (!is_fenced(root, found))
+    if (!is_allowed(root, found))
         error = EXDEV;
     else if (fstat(found, &status) != 0)
         error = errno;
@@ -352,14 +352,13 @@ static void fill_file(struct file *file, int fd, const struct stat *status)
     file->inode = status->st_ino;
 }
 
-/* The errno of a failed open as files_open() promises it. */
+/* Maps the errno of a failed open to the results of files_open(). */
 static int settle_error(int error, enum files_effort effort)
 {
     if (error == ENXIO || error == ENODEV)
-        return EACCES; /* a socket, or a device without a driver */
+        return EACCES; /* a socket, or a device without driver */
     if (error == EAGAIN && effort != FILES_CACHED_ONLY)
-        return EBUSY; /* another process holds a write lease, fcntl(2), and is being asked to yield
-                       */
+        return EBUSY; /* another process holds a write lease, fcntl(2) */
     return error;
 }
 
@@ -433,11 +432,11 @@ int files_status(int error)
     }
 }
 
-/* Mounts that don't know RWF_NOWAIT, by device; 0 ends. Few kinds don't, and fewer are served. */
+/* Devices whose file system lacks RWF_NOWAIT; 0 ends. */
 enum { MOUNTS_MAX = 16 };
 static _Atomic uint64_t no_nowait[MOUNTS_MAX];
 
-static bool knows_nowait(uint64_t device)
+static bool has_nowait(uint64_t device)
 {
     for (int i = 0; i < MOUNTS_MAX; i++) {
         uint64_t known = atomic_load_explicit(&no_nowait[i], memory_order_relaxed);
@@ -450,8 +449,8 @@ static bool knows_nowait(uint64_t device)
     return true;
 }
 
-/* With the table full, it is asked again each time. */
-static void learn_no_nowait(uint64_t device)
+/* If the table is full, the next read tries again. */
+static void remember_no_nowait(uint64_t device)
 {
     for (int i = 0; i < MOUNTS_MAX; i++) {
         uint64_t none = 0;
@@ -469,11 +468,11 @@ ssize_t files_read(int fd, uint64_t device, void *buffer, size_t length, uint64_
     struct iovec piece = {buffer, length};
     ssize_t got;
 
-    if (effort == FILES_CACHED_ONLY && knows_nowait(device)) {
+    if (effort == FILES_CACHED_ONLY && has_nowait(device)) {
         got = preadv2(fd, &piece, 1, (off_t)offset, RWF_NOWAIT);
         if (got >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS))
             return got;
-        learn_no_nowait(device);
+        remember_no_nowait(device);
     }
     return pread(fd, buffer, length, (off_t)offset);
 }

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What is asked for */
+/* The query */
 
 static bool is_parameter(struct span part, const char *name, const char *value)
 {
@@ -55,15 +55,15 @@ struct listing_order listing_order_read(struct span query)
 
 struct reading {
     const struct files_root *root;
-    const char *path; /* of the directory, with a slash at its end */
+    const char *path; /* of the directory, ends with a slash */
     bool hidden;
     int directory;
     struct listing *listing;
     size_t room;
 };
 
-/* Names that no target can have, see daemon/http/target.h. */
-static bool is_out_of_reach(const char *name)
+/* True for names that no valid target can have (daemon/http/target.c). */
+static bool is_unreachable(const char *name)
 {
     for (; *name != '\0'; name++)
         if ((unsigned char)*name < 0x20 || *name == 0x7f || *name == '\\')
@@ -75,11 +75,11 @@ static bool is_shown(const struct reading *reading, const char *name)
 {
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return false;
-    return (name[0] != '.' || reading->hidden) && !is_out_of_reach(name);
+    return (name[0] != '.' || reading->hidden) && !is_unreachable(name);
 }
 
-/* A link is what it leads to, if it may be followed. */
-static bool look_through(const struct reading *reading, const char *name, struct file *file)
+/* Opens the target of a link, if links are followed. */
+static bool follow_link(const struct reading *reading, const char *name, struct file *file)
 {
     char path[TARGET_PATH_MAX + 256];
 
@@ -92,7 +92,7 @@ static bool look_through(const struct reading *reading, const char *name, struct
     return true;
 }
 
-static bool look_at(const struct reading *reading, const char *name, struct listing_entry *entry)
+static bool read_entry(const struct reading *reading, const char *name, struct listing_entry *entry)
 {
     struct stat status;
     struct file file;
@@ -100,7 +100,7 @@ static bool look_at(const struct reading *reading, const char *name, struct list
     if (fstatat(reading->directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return false;
     if (S_ISLNK(status.st_mode)) {
-        if (!look_through(reading, name, &file))
+        if (!follow_link(reading, name, &file))
             return false;
     } else if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) {
         file = (struct file){.directory = S_ISDIR(status.st_mode),
@@ -130,8 +130,8 @@ static bool make_room(struct reading *reading)
     return true;
 }
 
-/* 0 or an errno. Beyond LISTING_MAX an entry is counted without a look. */
-static int take(struct reading *reading, const char *name)
+/* Returns 0 or an errno. After LISTING_MAX entries, only counts. */
+static int add_entry(struct reading *reading, const char *name)
 {
     struct listing *listing = reading->listing;
     struct listing_entry entry;
@@ -142,7 +142,7 @@ static int take(struct reading *reading, const char *name)
         listing->total++;
         return 0;
     }
-    if (!look_at(reading, name, &entry))
+    if (!read_entry(reading, name, &entry))
         return 0;
     entry.name = strdup(name);
     if (entry.name == NULL || !make_room(reading)) {
@@ -154,7 +154,7 @@ static int take(struct reading *reading, const char *name)
     return 0;
 }
 
-/* Takes FD over. */
+/* Takes ownership of FD. */
 static int read_directory(struct reading *reading, int fd)
 {
     DIR *stream = fdopendir(fd);
@@ -168,7 +168,7 @@ static int read_directory(struct reading *reading, int fd)
     }
     reading->directory = dirfd(stream);
     while (failed == 0 && (errno = 0, entry = readdir(stream)) != NULL)
-        failed = take(reading, entry->d_name);
+        failed = add_entry(reading, entry->d_name);
     if (failed == 0)
         failed = errno;
     closedir(stream);
@@ -189,7 +189,7 @@ static int by_name(const struct listing_entry *one, const struct listing_entry *
     return difference != 0 ? difference : strcmp(one->name, other->name);
 }
 
-/* Directories first, whatever the order; equals are by name. */
+/* Directories come first in every order; equal entries are sorted by name. */
 static int compare(const void *a, const void *b, void *argument)
 {
     const struct listing_entry *one = a, *other = b;
@@ -280,7 +280,7 @@ static const struct {
     [LISTING_BY_TIME] = {"time", "Modified (UTC)", true},
 };
 
-/* A part of the path, as a link so many directories up; 0: where we are. */
+/* A component of the path, as a link UP directories up; 0: the current directory, no link. */
 static void write_crumb(FILE *out, size_t up, const char *name)
 {
     if (up > 0) {
@@ -314,14 +314,14 @@ static void write_crumbs(FILE *out, const char *path)
 
 static void write_heading(FILE *out, const struct listing_order *order, enum listing_key key)
 {
-    bool chosen = order->key == key, turn = chosen && !order->descending;
+    bool chosen = order->key == key, reverse = chosen && !order->descending;
 
     fprintf(out, "<th scope=\"col\"%s%s><a href=\"?sort=%s&amp;order=%s\">%s</a>%s</th>",
             columns[key].number ? " class=\"n\"" : "",
             !chosen             ? ""
             : order->descending ? " aria-sort=\"descending\""
                                 : " aria-sort=\"ascending\"",
-            columns[key].word, turn ? "desc" : "asc", columns[key].title,
+            columns[key].word, reverse ? "desc" : "asc", columns[key].title,
             !chosen             ? ""
             : order->descending ? " \u2193"
                                 : " \u2191");
@@ -351,7 +351,7 @@ static void write_html_entry(FILE *out, const struct listing_entry *entry)
     size_t length = escape_path(link, sizeof(link), entry->name);
     const char *slash = entry->directory ? "/" : "";
 
-    fputs("<tr><td><a href=\"./", out); /* so that a colon in the name ends no scheme */
+    fputs("<tr><td><a href=\"./", out); /* "./": a colon in the name must not look like a scheme */
     for (size_t i = 0; i < length; i++)
         fputs(link[i] == '&' ? "&amp;" : link[i] == '\'' ? "&#39;" : (char[]){link[i], '\0'}, out);
     fprintf(out, "%s\">", slash);

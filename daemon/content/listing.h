@@ -1,7 +1,6 @@
 /*
- * The contents of a directory as a page: read, sorted, and written as HTML or JSON. It shows what would
- * be served, and nothing else: no hidden name, no link that is not followed, no device. Any thread;
- * reading may block.
+ * Directory listings as HTML or JSON. They show what would be served and nothing else: no hidden names,
+ * no links that are not followed, no devices. Any thread; reading may block.
  */
 #ifndef DAEMON_LISTING_H
 #define DAEMON_LISTING_H
@@ -14,11 +13,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { LISTING_MAX = 20000 }; /* entries that are shown; the others are only counted */
+enum { LISTING_MAX = 20000 }; /* entries shown; others are only counted */
 
 enum listing_key { LISTING_BY_NAME, LISTING_BY_SIZE, LISTING_BY_TIME };
 
-/* What a request asks for. */
 struct listing_order {
     enum listing_key key;
     bool descending;
@@ -32,17 +30,17 @@ struct listing_entry {
 };
 
 struct listing {
-    struct listing_entry *entry; /* folders first */
+    struct listing_entry *entry; /* directories first */
     size_t count;
-    size_t total; /* with those that are not shown */
+    size_t total; /* including those not shown */
 };
 
-/* Reads "sort=size&order=desc". What it does not know, or what is missing, is by name, ascending. */
+/* Parses "sort=size&order=desc". The default is by name, ascending; unknown parameters are ignored. */
 struct listing_order listing_order_read(struct span query);
 
 /*
- * Reads the directory PATH (canonical). HIDDEN: names with a dot are shown. Returns 0 with *LISTING
- * filled and sorted, then owed listing_free(); or an errno.
+ * Reads the directory PATH (canonical); with HIDDEN, includes names that begin with a dot. Returns 0 with
+ * *LISTING filled and sorted, then call listing_free(); or an errno.
  */
 int listing_read(const struct files_root *root, const char *path, bool hidden,
                  const struct listing_order *order, struct listing *listing);
@@ -52,8 +50,8 @@ void listing_write_html(const struct listing *listing, const struct listing_orde
                         const char *path, FILE *out);
 
 /*
- * An array of objects: "name"; "type", "directory" or "file"; "size" in bytes, not for a directory;
- * "mtime", as in 2026-11-21T13:45:00Z.
+ * An array of objects: "name"; "type", "directory" or "file"; "size" in bytes (files only); "mtime", such
+ * as 2026-11-21T13:45:00Z.
  */
 void listing_write_json(const struct listing *listing, FILE *out);
 

@@ -12,24 +12,24 @@ enum { PLACES = 256, PATH_MAX_KEPT = 2 * CACHE_LINE - 2 * 8 - 2 };
 
 struct place {
     uint64_t hash;
-    uint64_t until_ns; /* 0: nothing here */
+    uint64_t until_ns; /* 0: empty */
     uint16_t length;
     char path[PATH_MAX_KEPT];
 };
-static_assert(sizeof(struct place) == 2 * CACHE_LINE, "a place is two lines");
+static_assert(sizeof(struct place) == 2 * CACHE_LINE, "a place is two cache lines");
 
 struct negative_cache {
-    uint64_t seed, patience_ns;
+    uint64_t seed, max_age_ns;
     struct place places[PLACES];
 };
 
-struct negative_cache *negative_cache_new(uint64_t patience_ns)
+struct negative_cache *negative_cache_new(uint64_t max_age_ns)
 {
     struct negative_cache *cache = calloc(1, sizeof(*cache));
 
     if (cache == NULL)
         return NULL;
-    cache->patience_ns = patience_ns;
+    cache->max_age_ns = max_age_ns;
     if (getrandom(&cache->seed, sizeof(cache->seed), 0) != sizeof(cache->seed)) {
         free(cache);
         return NULL;
@@ -59,7 +59,7 @@ void negative_cache_add(struct negative_cache *cache, struct span path, uint64_t
     if (path.length > PATH_MAX_KEPT)
         return;
     place->hash = hash;
-    place->until_ns = now_ns + cache->patience_ns;
+    place->until_ns = now_ns + cache->max_age_ns;
     place->length = (uint16_t)path.length;
     memcpy(place->path, path.start, path.length);
 }

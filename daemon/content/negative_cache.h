@@ -1,8 +1,7 @@
 /*
- * Paths at which there was no file a moment ago: each thread remembers a few, so that what asks for
- * them again and again (a browser's favicon, an error page that the site does not have, a broken
- * link) costs no system call. As with files in the cache, the file system is asked again after
- * [cache] revalidate. The owning thread.
+ * A thread's cache of paths without a file, so that repeated requests for one (a favicon, a missing error
+ * page, a broken link) cost no system call. Like cached files, entries are checked again after [cache]
+ * revalidate. Used by one thread.
  */
 #ifndef DAEMON_NEGATIVE_CACHE_H
 #define DAEMON_NEGATIVE_CACHE_H
@@ -14,17 +13,17 @@
 
 struct negative_cache;
 
-/* Each path is believed to be missing for PATIENCE_NS. NULL with errno. */
-struct negative_cache *negative_cache_new(uint64_t patience_ns);
+/* Entries are valid for MAX_AGE_NS. Returns NULL with errno on failure. */
+struct negative_cache *negative_cache_new(uint64_t max_age_ns);
 void negative_cache_free(struct negative_cache *cache);
 
-/* Was there no file at PATH, not long ago? */
+/* True if PATH is cached as missing. */
 bool negative_cache_has(const struct negative_cache *cache, struct span path, uint64_t now_ns);
 
-/* There is none now. Longer paths are not kept; the place of another may be taken. */
+/* Adds PATH, unless it is too long; may replace another path. */
 void negative_cache_add(struct negative_cache *cache, struct span path, uint64_t now_ns);
 
-/* Knows nothing any more. */
+/* Removes all paths. */
 void negative_cache_clear(struct negative_cache *cache);
 
 #endif

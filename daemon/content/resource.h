@@ -1,6 +1,7 @@
 /*
- * A file prepared to be sent: its head fields and body in one piece of memory, or, when it is too
- * large for that, its open descriptor. This is what the cache holds. Immutable once loaded.
+ * A file, or a variant of it, ready to be sent: its field lines and body in one piece of memory, or, if it
+ * is too large, its open descriptor. This is what the caches hold. Immutable once loaded, except for
+ * the atomics.
  */
 #ifndef DAEMON_RESOURCE_H
 #define DAEMON_RESOURCE_H
@@ -16,83 +17,82 @@
 
 #include <stdint.h>
 
-/* A variant's path in the cache: its file's, this, and the coding's name. No file has such a path. */
+/* The path of a variant in the cache is the file's path, this, and the coding. No file has such a path. */
 #define RESOURCE_VARIANT_MARK "//"
 
 struct resource {
-    struct span file_path;         /* of the file; ended by NUL */
-    struct variants variants;      /* that it was made from */
-    bool may_gzip;                 /* its gzip variant can be made from it */
-    _Atomic bool gzip_not_smaller; /* that has been tried, and was no smaller */
-    /* The directory's state when all of the variants was looked for in it (0: not known), and when that
-     * was last found to be so, monotonic clock. */
+    struct span file_path;         /* of the file; ends with a NUL */
+    struct variants variants;      /* of the file when this was loaded */
+    bool may_gzip;                 /* a gzip variant can be made from it */
+    _Atomic bool gzip_not_smaller; /* it was made and was not smaller */
+    /* The state of the directory when all variants were looked up (0: unknown), and when that was last
+     * confirmed, monotonic clock. */
     _Atomic uint64_t directory_state, directory_ns;
-    /* Pieces of the head, as daemon/content/resource_head.h draws them. */
-    struct span typing, sharing, validators;
-    struct span etag;   /* with its quotes */
-    bool varies;        /* another Accept-Encoding may get other bytes */
-    bool dated;         /* its Last-Modified can be compared with */
+    /* Parts of the head, see daemon/content/resource_head.h. */
+    struct span type_fields, common_fields, validators;
+    struct span etag;   /* with quotes */
+    bool varies;        /* the answer depends on Accept-Encoding */
+    bool dated;         /* Last-Modified is valid for comparisons */
     int64_t modified_s; /* since 1970 */
     struct span modified_text;
-    uint64_t device;          /* of the file that fd is */
-    struct cache_entry entry; /* the cache knows only this; what follows is what a hit reads */
+    uint64_t device;          /* of the file that fd refers to */
+    struct cache_entry entry; /* the members after it are those that a hit reads */
     /*
-     * answer = head fields, the empty line, and the body where it is in memory:
-     * answer[0 .. head_length) is what HEAD gets, answer[0 .. answer_length) what GET gets.
+     * The field lines, the empty line, and the body if it is in memory: HEAD gets answer[0 ..
+     * head_length), GET gets answer[0 .. answer_length).
      */
     const char *answer;
     size_t head_length;
     size_t answer_length;
     uint64_t body_length;
-    int fd; /* the body's source when it is not in memory, else -1 */
+    int fd; /* of the body if it is not in memory, else -1 */
 };
 
-/* What loading needs to know; fixed while a worker lives. */
+/* How files are loaded; fixed while a worker lives. */
 struct resource_source {
     const struct files_root *root;
     const struct mime_table *mime;
     const struct header_rules *headers;
-    uint64_t memory_limit; /* of larger files no variant is kept in memory */
-    uint64_t copy_limit;   /* larger files are not read but kept open, and sent by the kernel */
-    bool precompressed;    /* look for variants beside files */
-    bool compress;         /* make gzip variants of what is worth it */
+    uint64_t memory_limit; /* bytes; of larger files no gzip variant is made */
+    uint64_t copy_limit;   /* bytes; larger files are kept open and sent with sendfile() */
+    bool precompressed;    /* look for variants beside the files */
+    bool compress;         /* make gzip variants of compressible files */
 };
 
 /*
- * Loads PATH (canonical, below the root). Returns 0 with *RESOURCE holding one reference of the
- * caller's; EISDIR for a directory; EAGAIN when opening, EBUSY when reading would wait for a disk and
- * OPENING or READING forbids it; or another errno. Any thread.
+ * Loads PATH (canonical, below the root). Returns 0 with one reference to *RESOURCE for the caller; EISDIR
+ * for a directory; EAGAIN or EBUSY if opening or reading would wait for a disk and OPENING or READING
+ * forbids that; or another errno. Any thread.
  */
 int resource_load(const struct resource_source *source, const char *path, size_t length,
                   enum files_effort opening, enum files_effort reading, uint64_t now_ns,
                   struct resource **resource);
 
 /*
- * The variant of ORIGINAL in CODING: loaded from beside the file, or made, which counts as reading.
- * Results as above; ESTALE when the variant's file has changed since ORIGINAL was loaded; ENODATA when
- * it is not worth making. Any thread.
+ * Loads the variant of ORIGINAL in CODING from its file, or makes it, for which READING must allow
+ * blocking. Results as above; ESTALE if the variant's file has changed since ORIGINAL was loaded; ENODATA
+ * if it would not be smaller. Any thread.
  */
 int resource_load_variant(const struct resource_source *source, const struct resource *original,
                           enum coding coding, enum files_effort opening, enum files_effort reading,
                           uint64_t now_ns, struct resource **resource);
 
-/* Gives a reference back; CACHE is NULL where there is none. Any thread. */
+/* Drops a reference; CACHE may be NULL (cache off). Any thread. */
 void resource_release(struct cache *cache, struct resource *resource);
 
-/* The cache's callback: nothing refers to the entry any more. */
+/* The destroy callback of the cache. */
 void resource_destroy(struct cache_entry *entry);
 
 /*
- * Do the file and its variants still look as they did? Returns 0 for yes, ESTALE for no (or
- * gone), EAGAIN when EFFORT forbids to find out. Out of descriptors or memory it is yes. While names
- * in the directory, which LOOK keeps open, are the same as when the variants was looked for, only those
- * that are there are looked at. Any thread, with its own LOOK.
+ * Checks whether the file and its variants are unchanged. Returns 0 if they are, ESTALE if not (or
+ * removed), EAGAIN if EFFORT forbids to find out. Returns 0 (unchanged) if the check fails for lack of
+ * descriptors or memory. If the state of the directory, from CHECK, is the same as when RESOURCE was
+ * loaded, only the existing variants are checked. Any thread, with its own CHECK.
  */
 int resource_check(const struct resource_source *source, struct resource *resource,
-                   enum files_effort effort, struct directory_check *look, uint64_t now_ns);
+                   enum files_effort effort, struct directory_check *check, uint64_t now_ns);
 
-/* VARIANT is of the same variants as ORIGINAL, which was checked: what that learned of the directory holds for
- * both. Any thread. */
+/* Copies the result of a check of ORIGINAL to its VARIANT. Any thread. */
 void resource_share_check(struct resource *variant, const struct resource *original);
 
 #endif

@@ -9,7 +9,7 @@
 static void put(struct resource_head *head, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* What would not fit is cut rather than overrun: types come from the configuration. */
+/* Cuts what does not fit: types come from the configuration. */
 static void put(struct resource_head *head, const char *format, ...)
 {
     size_t room = RESOURCE_HEAD_MAX - head->length;
@@ -28,8 +28,8 @@ static void end_piece(const struct resource_head *head, struct head_piece *piece
 }
 
 /*
- * Strong: it changes with any change of content that the file system can tell, and each coding has
- * its own (RFC 9110 section 8.8.3.3).
+ * A strong validator: it changes with every change of the content that the file system shows, and each
+ * coding has its own (RFC 9110 section 8.8.3.3).
  */
 static void put_etag(struct resource_head *head, const struct file_identity *file,
                      enum coding coding)
@@ -68,12 +68,12 @@ void resource_head_write(struct resource_head *head, const struct head_facts *fa
     head->modified = (struct head_piece){0, 0};
     head->dated = facts->modified_s <= facts->wall_s;
     put(head, "Content-Length: %" PRIu64 "\r\n", facts->length);
-    head->typing.start = head->length;
+    head->type_fields.start = head->length;
     put(head, "Content-Type: %.200s\r\n", facts->type);
     if (facts->coding != CODING_IDENTITY)
         put(head, "Content-Encoding: %s\r\n", coding_names[facts->coding].start);
-    end_piece(head, &head->typing);
-    head->sharing.start = head->length;
+    end_piece(head, &head->type_fields);
+    head->common_fields.start = head->length;
     put_rules(head, facts, HEADER_OF_CONTENT);
     put(head, "Accept-Ranges: bytes\r\n");
     put_date(head, head->dated ? facts->modified_s : facts->wall_s);
@@ -83,6 +83,6 @@ void resource_head_write(struct resource_head *head, const struct head_facts *fa
         put(head, "Vary: Accept-Encoding\r\n");
     put_rules(head, facts, HEADER_OF_ANSWER);
     end_piece(head, &head->validators);
-    end_piece(head, &head->sharing);
+    end_piece(head, &head->common_fields);
     put(head, "\r\n");
 }

@@ -17,27 +17,27 @@ struct item {
 };
 
 /*
- * Two cache lines. A set knows item and entry, which lie far apart in memory that no second-level
- * cache holds, so that they are fetched at the same time and not one after the other.
+ * Two cache lines. A set points to both item and entry, which are far apart and rarely in the CPU's
+ * caches, so that both can be prefetched at the same time.
  */
 struct set {
-    uint64_t hash[WAYS]; /* 0: nothing is here */
+    uint64_t hash[WAYS]; /* 0: empty */
     struct item *item[WAYS];
     struct cache_entry *entry[WAYS];
     uint64_t padding;
 };
 
-static_assert(sizeof(struct set) == 2 * CACHE_LINE, "a set is fetched as two lines");
+static_assert(sizeof(struct set) == 2 * CACHE_LINE, "a set is two cache lines");
 
 struct thread_cache {
     struct cache *shared;
     struct segment_hits *hits;
     uint64_t seed;
-    uint64_t expected; /* hash of the target that was named last */
+    uint64_t expected; /* hash of the last expected target */
     size_t mask;
-    struct set *sets;  /* in memory, from a line's begin on */
-    void *memory;      /* zeroed pages that take no memory before they are written to */
-    uint32_t next_way; /* where the next one goes in a full set */
+    struct set *sets;  /* in memory, aligned to a cache line */
+    void *memory;      /* zeroed pages, not resident until written */
+    uint32_t next_way; /* the next to replace in a full set */
 };
 
 struct thread_cache *thread_cache_new(struct cache *shared, uint32_t entries,
@@ -62,7 +62,7 @@ struct thread_cache *thread_cache_new(struct cache *shared, uint32_t entries,
     }
     cache->sets =
         (struct set *)(((uintptr_t)cache->memory + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
-    cache->expected = 1; /* as good as any, but for 0 */
+    cache->expected = 1; /* any value but 0 */
     return cache;
 }
 
@@ -105,7 +105,7 @@ void thread_cache_sweep(struct thread_cache *cache)
         }
 }
 
-/* 0 marks an empty way, so no target may hash to it. */
+/* Never 0, which marks an empty way. */
 static uint64_t hash_of(const struct thread_cache *cache, struct span target)
 {
     return hash_bytes(target.start, target.length, cache->seed) | 1;
@@ -148,7 +148,7 @@ static void count_hits(struct thread_cache *cache, uint32_t slot, uint64_t more,
     atomic_store_explicit(&hits->last_hit_ns, now_ns, memory_order_relaxed);
 }
 
-/* The slot has a new tenant: begin at 0, and only then say whose hits these are. */
+/* Resets the hits of a slot that another entry had. The id is stored last: readers check it. */
 static void claim_hits(struct thread_cache *cache, const struct cache_entry *entry)
 {
     struct segment_hits *hits = &cache->hits[entry->slot];
@@ -202,7 +202,7 @@ void thread_cache_store(struct thread_cache *cache, struct span target, coding_p
     size_t way;
 
     if (item == NULL)
-        return; /* the shared table has it */
+        return; /* it is still in the shared cache */
     item->accepts = accepts;
     item->length = target.length;
     memcpy(item->target, target.start, target.length);

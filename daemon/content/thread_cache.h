@@ -1,6 +1,7 @@
 /*
- * A serving thread's own small table before the shared cache: from the raw bytes of a request
- * target, and the content codings that it accepts, to a counted entry. Set-associative: a full set drops its oldest member. One thread only.
+ * The cache of a serving thread (L1) in front of the shared cache (L2). The key is the raw request target
+ * with the accepted content codings, the value a counted reference to an entry. Set-associative: a full
+ * set replaces its oldest member. Used by one thread.
  */
 #ifndef DAEMON_THREAD_CACHE_H
 #define DAEMON_THREAD_CACHE_H
@@ -12,29 +13,29 @@
 
 struct thread_cache;
 
-/* HITS is the thread's own table in the segment (borrowed). NULL: out of memory. */
+/* HITS is the thread's table in the segment (borrowed). NULL: out of memory. */
 struct thread_cache *thread_cache_new(struct cache *shared, uint32_t entries,
                                       struct segment_hits *hits);
 void thread_cache_free(struct thread_cache *cache);
 
 /*
- * The live entry for TARGET and ACCEPTS, or NULL. Borrowed: valid until the next call on this table; hold it to
- * keep it longer. Counts the hit when it is returned.
+ * The live entry for TARGET and ACCEPTS, or NULL. Borrowed: valid until the next call; call cache_hold() to
+ * keep it longer. Counts a hit.
  */
 struct cache_entry *thread_cache_find(struct thread_cache *cache, struct span target,
                                       coding_preference accepts, uint64_t now_ns);
 
 /*
- * Asked for ahead of thread_cache_find(), both spare it waiting for memory: the first as soon as TARGET is known, the
- * second some time later, of the target that was named last.
+ * Prefetch for thread_cache_find(): first the set of TARGET, as soon as it is known; some time later the
+ * entry of the last expected target.
  */
 void thread_cache_expect(struct thread_cache *cache, struct span target);
 void thread_cache_fetch(const struct thread_cache *cache);
 
 /*
- * Remembers ENTRY (stored in the cache) for both, with a reference of its own. HIT: it was found there,
- * and that counts; what has just been put in was not hit yet, or no policy could tell what is asked for
- * once from what is asked for again.
+ * Adds ENTRY, which is in the shared cache, with a reference of its own. HIT: it was found there, so count
+ * a hit. An entry just inserted has no hit yet: the policy must distinguish single requests from
+ * repeated ones.
  */
 void thread_cache_store(struct thread_cache *cache, struct span target, coding_preference accepts,
                         struct cache_entry *entry, bool hit, uint64_t now_ns);

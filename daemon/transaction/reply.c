@@ -240,8 +240,8 @@ static enum transaction_result put_part(struct transaction *transaction, struct 
     if (has_fields(transaction)) {
         reply_put(transaction, resource->validators);
     } else {
-        reply_put(transaction, resource->typing);
-        reply_put(transaction, resource->sharing);
+        reply_put(transaction, resource->type_fields);
+        reply_put(transaction, resource->common_fields);
     }
     reply_put(transaction, SPAN("\r\n"));
     reply_account(transaction, 206, transaction->outcome, part.length);
@@ -259,7 +259,7 @@ static enum transaction_result put_parts(struct transaction *transaction, struct
                                      "Content-Length: %" PRIu64 "\r\n"
                                      "Content-Type: multipart/byteranges; boundary=%s\r\n",
                                      parts->length, parts->boundary);
-    reply_put(transaction, has_fields(transaction) ? resource->validators : resource->sharing);
+    reply_put(transaction, has_fields(transaction) ? resource->validators : resource->common_fields);
     reply_put(transaction, SPAN("\r\n"));
     reply_account(transaction, 206, transaction->outcome, parts->length);
     output->body = resource;
@@ -281,7 +281,7 @@ static enum transaction_result put_range(struct transaction *transaction, struct
     case RANGE_PARTIAL:
         if (set.count == 1)
             return put_part(transaction, resource, held, set.range[0]);
-        parts = byteranges_new(&set, resource->typing, resource->body_length);
+        parts = byteranges_new(&set, resource->type_fields, resource->body_length);
         if (parts != NULL)
             return put_parts(transaction, resource, held, parts);
         break;
