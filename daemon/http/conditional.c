@@ -16,7 +16,7 @@ static bool is_separator(char byte)
     return byte == ' ' || byte == '\t' || byte == ',';
 }
 
-/* Reads one entity tag at *AT, which moves behind it. TAG gets it with its quotes, without "W/". */
+/* Reads one entity tag at *AT and moves *AT past it. TAG has its quotes but no "W/". */
 static bool read_tag(const char **at, const char *end, struct span *tag, bool *weak)
 {
     const char *start = *at, *close;
@@ -86,15 +86,16 @@ static bool read_date(const struct request *request, enum request_field bit, str
 {
     if ((request->present & ~request->repeated & bit) == 0 || !validators->dated)
         return false;
-    if (LIKELY(field.length == HTTP_DATE_BYTES &&
-               span_is(field, validators->modified_text))) { /* as clients send it back */
+    if (LIKELY(
+            field.length == HTTP_DATE_BYTES &&
+            span_is(field, validators->modified_text))) { /* the usual case: sent back unchanged */
         *date = validators->modified;
         return true;
     }
     return http_date_read(field, now, date) == 0;
 }
 
-/* Steps 1 and 2 of section 13.2.2: does the client still mean this representation? */
+/* Steps 1 and 2 of section 13.2.2: If-Match, If-Unmodified-Since. */
 static bool is_as_expected(const struct request *request, const struct validators *validators,
                            int64_t now)
 {
@@ -108,7 +109,7 @@ static bool is_as_expected(const struct request *request, const struct validator
            validators->modified <= date;
 }
 
-/* Steps 3 and 4: does the client have this representation? */
+/* Steps 3 and 4: true if the client has this representation. */
 static bool is_known(const struct request *request, const struct validators *validators,
                      int64_t now)
 {

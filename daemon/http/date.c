@@ -7,7 +7,7 @@
 
 enum { DAY_S = 86400 };
 
-/* What four digits of year can say: 0000-01-01 00:00:00 to 9999-12-31 23:59:59. */
+/* The range of four-digit years: 0000-01-01 00:00:00 to 9999-12-31 23:59:59. */
 #define FIRST_SECOND INT64_C(-62167219200)
 #define LAST_SECOND  INT64_C(253402300799)
 
@@ -22,9 +22,9 @@ static const char *const long_day_names[] = {"Thursday, ", "Friday, ",  "Saturda
                                              "Monday, ",   "Tuesday, ", "Wednesday, "};
 
 /*
- * Days and dates of the Gregorian calendar, counted in years that begin in March, so that the leap
- * day is a year's last, and in eras of 400 years (146097 days), after which the calendar repeats.
- * 719468 days lie between 0000-03-01 and 1970-01-01.
+ * Conversion of days and Gregorian dates: years begin in March, so that the leap day is the last of its
+ * year, and are grouped in eras of 400 years (146097 days), after which the calendar repeats. From
+ * 0000-03-01 to 1970-01-01 there are 719468 days.
  */
 static int64_t days_from_date(const struct date *date)
 {
@@ -72,7 +72,7 @@ void http_date_write(int64_t seconds, char *buffer)
     int64_t within, days;
     char *at = buffer;
 
-    /* File systems hand out times that no HTTP date can tell; the nearest one stands for them. */
+    /* File systems may have times that no HTTP date can express: use the nearest. */
     seconds = seconds < FIRST_SECOND ? FIRST_SECOND : seconds > LAST_SECOND ? LAST_SECOND : seconds;
     within = ((seconds % DAY_S) + DAY_S) % DAY_S;
     days = (seconds - within) / DAY_S;
@@ -93,7 +93,7 @@ void http_date_write(int64_t seconds, char *buffer)
     write_text(at, " GMT", 4);
 }
 
-/* The readers below move REST behind what they read, or return false. */
+/* The functions below move REST past what they parse, or return false. */
 static bool read_literal(struct span *rest, const char *literal)
 {
     size_t length = strlen(literal);
@@ -120,7 +120,7 @@ static bool read_digits(struct span *rest, size_t count, int *number)
     return true;
 }
 
-/* One of the three-letter NAMES; *number counts from 1. */
+/* Parses one of the three-letter NAMES; *number counts from 1. */
 static bool read_name(struct span *rest, const char *names, int *number)
 {
     for (int i = 0; names[i * 3] != '\0'; i++) {
@@ -161,7 +161,7 @@ static bool read_long_day(struct span *rest)
     return false;
 }
 
-/* "Sunday, 06-Nov-94 08:49:37 GMT"; the year is left as two digits. */
+/* "Sunday, 06-Nov-94 08:49:37 GMT"; the year has two digits. */
 static bool read_rfc850(struct span rest, struct date *date)
 {
     return read_long_day(&rest) && read_digits(&rest, 2, &date->day) && read_literal(&rest, "-") &&
@@ -187,7 +187,7 @@ static bool is_leap(int year)
     return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 }
 
-/* A leap second (60) is one that the clock of 1970 does not have: the next minute's first. */
+/* A leap second (60) is accepted; it becomes the first second of the next minute. */
 static bool in_calendar(const struct date *date)
 {
     static const int month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -202,8 +202,7 @@ static int64_t seconds_from_date(const struct date *date)
     return days_from_date(date) * DAY_S + date->hour * 3600 + date->minute * 60 + date->second;
 }
 
-/* RFC 9110 section 5.6.7: the latest year with these last digits that is not 50 years ahead of NOW.
- */
+/* RFC 9110 section 5.6.7: the latest year with these digits that is at most 50 years after NOW. */
 static void place_in_century(struct date *date, int64_t now)
 {
     const int64_t fifty_years_s = INT64_C(50) * 31556952; /* the mean Gregorian year */

@@ -1,5 +1,4 @@
-/* An open-addressing hash table of endings, at most half full; a later entry replaces an earlier.
- */
+/* An open-addressing hash table of extensions, at most half full; later entries replace earlier ones. */
 #include "daemon/http/mime.h"
 
 #include "common/macros.h"
@@ -11,62 +10,62 @@
 #include <strings.h>
 
 struct mime_entry {
-    const char *ending; /* NULL: free */
+    const char *extension; /* NULL: free */
     size_t length;
     const char *type;
 };
 
 struct mime_table {
     size_t mask;    /* entries - 1; their number is a power of two */
-    size_t longest; /* ending */
+    size_t longest; /* extension */
     struct mime_entry entry[];
 };
 
 static const struct {
-    const char *ending, *type;
+    const char *extension, *type;
 } built_in[] = {
-#define MIME(ending, type) {ending, type},
+#define MIME(extension, type) {extension, type},
 #include "common/mime.def"
 #undef MIME
 };
 
-/* FNV-1a (Fowler, Noll, Vo) over small letters. */
-static uint32_t hash_ending(const char *ending, size_t length)
+/* FNV-1a (Fowler, Noll, Vo) of the extension in lower case. */
+static uint32_t hash_extension(const char *extension, size_t length)
 {
     uint32_t hash = UINT32_C(2166136261);
 
     for (size_t i = 0; i < length; i++) {
-        unsigned char byte = (unsigned char)ending[i];
+        unsigned char byte = (unsigned char)extension[i];
 
         hash = (hash ^ (byte >= 'A' && byte <= 'Z' ? byte | 0x20u : byte)) * UINT32_C(16777619);
     }
     return hash;
 }
 
-/* Where ENDING is, or the free entry where it belongs. */
-static const struct mime_entry *find_entry(const struct mime_table *table, const char *ending,
+/* The entry of EXTENSION, or the free one where it belongs. */
+static const struct mime_entry *find_entry(const struct mime_table *table, const char *extension,
                                            size_t length)
 {
-    size_t i = hash_ending(ending, length) & table->mask;
+    size_t i = hash_extension(extension, length) & table->mask;
 
-    while (table->entry[i].ending != NULL &&
+    while (table->entry[i].extension != NULL &&
            (table->entry[i].length != length ||
-            strncasecmp(table->entry[i].ending, ending, length) != 0))
+            strncasecmp(table->entry[i].extension, extension, length) != 0))
         i = (i + 1) & table->mask;
     return &table->entry[i];
 }
 
-static void put_entry(struct mime_table *table, const char *ending, const char *type)
+static void put_entry(struct mime_table *table, const char *extension, const char *type)
 {
-    size_t length = strlen(ending);
-    struct mime_entry *entry = &table->entry[find_entry(table, ending, length) - table->entry];
+    size_t length = strlen(extension);
+    struct mime_entry *entry = &table->entry[find_entry(table, extension, length) - table->entry];
 
-    *entry = (struct mime_entry){ending, length, type};
+    *entry = (struct mime_entry){extension, length, type};
     if (length > table->longest)
         table->longest = length;
 }
 
-struct mime_table *mime_table_new(const char *const *endings, const char *const *types,
+struct mime_table *mime_table_new(const char *const *extensions, const char *const *types,
                                   size_t count)
 {
     struct mime_table *table;
@@ -79,9 +78,9 @@ struct mime_table *mime_table_new(const char *const *endings, const char *const 
         return NULL;
     table->mask = size - 1;
     for (size_t i = 0; i < ARRAY_LENGTH(built_in); i++)
-        put_entry(table, built_in[i].ending, built_in[i].type);
+        put_entry(table, built_in[i].extension, built_in[i].type);
     for (size_t i = 0; i < count; i++)
-        put_entry(table, endings[i], types[i]);
+        put_entry(table, extensions[i], types[i]);
     return table;
 }
 
@@ -91,10 +90,10 @@ void mime_table_free(struct mime_table *table)
 }
 
 /*
- * What stands behind the last dot of the last segment. A dot that begins the segment makes a hidden
- * name, not an ending: ".profile", ".html". NULL: there is none.
+ * The text after the last dot of the last component, or NULL. A dot at the start of a name begins no
+ * extension: ".profile", ".html".
  */
-static const char *find_ending(const char *path)
+static const char *find_extension(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
@@ -106,15 +105,15 @@ static const char *find_ending(const char *path)
 const char *mime_type(const struct mime_table *table, const char *path)
 {
     static const char unknown[] = "application/octet-stream";
-    const char *ending = find_ending(path);
+    const char *extension = find_extension(path);
     const char *type;
     size_t length;
 
-    if (ending == NULL)
+    if (extension == NULL)
         return unknown;
-    length = strlen(ending);
+    length = strlen(extension);
     if (length > table->longest)
         return unknown;
-    type = find_entry(table, ending, length)->type;
+    type = find_entry(table, extension, length)->type;
     return type != NULL ? type : unknown;
 }

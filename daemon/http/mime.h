@@ -1,7 +1,4 @@
-/*
- * Media types by file name ending. A table is built once when the configuration is known and then
- * only read, by any thread.
- */
+/* Media types by file name extension. A table is read-only once built; any thread. */
 #ifndef DAEMON_MIME_H
 #define DAEMON_MIME_H
 
@@ -9,13 +6,15 @@
 
 struct mime_table;
 
-/* The built-in types (common/mime.def), overridden and added to by COUNT pairs of ENDINGS and TYPES
- * (borrowed for the table's lifetime; letter case of endings does not matter). NULL: out of memory. */
-struct mime_table *mime_table_new(const char *const *endings, const char *const *types,
+/*
+ * The built-in types (common/mime.def) and COUNT pairs of EXTENSIONS and TYPES, which override them.
+ * Extensions are case-insensitive. Borrows both while the table exists. NULL: out of memory.
+ */
+struct mime_table *mime_table_new(const char *const *extensions, const char *const *types,
                                   size_t count);
 void mime_table_free(struct mime_table *table);
 
-/* The type for a path, "application/octet-stream" where the ending is not known. Never NULL. */
+/* The type of PATH by its extension; "application/octet-stream" if unknown. Never NULL. */
 const char *mime_type(const struct mime_table *table, const char *path);
 
 #endif

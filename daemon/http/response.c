@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static_assert(STATUS_OK == 200, "the first of the list, and the one most often sent");
+static_assert(STATUS_OK == 200, "STATUS_OK has index 0");
 
 static const char *const connection_fields[PERSIST_COUNT] = {"", "Connection: keep-alive\r\n",
                                                              "Connection: close\r\n"};
@@ -37,7 +37,7 @@ static size_t write_prefix(char *buffer, int status, const char *server, const c
     return (size_t)length;
 }
 
-/* Where a status has its prepared prefixes; STATUS_COUNT when it is none of ours. */
+/* The index of STATUS in the prepared prefixes; STATUS_COUNT if it is not in the list. */
 static unsigned index_of(int status)
 {
     enum {

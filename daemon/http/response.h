@@ -1,6 +1,6 @@
 /*
- * Response heads: status line, Server, Date and Connection, the part that every answer begins with.
- * The Date is written once a second for each thread (RFC 9110 section 6.6.1).
+ * Response prefixes: status line, Server, Date and Connection, with which every HTTP/1 answer begins; and
+ * the built-in error pages. Each thread formats the Date once a second (RFC 9110 section 6.6.1).
  */
 #ifndef DAEMON_RESPONSE_H
 #define DAEMON_RESPONSE_H
@@ -17,19 +17,19 @@ enum http_status {
 #undef HTTP_STATUS
 };
 
-/* What the answer says about the connection (RFC 9112 section 9.3). */
+/* The Connection field (RFC 9112 section 9.3). */
 enum persistence {
-    PERSIST_DEFAULT,    /* HTTP/1.1, goes on: nothing is said */
-    PERSIST_KEEP_ALIVE, /* HTTP/1.0, goes on: "Connection: keep-alive" */
-    PERSIST_CLOSE,      /* "Connection: close" */
+    PERSIST_DEFAULT,    /* none: HTTP/1.1 keep-alive */
+    PERSIST_KEEP_ALIVE, /* "keep-alive": for HTTP/1.0 */
+    PERSIST_CLOSE,      /* "close" */
     PERSIST_COUNT
 };
 
 enum { RESPONSE_PREFIX_MAX = 192 };
 
-/* The beginning of an answer as it was in one second. */
+/* A prefix as of one second. */
 struct response_prefix {
-    int64_t second; /* that it was written for; 0: never */
+    int64_t second; /* since 1970; 0: not prepared */
     size_t length;
     char text[RESPONSE_PREFIX_MAX];
 };
@@ -41,20 +41,20 @@ enum {
 #undef HTTP_STATUS
 };
 
-/* One thread's prepared beginnings; each is written when it is first wanted in a second. */
+/* The prefixes of a thread; each is formatted when first used in a second. */
 struct response_prefixes {
-    const char *server; /* the Server field; "": none, NULL: ours. Borrowed; set before use */
-    int64_t second;     /* since 1970, of all that is sent now */
+    const char *server; /* value of Server; "": none, NULL: the default. Borrowed; set before use */
+    int64_t second;     /* since 1970, of the current Date */
     char date[HTTP_DATE_BYTES];
     struct response_prefix prepared[STATUS_COUNT][PERSIST_COUNT];
 };
 
-/* Writes the date anew if SECOND (since 1970) is another one. The owning thread. */
+/* Updates the Date if SECOND (since 1970) has changed. The owning thread. */
 void response_prefixes_update(struct response_prefixes *prefixes, int64_t second);
 
 /*
- * The beginning of an answer, up to and with the Connection field; other fields follow. Writes at
- * most RESPONSE_PREFIX_MAX bytes to BUFFER and returns how many.
+ * Writes the prefix, up to and including the Connection field, to BUFFER, at most RESPONSE_PREFIX_MAX
+ * bytes; returns the number of bytes.
  */
 size_t response_prefix(struct response_prefixes *prefixes, int status, enum persistence persistence,
                        char *buffer);
@@ -62,7 +62,7 @@ size_t response_prefix(struct response_prefixes *prefixes, int status, enum pers
 /* "Not Found" for 404. */
 const char *response_reason(int status);
 
-/* The built-in page for an error: HTML, static. */
+/* The built-in HTML page for an error status; static. */
 struct span response_error_page(int status);
 
 #endif

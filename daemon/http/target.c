@@ -1,29 +1,29 @@
 /*
- * Decided cases. Where two programs could read one target in two ways, it is refused.
+ * Decisions. A target that two programs could interpret differently is rejected.
  *
  *   target                           becomes   why
  *   -------------------------------  --------  -------------------------------------------------
  *   /a%20b                           "/a b"    decoded once: %2541 is "%41", never "A"
  *   /a%4, /a%zz                      400       not an escape, RFC 3986 2.1
- *   /a%2Fb, /a%5Cb, /a\b             400       a separator to some and a letter to others
- *   %00 to %1F, %7F, and them raw    400       no file name that a site means to serve
+ *   /a%2Fb, /a%5Cb, /a\b             400       a separator to some programs only
+ *   %00 to %1F, %7F, and them raw    400       not in names that are meant to be served
  *   a raw space                      400       RFC 9112 3.2
- *   "<>`{} raw                       400       RFC 9112 3: not in a URI, and every client encodes them
- *   []^| raw                         itself    not in a URI's path either, but browsers send them
+ *   "<>`{} raw                       400       RFC 9112 3: not in a URI; every client encodes them
+ *   []^| raw                         itself    not in a path either, but browsers send them
  *   /a#b, /a?q#b                     400       a fragment is never sent, RFC 9110 7.1
- *   /a?q\b, /a?%00%zz                itself    a query is passed on as it came, not decoded
- *   /a%23b, /a%3Fb                   "/a#b"    just letters once they are encoded
- *   //a///b                          "/a/b"    empty segments name nothing
+ *   /a?q\b, /a?%00%zz                itself    the query is not decoded
+ *   /a%23b, /a%3Fb                   "/a#b"    encoded, they are ordinary characters
+ *   //a///b                          "/a/b"    empty segments are removed
  *   /a/./b, /a/%2e/b                 "/a/b"    RFC 3986 5.2.4; "." is the same as %2e, 6.2.2.2
- *   /a/b/.., /a/b/../                "/a/"     the folder, RFC 3986 5.2.4
- *   /.., /a/../../b                  400       above the root: no honest link leads there
- *   /...  /.a  /a..                  itself    names like any other
- *   %C3%A4, and the same bytes raw   itself    bytes; file names have no charset
- *   %E4 alone, %FF                   itself    not UTF-8, but a file may be called so
+ *   /a/b/.., /a/b/../                "/a/"     the directory, RFC 3986 5.2.4
+ *   /.., /a/../../b                  400       above the root: not in a valid link
+ *   /...  /.a  /a..                  itself    ordinary names
+ *   %C3%A4, and the same bytes raw   itself    file names are bytes, without a charset
+ *   %E4 alone, %FF                   itself    not UTF-8, but a possible file name
  *   %C0%AF, %E0%80%AF, %F0%80%80%AF  400       overlong UTF-8 that hides an ASCII byte
  *   http://host, http://host?q       "/"       absolute form with an empty path, RFC 9112 3.2.2
- *   a path of 4096 bytes or more     404       no file has such a name; RFC 9112 3 asks for 8000 bytes
- *                                              of request line, so that it is no 414
+ *   a path of 4096 bytes or more     404       no file has such a path; not 414, as RFC 9112 3
+ *                                              requires support for 8000 bytes of request line
  *   *, host:80, a/b, ""              400       not a path
  */
 #include "daemon/http/target.h"
@@ -33,13 +33,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* What a byte of a target needs. Bytes of class 0 are copied. */
+/* Classes of bytes in a target; class 0 is copied. */
 enum {
-    SLASH = 1, /* perhaps folding */
+    SLASH = 1, /* may end an empty, "." or ".." segment */
     ENCODED,   /* '%' */
-    HIGH,      /* 0x80 and above: a look for overlong forms */
+    HIGH,      /* 0x80 and above: may be overlong UTF-8 */
     QUERY,     /* '?' */
-    UNFIT,     /* has no place in a path as it is; a query may have it */
+    UNFIT,     /* allowed in a query only */
     BAD,
 };
 
@@ -54,7 +54,7 @@ static int class_of(char byte)
     return byte_class[(unsigned char)byte];
 }
 
-/* Cuts "http://host" off, whose host the request parser has judged. False: not a path. */
+/* Cuts off "http://host"; the request parser has checked the host. False: no path follows. */
 static bool skip_authority(struct span *text)
 {
     static const struct span scheme = {"http://", 7};
@@ -73,8 +73,7 @@ static bool skip_authority(struct span *text)
 }
 
 /*
- * The length of a path that stands at TEXT ready to be used, up to its end or the '?'; or -1 when
- * it needs decoding, folding or refusing.
+ * The length of the path at TEXT, up to its end or the '?', if it is normalised already; else -1.
  */
 static ssize_t plain_length(struct span text)
 {
@@ -103,7 +102,7 @@ static int hex_value(char digit)
     return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-/* The byte that the escape at AT stands for, or -1 for none that may be in a path. */
+/* The byte of the escape at AT, or -1 if it is malformed or not allowed in a path. */
 static int decode_escape(const char *at, const char *end)
 {
     int high, low, byte;
@@ -119,8 +118,8 @@ static int decode_escape(const char *at, const char *end)
 }
 
 /*
- * Closes the segment at the path's end: an empty one and "." vanish, ".." takes the one before it
- * along. The path then ends with a slash, or with a name that stays. Returns false above the root.
+ * Ends the last segment of the path: removes an empty one and ".", and ".." with the segment before it.
+ * Then the path ends with a slash or an ordinary name. Returns false if ".." is above the root.
  */
 static bool fold_segment(struct target *target)
 {
@@ -140,8 +139,8 @@ static bool fold_segment(struct target *target)
 }
 
 /*
- * Decodes and folds up to the '?' or the end, *USED bytes. An escape never makes a slash, so the
- * last slash of the path is where the segment under way begins.
+ * Decodes and normalises up to the '?' or the end, *USED bytes. An escape never yields a slash, so the
+ * current segment begins after the last slash of the path.
  */
 static int decode_path(struct span text, struct target *target, size_t *used)
 {
@@ -171,9 +170,9 @@ static int decode_path(struct span text, struct target *target, size_t *used)
 }
 
 /*
- * Do the bytes at AT write an ASCII character in two to six bytes of UTF-8? Such a form has a first
- * byte without payload (or 0xc0, 0xc1), then 0x80 until the last two bytes, the first of which is
- * 0x80 or 0x81. RFC 3629 section 3 forbids it; RFC 3629 section 10 tells what it was used for.
+ * True if the bytes at AT encode an ASCII character in two to six bytes of UTF-8 (overlong). The first
+ * byte then has no payload (or is 0xc0, 0xc1); 0x80 follows until the last two bytes, the first of which
+ * is 0x80 or 0x81. RFC 3629 section 3 forbids it; section 10 describes the attacks.
  */
 static bool hides_ascii(const unsigned char *at, size_t length)
 {
@@ -202,7 +201,7 @@ static bool has_overlong(const struct target *target)
     return false;
 }
 
-/* TEXT is what stands behind the path: nothing, or the '?' and all after it. */
+/* TEXT is the rest after the path: empty, or begins with the '?'. */
 static int take_query(struct span text, struct target *target)
 {
     target->query = (struct span){NULL, 0};

@@ -1,7 +1,7 @@
 /*
- * The request target, decoded and folded once (RFC 9112 section 3.2, RFC 3986 sections 2 and 5.2.4).
- * Pure. Everything behind this step sees a path that begins with '/', has no empty, "." or ".."
- * segment, no NUL, and still is checked by the kernel when it is opened.
+ * The request target, decoded and normalised once (RFC 9112 section 3.2, RFC 3986 sections 2 and 5.2.4).
+ * Pure. After that a path begins with '/' and has no empty, "." or ".." segment and no NUL. The kernel
+ * checks it again when it is opened (daemon/content/files.h).
  */
 #ifndef DAEMON_TARGET_H
 #define DAEMON_TARGET_H
@@ -14,15 +14,15 @@ enum { TARGET_PATH_MAX = 4096 };
 
 struct target {
     size_t length;              /* of path */
-    struct span query;          /* behind the '?', into the target; start NULL when there is none */
+    struct span query;          /* after the '?', points into the target; start NULL: none */
     bool directory;             /* the path ends with '/' */
-    char path[TARGET_PATH_MAX]; /* ended by NUL */
+    char path[TARGET_PATH_MAX]; /* ends with a NUL */
 };
 
 /*
- * Origin form ("/a/b?q") or absolute form ("http://host/a"). Returns 0, or the status to answer with:
- * 400 for what is malformed (a bad escape, an encoded NUL or slash, a backslash, a control
- * character, ".." above the root), 404 when the decoded path is longer than TARGET_PATH_MAX - 1.
+ * Parses origin form ("/a/b?q") or absolute form ("http://host/a"). Returns 0, or the status to send: 400
+ * if it is malformed (bad escape, encoded NUL or slash, backslash, control character, ".." above the
+ * root), 404 if the decoded path is longer than TARGET_PATH_MAX - 1.
  */
 int target_canonical(struct span text, struct target *target);
 
