@@ -3,7 +3,8 @@
 
 usage: layers.py [BUILD_DIRECTORY]
 
-1. A file includes only files of its own directory and of the directories that LAYERS allows it.
+1. A file includes only files of its own directory and of the directories that the table of layers in CONTRIBUTING.md
+   allows.
 2. No circle of modules. A module is a .c file with its .h file. One module depends on another if it
    includes a file of it or, when BUILD_DIRECTORY names a finished build, uses a symbol that it defines.
 """
@@ -13,47 +14,23 @@ import re
 import subprocess
 import sys
 
-# Directory: the directories that its files may include, besides its own. Order: bottom to top.
-LAYERS = {
-    "common": "",
-    "daemon/base": "common",
-    "daemon/config": "common base",
-    "daemon/sandbox": "common base config",
-    "daemon/http": "common base",
-    "daemon/content": "common base config http",
-    "daemon/transaction": "common base config http content",
-    "daemon/connection": "common base config http content transaction",
-    "daemon/http1": "common base config http content transaction connection",
-    "daemon/worker": "common base config sandbox http content transaction connection http1",
-    "daemon/logger": "common base config",
-    "daemon/master": "common base config sandbox content transaction worker logger",
-    "daemon/control": "common base config master",
-    "daemon": "common base config sandbox worker logger master control",
-    "console/data": "common",
-    "console/ui": "common",
-    "console/scene": "common data ui",
-    "console/load": "common data ui scene",
-    "console/views": "common data ui scene load",
-    "console/lab": "common data ui scene load views",
-    "console/app": "common data ui scene load views lab",
-    "console": "common data ui scene load views lab app",
-    "loadgen/base": "common",
-    "loadgen/plan": "common base",
-    "loadgen/stats": "common base plan",
-    "loadgen/engine": "common base plan stats",
-    "loadgen/report": "common base plan stats",
-    "loadgen/run": "common base plan stats engine report",
-    "loadgen/sweep": "common base plan stats report run",
-    "loadgen/lab": "common base plan stats report run sweep",
-    "loadgen/cli": "common base plan stats report run sweep lab",
-    "loadgen": "common base plan stats report run sweep lab cli",
-}
+# Directory: the directories that its files may include, besides its own.
+LAYERS = {}
+
+
+def read_layers():
+    """Reads the table between the markers <!-- layers --> of CONTRIBUTING.md."""
+    with open("CONTRIBUTING.md", encoding="utf-8") as file:
+        table = file.read().split("<!-- layers -->")[1].split("<!-- /layers -->")[0]
+    for row in table.strip().splitlines()[2:]:
+        directory, _, may_include = row.strip("|").split("|")
+        LAYERS[directory.strip(" `")] = re.findall(r"`([^`]+)`", may_include)
 
 
 def allowed(directory):
     """The directories that DIRECTORY may include, as paths from the top."""
     program = directory.split("/")[0]
-    names = LAYERS[directory].split()
+    names = LAYERS[directory]
     return {directory} | {name if name == "common" else f"{program}/{name}" for name in names}
 
 
@@ -137,6 +114,7 @@ def circles(edges):
 
 def main():
     sys.setrecursionlimit(10000)
+    read_layers()
     problems = []
     edges = include_edges(sources(), problems)
     if len(sys.argv) > 1:
