@@ -163,7 +163,7 @@ static void run_save(struct session *session, const char *rest)
         controller_report(session->controller, true,
                           "save takes no argument; it writes console.ini");
     else if (session->options->readonly)
-        controller_report(session->controller, true, "this console was started with --readonly");
+        controller_report(session->controller, true, "this console is read-only (--readonly)");
     else if (session->lab != NULL)
         controller_report(session->controller, true, "the settings of a scenario are not kept");
     else if (settings_save(session->options, said, sizeof(said)) != 0)

@@ -99,27 +99,19 @@ static void print_help(const char *command, const json_t *answer, FILE *out)
 
 /* Status: identity, wanted and actual sizes, workers, counters by subject. */
 
-static void print_listening(const json_t *answer, FILE *out)
-{
-    const json_t *address;
-    char text[UNITS_TEXT];
-    size_t i;
-
-    fprintf(out, "listening    ");
-    json_array_foreach(json_object_get(answer, "listening"), i, address)
-        fprintf(out, "%s%s", i > 0 ? ", " : "", as_text(address, text, sizeof(text)));
-    fprintf(out, "\n");
-}
-
 static void print_head(const json_t *answer, FILE *out)
 {
     char name[UNITS_TEXT], version[UNITS_TEXT], pid[UNITS_TEXT], up[UNITS_TEXT];
+    const json_t *address;
+    size_t i;
 
     fprintf(out, "webserverd   %s, pid %s, version %s, up %s\n",
             text_of(answer, "name", name, sizeof(name)), text_of(answer, "pid", pid, sizeof(pid)),
             text_of(answer, "version", version, sizeof(version)), age_of(answer, up, sizeof(up)));
-    print_listening(answer, out);
-    fprintf(out, "dispatch     %s\n", text_of(answer, "dispatch", name, sizeof(name)));
+    fprintf(out, "listening    ");
+    json_array_foreach(json_object_get(answer, "listening"), i, address)
+        fprintf(out, "%s%s", i > 0 ? ", " : "", as_text(address, name, sizeof(name)));
+    fprintf(out, "\ndispatch     %s\n", text_of(answer, "dispatch", name, sizeof(name)));
     fprintf(out, "logger       pid %s\n\n",
             text_of(json_object_get(answer, "logger"), "pid", pid, sizeof(pid)));
 }

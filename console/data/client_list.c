@@ -52,14 +52,6 @@ static int take_all_connections(struct client_list *list, const struct segment_r
     return 0;
 }
 
-/* Requests of the burst that are used at NOW_NS; see struct segment_rate_bucket. */
-static double used_of(const struct client_list *list, uint64_t time_ns, uint64_t now_ns)
-{
-    return time_ns > now_ns
-               ? (double)(time_ns - now_ns) / (double)NS_PER_S * list->requests_per_second
-               : 0;
-}
-
 static int take_entry(struct client_list *list, const struct segment_rate_entry *entry,
                       uint64_t now_ns)
 {
@@ -70,7 +62,8 @@ static int take_entry(struct client_list *list, const struct segment_rate_entry 
     if (row.key == 0 || time_ns == SEGMENT_RATE_CHANGING ||
         atomic_load_explicit(&entry->key, memory_order_acquire) != row.key)
         return 0;
-    row.used = used_of(list, time_ns, now_ns);
+    if (time_ns > now_ns) /* see struct segment_rate_bucket */
+        row.used = (double)(time_ns - now_ns) / (double)NS_PER_S * list->requests_per_second;
     return row.used > 0 || row.limited > 0 ? add(list, &row) : 0;
 }
 

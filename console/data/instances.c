@@ -181,14 +181,6 @@ static bool try_attach(struct source *source, uint64_t now_ns)
     return true;
 }
 
-static void explain_end(struct source *source, enum segment_health health)
-{
-    snprintf(source->why, sizeof(source->why), "webserverd '%s' %s", source->name,
-             health == SEGMENT_STOPPED    ? "has stopped"
-             : health == SEGMENT_REPLACED ? "was replaced by another daemon"
-                                          : "has died");
-}
-
 static void check_daemon(struct source *source, uint64_t now_ns)
 {
     enum segment_health health = segment_health(&source->reader, now_ns);
@@ -207,7 +199,10 @@ static void check_daemon(struct source *source, uint64_t now_ns)
     case SEGMENT_STOPPED:
     case SEGMENT_DEAD:
     case SEGMENT_REPLACED:
-        explain_end(source, health);
+        snprintf(source->why, sizeof(source->why), "webserverd '%s' %s", source->name,
+                 health == SEGMENT_STOPPED    ? "has stopped"
+                 : health == SEGMENT_REPLACED ? "was replaced by another daemon"
+                                              : "has died");
         set_state(source, SOURCE_ENDED);
         break;
     }

@@ -110,30 +110,18 @@ static void measure_interval(struct model *model, const struct snapshot *snapsho
     }
 }
 
-/* The newer base becomes the older one, SNAPSHOT the newer one. */
-static void advance_bases(struct model *model, const struct snapshot *snapshot)
-{
-    struct base unused = model->older;
-
-    model->older = model->newer;
-    model->newer = unused;
-    fill_base(&model->newer, snapshot);
-}
-
 bool model_wants_latency(const struct model *model, uint64_t now_ns)
 {
     return model->newer.time_ns == 0 || now_ns >= model->newer.time_ns + BASE_EVERY_NS;
 }
 
-static bool same_server(const struct model *model, const struct snapshot *snapshot)
-{
-    return model->now != NULL && model->thread_room == snapshot->thread_room &&
-           model->worker_room == snapshot->worker_room;
-}
-
 int model_take(struct model *model, const struct snapshot *snapshot, bool with_latency)
 {
-    if (!same_server(model, snapshot) && make_room(model, snapshot) != 0)
+    bool fits = model->now != NULL && model->thread_room == snapshot->thread_room &&
+                model->worker_room == snapshot->worker_room;
+    struct base unused;
+
+    if (!fits && make_room(model, snapshot) != 0)
         return -1;
     model->now = snapshot;
     model->past = NULL;
@@ -145,7 +133,10 @@ int model_take(struct model *model, const struct snapshot *snapshot, bool with_l
         return 0;
     }
     measure_interval(model, snapshot);
-    advance_bases(model, snapshot);
+    unused = model->older;
+    model->older = model->newer;
+    model->newer = unused;
+    fill_base(&model->newer, snapshot);
     return 0;
 }
 

@@ -97,18 +97,13 @@ static void put_run(struct recorder *recorder, size_t from, size_t to)
     recorder->run_end = to;
 }
 
-static uint64_t live_word(const struct segment *segment, size_t at)
-{
-    const char *base = (const char *)segment->header;
-
-    return atomic_load_explicit((const _Atomic uint64_t *)(const void *)(base + at),
-                                memory_order_relaxed);
-}
-
 /* Copies the word at AT; true if it changed. */
 static bool take_word(struct recorder *recorder, const struct segment *segment, size_t at)
 {
-    uint64_t live = live_word(segment, at), before;
+    const char *base = (const char *)segment->header;
+    uint64_t live = atomic_load_explicit((const _Atomic uint64_t *)(const void *)(base + at),
+                                         memory_order_relaxed);
+    uint64_t before;
 
     memcpy(&before, recorder->shadow + at, WORD);
     if (live == before)

@@ -286,16 +286,6 @@ static const char *take_part(struct replay *replay, struct input *input)
     return NULL; /* unknown parts of later versions are skipped */
 }
 
-static const char *take_parts(struct replay *replay, const unsigned char *bytes, size_t length)
-{
-    struct input input = {.at = bytes, .end = bytes + length};
-    const char *problem = NULL;
-
-    while (problem == NULL && input.at < input.end)
-        problem = take_part(replay, &input);
-    return problem;
-}
-
 /* Reads a chunk and inflates it into *RAW, which the caller frees. */
 static const char *unpack(struct replay *replay, const struct place *place, unsigned char **raw)
 {
@@ -321,11 +311,12 @@ static const char *apply_chunk(struct replay *replay, const struct place *place)
 {
     unsigned char *raw;
     const char *problem = unpack(replay, place, &raw);
+    struct input input = {.at = raw, .end = problem == NULL ? raw + place->chunk.raw : raw};
     bool first = replay->jumped;
 
     replay->ended[0] = '\0';
-    if (problem == NULL)
-        problem = take_parts(replay, raw, place->chunk.raw);
+    while (problem == NULL && input.at < input.end)
+        problem = take_part(replay, &input);
     free(raw);
     if (problem != NULL || place->chunk.kind == RECORDING_ENDED)
         return problem;

@@ -77,13 +77,6 @@ int server_info_begin(struct server_info *info, const struct segment_reader *rea
     return 0;
 }
 
-static void take_second(struct server_info *info, const struct sample_copy *sample,
-                        const char *letters)
-{
-    history_push(info->history, sample, letters);
-    outcomes_push_sample(info->outcomes, sample);
-}
-
 static void take_history(struct server_info *info, const struct segment_reader *reader)
 {
     uint64_t samples = segment_samples(reader);
@@ -92,10 +85,12 @@ static void take_history(struct server_info *info, const struct segment_reader *
 
     for (; info->next_second < samples; info->next_second++) {
         memset(letters, 0, sizeof(letters));
-        if (segment_read_sample(reader, info->next_second, &sample, letters, sizeof(letters)))
-            take_second(info, &sample, letters);
-        else
+        if (segment_read_sample(reader, info->next_second, &sample, letters, sizeof(letters))) {
+            history_push(info->history, &sample, letters);
+            outcomes_push_sample(info->outcomes, &sample);
+        } else {
             history_break(info->history); /* overwritten: not read for too long */
+        }
     }
 }
 

@@ -114,14 +114,6 @@ static void take_worker(struct worker_sample *sample, const struct segment_reade
     take_offload(sample, worker);
 }
 
-static void take_workers(struct snapshot *snapshot, const struct segment_reader *reader)
-{
-    snapshot->worker_count = 0;
-    for (uint32_t i = 0; i < snapshot->worker_room; i++)
-        if (segment_slot_reserved(segment_worker_slot(&reader->map, i)))
-            take_worker(&snapshot->workers[snapshot->worker_count++], reader, i);
-}
-
 static void take_thread(struct thread_sample *sample, const struct segment_reader *reader,
                         uint32_t slot)
 {
@@ -185,7 +177,10 @@ void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reade
     snapshot->time_ns = now_ns;
     snapshot->wall_ns = wall_ns;
     take_master(snapshot, reader);
-    take_workers(snapshot, reader);
+    snapshot->worker_count = 0;
+    for (uint32_t i = 0; i < snapshot->worker_room; i++)
+        if (segment_slot_reserved(segment_worker_slot(&reader->map, i)))
+            take_worker(&snapshot->workers[snapshot->worker_count++], reader, i);
     take_threads(snapshot, reader, with_latency);
     add_up(snapshot, reader);
 }

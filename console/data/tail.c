@@ -107,15 +107,6 @@ static struct tail_line *next_in_batch(struct tail *tail)
     return &tail->batch[tail->batch_count++];
 }
 
-static void copy_texts(struct tail_line *line, const struct log_record *record)
-{
-    escape_bytes(line->request, sizeof(line->request), record->request_line.start,
-                 record->request_line.length);
-    escape_bytes(line->referer, sizeof(line->referer), record->referer.start,
-                 record->referer.length);
-    escape_bytes(line->agent, sizeof(line->agent), record->agent.start, record->agent.length);
-}
-
 /* The thread that owns the ring of a record. */
 struct origin {
     uint32_t slot;
@@ -134,7 +125,11 @@ static void fill_line(struct tail_line *line, const struct origin *origin,
     line->status = record->status;
     line->outcome = record->outcome;
     memcpy(line->address, record->address, sizeof(line->address));
-    copy_texts(line, record);
+    escape_bytes(line->request, sizeof(line->request), record->request_line.start,
+                 record->request_line.length);
+    escape_bytes(line->referer, sizeof(line->referer), record->referer.start,
+                 record->referer.length);
+    escape_bytes(line->agent, sizeof(line->agent), record->agent.start, record->agent.length);
 }
 
 static void keep_record(struct tail *tail, const struct origin *origin, const uint64_t *words)

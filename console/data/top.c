@@ -35,7 +35,7 @@ static uint32_t find(const struct sketch *sketch, uint32_t hash, const struct sk
     return SKETCH_KEYS;
 }
 
-static uint32_t least_of(const struct sketch *sketch)
+static uint32_t lowest_of(const struct sketch *sketch)
 {
     uint32_t least = 0;
 
@@ -45,7 +45,7 @@ static uint32_t least_of(const struct sketch *sketch)
     return least;
 }
 
-/* A place for a new key, or SKETCH_KEYS when all that are there outrank it for good. */
+/* The index for a new key; SKETCH_KEYS if all others rank higher. */
 static uint32_t place_for(struct sketch *sketch, enum sketch_order order,
                           const struct sketch_item *item)
 {
@@ -55,7 +55,7 @@ static uint32_t place_for(struct sketch *sketch, enum sketch_order order,
         sketch->entry[sketch->used] = (struct sketch_entry){0};
         return sketch->used++;
     }
-    place = least_of(sketch);
+    place = lowest_of(sketch);
     if (order == SKETCH_BY_LONGEST && item->longest_ns <= sketch->rank[place])
         return SKETCH_KEYS;
     sketch->entry[place] = (struct sketch_entry){
@@ -123,8 +123,8 @@ struct pane {
 };
 
 struct top {
-    struct pane *pane[TOP_PANES]; /* made when first used */
-    uint64_t since_ns;            /* what is known begins here; 0: with the first pane */
+    struct pane *pane[TOP_PANES]; /* allocated on first use */
+    uint64_t since_ns;            /* start of the known requests; 0: the first pane */
 };
 
 struct top *top_create(void)
@@ -146,7 +146,7 @@ static uint64_t pane_number(uint64_t time_ns)
     return time_ns / (TOP_PANE_S * NS_PER_S) + 1;
 }
 
-/* The pane of TIME_NS, emptied if it was an older one's; NULL when that time is past, or no memory. */
+/* The pane of TIME_NS, cleared if it was reused. NULL: too old, or out of memory. */
 static struct pane *pane_at(struct top *top, uint64_t time_ns)
 {
     uint64_t number = pane_number(time_ns);
@@ -163,7 +163,7 @@ static struct pane *pane_at(struct top *top, uint64_t time_ns)
     return *place;
 }
 
-/* The path of a request line: the second word, without its query. */
+/* The path of a request line: the second word, without the query. */
 static struct span path_of(const char *request)
 {
     const char *start = strchr(request, ' ');
@@ -192,19 +192,11 @@ static void count_text(struct pane *pane, enum top_list list, const char *text,
         count_key(pane, list, (struct span){text, strlen(text)}, line);
 }
 
-static void count_error(struct pane *pane, struct span path, const struct tail_line *line)
-{
-    char key[TAIL_REQUEST_BYTES + 8];
-
-    snprintf(key, sizeof(key), "%d %.*s", (int)line->status, (int)path.length, path.start);
-    count_text(pane, TOP_ERRORS, key, line);
-}
-
 void top_add(struct top *top, const struct tail_line *line)
 {
     struct pane *pane = pane_at(top, line->time_ns);
     struct span path = path_of(line->request);
-    char address[TAIL_ADDRESS_TEXT];
+    char address[TAIL_ADDRESS_TEXT], error[TAIL_REQUEST_BYTES + 8];
 
     if (pane == NULL)
         return;
@@ -214,8 +206,10 @@ void top_add(struct top *top, const struct tail_line *line)
     count_text(pane, TOP_CLIENTS, tail_address(line, address), line);
     count_text(pane, TOP_AGENTS, line->agent, line);
     count_text(pane, TOP_REFERERS, line->referer, line);
-    if (line->status >= 400)
-        count_error(pane, path, line);
+    if (line->status >= 400) {
+        snprintf(error, sizeof(error), "%d %.*s", (int)line->status, (int)path.length, path.start);
+        count_text(pane, TOP_ERRORS, error, line);
+    }
 }
 
 void top_miss(struct top *top, uint64_t time_ns, uint64_t count)
@@ -258,7 +252,7 @@ bool top_known(const struct top *top)
     return top->since_ns > 0;
 }
 
-/* Seconds of the window of so many PANES that ends at END_NS. */
+/* Length of the window of PANES panes that ends at END_NS, s. */
 static uint64_t window_of(const struct top *top, uint64_t end_ns, uint64_t panes)
 {
     uint64_t window = (panes - 1) * TOP_PANE_S + end_ns / NS_PER_S % TOP_PANE_S + 1;

@@ -1,7 +1,7 @@
 /*
- * What is asked for most, over a sliding window that may end now or at any moment of the last quarter
- * of an hour: a sketch for each list and each ten seconds, added up when asked. Bounded memory, however
- * many different paths there are. Pure; the console's only thread.
+ * Top lists: the most frequent paths, clients and so on in a window that ends at any time of the last
+ * 15 minutes. Each list has one sketch per ten seconds; a window adds them up. Memory is bounded
+ * regardless of the number of different keys. Pure; the console's only thread.
  */
 #ifndef CONSOLE_TOP_H
 #define CONSOLE_TOP_H
@@ -12,34 +12,34 @@
 #include <stdint.h>
 
 /*
- * The most frequent of endlessly many keys in constant memory: the space-saving sketch of Metwally,
- * Agrawal and El Abbadi ("Efficient computation of frequent and top-k elements in data streams",
- * ICDT 2005). A new key takes the place of the least counted one and inherits its count as a possible
- * error, so a count is never too small, and too large by `error` at most. A key that makes up more
- * than 1/SKETCH_KEYS of all is certain to be there. Pure; one thread.
+ * A sketch finds the most frequent keys of a stream in constant memory: the space-saving algorithm of
+ * Metwally, Agrawal and El Abbadi ("Efficient computation of frequent and top-k elements in data
+ * streams", ICDT 2005). A new key replaces the one with the lowest count and inherits that count as
+ * its possible error, so a count is never too low, and too high by at most `error`. A key with more
+ * than 1/SKETCH_KEYS of all occurrences is always present.
  */
 enum { SKETCH_KEYS = 64, SKETCH_KEY_BYTES = 96 };
 
 struct sketch_entry {
     double count, error;
-    double bytes, duration_ns; /* sums over what was counted under this key */
+    double bytes, duration_ns; /* sums over the occurrences counted */
     double longest_ns;
-    char key[SKETCH_KEY_BYTES]; /* cut, ended by NUL */
+    char key[SKETCH_KEY_BYTES]; /* truncated, NUL-terminated */
 };
 
 struct sketch {
     uint32_t used;
-    uint32_t hash[SKETCH_KEYS]; /* of the kept part of the key */
-    double rank[SKETCH_KEYS];   /* what the least of which gives way: the count, or the longest */
+    uint32_t hash[SKETCH_KEYS]; /* of the truncated key */
+    double rank[SKETCH_KEYS];   /* the lowest is replaced: count, or longest duration */
     struct sketch_entry entry[SKETCH_KEYS];
 };
 
 enum sketch_order {
     SKETCH_BY_COUNT,
-    SKETCH_BY_LONGEST, /* keeps the keys with the longest single duration instead */
+    SKETCH_BY_LONGEST, /* finds the keys with the longest single duration */
 };
 
-/* One occurrence, or many that were added up elsewhere. */
+/* One occurrence, or the sum of several. */
 struct sketch_item {
     const char *key;
     size_t length;
@@ -47,10 +47,10 @@ struct sketch_item {
     double bytes, duration_ns, longest_ns;
 };
 
-/* All bytes zero is an empty sketch. */
+/* A zeroed sketch is empty. */
 void sketch_add(struct sketch *sketch, enum sketch_order order, const struct sketch_item *item);
 
-/* Sorts the entries, the greatest first. After that, nothing more may be added. */
+/* Sorts the entries in descending order. Afterwards sketch_add() must not be called. */
 void sketch_sort(struct sketch *sketch, enum sketch_order order);
 
 enum top_list {
@@ -58,7 +58,7 @@ enum top_list {
     TOP_CLIENTS,
     TOP_AGENTS,
     TOP_REFERERS,
-    TOP_ERRORS,  /* status and path of answers of 400 and above */
+    TOP_ERRORS,  /* status and path of responses with status 400 and above */
     TOP_SLOWEST, /* paths by their longest request */
     TOP_LISTS
 };
@@ -73,31 +73,31 @@ struct top;
 struct top *top_create(void);
 void top_destroy(struct top *top);
 
-/* Counts one request. One that is older than all panes is left out. */
+/* Counts one request; ignored if it is older than all panes. */
 void top_add(struct top *top, const struct tail_line *line);
 
-/* So many requests passed unseen at TIME_NS (wall clock): counts of that time are scaled up. */
+/* COUNT requests were missed at TIME_NS (wall clock): the counts of that pane are scaled up. */
 void top_miss(struct top *top, uint64_t time_ns, uint64_t count);
 
-/* From TIME_NS (wall clock) on no request is missing; what was before is not told of. */
+/* Since TIME_NS (wall clock) no request is missing; earlier ones are not shown. */
 void top_know_since(struct top *top, uint64_t time_ns);
 
-/* False until the first top_know_since(): all is then taken to be known. */
+/* False until the first top_know_since(). */
 bool top_known(const struct top *top);
 
 struct top_view {
-    double seen, missed;  /* requests of the window */
-    struct sketch sketch; /* sorted; counts are scaled by what was missed */
+    double seen, missed;  /* requests in the window */
+    struct sketch sketch; /* sorted; counts are scaled up for missed requests */
 };
 
 /*
- * Adds up LIST for the SECONDS before END_NS (wall clock), to whole panes, as far as it is known,
- * into INTO. Returns the window's true length, s.
+ * Adds up LIST into INTO for the SECONDS before END_NS (wall clock), rounded up to whole panes and as
+ * far as it is known. Returns the actual length of the window, s.
  */
 int top_collect(const struct top *top, enum top_list list, uint64_t end_ns, int seconds,
                 struct top_view *into);
 
-/* K of "1 in k": 1 when every request was seen. */
+/* K of "1 in k requests was seen"; 1: all. */
 unsigned top_one_in(const struct top_view *view);
 
 #endif

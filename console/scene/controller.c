@@ -162,9 +162,9 @@ const struct command_record *controller_log_record(const struct controller *cont
 bool controller_allows_change(struct controller *controller)
 {
     if (watch_replays(controller->options.watch))
-        controller_report(controller, true, "this is a recording: there is nothing to change");
+        controller_report(controller, true, "a recording cannot be changed");
     else if (controller->options.readonly)
-        controller_report(controller, true, "this console was started with --readonly");
+        controller_report(controller, true, "this console is read-only (--readonly)");
     else if (watch_wanted(controller->options.watch, TUNABLE_THREADS) == 0)
         controller_report(controller, true, "no webserverd is running");
     else
@@ -357,9 +357,9 @@ static void send_adjustment(struct adjustment *adjustment)
 void controller_adjust(struct controller *controller, enum tunable tunable, int steps)
 {
     static const char *const minimum[TUNABLE_COUNT] = {
-        [TUNABLE_THREADS] = "each worker keeps at least one serving thread",
-        [TUNABLE_WORKERS] = "there is at least one worker",
-        [TUNABLE_OFFLOAD_THREADS] = "each worker keeps at least one offload thread",
+        [TUNABLE_THREADS] = "the minimum is one serving thread per worker",
+        [TUNABLE_WORKERS] = "the minimum is one worker",
+        [TUNABLE_OFFLOAD_THREADS] = "the minimum is one offload thread per worker",
     };
     struct adjustment *adjustment = &controller->adjustment[tunable];
     bool under_way = adjustment->wanted != 0;
@@ -383,7 +383,7 @@ bool controller_pending(const struct controller *controller, char *text, size_t 
 {
     for (int i = 0; i < TUNABLE_COUNT; i++)
         if (controller->adjustment[i].wanted != 0) {
-            snprintf(text, size, "%s %" PRIu32 " asked, %" PRIu32 " in force",
+            snprintf(text, size, "%s %" PRIu32 " requested, %" PRIu32 " in force",
                      command_table[tunable_command[i]].name, controller->adjustment[i].wanted,
                      watch_wanted(controller->options.watch, (enum tunable)i));
             return true;

@@ -94,7 +94,7 @@ const char *controller_message(const struct controller *controller, bool *bad);
 const char *controller_page(const struct controller *controller);
 void controller_close_page(struct controller *controller);
 
-/* Writes "threads: 5 requested, 2 in force" while an adjustment is under way; else returns false. */
+/* Writes "threads 5 requested, 2 in force" while an adjustment is under way; else returns false. */
 bool controller_pending(const struct controller *controller, char *text, size_t size);
 
 /* Number of commands without an answer. */

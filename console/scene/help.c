@@ -8,12 +8,12 @@
 
 enum { GROUP_WIDTH = 9, KEY_WIDTH = 11, LINES_MOST = 200, NARROW = 50 };
 
-/* A key with its sentence, or a letter with its meaning; the first of a group names it. */
+/* A key or a letter with its text. */
 struct line {
     enum tone tone;
-    const char *group; /* NULL: the same as before */
+    const char *group; /* heading; NULL: same as the line before */
     char left[20];
-    int at; /* column of what follows */
+    int at; /* column of `right` */
     char right[160];
 };
 
@@ -22,7 +22,7 @@ struct lines {
     int count, width;
 };
 
-/* A sentence that is wider than the screen goes on in lines of its own. */
+/* Adds a line; a text wider than the screen is wrapped. */
 static void add(struct lines *lines, const char *group, enum tone tone, const char *left,
                 const char *right)
 {
@@ -71,40 +71,25 @@ static void add_letters(struct lines *lines, const struct snapshot *now)
     }
 }
 
-static void add_view(struct lines *lines, const struct view *view)
-{
-    for (size_t i = 0; view->help != NULL && view->help[i] != NULL; i++)
-        add(lines, i == 0 ? view->name : NULL, TONE_VALUE, "", view->help[i]);
-}
-
-/* Commands of the console's own are found nowhere else. */
-static void add_commands(struct lines *lines)
-{
-    add(lines, "Commands", TONE_VALUE, ":help", "Lists the server's commands, or explains one");
-    add(lines, NULL, TONE_VALUE, ":set",
-        "Changes a setting of this console: theme, fps, ascii ...");
-    add(lines, NULL, TONE_VALUE, ":save", "Writes the settings into console.ini");
-}
-
-static void add_mouse(struct lines *lines)
-{
-    add(lines, "Mouse", TONE_VALUE, "click",
-        "Shows a view, selects a row, opens it, sorts by a title");
-    add(lines, NULL, TONE_VALUE, "wheel", "Moves; hold Shift to mark text as without a mouse");
-}
-
 void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct view *view,
                const struct snapshot *now)
 {
-    static struct lines lines; /* 14 KiB: not for the stack */
+    static struct lines lines; /* 40 KiB: too large for the stack */
     int page = canvas->height - 1;
 
     lines.count = 0;
     lines.width = canvas->width;
-    add_view(&lines, view);
+    for (size_t i = 0; view->help != NULL && view->help[i] != NULL; i++)
+        add(&lines, i == 0 ? view->name : NULL, TONE_VALUE, "", view->help[i]);
     add_keys(&lines);
-    add_commands(&lines);
-    add_mouse(&lines);
+    /* Commands of the console itself; `help` lists those of the server. */
+    add(&lines, "Commands", TONE_VALUE, ":help", "List the server's commands, or explain one");
+    add(&lines, NULL, TONE_VALUE, ":set",
+        "Change a setting of this console: theme, fps, ascii ...");
+    add(&lines, NULL, TONE_VALUE, ":save", "Save the settings to console.ini");
+    add(&lines, "Mouse", TONE_VALUE, "click",
+        "Show a view, select or open a row, sort by a column");
+    add(&lines, NULL, TONE_VALUE, "wheel", "Scroll; hold Shift to select text");
     add_letters(&lines, now);
     scroll_fit(scroll, lines.count, page);
     for (int i = 0; i < page && scroll->top + i < lines.count; i++) {
@@ -114,7 +99,7 @@ void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct 
         canvas_text(canvas, i, GROUP_WIDTH, line->tone, line->left);
         canvas_text(canvas, i, line->at, TONE_NORMAL, line->right);
     }
-    canvas_print(canvas, page, 0, TONE_DIM, "Help, lines %d to %d of %d. %s? leaves.",
+    canvas_print(canvas, page, 0, TONE_DIM, "Help, lines %d to %d of %d. %s? closes.",
                  scroll->top + 1,
                  scroll->top + page < lines.count ? scroll->top + page : lines.count, lines.count,
                  canvas->width < NARROW ? "" : "Up and Down move, ");

@@ -1,4 +1,4 @@
-/* The help screen: what a view shows, every key, made from console/ui/keys.def, and what the thread letters mean. */
+/* The help screen: the view, all keys (console/ui/keys.def), and the thread states. */
 #ifndef CONSOLE_HELP_H
 #define CONSOLE_HELP_H
 
@@ -7,12 +7,12 @@
 #include "console/ui/canvas.h"
 #include "console/ui/scroll.h"
 
-/* Draws the help over the whole canvas: of VIEW first, then of all. NOW may be NULL: then the
- * letters are those known here. */
+/* Draws the help over the whole canvas, starting with VIEW. Thread states are those that NOW
+ * describes; NULL: the built-in ones. */
 void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct view *view,
                const struct snapshot *now);
 
-/* The keys with a brief word, for one line at the bottom: as many as fit. */
+/* Draws as many keys with a brief word as fit from column X to END, for the last line. */
 void help_draw_brief(const struct canvas *canvas, int x, int end);
 
 #endif

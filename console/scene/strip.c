@@ -16,26 +16,22 @@ static int by_place(const void *a, const void *b)
     return left->slot < right->slot ? -1 : left->slot > right->slot;
 }
 
-static uint32_t put_in_order(const struct snapshot *now, const struct thread_sample **order)
+/* At least the number of thread slots. */
+enum { THREADS_MAX = 1024 };
+
+uint32_t strip_sorted(const struct snapshot *now, const struct thread_sample *const **sorted)
 {
+    static const struct thread_sample *order[THREADS_MAX];
     uint32_t count = 0;
 
+    *sorted = order;
+    if (now->thread_count > THREADS_MAX)
+        return 0;
     for (uint32_t i = 0; i < now->thread_count; i++)
         if (now->threads[i].activity.state != THREAD_STATE_NONE)
             order[count++] = &now->threads[i];
     qsort(order, count, sizeof(*order), by_place);
     return count;
-}
-
-/* More threads than there can be slots are not drawn. */
-enum { ORDER_MOST = 1024 };
-
-uint32_t strip_sorted(const struct snapshot *now, const struct thread_sample *const **sorted)
-{
-    static const struct thread_sample *order[ORDER_MOST];
-
-    *sorted = order;
-    return now->thread_count <= ORDER_MOST ? put_in_order(now, order) : 0;
 }
 
 enum tone strip_tone(uint32_t state)
@@ -63,7 +59,7 @@ enum tone strip_tone(uint32_t state)
     }
 }
 
-/* Where the next word goes: on the next line when it would not fit. */
+/* Position of the next word, which wraps to the next line. */
 struct pen {
     int y, x, last_y, indent;
 };
@@ -77,7 +73,7 @@ static bool pen_make_room(struct pen *pen, const struct canvas *canvas, int widt
     return pen->y <= pen->last_y;
 }
 
-/* A worker's number before its first thread, then the letters. */
+/* Draws the letter of THREAD, after the worker's number if it is the first of its worker. */
 static void draw_thread(struct pen *pen, const struct canvas *canvas, const struct snapshot *now,
                         const struct thread_sample *thread, bool first_of_worker)
 {
@@ -130,7 +126,7 @@ static void draw_letter(struct pen *pen, const struct canvas *canvas,
     pen->x = canvas_text(canvas, pen->y, pen->x, TONE_DIM, info->name) + 2;
 }
 
-/* In a single line not all find room: there the letters that are on the screen come first. */
+/* A single line has no room for all states: those in use come first. */
 int strip_draw_legend(const struct canvas *canvas, int y, int lines, const struct snapshot *now)
 {
     struct pen pen = {.y = y, .x = 9, .last_y = y + lines - 1, .indent = 9};

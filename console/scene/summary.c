@@ -22,13 +22,6 @@ void summary_append(char *line, size_t size, int width, const char *format, ...)
     snprintf(line + length, size - length, "%s%s", gap > 0 ? "  " : "", item);
 }
 
-/* Of a moment gone by it is not known how many were wanted. */
-static void append_unwanted(const struct snapshot *now, char *line, size_t size, int width)
-{
-    summary_append(line, size, width, "threads %" PRIu32, snapshot_threads_actual(now));
-    summary_append(line, size, width, "workers %" PRIu32, snapshot_workers_actual(now));
-}
-
 static void append_offload(const struct snapshot *now, char *line, size_t size, int width)
 {
     uint32_t offload = 0;
@@ -46,8 +39,9 @@ static void append_offload(const struct snapshot *now, char *line, size_t size, 
 void summary_processes(const struct snapshot *now, char *line, size_t size, int width)
 {
     line[0] = '\0';
-    if (now->workers_wanted == 0) {
-        append_unwanted(now, line, size, width);
+    if (now->workers_wanted == 0) { /* a past moment */
+        summary_append(line, size, width, "threads %" PRIu32, snapshot_threads_actual(now));
+        summary_append(line, size, width, "workers %" PRIu32, snapshot_workers_actual(now));
         return;
     }
     summary_append(line, size, width, "threads %" PRIu32 " of %" PRIu32 " (%" PRIu32 " in each)",

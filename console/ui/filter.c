@@ -103,18 +103,14 @@ int filter_set(struct filter *filter, const char *text, char *why, size_t size)
     return 0;
 }
 
-static bool same_character(char pattern, char c)
-{
-    return pattern == '?' || pattern == (char)tolower((unsigned char)c);
-}
-
 /* True if TEXT contains the first LENGTH characters of PATTERN. */
 static bool contains(const char *text, const char *pattern, size_t length)
 {
     for (; *text != '\0'; text++) {
         size_t i = 0;
 
-        while (i < length && text[i] != '\0' && same_character(pattern[i], text[i]))
+        while (i < length && text[i] != '\0' &&
+               (pattern[i] == '?' || pattern[i] == (char)tolower((unsigned char)text[i])))
             i++;
         if (i == length)
             return true;

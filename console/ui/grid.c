@@ -71,14 +71,6 @@ static const struct column *sort_column(const struct grid *grid)
     return &grid->list->columns[abs(grid->sorted_by) - 1];
 }
 
-static void keep_key(struct grid *grid, size_t row, const struct cell *cells)
-{
-    const struct cell *cell = &cells[abs(grid->sorted_by) - 1];
-
-    grid->keys[row] = cell->number;
-    snprintf(grid->texts[row], sizeof(grid->texts[row]), "%.47s", cell->text);
-}
-
 /* The context of by_key(): qsort() passes none, and there is only one thread. */
 static const struct grid *sorting;
 
@@ -134,8 +126,12 @@ void grid_update(struct grid *grid, const struct scene *scene)
         if (filtered &&
             !filter_matches(grid->filter, grid->list->columns, grid->list->column_count, cells))
             continue;
-        if (sorted)
-            keep_key(grid, row, cells);
+        if (sorted) {
+            const struct cell *key = &cells[abs(grid->sorted_by) - 1];
+
+            grid->keys[row] = key->number;
+            snprintf(grid->texts[row], sizeof(grid->texts[row]), "%.47s", key->text);
+        }
         grid->order[grid->shown++] = (uint32_t)row;
     }
     sorting = grid;

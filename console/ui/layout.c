@@ -31,20 +31,19 @@ static void leave_one_out(const struct layout_part *parts, int *sizes, size_t co
         sizes[least] = 0;
 }
 
-static bool can_grow(const struct layout_part *part, int size)
-{
-    return size > 0 && part->weight > 0 && (part->most == 0 || size < part->most);
-}
-
 /* Gives one line to the part that is smallest relative to its weight; false if none can grow. */
 static bool grow_one(const struct layout_part *parts, int *sizes, size_t count)
 {
     size_t next = count;
 
-    for (size_t i = 0; i < count; i++)
-        if (can_grow(&parts[i], sizes[i]) &&
+    for (size_t i = 0; i < count; i++) {
+        bool grows =
+            sizes[i] > 0 && parts[i].weight > 0 && (parts[i].most == 0 || sizes[i] < parts[i].most);
+
+        if (grows &&
             (next == count || sizes[i] * parts[next].weight < sizes[next] * parts[i].weight))
             next = i;
+    }
     if (next == count)
         return false;
     sizes[next]++;

@@ -16,9 +16,8 @@ enum { ESCAPE_DELAY_MS = 25 };
 
 static SCREEN *terminal;
 
-/* The crash guard: gives the terminal back as it was if the process crashes. */
-
-/* Prepared in advance: the handler may only make async-signal-safe calls. */
+/* Crash guard: restores the terminal if the process crashes. All is prepared in advance, because the
+ * handler may only make async-signal-safe calls. */
 static struct termios mode_before;
 static char leave_text[256];
 static size_t leave_length;
@@ -45,11 +44,6 @@ static void add_capability(const char *text)
         return;
     memcpy(leave_text + leave_length, text, length);
     leave_length += length;
-}
-
-static void guard_remember(void)
-{
-    tcgetattr(STDIN_FILENO, &mode_before);
 }
 
 static void guard_start(bool mouse)
@@ -106,7 +100,7 @@ int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse
                  "input and output must be a terminal; use --once or --json without one");
         return -1;
     }
-    guard_remember();
+    tcgetattr(STDIN_FILENO, &mode_before);
     terminal = newterm(NULL, stdout, stdin);
     if (terminal == NULL) {
         snprintf(why, size, "unknown terminal type '%s'; set TERM to a known one, or use --once",

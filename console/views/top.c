@@ -166,7 +166,8 @@ static size_t client_count(void *state, const struct scene *scene)
 
 static const char *client_address(const struct client *client, char *buffer)
 {
-    return client->requests != NULL ? client->requests->key : client_key_text(client->row->key, buffer);
+    return client->requests != NULL ? client->requests->key
+                                    : client_key_text(client->row->key, buffer);
 }
 
 /* The most connections that an address may have; 0: they are not counted. */

@@ -177,7 +177,7 @@ static void readonly_covers_typed_commands(void **state)
     ASSERT_SHOWS("10.0k in all", "read-only");
     for (size_t i = 0; i < COUNT(lines); i++) {
         terminal_type(terminal, lines[i]);
-        ASSERT_SHOWS("not done: this console was started with --readonly");
+        ASSERT_SHOWS("not done: this console is read-only (--readonly)");
     }
     terminal_type(terminal, ":threads\r"); /* to ask is allowed */
     ASSERT_SHOWS("the fixture knows only threads N");
@@ -262,7 +262,7 @@ static void recorded_sessions_can_be_replayed(void **state)
     terminal_type(terminal, "[");
     ASSERT_SHOWS("threads 4 of 4");
     terminal_type(terminal, "+");
-    ASSERT_SHOWS("this is a recording");
+    ASSERT_SHOWS("a recording cannot be changed");
     terminal_type(terminal, "q");
     stage_ended_well();
     unlink(path);
@@ -430,7 +430,7 @@ static void settings_are_saved_when_asked(void **state)
     stage_console(24, 100, readonly_too, environment);
     ASSERT_SHOWS("10.0k in all");
     terminal_type(terminal, ":set theme dark\r:save\r");
-    ASSERT_SHOWS("not done: this console was started with --readonly");
+    ASSERT_SHOWS("not done: this console is read-only (--readonly)");
     terminal_type(terminal, ":set readonly off\r");
     ASSERT_SHOWS("not done: read-only is left by starting anew");
     assert_non_null(strstr(content_of(file), "theme = mono\n"));

@@ -99,7 +99,7 @@ static void a_run_is_marked_changed_and_stopped(void **state)
     assert_shows("running");
     assert_shows("client");
     terminal_type(terminal, "+");
-    assert_shows("serving threads in each worker: 2 instead of 1");
+    assert_shows("serving threads in each worker changed from 1 to 2");
     terminal_type(terminal, "e");
     assert_shows("change the run");
     terminal_type(terminal, "\x15rate 300\r");
@@ -238,7 +238,7 @@ static void workers_come_and_are_drained(void **state)
     assert_shows("workers 3 of 3");
     terminal_type(terminal, "\x1bOB"); /* worker 0 */
     terminal_type(terminal, "d");
-    assert_shows("Send worker 0 away?");
+    assert_shows("Drain worker 0?");
     terminal_type(terminal, "y");
     assert_shows("workers 2 of 2");
     end(server);

@@ -161,7 +161,7 @@ static void plus_and_minus_change_the_thread_count(void **state)
     terminal_type(terminal, "-");
     ASSERT_SHOWS("threads: wanted 1, actual 1");
     terminal_type(terminal, "-");
-    ASSERT_SHOWS("not done: each worker keeps at least one serving thread");
+    ASSERT_SHOWS("not done: the minimum is one serving thread per worker");
 }
 
 static void screen_goes_on_while_the_daemon_takes_its_time(void **state)
@@ -172,9 +172,9 @@ static void screen_goes_on_while_the_daemon_takes_its_time(void **state)
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     fixture_hold_answers(fixture, true);
     terminal_type(terminal, "+");
-    ASSERT_SHOWS("threads 3 asked, 2 in force", "waiting for the daemon");
+    ASSERT_SHOWS("threads 3 requested, 2 in force", "waiting for the daemon");
     terminal_type(terminal, "++2"); /* two more, and another view meanwhile */
-    ASSERT_SHOWS("threads 5 asked, 2 in force", "[2 threads]");
+    ASSERT_SHOWS("threads 5 requested, 2 in force", "[2 threads]");
     terminal_save(terminal, "asked-80x24");
     fixture_hold_answers(fixture, false);
     ASSERT_SHOWS("threads: wanted 5, actual 5", "threads 10 of 10 (5 in each)");
@@ -189,9 +189,9 @@ static void refusal_is_shown(void **state)
     ASSERT_SHOWS("threads 4 of 4 (2 in each)");
     fixture_hold_answers(fixture, true);
     terminal_type(terminal, "+");
-    ASSERT_SHOWS("threads 3 asked");
+    ASSERT_SHOWS("threads 3 requested");
     terminal_type(terminal, "++++++++++++++++++++");
-    ASSERT_SHOWS("threads 23 asked");
+    ASSERT_SHOWS("threads 23 requested");
     fixture_hold_answers(fixture, false);
     ASSERT_SHOWS("not done: at most 16 threads fit", "threads 6 of 6 (3 in each)");
 }
@@ -204,7 +204,7 @@ static void readonly_changes_nothing(void **state)
     stage_console(24, 80, readonly, NULL);
     ASSERT_SHOWS("threads 4 of 4 (2 in each)", "read-only");
     terminal_type(terminal, "+");
-    ASSERT_SHOWS("not done: this console was started with --readonly");
+    ASSERT_SHOWS("not done: this console is read-only (--readonly)");
     assert_int_equal(fixture_commands(fixture), 0);
 }
 

@@ -1,4 +1,4 @@
-/* The cache's entries: copies of one path are joined, orders, and reading the segment's tables. */
+/* The list of cache entries: merging copies, sort orders, reading the segment. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static void assert_order(enum cache_order order, bool reversed, const char *expe
     assert_string_equal(paths, expected);
 }
 
-static void copies_are_joined_and_rows_ordered(void **state)
+static void copies_of_a_path_are_merged_and_sorted(void **state)
 {
     (void)state;
     add("/b", 100, 5, 30);
@@ -62,7 +62,7 @@ static void copies_are_joined_and_rows_ordered(void **state)
     assert_order(CACHE_BY_PATH, true, "/c/b/a");
 }
 
-static void an_empty_cache_is_no_list(void **state)
+static void empty_cache_is_an_empty_list(void **state)
 {
     (void)state;
     cache_list_finish(&list);
@@ -80,7 +80,7 @@ static void store(struct segment *segment, uint32_t slot, uint32_t state, const 
     segment_store_text(entry->path, SEGMENT_CACHE_PATH_WORDS, path, strlen(path));
 }
 
-static void the_tables_of_a_segment_are_read(void **state)
+static void tables_of_a_segment_are_read(void **state)
 {
     struct segment segment;
     struct segment_reader reader;
@@ -115,9 +115,9 @@ static void the_tables_of_a_segment_are_read(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(copies_are_joined_and_rows_ordered, end),
-        cmocka_unit_test_teardown(an_empty_cache_is_no_list, end),
-        cmocka_unit_test_teardown(the_tables_of_a_segment_are_read, end),
+        cmocka_unit_test_teardown(copies_of_a_path_are_merged_and_sorted, end),
+        cmocka_unit_test_teardown(empty_cache_is_an_empty_list, end),
+        cmocka_unit_test_teardown(tables_of_a_segment_are_read, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

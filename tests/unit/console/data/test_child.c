@@ -1,4 +1,4 @@
-/* Another program as a process: its lines, its report, its end, whatever it does. */
+/* Child processes: progress lines, output, commands, end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ static int wait_for_end(void)
     return status;
 }
 
-static void lines_report_and_status(void **state)
+static void child_gives_lines_output_and_status(void **state)
 {
     (void)state;
     start("echo one >&2; printf 'two\\nthr' >&2; echo ee >&2; echo '{\"report\":1}'; exit 3");
@@ -68,7 +68,7 @@ static void lines_report_and_status(void **state)
     assert_int_equal(child_descriptor(&process), -1);
 }
 
-static void a_last_line_without_its_end(void **state)
+static void last_line_without_newline_is_passed_on(void **state)
 {
     (void)state;
     start("printf 'cut off' >&2");
@@ -76,7 +76,7 @@ static void a_last_line_without_its_end(void **state)
     assert_string_equal(lines, "cut off|");
 }
 
-static void it_hears_what_it_is_told(void **state)
+static void child_receives_commands(void **state)
 {
     (void)state;
     start("read line <&3; echo \"got $line\" >&2");
@@ -86,7 +86,7 @@ static void it_hears_what_it_is_told(void **state)
     assert_false(child_send(&process, "rate 600"));
 }
 
-static void stopping_lets_it_report(void **state)
+static void stopped_child_can_still_write(void **state)
 {
     (void)state;
     start("trap 'echo done; exit 5' INT; echo ready >&2; while :; do sleep 0.05; done");
@@ -97,14 +97,14 @@ static void stopping_lets_it_report(void **state)
     assert_memory_equal(process.text, "done\n", 5);
 }
 
-static void a_signal_is_told(void **state)
+static void killed_child_has_status_128_plus_signal(void **state)
 {
     (void)state;
     start("kill -KILL $$");
     assert_int_equal(wait_for_end(), 128 + 9);
 }
 
-static void what_is_not_there_cannot_start(void **state)
+static void missing_program_reports_an_error(void **state)
 {
     const char *const argv[] = {"no-such-program-here", NULL};
     char why[256];
@@ -115,7 +115,7 @@ static void what_is_not_there_cannot_start(void **state)
     assert_string_equal(lines, "cannot start no-such-program-here: No such file or directory|");
 }
 
-static void too_much_is_cut_but_read(void **state)
+static void excess_output_is_read_and_dropped(void **state)
 {
     (void)state;
     start("head -c 1000000 /dev/zero; head -c 100000 /dev/zero >&2; echo >&2; echo end >&2");
@@ -124,7 +124,7 @@ static void too_much_is_cut_but_read(void **state)
     assert_non_null(strstr(lines, "end|"));
 }
 
-static void released_in_the_middle(void **state)
+static void release_kills_a_running_child(void **state)
 {
     (void)state;
     start("while :; do echo x >&2; done");
@@ -135,14 +135,14 @@ static void released_in_the_middle(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(lines_report_and_status, begin, end),
-        cmocka_unit_test_setup_teardown(a_last_line_without_its_end, begin, end),
-        cmocka_unit_test_setup_teardown(it_hears_what_it_is_told, begin, end),
-        cmocka_unit_test_setup_teardown(stopping_lets_it_report, begin, end),
-        cmocka_unit_test_setup_teardown(a_signal_is_told, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_not_there_cannot_start, begin, end),
-        cmocka_unit_test_setup_teardown(too_much_is_cut_but_read, begin, end),
-        cmocka_unit_test_setup_teardown(released_in_the_middle, begin, end),
+        cmocka_unit_test_setup_teardown(child_gives_lines_output_and_status, begin, end),
+        cmocka_unit_test_setup_teardown(last_line_without_newline_is_passed_on, begin, end),
+        cmocka_unit_test_setup_teardown(child_receives_commands, begin, end),
+        cmocka_unit_test_setup_teardown(stopped_child_can_still_write, begin, end),
+        cmocka_unit_test_setup_teardown(killed_child_has_status_128_plus_signal, begin, end),
+        cmocka_unit_test_setup_teardown(missing_program_reports_an_error, begin, end),
+        cmocka_unit_test_setup_teardown(excess_output_is_read_and_dropped, begin, end),
+        cmocka_unit_test_setup_teardown(release_kills_a_running_child, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

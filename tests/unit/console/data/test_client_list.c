@@ -1,5 +1,4 @@
-/* Clients by address: the tables of all workers and of the rate limit as one list, joined with who
- * asked. */
+/* Clients by address: merging the tables of workers and rate limit, joining them with the top clients. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,18 +84,18 @@ static const struct client_row *row_of(const char *address)
     return client_list_find(&list, client_key_parse(address));
 }
 
-static void workers_and_limit_are_added_up(void **state)
+static void tables_of_workers_and_rate_limit_are_merged(void **state)
 {
     (void)state;
     connect_to(0, 7, "192.0.2.1", 3);
     connect_to(2, 4095, "192.0.2.1", 4);
-    connect_to(2, 1, "192.0.2.2", 0); /* gone */
+    connect_to(2, 1, "192.0.2.2", 0); /* disconnected */
     use_up(5, "192.0.2.1", NOW_NS + NS_PER_S / 2, 9);
-    use_up(6, "192.0.2.3", NOW_NS - 1, 0);            /* has its whole burst again */
-    use_up(7, "192.0.2.4", SEGMENT_RATE_CHANGING, 1); /* another one moves in */
+    use_up(6, "192.0.2.3", NOW_NS - 1, 0);            /* has its full burst again */
+    use_up(7, "192.0.2.4", SEGMENT_RATE_CHANGING, 1); /* being replaced */
     assert_int_equal(client_list_take(&list, &reader, NOW_NS), 0);
     assert_false(list.limits);
-    assert_int_equal(list.count, 1); /* without a limit its table is of no meaning */
+    assert_int_equal(list.count, 1); /* rate limit off: its table is ignored */
     assert_int_equal(row_of("192.0.2.1")->connections, 7);
     limit(20, 30);
     assert_int_equal(client_list_take(&list, &reader, NOW_NS), 0);
@@ -115,7 +114,7 @@ static void ask(struct sketch *sketch, const char *address, double count)
     sketch_add(sketch, SKETCH_BY_COUNT, &item);
 }
 
-static void who_asked_stands_before_who_is_only_connected(void **state)
+static void clients_with_requests_come_before_connected_ones(void **state)
 {
     static struct sketch sketch;
 
@@ -137,15 +136,16 @@ static void who_asked_stands_before_who_is_only_connected(void **state)
     assert_null(clients.client[3].requests);
     assert_int_equal(clients.client[3].row->connections, 6);
     assert_int_equal(clients.client[4].row->connections, 5);
-    assert_int_equal(clients_join(&clients, &sketch, NULL), 0); /* of a moment gone by */
+    assert_int_equal(clients_join(&clients, &sketch, NULL), 0); /* a past moment */
     assert_int_equal(clients.count, 3);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(workers_and_limit_are_added_up, begin, end),
-        cmocka_unit_test_setup_teardown(who_asked_stands_before_who_is_only_connected, begin, end),
+        cmocka_unit_test_setup_teardown(tables_of_workers_and_rate_limit_are_merged, begin, end),
+        cmocka_unit_test_setup_teardown(clients_with_requests_come_before_connected_ones, begin,
+                                        end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Commands checked before they are sent, and answers turned into sentences. */
+/* Checks of commands before they are sent, and the text of answers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-static void commands_are_checked(void **state)
+static void invalid_commands_are_rejected(void **state)
 {
     static const struct {
         const char *words[4];
@@ -55,7 +55,7 @@ static void commands_are_checked(void **state)
     }
 }
 
-static void line_that_does_not_fit_is_refused(void **state)
+static void line_that_does_not_fit_is_rejected(void **state)
 {
     const char *words[] = {"threads", "12345678901234567890"};
     char line[16], why[256];
@@ -65,7 +65,7 @@ static void line_that_does_not_fit_is_refused(void **state)
     assert_non_null(strstr(why, "longer than 15 bytes"));
 }
 
-static void answers_become_sentences(void **state)
+static void answers_are_formatted_as_text(void **state)
 {
     static const struct {
         const char *command, *line;
@@ -103,7 +103,7 @@ static void answers_become_sentences(void **state)
     }
 }
 
-static void status_is_a_table(void **state)
+static void status_is_formatted_as_table(void **state)
 {
     static const char line[] =
         "{\"ok\":true,\"name\":\"web\",\"version\":\"0.1.0\",\"pid\":7,\"uptime_s\":3725,"
@@ -137,7 +137,7 @@ static void status_is_a_table(void **state)
             fail_msg("no '%s' in:\n%s", lines[i], text);
 }
 
-static void answers_of_strange_shape_do_no_harm(void **state)
+static void malformed_answers_are_read_safely(void **state)
 {
     static const char *const lines[] = {
         "{\"ok\":true}",
@@ -158,11 +158,11 @@ static void answers_of_strange_shape_do_no_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commands_are_checked),
-        cmocka_unit_test(line_that_does_not_fit_is_refused),
-        cmocka_unit_test(answers_become_sentences),
-        cmocka_unit_test(status_is_a_table),
-        cmocka_unit_test(answers_of_strange_shape_do_no_harm),
+        cmocka_unit_test(invalid_commands_are_rejected),
+        cmocka_unit_test(line_that_does_not_fit_is_rejected),
+        cmocka_unit_test(answers_are_formatted_as_text),
+        cmocka_unit_test(status_is_formatted_as_table),
+        cmocka_unit_test(malformed_answers_are_read_safely),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The configuration in force, read from its text. */
+/* Reading the text of the configuration in force. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static const char text[] = "# What is served, and where.\n"
                            "X-Note = a = b\n"
                            "empty =\n";
 
-static void lines_with_their_sections(void **state)
+static void keys_have_section_value_and_help(void **state)
 {
     static const struct {
         const char *key, *value, *help;
@@ -46,7 +46,7 @@ static void lines_with_their_sections(void **state)
     assert_false(config_text_next(&at, section, &line));
 }
 
-static void one_value(void **state)
+static void value_is_found_by_key(void **state)
 {
     char value[8];
 
@@ -60,7 +60,7 @@ static void one_value(void **state)
     assert_false(config_text_value("", "server.root", value, sizeof(value)));
 }
 
-static void strange_text_is_no_trouble(void **state)
+static void malformed_text_is_read_safely(void **state)
 {
     static const char *const texts[] = {"[", "[]\n", "=", "#", "   x", "a\n\tb", "[x\ny"};
     char value[64];
@@ -73,9 +73,9 @@ static void strange_text_is_no_trouble(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_with_their_sections),
-        cmocka_unit_test(one_value),
-        cmocka_unit_test(strange_text_is_no_trouble),
+        cmocka_unit_test(keys_have_section_value_and_help),
+        cmocka_unit_test(value_is_found_by_key),
+        cmocka_unit_test(malformed_text_is_read_safely),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

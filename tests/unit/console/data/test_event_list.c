@@ -1,4 +1,4 @@
-/* Events: those of one kind are counted together, whatever the numbers in them. */
+/* The list of events, grouped by kind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ static size_t kinds(enum level least, uint64_t until_s)
     return event_list_rows(list, false, least, until_s * NS_PER_S, rows, ARRAY_LENGTH(rows));
 }
 
-static void one_kind_whatever_the_numbers(void **state)
+static void events_that_differ_in_numbers_are_one_kind(void **state)
 {
     (void)state;
     event(10, LEVEL_ERROR, "worker slot 0 (pid 120) was killed: starting another");
@@ -61,7 +61,7 @@ static void one_kind_whatever_the_numbers(void **state)
     assert_int_equal(event_list_total(list, LEVEL_ERROR), 2);
 }
 
-static void each_by_itself_newest_first(void **state)
+static void single_events_are_newest_first(void **state)
 {
     (void)state;
     for (uint64_t i = 0; i < EVENT_LIST_SINGLE + 10; i++)
@@ -75,7 +75,7 @@ static void each_by_itself_newest_first(void **state)
     assert_int_equal(rows[0]->count, EVENT_LIST_SINGLE + 10);
 }
 
-static void the_oldest_kind_gives_way(void **state)
+static void oldest_kind_is_replaced(void **state)
 {
     char text[EVENT_TEXT_BYTES];
 
@@ -88,7 +88,7 @@ static void the_oldest_kind_gives_way(void **state)
     assert_string_equal(rows[EVENT_LIST_KINDS - 1]->text, "kind ab");
 }
 
-static void foreign_bytes_are_escaped(void **state)
+static void unprintable_bytes_are_escaped(void **state)
 {
     (void)state;
     event(1, LEVEL_ERROR, "no file \x1b[2J");
@@ -99,10 +99,10 @@ static void foreign_bytes_are_escaped(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_kind_whatever_the_numbers, begin, end),
-        cmocka_unit_test_setup_teardown(each_by_itself_newest_first, begin, end),
-        cmocka_unit_test_setup_teardown(the_oldest_kind_gives_way, begin, end),
-        cmocka_unit_test_setup_teardown(foreign_bytes_are_escaped, begin, end),
+        cmocka_unit_test_setup_teardown(events_that_differ_in_numbers_are_one_kind, begin, end),
+        cmocka_unit_test_setup_teardown(single_events_are_newest_first, begin, end),
+        cmocka_unit_test_setup_teardown(oldest_kind_is_replaced, begin, end),
+        cmocka_unit_test_setup_teardown(unprintable_bytes_are_escaped, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The past second by second: rates from sums, ratios, gaps, the ring's end. */
+/* The history: rates from sums, ratios, gaps, a full ring. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,17 +51,17 @@ static void rates_are_differences_over_time(void **state)
     (void)state;
     push(0, 100);
     push(1, 150);
-    push(3, 350); /* the master was late: 200 in two seconds */
+    push(3, 350); /* late sample: 200 in two seconds */
     history_series(history, SERIES_REQUESTS, values, 5);
     assert_true(isnan(values[0]) && isnan(values[1]));
-    assert_true(isnan(values[2])); /* the first has none before it */
+    assert_true(isnan(values[2])); /* no second before the first */
     assert_float_equal(values[3], 50, 1e-9);
     assert_float_equal(values[4], 100, 1e-9);
     history_series(history, SERIES_CONNECTIONS, values, 3);
     assert_float_equal(values[0], 7, 1e-9);
 }
 
-static void restart_leaves_a_gap_and_no_false_rate(void **state)
+static void restart_makes_a_gap_without_a_rate(void **state)
 {
     double values[6];
 
@@ -69,7 +69,7 @@ static void restart_leaves_a_gap_and_no_false_rate(void **state)
     push(0, 1000);
     push(1, 1100);
     history_break(history);
-    push(4, 5); /* another daemon, two seconds later than the next sample would have been */
+    push(4, 5); /* another daemon, two seconds late */
     push(5, 15);
     assert_int_equal(history_length(history), 6);
     history_series(history, SERIES_REQUESTS, values, 6);
@@ -80,7 +80,7 @@ static void restart_leaves_a_gap_and_no_false_rate(void **state)
     assert_float_equal(values[5], 10, 1e-9);
 }
 
-static void break_before_anything_changes_nothing(void **state)
+static void break_of_empty_history_does_nothing(void **state)
 {
     (void)state;
     history_break(history);
@@ -88,7 +88,7 @@ static void break_before_anything_changes_nothing(void **state)
     assert_int_equal(history_length(history), 1);
 }
 
-static void wall_clock_that_jumps_does_no_harm(void **state)
+static void wall_clock_jump_keeps_rates_finite(void **state)
 {
     double values[3];
 
@@ -101,7 +101,7 @@ static void wall_clock_that_jumps_does_no_harm(void **state)
     assert_float_equal(values[2], 40, 1e-9);
 }
 
-static void hit_ratio_of_nothing_is_nothing(void **state)
+static void hit_ratio_without_lookups_is_nan(void **state)
 {
     double values[3];
     struct sample_copy sample = sample_at(0, 0);
@@ -119,7 +119,7 @@ static void hit_ratio_of_nothing_is_nothing(void **state)
     assert_true(isnan(values[2]));
 }
 
-static void latency_comes_from_the_seconds_own_histogram(void **state)
+static void latency_is_of_its_own_second(void **state)
 {
     double values[2];
     struct sample_copy sample = sample_at(0, 0);
@@ -135,7 +135,7 @@ static void latency_comes_from_the_seconds_own_histogram(void **state)
     assert_int_equal((uint64_t)values[0], 50000000);
 }
 
-static void ring_keeps_the_newest(void **state)
+static void full_ring_keeps_the_newest_seconds(void **state)
 {
     static double values[SEGMENT_HISTORY_SAMPLES + 10];
 
@@ -145,7 +145,7 @@ static void ring_keeps_the_newest(void **state)
     assert_int_equal(history_length(history), SEGMENT_HISTORY_SAMPLES);
     history_series(history, SERIES_REQUESTS, values, SEGMENT_HISTORY_SAMPLES + 10);
     assert_true(isnan(values[9]));
-    assert_true(isnan(values[10])); /* what went before it is overwritten */
+    assert_true(isnan(values[10])); /* the second before is overwritten */
     assert_float_equal(values[11], (double)(2 * (SEGMENT_HISTORY_SAMPLES + 6) - 1), 1e-6);
     assert_float_equal(values[SEGMENT_HISTORY_SAMPLES + 9],
                        (double)(2 * (2 * SEGMENT_HISTORY_SAMPLES + 4) - 1), 1e-6);
@@ -155,12 +155,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rates_are_differences_over_time, begin, end),
-        cmocka_unit_test_setup_teardown(restart_leaves_a_gap_and_no_false_rate, begin, end),
-        cmocka_unit_test_setup_teardown(break_before_anything_changes_nothing, begin, end),
-        cmocka_unit_test_setup_teardown(wall_clock_that_jumps_does_no_harm, begin, end),
-        cmocka_unit_test_setup_teardown(hit_ratio_of_nothing_is_nothing, begin, end),
-        cmocka_unit_test_setup_teardown(latency_comes_from_the_seconds_own_histogram, begin, end),
-        cmocka_unit_test_setup_teardown(ring_keeps_the_newest, begin, end),
+        cmocka_unit_test_setup_teardown(restart_makes_a_gap_without_a_rate, begin, end),
+        cmocka_unit_test_setup_teardown(break_of_empty_history_does_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(wall_clock_jump_keeps_rates_finite, begin, end),
+        cmocka_unit_test_setup_teardown(hit_ratio_without_lookups_is_nan, begin, end),
+        cmocka_unit_test_setup_teardown(latency_is_of_its_own_second, begin, end),
+        cmocka_unit_test_setup_teardown(full_ring_keeps_the_newest_seconds, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

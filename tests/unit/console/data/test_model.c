@@ -1,4 +1,4 @@
-/* Rates and percentiles of the last interval, from snapshots made by hand. */
+/* Rates and percentiles of the last interval. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 enum { THREADS = 2 };
 
-/* A server of one worker and two threads, as if copied from a segment. */
+/* A snapshot of one worker with two threads. */
 struct server_data {
     struct snapshot snapshot;
     struct worker_sample worker;
@@ -67,7 +67,7 @@ static void serve(int thread, uint64_t requests, uint64_t latency_ns)
         histogram_record(&data.latency[data.threads[thread].slot], latency_ns);
 }
 
-static void nothing_is_known_at_first(void **state)
+static void empty_model_has_no_values(void **state)
 {
     (void)state;
     assert_null(model_now(model));
@@ -82,7 +82,7 @@ static void rates_are_over_the_interval(void **state)
 {
     (void)state;
     serve(0, 5000, 1000);
-    take_after(0); /* what was before the console came is no rate */
+    take_after(0); /* earlier requests are not part of a rate */
     for (int i = 0; i < 40; i++) {
         serve(0, 10, 1000);
         serve(1, 30, 1000);
@@ -94,7 +94,7 @@ static void rates_are_over_the_interval(void **state)
     assert_in_range(model_interval_ns(model), NS_PER_S / 2, NS_PER_S);
 }
 
-static void interval_forgets_what_is_over(void **state)
+static void interval_excludes_older_requests(void **state)
 {
     (void)state;
     take_after(0);
@@ -108,7 +108,7 @@ static void interval_forgets_what_is_over(void **state)
 static void percentiles_are_of_the_interval(void **state)
 {
     (void)state;
-    serve(0, 1000, 900000000); /* slow, but long ago */
+    serve(0, 1000, 900000000); /* slow, but before the interval */
     take_after(0);
     serve(0, 90, 1000000);
     serve(1, 10, 5000000);
@@ -121,7 +121,7 @@ static void percentiles_are_of_the_interval(void **state)
                     5080000);
 }
 
-static void a_slot_that_joins_counts_from_nothing(void **state)
+static void new_slot_counts_from_zero(void **state)
 {
     (void)state;
     data.snapshot.thread_count = 1;
@@ -145,7 +145,7 @@ static void hit_ratio_is_of_the_interval(void **state)
     assert_float_equal(model_hit_ratio(model), 0.75, 1e-9);
 }
 
-static void another_daemon_begins_anew(void **state)
+static void reset_clears_the_model(void **state)
 {
     (void)state;
     serve(0, 1000, 1000);
@@ -164,13 +164,13 @@ static void another_daemon_begins_anew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nothing_is_known_at_first, begin, end),
+        cmocka_unit_test_setup_teardown(empty_model_has_no_values, begin, end),
         cmocka_unit_test_setup_teardown(rates_are_over_the_interval, begin, end),
-        cmocka_unit_test_setup_teardown(interval_forgets_what_is_over, begin, end),
+        cmocka_unit_test_setup_teardown(interval_excludes_older_requests, begin, end),
         cmocka_unit_test_setup_teardown(percentiles_are_of_the_interval, begin, end),
-        cmocka_unit_test_setup_teardown(a_slot_that_joins_counts_from_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(new_slot_counts_from_zero, begin, end),
         cmocka_unit_test_setup_teardown(hit_ratio_is_of_the_interval, begin, end),
-        cmocka_unit_test_setup_teardown(another_daemon_begins_anew, begin, end),
+        cmocka_unit_test_setup_teardown(reset_clears_the_model, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Latency by outcome: seconds, what is known only as a whole, and the last few seconds. */
+/* Latency by outcome: per second, totals, and the last few seconds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,10 +53,10 @@ static uint64_t count(uint64_t second, int outcome)
     return sum;
 }
 
-static void seconds_hold_what_came_in_them(void **state)
+static void second_holds_its_own_values(void **state)
 {
     (void)state;
-    record(OUTCOME_HIT, 1000, 100); /* before the console */
+    record(OUTCOME_HIT, 1000, 100); /* before the attachment */
     push(50.1);
     record(OUTCOME_HIT, 1000, 3);
     push(50.6);
@@ -70,7 +70,7 @@ static void seconds_hold_what_came_in_them(void **state)
     assert_int_equal(count(52, OUTCOME_ALL), 0);
 }
 
-static void the_past_is_known_as_a_whole(void **state)
+static void seconds_before_attachment_have_a_total(void **state)
 {
     struct sample_copy sample = {.time_ns = 50 * NS_PER_S};
     uint64_t buckets[HISTOGRAM_COARSE_BUCKETS] = {0};
@@ -88,7 +88,7 @@ static void the_past_is_known_as_a_whole(void **state)
     assert_int_equal(count(51, OUTCOME_ALL), 3);
 }
 
-static void after_a_pause_or_another_daemon_it_begins_anew(void **state)
+static void pause_or_another_daemon_restarts_the_counts(void **state)
 {
     (void)state;
     push(50);
@@ -104,7 +104,7 @@ static void after_a_pause_or_another_daemon_it_begins_anew(void **state)
     assert_int_equal(histogram_count(outcomes_recent(outcomes, OUTCOME_ALL)), 2);
 }
 
-static void the_recent_window_moves_on(void **state)
+static void recent_window_slides(void **state)
 {
     (void)state;
     push(50);
@@ -119,7 +119,7 @@ static void the_recent_window_moves_on(void **state)
     assert_true(outcomes_recent_ns(outcomes) <= 10 * NS_PER_S);
 }
 
-static void percentiles_of_coarse_buckets(void **state)
+static void coarse_percentile_is_upper_edge_of_bucket(void **state)
 {
     uint64_t buckets[HISTOGRAM_COARSE_BUCKETS] = {0};
 
@@ -135,11 +135,11 @@ static void percentiles_of_coarse_buckets(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(seconds_hold_what_came_in_them, begin, end),
-        cmocka_unit_test_setup_teardown(the_past_is_known_as_a_whole, begin, end),
-        cmocka_unit_test_setup_teardown(after_a_pause_or_another_daemon_it_begins_anew, begin, end),
-        cmocka_unit_test_setup_teardown(the_recent_window_moves_on, begin, end),
-        cmocka_unit_test_setup_teardown(percentiles_of_coarse_buckets, begin, end),
+        cmocka_unit_test_setup_teardown(second_holds_its_own_values, begin, end),
+        cmocka_unit_test_setup_teardown(seconds_before_attachment_have_a_total, begin, end),
+        cmocka_unit_test_setup_teardown(pause_or_another_daemon_restarts_the_counts, begin, end),
+        cmocka_unit_test_setup_teardown(recent_window_slides, begin, end),
+        cmocka_unit_test_setup_teardown(coarse_percentile_is_upper_edge_of_bucket, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

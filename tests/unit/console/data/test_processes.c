@@ -1,4 +1,4 @@
-/* Processor time and memory out of /proc. */
+/* CPU time and memory from /proc. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static void the_fields_of_a_stat_file(void **state)
+static void stat_file_is_parsed(void **state)
 {
     static const char text[] = "77 (a) name) S 1 77 77 0 -1 4194560 100 0 0 0 150 50 0 0 20 0 3 0 "
                                "12345 9000000 321 18446744073709551615 1 1 0\n";
@@ -27,8 +27,8 @@ static void the_fields_of_a_stat_file(void **state)
     assert_int_equal(process_stat_parse("", 100, 4096, &cpu_ns, &resident), -1);
 }
 
-/* This process plays the master, a process that can't be is the logger. */
-static void rates_need_two_readings(void **state)
+/* This process acts as master; the logger does not exist. */
+static void cpu_usage_needs_two_readings(void **state)
 {
     static struct process_table table;
     struct snapshot now = {.time_ns = 5 * NS_PER_S, .logger_pid = INT32_MAX};
@@ -56,8 +56,8 @@ static void rates_need_two_readings(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_fields_of_a_stat_file),
-        cmocka_unit_test(rates_need_two_readings),
+        cmocka_unit_test(stat_file_is_parsed),
+        cmocka_unit_test(cpu_usage_needs_two_readings),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

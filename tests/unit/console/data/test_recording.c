@@ -1,4 +1,4 @@
-/* Recordings: what was recorded is what is replayed, and no file does harm. */
+/* Recordings: replay equals what was recorded; damaged files are read safely. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +69,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* One moment a second for MOMENTS seconds; before moment n, n * n requests have been answered. */
+/* Records one moment per second for MOMENTS seconds; at moment n the counter of requests is n * n. */
 static void record(void)
 {
     struct recorder *recorder = recorder_create(path, why, sizeof(why));
@@ -95,7 +95,7 @@ static uint64_t requests(const struct replay *replay)
     return segment_reader_sum(replay_reader(replay), METRIC_requests);
 }
 
-static void a_replay_has_every_moment(void **state)
+static void replay_has_every_moment(void **state)
 {
     struct replay *replay;
     uint64_t first;
@@ -121,7 +121,7 @@ static void a_replay_has_every_moment(void **state)
     assert_int_equal(replay_next(replay, UINT64_MAX), REPLAY_STEPPED);
     assert_string_equal(replay_ended(replay), "has stopped");
     assert_int_equal(replay_next(replay, UINT64_MAX), REPLAY_WAITS);
-    /* Back into the middle: from the last whole moment before it. */
+    /* Seek back: starts at the last full chunk before it. */
     replay_seek(replay, 55 * SECOND);
     while (replay_next(replay, 55 * SECOND) == REPLAY_STEPPED)
         ;
@@ -130,12 +130,12 @@ static void a_replay_has_every_moment(void **state)
     assert_string_equal(replay_origins(replay), "{\"ok\":true}");
     replay_seek(replay, 0);
     assert_int_equal(replay_next(replay, 0), REPLAY_STEPPED);
-    assert_string_equal(replay_origins(replay), ""); /* not known yet, then */
+    assert_string_equal(replay_origins(replay), ""); /* not recorded yet at that time */
     replay_close(replay);
 }
 
-/* The ring's records are in the copy as they were. */
-static void requests_are_in_the_replay(void **state)
+/* The rebuilt ring has the same records. */
+static void replay_has_the_log_records(void **state)
 {
     struct replay *replay;
     uint64_t words[LOG_RECORD_WORDS_MAX], position = 0;
@@ -171,7 +171,7 @@ static void write_whole(const void *bytes, size_t length)
     fclose(file);
 }
 
-/* Steps through whatever can be stepped through. */
+/* Replays as far as possible; true if the file has no flaw. */
 static bool replay_all(void)
 {
     struct replay *replay = replay_open(path, why, sizeof(why));
@@ -252,7 +252,7 @@ static void damaged_file_is_read_safely(void **state)
     }
 }
 
-static void an_existing_file_is_not_overwritten(void **state)
+static void existing_file_is_not_overwritten(void **state)
 {
     (void)state;
     write_whole("precious", 8);
@@ -263,12 +263,12 @@ static void an_existing_file_is_not_overwritten(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_replay_has_every_moment, setup, teardown),
-        cmocka_unit_test_setup_teardown(requests_are_in_the_replay, setup, teardown),
+        cmocka_unit_test_setup_teardown(replay_has_every_moment, setup, teardown),
+        cmocka_unit_test_setup_teardown(replay_has_the_log_records, setup, teardown),
         cmocka_unit_test_setup_teardown(file_of_another_format_is_rejected, setup, teardown),
         cmocka_unit_test_setup_teardown(truncated_file_is_replayed_up_to_its_end, setup, teardown),
         cmocka_unit_test_setup_teardown(damaged_file_is_read_safely, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_existing_file_is_not_overwritten, setup, teardown),
+        cmocka_unit_test_setup_teardown(existing_file_is_not_overwritten, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

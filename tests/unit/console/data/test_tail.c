@@ -1,4 +1,4 @@
-/* The tail: all rings by time, bounded work, what passed unseen is counted. */
+/* The tail: merging by time, bounded work, missed records. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,19 +88,19 @@ static void rings_are_merged_by_time(void **state)
     assert_int_equal(tail_missed(tail), 0);
 }
 
-static void ring_that_went_round_shows_its_newest(void **state)
+static void overrun_ring_shows_its_newest_records(void **state)
 {
     (void)state;
     for (uint64_t i = 1; i <= 5000; i++)
         log_line(0, i);
-    assert_true(tail_read(tail, &reader) > 10); /* the past, found without being told where */
+    assert_true(tail_read(tail, &reader) > 10); /* the records already in the rings */
     assert_newest(0, 5000);
     for (size_t back = 1; back < tail_count(tail); back++)
         assert_newest(back, 5000 - back);
-    assert_int_equal(tail_missed(tail), 0); /* what was before us was not missed */
+    assert_int_equal(tail_missed(tail), 0); /* earlier records were not missed */
 }
 
-static void what_passes_unseen_is_counted(void **state)
+static void missed_records_are_counted(void **state)
 {
     uint64_t read;
 
@@ -112,7 +112,7 @@ static void what_passes_unseen_is_counted(void **state)
     read += tail_read(tail, &reader);
     assert_newest(0, 10001);
     assert_in_range(tail_missed(tail), (10001 - read) * 9 / 10, (10001 - read) * 11 / 10);
-    assert_true(read < 1000); /* one call's work is bounded */
+    assert_true(read < 1000); /* a call reads a bounded amount */
 }
 
 struct seen {
@@ -129,7 +129,7 @@ static void see(void *context, const struct tail_line *line)
     seen->count++;
 }
 
-static void the_past_of_a_whole_ring_has_no_gap(void **state)
+static void backlog_of_a_complete_ring_has_no_gap(void **state)
 {
     struct seen seen = {0};
     uint64_t read;
@@ -142,16 +142,16 @@ static void the_past_of_a_whole_ring_has_no_gap(void **state)
     assert_int_equal(tail_read_backlog(tail, &reader, see, &seen), 0); /* all since the start */
     assert_int_equal(seen.count + read, 100);
     log_line(0, 101);
-    assert_int_equal(tail_read(tail, &reader), 1); /* reading goes on where it was */
+    assert_int_equal(tail_read(tail, &reader), 1); /* reading continues */
 }
 
-static void the_past_ends_where_the_busiest_ring_does(void **state)
+static void backlog_starts_where_the_busiest_ring_does(void **state)
 {
     struct seen seen = {0};
     uint64_t read, since;
 
     (void)state;
-    log_line(2, 1); /* a quiet ring remembers more than can be told of all */
+    log_line(2, 1); /* a quiet ring reaches further back than the others */
     for (uint64_t i = 2; i <= 5000; i++)
         log_line(0, i);
     read = tail_read(tail, &reader);
@@ -159,11 +159,11 @@ static void the_past_ends_where_the_busiest_ring_does(void **state)
     assert_true(since > 0 && seen.count > 0);
     assert_int_equal(since, seen.oldest * 1000);
     assert_int_equal(seen.newest - seen.oldest + 1, seen.count);
-    /* The quiet ring's line was among those read. */
+    /* The line of the quiet ring was read. */
     assert_int_equal(seen.newest + read - 1, 5000);
 }
 
-static void every_slow_reading_ends_at_the_newest(void **state)
+static void slow_reader_ends_at_the_newest_record(void **state)
 {
     (void)state;
     for (uint64_t i = 1; i <= 20; i++) {
@@ -176,7 +176,7 @@ static void every_slow_reading_ends_at_the_newest(void **state)
                      tail_count(tail));
 }
 
-static void foreign_bytes_are_escaped(void **state)
+static void unprintable_bytes_are_escaped(void **state)
 {
     uint64_t words[LOG_RECORD_WORDS_MAX];
     struct log_record record = {.status = 400, .request_line = SPAN("GET /\x1b[2J\xff")};
@@ -187,7 +187,7 @@ static void foreign_bytes_are_escaped(void **state)
     assert_string_equal(tail_line(tail, 0)->request, "GET /\\x1b[2J\\xff");
 }
 
-static void rubbish_in_a_ring_does_no_harm(void **state)
+static void corrupt_ring_is_read_safely(void **state)
 {
     uint64_t words[32];
 
@@ -204,13 +204,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rings_are_merged_by_time, begin, end),
-        cmocka_unit_test_setup_teardown(ring_that_went_round_shows_its_newest, begin, end),
-        cmocka_unit_test_setup_teardown(what_passes_unseen_is_counted, begin, end),
-        cmocka_unit_test_setup_teardown(the_past_of_a_whole_ring_has_no_gap, begin, end),
-        cmocka_unit_test_setup_teardown(the_past_ends_where_the_busiest_ring_does, begin, end),
-        cmocka_unit_test_setup_teardown(every_slow_reading_ends_at_the_newest, begin, end),
-        cmocka_unit_test_setup_teardown(foreign_bytes_are_escaped, begin, end),
-        cmocka_unit_test_setup_teardown(rubbish_in_a_ring_does_no_harm, begin, end),
+        cmocka_unit_test_setup_teardown(overrun_ring_shows_its_newest_records, begin, end),
+        cmocka_unit_test_setup_teardown(missed_records_are_counted, begin, end),
+        cmocka_unit_test_setup_teardown(backlog_of_a_complete_ring_has_no_gap, begin, end),
+        cmocka_unit_test_setup_teardown(backlog_starts_where_the_busiest_ring_does, begin, end),
+        cmocka_unit_test_setup_teardown(slow_reader_ends_at_the_newest_record, begin, end),
+        cmocka_unit_test_setup_teardown(unprintable_bytes_are_escaped, begin, end),
+        cmocka_unit_test_setup_teardown(corrupt_ring_is_read_safely, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

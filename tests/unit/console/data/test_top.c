@@ -1,4 +1,4 @@
-/* The top lists: the sketch's promise, windows that slide, scaling by what passed unseen. */
+/* Top lists: bounds of the sketch, sliding windows, scaling for missed requests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static const struct sketch_entry *first(enum top_list list, uint64_t second, int
     return view.sketch.used > 0 ? &view.sketch.entry[0] : NULL;
 }
 
-static void each_list_counts_its_own(void **state)
+static void each_list_counts_its_own_key(void **state)
 {
     (void)state;
     answer(1000, "GET /a?x=1 HTTP/1.1", 200, 1000);
@@ -70,7 +70,7 @@ static void each_list_counts_its_own(void **state)
     assert_float_equal(view.sketch.entry[0].longest_ns, 3000, 0);
 }
 
-static void windows_slide_and_end_at_any_moment(void **state)
+static void window_may_end_at_any_time(void **state)
 {
     (void)state;
     answer(1000, "GET /old HTTP/1.1", 200, 1);
@@ -84,7 +84,7 @@ static void windows_slide_and_end_at_any_moment(void **state)
     assert_null(first(TOP_PATHS, 3000, 60));
 }
 
-static void the_window_begins_no_earlier_than_what_is_known(void **state)
+static void window_starts_no_earlier_than_known(void **state)
 {
     (void)state;
     answer(1000, "GET /before HTTP/1.1", 200, 1);
@@ -96,11 +96,11 @@ static void the_window_begins_no_earlier_than_what_is_known(void **state)
     assert_int_equal(view.sketch.used, 1);
     assert_string_equal(view.sketch.entry[0].key, "/after");
     assert_int_equal(top_collect(top, TOP_PATHS, 1155 * NS_PER_S, 60, &view), 56);
-    top_know_since(top, 1010 * NS_PER_S); /* what was missing stays missing */
+    top_know_since(top, 1010 * NS_PER_S); /* missing requests stay missing */
     assert_int_equal(top_collect(top, TOP_PATHS, 1055 * NS_PER_S, 300, &view), 6);
 }
 
-static void what_is_older_than_all_panes_is_left_out(void **state)
+static void request_older_than_all_panes_is_ignored(void **state)
 {
     (void)state;
     answer(5000, "GET /a HTTP/1.1", 200, 1);
@@ -109,7 +109,7 @@ static void what_is_older_than_all_panes_is_left_out(void **state)
     assert_int_equal(view.sketch.used, 1);
 }
 
-static void what_passed_unseen_scales_the_counts(void **state)
+static void missed_requests_scale_the_counts(void **state)
 {
     (void)state;
     for (int i = 0; i < 10; i++)
@@ -121,8 +121,8 @@ static void what_passed_unseen_scales_the_counts(void **state)
     assert_int_equal(top_one_in(&view), 4);
 }
 
-/* A thousand keys once each between the askings for two that are frequent. */
-static void frequent_keys_survive_endless_rare_ones(void **state)
+/* A thousand keys once each, between two frequent ones. */
+static void frequent_keys_survive_many_rare_ones(void **state)
 {
     char request[64];
 
@@ -142,7 +142,7 @@ static void frequent_keys_survive_endless_rare_ones(void **state)
     assert_int_equal(view.sketch.used, SKETCH_KEYS);
 }
 
-static void the_slowest_are_kept_among_many(void **state)
+static void slowest_keys_survive_many_fast_ones(void **state)
 {
     char request[64];
 
@@ -156,7 +156,7 @@ static void the_slowest_are_kept_among_many(void **state)
         assert_float_equal(view.sketch.entry[i].longest_ns, (float)(4999 - (int)i), 0);
 }
 
-static void long_keys_are_cut_and_counted_together(void **state)
+static void long_keys_are_truncated_and_merged(void **state)
 {
     char request[TAIL_REQUEST_BYTES];
 
@@ -174,15 +174,14 @@ static void long_keys_are_cut_and_counted_together(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_list_counts_its_own, begin, end),
-        cmocka_unit_test_setup_teardown(windows_slide_and_end_at_any_moment, begin, end),
-        cmocka_unit_test_setup_teardown(the_window_begins_no_earlier_than_what_is_known, begin,
-                                        end),
-        cmocka_unit_test_setup_teardown(what_is_older_than_all_panes_is_left_out, begin, end),
-        cmocka_unit_test_setup_teardown(what_passed_unseen_scales_the_counts, begin, end),
-        cmocka_unit_test_setup_teardown(frequent_keys_survive_endless_rare_ones, begin, end),
-        cmocka_unit_test_setup_teardown(the_slowest_are_kept_among_many, begin, end),
-        cmocka_unit_test_setup_teardown(long_keys_are_cut_and_counted_together, begin, end),
+        cmocka_unit_test_setup_teardown(each_list_counts_its_own_key, begin, end),
+        cmocka_unit_test_setup_teardown(window_may_end_at_any_time, begin, end),
+        cmocka_unit_test_setup_teardown(window_starts_no_earlier_than_known, begin, end),
+        cmocka_unit_test_setup_teardown(request_older_than_all_panes_is_ignored, begin, end),
+        cmocka_unit_test_setup_teardown(missed_requests_scale_the_counts, begin, end),
+        cmocka_unit_test_setup_teardown(frequent_keys_survive_many_rare_ones, begin, end),
+        cmocka_unit_test_setup_teardown(slowest_keys_survive_many_fast_ones, begin, end),
+        cmocka_unit_test_setup_teardown(long_keys_are_truncated_and_merged, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,7 +105,8 @@ static void targets_and_addresses(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
-        assert_string_equal(load_target_default(cases[i].listening, url, sizeof(url)), cases[i].target);
+        assert_string_equal(load_target_default(cases[i].listening, url, sizeof(url)),
+                            cases[i].target);
     assert_true(load_target_matches("http://127.0.0.1:8080/x?y", "127.0.0.1:8080"));
     assert_true(load_target_matches("http://localhost:8080", "[::1]:8080 127.0.0.1:8080"));
     assert_true(load_target_matches("http://example.org/", "*:80"));

@@ -19,7 +19,7 @@ static void type(struct edit *edit, const char *text)
         assert_true(edit_key(edit, NULL, (unsigned char)*text));
 }
 
-static void keys_edit_as_in_a_shell(void **state)
+static void keys_edit_like_a_shell(void **state)
 {
     struct edit edit = {0};
 
@@ -38,14 +38,14 @@ static void keys_edit_as_in_a_shell(void **state)
     edit_key(&edit, NULL, 21); /* Ctrl-U */
     assert_string_equal(edit.text, "");
     assert_false(edit_key(&edit, NULL, KEY_F(1)));
-    edit_key(&edit, NULL, KEY_BACKSPACE); /* nothing there: nothing happens */
+    edit_key(&edit, NULL, KEY_BACKSPACE); /* empty line: no effect */
     edit_key(&edit, NULL, KEY_DC);
     edit_key(&edit, NULL, KEY_LEFT);
     edit_key(&edit, NULL, KEY_RIGHT);
     assert_string_equal(edit.text, "");
 }
 
-static void characters_of_several_bytes_go_as_one(void **state)
+static void multibyte_characters_are_edited_as_one(void **state)
 {
     struct edit edit = {0};
 
@@ -59,7 +59,7 @@ static void characters_of_several_bytes_go_as_one(void **state)
     assert_string_equal(edit.text, "a");
 }
 
-static void a_long_line_is_cut(void **state)
+static void long_line_is_truncated(void **state)
 {
     struct edit edit = {0};
 
@@ -69,7 +69,7 @@ static void a_long_line_is_cut(void **state)
     assert_int_equal(strlen(edit.text), EDIT_BYTES - 1);
 }
 
-static void history_goes_back_and_forth(void **state)
+static void history_moves_back_and_forward(void **state)
 {
     static struct edit_history history;
     struct edit edit = {0};
@@ -78,7 +78,7 @@ static void history_goes_back_and_forth(void **state)
     for (int i = 0; i < EDIT_HISTORY + 5; i++)
         edit_remember(&history, i % 2 ? "first" : "second");
     edit_remember(&history, "second");
-    edit_remember(&history, "second"); /* no line twice in a row */
+    edit_remember(&history, "second"); /* no consecutive duplicates */
     assert_int_equal(history.count, EDIT_HISTORY);
     edit_key(&edit, &history, KEY_UP);
     assert_string_equal(edit.text, "second");
@@ -91,7 +91,7 @@ static void history_goes_back_and_forth(void **state)
     assert_string_equal(edit.text, "");
 }
 
-static void words_are_completed_as_far_as_they_agree(void **state)
+static void completion_stops_at_common_prefix(void **state)
 {
     static const char *const words[] = {"cache-flush", "cache-purge", "threads"};
     struct edit edit = {0};
@@ -111,11 +111,11 @@ static void words_are_completed_as_far_as_they_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_edit_as_in_a_shell),
-        cmocka_unit_test(characters_of_several_bytes_go_as_one),
-        cmocka_unit_test(a_long_line_is_cut),
-        cmocka_unit_test(history_goes_back_and_forth),
-        cmocka_unit_test(words_are_completed_as_far_as_they_agree),
+        cmocka_unit_test(keys_edit_like_a_shell),
+        cmocka_unit_test(multibyte_characters_are_edited_as_one),
+        cmocka_unit_test(long_line_is_truncated),
+        cmocka_unit_test(history_moves_back_and_forward),
+        cmocka_unit_test(completion_stops_at_common_prefix),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The filter of all lists: what its words match, and what is wrong with them. */
+/* The filter: what its words match, and invalid words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static void fill(struct cell *cells)
     cells[2].number = NAN;
 }
 
-static void words_match(void **state)
+static void words_match_rows(void **state)
 {
     static const struct {
         const char *text;
@@ -62,8 +62,8 @@ static void words_match(void **state)
         {"slower:10ms", true},
         {"slower:1m", false},
         {"!slower:1m", true},
-        {"client:10.0.0.1", true}, /* there is no such column here: passed over */
-        {"path>5", false},         /* a text is no number */
+        {"client:10.0.0.1", true}, /* no such column: matches */
+        {"path>5", false},         /* a text has no number */
         {"4xx", true},
         {":", false},
         {"!", false},
@@ -83,7 +83,7 @@ static void words_match(void **state)
     }
 }
 
-static void wrong_words_are_told_and_change_nothing(void **state)
+static void invalid_words_are_rejected_without_change(void **state)
 {
     struct filter filter = {0};
     char why[128], many[FILTER_BYTES] = "";
@@ -100,7 +100,7 @@ static void wrong_words_are_told_and_change_nothing(void **state)
     assert_string_equal(filter.text, "docs");
 }
 
-static void a_row_adds_its_word_and_takes_it_out(void **state)
+static void toggle_adds_and_removes_a_word(void **state)
 {
     struct filter filter = {0};
     char why[128];
@@ -119,9 +119,9 @@ static void a_row_adds_its_word_and_takes_it_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_match),
-        cmocka_unit_test(wrong_words_are_told_and_change_nothing),
-        cmocka_unit_test(a_row_adds_its_word_and_takes_it_out),
+        cmocka_unit_test(words_match_rows),
+        cmocka_unit_test(invalid_words_are_rejected_without_change),
+        cmocka_unit_test(toggle_adds_and_removes_a_word),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Graphs as characters: every style, peaks kept, gaps marked, round scales. */
+/* Graphs: styles, peaks, gaps, round scales. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,9 +30,9 @@ static void each_style_fills_from_below(void **state)
         {GRAPH_BLOCKS, {1, 2, 3, 4}, 4, 1, 4, L"▂▄▆█"},
         {GRAPH_BLOCKS, {0, 2, 4, 4}, 4, 2, 4, L"  ██ ███"},
         {GRAPH_ASCII, {0, 1, 2, 4}, 4, 1, 4, L" .:|"},
-        /* Something is never nothing, and too much is just full. */
+        /* A small value shows at least one step; one above the top is full. */
         {GRAPH_BLOCKS, {0.0001, 0, 99, 4}, 4, 1, 4, L"▁ ██"},
-        /* Fewer values than columns are widened, more are gathered by their largest. */
+        /* Fewer values than columns are widened; of more, the largest is shown. */
         {GRAPH_BLOCKS, {2, 4}, 2, 1, 4, L"▄▄██"},
         {GRAPH_BLOCKS, {1, 4, 0, 1}, 4, 1, 2, L"█▂"},
         {GRAPH_BLOCKS, {NAN, 4, -INFINITY, 1}, 4, 1, 4, L" █x▂"},
@@ -50,7 +50,7 @@ static void each_style_fills_from_below(void **state)
     }
 }
 
-static void upper_edge_is_round_and_never_below_the_peak(void **state)
+static void upper_edge_is_round_and_at_or_above_the_peak(void **state)
 {
     static const struct {
         enum graph_unit unit;
@@ -80,8 +80,8 @@ static void peak_is_the_newest_of_the_largest(void **state)
     assert_int_equal(graph_peak(nothing, ARRAY_LENGTH(nothing)), ARRAY_LENGTH(nothing));
 }
 
-/* The mark below the graph stands under what is drawn, whatever the widths. */
-static void mark_stands_below_the_peak(void **state)
+/* The mark is below the peak at every width. */
+static void mark_is_below_the_peak(void **state)
 {
     (void)state;
     for (size_t count = 1; count <= 40; count++)
@@ -104,9 +104,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_style_fills_from_below),
-        cmocka_unit_test(upper_edge_is_round_and_never_below_the_peak),
+        cmocka_unit_test(upper_edge_is_round_and_at_or_above_the_peak),
         cmocka_unit_test(peak_is_the_newest_of_the_largest),
-        cmocka_unit_test(mark_stands_below_the_peak),
+        cmocka_unit_test(mark_is_below_the_peak),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Places for the parts of a view, at every size. */
+/* Layout of the parts of a view at all sizes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static void check(int height, int first, int second, int third)
     assert_int_equal(shown, (first > 0) + (second > 0) + (third > 0));
 }
 
-static void the_least_important_goes_first(void **state)
+static void least_important_part_is_left_out_first(void **state)
 {
     (void)state;
     check(14, 2, 4, 6);
@@ -35,7 +35,7 @@ static void the_least_important_goes_first(void **state)
     check(1, 1, 0, 0); /* the last one is cut, not left out */
 }
 
-static void what_is_left_over_is_shared_by_weight(void **state)
+static void spare_lines_are_shared_by_weight(void **state)
 {
     (void)state;
     check(34, 2, 10, 20);
@@ -62,8 +62,8 @@ static void parts_never_overlap_or_leave_the_canvas(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_least_important_goes_first),
-        cmocka_unit_test(what_is_left_over_is_shared_by_weight),
+        cmocka_unit_test(least_important_part_is_left_out_first),
+        cmocka_unit_test(spare_lines_are_shared_by_weight),
         cmocka_unit_test(parts_never_overlap_or_leave_the_canvas),
     };
 

@@ -1,4 +1,4 @@
-/* What fits a line: columns, items, scrolled rows; and texts of numbers. */
+/* Tables, summary lines, scrolling, numbers as text, keys. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static const struct column columns[] = {
     {.title = "TEXT", .width = 8, .importance = 7, .stretch = true},
 };
 
-static void columns_leave_by_importance(void **state)
+static void least_important_columns_are_left_out_first(void **state)
 {
     static const struct {
         int width, widths[4];
@@ -42,7 +42,7 @@ static void columns_leave_by_importance(void **state)
     }
 }
 
-static void columns_that_stretch_share_what_is_left(void **state)
+static void stretching_columns_share_spare_width(void **state)
 {
     static const struct column two[] = {
         {.width = 6, .importance = 9},
@@ -62,7 +62,7 @@ static void columns_that_stretch_share_what_is_left(void **state)
     }
 }
 
-static void the_last_two_columns_shrink(void **state)
+static void last_two_columns_shrink(void **state)
 {
     static const struct column three[] = {
         {.width = 20, .least = 10, .importance = 9},
@@ -83,7 +83,7 @@ static void the_last_two_columns_shrink(void **state)
     }
 }
 
-static void table_prints_aligned(void **state)
+static void printed_table_is_aligned(void **state)
 {
     struct cell cells[4] = {
         {.text = "one"}, {.text = "12"}, {.text = "3s"}, {.text = "words here"}};
@@ -101,7 +101,7 @@ static void table_prints_aligned(void **state)
                               "two              4s\n");
 }
 
-static void items_that_do_not_fit_stay_away(void **state)
+static void summary_item_that_does_not_fit_is_left_out(void **state)
 {
     char line[32] = "";
 
@@ -112,7 +112,7 @@ static void items_that_do_not_fit_stay_away(void **state)
     assert_string_equal(line, "threads 4  pid 123");
 }
 
-static void scrolling_stays_within_the_rows(void **state)
+static void scroll_position_stays_in_range(void **state)
 {
     struct scroll scroll = {0};
 
@@ -122,16 +122,16 @@ static void scrolling_stays_within_the_rows(void **state)
     scroll_fit(&scroll, 100, 10);
     assert_int_equal(scroll.top, 0);
     scroll_key(&scroll, ACTION_PAGE_DOWN);
-    assert_int_equal(scroll.top, 9); /* one line stays in sight */
+    assert_int_equal(scroll.top, 9); /* one line stays visible */
     scroll_key(&scroll, ACTION_LAST);
     scroll_fit(&scroll, 100, 10);
     assert_int_equal(scroll.top, 90);
-    scroll_fit(&scroll, 5, 10); /* rows went away */
+    scroll_fit(&scroll, 5, 10); /* fewer rows */
     assert_int_equal(scroll.top, 0);
     assert_false(scroll_key(&scroll, ACTION_QUIT));
 }
 
-static void numbers_read_well(void **state)
+static void numbers_are_formatted_with_units(void **state)
 {
     char text[TEXT_SHORT];
 
@@ -145,7 +145,7 @@ static void numbers_read_well(void **state)
     assert_string_equal(text_since(text, 75 * NS_PER_S), "1m 15s");
 }
 
-/* No key means two things, and every request has a sentence. */
+/* Every key has one action, and every action a help text. */
 static void keys_are_unambiguous(void **state)
 {
     (void)state;
@@ -162,13 +162,13 @@ static void keys_are_unambiguous(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_leave_by_importance),
-        cmocka_unit_test(columns_that_stretch_share_what_is_left),
-        cmocka_unit_test(the_last_two_columns_shrink),
-        cmocka_unit_test(table_prints_aligned),
-        cmocka_unit_test(items_that_do_not_fit_stay_away),
-        cmocka_unit_test(scrolling_stays_within_the_rows),
-        cmocka_unit_test(numbers_read_well),
+        cmocka_unit_test(least_important_columns_are_left_out_first),
+        cmocka_unit_test(stretching_columns_share_spare_width),
+        cmocka_unit_test(last_two_columns_shrink),
+        cmocka_unit_test(printed_table_is_aligned),
+        cmocka_unit_test(summary_item_that_does_not_fit_is_left_out),
+        cmocka_unit_test(scroll_position_stays_in_range),
+        cmocka_unit_test(numbers_are_formatted_with_units),
         cmocka_unit_test(keys_are_unambiguous),
     };
 
