@@ -151,15 +151,15 @@ static void judge_total(struct document *findings, const char *name, const struc
 {
     struct interval ratio = point_cpu_ratio(&parts[MANY], &parts[FEW]);
     enum findings_kind verdict = growth_verdict(&ratio);
-    char few[UNITS_TEXT], many[UNITS_TEXT], sure[LAB_CONFIDENCE];
+    char few[UNITS_TEXT], many[UNITS_TEXT], confidence[LAB_CONFIDENCE];
 
     findings_add(findings, verdict,
                  "%s: a request takes %s of the server's CPU time with %d connections and %s with "
                  "%d: %+.1f%% (%s); allowed: %+.0f%%.%s",
                  name, lab_time(few, sizeof(few), cpu(&parts[FEW])), GROWTH_FEW,
                  lab_time(many, sizeof(many), cpu(&parts[MANY])), GROWTH_MANY,
-                 percent(ratio.median), lab_confidence(sure, sizeof(sure), &ratio), TOLERANCE,
-                 advice(verdict));
+                 percent(ratio.median), lab_confidence(confidence, sizeof(confidence), &ratio),
+                 TOLERANCE, advice(verdict));
 }
 
 /* The ratio without what the bare server needs more with many connections: the kernel's part. */
@@ -179,7 +179,7 @@ static void judge_own(struct document *findings, const char *name, const struct 
 {
     struct interval ratio = own_ratio(parts);
     enum findings_kind verdict = growth_verdict(&ratio);
-    char few[UNITS_TEXT], many[UNITS_TEXT], sure[LAB_CONFIDENCE];
+    char few[UNITS_TEXT], many[UNITS_TEXT], confidence[LAB_CONFIDENCE];
 
     findings_add(findings, verdict,
                  "%s: a server that only reads and writes, measured in alternation, takes %s and "
@@ -187,7 +187,8 @@ static void judge_own(struct document *findings, const char *name, const struct 
                  "changes by %+.1f%% (%s); allowed: %+.0f%%.%s",
                  name, lab_time(few, sizeof(few), cpu(&parts[BARE_FEW])),
                  lab_time(many, sizeof(many), cpu(&parts[BARE_MANY])), percent(ratio.median),
-                 lab_confidence(sure, sizeof(sure), &ratio), TOLERANCE, advice(verdict));
+                 lab_confidence(confidence, sizeof(confidence), &ratio), TOLERANCE,
+                 advice(verdict));
 }
 
 static void add_growth(struct document *findings, const struct point *points,

@@ -37,23 +37,6 @@ static void explain(struct document *findings, const struct point *point)
         lab_number(number, sizeof(number), rate), rate * cpu / 1e6 * 100);
 }
 
-static void plot_measure(struct document *findings, const struct point *point, const char *name,
-                         enum measure measure)
-{
-    document_line(findings, name, false);
-    for (uint32_t i = 0; i < trials_done(point->trials, point->index); i++)
-        document_point(findings, i + 1,
-                       trials_get(point->trials, point->index, i)->value[measure] * 1e3);
-}
-
-static void plot_rounds(struct document *findings, const struct point *point)
-{
-    document_plot(findings, "Latency by round", (struct plot_axis){false, axis_count},
-                  (struct plot_axis){true, axis_time});
-    plot_measure(findings, point, "p50", MEASURE_P50);
-    plot_measure(findings, point, "p99", MEASURE_P99);
-}
-
 int experiment_baseline(struct lab *lab, struct document *findings)
 {
     static const char *const options[] = {"workers.processes=1", "workers.threads=1", NULL};
@@ -66,7 +49,9 @@ int experiment_baseline(struct lab *lab, struct document *findings)
     if (points_measure(lab, point, 1) != 0)
         return -1;
     describe(findings, point);
-    plot_rounds(findings, point);
+    points_plot_rounds(findings, "Latency by round", true);
+    point_line(findings, point, "p50", MEASURE_P50);
+    point_line(findings, point, "p99", MEASURE_P99);
     explain(findings, point);
     points_add_cautions(findings, point, 1);
     return 0;

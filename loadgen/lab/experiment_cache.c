@@ -66,19 +66,6 @@ static void put_table(struct document *findings, const struct point *points, con
     }
 }
 
-static void put_plot(struct document *findings, const struct point *points)
-{
-    document_plot(findings, "Mean latency by round", (struct plot_axis){false, axis_count},
-                  (struct plot_axis){true, axis_time});
-    for (size_t i = 0; i < KINDS; i++) {
-        document_line(findings, names[i], false);
-        for (uint32_t round = 0; round < points[i].rounds; round++)
-            document_point(
-                findings, round + 1,
-                trials_get(points[i].trials, points[i].index, round)->value[MEASURE_MEAN] * 1e3);
-    }
-}
-
 static void explain(struct document *findings, const struct point *points,
                     const struct coldness *coldness)
 {
@@ -141,7 +128,9 @@ int experiment_cache(struct lab *lab, struct document *findings)
     if (points_measure(lab, points, KINDS) != 0)
         return -1;
     put_table(findings, points, bytes);
-    put_plot(findings, points);
+    points_plot_rounds(findings, "Mean latency by round", true);
+    for (size_t i = 0; i < KINDS; i++)
+        point_line(findings, &points[i], names[i], MEASURE_MEAN);
     explain(findings, points, &coldness);
     points_add_cautions(findings, points, KINDS);
     return 0;

@@ -60,32 +60,22 @@ static void put_per_request(struct document *findings, const struct point *point
     }
 }
 
-static void put_plot(struct document *findings, const struct point *closed)
+static void explain(struct document *findings, const struct point *keepalive,
+                    const struct point *per_request)
 {
-    document_plot(findings, "Connection per request: CPU time of the server by round",
-                  (struct plot_axis){false, axis_count}, (struct plot_axis){false, axis_time});
-    for (size_t i = 0; i < WAYS; i++) {
-        document_line(findings, ways[i].name, false);
-        for (uint32_t round = 0; round < closed[i].rounds; round++)
-            document_point(findings, round + 1, closed[i].value[POINT_CPU][round] * 1e3);
-    }
-}
-
-static void explain(struct document *findings, const struct point *kept, const struct point *closed)
-{
-    struct interval ratio = point_cpu_ratio(&closed[ROUND_ROBIN], &closed[KERNEL]);
-    char one[UNITS_TEXT], other[UNITS_TEXT], sure[LAB_CONFIDENCE];
+    struct interval ratio = point_cpu_ratio(&per_request[ROUND_ROBIN], &per_request[KERNEL]);
+    char one[UNITS_TEXT], other[UNITS_TEXT], confidence[LAB_CONFIDENCE];
 
     findings_add(
         findings, FINDINGS_LESSON,
         "A new connection with one request takes %s of CPU time if the kernel chooses the thread, "
         "and %s if the master accepts the connection and passes it on: %+.0f%% (%s).",
-        lab_time(one, sizeof(one), point_own_median(&closed[KERNEL], POINT_CPU)),
-        lab_time(other, sizeof(other), point_own_median(&closed[ROUND_ROBIN], POINT_CPU)),
-        (ratio.median - 1) * 100, lab_confidence(sure, sizeof(sure), &ratio));
+        lab_time(one, sizeof(one), point_own_median(&per_request[KERNEL], POINT_CPU)),
+        lab_time(other, sizeof(other), point_own_median(&per_request[ROUND_ROBIN], POINT_CPU)),
+        (ratio.median - 1) * 100, lab_confidence(confidence, sizeof(confidence), &ratio));
     for (size_t i = 0; i < WAYS; i++) {
-        double least = point_own_median(&kept[i], POINT_LEAST);
-        double most = point_own_median(&kept[i], POINT_MOST);
+        double least = point_own_median(&keepalive[i], POINT_LEAST);
+        double most = point_own_median(&keepalive[i], POINT_MOST);
 
         findings_add(findings, FINDINGS_LESSON,
                      "%s: the thread with the most connections has %.0f of 100, the one with the "
@@ -118,7 +108,9 @@ int experiment_dispatch(struct lab *lab, struct document *findings)
         return -1;
     put_keepalive(findings, points);
     put_per_request(findings, points + WAYS);
-    put_plot(findings, points + WAYS);
+    points_plot_rounds(findings, "Connection per request: CPU time of the server by round", false);
+    for (size_t i = 0; i < WAYS; i++)
+        point_line_cpu(findings, &points[WAYS + i], ways[i].name);
     explain(findings, points, points + WAYS);
     points_add_cautions(findings, points, (size_t)2 * WAYS);
     return 0;

@@ -35,40 +35,29 @@ static void put_table(struct document *findings, const struct point *points)
     }
 }
 
-static void put_plot(struct document *findings, const struct point *points)
-{
-    document_plot(findings, "CPU time of the server per request, by round",
-                  (struct plot_axis){false, axis_count}, (struct plot_axis){false, axis_time});
-    for (size_t i = 0; i < LEVELS; i++) {
-        document_line(findings, levels[i].name, false);
-        for (uint32_t round = 0; round < points[i].rounds; round++)
-            document_point(findings, round + 1, points[i].value[POINT_CPU][round] * 1e3);
-    }
-}
-
 /* The difference is significant if the interval excludes 1. */
 static void explain(struct document *findings, const struct point *off, const struct point *full)
 {
     double without = point_own_median(off, POINT_CPU);
     struct interval cpu = point_cpu_ratio(full, off), rate = point_rate_ratio(full, off);
-    char more[UNITS_TEXT], sure[LAB_CONFIDENCE];
+    char more[UNITS_TEXT], confidence[LAB_CONFIDENCE];
 
-    lab_confidence(sure, sizeof(sure), &cpu);
+    lab_confidence(confidence, sizeof(confidence), &cpu);
     if (cpu.low > 1)
         findings_add(findings, FINDINGS_LESSON,
                      "A log line takes %s of CPU time, including formatting and writing in the "
                      "logger process: %.1f%% of a request (%s).",
                      lab_time(more, sizeof(more), (cpu.median - 1) * without),
-                     (cpu.median - 1) * 100, sure);
+                     (cpu.median - 1) * 100, confidence);
     else
         findings_add(findings, FINDINGS_LESSON,
                      "The CPU time of a log line is below the noise of these rounds: %+.1f%% of a "
                      "request (%s).",
-                     (cpu.median - 1) * 100, sure);
+                     (cpu.median - 1) * 100, confidence);
     findings_add(findings, FINDINGS_LESSON,
                  "With the full log the rate is %.0f%% of that without a log (%s): threads only "
                  "add a record to a ring; a separate process writes the file.",
-                 rate.median * 100, lab_confidence(sure, sizeof(sure), &rate));
+                 rate.median * 100, lab_confidence(confidence, sizeof(confidence), &rate));
 }
 
 int experiment_logging(struct lab *lab, struct document *findings)
@@ -87,7 +76,9 @@ int experiment_logging(struct lab *lab, struct document *findings)
     if (points_measure(lab, points, LEVELS) != 0)
         return -1;
     put_table(findings, points);
-    put_plot(findings, points);
+    points_plot_rounds(findings, "CPU time of the server per request, by round", false);
+    for (size_t i = 0; i < LEVELS; i++)
+        point_line_cpu(findings, &points[i], levels[i].name);
     explain(findings, &points[OFF], &points[FULL]);
     points_add_cautions(findings, points, LEVELS);
     return 0;

@@ -464,3 +464,28 @@ void point_cell_cpu(struct document *findings, const struct point *point)
 
     document_cell(findings, "%s", lab_time(text, sizeof(text), point_own_median(point, POINT_CPU)));
 }
+
+/* ---- Plots by round ---- */
+
+void points_plot_rounds(struct document *findings, const char *title, bool logarithmic)
+{
+    document_plot(findings, title, (struct plot_axis){false, axis_count},
+                  (struct plot_axis){logarithmic, axis_time});
+}
+
+void point_line(struct document *findings, const struct point *point, const char *name,
+                enum measure measure)
+{
+    document_line(findings, name, false);
+    for (uint32_t round = 0; round < point->rounds; round++)
+        document_point(findings, round + 1,
+                       trials_get(point->trials, point->index, round)->value[measure] *
+                           (double)NS_PER_US);
+}
+
+void point_line_cpu(struct document *findings, const struct point *point, const char *name)
+{
+    document_line(findings, name, false);
+    for (uint32_t round = 0; round < point->rounds; round++)
+        document_point(findings, round + 1, point->value[POINT_CPU][round] * (double)NS_PER_US);
+}

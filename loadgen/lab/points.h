@@ -94,6 +94,12 @@ void point_cell_rate(struct document *findings, const struct point *point);
 void point_cell(struct document *findings, const struct point *point, enum measure measure);
 void point_cell_cpu(struct document *findings, const struct point *point);
 
+/* Begins a plot of times by round, to which the following two add the line NAME of a point. */
+void points_plot_rounds(struct document *findings, const char *title, bool logarithmic);
+void point_line(struct document *findings, const struct point *point, const char *name,
+                enum measure measure);
+void point_line_cpu(struct document *findings, const struct point *point, const char *name);
+
 /* For sentences: "12,345" or "3.14"; "1.23 ms" from US microseconds. Return BUFFER. */
 char *lab_number(char *buffer, size_t size, double number);
 char *lab_time(char *buffer, size_t size, double us);

@@ -9,6 +9,11 @@
 
 /* ---- Measures ---- */
 
+json_t *integer_json(uint64_t number)
+{
+    return json_integer((json_int_t)number);
+}
+
 json_t *number_json(double value)
 {
     return isnan(value) || isinf(value) ? json_null() : json_real(value);
@@ -31,14 +36,9 @@ json_t *interval_json(const struct interval *interval)
 
 /* ---- The report ---- */
 
-static json_t *integer(uint64_t number)
-{
-    return json_integer((json_int_t)number);
-}
-
 static json_t *of_counter(const struct result *result, enum tally_counter counter)
 {
-    return integer(tally_get(&result->tally, counter));
+    return integer_json(tally_get(&result->tally, counter));
 }
 
 static json_t *plan_object(const struct result *result)
@@ -49,10 +49,10 @@ static json_t *plan_object(const struct result *result)
     json_object_set_new(object, "url", json_string(result->url));
     json_object_set_new(object, "method", json_string(plan->method));
     json_object_set_new(object, "engine", json_string(result->engine));
-    json_object_set_new(object, "connections", integer(plan->connections_requested));
-    json_object_set_new(object, "threads", integer(plan->threads));
+    json_object_set_new(object, "connections", integer_json(plan->connections_requested));
+    json_object_set_new(object, "threads", integer_json(plan->threads));
     json_object_set_new(object, "requests",
-                        plan->requests > 0 ? integer(plan->requests) : json_null());
+                        plan->requests > 0 ? integer_json(plan->requests) : json_null());
     json_object_set_new(object, "duration_s",
                         plan->duration_ms > 0 ? json_real((double)plan->duration_ms / 1e3)
                                               : json_null());
@@ -60,7 +60,7 @@ static json_t *plan_object(const struct result *result)
     json_object_set_new(object, "loop", json_string(plan_is_open(plan) ? "open" : "closed"));
     json_object_set_new(object, "rate", plan->rate > 0 ? json_real(plan->rate) : json_null());
     json_object_set_new(object, "keepalive", json_boolean(plan->keepalive));
-    json_object_set_new(object, "rounds", integer(plan->rounds));
+    json_object_set_new(object, "rounds", integer_json(plan->rounds));
     json_object_set_new(object, "max_errors_percent", json_real(plan->max_errors));
     return object;
 }
@@ -71,14 +71,14 @@ static json_t *requests_object(const struct result *result)
 
     json_object_set_new(object, "begun", of_counter(result, TALLY_begun));
     json_object_set_new(object, "answered", of_counter(result, TALLY_answered));
-    json_object_set_new(object, "failed", integer(tally_errors(&result->tally)));
+    json_object_set_new(object, "failed", integer_json(tally_errors(&result->tally)));
     json_object_set_new(object, "unanswered", of_counter(result, TALLY_unanswered));
     json_object_set_new(object, "bad_statuses", of_counter(result, TALLY_bad_statuses));
     json_object_set_new(object, "bad_contents", of_counter(result, TALLY_bad_contents));
-    json_object_set_new(object, "unsent", integer(tally_unsent(&result->tally)));
+    json_object_set_new(object, "unsent", integer_json(tally_unsent(&result->tally)));
     json_object_set_new(object, "unsent_late", of_counter(result, TALLY_unsent_late));
     json_object_set_new(object, "late", of_counter(result, TALLY_late));
-    json_object_set_new(object, "warmup", integer(tally_get(&result->warmup, TALLY_begun)));
+    json_object_set_new(object, "warmup", integer_json(tally_get(&result->warmup, TALLY_begun)));
     json_object_set_new(object, "error_percent", json_real(result_bad_percent(result)));
     return object;
 }
@@ -87,9 +87,9 @@ static json_t *connections_object(const struct result *result)
 {
     json_t *object = json_object();
 
-    json_object_set_new(object, "asked", integer(result->plan->connections_requested));
+    json_object_set_new(object, "asked", integer_json(result->plan->connections_requested));
     json_object_set_new(object, "used", of_counter(result, TALLY_clients_used));
-    json_object_set_new(object, "at_the_end", integer(result->connections));
+    json_object_set_new(object, "at_the_end", integer_json(result->connections));
     json_object_set_new(object, "up", of_counter(result, TALLY_clients_up));
     json_object_set_new(object, "opened", of_counter(result, TALLY_connections_opened));
     return object;
@@ -114,7 +114,7 @@ static json_t *statuses_object(const struct tally *tally)
         if (tally_status(tally, status) == 0)
             continue;
         snprintf(name, sizeof(name), "%03u", status);
-        json_object_set_new(object, name, integer(tally_status(tally, status)));
+        json_object_set_new(object, name, integer_json(tally_status(tally, status)));
     }
     return object;
 }
@@ -126,7 +126,7 @@ static json_t *errors_object(const struct result *result)
 
     for (size_t kind = 0; kind < ERROR_KIND_COUNT; kind++)
         json_object_set_new(object, error_kind_names[kind],
-                            integer(tally_error(&result->tally, (enum error_kind)kind)));
+                            integer_json(tally_error(&result->tally, (enum error_kind)kind)));
     return object;
 }
 
@@ -150,7 +150,7 @@ static json_t *times_object(const struct plan *plan, const struct histogram *tim
     const double *percents = report_percentiles(plan, &count);
     char name[REPORT_PERCENTILE_NAME];
 
-    json_object_set_new(object, "count", integer(histogram_count(times)));
+    json_object_set_new(object, "count", integer_json(histogram_count(times)));
     json_object_set_new(object, "mean", microseconds(histogram_mean(times)));
     for (size_t i = 0; i < count; i++)
         json_object_set_new(object, report_percentile_name(name, percents[i]),
@@ -192,10 +192,10 @@ static json_t *second_object(const struct series_entry *entry)
 
     json_object_set_new(object, "begin_s", json_real((double)entry->begin_ns / 1e9));
     json_object_set_new(object, "end_s", json_real((double)entry->end_ns / 1e9));
-    json_object_set_new(object, "begun", integer(entry->begun));
-    json_object_set_new(object, "answered", integer(entry->answered));
-    json_object_set_new(object, "bad", integer(entry->bad));
-    json_object_set_new(object, "bytes", integer(entry->bytes));
+    json_object_set_new(object, "begun", integer_json(entry->begun));
+    json_object_set_new(object, "answered", integer_json(entry->answered));
+    json_object_set_new(object, "bad", integer_json(entry->bad));
+    json_object_set_new(object, "bytes", integer_json(entry->bytes));
     json_object_set_new(object, "mean_us", time_of(entry, entry->mean_ns));
     json_object_set_new(object, "p50_us", time_of(entry, entry->p50_ns));
     json_object_set_new(object, "p90_us", time_of(entry, entry->p90_ns));
@@ -203,10 +203,10 @@ static json_t *second_object(const struct series_entry *entry)
     json_object_set_new(object, "max_us", time_of(entry, entry->max_ns));
     json_object_set_new(object, "service_p99_us", time_of(entry, entry->service_p99_ns));
     json_object_set_new(object, "rate", json_real(entry->rate));
-    json_object_set_new(object, "connections", integer(entry->connections));
-    json_object_set_new(object, "threads", integer(entry->threads));
+    json_object_set_new(object, "connections", integer_json(entry->connections));
+    json_object_set_new(object, "threads", integer_json(entry->threads));
     json_object_set_new(object, "warmup", json_boolean(entry->warmup));
-    json_object_set_new(object, "round", integer(entry->round > 0 ? entry->round : 1));
+    json_object_set_new(object, "round", integer_json(entry->round > 0 ? entry->round : 1));
     return object;
 }
 

@@ -12,6 +12,8 @@
 /* Returns 0, or -1 if out of memory or OUT fails. */
 int result_write_json(FILE *out, const struct result *result);
 
+json_t *integer_json(uint64_t number);
+
 /* Null for NAN and INFINITY, which JSON lacks. */
 json_t *number_json(double value);
 

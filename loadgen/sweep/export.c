@@ -74,17 +74,12 @@ int sweep_write_csv(FILE *out, const struct sweep *sweep)
 
 /* ---- JSON ---- */
 
-static json_t *integer(uint64_t number)
-{
-    return json_integer((json_int_t)number);
-}
-
 static json_t *numbers_array(const struct plan_numbers *numbers)
 {
     json_t *array = json_array();
 
     for (size_t i = 0; i < numbers->count; i++)
-        json_array_append_new(array, integer(numbers->value[i]));
+        json_array_append_new(array, integer_json(numbers->value[i]));
     return array;
 }
 
@@ -103,16 +98,16 @@ static json_t *sweep_object(const struct sweep *sweep)
     json_object_set_new(object, "keepalive", json_string(keepalive[plan->sweep.keepalive]));
     json_object_set_new(object, "server_workers", numbers_array(&plan->sweep.server_workers));
     json_object_set_new(object, "server_threads", numbers_array(&plan->sweep.server_threads));
-    json_object_set_new(object, "rounds", integer(plan->rounds));
-    json_object_set_new(object, "threads", integer(plan->threads_requested));
+    json_object_set_new(object, "rounds", integer_json(plan->rounds));
+    json_object_set_new(object, "threads", integer_json(plan->threads_requested));
     json_object_set_new(object, "requests",
-                        plan->requests > 0 ? integer(plan->requests) : json_null());
+                        plan->requests > 0 ? integer_json(plan->requests) : json_null());
     json_object_set_new(object, "duration_s",
                         plan->duration_ms > 0 ? json_real((double)plan->duration_ms / 1e3)
                                               : json_null());
     json_object_set_new(object, "warmup_s", json_real((double)plan->warmup_ms / 1e3));
     json_object_set_new(object, "max_errors_percent", json_real(plan->max_errors));
-    json_object_set_new(object, "cores", integer(sweep->cores));
+    json_object_set_new(object, "cores", integer_json(sweep->cores));
     json_object_set_new(object, "server",
                         sweep->server[0] != '\0' ? json_string(sweep->server) : json_null());
     return object;
@@ -123,7 +118,7 @@ static json_t *point_object(const struct sweep *sweep, const struct sweep_point 
     json_t *object = json_object(), *rounds = json_array();
     size_t at = (size_t)(point - sweep->points);
 
-    json_object_set_new(object, "connections", integer(point->plan.connections_requested));
+    json_object_set_new(object, "connections", integer_json(point->plan.connections_requested));
     for (size_t i = 0; i < MEASURE_COUNT; i++)
         json_object_set_new(object, measure_table[i].name, interval_json(&point->of[i]));
     json_object_set_new(object, "zone",
@@ -156,7 +151,7 @@ static json_t *usl_object(const struct sweep_curve *curve)
                      "sigma", number_json(usl->sigma), "kappa", number_json(usl->kappa), "n_max",
                      number_json(usl_best(usl)), "x_max", number_json(usl_most(usl)),
                      "error_percent", number_json(100 * usl->error), "r2", number_json(usl->r2),
-                     "points", integer(usl->points));
+                     "points", integer_json(usl->points));
 }
 
 static json_t *curve_object(const struct sweep *sweep, const struct sweep_curve *curve)
@@ -167,16 +162,17 @@ static json_t *curve_object(const struct sweep *sweep, const struct sweep_curve 
     json_object_set_new(object, "name", json_string(curve->name));
     json_object_set_new(object, "keepalive", json_boolean(curve->keepalive));
     json_object_set_new(object, "server_workers",
-                        known ? integer(curve->server.workers) : json_null());
+                        known ? integer_json(curve->server.workers) : json_null());
     json_object_set_new(object, "server_threads",
-                        known ? integer(curve->server.threads) : json_null());
+                        known ? integer_json(curve->server.threads) : json_null());
     for (size_t i = 0; i < curve->measured; i++)
         json_array_append_new(points, point_object(sweep, &curve->points[i]));
     json_object_set_new(object, "points", points);
-    json_object_set_new(object, "best_connections",
-                        curve->measured > 0
-                            ? integer(curve->points[curve->zones.best].plan.connections_requested)
-                            : json_null());
+    json_object_set_new(
+        object, "best_connections",
+        curve->measured > 0
+            ? integer_json(curve->points[curve->zones.best].plan.connections_requested)
+            : json_null());
     json_object_set_new(object, "knee_connections",
                         curve->measured > 0 ? number_json(curve->zones.knee) : json_null());
     json_object_set_new(object, "usl", usl_object(curve));
