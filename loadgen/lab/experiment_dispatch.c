@@ -8,7 +8,7 @@
 enum { CONNECTIONS = 100 };
 
 /* The distribution is uneven if threads differ by more than this part of all connections. */
-#define UNEVEN 0.125
+#define UNEVEN_SHARE 0.125
 
 static const struct way {
     const char *name;
@@ -81,7 +81,7 @@ static void explain(struct document *findings, const struct point *keepalive,
                      "%s: the thread with the most connections has %.0f of 100, the one with the "
                      "fewest %.0f%s",
                      ways[i].name, most, least,
-                     most - least > CONNECTIONS * UNEVEN
+                     most - least > CONNECTIONS * UNEVEN_SHARE
                          ? ". That is uneven: clients of the busiest thread wait while other "
                            "threads are idle."
                          : ". That is even.");

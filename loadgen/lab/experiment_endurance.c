@@ -19,24 +19,24 @@ enum {
 
 /* The mean over steps FROM to TO. */
 static double mean_of(const struct observed *run, size_t from, size_t to,
-                      double (*value)(const struct observed_look *look))
+                      double (*value)(const struct observed_sample *sample))
 {
     double sum = 0;
 
     for (size_t i = from; i < to; i++)
-        sum += value(&run->looks[i]);
+        sum += value(&run->samples[i]);
     return to > from ? sum / (double)(to - from) : NAN;
 }
 
-static double resident_of(const struct observed_look *look)
+static double resident_of(const struct observed_sample *sample)
 {
-    return (double)look->usage.resident;
+    return (double)sample->usage.resident;
 }
 
 /* Without those of client connections, which come and go. */
-static double descriptors_of(const struct observed_look *look)
+static double descriptors_of(const struct observed_sample *sample)
 {
-    return (double)look->usage.descriptors - (double)look->connections;
+    return (double)sample->usage.descriptors - (double)sample->connections;
 }
 
 static size_t steps_of(const struct observed *run)
@@ -46,7 +46,7 @@ static size_t steps_of(const struct observed *run)
 
 static bool descriptors_are_known(const struct observed *run)
 {
-    return steps_of(run) > 0 && run->looks[0].usage.descriptors_seen;
+    return steps_of(run) > 0 && run->samples[0].usage.descriptors_seen;
 }
 
 static void put_row(struct document *findings, const struct observed *run, const char *name,
@@ -105,12 +105,12 @@ static void put_plot(struct document *findings, const struct observed *run, cons
 
 static double resident_at(const struct observed *run, size_t step)
 {
-    return (double)run->looks[step].usage.resident / MEBIBYTE;
+    return (double)run->samples[step].usage.resident / MEBIBYTE;
 }
 
 static double descriptors_at(const struct observed *run, size_t step)
 {
-    return descriptors_of(&run->looks[step]);
+    return descriptors_of(&run->samples[step]);
 }
 
 static double errors_at(const struct observed *run, size_t step)
@@ -169,7 +169,7 @@ static void explain(struct document *findings, const struct observed *run)
         findings, FINDINGS_LESSON,
         "RSS counts shared pages once per process, so the %zu processes use less than the sum. A "
         "leak would be a steady slope; memory pools and caches cause a step at the start.",
-        run->looks[steps_of(run) - 1].usage.processes);
+        run->samples[steps_of(run) - 1].usage.processes);
     if (run->late_percent > 1)
         findings_add(findings, FINDINGS_CAUTION,
                      "The client sent %.1f%% of the requests late: this machine was too busy for "
@@ -184,7 +184,7 @@ int experiment_endurance(struct lab *lab, struct document *findings)
         .server = lab_server(lab, NULL),
         .duration_ms = lab->trial_ms * (lab->quick ? TRIALS_LONG_QUICK : TRIALS_LONG),
         .step_ms = STEP_MS,
-        .uses_usage = true,
+        .records_usage = true,
     };
 
     if (run.server == NULL || (run.rate = observed_half_rate(lab, run.server)) <= 0)

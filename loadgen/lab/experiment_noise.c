@@ -60,7 +60,7 @@ static void rotate(void *context)
 
 static const struct event {
     const char *name;
-    void (*act)(void *context);
+    void (*trigger)(void *context);
 } events[] = {
     {"No event", no_event},
     {"Killed worker", kill_worker},
@@ -79,7 +79,7 @@ struct effects {
     double value[EFFECTS][ROUNDS_MOST];
     uint32_t rounds;
     size_t points;
-    double acted_s;
+    double event_s;
     double seconds[POINTS_MOST], rate[POINTS_MOST], p99[POINTS_MOST];
 };
 
@@ -89,21 +89,22 @@ static size_t whole_steps(const struct series *series)
     return series->count > 1 ? series->count - 1 : 0;
 }
 
-static size_t step_of_act(const struct observed *run)
+static size_t step_of_event(const struct observed *run)
 {
     size_t i = 1;
 
-    while (i < whole_steps(run->series) && run->series->entry[i].end_ns <= run->act_ms * NS_PER_MS)
+    while (i < whole_steps(run->series) &&
+           run->series->entry[i].end_ns <= run->event_ms * NS_PER_MS)
         i++;
     return i;
 }
 
-static void take_before(const struct observed *run, size_t act, double *value)
+static void take_before(const struct observed *run, size_t step, double *value)
 {
     double rates[POINTS_MOST], p99s[POINTS_MOST];
     size_t count = 0;
 
-    for (size_t i = 1; i < act && count < POINTS_MOST; i++, count++) {
+    for (size_t i = 1; i < step && count < POINTS_MOST; i++, count++) {
         rates[count] = observed_rate(&run->series->entry[i]);
         p99s[count] = (double)run->series->entry[i].p99_ns;
     }
@@ -111,21 +112,21 @@ static void take_before(const struct observed *run, size_t act, double *value)
     value[P99_BEFORE] = statistics_median(p99s, count);
 }
 
-static void take_after(const struct observed *run, size_t act, double *value)
+static void take_after(const struct observed *run, size_t step, double *value)
 {
     const struct series_entry *entry = run->series->entry;
 
     value[RATE_LOWEST] = INFINITY;
     value[P99_WORST] = value[ERRORS] = value[RECOVERY_NS] = 0;
-    for (size_t i = act; i < run->series->count; i++)
+    for (size_t i = step; i < run->series->count; i++)
         value[ERRORS] += (double)entry[i].bad;
-    for (size_t i = act; i < whole_steps(run->series); i++) {
+    for (size_t i = step; i < whole_steps(run->series); i++) {
         double rate = observed_rate(&entry[i]);
 
         value[RATE_LOWEST] = fmin(value[RATE_LOWEST], rate);
         value[P99_WORST] = fmax(value[P99_WORST], (double)entry[i].p99_ns);
         if (rate < RECOVERED * value[RATE_BEFORE])
-            value[RECOVERY_NS] = (double)entry[i].end_ns - (double)run->act_ms * 1e6;
+            value[RECOVERY_NS] = (double)entry[i].end_ns - (double)run->event_ms * 1e6;
     }
 }
 
@@ -138,18 +139,18 @@ static void keep_course(const struct observed *run, struct effects *effects)
         effects->rate[effects->points] = observed_rate(entry);
         effects->p99[effects->points++] = (double)entry->p99_ns;
     }
-    effects->acted_s = (double)run->act_ms / 1e3;
+    effects->event_s = (double)run->event_ms / 1e3;
 }
 
 static int keep(struct lab *lab, const struct observed *run, struct effects *effects)
 {
-    size_t act = step_of_act(run);
+    size_t step = step_of_event(run);
     double value[EFFECTS];
 
-    if (act < 2 || act >= whole_steps(run->series))
+    if (step < 2 || step >= whole_steps(run->series))
         return lab_fail(lab, "too short: --duration must be at least 200ms");
-    take_before(run, act, value);
-    take_after(run, act, value);
+    take_before(run, step, value);
+    take_after(run, step, value);
     if (effects->rounds == 0)
         keep_course(run, effects);
     for (size_t i = 0; i < EFFECTS; i++)
@@ -191,14 +192,14 @@ static int run_one(struct noise *noise, const struct event *event, double rate,
         .rate = rate,
         .duration_ms = lab->trial_ms * (lab->quick ? TRIALS_LONG_QUICK : TRIALS_LONG),
         .step_ms = STEP_MS,
-        .act = event->act,
+        .event = event->trigger,
         .context = noise,
     };
     int result;
 
     if (run.duration_ms < LEAST_STEPS * STEP_MS)
         run.duration_ms = LEAST_STEPS * STEP_MS;
-    run.act_ms = run.duration_ms / 3;
+    run.event_ms = run.duration_ms / 3;
     if (find_worker(noise) != 0 || observed_run(&run) != 0)
         return -1;
     result = keep(lab, &run, effects);
@@ -259,7 +260,7 @@ static void put_plot(struct document *findings, const struct effects *all, const
 {
     document_plot(findings, title, (struct plot_axis){false, axis_seconds},
                   (struct plot_axis){!rate, rate ? axis_rate : axis_time});
-    document_shade(findings, all[NO_EVENT].acted_s);
+    document_shade(findings, all[NO_EVENT].event_s);
     for (size_t i = 0; i < EVENTS; i++) {
         document_line(findings, events[i].name, false);
         for (size_t k = 0; k < all[i].points; k++)

@@ -63,23 +63,24 @@ static void end_step(struct observed *observed, const struct tally *all, uint64_
     size_t number = observed->series->count;
 
     series_add(observed->series, all, elapsed_ns, &setting);
-    if (!observed->uses_usage || number == OBSERVED_STEPS || observed->series->count == number)
+    if (!observed->records_usage || number == OBSERVED_STEPS || observed->series->count == number)
         return;
-    observed->looks[number].usage = usage_of(private_server_pid(observed->server));
-    observed->looks[number].connections = count_connections(observed);
+    observed->samples[number].usage = usage_of(private_server_pid(observed->server));
+    observed->samples[number].connections = count_connections(observed);
     truncate_log(observed);
 }
 
-static void look(void *context, const struct tally *all, uint64_t elapsed_ns)
+static void sample(void *context, const struct tally *all, uint64_t elapsed_ns)
 {
     struct observed *observed = context;
 
     if (elapsed_ns + LEAST_STEP_MS / 2 * NS_PER_MS >=
         observed->series->before_ns + observed->step_ms * NS_PER_MS)
         end_step(observed, all, elapsed_ns);
-    if (observed->act != NULL && !observed->acted && elapsed_ns >= observed->act_ms * NS_PER_MS) {
-        observed->act(observed->context);
-        observed->acted = true;
+    if (observed->event != NULL && !observed->event_done &&
+        elapsed_ns >= observed->event_ms * NS_PER_MS) {
+        observed->event(observed->context);
+        observed->event_done = true;
     }
 }
 
@@ -108,7 +109,7 @@ static void keep(struct observed *observed, const struct result *result)
 
 static int run(struct observed *observed, struct point *point, struct result *result)
 {
-    const struct run_observer observer = {look, observed};
+    const struct run_observer observer = {sample, observed};
     struct lab *lab = observed->lab;
 
     begin_plan(observed, point);
@@ -132,8 +133,8 @@ int observed_run(struct observed *observed)
     if (observed->step_ms < observed->duration_ms / OBSERVED_STEPS)
         observed->step_ms = observed->duration_ms / OBSERVED_STEPS;
     observed->series = series_create();
-    observed->looks = calloc(OBSERVED_STEPS, sizeof(*observed->looks));
-    if (point == NULL || result == NULL || observed->series == NULL || observed->looks == NULL)
+    observed->samples = calloc(OBSERVED_STEPS, sizeof(*observed->samples));
+    if (point == NULL || result == NULL || observed->series == NULL || observed->samples == NULL)
         lab_fail(lab, "out of memory");
     else if (!lab_is_interrupted(lab))
         status = run(observed, point, result);
@@ -147,7 +148,7 @@ int observed_run(struct observed *observed)
 void observed_free(struct observed *observed)
 {
     series_free(observed->series);
-    free(observed->looks);
+    free(observed->samples);
     observed->series = NULL;
-    observed->looks = NULL;
+    observed->samples = NULL;
 }

@@ -13,7 +13,7 @@
 enum { OBSERVED_STEPS = 2000, OBSERVED_CONNECTIONS = 100 };
 
 /* The server at the end of a step. */
-struct observed_look {
+struct observed_sample {
     struct usage usage;
     uint64_t connections; /* of clients */
 };
@@ -23,19 +23,19 @@ struct observed {
     struct private_server *server;
     double rate; /* requests a second */
     uint64_t duration_ms;
-    uint64_t step_ms; /* at least 100; raised so that there are at most OBSERVED_STEPS */
-    bool uses_usage;  /* records the server's memory and descriptors in each step */
+    uint64_t step_ms;   /* at least 100; raised so that there are at most OBSERVED_STEPS */
+    bool records_usage; /* records the server's memory and descriptors in each step */
     /* Called once, ACT_MS after the start; must not block. NULL: no event. */
-    void (*act)(void *context);
+    void (*event)(void *context);
     void *context;
-    uint64_t act_ms;
+    uint64_t event_ms;
 
     /* The results. */
     struct series *series;
-    struct observed_look *looks; /* one for each entry of the series, at most OBSERVED_STEPS */
+    struct observed_sample *samples; /* one for each entry of the series, at most OBSERVED_STEPS */
     uint64_t answered, bad;
     double client_share, late_percent;
-    bool acted;
+    bool event_done;
 };
 
 /* Half the maximum rate of SERVER with LAB_SMALL, from one trial. Returns 0 with WHY on failure. */
