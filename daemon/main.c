@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is left to do with a good configuration, other than to run with it. */
+/* For -t and -T. */
 static void show(const struct options *options, enum options_action action,
                  const struct config *config)
 {
@@ -22,18 +22,18 @@ static void show(const struct options *options, enum options_action action,
                options->file != NULL ? options->file : "(defaults)");
 }
 
-/* What an upgrade starts has been in the background before. */
+/* After an upgrade the process is in the background already. */
 static int run(struct config *config, const struct options *options)
 {
     if (!options->detach || inheritance_is_upgrade() || daemonize() == 0)
         return master_run(config, options, &control_socket);
-    fprintf(stderr, "webserverd: cannot go into the background: %s\n", strerror(errno));
+    fprintf(stderr, "webserverd: cannot run in the background: %s\n", strerror(errno));
     config_free(config);
     free(config);
     return EXIT_FAILURE;
 }
 
-/* Loads the configuration and does what was asked with it. Returns the exit status. */
+/* Loads the configuration and runs, checks or prints it. Returns the exit status. */
 static int with_config(const struct options *options, enum options_action action)
 {
     const struct config_sources sources = {.file = options->file,

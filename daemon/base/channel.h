@@ -1,6 +1,6 @@
 /*
  * One end of a UNIX socketpair between master and worker: messages in order, both ways, each with at most
- * one descriptor. Sending never blocks: what the socket does not accept waits in a queue. Each worker
+ * one descriptor. Sending never blocks: messages that do not fit the socket are queued. Each worker
  * has two channels, for commands and for connections, so that a full one does not delay the other. Used
  * by one thread: that of its event base.
  */

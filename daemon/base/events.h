@@ -15,7 +15,7 @@ void events_set_role(enum role role);
 /* Sends events to SEGMENT's ring (borrowed), or with NULL to standard error. */
 void events_attach(struct segment *segment);
 
-/* The lowest level to log while there is no segment, which has a level of its own. */
+/* The lowest level to log before events_attach(); the segment has its own level. */
 void events_set_level(enum level level);
 
 /* Any thread of any process. */

@@ -40,7 +40,7 @@ int variants_open_one(const struct files_root *root, const char *path, enum codi
 
 /*
  * Returns true if every member is still in the open DIRECTORY, as NAME and NAME's variants, with the
- * same identity. Does not look for variants that are no members. One short system call per member.
+ * same identity. Does not look for other variants. One short system call per member.
  */
 bool variants_unchanged(int directory, const char *name, const struct variants *variants);
 

@@ -37,7 +37,7 @@ static int read_weight(struct span parameters)
         (struct span){parameters.start + name.length, parameters.length - name.length});
 }
 
-/* Where the weight of the coding NAME is stored; NULL: not supported. */
+/* The place for the weight of the coding NAME; NULL: not supported. */
 static int16_t *place_of(struct coding_weights *weights, struct span name)
 {
     if (span_is(name, SPAN("*")))

@@ -8,8 +8,8 @@
  *   seccomp          any system call that serving does not need kills the process (SIGSYS)
  *   resource limits  no core dump with client data in it
  *
- * Sources: prctl(2), landlock(7), seccomp(2). Sanitizer builds have none of it but the identity: their
- * run-time needs more. What the kernel lacks is left out.
+ * Sources: prctl(2), landlock(7), seccomp(2). Sanitizer builds change only the
+ * identity, as their run-time needs more. Features that the kernel lacks are skipped.
  */
 #ifndef DAEMON_SANDBOX_H
 #define DAEMON_SANDBOX_H
@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What this build and this kernel can do. */
+/* The features of this build and this kernel. */
 struct sandbox_features {
     bool built;   /* false: a sanitizer build */
     int landlock; /* ABI version, 0: none */

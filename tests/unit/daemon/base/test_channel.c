@@ -16,7 +16,7 @@
 
 enum { MANY = 3000 };
 
-/* Two ends in one loop. */
+/* Both ends in one event loop. */
 struct ends {
     struct event_base *base;
     struct channel *here, *there;
@@ -37,7 +37,7 @@ static void on_message(void *owner, int kind, const void *data, size_t length, i
     if (fd < 0)
         return;
     ends->descriptors++;
-    assert_int_equal(read(fd, &byte, 1), 0); /* it is /dev/null, passed over */
+    assert_int_equal(read(fd, &byte, 1), 0); /* it is /dev/null, passed by the other end */
     close(fd);
 }
 
@@ -88,7 +88,7 @@ static void run_until_received(struct ends *ends, int count)
     assert_int_equal(ends->received, count);
 }
 
-static void messages_of_all_sizes_arrive_whole(void **state)
+static void messages_of_all_sizes_arrive_unchanged(void **state)
 {
     static const size_t lengths[] = {0, 1, 7, 100, 4096, CHANNEL_PAYLOAD_MAX};
     struct ends ends;
@@ -104,7 +104,7 @@ static void messages_of_all_sizes_arrive_whole(void **state)
     close_ends(&ends);
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void message_over_maximum_is_emsgsize(void **state)
 {
     static const char data[CHANNEL_PAYLOAD_MAX + 1];
     struct ends ends;
@@ -116,8 +116,8 @@ static void what_does_not_fit_is_refused(void **state)
     close_ends(&ends);
 }
 
-/* More than the socket takes: the rest waits in the queue, in order, and says when it is out. */
-static void a_full_socket_queues(void **state)
+/* More than fits the socket: the rest is queued, in order, and the callback reports when it was sent. */
+static void full_socket_queues_and_reports_drained(void **state)
 {
     struct ends ends;
 
@@ -133,7 +133,7 @@ static void a_full_socket_queues(void **state)
     close_ends(&ends);
 }
 
-static void reading_can_be_paused(void **state)
+static void paused_reading_resumes(void **state)
 {
     struct ends ends;
 
@@ -148,7 +148,7 @@ static void reading_can_be_paused(void **state)
     close_ends(&ends);
 }
 
-static void what_was_sent_before_the_end_is_read(void **state)
+static void messages_before_close_are_delivered(void **state)
 {
     struct ends ends;
 
@@ -165,7 +165,7 @@ static void what_was_sent_before_the_end_is_read(void **state)
     close_ends(&ends);
 }
 
-static void a_closed_channel_gives_its_descriptors_back(void **state)
+static void closed_channel_closes_given_descriptors(void **state)
 {
     struct ends ends;
     int before = dup(0), after;
@@ -184,12 +184,12 @@ static void a_closed_channel_gives_its_descriptors_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_of_all_sizes_arrive_whole),
-        cmocka_unit_test(what_does_not_fit_is_refused),
-        cmocka_unit_test(a_full_socket_queues),
-        cmocka_unit_test(reading_can_be_paused),
-        cmocka_unit_test(what_was_sent_before_the_end_is_read),
-        cmocka_unit_test(a_closed_channel_gives_its_descriptors_back),
+        cmocka_unit_test(messages_of_all_sizes_arrive_unchanged),
+        cmocka_unit_test(message_over_maximum_is_emsgsize),
+        cmocka_unit_test(full_socket_queues_and_reports_drained),
+        cmocka_unit_test(paused_reading_resumes),
+        cmocka_unit_test(messages_before_close_are_delivered),
+        cmocka_unit_test(closed_channel_closes_given_descriptors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

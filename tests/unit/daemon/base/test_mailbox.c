@@ -26,7 +26,7 @@ static bool rings(const struct mailbox *mailbox)
     return poll(&wait, 1, 0) == 1;
 }
 
-static void items_come_out_in_order(void **state)
+static void items_are_taken_in_order(void **state)
 {
     struct mailbox mailbox;
     struct numbered sent[3] = {{.number = 0}, {.number = 1}, {.number = 2}};
@@ -49,7 +49,7 @@ static void items_come_out_in_order(void **state)
     mailbox_close(&mailbox);
 }
 
-static void offers_are_bounded_and_posts_are_not(void **state)
+static void offer_over_limit_fails_post_succeeds(void **state)
 {
     struct mailbox mailbox;
     struct numbered sent[5] = {0};
@@ -83,7 +83,7 @@ static void *send_all(void *argument)
     return NULL;
 }
 
-static void nothing_is_lost_between_threads(void **state)
+static void items_of_many_threads_all_arrive(void **state)
 {
     pthread_t sender[SENDERS];
     int next[SENDERS] = {0}, received = 0;
@@ -96,7 +96,8 @@ static void nothing_is_lost_between_threads(void **state)
         struct pollfd wait = {.fd = shared.eventfd, .events = POLLIN};
         struct mailbox_item *item;
 
-        assert_int_equal(poll(&wait, 1, 60000), 1); /* the bell must ring while items wait */
+        assert_int_equal(poll(&wait, 1, 60000),
+                         1); /* the eventfd must be readable while items wait */
         for (item = mailbox_take(&shared); item != NULL; item = item->next, received++) {
             struct numbered *numbered = CONTAINER_OF(item, struct numbered, item);
 
@@ -113,9 +114,9 @@ static void nothing_is_lost_between_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_come_out_in_order),
-        cmocka_unit_test(offers_are_bounded_and_posts_are_not),
-        cmocka_unit_test(nothing_is_lost_between_threads),
+        cmocka_unit_test(items_are_taken_in_order),
+        cmocka_unit_test(offer_over_limit_fails_post_succeeds),
+        cmocka_unit_test(items_of_many_threads_all_arrive),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Networks in CIDR notation: reading, writing, and what is in them. */
+/* Networks in CIDR notation: parsing, formatting, membership. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 static const struct {
     const char *text;
     enum network_fault fault;
-    const char *again; /* as it is written; NULL: the same */
+    const char *again; /* as formatted; NULL: the same */
 } texts[] = {
     {"10.0.0.0/8", NETWORK_GOOD, NULL},
     {"0.0.0.0/0", NETWORK_GOOD, NULL},
@@ -42,7 +42,7 @@ static const struct {
     {"2001:db8::1/64", NETWORK_HOST_BITS, NULL},
 };
 
-static void texts_are_read_and_written(void **state)
+static void network_is_parsed_and_formatted(void **state)
 {
     char again[NETWORK_TEXT_MAX];
 
@@ -79,7 +79,7 @@ static const struct {
     {"2001:db8:8000::/33", "2001:db8:7fff::", false},
 };
 
-static void an_address_is_inside_or_not(void **state)
+static void network_contains_addresses_with_its_prefix(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(members); i++) {
@@ -95,8 +95,8 @@ static void an_address_is_inside_or_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_read_and_written),
-        cmocka_unit_test(an_address_is_inside_or_not),
+        cmocka_unit_test(network_is_parsed_and_formatted),
+        cmocka_unit_test(network_contains_addresses_with_its_prefix),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

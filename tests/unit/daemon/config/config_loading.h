@@ -1,4 +1,4 @@
-/* Loading a configuration from a string, with what is said of it, for the tests of the configuration. */
+/* Loads a configuration from a string and keeps its messages; for the tests of config/. */
 #ifndef TESTS_UNIT_CONFIG_LOADING_H
 #define TESTS_UNIT_CONFIG_LOADING_H
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The folder "/" serves as a root that is there. */
+/* A root that exists. */
 #define ROOT "server.root=/"
 
 struct loaded {

@@ -1,4 +1,4 @@
-/* The configuration: what loads, from where, and what it becomes. */
+/* Loading and printing the configuration: sources, values, paths, the sample file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void test_the_least_ring_holds_a_record(void **state)
+static void smallest_log_ring_holds_a_record(void **state)
 {
     const struct config_key *key = &config_keys[KEY_log_ring];
     char least[32];
@@ -39,7 +39,7 @@ static void test_the_least_ring_holds_a_record(void **state)
 
 /* Values. */
 
-static void test_values_arrive(void **state)
+static void values_of_every_type_are_loaded(void **state)
 {
     struct loaded loaded;
     const struct config *config = &loaded.config;
@@ -108,7 +108,7 @@ static void test_values_arrive(void **state)
     release(&loaded);
 }
 
-static void test_addresses_become_sockets(void **state)
+static void addresses_are_loaded_as_sockaddr(void **state)
 {
     struct loaded loaded;
     const struct config_address *item;
@@ -137,7 +137,7 @@ static void test_addresses_become_sockets(void **state)
     release(&loaded);
 }
 
-static void test_the_later_source_wins(void **state)
+static void later_source_overrides(void **state)
 {
     const char *const overrides[] = {ROOT, "server.name=two", "mime.MD=b/c", "server.name = three ",
                                      "log.access=here.log"};
@@ -158,7 +158,7 @@ static void test_the_later_source_wins(void **state)
     release(&loaded);
 }
 
-static void test_auto_threads(void **state)
+static void auto_threads_divides_cores(void **state)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     struct loaded loaded;
@@ -173,7 +173,7 @@ static void test_auto_threads(void **state)
     release(&loaded);
 }
 
-static void test_the_socket_path_must_fit(void **state)
+static void socket_path_over_107_bytes_is_an_error(void **state)
 {
     struct loaded loaded;
     char override[160];
@@ -192,7 +192,7 @@ static void test_the_socket_path_must_fit(void **state)
                            "(at most 107)\n"));
     release(&loaded);
     snprintf(override, sizeof(override), "server.run_dir=/%0100d", 0);
-    load(&loaded, "", override); /* with /webserverd.sock behind it */
+    load(&loaded, "", override); /* /webserverd.sock is appended */
     assert_int_equal(loaded.errors, 1);
     assert_non_null(
         strstr(loaded.messages, "-o 2: error: the path of the control socket has 117 bytes"));
@@ -212,7 +212,7 @@ static char *print(const struct config *config)
     return text;
 }
 
-/* Loads TEXT, prints it, loads that with nothing else, and prints again. */
+/* Loads TEXT, prints it, loads the output and prints that again. */
 static void round_trip(const char *text, const char *override)
 {
     struct loaded first, second;
@@ -240,7 +240,7 @@ static void round_trip(const char *text, const char *override)
     release(&second);
 }
 
-static void test_round_trip(void **state)
+static void printed_configuration_loads_to_the_same(void **state)
 {
     (void)state;
     round_trip("", NULL);
@@ -259,7 +259,7 @@ static void test_round_trip(void **state)
                "127.0.0.1:10010 127.0.0.1:10011 127.0.0.1:10012 127.0.0.1:10013 127.0.0.1:10014");
 }
 
-static void test_print_has_every_key_and_its_help(void **state)
+static void print_has_every_key_and_its_help(void **state)
 {
     struct loaded loaded;
     char *printed, line[160];
@@ -309,7 +309,7 @@ static void remove_folder(const struct folder *folder)
     assert_int_equal(rmdir(folder->path), 0);
 }
 
-static void test_paths_are_relative_to_the_file(void **state)
+static void paths_are_relative_to_the_file(void **state)
 {
     struct folder folder;
     struct loaded loaded;
@@ -329,7 +329,7 @@ static void test_paths_are_relative_to_the_file(void **state)
     remove_folder(&folder);
 }
 
-static void test_without_a_file_paths_are_relative_to_the_working_directory(void **state)
+static void paths_without_file_are_relative_to_working_directory(void **state)
 {
     const char *const overrides[] = {ROOT};
     struct loaded loaded;
@@ -345,7 +345,7 @@ static void test_without_a_file_paths_are_relative_to_the_working_directory(void
     release(&loaded);
 }
 
-static void test_a_free_configuration_may_be_freed_again(void **state)
+static void free_twice_is_harmless(void **state)
 {
     struct loaded loaded;
 
@@ -370,8 +370,8 @@ static char *read_sample(void)
     return text;
 }
 
-/* Every key stands in it: active, or behind a ';' with its default. */
-static void test_the_sample_shows_every_key(void **state)
+/* The sample has every key: set, or commented out with its default. */
+static void sample_has_every_key(void **state)
 {
     char *text = read_sample(), line[160];
     const char *rest = text;
@@ -396,7 +396,7 @@ static void test_the_sample_shows_every_key(void **state)
     free(text);
 }
 
-static void test_the_sample_loads(void **state)
+static void sample_loads(void **state)
 {
     struct loaded loaded;
 
@@ -410,19 +410,19 @@ static void test_the_sample_loads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_least_ring_holds_a_record),
-        cmocka_unit_test(test_values_arrive),
-        cmocka_unit_test(test_addresses_become_sockets),
-        cmocka_unit_test(test_the_later_source_wins),
-        cmocka_unit_test(test_auto_threads),
-        cmocka_unit_test(test_the_socket_path_must_fit),
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_print_has_every_key_and_its_help),
-        cmocka_unit_test(test_paths_are_relative_to_the_file),
-        cmocka_unit_test(test_without_a_file_paths_are_relative_to_the_working_directory),
-        cmocka_unit_test(test_a_free_configuration_may_be_freed_again),
-        cmocka_unit_test(test_the_sample_shows_every_key),
-        cmocka_unit_test(test_the_sample_loads),
+        cmocka_unit_test(smallest_log_ring_holds_a_record),
+        cmocka_unit_test(values_of_every_type_are_loaded),
+        cmocka_unit_test(addresses_are_loaded_as_sockaddr),
+        cmocka_unit_test(later_source_overrides),
+        cmocka_unit_test(auto_threads_divides_cores),
+        cmocka_unit_test(socket_path_over_107_bytes_is_an_error),
+        cmocka_unit_test(printed_configuration_loads_to_the_same),
+        cmocka_unit_test(print_has_every_key_and_its_help),
+        cmocka_unit_test(paths_are_relative_to_the_file),
+        cmocka_unit_test(paths_without_file_are_relative_to_working_directory),
+        cmocka_unit_test(free_twice_is_harmless),
+        cmocka_unit_test(sample_has_every_key),
+        cmocka_unit_test(sample_loads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Which of the configured header fields an answer gets, by the path that was asked for. */
+/* The configured header fields of an answer, by path. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static const struct {
     {"/x.html", "Cache-Control: max-age=1\r\n" POLICY ROOT},
 };
 
-static void the_most_specific_rule_counts(void **state)
+static void most_specific_rule_applies(void **state)
 {
     char buffer[HEADER_RULES_MAX + 1];
 
@@ -66,7 +66,7 @@ static void the_most_specific_rule_counts(void **state)
     }
 }
 
-static void fields_of_the_content_are_kept_apart(void **state)
+static void content_fields_are_separate(void **state)
 {
     char buffer[HEADER_RULES_MAX + 1];
 
@@ -75,7 +75,7 @@ static void fields_of_the_content_are_kept_apart(void **state)
     assert_string_equal(buffer, "Content-Language: en\r\n");
 }
 
-static void server_stands_alone(void **state)
+static void server_is_not_in_field_lines(void **state)
 {
     const struct header_rules none = {NULL, 0};
     char buffer[HEADER_RULES_MAX];
@@ -86,7 +86,7 @@ static void server_stands_alone(void **state)
     assert_int_equal(header_rules_write(&none, "/", HEADER_OF_ANSWER, buffer), 0);
 }
 
-static void the_bytes_of_a_line_are_known(void **state)
+static void rule_bytes_equal_line_length(void **state)
 {
     (void)state;
     assert_int_equal(header_rule_bytes(&lines[0]), strlen(ALL));
@@ -95,10 +95,10 @@ static void the_bytes_of_a_line_are_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_most_specific_rule_counts),
-        cmocka_unit_test(fields_of_the_content_are_kept_apart),
-        cmocka_unit_test(server_stands_alone),
-        cmocka_unit_test(the_bytes_of_a_line_are_known),
+        cmocka_unit_test(most_specific_rule_applies),
+        cmocka_unit_test(content_fields_are_separate),
+        cmocka_unit_test(server_is_not_in_field_lines),
+        cmocka_unit_test(rule_bytes_equal_line_length),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@
 enum { WORDS_MAX = 8 };
 
 struct line {
-    const char *words[WORDS_MAX]; /* behind the program's name */
+    const char *words[WORDS_MAX]; /* after the program name */
     enum options_action action;
     const char *file;
     const char *overrides[WORDS_MAX];
@@ -105,7 +105,7 @@ static void check_line(const struct line *line)
     options_free(&options);
 }
 
-static void test_lines(void **state)
+static void command_lines_are_parsed(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
@@ -123,7 +123,7 @@ static char *printed(void (*print)(FILE *out))
     return text;
 }
 
-static void test_usage_names_every_option_in_80_columns(void **state)
+static void usage_lists_every_option_in_80_columns(void **state)
 {
     static const char *const options[] = {"-f, --config FILE ", "-o, --override SECTION.KEY=VALUE ",
                                           "-t, --test ",        "-T, --dump ",
@@ -143,7 +143,7 @@ static void print_version(FILE *out)
     options_print_version(out, "Landlock 7");
 }
 
-static void test_version(void **state)
+static void version_has_the_sandbox(void **state)
 {
     char *text = printed(print_version);
 
@@ -156,9 +156,9 @@ static void test_version(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_usage_names_every_option_in_80_columns),
-        cmocka_unit_test(test_version),
+        cmocka_unit_test(command_lines_are_parsed),
+        cmocka_unit_test(usage_lists_every_option_in_80_columns),
+        cmocka_unit_test(version_has_the_sandbox),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

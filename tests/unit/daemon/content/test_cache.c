@@ -19,7 +19,7 @@
 
 enum { ENTRIES = 64, DESCRIPTORS = 4, THREADS = 4, WORKER = 0, KIB = 1024 };
 
-/* A cache over a real segment; every test has its own. */
+/* A cache with a segment; each test has its own. */
 struct fixture {
     struct segment segment;
     struct cache *cache;
@@ -49,7 +49,7 @@ static struct thing *new_thing(const char *path, size_t bytes)
     return thing;
 }
 
-/* Inserts and lets go: the cache has the only reference. Returns whether it was stored. */
+/* Inserts and releases, so that the cache has the only reference. Returns whether it was stored. */
 static bool put(struct cache *cache, const char *path, size_t bytes)
 {
     struct thing *thing = new_thing(path, bytes);
@@ -118,7 +118,7 @@ static struct span span_of(const char *text)
     return (struct span){text, strlen(text)};
 }
 
-static void what_was_put_in_is_found_until_it_is_invalidated(void **state)
+static void inserted_entry_is_found_until_invalidated(void **state)
 {
     struct fixture fixture;
     struct cache_entry *entry;
@@ -133,14 +133,14 @@ static void what_was_put_in_is_found_until_it_is_invalidated(void **state)
     cache_invalidate(fixture.cache, entry);
     assert_true(entry->stale);
     assert_false(has(fixture.cache, "/a"));
-    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), KIB); /* we still refer to it */
+    assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), KIB); /* still referenced here */
     cache_release(fixture.cache, entry);
     assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 0);
     assert_int_equal(metric_of(&fixture, METRIC_cache_invalidated), 1);
     close_fixture(&fixture);
 }
 
-static void a_second_entry_for_a_path_replaces_the_first(void **state)
+static void second_entry_of_path_replaces_first(void **state)
 {
     struct fixture fixture;
     struct thing *first, *second;
@@ -199,8 +199,8 @@ static void entries_are_bounded(void **state)
     close_fixture(&fixture);
 }
 
-/* While somebody still sends evicted entries, new ones stay out rather than exceed the budget. */
-static void held_entries_count_until_they_are_released(void **state)
+/* While evicted entries are still referenced, new ones are not stored rather than exceed the budget. */
+static void held_entries_count_until_released(void **state)
 {
     struct fixture fixture;
     struct cache_entry *held[6];
@@ -225,7 +225,7 @@ static void held_entries_count_until_they_are_released(void **state)
     close_fixture(&fixture);
 }
 
-static void hits_in_front_tables_protect_from_eviction(void **state)
+static void hits_in_thread_cache_prevent_eviction(void **state)
 {
     const struct cache_policy *const policies[] = {&cache_policy_sieve, &cache_policy_lru};
 
@@ -256,7 +256,7 @@ static void hits_in_front_tables_protect_from_eviction(void **state)
     }
 }
 
-/* Asks for PATH as a thread does whose thread cache does not know it. */
+/* Looks up PATH like a thread that does not have it in its thread cache. */
 static void ask(const struct fixture *fixture, struct thread_cache *cache, const char *path)
 {
     struct cache_entry *entry = cache_find(fixture->cache, path, strlen(path));
@@ -271,8 +271,8 @@ static void ask(const struct fixture *fixture, struct thread_cache *cache, const
     cache_release(fixture->cache, entry);
 }
 
-/* What was asked for once leaves before what was asked for again. */
-static void being_put_in_is_no_hit(void **state)
+/* Entries requested once are evicted before those requested again. */
+static void insertion_is_not_a_hit(void **state)
 {
     const struct cache_policy *const policies[] = {&cache_policy_sieve, &cache_policy_lru};
 
@@ -298,8 +298,8 @@ static void being_put_in_is_no_hit(void **state)
     }
 }
 
-/* A thread cache keeps what was evicted until it is swept: there is room for the next ones meanwhile. */
-static void evicted_entries_do_not_keep_others_out(void **state)
+/* A thread cache keeps evicted entries until it is swept; meanwhile there is room for new ones. */
+static void evicted_entries_leave_room_for_new_ones(void **state)
 {
     struct fixture fixture;
     struct thread_cache *cache;
@@ -319,7 +319,7 @@ static void evicted_entries_do_not_keep_others_out(void **state)
         }
     }
     assert_int_equal(metric_of(&fixture, METRIC_cache_entries), ENTRIES);
-    assert_in_range(sweeps, 1, 2 * ENTRIES); /* not at each turn */
+    assert_in_range(sweeps, 1, 2 * ENTRIES); /* not at each insertion */
     cache_remove_reader(fixture.cache, 1);
     thread_cache_free(cache);
     close_fixture(&fixture);
@@ -335,7 +335,7 @@ static void put_open(struct cache *cache, const char *path)
     cache_release(cache, &thing->entry);
 }
 
-static void descriptors_are_bounded_for_themselves(void **state)
+static void descriptors_have_a_limit_of_their_own(void **state)
 {
     struct fixture fixture;
     char path[16];
@@ -380,7 +380,7 @@ static void unused_descriptors_are_closed(void **state)
     assert_false(cache_wants_sweep(fixture.cache, &seen));
     cache_close_unused(fixture.cache); /* not hit since */
     assert_false(has(fixture.cache, "/used"));
-    assert_true(cache_wants_sweep(fixture.cache, &seen)); /* the thread cache has it */
+    assert_true(cache_wants_sweep(fixture.cache, &seen)); /* the thread cache still has it */
     thread_cache_sweep(cache);
     assert_false(cache_wants_sweep(fixture.cache, &seen));
     cache_remove_reader(fixture.cache, 1);
@@ -388,7 +388,7 @@ static void unused_descriptors_are_closed(void **state)
     close_fixture(&fixture);
 }
 
-static void forms_of_a_path_go_with_it(void **state)
+static void purge_of_path_removes_its_variants(void **state)
 {
     struct fixture fixture;
 
@@ -404,7 +404,7 @@ static void forms_of_a_path_go_with_it(void **state)
     close_fixture(&fixture);
 }
 
-static void a_front_table_tells_codings_apart(void **state)
+static void thread_cache_distinguishes_codings(void **state)
 {
     const coding_preference gzip = (CODING_GZIP + 1) | (CODING_IDENTITY + 1) << 4;
     struct fixture fixture;
@@ -430,7 +430,7 @@ static void a_front_table_tells_codings_apart(void **state)
     close_fixture(&fixture);
 }
 
-static void a_front_table_drops_what_is_stale(void **state)
+static void thread_cache_drops_stale_entries(void **state)
 {
     struct fixture fixture;
     struct thread_cache *cache;
@@ -448,17 +448,16 @@ static void a_front_table_drops_what_is_stale(void **state)
         cache_release(fixture.cache, entry);
     }
     assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 2 * KIB);
-    assert_null(
-        thread_cache_find(cache, SPAN("/a"), PREFER_IDENTITY, 2)); /* seen when it is asked for */
+    assert_null(thread_cache_find(cache, SPAN("/a"), PREFER_IDENTITY, 2)); /* dropped on lookup */
     assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), KIB);
-    thread_cache_sweep(cache); /* or when it is looked for */
+    thread_cache_sweep(cache); /* or by a sweep */
     assert_int_equal(metric_of(&fixture, METRIC_cache_bytes), 0);
     cache_remove_reader(fixture.cache, 0);
     thread_cache_free(cache);
     close_fixture(&fixture);
 }
 
-static void a_front_table_tells_targets_apart(void **state)
+static void thread_cache_distinguishes_targets(void **state)
 {
     struct fixture fixture;
     struct thread_cache *cache;
@@ -481,9 +480,9 @@ static void a_front_table_tells_targets_apart(void **state)
 
         snprintf(path, sizeof(path), "/%d", i);
         entry = thread_cache_find(cache, span_of(path), PREFER_IDENTITY, 2);
-        if (entry != NULL) /* a full set may have dropped some */
+        if (entry != NULL) /* a full set may have replaced some */
             assert_string_equal(entry->path, path);
-        path[strlen(path)] = 'x'; /* longer by a byte that belongs to nobody */
+        path[strlen(path)] = 'x'; /* not part of the target: the length is one less */
     }
     assert_null(thread_cache_find(cache, SPAN("/"), PREFER_IDENTITY, 2));
     cache_remove_reader(fixture.cache, 0);
@@ -491,20 +490,19 @@ static void a_front_table_tells_targets_apart(void **state)
     close_fixture(&fixture);
 }
 
-static void one_caller_claims_a_check(void **state)
+static void only_one_caller_claims_a_check(void **state)
 {
     struct thing *thing = new_thing("/a", KIB);
 
     (void)state;
-    assert_false(cache_claim_check(&thing->entry, 1500, 1000)); /* stored at 1000: young enough */
+    assert_false(cache_claim_check(&thing->entry, 1500, 1000)); /* checked at 1000: recent enough */
     assert_true(cache_claim_check(&thing->entry, 2000, 1000));
-    assert_false(cache_claim_check(&thing->entry, 2000, 1000)); /* somebody is at it */
+    assert_false(cache_claim_check(&thing->entry, 2000, 1000)); /* claimed already */
     assert_true(cache_claim_check(&thing->entry, 3000, 1000));
     destroy_thing(&thing->entry);
 }
 
-/* Threads that look up, insert, evict and invalidate at once: nothing is lost, nothing freed twice.
- */
+/* Threads look up, insert, evict and invalidate concurrently; sanitizers watch for lost or double frees. */
 struct racer {
     struct fixture *fixture;
     uint32_t slot;
@@ -554,7 +552,7 @@ static void *race(void *argument)
     return NULL;
 }
 
-static void threads_share_a_cache(void **state)
+static void cache_is_safe_for_concurrent_threads(void **state)
 {
     struct fixture fixture;
     struct racer racer[THREADS];
@@ -572,9 +570,9 @@ static void threads_share_a_cache(void **state)
     close_fixture(&fixture);
 }
 
-/* --- Emptying and changing --- */
+/* Flush, purge, resize */
 
-static void test_a_purge_takes_what_its_path_means(void **state)
+static void purge_removes_path_or_prefix(void **state)
 {
     static const struct {
         const char *path;
@@ -599,7 +597,7 @@ static void test_a_purge_takes_what_its_path_means(void **state)
     }
 }
 
-static void test_what_was_loaded_before_a_flush_is_not_stored_after_it(void **state)
+static void entry_loaded_before_flush_is_not_stored(void **state)
 {
     struct fixture fixture;
     struct thing *early, *late;
@@ -621,7 +619,7 @@ static void test_what_was_loaded_before_a_flush_is_not_stored_after_it(void **st
     close_fixture(&fixture);
 }
 
-static void test_a_smaller_cache_evicts_at_once(void **state)
+static void smaller_limit_evicts_at_once(void **state)
 {
     struct fixture fixture;
 
@@ -635,7 +633,8 @@ static void test_a_smaller_cache_evicts_at_once(void **state)
     }
     assert_int_equal(metric_of(&fixture, METRIC_cache_limit), 64 * KIB);
     assert_int_equal(cache_resize(fixture.cache, 64 * KIB), 0);
-    assert_int_equal(cache_resize(fixture.cache, 16 * KIB), 7); /* a sixteenth is kept free */
+    assert_int_equal(cache_resize(fixture.cache, 16 * KIB),
+                     7); /* a sixteenth is for stale entries */
     assert_int_equal(metric_of(&fixture, METRIC_cache_entries), 3);
     assert_true(has(fixture.cache, "/9"));
     assert_false(has(fixture.cache, "/0"));
@@ -648,25 +647,25 @@ static void test_a_smaller_cache_evicts_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_purge_takes_what_its_path_means),
-        cmocka_unit_test(test_what_was_loaded_before_a_flush_is_not_stored_after_it),
-        cmocka_unit_test(test_a_smaller_cache_evicts_at_once),
-        cmocka_unit_test(what_was_put_in_is_found_until_it_is_invalidated),
-        cmocka_unit_test(a_second_entry_for_a_path_replaces_the_first),
+        cmocka_unit_test(purge_removes_path_or_prefix),
+        cmocka_unit_test(entry_loaded_before_flush_is_not_stored),
+        cmocka_unit_test(smaller_limit_evicts_at_once),
+        cmocka_unit_test(inserted_entry_is_found_until_invalidated),
+        cmocka_unit_test(second_entry_of_path_replaces_first),
         cmocka_unit_test(bytes_are_bounded),
         cmocka_unit_test(entries_are_bounded),
-        cmocka_unit_test(held_entries_count_until_they_are_released),
-        cmocka_unit_test(hits_in_front_tables_protect_from_eviction),
-        cmocka_unit_test(being_put_in_is_no_hit),
-        cmocka_unit_test(evicted_entries_do_not_keep_others_out),
-        cmocka_unit_test(descriptors_are_bounded_for_themselves),
+        cmocka_unit_test(held_entries_count_until_released),
+        cmocka_unit_test(hits_in_thread_cache_prevent_eviction),
+        cmocka_unit_test(insertion_is_not_a_hit),
+        cmocka_unit_test(evicted_entries_leave_room_for_new_ones),
+        cmocka_unit_test(descriptors_have_a_limit_of_their_own),
         cmocka_unit_test(unused_descriptors_are_closed),
-        cmocka_unit_test(forms_of_a_path_go_with_it),
-        cmocka_unit_test(a_front_table_tells_codings_apart),
-        cmocka_unit_test(a_front_table_drops_what_is_stale),
-        cmocka_unit_test(a_front_table_tells_targets_apart),
-        cmocka_unit_test(one_caller_claims_a_check),
-        cmocka_unit_test(threads_share_a_cache),
+        cmocka_unit_test(purge_of_path_removes_its_variants),
+        cmocka_unit_test(thread_cache_distinguishes_codings),
+        cmocka_unit_test(thread_cache_drops_stale_entries),
+        cmocka_unit_test(thread_cache_distinguishes_targets),
+        cmocka_unit_test(only_one_caller_claims_a_check),
+        cmocka_unit_test(cache_is_safe_for_concurrent_threads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

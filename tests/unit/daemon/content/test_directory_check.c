@@ -70,7 +70,7 @@ static void make_new(struct place *place)
     close(fd);
 }
 
-static void a_state_is_the_same_until_a_name_comes(void **state)
+static void state_changes_when_a_name_is_added(void **state)
 {
     struct place *place = *state;
     uint64_t before = look_at(place, "/a/x.html", 1, later());
@@ -81,7 +81,7 @@ static void a_state_is_the_same_until_a_name_comes(void **state)
     assert_int_not_equal(look_at(place, "/a/x.html", 4 * PATIENCE_NS, later()), before);
 }
 
-static void what_was_seen_is_believed_for_a_moment(void **state)
+static void state_is_reused_until_max_age(void **state)
 {
     struct place *place = *state;
     uint64_t before = look_at(place, "/a/x.html", 1, later());
@@ -93,7 +93,7 @@ static void what_was_seen_is_believed_for_a_moment(void **state)
     assert_int_not_equal(look_at(place, "/a/x.html", 2 + PATIENCE_NS, later()), before);
 }
 
-static void folders_are_told_apart(void **state)
+static void directories_have_different_states(void **state)
 {
     struct place *place = *state;
     uint64_t root = look_at(place, "/x.html", 1, later());
@@ -107,8 +107,8 @@ static void folders_are_told_apart(void **state)
     assert_int_equal(look_at(place, "/a/x.html", 1, later()), a);
 }
 
-/* Another directory under the same name, as a new release of a site is. */
-static void a_folder_put_in_place_of_another_is_seen(void **state)
+/* Another directory under the same name, such as a new release of a site. */
+static void replaced_directory_changes_the_state(void **state)
 {
     struct place *place = *state;
     uint64_t before = look_at(place, "/a/x.html", 1, later());
@@ -118,7 +118,7 @@ static void a_folder_put_in_place_of_another_is_seen(void **state)
     assert_int_not_equal(look_at(place, "/a/x.html", 2 * PATIENCE_NS, later()), before);
 }
 
-static void a_folder_that_changed_just_now_is_not_trusted(void **state)
+static void recently_changed_directory_has_no_state(void **state)
 {
     struct place *place = *state;
 
@@ -127,7 +127,7 @@ static void a_folder_that_changed_just_now_is_not_trusted(void **state)
     assert_int_not_equal(look_at(place, "/a/x.html", 2 * PATIENCE_NS, later()), 0);
 }
 
-static void what_is_not_there_has_no_state(void **state)
+static void missing_directory_has_no_state(void **state)
 {
     struct place *place = *state;
     char path[DIRECTORY_CHECK_PATH_MAX + 8];
@@ -141,7 +141,7 @@ static void what_is_not_there_has_no_state(void **state)
     assert_int_equal(place->look.fd, -1);
 }
 
-static void it_is_not_kept_open_for_long(void **state)
+static void directory_is_closed_after_max_age(void **state)
 {
     struct place *place = *state;
 
@@ -157,13 +157,10 @@ static void it_is_not_kept_open_for_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_state_is_the_same_until_a_name_comes),
-        TEST(what_was_seen_is_believed_for_a_moment),
-        TEST(folders_are_told_apart),
-        TEST(a_folder_put_in_place_of_another_is_seen),
-        TEST(a_folder_that_changed_just_now_is_not_trusted),
-        TEST(what_is_not_there_has_no_state),
-        TEST(it_is_not_kept_open_for_long),
+        TEST(state_changes_when_a_name_is_added),      TEST(state_is_reused_until_max_age),
+        TEST(directories_have_different_states),       TEST(replaced_directory_changes_the_state),
+        TEST(recently_changed_directory_has_no_state), TEST(missing_directory_has_no_state),
+        TEST(directory_is_closed_after_max_age),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

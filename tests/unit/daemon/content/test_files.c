@@ -1,6 +1,6 @@
 /*
- * Opening below a root: one table of paths, tried by openat2 and by the walk that stands in for it.
- * Both must agree, error by error. The tree is made in a private directory and taken away afterwards.
+ * Opening below a root: one table of paths, with openat2() and with the walk that replaces it. Both must
+ * agree, error by error. The tree is made in a temporary directory.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -155,8 +155,8 @@ struct files_case {
     const char *path;
     int error;
     bool directory;
-    const char *content; /* of a file that opens */
-    bool unless_root;    /* root may read all: not tried by root */
+    const char *content; /* of a file that can be opened */
+    bool unless_root;    /* skipped as root, who may read all files */
 };
 
 static const struct files_case cases[] = {
@@ -177,7 +177,7 @@ static const struct files_case cases[] = {
     {"/closed", EACCES, false, NULL, true},
     {"/closed/file", EACCES, false, NULL, true},
     {"/closed/missing", EACCES, false, NULL, true},
-    /* Not there, or not a directory. */
+    /* Missing, or not a directory. */
     {"/missing", ENOENT, false, NULL, false},
     {"/missing/", ENOENT, false, NULL, false},
     {"/missing/file", ENOENT, false, NULL, false},
@@ -188,14 +188,14 @@ static const struct files_case cases[] = {
     {"/fifo/", ENOTDIR, false, NULL, false},
     {name_too_long, ENAMETOOLONG, false, NULL, false},
     {path_too_long, ENAMETOOLONG, false, NULL, false},
-    /* Out of the root. Paths are canonical by then: these must fail all the same. */
+    /* Out of the root. Callers pass canonical paths, but these must fail, too. */
     {"/..", EXDEV, false, NULL, false},
     {"/../outside", EXDEV, false, NULL, false},
     {"/../root/file", EXDEV, false, NULL, false},
     {"/directory/../../outside", EXDEV, false, NULL, false},
     {"//../outside", EXDEV, false, NULL, false},
     {"//etc/passwd", ENOENT, false, NULL, false},
-    /* Links, wherever they lead: none is followed. */
+    /* Links, none of which is followed. */
     {"/link-inside", ELOOP, false, NULL, false},
     {"/link-directory", ELOOP, false, NULL, false},
     {"/link-directory/", ELOOP, false, NULL, false},
@@ -215,11 +215,11 @@ static const struct files_case cases[] = {
     {"/socket", EACCES, false, NULL, false},
 };
 
-/* The same links where some are followed. Three errors: none outside is served, even with the fence. */
+/* The same links with other policies. EXDEV: outside the root and the link root. */
 struct link_case {
     const char *path;
     int inside, follow,
-        fenced;          /* errors: by policy; fenced is follow, with base/shared as a fence */
+        fenced;          /* errors by policy; fenced: follow, with base/shared as link root */
     const char *content; /* NULL: a directory */
 };
 
@@ -264,7 +264,7 @@ static const struct link_case link_cases[] = {
     {"/link-shared-not", EXDEV, EXDEV, EXDEV, NULL},
 };
 
-/* With FILES_CACHED_ONLY the kernel may always say EAGAIN: then the way that blocks must do. */
+/* With FILES_CACHED_ONLY the kernel may return EAGAIN at any time: then retry with blocking. */
 static int open_somehow(const char *path, enum files_effort effort, struct file *file)
 {
     int error = files_open(&root, path, effort, file);
@@ -312,7 +312,7 @@ static void try_all(enum files_effort effort)
     }
 }
 
-static void the_kernel_keeps_us_inside(void **state)
+static void openat2_stays_below_the_root(void **state)
 {
     (void)state;
     files_force_fallback(false);
@@ -320,7 +320,7 @@ static void the_kernel_keeps_us_inside(void **state)
     try_all(FILES_CACHED_ONLY);
 }
 
-static void the_walk_keeps_us_inside(void **state)
+static void walk_stays_below_the_root(void **state)
 {
     (void)state;
     files_force_fallback(true);
@@ -378,7 +378,7 @@ static void links_are_followed_by_policy(void **state)
     assert_int_equal(after, before);
 }
 
-static void hidden_names(void **state)
+static void names_with_dot_are_hidden(void **state)
 {
     static const struct {
         const char *path;
@@ -422,7 +422,7 @@ static void magic_links_are_not_followed(void **state)
     close(proc);
 }
 
-static void a_device_is_refused(void **state)
+static void device_is_eacces(void **state)
 {
     int dev = open("/dev", O_PATH | O_DIRECTORY);
     struct file file;
@@ -438,8 +438,8 @@ static void a_device_is_refused(void **state)
     close(dev);
 }
 
-/* The lowest free descriptor is the same before and after all of that. */
-static void no_descriptor_is_left_open(void **state)
+/* The lowest free descriptor is the same before and after all cases. */
+static void all_descriptors_are_closed(void **state)
 {
     int before = dup(0), after;
 
@@ -454,7 +454,7 @@ static void no_descriptor_is_left_open(void **state)
     assert_int_equal(after, before);
 }
 
-static void running_out_of_descriptors_is_told(void **state)
+static void out_of_descriptors_is_emfile(void **state)
 {
     struct rlimit usual, none;
     struct file file;
@@ -474,7 +474,7 @@ static void running_out_of_descriptors_is_told(void **state)
     files_force_fallback(false);
 }
 
-static void reads_are_like_pread(void **state)
+static void read_returns_what_pread_does(void **state)
 {
     static const enum files_effort efforts[] = {FILES_MAY_BLOCK, FILES_CACHED_ONLY};
     struct file file;
@@ -482,7 +482,7 @@ static void reads_are_like_pread(void **state)
 
     (void)state;
     assert_int_equal(files_open(&root, "/file", FILES_MAY_BLOCK, &file), 0);
-    for (size_t i = 0; i < ARRAY_LENGTH(efforts); i++) { /* just written: in the page cache */
+    for (size_t i = 0; i < ARRAY_LENGTH(efforts); i++) { /* just written, so in the page cache */
         assert_int_equal(files_read(file.fd, file.device, content, sizeof(content), 0, efforts[i]),
                          7);
         assert_memory_equal(content, "content", 7);
@@ -499,7 +499,7 @@ static void reads_are_like_pread(void **state)
     assert_int_equal(errno, EBADF);
 }
 
-static void errors_have_statuses(void **state)
+static void errno_maps_to_status(void **state)
 {
     static const struct {
         int error, status;
@@ -517,16 +517,16 @@ static void errors_have_statuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_kernel_keeps_us_inside),
-        cmocka_unit_test(the_walk_keeps_us_inside),
+        cmocka_unit_test(openat2_stays_below_the_root),
+        cmocka_unit_test(walk_stays_below_the_root),
         cmocka_unit_test(links_are_followed_by_policy),
-        cmocka_unit_test(hidden_names),
+        cmocka_unit_test(names_with_dot_are_hidden),
         cmocka_unit_test(magic_links_are_not_followed),
-        cmocka_unit_test(a_device_is_refused),
-        cmocka_unit_test(no_descriptor_is_left_open),
-        cmocka_unit_test(running_out_of_descriptors_is_told),
-        cmocka_unit_test(reads_are_like_pread),
-        cmocka_unit_test(errors_have_statuses),
+        cmocka_unit_test(device_is_eacces),
+        cmocka_unit_test(all_descriptors_are_closed),
+        cmocka_unit_test(out_of_descriptors_is_emfile),
+        cmocka_unit_test(read_returns_what_pread_does),
+        cmocka_unit_test(errno_maps_to_status),
     };
 
     return cmocka_run_group_tests(tests, make_tree, remove_tree);

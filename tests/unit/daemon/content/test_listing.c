@@ -1,4 +1,4 @@
-/* Listings of folders: what is in them, in which order, and how it is written. */
+/* Directory listings: entries, order, HTML and JSON. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static struct listing_order order_of(const char *query)
     return listing_order_read((struct span){query, strlen(query)});
 }
 
-/* The names in order, each with a blank behind it, and a slash for a directory. */
+/* The names in order, separated by blanks, directories with a slash. */
 static void names_of(const struct listing *listing, char *names, size_t size)
 {
     size_t used = 0;
@@ -82,7 +82,7 @@ static void names_of(const struct listing *listing, char *names, size_t size)
                                  listing->entry[i].directory ? "/" : "");
 }
 
-static void names_are_in_the_order_that_is_asked_for(void **state)
+static void entries_are_in_requested_order(void **state)
 {
     static const struct {
         const char *query, *names;
@@ -113,7 +113,7 @@ static void names_are_in_the_order_that_is_asked_for(void **state)
     }
 }
 
-static void only_what_is_served_is_shown(void **state)
+static void only_served_entries_are_listed(void **state)
 {
     struct listing_order order = order_of("");
     struct listing listing;
@@ -133,7 +133,7 @@ static void only_what_is_served_is_shown(void **state)
     root.links = FILES_LINKS_DENY;
 }
 
-static void what_is_no_folder_is_told(void **state)
+static void file_is_enotdir(void **state)
 {
     struct listing_order order = order_of("");
     struct listing listing;
@@ -163,7 +163,7 @@ static char *text_of(const char *path, const char *query, bool json)
     return text;
 }
 
-static void json_can_be_read(void **state)
+static void json_is_well_formed(void **state)
 {
     char *text = text_of("/site/", "", true);
     json_t *list = json_loads(text, 0, NULL), *entry;
@@ -188,7 +188,7 @@ static void json_can_be_read(void **state)
     free(text);
 }
 
-static void html_has_links_that_lead_there(void **state)
+static void html_links_are_escaped(void **state)
 {
     static const char *const parts[] = {
         "<title>/site/</title>",
@@ -216,7 +216,7 @@ static void html_has_links_that_lead_there(void **state)
     free(text);
 }
 
-static void crumbs_lead_up(void **state)
+static void breadcrumbs_link_upwards(void **state)
 {
     const struct listing listing = {.count = 0};
     struct listing_order order = order_of("");
@@ -233,7 +233,7 @@ static void crumbs_lead_up(void **state)
     free(text);
 }
 
-static void a_very_large_folder_is_cut_and_says_so(void **state)
+static void large_directory_is_cut_with_a_note(void **state)
 {
     const struct listing listing = {.count = 0, .total = 17};
     struct listing_order order = order_of("");
@@ -249,7 +249,7 @@ static void a_very_large_folder_is_cut_and_says_so(void **state)
     free(text);
 }
 
-static void entries_beyond_the_most_are_counted(void **state)
+static void entries_over_maximum_are_counted(void **state)
 {
     struct listing_order order = order_of("");
     struct listing listing;
@@ -271,14 +271,14 @@ static void entries_beyond_the_most_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_in_the_order_that_is_asked_for),
-        cmocka_unit_test(only_what_is_served_is_shown),
-        cmocka_unit_test(what_is_no_folder_is_told),
-        cmocka_unit_test(json_can_be_read),
-        cmocka_unit_test(html_has_links_that_lead_there),
-        cmocka_unit_test(crumbs_lead_up),
-        cmocka_unit_test(a_very_large_folder_is_cut_and_says_so),
-        cmocka_unit_test(entries_beyond_the_most_are_counted),
+        cmocka_unit_test(entries_are_in_requested_order),
+        cmocka_unit_test(only_served_entries_are_listed),
+        cmocka_unit_test(file_is_enotdir),
+        cmocka_unit_test(json_is_well_formed),
+        cmocka_unit_test(html_links_are_escaped),
+        cmocka_unit_test(breadcrumbs_link_upwards),
+        cmocka_unit_test(large_directory_is_cut_with_a_note),
+        cmocka_unit_test(entries_over_maximum_are_counted),
     };
 
     return cmocka_run_group_tests(tests, make_tree, remove_tree);

@@ -1,4 +1,4 @@
-/* What a thread remembers of paths where there is no file. */
+/* The cache of paths without a file. */
 #include "daemon/content/negative_cache.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void a_path_is_believed_for_its_time(void **state)
+static void path_is_cached_until_max_age(void **state)
 {
     (void)state;
     assert_false(negative_cache_has(missing, SPAN("/a"), 5));
@@ -41,7 +41,7 @@ static void a_path_is_believed_for_its_time(void **state)
     assert_false(negative_cache_has(missing, SPAN("/ab"), 5));
 }
 
-static void nothing_is_known_after_forgetting(void **state)
+static void clear_removes_all_paths(void **state)
 {
     (void)state;
     negative_cache_add(missing, SPAN("/a"), 5);
@@ -49,8 +49,8 @@ static void nothing_is_known_after_forgetting(void **state)
     assert_false(negative_cache_has(missing, SPAN("/a"), 5));
 }
 
-/* Many more than there are places: some are forgotten, none is made up. */
-static void more_paths_than_places(void **state)
+/* More paths than places: some are replaced, none is found that was not added. */
+static void paths_over_capacity_are_replaced(void **state)
 {
     char path[32];
     int known = 0;
@@ -68,7 +68,7 @@ static void more_paths_than_places(void **state)
     assert_in_range(known, 100, 256);
 }
 
-static void paths_of_every_length(void **state)
+static void long_paths_are_not_kept(void **state)
 {
     char path[300];
     size_t kept = 0;
@@ -82,16 +82,16 @@ static void paths_of_every_length(void **state)
         kept = length;
         assert_false(negative_cache_has(missing, (struct span){path, length + 1}, 5));
     }
-    assert_in_range(kept, 64, 200); /* longer ones are not kept, and harm nobody */
+    assert_in_range(kept, 64, 200); /* longer ones are not kept */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_path_is_believed_for_its_time, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nothing_is_known_after_forgetting, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(more_paths_than_places, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(paths_of_every_length, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(path_is_cached_until_max_age, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(clear_removes_all_paths, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(paths_over_capacity_are_replaced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_paths_are_not_kept, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * A loaded file is checked without waiting for a disk, also where the kernel keeps no memory of names
- * that are missing, as on tmpfs: there the site lies, if the machine has one.
+ * A loaded file is checked without blocking, also on file systems without negative dentries: the test
+ * files are on tmpfs if the machine has one.
  */
 #include "common/clock.h"
 #include "daemon/content/resource.h"
@@ -30,7 +30,7 @@ struct place {
     struct mime_table *mime;
     struct header_rules headers;
     struct resource_source source;
-    struct directory_check look; /* of the thread that checks */
+    struct directory_check look; /* of the checking thread */
 };
 
 static const char *const files[] = {"page.html", "page.html.gz", "lone.html", "lone.html.br"};
@@ -89,7 +89,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Until the directory's clock would show another change: its state says nothing before. */
+/* Waits until the directory's timestamp would show another change: before, it has no state. */
 static void wait_until_settled(struct place *place)
 {
     static const struct timespec moment = {.tv_nsec = LOOK_MS * 1000000L};
@@ -130,7 +130,7 @@ static int check(struct place *place, struct resource *resource)
                           clock_monotonic_ns());
 }
 
-static void what_was_loaded_is_checked_without_waiting(void **state)
+static void loaded_file_is_checked_without_blocking(void **state)
 {
     struct place *place = *state;
     struct resource *lone, *page, *variant;
@@ -149,8 +149,8 @@ static void what_was_loaded_is_checked_without_waiting(void **state)
     resource_release(NULL, lone);
 }
 
-/* As a variant does that came into the cache too early to know, when its file is loaded again. */
-static void a_form_takes_over_what_its_file_knows(void **state)
+/* For a variant that was cached before the state of the directory was known. */
+static void variant_takes_over_check_of_its_file(void **state)
 {
     struct place *place = *state;
     struct resource *page, *variant;
@@ -168,8 +168,8 @@ static void a_form_takes_over_what_its_file_knows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_form_takes_over_what_its_file_knows),
-        cmocka_unit_test(what_was_loaded_is_checked_without_waiting),
+        cmocka_unit_test(variant_takes_over_check_of_its_file),
+        cmocka_unit_test(loaded_file_is_checked_without_blocking),
     };
 
     return cmocka_run_group_tests_name("resource", tests, set_up, tear_down);

@@ -43,7 +43,7 @@ static const struct {
     {"Accept: text/html\r\nAccept: application/json;q=0.5\r\n", 500, 1000},
 };
 
-static void weights_are_those_of_the_nearest_range(void **state)
+static void weight_is_of_most_specific_range(void **state)
 {
     const struct request_limits limits = {1000, 4000, 100};
 
@@ -65,7 +65,7 @@ static void weights_are_those_of_the_nearest_range(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(weights_are_those_of_the_nearest_range)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(weight_is_of_most_specific_range)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

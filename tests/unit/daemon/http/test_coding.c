@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Field lines (a NULL ends them) and the codings in the order in which they are tried. */
+/* Field lines (ended by NULL) and the resulting codings, best first. */
 struct coding_case {
     const char *rule, *lines[3], *order;
 };
@@ -19,42 +19,42 @@ struct coding_case {
 /* RFC 9110 section 12.5.3; 12.4.2 for weights. */
 static const struct coding_case cases[] = {
     {"absent", {NULL}, "identity"},
-    {"empty: identity alone", {""}, "identity"},
+    {"empty: identity only", {""}, "identity"},
     {"one coding", {"gzip"}, "gzip identity"},
-    {"what a browser sends", {"gzip, deflate, br, zstd"}, "br zstd gzip identity"},
+    {"a current browser", {"gzip, deflate, br, zstd"}, "br zstd gzip identity"},
     {"an older browser", {"gzip, deflate, br"}, "br gzip identity"},
     {"weights decide", {"br;q=0.5, gzip;q=0.8"}, "gzip br identity"},
     {"a thousandth", {"br;q=0.999, gzip"}, "gzip br identity"},
-    {"identity before others", {"gzip;q=0.5, identity"}, "identity gzip"},
-    {"identity as good as others", {"gzip, identity"}, "gzip identity"},
+    {"identity preferred", {"gzip;q=0.5, identity"}, "identity gzip"},
+    {"identity with equal weight", {"gzip, identity"}, "gzip identity"},
     {"identity refused", {"gzip, identity;q=0"}, "gzip"},
-    {"identity alone refused", {"identity;q=0"}, ""},
+    {"identity not acceptable", {"identity;q=0"}, ""},
     {"all refused", {"identity;q=0, *;q=0"}, ""},
-    {"all refused by the star", {"*;q=0"}, ""},
-    {"all but one refused", {"br, *;q=0"}, "br"},
-    {"all but identity refused", {"identity, *;q=0"}, "identity"},
-    {"anything", {"*"}, "br zstd gzip identity"},
-    {"anything but one", {"*, br;q=0"}, "zstd gzip identity"},
-    {"anything, less than one", {"gzip, *;q=0.1"}, "gzip br zstd identity"},
-    {"weight 0 is refused", {"gzip;q=0"}, "identity"},
-    {"weight 0.000 is refused", {"gzip;q=0.000, br"}, "br identity"},
+    {"* with weight 0: none acceptable", {"*;q=0"}, ""},
+    {"one acceptable", {"br, *;q=0"}, "br"},
+    {"identity only acceptable", {"identity, *;q=0"}, "identity"},
+    {"any", {"*"}, "br zstd gzip identity"},
+    {"any except one", {"*, br;q=0"}, "zstd gzip identity"},
+    {"any, with lower weight than one", {"gzip, *;q=0.1"}, "gzip br zstd identity"},
+    {"weight 0 is not acceptable", {"gzip;q=0"}, "identity"},
+    {"weight 0.000 is not acceptable", {"gzip;q=0.000, br"}, "br identity"},
     {"weight 1.000", {"gzip;q=1.000"}, "gzip identity"},
-    {"letter case", {"GZip;Q=0.5, BR;q=0.4, Identity;q=0"}, "gzip br"},
+    {"case-insensitive", {"GZip;Q=0.5, BR;q=0.4, Identity;q=0"}, "gzip br"},
     {"blanks", {" gzip ; q=0.5 ,\tbr;q=0.7 "}, "br gzip identity"},
     {"empty members", {",, gzip,, ,"}, "gzip identity"},
     {"x-gzip is gzip (8.4.1.3)", {"x-gzip"}, "gzip identity"},
     {"deflate and compress are not offered", {"deflate, compress"}, "identity"},
     {"an unknown coding", {"sdch, gzip"}, "gzip identity"},
     {"two lines", {"gzip;q=0.5", "br"}, "br gzip identity"},
-    {"the last weight of a name counts", {"gzip, gzip;q=0"}, "identity"},
+    {"the last weight of a name is used", {"gzip, gzip;q=0"}, "identity"},
     {"a weight above 1 is malformed", {"gzip;q=1.1, br"}, "br identity"},
     {"a weight with four digits", {"gzip;q=0.1234, br"}, "br identity"},
-    {"a weight that is none", {"gzip;q=x, br"}, "br identity"},
+    {"a weight that is not a number", {"gzip;q=x, br"}, "br identity"},
     {"a weight without digits", {"gzip;q=, br"}, "br identity"},
     {"a weight that begins with a dot", {"gzip;q=.5, br"}, "br identity"},
-    {"a parameter that is no weight", {"gzip;level=9, br"}, "br identity"},
-    {"nothing behind the semicolon", {"gzip;, br"}, "br identity"},
-    {"names that begin alike", {"gzipx, brx, b"}, "identity"},
+    {"a parameter other than q", {"gzip;level=9, br"}, "br identity"},
+    {"nothing after the semicolon", {"gzip;, br"}, "br identity"},
+    {"names with a common prefix", {"gzipx, brx, b"}, "identity"},
 };
 
 static void write_order(coding_preference preference, char *text, size_t size)
@@ -69,7 +69,7 @@ static void write_order(coding_preference preference, char *text, size_t size)
                              coding == CODING_IDENTITY ? "identity" : coding_names[coding].start);
 }
 
-static void the_order_is_the_clients(void **state)
+static void codings_are_ordered_by_weight(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -85,7 +85,7 @@ static void the_order_is_the_clients(void **state)
     }
 }
 
-static void nothing_said_is_identity(void **state)
+static void no_field_means_identity(void **state)
 {
     struct coding_weights weights = CODING_WEIGHTS_NONE;
 
@@ -93,7 +93,7 @@ static void nothing_said_is_identity(void **state)
     assert_int_equal(coding_prefer(&weights), PREFER_IDENTITY);
 }
 
-static void types_that_are_text_are_compressed(void **state)
+static void text_types_are_compressible(void **state)
 {
     static const char *const yes[] = {
         "text/html; charset=utf-8", "TEXT/plain",    "text/css",         "application/json",
@@ -113,9 +113,9 @@ static void types_that_are_text_are_compressed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_order_is_the_clients),
-        cmocka_unit_test(nothing_said_is_identity),
-        cmocka_unit_test(types_that_are_text_are_compressed),
+        cmocka_unit_test(codings_are_ordered_by_weight),
+        cmocka_unit_test(no_field_means_identity),
+        cmocka_unit_test(text_types_are_compressible),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

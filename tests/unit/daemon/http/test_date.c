@@ -1,4 +1,4 @@
-/* HTTP dates: known ones, both ways with the C library's calendar as judge, and what is none. */
+/* HTTP dates: known ones, malformed ones, and a comparison with the C library. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,13 +29,13 @@ static int read_text(const char *text, int64_t *seconds)
     return result;
 }
 
-static void known_dates_are_read(void **state)
+static void known_dates_are_parsed(void **state)
 {
     static const struct {
         const char *text;
         int64_t seconds;
     } cases[] = {
-        /* RFC 9110 section 5.6.7: three ways to write one moment. */
+        /* RFC 9110 section 5.6.7: three formats of one date. */
         {"Sun, 06 Nov 1994 08:49:37 GMT", 784111777},
         {"Sunday, 06-Nov-94 08:49:37 GMT", 784111777},
         {"Sun Nov  6 08:49:37 1994", 784111777},
@@ -48,7 +48,7 @@ static void known_dates_are_read(void **state)
         {"Fri, 31 Dec 9999 23:59:59 GMT", INT64_C(253402300799)},
         {"Sat, 01 Jan 0000 00:00:00 GMT", INT64_C(-62167219200)},
         {"Sat, 31 Dec 2016 23:59:60 GMT", 1483228800}, /* a leap second */
-        {"Mon, 06 Nov 1994 08:49:37 GMT", 784111777},  /* the weekday is not compared */
+        {"Mon, 06 Nov 1994 08:49:37 GMT", 784111777},  /* the weekday is not checked */
         /* Two-digit years, read in 2026: up to 50 years ahead. */
         {"Thursday, 01-Jan-26 00:00:00 GMT", INT64_C(1767225600)},
         {"Tuesday, 31-Dec-75 00:00:00 GMT", INT64_C(3344976000)},
@@ -66,7 +66,7 @@ static void known_dates_are_read(void **state)
     }
 }
 
-static void what_is_no_date_is_refused(void **state)
+static void malformed_date_is_an_error(void **state)
 {
     static const char *const cases[] = {
         "",
@@ -118,8 +118,8 @@ static void what_is_no_date_is_refused(void **state)
     }
 }
 
-/* Every day from 1890 to 2110, and then steps to the year 9999, at odd times of the day. */
-static void dates_are_written_as_the_c_library_does(void **state)
+/* Every day from 1890 to 2110, then in steps to the year 9999, at varying times of day. */
+static void dates_are_formatted_like_strftime(void **state)
 {
     int64_t at = INT64_C(-2524521600);
 
@@ -141,7 +141,7 @@ static void dates_are_written_as_the_c_library_does(void **state)
     }
 }
 
-static void times_beyond_four_digits_become_the_nearest(void **state)
+static void times_beyond_year_9999_are_clamped(void **state)
 {
     static const struct {
         int64_t seconds;
@@ -167,10 +167,10 @@ static void times_beyond_four_digits_become_the_nearest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_dates_are_read),
-        cmocka_unit_test(what_is_no_date_is_refused),
-        cmocka_unit_test(dates_are_written_as_the_c_library_does),
-        cmocka_unit_test(times_beyond_four_digits_become_the_nearest),
+        cmocka_unit_test(known_dates_are_parsed),
+        cmocka_unit_test(malformed_date_is_an_error),
+        cmocka_unit_test(dates_are_formatted_like_strftime),
+        cmocka_unit_test(times_beyond_year_9999_are_clamped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

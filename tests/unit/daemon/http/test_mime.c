@@ -1,4 +1,4 @@
-/* Media types: the built-in list, what the configuration adds, and which part of a name counts. */
+/* Media types: the built-in list, the configuration, and which part of a name is the extension. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,14 +17,14 @@
 static const char unknown[] = "application/octet-stream";
 
 static const struct {
-    const char *ending, *type;
+    const char *extension, *type;
 } built_in[] = {
-#define MIME(ending, type) {ending, type},
+#define MIME(extension, type) {extension, type},
 #include "common/mime.def"
 #undef MIME
 };
 
-static void built_in_types_are_known_in_any_letter_case(void **state)
+static void built_in_types_match_any_case(void **state)
 {
     struct mime_table *table = mime_table_new(NULL, NULL, 0);
     char path[64];
@@ -32,7 +32,7 @@ static void built_in_types_are_known_in_any_letter_case(void **state)
     (void)state;
     assert_non_null(table);
     for (size_t i = 0; i < ARRAY_LENGTH(built_in); i++) {
-        snprintf(path, sizeof(path), "/folder.d/name.%s", built_in[i].ending);
+        snprintf(path, sizeof(path), "/folder.d/name.%s", built_in[i].extension);
         assert_string_equal(mime_type(table, path), built_in[i].type);
         for (char *letter = strrchr(path, '.'); *letter != '\0'; letter++)
             *letter = (char)toupper((unsigned char)*letter);
@@ -41,7 +41,7 @@ static void built_in_types_are_known_in_any_letter_case(void **state)
     mime_table_free(table);
 }
 
-static void the_last_ending_of_the_last_segment_counts(void **state)
+static void extension_is_after_last_dot(void **state)
 {
     static const struct {
         const char *path, *type;
@@ -58,11 +58,11 @@ static void the_last_ending_of_the_last_segment_counts(void **state)
         {"/a.html/b", unknown},
         {"/a.", unknown},
         {"/a.html.", unknown},
-        {"/.html", unknown}, /* a hidden name, not an ending */
+        {"/.html", unknown}, /* a hidden name, not an extension */
         {"/a/.css", unknown},
         {"/a.htmlx", unknown},
         {"/a.htm l", unknown},
-        {"/a.an-ending-that-is-longer-than-any-other-one", unknown},
+        {"/a.an-extension-that-is-longer-than-any-other-one", unknown},
         {"/a.\xff", unknown},
     };
     struct mime_table *table = mime_table_new(NULL, NULL, 0);
@@ -75,11 +75,11 @@ static void the_last_ending_of_the_last_segment_counts(void **state)
     mime_table_free(table);
 }
 
-static void the_configuration_adds_and_overrides(void **state)
+static void configured_types_override_built_in(void **state)
 {
-    static const char *const endings[] = {"GMI", "html", "x-y_z", "gmi2", "dup", "DUP"};
+    static const char *const extensions[] = {"GMI", "html", "x-y_z", "gmi2", "dup", "DUP"};
     static const char *const types[] = {"text/gemini", "text/plain", "a/b", "c/d", "e/1", "e/2"};
-    struct mime_table *table = mime_table_new(endings, types, ARRAY_LENGTH(endings));
+    struct mime_table *table = mime_table_new(extensions, types, ARRAY_LENGTH(extensions));
 
     (void)state;
     assert_non_null(table);
@@ -93,24 +93,24 @@ static void the_configuration_adds_and_overrides(void **state)
     mime_table_free(table);
 }
 
-static void a_large_table_finds_all(void **state)
+static void large_table_finds_all(void **state)
 {
     enum { COUNT = 2000 };
     static char texts[COUNT][16];
-    static const char *endings[COUNT];
+    static const char *extensions[COUNT];
     struct mime_table *table;
     char path[32];
 
     (void)state;
     for (size_t i = 0; i < COUNT; i++) {
         snprintf(texts[i], sizeof(texts[i]), "e%zu", i);
-        endings[i] = texts[i];
+        extensions[i] = texts[i];
     }
-    table = mime_table_new(endings, endings, COUNT); /* each ending its own type */
+    table = mime_table_new(extensions, extensions, COUNT); /* each extension is its own type */
     assert_non_null(table);
     for (size_t i = 0; i < COUNT; i++) {
         snprintf(path, sizeof(path), "/x.E%zu", i);
-        assert_ptr_equal(mime_type(table, path), endings[i]);
+        assert_ptr_equal(mime_type(table, path), extensions[i]);
     }
     assert_string_equal(mime_type(table, "/x.e2000"), unknown);
     mime_table_free(table);
@@ -120,10 +120,10 @@ static void a_large_table_finds_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(built_in_types_are_known_in_any_letter_case),
-        cmocka_unit_test(the_last_ending_of_the_last_segment_counts),
-        cmocka_unit_test(the_configuration_adds_and_overrides),
-        cmocka_unit_test(a_large_table_finds_all),
+        cmocka_unit_test(built_in_types_match_any_case),
+        cmocka_unit_test(extension_is_after_last_dot),
+        cmocka_unit_test(configured_types_override_built_in),
+        cmocka_unit_test(large_table_finds_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Beginnings of answers: prepared once a second, and always what a plain way would write. */
+/* Prepared response prefixes equal those formatted directly; error pages name the status. */
 #include "daemon/http/response.h"
 
 #include "common/macros.h"
@@ -18,7 +18,7 @@ static const int statuses[] = {
 #define HTTP_STATUS(code, name, reason) code,
 #include "common/http_status.def"
 #undef HTTP_STATUS
-    299, /* none of ours */
+    299, /* not in the list */
 };
 
 static const char *const fields[PERSIST_COUNT] = {"", "Connection: keep-alive\r\n",
@@ -37,7 +37,7 @@ static void assert_prefix(struct response_prefixes *prefixes, int status, enum p
     assert_string_equal(text, expected);
 }
 
-static void every_status_in_changing_seconds(void **state)
+static void prefixes_are_current_in_every_second(void **state)
 {
     static const int64_t seconds[] = {1, 1795241910, 1795241911, 1795241911, 5};
     static const struct {
@@ -52,7 +52,7 @@ static void every_status_in_changing_seconds(void **state)
         prefixes->server = servers[s].set;
         for (size_t t = 0; t < ARRAY_LENGTH(seconds); t++) {
             response_prefixes_update(prefixes, seconds[t]);
-            for (size_t i = 0; i < 2 * ARRAY_LENGTH(statuses); i++) /* each again */
+            for (size_t i = 0; i < 2 * ARRAY_LENGTH(statuses); i++) /* each twice */
                 for (int how = 0; how < PERSIST_COUNT; how++)
                     assert_prefix(prefixes, statuses[i % ARRAY_LENGTH(statuses)],
                                   (enum persistence)how, servers[s].field);
@@ -61,7 +61,7 @@ static void every_status_in_changing_seconds(void **state)
     }
 }
 
-static void pages_say_what_is_wrong(void **state)
+static void error_pages_name_the_status(void **state)
 {
     (void)state;
     for (size_t i = 0; i + 1 < ARRAY_LENGTH(statuses); i++) {
@@ -83,8 +83,8 @@ static void pages_say_what_is_wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_status_in_changing_seconds),
-        cmocka_unit_test(pages_say_what_is_wrong),
+        cmocka_unit_test(prefixes_are_current_in_every_second),
+        cmocka_unit_test(error_pages_name_the_status),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

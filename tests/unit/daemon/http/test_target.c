@@ -1,4 +1,4 @@
-/* The request target: what it becomes, and what is refused, by a table. */
+/* Request targets and the resulting paths, or their rejection, as a table. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@
 struct target_case {
     const char *rule;
     struct span text;
-    const char *path; /* NULL: refused with 400 */
+    const char *path; /* NULL: rejected with 400 */
     const char *query;
 };
 
@@ -29,7 +29,7 @@ struct target_case {
     {                                                                                              \
         rule, {text, sizeof(text) - 1}, path, query                                                \
     }
-#define REFUSED(rule, text)                                                                        \
+#define REJECTED(rule, text)                                                                       \
     {                                                                                              \
         rule, {text, sizeof(text) - 1}, NULL, NULL                                                 \
     }
@@ -38,17 +38,17 @@ static const struct target_case cases[] = {
     BECOMES("root", "/", "/"),
     BECOMES("plain", "/a", "/a"),
     BECOMES("plain", "/a/b.html", "/a/b.html"),
-    BECOMES("folder", "/a/b/", "/a/b/"),
-    BECOMES("letter case stays", "/A/bC", "/A/bC"),
+    BECOMES("directory", "/a/b/", "/a/b/"),
+    BECOMES("case is kept", "/A/bC", "/A/bC"),
     BECOMES("3986 3.3 marks", "/-._~!$&'()*+,;=:@", "/-._~!$&'()*+,;=:@"),
-    BECOMES("others that clients send raw", "/[]^|", "/[]^|"),
+    BECOMES("others that browsers send raw", "/[]^|", "/[]^|"),
     WITH_QUERY("others in a query", "/a?\"<>[]^`{|}", "/a", "\"<>[]^`{|}"),
     WITH_QUERY("3986 3.4", "/a?b=c", "/a", "b=c"),
     WITH_QUERY("3986 3.4 empty", "/a?", "/a", ""),
     WITH_QUERY("3986 3.4 of the root", "/?b", "/", "b"),
     WITH_QUERY("3986 3.4 the first ?", "/a?b?c", "/a", "b?c"),
     WITH_QUERY("not decoded", "/%61?%61%00%zz%", "/a", "%61%00%zz%"),
-    WITH_QUERY("not folded", "/a/../b?/../../c//d", "/b", "/../../c//d"),
+    WITH_QUERY("not normalised", "/a/../b?/../../c//d", "/b", "/../../c//d"),
     WITH_QUERY("backslash in a query", "/a?b\\c", "/a", "b\\c"),
     WITH_QUERY("raw bytes in a query", "/a?\xff", "/a", "\xff"),
     BECOMES("3986 2.1", "/%61", "/a"),
@@ -57,7 +57,7 @@ static const struct target_case cases[] = {
     BECOMES("decoded once", "/%2561", "/%61"),
     BECOMES("decoded once", "/%252e%252e/a", "/%2e%2e/a"),
     BECOMES("decoded once", "/a%25", "/a%"),
-    BECOMES("encoded delimiters are letters", "/a%3Fb%23c", "/a?b#c"),
+    BECOMES("encoded delimiters are ordinary", "/a%3Fb%23c", "/a?b#c"),
     BECOMES("+ is not a space", "/a+b", "/a+b"),
     BECOMES("UTF-8", "/%C3%A4", "/\xc3\xa4"),
     BECOMES("UTF-8 raw", "/\xc3\xa4", "/\xc3\xa4"),
@@ -77,7 +77,7 @@ static const struct target_case cases[] = {
     BECOMES("3986 5.2.4 ..", "/a/b/../c", "/a/c"),
     BECOMES("3986 5.2.4 .. last", "/a/b/..", "/a/"),
     BECOMES("3986 5.2.4 .. last", "/a/..", "/"),
-    BECOMES("3986 5.2.4 .. folder", "/a/b/../", "/a/"),
+    BECOMES("3986 5.2.4 .. directory", "/a/b/../", "/a/"),
     BECOMES("3986 5.2.4 the example", "/a/b/c/./../../g", "/a/g"),
     BECOMES("3986 6.2.2.2 encoded dots", "/a/%2e%2E/b", "/b"),
     BECOMES("3986 6.2.2.2 encoded dots", "/a/.%2e/b/%2e/c", "/b/c"),
@@ -85,12 +85,12 @@ static const struct target_case cases[] = {
     BECOMES("empty segments", "//a", "/a"),
     BECOMES("empty segments", "/a//b///c", "/a/b/c"),
     BECOMES("empty segments", "/a//", "/a/"),
-    BECOMES(".. behind an empty segment", "/a//../b", "/b"),
-    BECOMES(".. behind a folder", "/a/b//../c", "/a/c"),
+    BECOMES(".. after an empty segment", "/a//../b", "/b"),
+    BECOMES(".. after a directory", "/a/b//../c", "/a/c"),
     BECOMES("names of dots", "/...", "/..."),
     BECOMES("names with dots", "/.a/b./..c/d..", "/.a/b./..c/d.."),
     BECOMES("names with dots", "/a/.../b", "/a/.../b"),
-    BECOMES("dots at the end of a folded path", "/x/../.a", "/.a"),
+    BECOMES("dots at the end of a normalised path", "/x/../.a", "/.a"),
     BECOMES("9112 3.2.2", "http://host/a", "/a"),
     BECOMES("9112 3.2.2", "HTTP://host:80/a/../b", "/b"),
     BECOMES("9112 3.2.2 no path", "http://host", "/"),
@@ -99,84 +99,84 @@ static const struct target_case cases[] = {
     WITH_QUERY("9112 3.2.2", "http://host/?q", "/", "q"),
     BECOMES("9112 3.2.2 in a path", "/http://host/a", "/http:/host/a"),
 
-    REFUSED("empty", ""),
-    REFUSED("no path", "a"),
-    REFUSED("no path", "a/b"),
-    REFUSED("no path", "?q"),
-    REFUSED("no path", "."),
-    REFUSED("no path", ".."),
-    REFUSED("9112 3.2.4", "*"),
-    REFUSED("9112 3.2.3", "host:80"),
-    REFUSED("no host", "http://"),
-    REFUSED("no host", "http:///a"),
-    REFUSED("no host", "http://?q"),
-    REFUSED("scheme", "https://host/a"),
-    REFUSED("scheme", "http:/host/a"),
-    REFUSED("fragment behind a host", "http://host#a"),
-    REFUSED("control behind a host", "http://host\x01/a"),
-    REFUSED("3986 2.1 cut off", "/a%"),
-    REFUSED("3986 2.1 cut off", "/a%4"),
-    REFUSED("3986 2.1 cut off by the query", "/a%4?1"),
-    REFUSED("3986 2.1 no digits", "/%zz"),
-    REFUSED("3986 2.1 no digits", "/%4g"),
-    REFUSED("3986 2.1 no digits", "/%-1"),
-    REFUSED("3986 2.1 no digits", "/% 1"),
-    REFUSED("3986 2.1 no digits", "/%%41"),
-    REFUSED("3986 2.1 digits of another kind", "/%u0041"),
-    REFUSED("encoded slash", "/a%2fb"),
-    REFUSED("encoded slash", "/a%2Fb"),
-    REFUSED("encoded slash", "/..%2f..%2fetc/passwd"),
-    REFUSED("backslash", "/a\\b"),
-    REFUSED("backslash", "/..\\..\\a"),
-    REFUSED("encoded backslash", "/a%5cb"),
-    REFUSED("encoded backslash", "/a%5Cb"),
-    REFUSED("encoded NUL", "/a%00"),
-    REFUSED("encoded NUL", "/a%00.html"),
-    REFUSED("NUL", "/a\0b"),
-    REFUSED("NUL in the query", "/a?\0"),
-    REFUSED("encoded control", "/a%0d%0aSet-Cookie:x"),
-    REFUSED("encoded control", "/a%1f"),
-    REFUSED("encoded control", "/a%7f"),
-    REFUSED("control", "/a\x1f"),
-    REFUSED("control", "/a\x7f"),
-    REFUSED("control in the query", "/a?\x1b"),
-    REFUSED("9112 3 no URI", "/a\"b"),
-    REFUSED("9112 3 no URI", "/<b>"),
-    REFUSED("9112 3 no URI", "/a`"),
-    REFUSED("9112 3 no URI", "/%61{b}"),
-    REFUSED("space", "/a b"),
-    REFUSED("space in the query", "/a?b c"),
-    REFUSED("9110 7.1 fragment", "/a#b"),
-    REFUSED("9110 7.1 fragment", "/#"),
-    REFUSED("9110 7.1 fragment behind a query", "/a?b#c"),
-    REFUSED("9110 7.1 fragment behind an escape", "/%61#b"),
-    REFUSED("above the root", "/.."),
-    REFUSED("above the root", "/../"),
-    REFUSED("above the root", "/../a"),
-    REFUSED("above the root", "/a/../.."),
-    REFUSED("above the root", "/a/../../b"),
-    REFUSED("above the root", "//.."),
-    REFUSED("above the root", "/./.."),
-    REFUSED("above the root, encoded", "/%2e%2e/%2e%2e/etc/passwd"),
-    REFUSED("above the root, encoded", "/a/%2e./.%2e/b"),
-    REFUSED("above the root, for a moment", "/../a/b"),
-    REFUSED("above the root, with a host", "http://host/.."),
-    REFUSED("3629 10 overlong /", "/a%c0%afb"),
-    REFUSED("3629 10 overlong /", "/%c0%af"),
-    REFUSED("3629 10 overlong .", "/%c0%ae%c0%ae/a"),
-    REFUSED("3629 10 overlong A", "/%c1%81"),
-    REFUSED("3629 10 overlong NUL", "/%c0%80"),
-    REFUSED("3629 10 overlong in three", "/%e0%80%af"),
-    REFUSED("3629 10 overlong in three", "/%e0%81%81"),
-    REFUSED("3629 10 overlong in four", "/%f0%80%80%af"),
-    REFUSED("3629 10 overlong in four", "/%f0%80%81%bf"),
-    REFUSED("3629 10 overlong in five", "/%f8%80%80%80%af"),
-    REFUSED("3629 10 overlong in six", "/%fc%80%80%80%80%af"),
-    REFUSED("3629 10 overlong raw", "/\xc0\xaf"),
-    REFUSED("3629 10 overlong, half raw", "/\xc0%af"),
+    REJECTED("empty", ""),
+    REJECTED("no path", "a"),
+    REJECTED("no path", "a/b"),
+    REJECTED("no path", "?q"),
+    REJECTED("no path", "."),
+    REJECTED("no path", ".."),
+    REJECTED("9112 3.2.4", "*"),
+    REJECTED("9112 3.2.3", "host:80"),
+    REJECTED("no host", "http://"),
+    REJECTED("no host", "http:///a"),
+    REJECTED("no host", "http://?q"),
+    REJECTED("scheme", "https://host/a"),
+    REJECTED("scheme", "http:/host/a"),
+    REJECTED("fragment after a host", "http://host#a"),
+    REJECTED("control after a host", "http://host\x01/a"),
+    REJECTED("3986 2.1 cut off", "/a%"),
+    REJECTED("3986 2.1 cut off", "/a%4"),
+    REJECTED("3986 2.1 cut off by the query", "/a%4?1"),
+    REJECTED("3986 2.1 no digits", "/%zz"),
+    REJECTED("3986 2.1 no digits", "/%4g"),
+    REJECTED("3986 2.1 no digits", "/%-1"),
+    REJECTED("3986 2.1 no digits", "/% 1"),
+    REJECTED("3986 2.1 no digits", "/%%41"),
+    REJECTED("3986 2.1 not hexadecimal", "/%u0041"),
+    REJECTED("encoded slash", "/a%2fb"),
+    REJECTED("encoded slash", "/a%2Fb"),
+    REJECTED("encoded slash", "/..%2f..%2fetc/passwd"),
+    REJECTED("backslash", "/a\\b"),
+    REJECTED("backslash", "/..\\..\\a"),
+    REJECTED("encoded backslash", "/a%5cb"),
+    REJECTED("encoded backslash", "/a%5Cb"),
+    REJECTED("encoded NUL", "/a%00"),
+    REJECTED("encoded NUL", "/a%00.html"),
+    REJECTED("NUL", "/a\0b"),
+    REJECTED("NUL in the query", "/a?\0"),
+    REJECTED("encoded control", "/a%0d%0aSet-Cookie:x"),
+    REJECTED("encoded control", "/a%1f"),
+    REJECTED("encoded control", "/a%7f"),
+    REJECTED("control", "/a\x1f"),
+    REJECTED("control", "/a\x7f"),
+    REJECTED("control in the query", "/a?\x1b"),
+    REJECTED("9112 3 not in a URI", "/a\"b"),
+    REJECTED("9112 3 not in a URI", "/<b>"),
+    REJECTED("9112 3 not in a URI", "/a`"),
+    REJECTED("9112 3 not in a URI", "/%61{b}"),
+    REJECTED("space", "/a b"),
+    REJECTED("space in the query", "/a?b c"),
+    REJECTED("9110 7.1 fragment", "/a#b"),
+    REJECTED("9110 7.1 fragment", "/#"),
+    REJECTED("9110 7.1 fragment after a query", "/a?b#c"),
+    REJECTED("9110 7.1 fragment after an escape", "/%61#b"),
+    REJECTED("above the root", "/.."),
+    REJECTED("above the root", "/../"),
+    REJECTED("above the root", "/../a"),
+    REJECTED("above the root", "/a/../.."),
+    REJECTED("above the root", "/a/../../b"),
+    REJECTED("above the root", "//.."),
+    REJECTED("above the root", "/./.."),
+    REJECTED("above the root, encoded", "/%2e%2e/%2e%2e/etc/passwd"),
+    REJECTED("above the root, encoded", "/a/%2e./.%2e/b"),
+    REJECTED("above the root, then below", "/../a/b"),
+    REJECTED("above the root, with a host", "http://host/.."),
+    REJECTED("3629 10 overlong /", "/a%c0%afb"),
+    REJECTED("3629 10 overlong /", "/%c0%af"),
+    REJECTED("3629 10 overlong .", "/%c0%ae%c0%ae/a"),
+    REJECTED("3629 10 overlong A", "/%c1%81"),
+    REJECTED("3629 10 overlong NUL", "/%c0%80"),
+    REJECTED("3629 10 overlong in three", "/%e0%80%af"),
+    REJECTED("3629 10 overlong in three", "/%e0%81%81"),
+    REJECTED("3629 10 overlong in four", "/%f0%80%80%af"),
+    REJECTED("3629 10 overlong in four", "/%f0%80%81%bf"),
+    REJECTED("3629 10 overlong in five", "/%f8%80%80%80%af"),
+    REJECTED("3629 10 overlong in six", "/%fc%80%80%80%80%af"),
+    REJECTED("3629 10 overlong raw", "/\xc0\xaf"),
+    REJECTED("3629 10 overlong, half raw", "/\xc0%af"),
 };
 
-/* In memory of its exact size, so that a sanitizer sees one byte too far. */
+/* A copy of exactly its size, so that a sanitizer detects reads past the end. */
 static int canonical(struct span text, struct target *target)
 {
     char *copy = malloc(text.length > 0 ? text.length : 1);
@@ -206,7 +206,7 @@ static void check_query(const struct target_case *c, struct span query)
     assert_ptr_equal(query.start + query.length, c->text.start + c->text.length);
 }
 
-static void targets_become_paths(void **state)
+static void targets_are_decoded_and_normalised(void **state)
 {
     static struct target target;
 
@@ -227,7 +227,7 @@ static void targets_become_paths(void **state)
     }
 }
 
-/* Of LENGTH bytes: "/aaa…" with BEGINNING before it. */
+/* LENGTH bytes: BEGINNING and "/aaa…". */
 static struct span long_text(char *bytes, const char *beginning, size_t length)
 {
     size_t used = strlen(beginning);
@@ -238,7 +238,7 @@ static struct span long_text(char *bytes, const char *beginning, size_t length)
     return (struct span){bytes, used + length};
 }
 
-static void a_path_has_a_limit(void **state)
+static void path_over_limit_is_404(void **state)
 {
     static const char *const beginnings[] = {"", "//", "/./b/..", "http://host"};
     static struct target target;
@@ -254,7 +254,7 @@ static void a_path_has_a_limit(void **state)
     }
 }
 
-static void escapes_count_as_what_they_stand_for(void **state)
+static void limit_counts_decoded_bytes(void **state)
 {
     static struct target target;
     static char bytes[3 * TARGET_PATH_MAX];
@@ -270,7 +270,7 @@ static void escapes_count_as_what_they_stand_for(void **state)
     assert_int_equal(canonical((struct span){bytes, length + 3}, &target), 404);
 }
 
-static void a_query_has_no_limit_of_its_own(void **state)
+static void query_has_no_limit(void **state)
 {
     static struct target target;
     static char bytes[4 * TARGET_PATH_MAX];
@@ -286,10 +286,10 @@ static void a_query_has_no_limit_of_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(targets_become_paths),
-        cmocka_unit_test(a_path_has_a_limit),
-        cmocka_unit_test(escapes_count_as_what_they_stand_for),
-        cmocka_unit_test(a_query_has_no_limit_of_its_own),
+        cmocka_unit_test(targets_are_decoded_and_normalised),
+        cmocka_unit_test(path_over_limit_is_404),
+        cmocka_unit_test(limit_counts_decoded_bytes),
+        cmocka_unit_test(query_has_no_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ static struct identity found(const char *user, const char *group, uid_t self)
     return identity;
 }
 
-static void roots_workers_are_nobody_unless_told_otherwise(void **state)
+static void root_without_user_runs_workers_as_nobody(void **state)
 {
     const struct passwd *nobody = getpwnam("nobody");
     struct identity identity = found("", "", ROOT);
@@ -39,7 +39,7 @@ static void roots_workers_are_nobody_unless_told_otherwise(void **state)
     assert_string_equal(identity.user, "nobody");
 }
 
-static void a_user_has_a_name_or_a_number(void **state)
+static void user_is_found_by_name_and_number(void **state)
 {
     struct identity by_name = found("daemon", "", ROOT), by_number;
     char number[16];
@@ -51,7 +51,7 @@ static void a_user_has_a_name_or_a_number(void **state)
     assert_string_equal(by_number.user, "daemon");
 }
 
-static void a_group_replaces_the_users_own(void **state)
+static void group_overrides_primary_group(void **state)
 {
     struct identity identity = found("daemon", "root", ROOT);
 
@@ -60,7 +60,7 @@ static void a_group_replaces_the_users_own(void **state)
     assert_int_not_equal(identity.uid, 0);
 }
 
-static void who_is_not_root_stays_what_it_is(void **state)
+static void without_root_identity_is_unchanged(void **state)
 {
     const struct passwd *daemon = getpwnam("daemon");
 
@@ -97,7 +97,7 @@ static void unusable_identity_is_an_error(void **state)
     }
 }
 
-/* In a child: what is taken can't be given back. Its exit status says which step failed. */
+/* Runs in a child, as it cannot be undone. The exit status is the step that failed. */
 static int become_nobody(void)
 {
     struct identity identity = found("", "", ROOT);
@@ -111,7 +111,7 @@ static int become_nobody(void)
     return 0;
 }
 
-static void an_identity_is_taken_for_good(void **state)
+static void taken_identity_cannot_be_undone(void **state)
 {
     int status;
     pid_t child;
@@ -130,12 +130,12 @@ static void an_identity_is_taken_for_good(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(roots_workers_are_nobody_unless_told_otherwise),
-        cmocka_unit_test(a_user_has_a_name_or_a_number),
-        cmocka_unit_test(a_group_replaces_the_users_own),
-        cmocka_unit_test(who_is_not_root_stays_what_it_is),
+        cmocka_unit_test(root_without_user_runs_workers_as_nobody),
+        cmocka_unit_test(user_is_found_by_name_and_number),
+        cmocka_unit_test(group_overrides_primary_group),
+        cmocka_unit_test(without_root_identity_is_unchanged),
         cmocka_unit_test(unusable_identity_is_an_error),
-        cmocka_unit_test(an_identity_is_taken_for_good),
+        cmocka_unit_test(taken_identity_cannot_be_undone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,10 +66,10 @@ static int remove_home(void **state)
     return rmdir(home);
 }
 
-/* What is tried inside. Returns 0 when it worked, or an errno. */
+/* An operation in the sandbox. Returns 0 if it succeeded, or an errno. */
 typedef int attempt(int directory);
 
-/* Returns how the child ended that locked itself in and then did TRY: waitpid()'s status. */
+/* Runs TRY in a sandboxed child. Returns the status of waitpid(). */
 static int in_sandbox(attempt *try)
 {
     int status = 0;
@@ -131,7 +131,7 @@ static int allocate_much(int directory)
     return result_of(eventfd(0, EFD_CLOEXEC));
 }
 
-/* Refused by Landlock, with an errno */
+/* Denied by Landlock: an errno */
 
 static int open_outside(int directory)
 {
@@ -150,7 +150,7 @@ static int list_the_root(int directory)
     return result_of(open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-/* Ended by seccomp */
+/* Killed by seccomp */
 
 static int write_inside(int directory)
 {
@@ -234,7 +234,7 @@ static bool can(bool landlock, bool seccomp)
     return features.built && (!landlock || features.landlock > 0) && (!seccomp || features.seccomp);
 }
 
-static void what_serving_needs_works(void **state)
+static void operations_of_serving_succeed(void **state)
 {
     static attempt *const attempts[] = {read_inside, make_a_thread, allocate_much};
 
@@ -247,7 +247,7 @@ static void what_serving_needs_works(void **state)
     }
 }
 
-static void files_outside_are_refused(void **state)
+static void file_outside_is_denied(void **state)
 {
     static attempt *const attempts[] = {open_outside, open_outside_by_dots, list_the_root};
 
@@ -262,7 +262,7 @@ static void files_outside_are_refused(void **state)
     }
 }
 
-static void what_serving_does_not_need_ends_the_process(void **state)
+static void unlisted_system_call_kills_the_process(void **state)
 {
     static attempt *const attempts[] = {write_inside,      make_a_file,       make_a_socket,
                                         start_a_program,   make_a_process,    end_its_parent,
@@ -281,7 +281,7 @@ static void what_serving_does_not_need_ends_the_process(void **state)
     }
 }
 
-/* A bad call on one thread ends them all: no half of a worker goes on. */
+/* An unlisted call in one thread kills the process, not only that thread. */
 static void *kill_from_a_thread(void *unused)
 {
     socket(AF_INET, SOCK_STREAM, 0);
@@ -298,7 +298,7 @@ static int misbehave_on_a_thread(int directory)
     return pthread_join(thread, NULL);
 }
 
-static void one_thread_takes_the_process_with_it(void **state)
+static void unlisted_call_in_a_thread_kills_the_process(void **state)
 {
     int status;
 
@@ -310,7 +310,7 @@ static void one_thread_takes_the_process_with_it(void **state)
     assert_int_equal(WTERMSIG(status), SIGSYS);
 }
 
-static void descriptors_that_are_not_kept_are_closed(void **state)
+static void descriptors_not_kept_are_closed(void **state)
 {
     int status;
     pid_t child;
@@ -333,7 +333,7 @@ static void descriptors_that_are_not_kept_are_closed(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Takes all that RLIMIT_AS leaves, in ever smaller pieces. */
+/* Allocates all memory below RLIMIT_AS, in ever smaller pieces. */
 static void use_memory_up(void)
 {
     const struct rlimit little = {64 << 20, 64 << 20};
@@ -344,8 +344,8 @@ static void use_memory_up(void)
             continue;
 }
 
-/* A worker starts when another died of something, which may be a lack of memory. */
-static void locking_in_takes_no_memory(void **state)
+/* A worker is often restarted because another died, perhaps out of memory. */
+static void entering_needs_no_memory(void **state)
 {
     int status;
     pid_t child;
@@ -373,8 +373,8 @@ static int abort_itself(int directory)
     abort();
 }
 
-/* The filter was made by another process than the one that it locks in. */
-static void a_process_may_signal_itself(void **state)
+/* The filter was prepared by another process, with another PID. */
+static void process_can_signal_itself(void **state)
 {
     int status;
 
@@ -389,13 +389,13 @@ static void a_process_may_signal_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_serving_needs_works),
-        cmocka_unit_test(files_outside_are_refused),
-        cmocka_unit_test(what_serving_does_not_need_ends_the_process),
-        cmocka_unit_test(one_thread_takes_the_process_with_it),
-        cmocka_unit_test(locking_in_takes_no_memory),
-        cmocka_unit_test(a_process_may_signal_itself),
-        cmocka_unit_test(descriptors_that_are_not_kept_are_closed),
+        cmocka_unit_test(operations_of_serving_succeed),
+        cmocka_unit_test(file_outside_is_denied),
+        cmocka_unit_test(unlisted_system_call_kills_the_process),
+        cmocka_unit_test(unlisted_call_in_a_thread_kills_the_process),
+        cmocka_unit_test(entering_needs_no_memory),
+        cmocka_unit_test(process_can_signal_itself),
+        cmocka_unit_test(descriptors_not_kept_are_closed),
     };
 
     return cmocka_run_group_tests(tests, make_home, remove_home);
