@@ -62,17 +62,6 @@ static uint64_t cursor_of(const struct log_ring *ring)
     return atomic_load_explicit(&ring->cursor, memory_order_relaxed);
 }
 
-/* Counts the recorded batch. Idempotent. */
-static void count_batch(struct logger *logger)
-{
-    struct segment_logger *block = logger->block;
-
-    metric_set(block->metrics, METRIC_log_lines,
-               atomic_load_explicit(&block->lines_after, memory_order_relaxed));
-    metric_set(block->metrics, METRIC_log_bytes,
-               atomic_load_explicit(&block->bytes_after, memory_order_relaxed));
-}
-
 /* Moves each ring's cursor to the end of the batch, or, DISCARDED, takes the batch back. */
 static void move_cursors(struct logger *logger, bool discarded)
 {
@@ -90,12 +79,19 @@ static void move_cursors(struct logger *logger, bool discarded)
     }
 }
 
+/* Idempotent: a logger that replaces a dead one may repeat it. */
 static void close_batch(struct logger *logger, bool written)
 {
-    if (written)
-        count_batch(logger);
+    struct segment_logger *block = logger->block;
+
+    if (written) {
+        metric_set(block->metrics, METRIC_log_lines,
+                   atomic_load_explicit(&block->lines_after, memory_order_relaxed));
+        metric_set(block->metrics, METRIC_log_bytes,
+                   atomic_load_explicit(&block->bytes_after, memory_order_relaxed));
+    }
     move_cursors(logger, !written);
-    atomic_store_explicit(&logger->block->batch_open, 0, memory_order_release);
+    atomic_store_explicit(&block->batch_open, 0, memory_order_release);
 }
 
 /* Writing a batch */

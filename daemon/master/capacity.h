@@ -24,8 +24,8 @@ int capacity_prepare(struct server *server, uint32_t count, uint32_t threads, ch
 uint32_t capacity_listen_sockets(const struct config *config);
 
 /*
- * How many connections the master may pass to a worker whose process may open LIMIT descriptors, what
- * the process needs itself subtracted. A descriptor above the limit would be lost on its way.
+ * Returns how many connections a worker can hold if its process may open LIMIT descriptors: the limit
+ * less what the worker needs itself. The kernel would discard a descriptor that is passed beyond it.
  */
 uint64_t capacity_of_worker(const struct config *config, const struct rlimit *limit);
 

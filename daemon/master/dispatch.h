@@ -30,7 +30,7 @@ void dispatch_return(struct dispatch *dispatch, const void *message, size_t leng
 /* A worker can take connections again: empties the queue. */
 void dispatch_resume(struct dispatch *dispatch);
 
-/* For good: the server stops. */
+/* Stops accepting for good: the server shuts down. */
 void dispatch_stop_accepting(struct dispatch *dispatch);
 
 #endif

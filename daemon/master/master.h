@@ -1,5 +1,5 @@
 /*
- * The master process: holds what an instance is known by (lock, segment, listen sockets, control
+ * The master process: holds the resources of the instance (lock, segment, listen sockets, control
  * socket), keeps workers and logger running, and carries out commands and signals. It serves no
  * request itself. Everything runs in one event loop, so nothing in this directory needs a lock.
  */

@@ -37,7 +37,7 @@ struct reload *reload_new(const struct reload_setup *setup);
 void reload_free(struct reload *reload);
 
 /*
- * Checks the file and starts the reload, or lets it wait for the one under way. Returns the number
+ * Checks the file and starts the reload, or lets it wait for the current one. Returns the number
  * of the attempt, or 0 with the error messages in *ERRORS (NULL: out of memory; the caller frees) and
  * nothing changed.
  */
@@ -55,8 +55,7 @@ const char *reload_failure(const struct reload *reload);
 /* Names of the keys that it changed. Borrowed. */
 json_t *reload_changed_keys(const struct reload *reload);
 
-/* The new workers serve: the rest of the configuration comes into force. Nothing if no reload is
- * under way. */
+/* The new workers serve: applies the rest of the configuration. Does nothing without a reload. */
 void reload_commit(struct reload *reload);
 
 /* A worker has died, HOW in words: the reload fails if it was a new one that never served. */

@@ -1,7 +1,6 @@
 /*
- * The resources of a running server: what all modules of the master work on. The master's process
- * owns them; forked workers and the logger keep using configuration, segment and eventfd.
- * Compare nginx's ngx_cycle_t.
+ * The resources of a running server, shared by all modules of the master (nginx: ngx_cycle_t). The
+ * master owns them; forked workers and the logger use configuration, segment and eventfd.
  */
 #ifndef DAEMON_SERVER_H
 #define DAEMON_SERVER_H
@@ -34,7 +33,7 @@ void server_publish_config(struct server *server);
 /* Makes the logger reopen its files. Returns the value that segment_logger's logs_done then reaches. */
 uint32_t server_reopen_logs(struct server *server);
 
-/* Releases all of it except the configuration. Files of the pid file and segment are removed. */
+/* Removes segment and pid file and closes the eventfd. The caller frees the rest. */
 void server_release(struct server *server);
 
 #endif

@@ -15,7 +15,7 @@ struct shutdown *shutdown_new(struct server *server, struct workers *workers,
                               struct supervisor *supervisor, struct dispatch *dispatch);
 void shutdown_free(struct shutdown *shutdown);
 
-/* Begins; the second call kills the workers. */
+/* Begins the shutdown; a second call kills the workers. */
 void shutdown_begin(struct shutdown *shutdown);
 
 /*

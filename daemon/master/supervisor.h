@@ -1,7 +1,7 @@
 /*
- * Starts, replaces and stops the worker processes and the logger: brings the actual workers (workers.h)
- * to the wanted ones (configuration in force, generation). The states of a worker and the events
- * between them are a grid in supervisor.c. The master's loop.
+ * Starts, replaces and stops the worker processes and the logger, so that the actual workers (workers.h)
+ * become the wanted ones (configuration in force, generation). supervisor.c has a grid with the action
+ * for each state of a worker and each event. The master's loop.
  */
 #ifndef DAEMON_SUPERVISOR_H
 #define DAEMON_SUPERVISOR_H
@@ -36,7 +36,7 @@ struct supervisor *supervisor_new(struct server *server, struct workers *workers
                                   struct dispatch *dispatch,
                                   const struct supervisor_callbacks *callbacks);
 
-/* Frees; processes are not ended by this. */
+/* Frees. The processes keep running. */
 void supervisor_free(struct supervisor *supervisor);
 
 /* Starts, resizes and sends away workers as the configuration wants. Call it after each change. */

@@ -50,7 +50,7 @@ struct workers {
     struct server *server;
     struct worker_process *worker; /* [count], by slot */
     uint32_t count;
-    uint32_t generation; /* the current one: workers of others are old */
+    uint32_t generation; /* the current one; workers of other generations are old */
     uint64_t broadcasts; /* number of the last broadcast; 0: none */
     struct {
         uint64_t number, affected;
@@ -86,8 +86,8 @@ void worker_process_send_offload(struct worker_process *worker, const struct ser
 typedef bool worker_test(const struct workers *workers, const struct worker_process *worker);
 
 worker_test worker_is_current;     /* starting or serving, of the current generation */
-worker_test worker_is_old;         /* starting or serving, of another */
-worker_test worker_is_old_serving; /* serving, of another */
+worker_test worker_is_old;         /* starting or serving, of another generation */
+worker_test worker_is_old_serving; /* serving, of another generation */
 worker_test worker_is_serving;
 worker_test worker_is_leaving;
 
@@ -98,13 +98,27 @@ struct worker_process *workers_highest(const struct workers *workers, worker_tes
 
 /* What is in force */
 
-uint32_t workers_alive(const struct workers *workers);      /* processes, in any state */
-uint32_t workers_threads(const struct workers *workers);    /* the lowest of any serving worker */
-bool workers_are_complete(const struct workers *workers);   /* enough current ones serve */
-bool workers_are_renewed(const struct workers *workers);    /* and no others, as configured */
-bool workers_are_settled(const struct workers *workers);    /* and none is leaving */
-bool workers_are_replacing(const struct workers *workers);  /* old ones are still there */
-bool workers_leaving_accept(const struct workers *workers); /* leaving ones still accept */
+/* Processes in any state. */
+uint32_t workers_alive(const struct workers *workers);
+
+/* The lowest number of threads of any current, serving worker; 0: there is none. */
+uint32_t workers_threads(const struct workers *workers);
+
+/* True if as many current workers serve as configured, or more. */
+bool workers_are_complete(const struct workers *workers);
+
+/* True if exactly as many current workers serve as configured, no old one does, and none is starting or
+ * resizing. */
+bool workers_are_renewed(const struct workers *workers);
+
+/* True if they are renewed and none is leaving. */
+bool workers_are_settled(const struct workers *workers);
+
+/* True if an old worker serves, starts or leaves. */
+bool workers_are_replacing(const struct workers *workers);
+
+/* True if a leaving worker still accepts connections. */
+bool workers_leaving_accept(const struct workers *workers);
 
 /* Commands to all workers */
 
@@ -115,7 +129,7 @@ bool workers_leaving_accept(const struct workers *workers); /* leaving ones stil
 uint64_t workers_broadcast(struct workers *workers, enum worker_command what, uint64_t value,
                            const char *path);
 
-/* WORKER has reported that it carried one out. */
+/* WORKER has carried out the broadcast that MESSAGE names. */
 void workers_broadcast_reported(struct workers *workers, struct worker_process *worker,
                                 const struct message_command_done *message);
 
@@ -125,6 +139,7 @@ bool workers_broadcast_is_done(const struct workers *workers, uint64_t number);
 /* Cache entries that it affected so far, in all workers; 0 for one that is too old. */
 uint64_t workers_broadcast_affected(const struct workers *workers, uint64_t number);
 
+/* Sends SIGKILL to all of them. */
 void workers_kill(const struct workers *workers);
 
 #endif
