@@ -69,7 +69,7 @@ static void check(const char *rule, const struct request *request, struct span b
 static const struct {
     const char *rule;
     struct span bytes;
-} taken[] = {
+} accepted[] = {
     {"7.1 nothing", SPAN("0\r\n\r\n")},
     {"7.1 one chunk", SPAN("5\r\nhello\r\n0\r\n\r\n")},
     {"7.1 two chunks", SPAN("5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n")},
@@ -97,23 +97,24 @@ static void chunked_body_ends_after_last_chunk(void **state)
     char bytes[256];
 
     (void)state;
-    for (size_t i = 0; i < ARRAY_LENGTH(taken); i++)
+    for (size_t i = 0; i < ARRAY_LENGTH(accepted); i++)
         for (size_t j = 0; j < ARRAY_LENGTH(next); j++) {
-            size_t length = taken[i].bytes.length, more = strlen(next[j]);
+            size_t length = accepted[i].bytes.length, more = strlen(next[j]);
 
-            memcpy(bytes, taken[i].bytes.start, length);
+            memcpy(bytes, accepted[i].bytes.start, length);
             memcpy(bytes + length, next[j], more + 1);
-            check(taken[i].rule, &chunked, (struct span){bytes, length + more}, BODY_DONE, length);
+            check(accepted[i].rule, &chunked, (struct span){bytes, length + more}, BODY_DONE,
+                  length);
         }
 }
 
 static void incomplete_chunked_body_needs_more(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < ARRAY_LENGTH(taken); i++)
-        for (size_t length = 0; length < taken[i].bytes.length; length++)
-            check(taken[i].rule, &chunked, (struct span){taken[i].bytes.start, length}, BODY_MORE,
-                  length);
+    for (size_t i = 0; i < ARRAY_LENGTH(accepted); i++)
+        for (size_t length = 0; length < accepted[i].bytes.length; length++)
+            check(accepted[i].rule, &chunked, (struct span){accepted[i].bytes.start, length},
+                  BODY_MORE, length);
 }
 
 /* The last byte of each causes the rejection. */
@@ -121,7 +122,7 @@ static const struct {
     const char *rule;
     struct span bytes;
     int status;
-} refused[] = {
+} rejected[] = {
     {"7.1 no size", SPAN("\r"), 400},
     {"7.1 no size", SPAN(";"), 400},
     {"7.1 leading space", SPAN(" "), 400},
@@ -183,12 +184,12 @@ static const struct {
 static void malformed_chunked_body_is_rejected(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < ARRAY_LENGTH(refused); i++) {
-        struct span bytes = refused[i].bytes;
+    for (size_t i = 0; i < ARRAY_LENGTH(rejected); i++) {
+        struct span bytes = rejected[i].bytes;
 
-        check(refused[i].rule, &chunked, bytes, -refused[i].status, bytes.length);
+        check(rejected[i].rule, &chunked, bytes, -rejected[i].status, bytes.length);
         bytes.length--;
-        check(refused[i].rule, &chunked, bytes, BODY_MORE, bytes.length);
+        check(rejected[i].rule, &chunked, bytes, BODY_MORE, bytes.length);
     }
 }
 
