@@ -177,34 +177,29 @@ static void handle(struct supervisor *supervisor, struct worker_process *worker,
 
 /* Messages of workers */
 
-/* It had no descriptor left for the socket: the next reconciliation assigns it again. */
-static void socket_lost(struct supervisor *supervisor, const struct worker_process *worker,
-                        const struct message_listen_socket *message)
-{
-    static const struct timeval second = {.tv_sec = 1};
-
-    listener_assign_forget(&supervisor->assign, worker->slot, message->id);
-    event_add(supervisor->retry, &second);
-}
-
 static void on_report(void *owner, int kind, const void *data, size_t length, int fd)
 {
+    static const struct timeval second = {.tv_sec = 1};
     struct worker_process *worker = owner;
     struct supervisor *supervisor = worker->callbacks->context;
-    const struct message_threads_running *report = data;
+    const struct message_threads_running *running = data;
+    const struct message_listen_socket *lost = data;
 
     (void)length, (void)fd;
-    if (kind == MESSAGE_LISTEN_SOCKET_LOST) {
-        socket_lost(supervisor, worker, data);
+    switch (kind) {
+    case MESSAGE_LISTEN_SOCKET_LOST: /* out of descriptors: the next reconciliation assigns it */
+        listener_assign_forget(&supervisor->assign, worker->slot, lost->id);
+        event_add(supervisor->retry, &second);
         return;
-    }
-    if (kind == MESSAGE_COMMAND_DONE) {
+    case MESSAGE_COMMAND_DONE:
         workers_broadcast_reported(supervisor->workers, worker, data);
-    } else {
+        break;
+    default:
         assert(kind == MESSAGE_THREADS_RUNNING);
-        worker->threads_actual = report->count;
+        worker->threads_actual = running->count;
         handle(supervisor, worker, EVENT_REPORT);
         supervisor_reconcile(supervisor);
+        break;
     }
     supervisor->callbacks.changed(supervisor->callbacks.context);
 }
@@ -313,28 +308,26 @@ static bool is_without_threads(const struct workers *workers, const struct worke
     return worker_is_current(workers, worker) && worker->threads_sent == 0;
 }
 
-/* The tables in shared memory are too small for old and new workers at the same time. */
-static bool needs_room(const struct supervisor *supervisor)
-{
-    return (some_missing(supervisor) && lowest_free(supervisor->workers) == NULL) ||
-           workers_count(supervisor->workers, is_without_threads) > 0;
-}
-
-/* The old workers leave when the new ones serve, or one by one if there is no room for both. */
+/*
+ * The old workers leave when the new ones serve, or one by one if the tables in shared memory have no
+ * room for both.
+ */
 static void replace_old(struct supervisor *supervisor)
 {
     const struct workers *workers = supervisor->workers;
-    struct worker_process *old;
+    bool full = (some_missing(supervisor) && lowest_free(workers) == NULL) ||
+                workers_count(workers, is_without_threads) > 0;
+    struct worker_process *old = workers_highest(workers, worker_is_old);
 
     if (workers_are_complete(workers)) {
-        if (workers_highest(workers, worker_is_old) != NULL)
+        if (old != NULL)
             supervisor->callbacks.replaced(supervisor->callbacks.context);
         supervisor->hold_sockets = false;
         while ((old = workers_highest(workers, worker_is_old)) != NULL)
             handle(supervisor, old, EVENT_LEAVE);
-    } else if (needs_room(supervisor) && workers_count(workers, worker_is_leaving) == 0) {
+    } else if (full && workers_count(workers, worker_is_leaving) == 0) {
         supervisor->hold_sockets = false;
-        if ((old = workers_highest(workers, worker_is_old)) != NULL)
+        if (old != NULL)
             handle(supervisor, old, EVENT_LEAVE);
     }
 }
