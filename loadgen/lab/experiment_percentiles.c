@@ -1,4 +1,4 @@
-/* Where the server saturates and is overloaded, and the effect of connections.keepalive_below. */
+/* The load at which the server saturates, and the effect of connections.keepalive_below. */
 #include "loadgen/lab/curves.h"
 #include "loadgen/stats/zones.h"
 

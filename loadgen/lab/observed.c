@@ -93,7 +93,7 @@ static void begin_plan(struct observed *observed, struct point *point)
     plan->rate = observed->rate;
     plan->duration_ms = observed->duration_ms;
     plan->warmup_ms = 0;
-    plan->grace_ms = GRACE_MS; /* late responses are no errors */
+    plan->grace_ms = GRACE_MS; /* late responses are not errors */
 }
 
 static void keep(struct observed *observed, const struct result *result)

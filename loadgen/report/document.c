@@ -1,5 +1,6 @@
 #include "loadgen/report/document.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -186,6 +187,7 @@ struct document_table *document_table(struct document *document, const char *tit
         grow(document, section->tables, section->table_count, sizeof(*tables));
     struct document_column *copies = allocate(document, count * sizeof(*copies));
 
+    assert(count <= DOCUMENT_COLUMNS_MAX);
     if (tables == NULL || copies == NULL)
         return NULL;
     section->tables = tables;

@@ -1,7 +1,7 @@
 /*
  * A report for people, without layout: title, facts, tables, plots and notes, in sections. The
  * reports of a run, of a sweep and of an experiment each fill one; text.h, markdown.h, html.h and
- * png.h write it. A document copies all strings and points. When memory runs out it stays
+ * gnuplot.h write it. A document copies all strings and points. When memory runs out it stays
  * consistent, and the writers fail with ENOMEM. Main thread.
  */
 #ifndef LOADGEN_REPORT_DOCUMENT_H
@@ -10,6 +10,8 @@
 #include "common/macros.h"
 
 #include "loadgen/report/plot.h"
+
+enum { DOCUMENT_COLUMNS_MAX = 64 };
 
 /* How a row, a fact or a note is emphasised. */
 enum document_tone {

@@ -367,67 +367,48 @@ static void put_outcomes(struct document *document, const struct result *result)
 /* ---- Plots ---- */
 
 /* A value of a second of the series. */
-typedef double second_value(const struct series_entry *entry);
+enum second_value { ANSWERED, BAD, TARGET, P50, P90, P99, MAX };
 
-static double per_second(const struct series_entry *entry, uint64_t count)
+static double value_of(const struct series_entry *entry, enum second_value value)
 {
-    uint64_t ns = entry->end_ns - entry->begin_ns;
+    double seconds = (double)(entry->end_ns - entry->begin_ns) / 1e9;
 
-    return ns > 0 ? (double)count * 1e9 / (double)ns : 0;
-}
-
-static double answered_of(const struct series_entry *entry)
-{
-    return per_second(entry, entry->answered);
-}
-
-static double bad_of(const struct series_entry *entry)
-{
-    return per_second(entry, entry->bad);
-}
-
-static double rate_of(const struct series_entry *entry)
-{
-    return entry->rate;
-}
-
-static double p50_of(const struct series_entry *entry)
-{
-    return (double)entry->p50_ns;
-}
-
-static double p90_of(const struct series_entry *entry)
-{
-    return (double)entry->p90_ns;
-}
-
-static double p99_of(const struct series_entry *entry)
-{
-    return (double)entry->p99_ns;
-}
-
-static double max_of(const struct series_entry *entry)
-{
-    return (double)entry->max_ns;
+    switch (value) {
+    case ANSWERED:
+        return seconds > 0 ? (double)entry->answered / seconds : 0;
+    case BAD:
+        return seconds > 0 ? (double)entry->bad / seconds : 0;
+    case TARGET:
+        return entry->rate;
+    case P50:
+        return (double)entry->p50_ns;
+    case P90:
+        return (double)entry->p90_ns;
+    case P99:
+        return (double)entry->p99_ns;
+    case MAX:
+        return (double)entry->max_ns;
+    }
+    return 0;
 }
 
 /* Without the part of a second at the end, which is too short to compare. */
 static void put_seconds(struct document *document, const char *name, const struct series *series,
-                        second_value *value)
+                        enum second_value value)
 {
     document_line(document, name, false);
     for (size_t i = 0; i < series->count; i++) {
         const struct series_entry *entry = &series->entry[i];
 
         if (entry->end_ns - entry->begin_ns >= NS_PER_S / 5)
-            document_point(document, (double)entry->end_ns / 1e9, value(entry));
+            document_point(document, (double)entry->end_ns / 1e9, value_of(entry, value));
     }
 }
 
-static bool is_used(const struct series *series, second_value *value)
+static bool is_used(const struct series *series, enum second_value value)
 {
     for (size_t i = 0; i < series->count; i++)
-        if (value(&series->entry[i]) > 0)
+        if (value_of(&series->entry[i], value) > 0)
             return true;
     return false;
 }
@@ -443,17 +424,17 @@ static void put_series(struct document *document, const struct result *result)
         return;
     document_plot(document, "Requests per second", x, (struct plot_axis){false, axis_rate});
     document_shade(document, warmup_s);
-    put_seconds(document, "answered", series, answered_of);
-    if (is_used(series, rate_of))
-        put_seconds(document, "target", series, rate_of);
-    if (is_used(series, bad_of))
-        put_seconds(document, "errors", series, bad_of);
+    put_seconds(document, "answered", series, ANSWERED);
+    if (is_used(series, TARGET))
+        put_seconds(document, "target", series, TARGET);
+    if (is_used(series, BAD))
+        put_seconds(document, "errors", series, BAD);
     document_plot(document, "Latency over time", x, (struct plot_axis){true, axis_time});
     document_shade(document, warmup_s);
-    put_seconds(document, "p50", series, p50_of);
-    put_seconds(document, "p90", series, p90_of);
-    put_seconds(document, "p99", series, p99_of);
-    put_seconds(document, "max", series, max_of);
+    put_seconds(document, "p50", series, P50);
+    put_seconds(document, "p90", series, P90);
+    put_seconds(document, "p99", series, P99);
+    put_seconds(document, "max", series, MAX);
 }
 
 /* An axis of 1 / (1 - p), labelled with the percentile: 100 is 99 %. */

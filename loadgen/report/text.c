@@ -10,9 +10,8 @@
 #define CYAN   "\x1b[36m"
 #define PLAIN  "\x1b[0m"
 
-enum { PAGE_WIDTH = 80, COLUMNS_MAX = 64, LABEL_WIDTH = 12 };
+enum { PAGE_WIDTH = 80, LABEL_WIDTH = 12 };
 
-/* Where a document is written. */
 struct page {
     FILE *out;
     bool colour;
@@ -132,7 +131,7 @@ static void put_row(const struct page *page, const struct document_table *table,
 
 static void put_table(const struct page *page, const struct document_table *table)
 {
-    unsigned widths[COLUMNS_MAX];
+    unsigned widths[DOCUMENT_COLUMNS_MAX];
 
     find_widths(table, widths);
     if (table->title != NULL)
@@ -244,7 +243,7 @@ static void draw_line(struct canvas *canvas, const struct plot *plot, size_t num
     }
 }
 
-/* The label of the tick that lies in that row, or "". */
+/* The label of the tick in ROW, or "". */
 static const char *label_of_row(const struct canvas *canvas, int row)
 {
     for (size_t i = 0; i < canvas->y.tick_count; i++)

@@ -44,7 +44,7 @@ static void put_law(struct document *document, const struct sweep_curve *curve)
     }
 }
 
-/* One point is no curve. */
+/* A curve needs two points. */
 static void put_curve_plots(struct document *document, const struct sweep_curve *curve)
 {
     static const enum measure measures[] = {MEASURE_P50, MEASURE_P90, MEASURE_P99, MEASURE_P99_9};

@@ -1,4 +1,4 @@
-/* A sweep as it is carried out. Main thread. */
+/* Running a sweep. Main thread. */
 #ifndef LOADGEN_SWEEP_RUN_H
 #define LOADGEN_SWEEP_RUN_H
 
