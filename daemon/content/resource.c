@@ -2,10 +2,13 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "daemon/content/resource_head.h"
 #include "daemon/http/coding.h"
+#include "daemon/http/date.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -33,11 +36,6 @@ static int read_whole(const struct file *file, char *buffer, enum files_effort e
         *got += (uint64_t)n;
     }
     return 0;
-}
-
-static struct span piece_at(const char *text, struct head_piece piece)
-{
-    return (struct span){text + piece.start, piece.length};
 }
 
 /* What a resource is built from. */
@@ -83,21 +81,108 @@ static bool varies(const struct build *build, uint64_t length)
     return false;
 }
 
-static void write_head(struct resource_head *head, const struct build *build, uint64_t length)
-{
-    const struct head_facts facts = {
-        .path = build->path.start,
-        .type = mime_type(build->source->mime, build->path.start),
-        .rules = build->source->headers,
-        .file = file_of(build),
-        .coding = build->coding,
-        .varies = varies(build, length),
-        .modified_s = modified_of(build),
-        .length = length,
-        .wall_s = time(NULL),
-    };
+/* The head */
 
-    resource_head_write(head, &facts);
+enum { HEAD_MAX = 768 + HEADER_RULES_MAX };
+
+/* A part of the text. */
+struct head_piece {
+    uint32_t start, length;
+};
+
+struct head {
+    char text[HEAD_MAX];
+    uint32_t length;
+    struct head_piece type_fields, common_fields, validators, etag, modified;
+    /* Last-Modified is the mtime. An mtime in the future is sent as now (RFC 9110 section 8.8.2.1) and not
+     * used in comparisons. */
+    bool dated;
+};
+
+/* Cuts what does not fit: types come from the configuration. */
+static void __attribute__((format(printf, 2, 3))) put(struct head *head, const char *format, ...)
+{
+    size_t room = HEAD_MAX - head->length;
+    va_list arguments;
+    int length;
+
+    va_start(arguments, format);
+    length = vsnprintf(head->text + head->length, room, format, arguments);
+    va_end(arguments);
+    head->length += (uint32_t)((size_t)length < room ? (size_t)length : room - 1);
+}
+
+static void end_piece(const struct head *head, struct head_piece *piece)
+{
+    piece->length = head->length - piece->start;
+}
+
+/*
+ * A strong validator: it changes with every change of the content that the file system shows, and each
+ * coding has its own (RFC 9110 section 8.8.3.3).
+ */
+static void put_etag(struct head *head, const struct file_identity *file, enum coding coding)
+{
+    put(head, "ETag: ");
+    head->etag.start = head->length;
+    put(head, "\"%" PRIx64 "-%" PRIx64 ".%" PRIx32 "-%" PRIx64 "%s%s\"", file->size,
+        (uint64_t)file->mtime_s, file->mtime_ns, file->inode, coding != CODING_IDENTITY ? "-" : "",
+        coding_names[coding].start);
+    end_piece(head, &head->etag);
+    put(head, "\r\n");
+}
+
+static void put_date(struct head *head, int64_t modified)
+{
+    char date[HTTP_DATE_BYTES];
+
+    http_date_write(modified, date);
+    put(head, "Last-Modified: ");
+    head->modified.start = head->length;
+    put(head, "%.*s", HTTP_DATE_BYTES, date);
+    end_piece(head, &head->modified);
+    put(head, "\r\n");
+}
+
+static void put_rules(struct head *head, const struct build *build, enum header_part part)
+{
+    head->length += (uint32_t)header_rules_write(build->source->headers, build->path.start, part,
+                                                 head->text + head->length);
+}
+
+/* LENGTH is that of the body. */
+static void write_head(struct head *head, const struct build *build, uint64_t length)
+{
+    int64_t modified_s = modified_of(build), now_s = time(NULL);
+
+    head->length = 0;
+    head->modified = (struct head_piece){0, 0};
+    head->dated = modified_s <= now_s;
+    put(head, "Content-Length: %" PRIu64 "\r\n", length);
+    head->type_fields.start = head->length;
+    put(head, "Content-Type: %.200s\r\n", mime_type(build->source->mime, build->path.start));
+    if (build->coding != CODING_IDENTITY)
+        put(head, "Content-Encoding: %s\r\n", coding_names[build->coding].start);
+    end_piece(head, &head->type_fields);
+    head->common_fields.start = head->length;
+    put_rules(head, build, HEADER_OF_CONTENT);
+    put(head, "Accept-Ranges: bytes\r\n");
+    put_date(head, head->dated ? modified_s : now_s);
+    head->validators.start = head->length;
+    put_etag(head, file_of(build), build->coding);
+    if (varies(build, length))
+        put(head, "Vary: Accept-Encoding\r\n");
+    put_rules(head, build, HEADER_OF_ANSWER);
+    end_piece(head, &head->validators);
+    end_piece(head, &head->common_fields);
+    put(head, "\r\n");
+}
+
+/* Building */
+
+static struct span piece_at(const char *text, struct head_piece piece)
+{
+    return (struct span){text + piece.start, piece.length};
 }
 
 /* Writes the path in the cache with a NUL; returns its length. */
@@ -117,8 +202,8 @@ static size_t write_entry_path(char *place, const struct build *build)
     return length;
 }
 
-static void fill(struct resource *resource, const struct build *build,
-                 const struct resource_head *head, uint64_t body_length)
+static void fill(struct resource *resource, const struct build *build, const struct head *head,
+                 uint64_t body_length)
 {
     resource->variants = build->variants;
     resource->may_gzip = may_gzip(build, body_length);
@@ -142,7 +227,7 @@ static void fill(struct resource *resource, const struct build *build,
 static struct resource *allocate(const struct build *build, const char *body, uint64_t body_length)
 {
     size_t in_memory = body != NULL ? body_length : 0, entry_length;
-    struct resource_head head;
+    struct head head;
     struct resource *resource;
     size_t bytes;
     char *place;

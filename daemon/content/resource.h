@@ -2,6 +2,21 @@
  * A file, or a variant of it, ready to be sent: its field lines and body in one piece of memory, or, if it
  * is too large, its open descriptor. This is what the caches hold. Immutable once loaded, except for
  * the atomics.
+ *
+ * The field lines are ordered so that each kind of answer takes what it needs in one piece:
+ *
+ *   Content-Length
+ *   Content-Type, Content-Encoding                   type_fields
+ *   configured for the content; Accept-Ranges,       common_fields
+ *     Last-Modified
+ *   ETag, Vary, configured for any answer            common_fields, validators
+ *   the empty line
+ *
+ *   200  all
+ *   304  validators (RFC 9110 section 15.4.5)
+ *   206  with one range: Content-Range, its Content-Length, type_fields, common_fields
+ *   206  with several: common_fields; type_fields is in each part (section 15.3.7)
+ *   206  after If-Range: validators only, as the client has the rest (section 15.3.7)
  */
 #ifndef DAEMON_RESOURCE_H
 #define DAEMON_RESOURCE_H
@@ -28,7 +43,7 @@ struct resource {
     /* The state of the directory when all variants were looked up (0: unknown), and when that was last
      * confirmed, monotonic clock. */
     _Atomic uint64_t directory_state, directory_ns;
-    /* Parts of the head, see daemon/content/resource_head.h. */
+    /* Parts of the head, see above. */
     struct span type_fields, common_fields, validators;
     struct span etag;   /* with quotes */
     bool varies;        /* the answer depends on Accept-Encoding */
