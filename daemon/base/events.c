@@ -30,7 +30,7 @@ void events_set_level(enum level level)
     process.level = level;
 }
 
-static enum level least_level(void)
+static enum level current_level(void)
 {
     if (process.segment == NULL)
         return process.level;
@@ -73,7 +73,7 @@ void event_log(enum level level, const char *format, ...)
     char line[EVENT_TEXT_BYTES + 80];
     va_list arguments;
 
-    if (level < least_level())
+    if (level < current_level())
         return;
     event.time_ns = clock_wall_ns();
     va_start(arguments, format);

@@ -45,7 +45,7 @@ struct message_threads_running {
 };
 
 struct message_offload {
-    uint32_t least, most;
+    uint32_t min, max;
 };
 
 struct message_listen_socket {

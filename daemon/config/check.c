@@ -57,13 +57,13 @@ static void complete_threads(struct config *config)
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t cores = online > 0 ? (uint64_t)online : 1;
     uint64_t threads = cores < config->workers_max_threads ? cores : config->workers_max_threads;
-    uint64_t most = config_value_most(&config_keys[KEY_workers_threads]);
+    uint64_t max = config_value_max(&config_keys[KEY_workers_threads]);
 
     if (config->workers_threads != 0)
         return;
     threads /= config->workers_processes;
-    if (threads > most)
-        threads = most;
+    if (threads > max)
+        threads = max;
     config->workers_threads = threads > 0 ? (uint32_t)threads : 1;
 }
 

@@ -44,7 +44,7 @@ struct config_header {
 };
 
 struct config_range {
-    uint32_t least, most;
+    uint32_t min, max;
 };
 
 /* The words of each CHOICE key, in the order of config.def. */

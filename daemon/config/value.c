@@ -56,32 +56,32 @@ static const struct number_kind *number_kind(enum config_type type)
                                  : &count;
 }
 
-/* KEY's "LEAST..MOST" as two texts. */
-static void split_range(const struct config_key *key, char least[WORD_MAX], char most[WORD_MAX])
+/* KEY's "MIN..MAX" as two texts. */
+static void split_range(const struct config_key *key, char min[WORD_MAX], char max[WORD_MAX])
 {
     const char *dots = strstr(key->allowed, "..");
 
-    snprintf(least, WORD_MAX, "%.*s", (int)(dots - key->allowed), key->allowed);
-    snprintf(most, WORD_MAX, "%s", dots + 2);
+    snprintf(min, WORD_MAX, "%.*s", (int)(dots - key->allowed), key->allowed);
+    snprintf(max, WORD_MAX, "%s", dots + 2);
 }
 
-static uint64_t value_least(const struct config_key *key)
+static uint64_t value_min(const struct config_key *key)
 {
-    char least[WORD_MAX], most[WORD_MAX];
+    char min[WORD_MAX], max[WORD_MAX];
     uint64_t number = 0;
 
-    split_range(key, least, most);
-    number_kind(key->type)->parse(least, &number);
+    split_range(key, min, max);
+    number_kind(key->type)->parse(min, &number);
     return number;
 }
 
-uint64_t config_value_most(const struct config_key *key)
+uint64_t config_value_max(const struct config_key *key)
 {
-    char least[WORD_MAX], most[WORD_MAX];
+    char min[WORD_MAX], max[WORD_MAX];
     uint64_t number = 0;
 
-    split_range(key, least, most);
-    number_kind(key->type)->parse(most, &number);
+    split_range(key, min, max);
+    number_kind(key->type)->parse(max, &number);
     return number;
 }
 
@@ -100,7 +100,7 @@ static int parse_number(const struct config_key *key, const char *text, size_t o
         return config_fault_report(faults, offset, length, advice, "'%.*s' %s", CONFIG_QUOTED(word),
                                    kind->problem);
     }
-    if (*number >= value_least(key) && *number <= config_value_most(key))
+    if (*number >= value_min(key) && *number <= config_value_max(key))
         return 0;
     snprintf(advice, sizeof(advice), "allowed: %s", allowed);
     return config_fault_report(faults, offset, length, advice, "'%s' is out of range", copy);
@@ -142,17 +142,16 @@ static int parse_span(const struct config_key *key, const char *text, struct con
                       const struct config_faults *faults)
 {
     size_t length = strlen(text), first = strcspn(text, "-");
-    uint64_t least = 0, most;
+    uint64_t min = 0, max;
 
-    if (parse_number(key, text, 0, first, &least, faults) != 0)
+    if (parse_number(key, text, 0, first, &min, faults) != 0)
         return -1;
-    most = least;
-    if (first < length &&
-        parse_number(key, text, first + 1, length - first - 1, &most, faults) != 0)
+    max = min;
+    if (first < length && parse_number(key, text, first + 1, length - first - 1, &max, faults) != 0)
         return -1;
-    if (least > most)
+    if (min > max)
         return fault_all(faults, text, "write the smaller number first", "is an empty range");
-    *field = (struct config_range){(uint32_t)least, (uint32_t)most};
+    *field = (struct config_range){(uint32_t)min, (uint32_t)max};
     return 0;
 }
 
@@ -333,7 +332,7 @@ static char *number_text(const struct config_key *key, const void *field)
     const struct config_range *range = field;
     char text[UNITS_TEXT];
     uint64_t number = key->type == CONFIG_SIZE   ? *(const uint64_t *)field
-                      : key->type == CONFIG_SPAN ? range->least
+                      : key->type == CONFIG_SPAN ? range->min
                                                  : *(const uint32_t *)field;
 
     if (key->type == CONFIG_SIZE)
@@ -344,8 +343,8 @@ static char *number_text(const struct config_key *key, const void *field)
         snprintf(text, sizeof(text), "%04" PRIo64, number);
     else if (key->type == CONFIG_AUTO && number == 0)
         snprintf(text, sizeof(text), "auto");
-    else if (key->type == CONFIG_SPAN && range->least != range->most)
-        snprintf(text, sizeof(text), "%" PRIu32 "-%" PRIu32, range->least, range->most);
+    else if (key->type == CONFIG_SPAN && range->min != range->max)
+        snprintf(text, sizeof(text), "%" PRIu32 "-%" PRIu32, range->min, range->max);
     else
         snprintf(text, sizeof(text), "%" PRIu64, number);
     return strdup(text);
@@ -378,7 +377,7 @@ char *config_value_text(const struct config_key *key, const void *field)
 
 void config_value_allowed(const struct config_key *key, char *buffer, size_t size)
 {
-    char least[WORD_MAX], most[WORD_MAX];
+    char min[WORD_MAX], max[WORD_MAX];
 
     buffer[0] = '\0';
     if (key->type == CONFIG_CHOICE) {
@@ -392,8 +391,7 @@ void config_value_allowed(const struct config_key *key, char *buffer, size_t siz
     } else if (key->type == CONFIG_SWITCH) {
         snprintf(buffer, size, "on, off");
     } else if (key->allowed[0] != '\0') {
-        split_range(key, least, most);
-        snprintf(buffer, size, "%s%s to %s", key->type == CONFIG_AUTO ? "auto, or " : "", least,
-                 most);
+        split_range(key, min, max);
+        snprintf(buffer, size, "%s%s to %s", key->type == CONFIG_AUTO ? "auto, or " : "", min, max);
     }
 }

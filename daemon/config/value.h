@@ -29,6 +29,6 @@ char *config_value_text(const struct config_key *key, const void *field);
 void config_value_allowed(const struct config_key *key, char *buffer, size_t size);
 
 /* The maximum of KEY, a number with a range. */
-uint64_t config_value_most(const struct config_key *key);
+uint64_t config_value_max(const struct config_key *key);
 
 #endif

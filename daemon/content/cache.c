@@ -13,9 +13,9 @@
 
 struct cache {
     pthread_mutex_t lock;
-    uint32_t most_entries, most_descriptors;
-    uint32_t slots;              /* of live entries and stale ones */
-    _Atomic uint64_t most_bytes; /* changed under lock */
+    uint32_t max_entries, max_descriptors;
+    uint32_t slots;             /* of live entries and stale ones */
+    _Atomic uint64_t max_bytes; /* changed under lock */
     void (*destroy)(struct cache_entry *entry);
     const struct segment *segment;
     uint32_t worker_slot;
@@ -37,23 +37,23 @@ struct cache {
     _Atomic uint64_t stale_bytes;       /* of removed entries that are still referenced */
     _Atomic uint64_t stale_descriptors; /* the same */
     _Atomic uint64_t stale_entries;     /* the same */
-    _Atomic uint64_t taken_out;         /* entries so far */
+    _Atomic uint64_t removed;           /* entries so far */
 };
 
-static uint64_t most_bytes(const struct cache *cache)
+static uint64_t max_bytes(const struct cache *cache)
 {
-    return atomic_load_explicit(&cache->most_bytes, memory_order_relaxed);
+    return atomic_load_explicit(&cache->max_bytes, memory_order_relaxed);
 }
 
 /* The part of the budget that live entries leave to stale ones. */
 static uint64_t stale_share(const struct cache *cache)
 {
-    return most_bytes(cache) / 16;
+    return max_bytes(cache) / 16;
 }
 
 static uint64_t live_limit(const struct cache *cache)
 {
-    return most_bytes(cache) - stale_share(cache);
+    return max_bytes(cache) - stale_share(cache);
 }
 
 static struct policy_list *list_of(struct cache *cache, const struct cache_entry *entry)
@@ -97,7 +97,7 @@ static void publish_gauges(const struct cache *cache)
 
     metric_set(metrics_of(cache), METRIC_cache_entries, entry_count(cache));
     metric_set(metrics_of(cache), METRIC_cache_bytes, cache->live_bytes + stale);
-    metric_set(metrics_of(cache), METRIC_cache_limit, most_bytes(cache));
+    metric_set(metrics_of(cache), METRIC_cache_limit, max_bytes(cache));
 }
 
 uint32_t cache_slots(uint32_t entries)
@@ -114,9 +114,9 @@ struct cache *cache_new(const struct cache_limits *limits, const struct cache_po
 
     if (cache == NULL)
         return NULL;
-    cache->most_entries = limits->entries;
-    cache->most_descriptors = limits->descriptors;
-    atomic_init(&cache->most_bytes, limits->bytes);
+    cache->max_entries = limits->entries;
+    cache->max_descriptors = limits->descriptors;
+    atomic_init(&cache->max_bytes, limits->bytes);
     cache->policy = policy;
     cache->destroy = destroy;
     cache->segment = segment;
@@ -230,7 +230,7 @@ static void remove_entry(struct cache *cache, struct cache_entry *entry, struct 
     atomic_fetch_add_explicit(&cache->stale_bytes, entry->bytes, memory_order_relaxed);
     atomic_fetch_add_explicit(&cache->stale_descriptors, entry->holds_descriptor,
                               memory_order_relaxed);
-    atomic_fetch_add_explicit(&cache->taken_out, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&cache->removed, 1, memory_order_relaxed);
     atomic_store_explicit(&entry->stale, true, memory_order_release);
     segment_cache_state(published(cache, entry), CACHE_SLOT_STALE);
     if (!was_last(entry))
@@ -276,7 +276,7 @@ static void make_room(struct cache *cache, size_t bytes, uint32_t entries,
                       struct cache_entry **dead)
 {
     while (entry_count(cache) > 0 && (cache->live_bytes + bytes > live_limit(cache) ||
-                                      entry_count(cache) + entries > cache->most_entries))
+                                      entry_count(cache) + entries > cache->max_entries))
         evict_one(cache, &cache->lists[cache->lists[false].count == 0], dead);
 }
 
@@ -285,7 +285,7 @@ static void make_room_open(struct cache *cache, struct cache_entry **dead)
 {
     struct policy_list *open = &cache->lists[true];
 
-    while (open->count > 0 && open->count >= cache->most_descriptors)
+    while (open->count > 0 && open->count >= cache->max_descriptors)
         evict_one(cache, open, dead);
 }
 
@@ -293,7 +293,7 @@ static bool has_room(const struct cache *cache, size_t bytes)
 {
     uint64_t stale = atomic_load_explicit(&cache->stale_bytes, memory_order_relaxed);
 
-    return cache->free_count > 0 && cache->live_bytes + stale + bytes <= most_bytes(cache);
+    return cache->free_count > 0 && cache->live_bytes + stale + bytes <= max_bytes(cache);
 }
 
 static void put_in(struct cache *cache, struct cache_entry *entry)
@@ -415,7 +415,7 @@ uint64_t cache_resize(struct cache *cache, uint64_t bytes)
 
     pthread_mutex_lock(&cache->lock);
     before = entry_count(cache);
-    atomic_store_explicit(&cache->most_bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&cache->max_bytes, bytes, memory_order_relaxed);
     make_room(cache, 0, 0, &dead);
     before -= entry_count(cache);
     publish_gauges(cache);
@@ -483,16 +483,16 @@ static uint64_t stale(const _Atomic uint64_t *count)
 
 bool cache_wants_sweep(const struct cache *cache, uint64_t *seen)
 {
-    uint64_t taken_out;
+    uint64_t removed;
 
     if (LIKELY(stale(&cache->stale_bytes) <= stale_share(cache) &&
-               stale(&cache->stale_entries) <= (cache->slots - cache->most_entries) / 2 &&
+               stale(&cache->stale_entries) <= (cache->slots - cache->max_entries) / 2 &&
                stale(&cache->stale_descriptors) == 0))
         return false;
-    taken_out = atomic_load_explicit(&cache->taken_out, memory_order_relaxed);
-    if (taken_out == *seen)
+    removed = atomic_load_explicit(&cache->removed, memory_order_relaxed);
+    if (removed == *seen)
         return false;
-    *seen = taken_out;
+    *seen = removed;
     return true;
 }
 

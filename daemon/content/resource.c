@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    COMPRESS_LEAST = 512,        /* bytes; for less, gzip's framing outweighs the savings */
+    COMPRESS_MIN = 512,          /* bytes; for less, gzip's framing outweighs the savings */
     ENTRY_PATH_MORE = 2 + 2 + 8, /* two NULs, the mark and a coding's name */
     NAMES_WARM_S = 10,           /* for so long a name is taken to be in the kernel's cache */
 };
@@ -65,8 +65,8 @@ static int64_t modified_of(const struct build *build)
 
 static bool may_gzip(const struct build *build, uint64_t length)
 {
-    return build->source->compress && build->coding == CODING_IDENTITY &&
-           length >= COMPRESS_LEAST && length <= build->source->memory_limit &&
+    return build->source->compress && build->coding == CODING_IDENTITY && length >= COMPRESS_MIN &&
+           length <= build->source->memory_limit &&
            coding_compressible(mime_type(build->source->mime, build->path.start));
 }
 

@@ -117,7 +117,7 @@ static void describe_rate_limit(const struct config *config, char *text, size_t 
 /* Parses TEXT as the value of KEY, a count. Returns NULL, or an error reply. */
 static json_t *parse_count(const char *text, enum config_key_number key, uint32_t *count)
 {
-    uint64_t most = config_value_most(&config_keys[key]), number;
+    uint64_t most = config_value_max(&config_keys[key]), number;
 
     if (units_parse_number(text, &number) != 0 || number < 1 || number > most)
         return command_error("invalid %s '%.64s' (valid: 1-%llu)", config_keys[key].name, text,

@@ -85,10 +85,10 @@ struct command_result command_workers(const struct call *call)
 
 static void format_range(char *text, size_t size, struct config_range range)
 {
-    if (range.least == range.most)
-        snprintf(text, size, "%u", range.least);
+    if (range.min == range.max)
+        snprintf(text, size, "%u", range.min);
     else
-        snprintf(text, size, "%u-%u", range.least, range.most);
+        snprintf(text, size, "%u-%u", range.min, range.max);
 }
 
 static uint32_t offload_of(const struct master *master, uint32_t slot)
@@ -116,8 +116,8 @@ static bool offload_in_force(struct master *master, uint64_t token)
     for (uint32_t i = 0; i < master->workers.count; i++) {
         if (master->workers.worker[i].state != WORKER_SERVING)
             continue;
-        if (offload_of(master, i) < master->server.config->workers_offload_threads.least ||
-            offload_of(master, i) > master->server.config->workers_offload_threads.most)
+        if (offload_of(master, i) < master->server.config->workers_offload_threads.min ||
+            offload_of(master, i) > master->server.config->workers_offload_threads.max)
             return false;
     }
     return true;

@@ -58,8 +58,8 @@ void server_publish_config(struct server *server)
 
     atomic_store(&block->workers_wanted, config->workers_processes);
     atomic_store(&block->threads_wanted, config->workers_threads);
-    atomic_store(&block->offload_min_wanted, config->workers_offload_threads.least);
-    atomic_store(&block->offload_max_wanted, config->workers_offload_threads.most);
+    atomic_store(&block->offload_min_wanted, config->workers_offload_threads.min);
+    atomic_store(&block->offload_max_wanted, config->workers_offload_threads.max);
     atomic_store(&block->log_level, config->log_level);
     atomic_store(&block->dispatch_master, config->workers_dispatch == DISPATCH_MASTER);
     rate_limit_set(&server->segment, config->ratelimit_enabled,

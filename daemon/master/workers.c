@@ -156,7 +156,7 @@ void worker_process_send_threads(struct worker_process *worker, struct server *s
 void worker_process_send_offload(struct worker_process *worker, const struct server *server)
 {
     const struct config_range *wanted = &server->config->workers_offload_threads;
-    const struct message_offload message = {wanted->least, wanted->most};
+    const struct message_offload message = {wanted->min, wanted->max};
 
     channel_send(worker->commands, MESSAGE_OFFLOAD, &message, sizeof(message), -1, false);
 }

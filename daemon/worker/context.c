@@ -103,8 +103,8 @@ int worker_context_fill(struct worker_context *context, struct segment_worker *b
     if (context->source.mime == NULL || make_cache(context) != 0)
         return -1;
     context->offload =
-        offload_start(config->workers_offload_queue, config->workers_offload_threads.least,
-                      config->workers_offload_threads.most, block);
+        offload_start(config->workers_offload_queue, config->workers_offload_threads.min,
+                      config->workers_offload_threads.max, block);
     context->client_limit = client_limit_new(context->segment, context->worker_slot);
     return context->offload != NULL && context->client_limit != NULL ? 0 : -1;
 }

@@ -295,7 +295,7 @@ static void on_command(void *owner, int kind, const void *data, size_t length, i
         set_threads(worker, data);
         return;
     case MESSAGE_OFFLOAD:
-        offload_resize(worker->context.offload, offload->least, offload->most);
+        offload_resize(worker->context.offload, offload->min, offload->max);
         return;
     case MESSAGE_LISTEN_SOCKET_ADD:
         if (fd >= 0 && worker_listeners_add(&worker->listeners, socket, fd))

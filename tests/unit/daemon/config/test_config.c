@@ -87,8 +87,8 @@ static void values_of_every_type_are_loaded(void **state)
     assert_string_equal(config->server_index, "a b.html");
     assert_string_equal(config->server_run_dir, "/etc/run");
     assert_int_equal(config->workers_threads, 3);
-    assert_int_equal(config->workers_offload_threads.least, 5);
-    assert_int_equal(config->workers_offload_threads.most, 5);
+    assert_int_equal(config->workers_offload_threads.min, 5);
+    assert_int_equal(config->workers_offload_threads.max, 5);
     assert_int_equal(config->workers_dispatch, DISPATCH_MASTER);
     assert_int_equal(config->workers_balance, BALANCE_LEAST_CONNECTIONS);
     assert_int_equal(config->workers_drain_timeout, 500);

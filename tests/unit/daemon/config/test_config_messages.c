@@ -499,7 +499,7 @@ static void value_above_range_is_an_error_for_every_key(void **state)
             continue;
         ranges++;
         snprintf(above, sizeof(above), key->type == CONFIG_MODE ? "%llo" : "%llu",
-                 (unsigned long long)config_value_most(key) + 1);
+                 (unsigned long long)config_value_max(key) + 1);
         if (key->type == CONFIG_TIME)
             strcat(above, "ms");
         messages = messages_for(key, above);
