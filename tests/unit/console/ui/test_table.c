@@ -1,4 +1,4 @@
-/* Tables, summary lines, scrolling, numbers as text, keys. */
+/* Tables, scrolling, numbers as text, keys. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,6 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "console/scene/summary.h"
 #include "console/ui/keys.h"
 #include "console/ui/scroll.h"
 #include "console/ui/table.h"
@@ -101,17 +100,6 @@ static void printed_table_is_aligned(void **state)
                               "two              4s\n");
 }
 
-static void summary_item_that_does_not_fit_is_left_out(void **state)
-{
-    char line[32] = "";
-
-    (void)state;
-    summary_append(line, sizeof(line), 20, "threads %d", 4);
-    summary_append(line, sizeof(line), 20, "a very long item that does not fit");
-    summary_append(line, sizeof(line), 20, "pid %d", 123);
-    assert_string_equal(line, "threads 4  pid 123");
-}
-
 static void scroll_position_stays_in_range(void **state)
 {
     struct scroll scroll = {0};
@@ -166,7 +154,6 @@ int main(void)
         cmocka_unit_test(stretching_columns_share_spare_width),
         cmocka_unit_test(last_two_columns_shrink),
         cmocka_unit_test(printed_table_is_aligned),
-        cmocka_unit_test(summary_item_that_does_not_fit_is_left_out),
         cmocka_unit_test(scroll_position_stays_in_range),
         cmocka_unit_test(numbers_are_formatted_with_units),
         cmocka_unit_test(keys_are_unambiguous),
