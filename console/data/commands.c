@@ -165,7 +165,7 @@ static void finish(struct command_queue *queue, bool ok, const char *answer)
     struct call *call = &queue->call[queue->first];
     command_then *then = call->then;
     void *context = call->context;
-    char *copy = strdup(answer); /* control_close() frees it */
+    char *copy = strdup(answer); /* control_close() invalidates it */
 
     control_close(&queue->client);
     queue->first = (queue->first + 1) % COMMAND_QUEUE_MAX;
