@@ -138,7 +138,7 @@ static void hand_over(struct connection *connection)
     mailbox_post(context->worker->main, &connection->item, ITEM_HANDED_OVER);
 }
 
-bool connection_obey_mode(struct connection *connection)
+bool connection_apply_mode(struct connection *connection)
 {
     if (must_hand_over(connection)) {
         hand_over(connection);
@@ -152,7 +152,7 @@ bool connection_obey_mode(struct connection *connection)
     return false;
 }
 
-void connections_obey_mode(struct event_loop *loop)
+void connections_apply_mode(struct event_loop *loop)
 {
     for (int i = 0; i < DEADLINE_COUNT; i++) {
         struct connection *connection = TAILQ_FIRST(&loop->connections[i]);
@@ -160,7 +160,7 @@ void connections_obey_mode(struct event_loop *loop)
         while (connection != NULL) {
             struct connection *next = TAILQ_NEXT(connection, link);
 
-            connection_obey_mode(connection);
+            connection_apply_mode(connection);
             connection = next;
         }
     }
@@ -172,7 +172,7 @@ void connection_adopt(struct event_loop *loop, struct connection *connection)
 {
     join_loop(connection, loop);
     metric_add(loop->context.metrics, METRIC_connections_adopted, 1);
-    if (connection_obey_mode(connection))
+    if (connection_apply_mode(connection))
         return;
     if (connection->lingering)
         connection_wait(connection, EV_READ, DEADLINE_LINGER);

@@ -35,10 +35,10 @@ void connection_adopt(struct event_loop *loop, struct connection *connection);
 void connection_close(struct connection *connection);
 
 /* Hands over or closes CONNECTION if the thread's mode demands that; true if it did. */
-bool connection_obey_mode(struct connection *connection);
+bool connection_apply_mode(struct connection *connection);
 
 /* The same for all connections of the loop. */
-void connections_obey_mode(struct event_loop *loop);
+void connections_apply_mode(struct event_loop *loop);
 
 /* Closes all connections except those with offload jobs. */
 void connections_close(struct event_loop *loop);

@@ -50,20 +50,20 @@ static void close_after_response(struct http1_connection *http1)
 }
 
 /* Everything that was read is served: closes, hands over, or waits for the client. */
-static void settle(struct http1_connection *http1)
+static void wait_or_close(struct http1_connection *http1)
 {
     struct connection *connection = &http1->connection;
 
     if (connection->client.closing)
         close_after_response(http1);
-    else if (!connection_obey_mode(connection))
+    else if (!connection_apply_mode(connection))
         connection_wait(connection, EV_READ,
                         read_buffer_is_idle(connection->unserved) ? DEADLINE_KEEPALIVE
                                                                   : DEADLINE_HEADER);
 }
 
-/* Closes; if an offload job refers to the connection, as soon as the job is done. */
-static void give_up(struct http1_connection *http1)
+/* Closes at once, or when the offload job that refers to the connection is done. */
+static void close_when_idle(struct http1_connection *http1)
 {
     struct connection *connection = &http1->connection;
 
@@ -166,7 +166,7 @@ static void wait_for_next(struct http1_connection *http1, enum progress progress
     else if (progress == PROGRESS_LOG)
         connection_wait_for_log(&http1->connection);
     else
-        settle(http1);
+        wait_or_close(http1);
 }
 
 /* Serves all requests in DATA, in order, and keeps the rest. */
@@ -190,7 +190,7 @@ static void serve(struct http1_connection *http1, const char *data, size_t lengt
         sent = response_flush(http1);
     if (sent == WRITE_FAILED ||
         !read_buffer_keep(&connection->unserved, data + used, length - used)) {
-        give_up(http1);
+        close_when_idle(http1);
         return;
     }
     if (connection->client.closing && connection->unserved != NULL)
@@ -208,14 +208,14 @@ static void serve_unserved(struct http1_connection *http1)
 }
 
 /* The pending response is sent. */
-static void go_on(struct http1_connection *http1)
+static void serve_rest(struct http1_connection *http1)
 {
     const struct connection *connection = &http1->connection;
 
     if (!connection->client.closing && connection->unserved != NULL)
         serve_unserved(http1);
     else
-        settle(http1);
+        wait_or_close(http1);
 }
 
 static void continue_sending(struct http1_connection *http1)
@@ -228,11 +228,11 @@ static void continue_sending(struct http1_connection *http1)
     }
     switch (response_continue(http1)) {
     case WRITE_DONE:
-        go_on(http1);
+        serve_rest(http1);
         break;
     case WRITE_BLOCKED:
         wait_to_send(connection, WRITE_BLOCKED);
-        connection_obey_mode(connection);
+        connection_apply_mode(connection);
         break;
     case WRITE_OFFLOAD:
         wait_to_send(connection, WRITE_OFFLOAD);
@@ -247,12 +247,12 @@ static void resume(struct connection *connection)
 {
     struct http1_connection *http1 = http1_of(connection);
 
-    if (connection->loop->mode == THREAD_MOVING && connection_obey_mode(connection))
+    if (connection->loop->mode == THREAD_MOVING && connection_apply_mode(connection))
         return;
     if (http1->pending != NULL)
         continue_sending(http1);
     else
-        go_on(http1);
+        serve_rest(http1);
 }
 
 static void resume_request(struct transaction_state *state)
@@ -278,7 +278,7 @@ static void reject_slow_head(struct http1_connection *http1)
     transaction_reject(context_of(http1), &connection->client, &http1->state, &request, 408);
     sent = response_flush(http1);
     if (sent == WRITE_DONE)
-        settle(http1);
+        wait_or_close(http1);
     else if (sent == WRITE_FAILED)
         connection_close(connection);
     else

@@ -107,15 +107,15 @@ static int parse_integer(struct span text, int64_t *number)
     return 0;
 }
 
-static int parse_n(struct arithmetic_question *question, struct span value, char *why)
+static int parse_n(struct arithmetic_query *query, struct span value, char *why)
 {
-    const char *name = functions[question->function].name;
-    int64_t min = functions[question->function].min, max = functions[question->function].max;
-    int fault = parse_integer(value, &question->n);
+    const char *name = functions[query->function].name;
+    int64_t min = functions[query->function].min, max = functions[query->function].max;
+    int fault = parse_integer(value, &query->n);
 
     if (fault < 0)
         snprintf(why, ARITHMETIC_WHY_MAX, "invalid n '%.*s' (examples: 10, -3)", QUOTED(value));
-    else if (fault > 0 || question->n < min || question->n > max)
+    else if (fault > 0 || query->n < min || query->n > max)
         snprintf(why, ARITHMETIC_WHY_MAX,
                  "n: %.*s is out of range for %s (%" PRId64 " to %" PRId64 ")", QUOTED(value), name,
                  min, max);
@@ -124,7 +124,7 @@ static int parse_n(struct arithmetic_question *question, struct span value, char
     return -1;
 }
 
-static int parse_work(struct arithmetic_question *question, struct span value, char *why)
+static int parse_work(struct arithmetic_query *query, struct span value, char *why)
 {
     char text[VALUE_MAX];
     uint64_t time_ms = 0;
@@ -140,18 +140,17 @@ static int parse_work(struct arithmetic_question *question, struct span value, c
                  ARITHMETIC_WORK_MAX_MS);
         return -1;
     }
-    question->work_ns = time_ms * NS_PER_MS;
+    query->work_ns = time_ms * NS_PER_MS;
     return 0;
 }
 
 /* The parameters and their parsers. */
 static const struct {
     struct span name;
-    int (*parse)(struct arithmetic_question *question, struct span value, char *why);
+    int (*parse)(struct arithmetic_query *query, struct span value, char *why);
 } parameters[] = {{{"n", 1}, parse_n}, {{"work", 4}, parse_work}};
 
-static int parse_parameter(struct arithmetic_question *question, struct span part, bool *given,
-                           char *why)
+static int parse_parameter(struct arithmetic_query *query, struct span part, bool *given, char *why)
 {
     char name_text[TEXT_MAX], value_text[TEXT_MAX];
     struct span value = part, name = unescape(cut(&value, '='), name_text);
@@ -165,24 +164,24 @@ static int parse_parameter(struct arithmetic_question *question, struct span par
         }
         given[i] = true;
         value = unescape(value, value_text);
-        return parameters[i].parse(question, value, why);
+        return parameters[i].parse(query, value, why);
     }
     snprintf(why, ARITHMETIC_WHY_MAX, "unknown parameter '%.*s' (valid: n, work)", QUOTED(name));
     return -1;
 }
 
-int arithmetic_parse(struct arithmetic_question *question, struct span query, char *why)
+int arithmetic_parse(struct arithmetic_query *query, struct span text, char *why)
 {
     bool given[ARRAY_LENGTH(parameters)] = {false};
 
-    question->work_ns = 0;
-    while (query.length > 0)
-        if (parse_parameter(question, cut(&query, '&'), given, why) != 0)
+    query->work_ns = 0;
+    while (text.length > 0)
+        if (parse_parameter(query, cut(&text, '&'), given, why) != 0)
             return -1;
     if (given[0])
         return 0;
     snprintf(why, ARITHMETIC_WHY_MAX, "n is missing (example: %s?n=10)",
-             functions[question->function].name);
+             functions[query->function].name);
     return -1;
 }
 
@@ -201,14 +200,14 @@ static uint64_t fibonacci(int64_t n)
     return one;
 }
 
-struct arithmetic_result arithmetic_compute(const struct arithmetic_question *question)
+struct arithmetic_result arithmetic_compute(const struct arithmetic_query *query)
 {
-    bool negative = question->n < 0;
-    uint64_t size = (uint64_t)(negative ? -question->n : question->n);
+    bool negative = query->n < 0;
+    uint64_t size = (uint64_t)(negative ? -query->n : query->n);
 
-    switch (question->function) {
+    switch (query->function) {
     case ARITHMETIC_FIBONACCI:
-        return (struct arithmetic_result){false, fibonacci(question->n)};
+        return (struct arithmetic_result){false, fibonacci(query->n)};
     case ARITHMETIC_SQUARE:
         return (struct arithmetic_result){false, size * size};
     case ARITHMETIC_CUBE:

@@ -20,7 +20,7 @@ enum arithmetic_function {
     ARITHMETIC_FUNCTION_COUNT
 };
 
-struct arithmetic_question {
+struct arithmetic_query {
     enum arithmetic_function function;
     int64_t n;
     uint64_t work_ns; /* processor time to use */
@@ -36,13 +36,13 @@ enum arithmetic_function arithmetic_find(const char *name);
 const char *arithmetic_name(enum arithmetic_function function);
 
 /*
- * Parses "n=10&work=2ms" for the question's function. Returns 0; or -1 with the reason in WHY
+ * Parses "n=10&work=2ms" for the query's function. Returns 0; or -1 with the reason in WHY
  * (ARITHMETIC_WHY_MAX bytes): n is missing, not a number or out of range; work is not a duration or too
  * long; a parameter is unknown or repeated.
  */
-int arithmetic_parse(struct arithmetic_question *question, struct span query, char *why);
+int arithmetic_parse(struct arithmetic_query *query, struct span text, char *why);
 
-/* QUESTION has been accepted by arithmetic_parse(). */
-struct arithmetic_result arithmetic_compute(const struct arithmetic_question *question);
+/* QUERY has been accepted by arithmetic_parse(). */
+struct arithmetic_result arithmetic_compute(const struct arithmetic_query *query);
 
 #endif

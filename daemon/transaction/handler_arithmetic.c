@@ -24,21 +24,21 @@ static const char *fields_for(bool json)
                   "Cache-Control: no-store\r\n";
 }
 
-static int new_answer(const struct page_order *order, struct span path, struct resource **page)
+static int new_answer(const struct page_spec *spec, struct span path, struct resource **page)
 {
-    const struct arithmetic_question *question = &order->arithmetic;
-    struct arithmetic_result result = arithmetic_compute(question);
+    const struct arithmetic_query *query = &spec->arithmetic;
+    struct arithmetic_result result = arithmetic_compute(query);
     const char *sign = result.negative ? "-" : "";
     char text[TEXT_MAX];
     int length;
 
-    if (order->json)
+    if (spec->json)
         length = snprintf(text, sizeof(text),
                           "{\"function\":\"%s\",\"n\":%" PRId64 ",\"result\":%s%" PRIu64 "}\n",
-                          arithmetic_name(question->function), question->n, sign, result.magnitude);
+                          arithmetic_name(query->function), query->n, sign, result.magnitude);
     else
         length = snprintf(text, sizeof(text), "%s%" PRIu64 "\n", sign, result.magnitude);
-    return page_new(path, fields_for(order->json), text, (size_t)length, page);
+    return page_new(path, fields_for(spec->json), text, (size_t)length, page);
 }
 
 static uint64_t processor_time_ns(void)
@@ -50,15 +50,15 @@ static uint64_t processor_time_ns(void)
 }
 
 /* A page_maker. */
-static int work_and_answer(const struct worker_context *worker, const struct page_order *order,
+static int work_and_answer(const struct worker_context *worker, const struct page_spec *spec,
                            struct span path, struct resource **page)
 {
-    uint64_t end = processor_time_ns() + order->arithmetic.work_ns;
+    uint64_t end = processor_time_ns() + spec->arithmetic.work_ns;
 
     (void)worker;
     while (processor_time_ns() < end)
         continue;
-    return new_answer(order, path, page);
+    return new_answer(spec, path, page);
 }
 
 /* 400 with the reason. */
@@ -86,7 +86,7 @@ static enum transaction_result answer_bad_query(struct transaction *transaction,
 }
 
 static enum transaction_result answer(struct transaction *transaction, struct span path,
-                                      const struct page_order *order)
+                                      const struct page_spec *spec)
 {
     struct resource *page = NULL;
     int failed = 0;
@@ -94,10 +94,10 @@ static enum transaction_result answer(struct transaction *transaction, struct sp
     if (loading_take_page(transaction, path, &page, &failed))
         return failed == 0 ? reply_page(transaction, 200, page)
                            : reply_error(transaction, lookup_status(failed));
-    if (order->arithmetic.work_ns == 0)
-        return new_answer(order, path, &page) == 0 ? reply_page(transaction, 200, page)
-                                                   : reply_error(transaction, 503);
-    if (transaction->may_wait && loading_submit_page(transaction, path, order))
+    if (spec->arithmetic.work_ns == 0)
+        return new_answer(spec, path, &page) == 0 ? reply_page(transaction, 200, page)
+                                                  : reply_error(transaction, 503);
+    if (transaction->may_wait && loading_submit_page(transaction, path, spec))
         return TRANSACTION_WAITING;
     return reply_queue_full(transaction);
 }
@@ -115,14 +115,14 @@ enum transaction_result handler_arithmetic(struct transaction *transaction,
 {
     const char *prefix = transaction->context->worker->config->arithmetic_prefix;
     struct span path = {target->path, target->length};
-    struct page_order order = {.make = work_and_answer, .state = THREAD_STATE_COMPUTE};
+    struct page_spec spec = {.make = work_and_answer, .state = THREAD_STATE_COMPUTE};
     char why[ARITHMETIC_WHY_MAX];
 
-    order.arithmetic.function = arithmetic_find(target->path + strlen(prefix) + 1);
-    if (order.arithmetic.function == ARITHMETIC_FUNCTION_COUNT)
+    spec.arithmetic.function = arithmetic_find(target->path + strlen(prefix) + 1);
+    if (spec.arithmetic.function == ARITHMETIC_FUNCTION_COUNT)
         return reply_error(transaction, 404);
-    order.json = accept_prefers_json(transaction->request, SPAN("plain"));
-    if (arithmetic_parse(&order.arithmetic, target->query, why) != 0)
-        return answer_bad_query(transaction, path, order.json, why);
-    return answer(transaction, path, &order);
+    spec.json = accept_prefers_json(transaction->request, SPAN("plain"));
+    if (arithmetic_parse(&spec.arithmetic, target->query, why) != 0)
+        return answer_bad_query(transaction, path, spec.json, why);
+    return answer(transaction, path, &spec);
 }

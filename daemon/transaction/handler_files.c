@@ -28,22 +28,22 @@ static void write_listing_fields(char *fields, const struct listing *listing, bo
 }
 
 /* Returns 0 with the text in *TEXT, which the caller frees; or an errno. */
-static int write_listing(const struct listing *listing, const struct page_order *order,
+static int write_listing(const struct listing *listing, const struct page_spec *spec,
                          const char *path, char **text, size_t *length)
 {
     FILE *out = open_memstream(text, length);
 
     if (out == NULL)
         return ENOMEM;
-    if (order->json)
+    if (spec->json)
         listing_write_json(listing, out);
     else
-        listing_write_html(listing, &order->listing, path, out);
+        listing_write_html(listing, &spec->listing, path, out);
     return memstream_close(out, text);
 }
 
 /* A page_maker. */
-static int make_listing(const struct worker_context *worker, const struct page_order *order,
+static int make_listing(const struct worker_context *worker, const struct page_spec *spec,
                         struct span path, struct resource **page)
 {
     bool hidden = worker->config->files_dotfiles == DOTFILES_ALLOW;
@@ -53,12 +53,12 @@ static int make_listing(const struct worker_context *worker, const struct page_o
     int failed;
 
     snprintf(directory, sizeof(directory), "%.*s", (int)path.length, path.start);
-    failed = listing_read(&worker->root, directory, hidden, &order->listing, &listing);
+    failed = listing_read(&worker->root, directory, hidden, &spec->listing, &listing);
     if (failed != 0)
         return failed;
-    failed = write_listing(&listing, order, directory, &text, &length);
+    failed = write_listing(&listing, spec, directory, &text, &length);
     if (failed == 0) {
-        write_listing_fields(fields, &listing, order->json);
+        write_listing_fields(fields, &listing, spec->json);
         failed = page_new(path, fields, text, length, page);
     }
     free(text);
@@ -70,17 +70,17 @@ static enum transaction_result answer_listing(struct transaction *transaction,
                                               const struct target *target)
 {
     struct span path = {target->path, target->length};
-    struct page_order order = {.make = make_listing,
-                               .state = THREAD_STATE_FILE,
-                               .listing = listing_order_read(target->query)};
+    struct page_spec spec = {.make = make_listing,
+                             .state = THREAD_STATE_FILE,
+                             .listing = listing_order_read(target->query)};
     struct resource *page = NULL;
     int failed = 0;
 
     if (loading_take_page(transaction, path, &page, &failed))
         return failed == 0 ? reply_page(transaction, 200, page)
                            : reply_error(transaction, lookup_status(failed));
-    order.json = accept_prefers_json(transaction->request, SPAN("html"));
-    if (transaction->may_wait && loading_submit_page(transaction, path, &order))
+    spec.json = accept_prefers_json(transaction->request, SPAN("html"));
+    if (transaction->may_wait && loading_submit_page(transaction, path, &spec))
         return TRANSACTION_WAITING;
     return reply_queue_full(transaction);
 }

@@ -21,8 +21,8 @@ struct load_job {
     struct load_job *next;     /* in state->loaded, when done */
     struct resource *original; /* a reference: load the variant CODING of it; NULL: load a file */
     enum coding coding;
-    struct page_order page; /* if it has a maker: generate this page instead */
-    int failed;             /* result of the loading */
+    struct page_spec page; /* if it has a maker: generate this page instead */
+    int failed;            /* result of the loading */
     struct resource *resource;
     size_t length;
     char path[]; /* of the cache entry, ended by NUL */
@@ -138,14 +138,14 @@ bool loading_submit(struct transaction *transaction, struct span path, struct re
 }
 
 bool loading_submit_page(struct transaction *transaction, struct span path,
-                         const struct page_order *order)
+                         const struct page_spec *spec)
 {
     struct load_job *load = new_job(transaction, path, PAGE_MARK);
 
     if (load == NULL)
         return false;
-    load->page = *order;
-    load->job.state = order->state;
+    load->page = *spec;
+    load->job.state = spec->state;
     return submit(transaction, load);
 }
 

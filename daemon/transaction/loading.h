@@ -12,21 +12,21 @@
 #include "daemon/transaction/arithmetic.h"
 #include "daemon/transaction/transaction.h"
 
-struct page_order;
+struct page_spec;
 
 /*
  * Generates the page at PATH. Returns 0 with *PAGE holding one reference for the caller, or an errno. Any
  * thread; may block.
  */
-typedef int page_maker(const struct worker_context *worker, const struct page_order *order,
+typedef int page_maker(const struct worker_context *worker, const struct page_spec *spec,
                        struct span path, struct resource **page);
 
 /* What to generate; copied into the job. */
-struct page_order {
+struct page_spec {
     page_maker *make;
     enum thread_state state; /* shown for the offload thread meanwhile */
     struct listing_order listing;
-    struct arithmetic_question arithmetic;
+    struct arithmetic_query arithmetic;
     bool json; /* instead of HTML or text */
 };
 
@@ -46,7 +46,7 @@ bool loading_submit(struct transaction *transaction, struct span path, struct re
 
 /* Submits the generation of the page at PATH. */
 bool loading_submit_page(struct transaction *transaction, struct span path,
-                         const struct page_order *order);
+                         const struct page_spec *spec);
 
 /* Returns true if PATH has been loaded for the request: *FAILED is 0 and *FOUND a reference, or an errno. */
 bool loading_take(struct transaction *transaction, struct span path, struct resource **found,

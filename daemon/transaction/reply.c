@@ -259,7 +259,8 @@ static enum transaction_result put_parts(struct transaction *transaction, struct
                                      "Content-Length: %" PRIu64 "\r\n"
                                      "Content-Type: multipart/byteranges; boundary=%s\r\n",
                                      parts->length, parts->boundary);
-    reply_put(transaction, has_fields(transaction) ? resource->validators : resource->common_fields);
+    reply_put(transaction,
+              has_fields(transaction) ? resource->validators : resource->common_fields);
     reply_put(transaction, SPAN("\r\n"));
     reply_account(transaction, 206, transaction->outcome, parts->length);
     output->body = resource;

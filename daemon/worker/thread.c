@@ -50,7 +50,7 @@ static void change_mode(struct serving_thread *thread, enum thread_mode mode)
     context->closing_connections = mode == THREAD_STOPPING || mode == THREAD_RETIRING;
     segment_activity_state(context->activity, THREAD_STATE_LEAVING, context->loop_now_ns);
     listen_sockets_drop(loop);
-    connections_obey_mode(loop);
+    connections_apply_mode(loop);
 }
 
 static void sweep(struct transaction_context *context)

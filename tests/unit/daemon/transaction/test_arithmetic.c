@@ -45,15 +45,15 @@ static void valid_query_gives_exact_result(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(valid); i++) {
-        struct arithmetic_question question = {.function = valid[i].function};
+        struct arithmetic_query parsed = {.function = valid[i].function};
         struct span query = {valid[i].query, strlen(valid[i].query)};
         struct arithmetic_result result;
-        int failed = arithmetic_parse(&question, query, why);
+        int failed = arithmetic_parse(&parsed, query, why);
 
         assert_int_equal(failed, valid[i].result == NULL ? -1 : 0);
         if (failed != 0)
             continue;
-        result = arithmetic_compute(&question);
+        result = arithmetic_compute(&parsed);
         snprintf(text, sizeof(text), "%s%" PRIu64, result.negative ? "-" : "", result.magnitude);
         assert_string_equal(text, valid[i].result);
     }
@@ -100,9 +100,9 @@ static void invalid_query_gives_reason(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(invalid); i++) {
-        struct arithmetic_question question = {.function = invalid[i].function};
+        struct arithmetic_query parsed = {.function = invalid[i].function};
         struct span query = {invalid[i].query, strlen(invalid[i].query)};
-        int failed = arithmetic_parse(&question, query, why);
+        int failed = arithmetic_parse(&parsed, query, why);
 
         assert_int_equal(failed, invalid[i].why == NULL ? 0 : -1);
         if (failed != 0)
@@ -112,16 +112,16 @@ static void invalid_query_gives_reason(void **state)
 
 static void work_parameter_is_optional(void **state)
 {
-    struct arithmetic_question question = {.function = ARITHMETIC_SQUARE};
+    struct arithmetic_query parsed = {.function = ARITHMETIC_SQUARE};
     char why[ARITHMETIC_WHY_MAX];
 
     (void)state;
-    assert_int_equal(arithmetic_parse(&question, SPAN("work=100ms&n=5"), why), 0);
-    assert_int_equal(question.work_ns, 100 * NS_PER_MS);
-    assert_int_equal(question.n, 5);
-    assert_int_equal(arithmetic_parse(&question, SPAN("n=5"), why), 0);
-    assert_int_equal(question.work_ns, 0);
-    assert_int_equal(arithmetic_parse(&question, (struct span){NULL, 0}, why), -1);
+    assert_int_equal(arithmetic_parse(&parsed, SPAN("work=100ms&n=5"), why), 0);
+    assert_int_equal(parsed.work_ns, 100 * NS_PER_MS);
+    assert_int_equal(parsed.n, 5);
+    assert_int_equal(arithmetic_parse(&parsed, SPAN("n=5"), why), 0);
+    assert_int_equal(parsed.work_ns, 0);
+    assert_int_equal(arithmetic_parse(&parsed, (struct span){NULL, 0}, why), -1);
 }
 
 static void function_names_round_trip(void **state)
