@@ -1,6 +1,6 @@
 /* The load at which the server saturates, and the effect of connections.keepalive_below. */
 #include "loadgen/lab/curves.h"
-#include "loadgen/stats/zones.h"
+#include "loadgen/stats/scaling.h"
 
 static const uint32_t steps[] = {1, 2, 4, 8, 10, 15, 20, 25, 30};
 

@@ -244,8 +244,8 @@ static struct sides choose_sides(const json_t *a, const json_t *b)
 {
     const json_t *a_rounds = json_object_get(a, "rounds"), *b_rounds = json_object_get(b, "rounds");
 
-    if (json_array_size(a_rounds) >= STATISTICS_INTERVAL_LEAST &&
-        json_array_size(b_rounds) >= STATISTICS_INTERVAL_LEAST)
+    if (json_array_size(a_rounds) >= STATISTICS_INTERVAL_MIN &&
+        json_array_size(b_rounds) >= STATISTICS_INTERVAL_MIN)
         return (struct sides){true, a_rounds, b_rounds};
     return (struct sides){false, json_object_get(a, "seconds"), json_object_get(b, "seconds")};
 }
@@ -259,8 +259,8 @@ static void find_difference(const struct sides *sides, const struct row *row, do
 
     take_logarithms(of_a, a_count);
     take_logarithms(of_b, b_count);
-    difference->p = (sides->by_round ? statistics_difference_of_runs
-                                     : statistics_difference)(of_a, a_count, of_b, b_count);
+    difference->p = (sides->by_round ? statistics_p_value_of_runs
+                                     : statistics_p_value)(of_a, a_count, of_b, b_count);
     difference->a = exp(statistics_median(of_a, a_count));
     difference->b = exp(statistics_median(of_b, b_count));
 }

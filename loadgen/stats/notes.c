@@ -8,17 +8,17 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* More late requests than this, in percent, and the client was too slow for the rate. */
+/* With more late requests, in percent, the client was too slow for the rate. */
 #define LATE_PERCENT 1.0
 
-/* Service and response time that differ by less than this factor tell the same story. */
-#define SAME_STORY 1.25
+/* Service and response time that differ by less than this factor need no explanation. */
+#define SIMILAR_FACTOR 1.25
 
-/* Shorter runs say nothing about the client's processor time. */
+/* In shorter runs the CPU time of the client is not significant. */
 #define SHORTEST_CPU_SAMPLE_NS (200 * NS_PER_MS)
 
-/* A connection that carries fewer than this is opened again so often that the times show it. */
-enum { ANSWERS_OF_CONNECTION = 100 };
+/* Connections with fewer responses are opened so often that it affects the latencies. */
+enum { RESPONSES_PER_CONNECTION = 100 };
 
 struct note_list {
     struct result_note *notes;
@@ -40,7 +40,6 @@ static void note(struct note_list *list, const char *name, const char *format, .
     va_end(arguments);
 }
 
-/* Behind a noun and in place of a verb. */
 static const char *plural(uint64_t count)
 {
     return count == 1 ? "" : "s";
@@ -59,15 +58,14 @@ static uint64_t count_of(const struct result *result, enum tally_counter counter
 static void note_outcome(const struct result *result, struct note_list *list)
 {
     if (result->interrupted)
-        note(list, "interrupted", "Interrupted: the run was stopped before its end.");
+        note(list, "interrupted", "Interrupted before the end of the run.");
     if (result->aborted_by != NULL)
-        note(list, "aborted", "The run was ended early: %s came true (--abort-on).",
-             result->aborted_by->text);
+        note(list, "aborted", "Aborted: %s became true (--abort-on).", result->aborted_by->text);
     if (count_of(result, TALLY_answered) == 0)
-        note(list, "nothing_answered", "Nothing was answered.");
+        note(list, "nothing_answered", "No response was received.");
     else if (result_bad_percent(result) > result->plan->max_errors)
         note(list, "too_many_errors",
-             "%" PRIu64 " of %" PRIu64 " requests count as errors (%.3g%%); allowed: %g%% "
+             "%" PRIu64 " of %" PRIu64 " requests are errors (%.3g%%); allowed: %g%% "
              "(--max-errors).",
              tally_bad(&result->tally), count_of(result, TALLY_begun), result_bad_percent(result),
              result->plan->max_errors);
@@ -83,19 +81,18 @@ static void note_gates(const struct result *result, struct note_list *list)
 static void note_contents(const struct result *result, struct note_list *list)
 {
     if (count_of(result, TALLY_bad_contents) > 0)
-        note(list, "unexpected_contents",
-             "%" PRIu64 " answer%s had another body than expected (%s).",
+        note(list, "unexpected_contents", "%" PRIu64 " response%s had an unexpected body (%s).",
              count_of(result, TALLY_bad_contents), plural(count_of(result, TALLY_bad_contents)),
              result->plan->checks.digest_known ? "--expect-sha256" : "--expect-size");
     if (count_of(result, TALLY_downgraded) > 0)
         note(list, "not_http2",
-             "%" PRIu64 " of %" PRIu64 " answers were HTTP/1: the server did not agree to HTTP/2.",
+             "%" PRIu64 " of %" PRIu64
+             " responses were HTTP/1: the server did not negotiate HTTP/2.",
              count_of(result, TALLY_downgraded), count_of(result, TALLY_answered));
     if (result->skipped > 0)
         note(list, "skipped_lines",
-             "%" PRIu64
-             " line%s of the log %s left out: only whole lines with GET, HEAD or OPTIONS "
-             "of a path can be sent again.",
+             "%" PRIu64 " line%s of the log %s skipped: only complete lines with GET, HEAD or "
+             "OPTIONS of a path can be sent.",
              result->skipped, plural(result->skipped), were(result->skipped));
 }
 
@@ -106,24 +103,23 @@ static void note_connections(const struct result *result, struct note_list *list
 
     if (plan->connections < plan->connections_requested)
         note(list, "fewer_requests_than_connections",
-             "%" PRIu32 " connections were asked for and %" PRIu32 " used: there were no more "
-             "requests.",
-             plan->connections_requested, plan->connections);
+             "%" PRIu32 " of %" PRIu32 " connections were used: there were no more requests.",
+             plan->connections, plan->connections_requested);
     if (used > 0 && up == 0)
-        note(list, "connections_missing", "No connection came up.");
+        note(list, "connections_missing", "No connection was established.");
     else if (up < used)
-        note(list, "connections_missing", "Only %" PRIu64 " of %" PRIu64 " connections came up.",
-             up, used);
+        note(list, "connections_missing",
+             "Only %" PRIu64 " of %" PRIu64 " connections were established.", up, used);
     if (result->out_of_memory)
-        note(list, "out_of_memory", "There was no memory for all connections that were asked for.");
+        note(list, "out_of_memory", "Out of memory: not all requested connections were created.");
     if (tally_error(&result->tally, ERROR_KIND_LOCAL) > 0)
         note(list, "local_limits",
-             "This machine ran out of ports or descriptors: keep connections alive, send to more "
-             "addresses, or raise the limits (ulimit -n, net.ipv4.ip_local_port_range).");
+             "This machine ran out of ports or descriptors: use keep-alive, more target addresses "
+             "or higher limits (ulimit -n, net.ipv4.ip_local_port_range).");
 }
 
-/* Whether there are more connections than clients for reasons of our own. */
-static bool opens_by_itself(const struct result *result)
+/* Whether the plan itself opens additional connections. */
+static bool reopens_by_plan(const struct result *result)
 {
     const struct plan *plan = result->plan;
 
@@ -131,21 +127,20 @@ static bool opens_by_itself(const struct result *result)
            result->changes > 0 || result->origins > 1 || result->rounds != NULL;
 }
 
-/* A server may close kept connections after some requests, or at once. */
 static void note_reopened(const struct result *result, struct note_list *list)
 {
     const struct tally *tally = &result->tally;
     uint64_t answered = tally_get(tally, TALLY_answered);
     uint64_t opened = tally_get(tally, TALLY_connections_opened);
     uint64_t accounted = tally_get(tally, TALLY_clients_up) + tally_errors(tally) +
-                         tally_get(&result->warmup, TALLY_begun) / ANSWERS_OF_CONNECTION;
+                         tally_get(&result->warmup, TALLY_begun) / RESPONSES_PER_CONNECTION;
 
-    if (answered == 0 || opens_by_itself(result) ||
-        opened <= accounted + answered / ANSWERS_OF_CONNECTION)
+    if (answered == 0 || reopens_by_plan(result) ||
+        opened <= accounted + answered / RESPONSES_PER_CONNECTION)
         return;
     note(list, "reopened",
-         "The server did not keep connections alive for long: %" PRIu64 " were opened for %" PRIu64
-         " answers. Connecting again is part of the latencies.",
+         "The server closed connections early: %" PRIu64 " were opened for %" PRIu64
+         " responses. The latencies include connecting.",
          opened, answered);
 }
 
@@ -156,23 +151,22 @@ static void note_client(const struct result *result, struct note_list *list)
 
     if (share >= RESULT_BUSY_CLIENT_SHARE && result->elapsed_ns >= SHORTEST_CPU_SAMPLE_NS)
         note(list, "client_busy",
-             "The client was the bottleneck: its threads used %.0f%% of a core each. The server "
-             "may be faster than this, and the latencies contain waiting in the client.%s",
+             "The client was the bottleneck: each of its threads used %.0f%% of a core. The server "
+             "may be faster, and the latencies include waiting in the client.%s",
              share * 100,
              result->plan->engine == PLAN_ENGINE_CURL && result->plan->http != PLAN_HTTP_2
-                 ? " --engine raw costs less."
+                 ? " --engine raw uses less CPU."
                  : "");
     if (result_wait_share(result) >= RESULT_STARVED_CLIENT_SHARE &&
         result->elapsed_ns >= SHORTEST_CPU_SAMPLE_NS)
         note(list, "client_starved",
-             "The client's threads were ready to run for %.0f%% of the time while others had the "
-             "cores: this machine was busy, with the server too if it runs here. The latencies "
-             "contain that.",
+             "The client threads waited for a core for %.0f%% of the time: this machine was busy, "
+             "possibly with the server. The latencies include that.",
              result_wait_share(result) * 100);
     if (begun > 0 && (double)late * 100 > (double)begun * LATE_PERCENT)
         note(list, "client_late",
              "The client was late: %.1f%% of the requests began more than 1 ms after they were due "
-             "although a connection was free. The latencies contain that.",
+             "although a connection was free. The latencies include that.",
              100.0 * (double)late / (double)begun);
 }
 
@@ -183,17 +177,17 @@ static void note_unsent(const struct result *result, struct note_list *list)
 
     if (busy > 0)
         note(list, "unsent",
-             "%" PRIu64 " request%s %s due and could not be sent before the end: all connections "
-             "were busy. Their waiting is in no latency.",
+             "%" PRIu64 " request%s %s due but not sent before the end: all connections were busy. "
+             "The latencies do not include them.",
              busy, plural(busy), were(busy));
     if (late > 0)
         note(list, "unsent_late",
-             "%" PRIu64 " request%s %s due and not sent before the end although a connection was "
+             "%" PRIu64 " request%s %s due but not sent before the end although a connection was "
              "free: the client was late.",
              late, plural(late), were(late));
 }
 
-/* Why two latencies are reported. */
+/* Why the report has two latencies. */
 static void note_two_times(const struct result *result, struct note_list *list)
 {
     const struct tally *tally = &result->tally;
@@ -201,28 +195,27 @@ static void note_two_times(const struct result *result, struct note_list *list)
     double service = (double)histogram_percentile(&tally->service, 99);
     char one[UNITS_TEXT], other[UNITS_TEXT];
 
-    if (count_of(result, TALLY_waited) == 0 || response < service * SAME_STORY)
+    if (count_of(result, TALLY_waited) == 0 || response < service * SIMILAR_FACTOR)
         return;
     note(list, "waiting",
          "Response time (p99 %s) counts from when a request was due, service time (p99 %s) from "
-         "when it was sent: the difference is waiting for a free connection behind slow answers. "
-         "Users feel the response time.",
+         "when it was sent: the difference is waiting for a free connection. Users experience "
+         "the response time.",
          units_format_ns(one, sizeof(one), response),
          units_format_ns(other, sizeof(other), service));
 }
 
-static void note_times(const struct result *result, struct note_list *list)
+static void note_missing_latencies(const struct result *result, struct note_list *list)
 {
     uint64_t without = tally_errors(&result->tally) + count_of(result, TALLY_unanswered);
 
     if (without > 0 && count_of(result, TALLY_answered) > 0)
         note(list, "latency_of_answers_only",
-             "The latencies are those of answers: %" PRIu64
-             " request%s without one %s not in them.",
-             without, plural(without), without == 1 ? "is" : "are");
+             "The latencies do not include %" PRIu64 " request%s without a response.", without,
+             plural(without));
 }
 
-/* A gate on a percentile that nothing lies beyond is a gate on the maximum. */
+/* A condition on a percentile without values above it checks the maximum. */
 static void note_short_run(const struct result *result, struct note_list *list)
 {
     uint64_t answered = count_of(result, TALLY_answered);
@@ -233,7 +226,7 @@ static void note_short_run(const struct result *result, struct note_list *list)
         if (gate->metric == CONDITION_PERCENTILE && answered > 0 &&
             (double)answered * (100 - gate->percent) / 100 < 1)
             note(list, "too_short",
-                 "Too few answers for %s: its percentile is the maximum of %" PRIu64 " values.",
+                 "Too few responses for %s: the percentile is the maximum of %" PRIu64 " values.",
                  gate->text, answered);
     }
 }
@@ -242,12 +235,12 @@ static void note_server(const struct result *result, struct note_list *list)
 {
     if (result->server.outcome == SERVER_CHECK_DIFFERS)
         note(list, "server_counted_otherwise",
-             "The server %s counted %" PRIu64 " requests during the run, and %" PRIu64
-             " were answered here: others used it too, or answers were lost.",
+             "Server %s counted %" PRIu64 " requests, but %" PRIu64
+             " responses were received: it had other clients, or responses were lost.",
              result->server.name, result->server.counted, result->server.sent);
 }
 
-/* Rounds that differ this much, in percent to either side of the median, say little of a change. */
+/* Half the confidence interval, in percent of the median, from which on a note warns. */
 enum { NOISE_PERCENT = 10 };
 
 static void note_rounds(const struct result *result, struct note_list *list)
@@ -259,15 +252,15 @@ static void note_rounds(const struct result *result, struct note_list *list)
         return;
     rate = rounds_interval(rounds, MEASURE_RATE);
     if (rounds->done < rounds->asked)
-        note(list, "rounds_missing", "Only %" PRIu32 " of %" PRIu32 " rounds were done.",
+        note(list, "rounds_missing", "Only %" PRIu32 " of %" PRIu32 " rounds were completed.",
              rounds->done, rounds->asked);
-    if (rounds->done < STATISTICS_INTERVAL_LEAST)
-        note(list, "few_rounds", "Fewer than %d rounds: how certain the medians are is not known.",
-             STATISTICS_INTERVAL_LEAST);
+    if (rounds->done < STATISTICS_INTERVAL_MIN)
+        note(list, "few_rounds", "Fewer than %d rounds: the medians have no confidence interval.",
+             STATISTICS_INTERVAL_MIN);
     else if (interval_percent(&rate) > NOISE_PERCENT)
         note(list, "noisy_rounds",
-             "The rounds differ: the rate is known to +-%.0f%% only. More or longer rounds, on a "
-             "machine that rests otherwise, tell more.",
+             "The rounds vary: the rate is known only to +-%.0f%%. Run more or longer rounds on an "
+             "otherwise idle machine.",
              interval_percent(&rate));
 }
 
@@ -283,7 +276,7 @@ size_t result_notes(const struct result *result, struct result_note *notes)
     note_client(result, &list);
     note_unsent(result, &list);
     note_two_times(result, &list);
-    note_times(result, &list);
+    note_missing_latencies(result, &list);
     note_short_run(result, &list);
     note_rounds(result, &list);
     note_server(result, &list);

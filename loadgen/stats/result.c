@@ -174,7 +174,7 @@ static bool begin_sum(struct result *into, const struct result *from)
     return into->url != NULL && into->series != NULL;
 }
 
-/* Of what is the case in each round anew, the worst round is kept instead of a sum. */
+/* Connections are counted per round: keeps the worst round instead of the sum. */
 static void keep_worst_connections(struct tally *into, const struct tally *from, bool first)
 {
     uint64_t used = tally_get(into, TALLY_clients_used) - tally_get(from, TALLY_clients_used);
@@ -190,7 +190,7 @@ static void keep_worst_connections(struct tally *into, const struct tally *from,
                           memory_order_relaxed);
 }
 
-/* One round in which the server counted otherwise is said; one without a server: nothing is known. */
+/* A difference in one round counts for all; without the server in one round nothing is known. */
 static void add_server(struct server_check_result *into, const struct server_check_result *from)
 {
     into->counted += from->counted;
@@ -202,8 +202,7 @@ static void add_server(struct server_check_result *into, const struct server_che
         into->outcome = SERVER_CHECK_DIFFERS;
 }
 
-/* What the last round left behind. */
-static void take_state(struct result *into, const struct result *from)
+static void add_state(struct result *into, const struct result *from)
 {
     into->connections = from->connections;
     into->threads = from->threads;
@@ -230,13 +229,13 @@ bool result_add_round(struct result *into, const struct result *from)
     into->waited_ns += from->waited_ns;
     into->thread_ns += from->thread_ns;
     add_server(&into->server, &from->server);
-    take_state(into, from);
+    add_state(into, from);
     return from->series == NULL || series_append(into->series, from->series);
 }
 
 /* ---- The exit status ---- */
 
-/* A condition of --fail-if came true. */
+/* Whether a condition of --fail-if is true. */
 static bool gate_failed(const struct result *result)
 {
     for (size_t i = 0; i < result->plan->fail_if_count; i++)

@@ -1,7 +1,4 @@
-/*
- * What a run came to: the material of every report, whole, so that reports are functions of it. Owned
- * by the main thread.
- */
+/* The result of a run, which has everything that reports need. Main thread. */
 #ifndef LOADGEN_RESULT_H
 #define LOADGEN_RESULT_H
 
@@ -10,19 +7,19 @@
 #include "loadgen/stats/series.h"
 #include "loadgen/stats/tally.h"
 
-/* How our own server's counters compare, where one listens at the target. */
+/* The comparison with the counters of the webserverd at the target, if there is one (run/server.h). */
 enum server_check_outcome {
-    SERVER_CHECK_NONE, /* no webserverd of this machine listens there, or it cannot be asked */
-    SERVER_CHECK_SAME, /* it counted as many requests as were sent */
+    SERVER_CHECK_NONE, /* no webserverd of this machine listens there, or its segment is inaccessible */
+    SERVER_CHECK_SAME, /* both counted the same */
     SERVER_CHECK_DIFFERS,
 };
 
 struct server_check_result {
     enum server_check_outcome outcome;
     char name[64];    /* of the instance */
-    uint64_t counted; /* requests that it answered during the run */
-    uint64_t sent;    /* that it should have: answered here, warm-up included */
-    double cores;     /* processor seconds a second that all its processes used; NAN: not known */
+    uint64_t counted; /* requests that the server answered during the run */
+    uint64_t sent;    /* responses received, warm-up included */
+    double cores;     /* CPU seconds per second of all its processes; NAN: unknown */
 };
 
 /* The rounds of a repeated run (--repeat). */
@@ -43,30 +40,30 @@ static inline struct interval rounds_interval(const struct rounds *rounds, enum 
 
 struct result {
     const struct plan *plan;
-    const char *url;  /* the first, as it was requested; owned */
-    size_t requests;  /* different ones */
-    size_t origins;   /* that they go to */
-    uint64_t skipped; /* lines of a log that could not be sent again */
+    const char *url;  /* the first one; owned */
+    size_t requests;  /* distinct ones */
+    size_t origins;   /* of the requests */
+    uint64_t skipped; /* lines of a log that cannot be sent */
     const char *engine;
-    struct tally tally;    /* of all threads: what counts */
-    struct tally warmup;   /* what was begun before */
-    struct series *series; /* second by second, warm-up included */
+    struct tally tally;    /* of all threads, without the warm-up */
+    struct tally warmup;   /* requests begun during the warm-up */
+    struct series *series; /* including the warm-up */
     /*
-     * How long what counts took: from the first request's begin (of an open loop: from when it could be
-     * due) to the last one's end, or to the end of the run's time, whichever is later.
+     * Duration without the warm-up: from the first request's begin (open loop: from the begin of the
+     * schedule) to the last one's end or the deadline, whichever is later.
      */
     uint64_t elapsed_ns;
-    uint64_t due_ns;               /* for how much of that requests were begun */
+    uint64_t due_ns;               /* the part of it in which requests began */
     uint64_t cpu_ns;               /* of all client threads, user and system */
-    uint64_t waited_ns;            /* that they were ready to run while others had the cores */
-    uint64_t thread_ns;            /* how long they were there, added up */
-    uint32_t connections, threads; /* at the end; they may have been changed */
-    uint64_t changes;              /* made while it ran */
-    bool out_of_memory;            /* no memory for all connections that were ordered */
+    uint64_t waited_ns;            /* that they were ready to run but waited for a core */
+    uint64_t thread_ns;            /* the sum of their lifetimes */
+    uint32_t connections, threads; /* at the end of the run */
+    uint64_t changes;              /* of the load during the run */
+    bool out_of_memory;            /* not all connections could be created */
     bool interrupted;
     const struct condition *aborted_by; /* NULL: none */
     struct server_check_result server;
-    double machine_busy; /* part of all cores of this machine, by anyone, 0 to 1; NAN: not known */
+    double machine_busy; /* part of all cores of this machine in use, 0 to 1; NAN: unknown */
     struct error_texts error_texts;
     struct rounds *rounds; /* of which this is the sum; NULL: a single run. Owned */
 };
@@ -74,49 +71,49 @@ struct result {
 /* Frees what *result owns. */
 void result_free(struct result *result);
 
-/* All that counts as if it were one second of the series. */
+/* The total without the warm-up, as one entry of the series. */
 struct series_entry result_total(const struct result *result);
 
-/* Answers a second; 0 when no time passed. */
+/* Responses per second; 0 if no time passed. */
 double result_rate(const struct result *result);
 
 /*
- * Requests a second that were due in an open loop: as planned, and where the plan changes with time
- * (or somebody changed it) on average. 0: closed loop.
+ * Requests per second that were due in an open loop: the planned rate, or the average if it varied. 0:
+ * closed loop.
  */
 double result_rate_due(const struct result *result);
 bool result_rate_is_average(const struct result *result);
 
 /*
- * Part of one core that each client thread used, 0 to 1. From RESULT_BUSY_CLIENT_SHARE on, the client
- * measures itself as much as the server.
+ * The part of a core that each client thread used, 0 to 1. From RESULT_BUSY_CLIENT_SHARE on, the client
+ * limits the result.
  */
 #define RESULT_BUSY_CLIENT_SHARE 0.85
 double result_cpu_share(const struct result *result);
 
 /*
- * Part of the time that each client thread was ready to run and others had the cores, 0 to 1. From
- * RESULT_STARVED_CLIENT_SHARE on, the latencies tell of that as much as of the server.
+ * The part of the time that each client thread waited for a core, 0 to 1. From RESULT_STARVED_CLIENT_SHARE
+ * on, this distorts the latencies.
  */
 #define RESULT_STARVED_CLIENT_SHARE 0.2
 double result_wait_share(const struct result *result);
 
-/* Processor time of the client for each request, those of the warm-up too, ns; NAN: there was none. */
+/* CPU time of the client per request, including the warm-up, in ns; NAN: no requests. */
 double result_cpu_each_ns(const struct result *result);
 
-/* Requests that count as errors, in percent of all; 0 when there was none. */
+/* Errors (tally_bad) in percent of all requests; 0 without requests. */
 double result_bad_percent(const struct result *result);
 
-/* Whether the run was an open loop: latency is then not the service time. */
+/* Whether the run was an open loop: then latency differs from service time. */
 bool result_is_open(const struct result *result);
 
 /* The exit status of the program. */
 enum result_status {
     RESULT_GOOD = 0,
     RESULT_WRONG_USE = 1, /* nothing was run */
-    RESULT_NOTHING = 2,   /* not one answer */
-    RESULT_ERRORS = 3,    /* more errors than --max-errors allows */
-    RESULT_GATE = 99,     /* a condition of --fail-if or --abort-on came true */
+    RESULT_NOTHING = 2,   /* no response */
+    RESULT_ERRORS = 3,    /* more errors than --max-errors */
+    RESULT_GATE = 99,     /* a condition of --fail-if or --abort-on was true */
     RESULT_INTERRUPTED = 130,
 };
 enum result_status result_status(const struct result *result);

@@ -30,7 +30,7 @@ static struct series_entry *add_entry(struct series *series)
     return &series->entry[series->count++];
 }
 
-/* The values of FROM that were not in EARLIER yet. */
+/* The values of FROM that are not in EARLIER. */
 static const struct histogram *difference(struct histogram *room, const struct histogram *from,
                                           const struct histogram *earlier)
 {

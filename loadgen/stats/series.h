@@ -1,6 +1,6 @@
 /*
- * A run second by second. Its memory grows with time (about 10 MB a day), not with requests. Main
- * thread.
+ * The time series of a run, one entry per second. Its memory grows with time (about 10 MB per day), not
+ * with requests. Main thread.
  */
 #ifndef LOADGEN_SERIES_H
 #define LOADGEN_SERIES_H
@@ -9,47 +9,47 @@
 
 #include <stddef.h>
 
-/* What came in one second, or in what was left of it at the end. */
+/* One second; the last one may be shorter. */
 struct series_entry {
     uint64_t begin_ns, end_ns; /* since the run's begin */
     uint64_t begun, answered, bad, bytes;
-    uint64_t mean_ns, p50_ns, p90_ns, p99_ns, max_ns; /* of the latency; 0 without answers */
+    uint64_t mean_ns, p50_ns, p90_ns, p99_ns, max_ns; /* latency; 0 without responses */
     uint64_t service_p99_ns;
-    double rate;          /* that was asked for then; 0: closed loop */
-    uint32_t connections; /* that were asked for then */
+    double rate;          /* target rate; 0: closed loop */
+    uint32_t connections; /* target */
     uint32_t threads;
     bool warmup;    /* not counted in the totals */
-    uint32_t round; /* of a repeated run, from 1; 0: it is the only one */
+    uint32_t round; /* of a repeated run, from 1; 0: a single run */
 };
 
 struct series {
     struct series_entry *entry;
     size_t count, room;
-    struct tally before;   /* all of it up to the last entry */
-    struct tally interval; /* room to work in */
+    struct tally before;   /* the total up to the last entry */
+    struct tally interval; /* scratch space */
     uint64_t before_ns;
 };
 
-/* Returns NULL when there is no memory. */
+/* Returns NULL if out of memory. */
 struct series *series_create(void);
 void series_free(struct series *series);
 
 /*
- * Whether a second has passed at NOW_NS since the last entry. Seconds begin anew where the warm-up ends,
- * WARMUP_NS after the run's begin: none has something of both.
+ * Whether an entry ends at NOW_NS. Seconds are counted again from the end of the warm-up, WARMUP_NS after
+ * the run's begin, so that no entry has both.
  */
 bool series_second_is_over(const struct series *series, uint64_t warmup_ns, uint64_t now_ns);
 
 /*
- * Adds the seconds of another round behind those of INTO, without its warm-up: time goes on from where
- * INTO ended. Returns false when there is no memory for all.
+ * Appends the entries of another round without its warm-up; their times continue those of INTO. Returns
+ * false if out of memory, with part of them appended.
  */
 bool series_append(struct series *into, const struct series *from);
 
 /*
- * Adds what came since the last entry: TALLY is everything up to NOW_NS (since the run's begin). Of
- * SETTING only rate, connections, threads and warmup are looked at. Without memory, the entry is left
- * out and its numbers are part of the next.
+ * Adds an entry with what was counted since the last one: TALLY is the total up to NOW_NS, since the run's
+ * begin. SETTING provides rate, connections, threads and warmup. If out of memory, the next entry includes
+ * these numbers.
  */
 void series_add(struct series *series, const struct tally *tally, uint64_t now_ns,
                 const struct series_entry *setting);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define UNSURE 0.05
+#define SIGNIFICANCE 0.05
 
 enum { COUNT_FOR_ORDER = 6 };
 
@@ -22,14 +22,14 @@ double statistics_median(double *values, size_t count)
     return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
-/* A series, and how many independent values it is worth. */
+/* A series; size: its number of independent values. */
 struct summary {
-    double mean, variance, worth;
+    double mean, variance, size;
 };
 
 /*
- * Correlation of a value with the one before it, from 0 to 0.9. Estimates from short series are too
- * low by (1 + 3 r) / count (Kendall 1954), which is added.
+ * The autocorrelation of lag 1, from 0 to 0.9. Estimates from short series are too low by
+ * (1 + 3 r) / count (Kendall 1954), which is added.
  */
 static double correlation(const double *values, size_t count, double mean)
 {
@@ -47,7 +47,7 @@ static double correlation(const double *values, size_t count, double mean)
 
 static struct summary summarize_runs(const double *values, size_t count)
 {
-    struct summary summary = {.worth = (double)count};
+    struct summary summary = {.size = (double)count};
 
     for (size_t i = 0; i < count; i++)
         summary.mean += values[i] / (double)count;
@@ -62,11 +62,11 @@ static struct summary summarize(const double *values, size_t count)
     struct summary summary = summarize_runs(values, count);
     double r = correlation(values, count, summary.mean);
 
-    summary.worth = fmax((double)count * (1 - r) / (1 + r), 2);
+    summary.size = fmax((double)count * (1 - r) / (1 + r), 2);
     return summary;
 }
 
-/* The continued fraction of the incomplete beta function, by the method of Lentz. */
+/* The continued fraction of the incomplete beta function (Lentz's method). */
 static double beta_fraction(double x, double a, double b)
 {
     const double tiny = 1e-300;
@@ -102,7 +102,7 @@ static double beta(double x, double a, double b)
     return 1 - front * beta_fraction(1 - x, b, a) / b;
 }
 
-/* Two-sided: how often |t| or more comes by chance. */
+/* The two-sided probability of at least |t|. */
 static double student(double t, double freedom)
 {
     return beta(freedom / (freedom + t * t), freedom / 2, 0.5);
@@ -110,58 +110,57 @@ static double student(double t, double freedom)
 
 static double welch(const struct summary *one, const struct summary *other)
 {
-    double of_one = one->variance / one->worth, of_other = other->variance / other->worth;
+    double of_one = one->variance / one->size, of_other = other->variance / other->size;
     double error = of_one + of_other, freedom;
 
     if (error <= 0)
         return fabs(one->mean - other->mean) > 0 ? 0 : 1;
     freedom = error * error /
-              (of_one * of_one / (one->worth - 1) + of_other * of_other / (other->worth - 1));
+              (of_one * of_one / (one->size - 1) + of_other * of_other / (other->size - 1));
     return student((one->mean - other->mean) / sqrt(error), freedom);
 }
 
-double statistics_difference(const double *a, size_t a_count, const double *b, size_t b_count)
+double statistics_p_value(const double *a, size_t a_count, const double *b, size_t b_count)
 {
     struct summary one, other;
 
-    if (a_count < STATISTICS_LEAST || b_count < STATISTICS_LEAST)
+    if (a_count < STATISTICS_MIN || b_count < STATISTICS_MIN)
         return NAN;
     one = summarize(a, a_count);
     other = summarize(b, b_count);
     return welch(&one, &other);
 }
 
-double statistics_difference_of_runs(const double *a, size_t a_count, const double *b,
-                                     size_t b_count)
+double statistics_p_value_of_runs(const double *a, size_t a_count, const double *b, size_t b_count)
 {
     struct summary one, other;
 
-    if (a_count < STATISTICS_INTERVAL_LEAST || b_count < STATISTICS_INTERVAL_LEAST)
+    if (a_count < STATISTICS_INTERVAL_MIN || b_count < STATISTICS_INTERVAL_MIN)
         return NAN;
     one = summarize_runs(a, a_count);
     other = summarize_runs(b, b_count);
     return welch(&one, &other);
 }
 
-/* The t that is exceeded either way with a chance of CHANCE: by halving where it can be. */
+/* The t with the two-sided probability CHANCE, by bisection. */
 static double student_limit(double chance, double freedom)
 {
-    double least = 0, most = 1000;
+    double low = 0, high = 1000;
 
     for (int i = 0; i < 60; i++) {
-        double middle = (least + most) / 2;
+        double middle = (low + high) / 2;
 
         if (student(middle, freedom) > chance)
-            least = middle;
+            low = middle;
         else
-            most = middle;
+            high = middle;
     }
-    return most;
+    return high;
 }
 
 /*
- * How many values at either end the interval leaves out. The true median lies below the value number K
- * (from 0) with the chance that at most K of COUNT fair coins fall on one side.
+ * The number of values outside the interval at each end. The true median is below the value number K (from
+ * 0) with the probability of at most K heads in COUNT tosses of a fair coin.
  */
 static size_t left_out(size_t count)
 {
@@ -170,7 +169,7 @@ static size_t left_out(size_t count)
 
     for (;; k++) {
         below += coins;
-        if (2 * below > UNSURE)
+        if (2 * below > SIGNIFICANCE)
             return k - 1;
         coins *= (double)(count - k) / (double)(k + 1);
     }
@@ -184,9 +183,10 @@ static void fill_interval(struct interval *interval, const double *sorted, size_
     if (count >= COUNT_FOR_ORDER) {
         interval->low = sorted[left_out(count)];
         interval->high = sorted[count - 1 - left_out(count)];
-    } else if (count >= STATISTICS_INTERVAL_LEAST) {
+    } else if (count >= STATISTICS_INTERVAL_MIN) {
         summary = summarize_runs(sorted, count);
-        half = student_limit(UNSURE, (double)(count - 1)) * sqrt(summary.variance / summary.worth);
+        half = student_limit(SIGNIFICANCE, (double)(count - 1)) *
+               sqrt(summary.variance / summary.size);
         interval->low = summary.mean - half;
         interval->high = summary.mean + half;
     }

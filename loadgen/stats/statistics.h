@@ -1,43 +1,41 @@
-/* What can be said of two noisy series of measurements. Pure; no thread of its own. */
+/* Medians with confidence intervals, and tests of significance. Pure. */
 #ifndef LOADGEN_STATISTICS_H
 #define LOADGEN_STATISTICS_H
 
 #include <stddef.h>
 
-/* The median; VALUES are put into order. NAN when there are none. */
+/* The median, or NAN without values. Sorts VALUES. */
 double statistics_median(double *values, size_t count);
 
-/* What lies in the middle of a few measurements of the same, and how sure that is. */
+/* A median with its confidence interval. */
 struct interval {
-    double median;    /* NAN: there were none */
-    double low, high; /* of 95 % confidence; NAN: too few to say */
+    double median;    /* NAN: no values */
+    double low, high; /* 95 % confidence; NAN: fewer than STATISTICS_INTERVAL_MIN values */
     size_t count;
 };
 
 /*
- * The median with a 95 % confidence interval; VALUES are put into order, what is NAN is left out. From
- * six values on it is the narrowest pair of order statistics that holds the true median with at least
- * that probability, whatever the distribution (Hahn and Meeker 1991, section 5.2). Three to five can
- * not say that much by themselves: Student's t interval of the mean, which takes them for normal and
- * always contains their median.
+ * The median of VALUES, which are sorted, without NANs. From six values on, the interval is the narrowest
+ * pair of order statistics that contains the true median with 95 % probability for any distribution (Hahn
+ * and Meeker 1991, section 5.2). For three to five values it is Student's t interval of the mean, which
+ * assumes a normal distribution and always contains the median.
  */
-enum { STATISTICS_INTERVAL_LEAST = 3 };
+enum { STATISTICS_INTERVAL_MIN = 3 };
 struct interval statistics_interval(double *values, size_t count);
 
-/* Half the width of the interval in percent of the median; NAN where either is not there. */
+/* Half the width of the interval in percent of the median; NAN if one of them is missing. */
 double interval_percent(const struct interval *interval);
 
 /*
- * How likely means as different as A's and B's are when there is no difference, two-sided: Welch's
- * t-test (1947), for variances that need not be equal. A series of COUNT values whose neighbours
- * correlate by r counts as COUNT (1 - r) / (1 + r) independent ones (Bartlett 1935), for seconds of a
- * run are alike. NAN when a side has fewer than STATISTICS_LEAST values.
+ * The two-sided p-value that A and B have the same mean: Welch's t-test (1947), for unequal variances.
+ * Successive seconds of a run are correlated: a series of COUNT values with autocorrelation r counts as
+ * COUNT (1 - r) / (1 + r) independent ones (Bartlett 1935). NAN if a side has fewer than STATISTICS_MIN
+ * values.
  */
-enum { STATISTICS_LEAST = 5 };
-double statistics_difference(const double *a, size_t a_count, const double *b, size_t b_count);
+enum { STATISTICS_MIN = 5 };
+double statistics_p_value(const double *a, size_t a_count, const double *b, size_t b_count);
 
-/* The same for values that are independent of each other, such as whole runs: three of each do. */
-double statistics_difference_of_runs(const double *a, size_t a_count, const double *b,
-                                     size_t b_count);
+/* The same for independent values, such as whole runs; at least STATISTICS_INTERVAL_MIN of each. */
+double statistics_p_value_of_runs(const double *a, size_t a_count, const double *b, size_t b_count);
 
 #endif

@@ -158,7 +158,7 @@ static const struct histogram *series_of(const struct condition *condition,
     return &tally->latency;
 }
 
-/* Returns false where there is no such number yet. */
+/* Returns false if the number does not exist yet. */
 static bool value_of(const struct condition *condition, const struct tally *tally,
                      uint64_t elapsed_ns, double *value)
 {

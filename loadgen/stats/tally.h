@@ -1,9 +1,9 @@
 /*
- * What one client thread counted, and the sum over all of them.
+ * A tally: the counters and histograms of one client thread, or the sum over all threads.
  *
- * A tally has one writer, the thread that owns it; its stores are relaxed atomics, so any thread
- * may add it to a sum of its own meanwhile (10 times a second for the live line). Its size does not
- * depend on the number of requests, and recording one takes no lock and no memory.
+ * It has one writer, the thread that owns it. Stores are relaxed atomics, so any thread may add it to a
+ * sum of its own at the same time. Its size does not depend on the number of requests; recording one takes
+ * no lock and allocates nothing.
  */
 #ifndef LOADGEN_TALLY_H
 #define LOADGEN_TALLY_H
@@ -21,7 +21,7 @@ enum error_kind {
 #include "loadgen/stats/error_kinds.def"
 #undef ERROR_KIND
     ERROR_KIND_COUNT,
-    ERROR_KIND_NONE = ERROR_KIND_COUNT, /* a whole answer came */
+    ERROR_KIND_NONE = ERROR_KIND_COUNT, /* a complete response */
 };
 extern const char *const error_kind_names[ERROR_KIND_COUNT];
 extern const char *const error_kind_labels[ERROR_KIND_COUNT];
@@ -49,30 +49,30 @@ enum tally_counter {
     TALLY_COUNTER_COUNT
 };
 
-enum { TALLY_STATUSES = 1000 }; /* a status has three digits (RFC 9112 section 4) */
+enum { TALLY_STATUSES = 1000 }; /* three digits (RFC 9112 section 4) */
 
 struct tally {
     _Atomic uint64_t counter[TALLY_COUNTER_COUNT];
     _Atomic uint64_t error[ERROR_KIND_COUNT];
     _Atomic uint64_t status[TALLY_STATUSES];
-    struct histogram latency;    /* of answers: when the request was due to its last byte, ns */
-    struct histogram service;    /* of answers: begin of the request to last byte, ns */
-    struct histogram first_byte; /* of answers: begin of the request to first byte, ns */
-    struct histogram connect;    /* of established connections, TLS included, ns */
+    struct histogram latency; /* of responses: from when the request was due to the last byte, ns */
+    struct histogram service; /* of responses: from the request's begin to the last byte, ns */
+    struct histogram first_byte; /* of responses: from the request's begin to the first byte, ns */
+    struct histogram connect;    /* of established connections, including TLS, ns */
 };
 
-/* The fate of one request. Times are ns; those of what did not happen are 0. */
+/* The result of one request. Times are ns; 0: did not happen. */
 struct transaction {
-    enum error_kind error; /* ERROR_KIND_NONE: answered, and the fields below hold */
+    enum error_kind error; /* ERROR_KIND_NONE: a complete response; the fields below are valid */
     uint32_t status;
-    bool bad_status, bad_content; /* not what was expected */
-    bool downgraded;              /* not in the version of HTTP that was asked for */
-    bool connected;               /* a connection was established for it; connect_ns holds */
+    bool bad_status, bad_content; /* unexpected */
+    bool downgraded;              /* HTTP/1 instead of the requested HTTP/2 */
+    bool connected;               /* a connection was established for it; connect_ns is valid */
     uint64_t connect_ns;
     uint64_t first_byte_ns;
-    uint64_t service_ns; /* since it was begun */
+    uint64_t service_ns; /* since its begin */
     uint64_t latency_ns; /* since it was due */
-    uint64_t head_bytes; /* received, also of answers that were not whole */
+    uint64_t head_bytes; /* received, also of incomplete responses */
     uint64_t body_bytes;
 };
 
@@ -84,29 +84,29 @@ static inline void tally_count(struct tally *tally, enum tally_counter counter, 
     atomic_store_explicit(&tally->counter[counter], old + n, memory_order_relaxed);
 }
 
-/* Counts one ended request, except that it was begun. Writer's thread. */
+/* Counts a request that ended (not TALLY_begun). Writer's thread. */
 void tally_record(struct tally *tally, const struct transaction *transaction);
 
-/* Counts the connection that came up for a request, if one did. Writer's thread. */
+/* Counts the connection if one was established for the request. Writer's thread. */
 void tally_record_connection(struct tally *tally, const struct transaction *transaction);
 
-/* Adds FROM to INTO. INTO's thread; FROM may be written meanwhile. */
+/* Adds FROM to INTO. INTO's thread; FROM may be written at the same time. */
 void tally_add(struct tally *into, const struct tally *from);
 
-/* Makes it empty. Writer's thread. */
+/* Sets everything to 0. Writer's thread. */
 void tally_reset(struct tally *tally);
 
 uint64_t tally_get(const struct tally *tally, enum tally_counter counter);
 uint64_t tally_status(const struct tally *tally, uint32_t status);
 uint64_t tally_error(const struct tally *tally, enum error_kind kind);
 
-/* Requests of an open loop that were due and not begun before its end. */
+/* Requests of an open loop that were due but not begun before the end. */
 uint64_t tally_unsent(const struct tally *tally);
 
-/* Requests that failed, of all kinds together. */
+/* Failed requests of all kinds. */
 uint64_t tally_errors(const struct tally *tally);
 
-/* Requests that count as errors: failed, unanswered, or answered with what was not expected. */
+/* All errors: failed, unanswered, and with an unexpected status or body. */
 uint64_t tally_bad(const struct tally *tally);
 
 /*

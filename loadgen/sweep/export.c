@@ -149,7 +149,7 @@ static json_t *usl_object(const struct sweep_curve *curve)
         return json_null();
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "lambda", number_json(usl->lambda),
                      "sigma", number_json(usl->sigma), "kappa", number_json(usl->kappa), "n_max",
-                     number_json(usl_best(usl)), "x_max", number_json(usl_most(usl)),
+                     number_json(usl_peak_n(usl)), "x_max", number_json(usl_peak_throughput(usl)),
                      "error_percent", number_json(100 * usl->error), "r2", number_json(usl->r2),
                      "points", integer_json(usl->points));
 }

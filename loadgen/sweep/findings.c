@@ -219,7 +219,7 @@ static void fit_usl(struct sweep_curve *curve)
 /* The maximum that the law predicts; empty if the throughput grows without limit. */
 static void predict(const struct usl *usl, char *text, size_t size)
 {
-    double best = round(usl_best(usl)), most = usl_most(usl);
+    double best = round(usl_peak_n(usl)), most = usl_peak_throughput(usl);
     char rate[MEASURE_TEXT], at[UNITS_TEXT];
 
     text[0] = '\0';
@@ -406,7 +406,7 @@ static void conclude_curve(struct sweep *sweep, struct sweep_curve *curve)
     find_noise(curve);
     find_zones(curve);
     if (!(median(&curve->points[curve->zones.best], MEASURE_RATE) > 0)) {
-        find(curve, "nothing_answered", "Nothing was answered.");
+        find(curve, "nothing_answered", "No response was received.");
         return;
     }
     say_best(curve);
@@ -466,9 +466,9 @@ static void note_end(struct sweep *sweep)
              sweep->plan->max_errors);
     if (sweep->status == RESULT_GATE && sweep->end == TRIALS_COMPLETE)
         note(sweep, "gate_failed", "A condition of --fail-if was met in a run.");
-    if (sweep->plan->rounds < STATISTICS_INTERVAL_LEAST)
+    if (sweep->plan->rounds < STATISTICS_INTERVAL_MIN)
         note(sweep, "few_rounds", "Fewer than %d rounds: the medians have no confidence intervals.",
-             STATISTICS_INTERVAL_LEAST);
+             STATISTICS_INTERVAL_MIN);
 }
 
 void sweep_conclude(struct sweep *sweep)

@@ -40,7 +40,7 @@ static void put_law(struct document *document, const struct sweep_curve *curve)
     for (size_t i = 0; i < LAW_POINTS; i++) {
         double n = from * pow(to / from, (double)i / (LAW_POINTS - 1));
 
-        document_point(document, n, usl_at(&curve->usl, n));
+        document_point(document, n, usl_throughput(&curve->usl, n));
     }
 }
 

@@ -9,8 +9,7 @@
 
 #include "loadgen/run/server.h"
 #include "loadgen/run/trials.h"
-#include "loadgen/stats/usl.h"
-#include "loadgen/stats/zones.h"
+#include "loadgen/stats/scaling.h"
 
 enum {
     SWEEP_POINTS_MAX = 1000,

@@ -38,13 +38,13 @@ static void p_value_equals_computation_by_hand(void **state)
     static const double same[] = {3, 3, 3, 3, 3}, more[] = {4, 4, 4, 4, 4};
 
     (void)state;
-    assert_true(fabs(statistics_difference(low, 5, high, 5) - 0.001053) < 0.000001);
-    assert_true(fabs(statistics_difference(high, 5, low, 5) - 0.001053) < 0.000001);
-    assert_true(fabs(statistics_difference(low, 5, near, 5) - 0.346594) < 0.000001);
-    assert_true(statistics_difference(low, 5, low, 5) == 1);
-    assert_true(statistics_difference(same, 5, same, 5) == 1);
-    assert_true(statistics_difference(same, 5, more, 5) == 0);
-    assert_true(isnan(statistics_difference(low, 4, high, 5)));
+    assert_true(fabs(statistics_p_value(low, 5, high, 5) - 0.001053) < 0.000001);
+    assert_true(fabs(statistics_p_value(high, 5, low, 5) - 0.001053) < 0.000001);
+    assert_true(fabs(statistics_p_value(low, 5, near, 5) - 0.346594) < 0.000001);
+    assert_true(statistics_p_value(low, 5, low, 5) == 1);
+    assert_true(statistics_p_value(same, 5, same, 5) == 1);
+    assert_true(statistics_p_value(same, 5, more, 5) == 0);
+    assert_true(isnan(statistics_p_value(low, 4, high, 5)));
 }
 
 static double noise(uint64_t *state)
@@ -76,9 +76,9 @@ static void false_alarms_are_rare(void **state)
         for (int i = 0; i < 1000; i++) {
             fill(&random, correlated * 0.6, 0, a, 30);
             fill(&random, correlated * 0.6, 0, b, 30);
-            alarms += statistics_difference(a, 30, b, 30) < 0.01;
+            alarms += statistics_p_value(a, 30, b, 30) < 0.01;
             fill(&random, correlated * 0.6, 1.5, b, 30);
-            found += statistics_difference(a, 30, b, 30) < 0.01;
+            found += statistics_p_value(a, 30, b, 30) < 0.01;
         }
         print_message("correlated %d: %u false alarms, %u of 1000 found\n", correlated, alarms,
                       found);

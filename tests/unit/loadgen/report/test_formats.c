@@ -110,7 +110,7 @@ static void markdown_is_exact_and_escaped(void **state)
     text = make(PLAN_FORMAT_MD);
     assert_non_null(strstr(text, "| connection refused | 30 |\n"));
     assert_non_null(strstr(text, "| unanswered at the end | 2 |\n"));
-    assert_non_null(strstr(text, "\n\n- Interrupted: "));
+    assert_non_null(strstr(text, "\n\n- Interrupted before the end of the run."));
     free(text);
 }
 

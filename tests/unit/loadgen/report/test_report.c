@@ -63,14 +63,14 @@ static const char bad_text[] =
     "                               9  other\n"
     "                                  No route to host\n"
     "\n"
-    "  ! Interrupted: the run was stopped before its end.\n"
-    "  ! 51 of 101 requests count as errors (50.5%); allowed: 0% (--max-errors).\n"
-    "  ! 500 connections were asked for and 101 used: there were no more requests.\n"
-    "  ! Only 100 of 101 connections came up.\n"
-    "  ! The client was the bottleneck: its threads used 95% of a core each. The\n"
-    "    server may be faster than this, and the latencies contain waiting in the\n"
-    "    client. --engine raw costs less.\n"
-    "  ! The latencies are those of answers: 41 requests without one are not in them.\n";
+    "  ! Interrupted before the end of the run.\n"
+    "  ! 51 of 101 requests are errors (50.5%); allowed: 0% (--max-errors).\n"
+    "  ! 101 of 500 connections were used: there were no more requests.\n"
+    "  ! Only 100 of 101 connections were established.\n"
+    "  ! The client was the bottleneck: each of its threads used 95% of a core. The\n"
+    "    server may be faster, and the latencies include waiting in the client.\n"
+    "    --engine raw uses less CPU.\n"
+    "  ! The latencies do not include 41 requests without a response.\n";
 
 static char *make_text(bool colour)
 {

@@ -103,10 +103,10 @@ static void p_value_of_runs_matches_welch(void **state)
     static const double low[] = {1, 2, 3, 4, 5}, high[] = {6, 7, 8, 9, 10};
 
     (void)state;
-    assert_true(fabs(statistics_difference_of_runs(low, 5, high, 5) - 0.001053) < 1e-6);
+    assert_true(fabs(statistics_p_value_of_runs(low, 5, high, 5) - 0.001053) < 1e-6);
     /* 1 2 3 and 6 7 8: t = 5 / sqrt(2/3) = 6.123724, 4 degrees of freedom, p = 0.003602. */
-    assert_true(fabs(statistics_difference_of_runs(low, 3, high, 3) - 0.003602) < 1e-6);
-    assert_true(isnan(statistics_difference_of_runs(low, 2, high, 5)));
+    assert_true(fabs(statistics_p_value_of_runs(low, 3, high, 3) - 0.003602) < 1e-6);
+    assert_true(isnan(statistics_p_value_of_runs(low, 2, high, 5)));
 }
 
 static void measures_are_unknown_without_responses(void **state)

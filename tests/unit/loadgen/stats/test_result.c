@@ -1,4 +1,4 @@
-/* Exit status and notes, from what was counted. */
+/* The exit status and the notes of a result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 static struct plan plan;
 static struct result result;
 
-/* A run of one second in which one thread of 4 connections got ANSWERED answers of STATUS. */
+/* A run of one second with one thread and 4 connections: ANSWERED responses with STATUS. */
 static void fill(uint64_t answered, uint32_t status)
 {
     const struct transaction transaction = {
@@ -47,7 +47,7 @@ static void add_errors(uint64_t count)
         tally_record(&result.tally, &transaction);
 }
 
-/* The names of all notes, each with a blank behind it. */
+/* The names of all notes, each followed by a space. */
 static const char *notes(void)
 {
     static char names[512];
@@ -62,7 +62,7 @@ static const char *notes(void)
     return names;
 }
 
-static void test_good(void **state)
+static void good_run_has_status_0_and_no_notes(void **state)
 {
     (void)state;
     fill(1000, 304);
@@ -72,21 +72,21 @@ static void test_good(void **state)
     assert_true(result_bad_percent(&result) == 0);
 }
 
-static void test_nothing(void **state)
+static void run_without_response_has_status_2(void **state)
 {
     (void)state;
     fill(0, 0);
     add_errors(10);
     assert_int_equal(result_status(&result), RESULT_NOTHING);
     assert_string_equal(notes(), "nothing_answered ");
-    fill(0, 0); /* not even begun */
+    fill(0, 0); /* no request at all */
     result.elapsed_ns = result.thread_ns = 0;
     assert_int_equal(result_status(&result), RESULT_NOTHING);
     assert_true(result_rate(&result) == 0 && result_bad_percent(&result) == 0 &&
                 result_cpu_share(&result) == 0);
 }
 
-static void test_errors(void **state)
+static void run_with_errors_has_status_3(void **state)
 {
     (void)state;
     fill(99, 200);
@@ -99,14 +99,14 @@ static void test_errors(void **state)
     fill(10, 404);
     assert_int_equal(result_status(&result), RESULT_ERRORS);
     assert_int_equal(tally_bad(&result.tally), 10);
-    fill(9, 200); /* a server that hangs at the end is not good */
+    fill(9, 200); /* unanswered requests are errors */
     tally_count(&result.tally, TALLY_begun, 1);
     tally_count(&result.tally, TALLY_unanswered, 1);
     assert_int_equal(result_status(&result), RESULT_ERRORS);
     assert_true(result_bad_percent(&result) == 10);
 }
 
-static void test_interrupted(void **state)
+static void interrupted_run_has_status_130(void **state)
 {
     (void)state;
     fill(0, 0);
@@ -115,7 +115,7 @@ static void test_interrupted(void **state)
     assert_string_equal(notes(), "interrupted nothing_answered ");
 }
 
-static void test_connections(void **state)
+static void missing_connections_are_noted(void **state)
 {
     struct result_note list[RESULT_NOTES_MAX];
 
@@ -125,13 +125,13 @@ static void test_connections(void **state)
     tally_count(&result.tally, TALLY_clients_used, 996);
     assert_string_equal(notes(), "connections_missing ");
     result_notes(&result, list);
-    assert_string_equal(list[0].text, "Only 4 of 1000 connections came up.");
+    assert_string_equal(list[0].text, "Only 4 of 1000 connections were established.");
     fill(3, 200);
     plan.connections = 3;
     assert_string_equal(notes(), "fewer_requests_than_connections ");
 }
 
-static void test_busy_client(void **state)
+static void busy_client_is_noted(void **state)
 {
     (void)state;
     fill(10, 200);
@@ -146,8 +146,7 @@ static void test_busy_client(void **state)
     assert_string_equal(notes(), "");
 }
 
-/* Ready to run, and others had the cores: the times tell of that too. */
-static void test_starved_client(void **state)
+static void starved_client_is_noted(void **state)
 {
     (void)state;
     fill(10, 200);
@@ -159,8 +158,8 @@ static void test_starved_client(void **state)
     assert_string_equal(notes(), "");
 }
 
-/* Connections that end after few answers are said to; after a hundred, or where it is asked for, not. */
-static void test_reopened(void **state)
+/* Only if connections end after fewer than 100 responses, and the plan does not ask for it. */
+static void reopened_connections_are_noted(void **state)
 {
     (void)state;
     fill(1000, 200);
@@ -182,8 +181,8 @@ static void test_reopened(void **state)
     assert_string_equal(notes(), "");
 }
 
-/* Requests of the warm-up cost processor time too. */
-static void test_cpu_of_a_request(void **state)
+/* Includes the requests of the warm-up. */
+static void cpu_per_request_includes_warmup(void **state)
 {
     (void)state;
     fill(10, 200);
@@ -195,8 +194,8 @@ static void test_cpu_of_a_request(void **state)
     assert_true(isnan(result_cpu_each_ns(&result)));
 }
 
-/* A plan says what is due; where it changes with time, that is what was due on average. */
-static void test_rate_that_was_due(void **state)
+/* The planned rate, or the average if it changed. */
+static void rate_due_is_planned_or_average(void **state)
 {
     (void)state;
     fill(30, 200);
@@ -218,8 +217,8 @@ static void test_rate_that_was_due(void **state)
     assert_true(result_rate_due(&result) == 17);
 }
 
-/* In milliseconds: seconds end at whole ones, at the warm-up's end, and at whole ones since then. */
-static void test_seconds(void **state)
+/* In ms: entries end at full seconds, at the end of the warm-up, and at full seconds since then. */
+static void series_splits_at_the_end_of_the_warmup(void **state)
 {
     static const struct {
         uint64_t before, warmup, now;
@@ -242,8 +241,7 @@ static void test_seconds(void **state)
     }
 }
 
-/* What an open loop has to say about itself. */
-static void test_open_loop(void **state)
+static void open_loop_notes_late_and_unsent_requests(void **state)
 {
     struct transaction waited = {.status = 200, .service_ns = 1000, .latency_ns = 1000000};
 
@@ -266,8 +264,8 @@ static void test_open_loop(void **state)
     assert_int_equal(result_status(&result), RESULT_GOOD);
 }
 
-/* Gates come last among what can be wrong; an early end by a condition is a gate too. */
-static void test_gates(void **state)
+/* Errors take precedence over gates; an abort by a condition is a gate, too. */
+static void condition_sets_status_99(void **state)
 {
     char why[256];
 
@@ -291,19 +289,19 @@ static void test_gates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_interrupted),
-        cmocka_unit_test(test_connections),
-        cmocka_unit_test(test_busy_client),
-        cmocka_unit_test(test_seconds),
-        cmocka_unit_test(test_starved_client),
-        cmocka_unit_test(test_reopened),
-        cmocka_unit_test(test_cpu_of_a_request),
-        cmocka_unit_test(test_rate_that_was_due),
-        cmocka_unit_test(test_open_loop),
-        cmocka_unit_test(test_gates),
+        cmocka_unit_test(good_run_has_status_0_and_no_notes),
+        cmocka_unit_test(run_without_response_has_status_2),
+        cmocka_unit_test(run_with_errors_has_status_3),
+        cmocka_unit_test(interrupted_run_has_status_130),
+        cmocka_unit_test(missing_connections_are_noted),
+        cmocka_unit_test(busy_client_is_noted),
+        cmocka_unit_test(series_splits_at_the_end_of_the_warmup),
+        cmocka_unit_test(starved_client_is_noted),
+        cmocka_unit_test(reopened_connections_are_noted),
+        cmocka_unit_test(cpu_per_request_includes_warmup),
+        cmocka_unit_test(rate_due_is_planned_or_average),
+        cmocka_unit_test(open_loop_notes_late_and_unsent_requests),
+        cmocka_unit_test(condition_sets_status_99),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

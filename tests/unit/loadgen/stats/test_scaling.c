@@ -1,4 +1,4 @@
-/* The scalability law on numbers made from it, and zones of curves whose shape is known. */
+/* Fits of the scalability law to its own values, and zones of known curves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +7,7 @@
 #include <cmocka.h>
 
 #include "common/macros.h"
-#include "loadgen/stats/usl.h"
-#include "loadgen/stats/zones.h"
+#include "loadgen/stats/scaling.h"
 
 #include <math.h>
 
@@ -19,8 +18,8 @@ enum { LOADS = ARRAY_LENGTH(loads) };
 static void fill(const struct usl *law, double ripple, struct usl_point *points)
 {
     for (size_t i = 0; i < LOADS; i++)
-        points[i] =
-            (struct usl_point){loads[i], usl_at(law, loads[i]) * (1 + (i % 2 ? ripple : -ripple))};
+        points[i] = (struct usl_point){loads[i], usl_throughput(law, loads[i]) *
+                                                     (1 + (i % 2 ? ripple : -ripple))};
 }
 
 static bool is_near(double value, double expected)
@@ -28,8 +27,8 @@ static bool is_near(double value, double expected)
     return fabs(value - expected) <= 1e-6 * fmax(1, fabs(expected));
 }
 
-/* What the law itself makes is found again: with both, one and none of its two costs. */
-static void test_exact(void **state)
+/* With contention and coherency, one of them, and neither. */
+static void fit_recovers_exact_parameters(void **state)
 {
     static const struct usl laws[] = {
         {.lambda = 995.6, .sigma = 0.0267, .kappa = 0.000769}, /* Gunther's example */
@@ -54,22 +53,22 @@ static void test_exact(void **state)
     }
 }
 
-static void test_extremes(void **state)
+static void peak_is_infinite_without_coherency(void **state)
 {
     const struct usl both = {.lambda = 995.6, .sigma = 0.0267, .kappa = 0.000769},
                      contention = {.lambda = 1000, .sigma = 0.05}, free_of_both = {.lambda = 10},
                      all_wait = {.lambda = 10, .sigma = 1.5, .kappa = 1};
 
     (void)state;
-    assert_true(fabs(usl_best(&both) - 35.576252) < 1e-6);
-    assert_true(fabs(usl_most(&both) - 12345.116) < 0.001);
-    assert_true(isinf(usl_best(&contention)) && is_near(usl_most(&contention), 20000));
-    assert_true(isinf(usl_best(&free_of_both)) && isinf(usl_most(&free_of_both)));
-    assert_true(usl_best(&all_wait) == 1 && usl_most(&all_wait) == 10);
+    assert_true(fabs(usl_peak_n(&both) - 35.576252) < 1e-6);
+    assert_true(fabs(usl_peak_throughput(&both) - 12345.116) < 0.001);
+    assert_true(isinf(usl_peak_n(&contention)) && is_near(usl_peak_throughput(&contention), 20000));
+    assert_true(isinf(usl_peak_n(&free_of_both)) && isinf(usl_peak_throughput(&free_of_both)));
+    assert_true(usl_peak_n(&all_wait) == 1 && usl_peak_throughput(&all_wait) == 10);
 }
 
-/* Noise of 3 % up and down leaves the costs near what they are, and is told. */
-static void test_noise(void **state)
+/* With 3 % of noise the parameters stay close, and usl.error shows the noise. */
+static void fit_tolerates_noise(void **state)
 {
     const struct usl law = {.lambda = 1000, .sigma = 0.03, .kappa = 0.0005};
     struct usl_point points[LOADS];
@@ -84,8 +83,7 @@ static void test_noise(void **state)
     assert_true(usl_is_good(&usl));
 }
 
-/* A fit that is off, or of too few points, is not one. */
-static void test_bad(void **state)
+static void bad_fit_is_rejected(void **state)
 {
     static const struct usl_point zigzag[] = {{1, 100},   {2, 900},  {5, 150},
                                               {10, 2000}, {20, 300}, {50, 1500}};
@@ -95,7 +93,7 @@ static void test_bad(void **state)
 
     (void)state;
     assert_true(usl_fit(zigzag, ARRAY_LENGTH(zigzag), &usl));
-    assert_true(usl.error > USL_ERROR_MOST);
+    assert_true(usl.error > USL_ERROR_MAX);
     assert_false(usl_is_good(&usl));
     fill(&law, 0, points);
     assert_true(usl_fit(points, 4, &usl));
@@ -129,7 +127,7 @@ static const struct curve curves[] = {
     {{0}, {100, 100, 100, 100, 100, 100, 100, 100, 100}, "LLLLLLLLL", 0, 0},
 };
 
-static void test_zones(void **state)
+static void zones_follow_the_shape_of_the_curve(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(curves); i++) {
@@ -153,8 +151,7 @@ static void test_zones(void **state)
     }
 }
 
-/* One point has no shape; of two, the second tells. */
-static void test_few_points(void **state)
+static void few_points_have_no_plateau(void **state)
 {
     static const struct zone_point two[] = {{10, 1000, 0, NAN}, {100, 1050, 0, NAN}};
     enum zone of[2];
@@ -166,8 +163,7 @@ static void test_few_points(void **state)
     assert_true(is_near(zones_find(two, 2, of).knee, 10.5));
 }
 
-/* Less behind the best is overload only when it is no chance. */
-static void test_sure_overload(void **state)
+static void overload_must_be_significant(void **state)
 {
     struct zone_point points[] = {{1, 100, 0, 110}, {10, 1000, 0, 1050}, {50, 850, 0, 900}};
     enum zone of[3];
@@ -187,10 +183,13 @@ static void test_sure_overload(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),         cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_noise),         cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_zones),         cmocka_unit_test(test_few_points),
-        cmocka_unit_test(test_sure_overload),
+        cmocka_unit_test(fit_recovers_exact_parameters),
+        cmocka_unit_test(peak_is_infinite_without_coherency),
+        cmocka_unit_test(fit_tolerates_noise),
+        cmocka_unit_test(bad_fit_is_rejected),
+        cmocka_unit_test(zones_follow_the_shape_of_the_curve),
+        cmocka_unit_test(few_points_have_no_plateau),
+        cmocka_unit_test(overload_must_be_significant),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What is counted for a request, and that sums lose nothing. */
+/* Counting requests, and sums of tallies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static const struct transaction good = {
     .body_bytes = 1000,
 };
 
-static void test_answer(void **state)
+static void response_is_counted_with_times(void **state)
 {
     struct transaction again = good;
 
@@ -48,8 +48,8 @@ static void test_answer(void **state)
     assert_int_equal(histogram_max(&tally.connect), 100);
 }
 
-/* An error counts its bytes and its connection, but has no status and no latency. */
-static void test_error(void **state)
+/* It has bytes and a connection, but no status and no latency. */
+static void error_is_counted_without_times(void **state)
 {
     struct transaction lost = good;
 
@@ -70,8 +70,7 @@ static void test_error(void **state)
     assert_int_equal(tally_get(&tally, TALLY_body_bytes), 1000 * ERROR_KIND_COUNT);
 }
 
-/* One request counts as one error, whatever is wrong with it. */
-static void test_bad_answers(void **state)
+static void request_is_at_most_one_error(void **state)
 {
     struct transaction transaction = good;
 
@@ -95,7 +94,7 @@ static void test_bad_answers(void **state)
     assert_int_equal(tally_status(&tally, 1000), 0);
 }
 
-static void test_sum(void **state)
+static void sum_is_complete(void **state)
 {
     struct transaction refused = {.error = ERROR_KIND_REFUSED};
 
@@ -127,10 +126,10 @@ static void test_sum(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answer),
-        cmocka_unit_test(test_error),
-        cmocka_unit_test(test_bad_answers),
-        cmocka_unit_test(test_sum),
+        cmocka_unit_test(response_is_counted_with_times),
+        cmocka_unit_test(error_is_counted_without_times),
+        cmocka_unit_test(request_is_at_most_one_error),
+        cmocka_unit_test(sum_is_complete),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,12 @@
-#include "loadgen/stats/usl.h"
+#include "loadgen/stats/scaling.h"
 
 #include <math.h>
 
+/* ---- The Universal Scalability Law ---- */
+
 enum { TERMS = 3 }; /* 1, N - 1, N (N - 1) */
 
-/* The sums of the normal equations, and which terms take part. */
+/* The normal equations, and the terms in use. */
 struct equations {
     double left[TERMS][TERMS], right[TERMS];
     bool used[TERMS];
@@ -22,7 +24,7 @@ static void add_point(struct equations *sums, const struct usl_point *point)
     }
 }
 
-/* Takes term I out of the other equations. Returns false when that term can not be told apart. */
+/* Eliminates term I from the other equations. Returns false if the term is not determined. */
 static bool eliminate(struct equations *sums, size_t i)
 {
     double pivot = sums->left[i][i];
@@ -41,7 +43,7 @@ static bool eliminate(struct equations *sums, size_t i)
     return true;
 }
 
-/* Solves for the terms in use (Gauss and Jordan); the matrix is positive definite: no pivoting. */
+/* Gauss-Jordan elimination of the terms in use; no pivoting: the matrix is positive definite. */
 static bool solve(struct equations sums, double *solution)
 {
     for (size_t i = 0; i < TERMS; i++)
@@ -57,7 +59,7 @@ static double residual(const struct usl_point *points, size_t count, const struc
     double squares = 0;
 
     for (size_t i = 0; i < count; i++) {
-        double relative = usl_at(usl, points[i].n) / points[i].x - 1;
+        double relative = usl_throughput(usl, points[i].n) / points[i].x - 1;
 
         squares += relative * relative;
     }
@@ -71,7 +73,7 @@ static double explained(const struct usl_point *points, size_t count, const stru
     for (size_t i = 0; i < count; i++)
         mean += points[i].x / (double)count;
     for (size_t i = 0; i < count; i++) {
-        double difference = points[i].x - usl_at(usl, points[i].n);
+        double difference = points[i].x - usl_throughput(usl, points[i].n);
 
         all += (points[i].x - mean) * (points[i].x - mean);
         left += difference * difference;
@@ -79,7 +81,7 @@ static double explained(const struct usl_point *points, size_t count, const stru
     return all > 0 ? 1 - left / all : NAN;
 }
 
-/* The law with these terms, unless one comes out below 0. */
+/* Fits with the terms in use. Returns false if one becomes negative. */
 static bool try_terms(struct equations sums, const struct usl_point *points, size_t count,
                       struct usl *usl)
 {
@@ -96,7 +98,7 @@ static bool try_terms(struct equations sums, const struct usl_point *points, siz
     return true;
 }
 
-/* What must not be below 0 is tried at 0: of the four ways that remain, the best. */
+/* sigma and kappa must not be negative: tries each with and without, and keeps the best fit. */
 bool usl_fit(const struct usl_point *points, size_t count, struct usl *usl)
 {
     struct equations sums = {.used = {true, false, false}};
@@ -104,11 +106,11 @@ bool usl_fit(const struct usl_point *points, size_t count, struct usl *usl)
 
     for (size_t i = 0; i < count; i++)
         add_point(&sums, &points[i]);
-    for (unsigned way = 0; way < 4; way++) {
+    for (unsigned terms = 0; terms < 4; terms++) {
         struct usl candidate;
 
-        sums.used[1] = way & 1;
-        sums.used[2] = way & 2;
+        sums.used[1] = terms & 1;
+        sums.used[2] = terms & 2;
         if (!try_terms(sums, points, count, &candidate))
             continue;
         if (!found || candidate.error < usl->error)
@@ -120,26 +122,86 @@ bool usl_fit(const struct usl_point *points, size_t count, struct usl *usl)
 
 bool usl_is_good(const struct usl *usl)
 {
-    return usl->points >= USL_POINTS_LEAST && usl->error <= USL_ERROR_MOST;
+    return usl->points >= USL_POINTS_MIN && usl->error <= USL_ERROR_MAX;
 }
 
-double usl_at(const struct usl *usl, double n)
+double usl_throughput(const struct usl *usl, double n)
 {
     return usl->lambda * n / (1 + usl->sigma * (n - 1) + usl->kappa * n * (n - 1));
 }
 
-double usl_best(const struct usl *usl)
+double usl_peak_n(const struct usl *usl)
 {
     if (!(usl->kappa > 0))
         return INFINITY;
     return usl->sigma < 1 ? fmax(sqrt((1 - usl->sigma) / usl->kappa), 1) : 1;
 }
 
-double usl_most(const struct usl *usl)
+double usl_peak_throughput(const struct usl *usl)
 {
-    double best = usl_best(usl);
+    double best = usl_peak_n(usl);
 
     if (!isinf(best))
-        return usl_at(usl, best);
+        return usl_throughput(usl, best);
     return usl->sigma > 0 ? usl->lambda / usl->sigma : INFINITY;
+}
+
+/* ---- Zones ---- */
+
+const char *const zone_names[] = {[ZONE_UNKNOWN] = "-",
+                                  [ZONE_LINEAR] = "linear",
+                                  [ZONE_PLATEAU] = "plateau",
+                                  [ZONE_OVERLOAD] = "overload"};
+
+static size_t find_best(const struct zone_point *points, size_t count)
+{
+    size_t best = 0;
+
+    for (size_t i = 1; i < count; i++)
+        if (points[i].x > points[best].x)
+            best = i;
+    return best;
+}
+
+/* Throughput with many errors is not a plateau. */
+static bool is_on_plateau(const struct zone_point *point, double max)
+{
+    return point->x >= ZONES_PLATEAU * max && point->errors <= ZONES_ERRORS;
+}
+
+/* After the maximum, a lower throughput is overload only if it is significant. */
+static bool may_be_on_plateau(const struct zone_point *point, double max)
+{
+    return is_on_plateau(point, max) ||
+           (point->high >= ZONES_PLATEAU * max && point->errors <= ZONES_ERRORS);
+}
+
+/* The first and last point of the plateau, which always includes the maximum. */
+static void find_plateau(const struct zone_point *points, size_t count, size_t best, size_t *first,
+                         size_t *last)
+{
+    *first = *last = best;
+    for (size_t i = 0; i < count; i++) {
+        if (!(i < best ? is_on_plateau : may_be_on_plateau)(&points[i], points[best].x))
+            continue;
+        *first = i < *first ? i : *first;
+        *last = i > *last ? i : *last;
+    }
+}
+
+struct zones zones_find(const struct zone_point *points, size_t count, enum zone *of)
+{
+    struct zones zones = {.best = find_best(points, count), .knee = NAN};
+    double max = points[zones.best].x;
+    size_t first, last;
+
+    find_plateau(points, count, zones.best, &first, &last);
+    zones.reached = count > 1 && max > 0 && (last > first || last + 1 < count);
+    for (size_t i = 0; i < count; i++)
+        of[i] = !zones.reached || i < first ? ZONE_LINEAR
+                : i <= last                 ? ZONE_PLATEAU
+                                            : ZONE_OVERLOAD;
+    if (zones.reached && points[0].x > 0)
+        zones.knee = points[0].n * max / points[0].x;
+    return zones;
 }
