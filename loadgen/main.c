@@ -1,5 +1,4 @@
-/* wsload: loads a web server and says how it did. The steps of a run; each lives in its own file.
- */
+/* wsload, the load generator: dispatches to a run, a sweep, the lab, or the comparison of two reports. */
 #include "loadgen/cli/options.h"
 #include "loadgen/lab/command.h"
 #include "loadgen/report/compare.h"
@@ -23,13 +22,13 @@
 
 enum { WHY_TEXT = 512 };
 
-static int complain(const char *why)
+static int fail(const char *why)
 {
     fprintf(stderr, "wsload: %s\n", why);
     return RESULT_WRONG_USE;
 }
 
-/* Cores that this process may use. */
+/* The number of cores that this process may use. */
 static uint32_t count_cores(void)
 {
     cpu_set_t cores;
@@ -39,35 +38,36 @@ static uint32_t count_cores(void)
     return 1;
 }
 
-static int cannot_write(const struct plan *plan, int error)
+static int fail_write(const struct plan *plan, int error)
 {
     fprintf(stderr, "wsload: cannot write the report%s%s: %s\n", plan->output != NULL ? " to " : "",
             plan->output != NULL ? plan->output : "", strerror(error));
     return RESULT_WRONG_USE;
 }
 
-/* A picture is nothing for a terminal, and is drawn by a program that may not be there. */
+/* PNG needs a file and gnuplot. */
 static bool can_draw(const struct plan *plan)
 {
     if (plan->format != PLAN_FORMAT_PNG)
         return true;
     if (plan->output == NULL && isatty(STDOUT_FILENO))
-        complain("a picture is not for a terminal: give it a file, such as -o plots.png");
+        fail("--format png needs a file (example: -o plots.png)");
     else if (!gnuplot_is_installed())
-        complain("pictures are drawn by gnuplot, which is not on the path: install it, or say "
-                 "-o FILE.html for the same plots in a page");
+        fail(
+            "--format png needs gnuplot, which is not in PATH: install it, or use -o FILE.html for "
+            "the same plots");
     else
         return true;
     return false;
 }
 
-/* Before the run: one that takes an hour must not end in a report that cannot be written. */
+/* Before the run, so that a long run does not fail to write its report. */
 static FILE *open_output(const struct plan *plan)
 {
     FILE *out = plan->output != NULL ? fopen(plan->output, "we") : stdout;
 
     if (out == NULL)
-        cannot_write(plan, errno);
+        fail_write(plan, errno);
     return out;
 }
 
@@ -78,7 +78,7 @@ static int close_output(const struct plan *plan, FILE *out, int status)
     errno = 0;
     failed = ferror(out) != 0;
     failed = (out == stdout ? fflush(out) : fclose(out)) != 0 || failed;
-    return failed ? cannot_write(plan, errno != 0 ? errno : EIO) : status;
+    return failed ? fail_write(plan, errno != 0 ? errno : EIO) : status;
 }
 
 static int report(FILE *out, const struct result *result)
@@ -96,15 +96,15 @@ static int load(const struct plan *plan, FILE *out)
     int status;
 
     if (result == NULL)
-        return complain("out of memory");
+        return fail("out of memory");
     outcome = plan->rounds > 1 ? repeat_run(plan, result, why, sizeof(why))
                                : trial_run(plan, NULL, result, why, sizeof(why));
     status = (int)trial_status(outcome, result);
     if (outcome != TRIAL_DONE) {
-        complain(why);
+        fail(why);
     } else {
         if (report(out, result) != 0)
-            status = cannot_write(plan, errno);
+            status = fail_write(plan, errno);
         result_free(result);
     }
     free(result);
@@ -119,12 +119,12 @@ static int sweep(const struct plan *plan, FILE *out)
     bool colour = out == stdout && !plan->no_color && live_terminal_wants_colour(out);
 
     if (sweep == NULL) {
-        complain(why);
+        fail(why);
         return (int)status;
     }
     status = sweep->status;
     if (sweep_report(out, sweep, colour) != 0)
-        status = (enum result_status)cannot_write(plan, errno);
+        status = (enum result_status)fail_write(plan, errno);
     sweep_free(sweep);
     return (int)status;
 }
@@ -138,7 +138,7 @@ static int compare(const struct plan *plan, FILE *out)
     if (a != NULL)
         b = compare_read(plan->urls[0], why, sizeof(why));
     if (b == NULL)
-        status = complain(why);
+        status = fail(why);
     else
         status = compare_write(out, a, b) ? RESULT_GATE : RESULT_GOOD;
     json_decref(a);
@@ -159,27 +159,26 @@ static int run_lab(int argc, char **argv)
 
     signal(SIGPIPE, SIG_IGN);
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return complain("libcurl cannot be set up");
+        return fail("cannot initialize libcurl");
     status = lab_main(argc, argv);
     curl_global_cleanup();
     return status;
 }
 
-/* Of libevent: what fails is said by whoever asked for it. */
+/* The callers of libevent report its errors. */
 static void ignore_warning(int severity, const char *text)
 {
     (void)severity;
     (void)text;
 }
 
-/* What was printed must have come through. */
-static int printed(void)
+static int flush_output(void)
 {
     return fflush(stdout) == 0 && ferror(stdout) == 0 ? RESULT_GOOD : RESULT_WRONG_USE;
 }
 
-/* One that is closed would be some connection's number; so it stays closed for what it is for. */
-static void hold_standard_descriptors(void)
+/* Occupies closed standard descriptors, so that no connection gets their numbers. */
+static void reserve_standard_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 &&
@@ -194,31 +193,30 @@ int main(int argc, char **argv)
     FILE *out;
     int status;
 
-    hold_standard_descriptors();
+    reserve_standard_descriptors();
     if (argc > 1 && strcmp(argv[1], "lab") == 0)
         return run_lab(argc - 1, argv + 1);
     switch (options_parse(argc, argv, count_cores(), &plan, why, sizeof(why))) {
     case OPTIONS_HELP:
         options_help(stdout);
-        return printed();
+        return flush_output();
     case OPTIONS_VERSION:
         printf("wsload %s (%s)\n", WEBSERVERD_VERSION, curl_version());
-        return printed();
+        return flush_output();
     case OPTIONS_WRONG:
-        return complain(why);
+        return fail(why);
     case OPTIONS_RUN:
         break;
     }
     if (plan.control_fd >= 0 && fcntl(plan.control_fd, F_GETFD) < 0) {
-        snprintf(why, sizeof(why), "--control-fd %d: no open descriptor has that number",
-                 plan.control_fd);
-        return complain(why);
+        snprintf(why, sizeof(why), "--control-fd %d: not an open descriptor", plan.control_fd);
+        return fail(why);
     }
     signal(SIGPIPE, SIG_IGN);
     event_set_log_callback(ignore_warning);
     plan.unicode = live_terminal_has_unicode();
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return complain("libcurl cannot be set up");
+        return fail("cannot initialize libcurl");
     out = can_draw(&plan) ? open_output(&plan) : NULL;
     if (out == NULL)
         return RESULT_WRONG_USE;

@@ -11,7 +11,7 @@ static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 static struct sigaction before[ARRAY_LENGTH(signals)];
 static unsigned depth;
-static volatile sig_atomic_t fd = -1; /* an eventfd, which counts */
+static volatile sig_atomic_t fd = -1; /* an eventfd */
 
 static void on_signal(int number)
 {
@@ -20,7 +20,7 @@ static void on_signal(int number)
 
     (void)number;
     if (write(fd, &one, sizeof(one)) != (ssize_t)sizeof(one))
-        (void)0; /* so many that they need not be told apart */
+        (void)0; /* the counter is at its maximum */
     errno = error;
 }
 

@@ -18,7 +18,7 @@ static const uint32_t constants[64] = {
 
 void sha256_begin(struct sha256 *sha)
 {
-    /* The same of the square roots of the first 8 primes. */
+    /* The same for the square roots of the first 8 primes. */
     *sha = (struct sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
                                      0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
@@ -28,7 +28,7 @@ static uint32_t rotate(uint32_t word, unsigned by)
     return word >> by | word << (32 - by);
 }
 
-/* The message schedule: 16 words of the block, and 48 made from them. */
+/* The message schedule: the 16 words of the block and 48 derived ones. */
 static void schedule(const uint8_t *block, uint32_t *w)
 {
     for (size_t i = 0; i < 16; i++)
@@ -42,7 +42,7 @@ static void schedule(const uint8_t *block, uint32_t *w)
     }
 }
 
-static void take_block(struct sha256 *sha, const uint8_t *block)
+static void process_block(struct sha256 *sha, const uint8_t *block)
 {
     uint32_t w[64], v[8]; /* v: a to h */
 
@@ -73,7 +73,7 @@ void sha256_add(struct sha256 *sha, const void *bytes, size_t length)
         size_t part = SHA256_BLOCK - held;
 
         memcpy(sha->block + held, at, part);
-        take_block(sha, sha->block);
+        process_block(sha, sha->block);
         at += part;
         length -= part;
         held = 0;

@@ -1,6 +1,6 @@
 /*
  * The client threads of a run. Each has an event loop, a driver with its engine, a share of the request
- * budget and two tallies, and ends by itself when its requests are done. Connections and rate are split
+ * budget and two tallies, and ends when its requests are done. Connections and rate are split
  * evenly; threads may be added and removed during the run. Main thread.
  */
 #ifndef LOADGEN_CLIENT_POOL_H

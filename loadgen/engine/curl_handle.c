@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    BUFFERS_BYTES = 64 * 1024 * 1024, /* receive buffers of all connections together, about */
+    BUFFERS_BYTES = 64 * 1024 * 1024, /* approximate total of all receive buffers */
     BUFFER_BYTES_MIN = 16 * 1024,
     BUFFER_BYTES_MAX = 512 * 1024, /* large bodies cost half as much CPU time as with 16 KiB */
 };

@@ -60,8 +60,8 @@ static bool make_room(struct curl_sockets *sockets, size_t fd)
 }
 
 /*
- * Makes the timer fire when it is due, or earlier. Most calls move the time back and leave the armed event
- * as it is, which costs nothing; if it fires early, on_timer() arms it again.
+ * Makes the timer fire when it is due, or earlier. Most calls postpone the timer, which
+ * leaves the armed event as it is and costs nothing; if it fires early, on_timer() arms it again.
  */
 static void arm_timer(struct curl_group *group)
 {

@@ -27,8 +27,8 @@ struct client {
     uint32_t slot;
     const struct request *request; /* the last one; NULL before the first */
     uint64_t begun_ns;
-    uint32_t sendings; /* of the request under way */
-    uint32_t requests; /* on this connection, where that is limited */
+    uint32_t sendings; /* of the request in flight */
+    uint32_t requests; /* on this connection; only counted with --max-reqs-per-conn */
     bool off;          /* needs no connection for now */
     struct body_check check;
     char error[CURL_ERROR_SIZE];

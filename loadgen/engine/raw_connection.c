@@ -302,7 +302,7 @@ static bool watch_readable(struct raw_connection *connection)
     return connection->readable != NULL && event_add(connection->readable, NULL) == 0;
 }
 
-/* Takes the socket over from libcurl. Returns false if there is no descriptor. */
+/* Takes the socket over from libcurl. Returns false if out of descriptors. */
 static bool take_socket(struct raw_connection *connection)
 {
     curl_socket_t fd = CURL_SOCKET_BAD;

@@ -1,6 +1,6 @@
 /*
  * A connection of the raw engine: one slot, which carries one request at a time. libcurl establishes the
- * connection (names, TLS, proxies, UNIX sockets) with CURLOPT_CONNECT_ONLY. The request is sent as it was
+ * connection (names, TLS, proxies, UNIX sockets) with CURLOPT_CONNECT_ONLY. The request was
  * built before the run; response.c parses the response. Without TLS a request costs one send() and one
  * recv().
  *
@@ -25,7 +25,7 @@ struct raw_connection;
 struct raw_shared {
     struct engine_config config;
     char *buffer;                  /* for received bytes */
-    struct raw_connection *broken; /* a list of failures that the owner has not been told */
+    struct raw_connection *broken; /* a list of failures not yet reported to the owner */
     struct event *report_broken;   /* reports them in the next loop iteration */
     struct error_texts error_texts;
 };

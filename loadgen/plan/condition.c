@@ -73,7 +73,7 @@ static bool is_time(enum condition_metric metric)
     return metric == CONDITION_PERCENTILE || metric == CONDITION_MEAN || metric == CONDITION_MAX;
 }
 
-/* "20ms", "1.5s", "800us", as ns. The unit is mandatory: there is no common default. */
+/* "20ms", "1.5s", "800us", as ns. The unit is mandatory. */
 static bool read_time(const char *text, double *out)
 {
     static const struct {

@@ -251,7 +251,9 @@ static int skip(const struct reader *reader)
 static int read_logged(const struct reader *reader, char *text)
 {
     struct logged logged;
+    struct request_entry entry = {.line = reader->line};
     char why[256];
+    int result;
 
     if (!read_line_of_log(text, &logged) || !can_be_sent(&logged) || logged.target[0] != '/')
         return skip(reader);
@@ -260,12 +262,12 @@ static int read_logged(const struct reader *reader, char *text)
                    ? skip(reader)
                    : fail(reader, "no time, which --replay needs; use -f to send the requests "
                                   "without times");
-    if (request_plan_add(
-            reader->request_plan, logged.method, logged.target,
-            (struct request_entry){.due_ns = (uint64_t)(logged.time_s * 1e9), .line = reader->line},
-            why, sizeof(why)) == 0)
-        return 0;
-    return strstr(why, "URL") == NULL ? fail(reader, "%s", why) : skip(reader);
+    entry.due_ns = (uint64_t)(logged.time_s * 1e9);
+    result = request_plan_add(reader->request_plan, logged.method, logged.target, entry, why,
+                              sizeof(why));
+    if (result > 0)
+        return skip(reader);
+    return result == 0 ? 0 : fail(reader, "%s", why);
 }
 
 static bool is_of_log(const char *text)

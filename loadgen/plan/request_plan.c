@@ -116,7 +116,7 @@ int request_plan_add(struct request_plan *request_plan, const char *method, cons
 
     if (target_parse(&target, base, url, why, size) != 0) {
         target_free(&target);
-        return -1;
+        return 1;
     }
     number = intern(request_plan, method != NULL ? method : request_plan->plan->method, &target,
                     why, size);

@@ -50,7 +50,8 @@ struct request_plan {
 
 /*
  * Appends a request to the order: METHOD (NULL: the plan's) of URL, which may be relative to the first
- * request's. Returns 0, or -1 with WHY.
+ * request's. Returns 0, 1 with WHY if the URL is invalid, or -1 with WHY if the plan is full or out of
+ * memory.
  */
 int request_plan_add(struct request_plan *request_plan, const char *method, const char *url,
                      struct request_entry entry, char *why, size_t size);

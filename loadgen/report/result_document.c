@@ -56,8 +56,8 @@ static void put_subtitle(struct document *document, const struct result *result)
     char elapsed[UNITS_TEXT], rounds[48] = "";
 
     if (result->rounds != NULL)
-        snprintf(rounds, sizeof(rounds), " in %" PRIu32 " round%s", result->rounds->asked,
-                 result->rounds->asked == 1 ? "" : "s");
+        snprintf(rounds, sizeof(rounds), " in %" PRIu32 " round%s", result->rounds->requested,
+                 result->rounds->requested == 1 ? "" : "s");
     document_subtitle(
         document, "%" PRIu32 " connection%s %s keep-alive, %" PRIu32 " thread%s, engine %s, %s%s",
         result->connections, result->connections == 1 ? "" : "s",

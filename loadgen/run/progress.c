@@ -135,7 +135,7 @@ static void put_json(struct progress *progress, json_t *object)
     json_decref(object);
 }
 
-/* A percentile as microseconds; null where there is no value. */
+/* A percentile in microseconds; null without values. */
 static json_t *percentile_us(const struct histogram *times, double percent)
 {
     return histogram_count(times) > 0

@@ -37,7 +37,7 @@ struct measures {
 enum { MEASURE_TEXT = 32 };
 char *measure_format(char *buffer, enum measure measure, double value);
 
-/* Whether at least one of COUNT values lies above the percentile PERCENT. */
+/* Whether at least one of COUNT values is above the percentile PERCENT. */
 static inline bool measure_percentile_is_known(double percent, uint64_t count)
 {
     return (double)count * (100 - percent) / 100 >= 1 - 1e-9;

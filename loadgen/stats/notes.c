@@ -251,9 +251,9 @@ static void note_rounds(const struct result *result, struct note_list *list)
     if (rounds == NULL)
         return;
     rate = rounds_interval(rounds, MEASURE_RATE);
-    if (rounds->done < rounds->asked)
+    if (rounds->done < rounds->requested)
         note(list, "rounds_missing", "Only %" PRIu32 " of %" PRIu32 " rounds were completed.",
-             rounds->done, rounds->asked);
+             rounds->done, rounds->requested);
     if (rounds->done < STATISTICS_INTERVAL_MIN)
         note(list, "few_rounds", "Fewer than %d rounds: the medians have no confidence interval.",
              STATISTICS_INTERVAL_MIN);

@@ -22,7 +22,7 @@ struct rounds *rounds_create(uint32_t count)
 
     if (rounds == NULL)
         return NULL;
-    rounds->asked = count;
+    rounds->requested = count;
     rounds->trials = trials_create(1, count);
     rounds->total = calloc(count, sizeof(*rounds->total));
     if (rounds->trials != NULL && rounds->total != NULL)

@@ -26,7 +26,7 @@ struct server_check_result {
 struct rounds {
     struct trials *trials;      /* of one point, number 0 */
     struct series_entry *total; /* of each round in the trials */
-    uint32_t asked, done;       /* done: complete rounds, which are in the trials */
+    uint32_t requested, done;   /* done: complete rounds, which are in the trials */
 };
 
 /* Empty, with room for COUNT rounds. Returns NULL if out of memory. */

@@ -93,7 +93,7 @@ static inline void begin_repeat(uint32_t rounds)
     result.rounds = calloc(1, sizeof(*result.rounds));
     result.rounds->trials = trials_create(1, rounds);
     result.rounds->total = calloc(rounds, sizeof(*result.rounds->total));
-    result.rounds->asked = rounds;
+    result.rounds->requested = rounds;
 }
 
 /* A round whose rate and times, in us, are RATE. */

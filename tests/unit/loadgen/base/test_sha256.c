@@ -1,4 +1,4 @@
-/* The examples of FIPS 180-4 and its test vectors, in one piece and in many. */
+/* SHA-256 of the test vectors of FIPS 180-4, whole and in pieces. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static const struct {
     {"a", 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
 };
 
-static void test_vectors(void **state)
+static void digest_matches_fips_vectors(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -42,8 +42,7 @@ static void test_vectors(void **state)
     }
 }
 
-/* However the bytes are cut, the sum is the same. */
-static void test_pieces(void **state)
+static void digest_does_not_depend_on_pieces(void **state)
 {
     uint8_t bytes[300], whole[SHA256_BYTES], pieces[SHA256_BYTES];
     struct sha256 sha;
@@ -66,8 +65,8 @@ static void test_pieces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(digest_matches_fips_vectors),
+        cmocka_unit_test(digest_does_not_depend_on_pieces),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,7 +76,7 @@ static void list_repeats_requests_by_weight(void **state)
     (void)state;
     reset_plan();
     plan.urls_file = path;
-    write_file("# what is asked for\n\n/one 3\r\nHEAD /two\nhttp://b.test/three?x=1\t2\n/one\n");
+    write_file("# a comment\n\n/one 3\r\nHEAD /two\nhttp://b.test/three?x=1\t2\n/one\n");
     prepare();
     assert_int_equal(request_plan.entry_count, 7);
     assert_int_equal(request_plan.count, 4); /* distinct ones and the URL of the command line */

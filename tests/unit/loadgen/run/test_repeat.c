@@ -170,7 +170,7 @@ static void notes_warn_of_few_and_noisy_rounds(void **state)
     (void)state;
     fill_rounds();
     assert_false(has_note("rounds_missing") || has_note("few_rounds") || has_note("noisy_rounds"));
-    result.rounds->asked = 7;
+    result.rounds->requested = 7;
     assert_true(has_note("rounds_missing"));
     end_repeat();
     begin_repeat(3);

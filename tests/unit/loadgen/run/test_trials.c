@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 /*
- * Order statistics: of 6 to 8 values the interval is all of them (of 6, 96.9 %), of 9 it leaves one out
+ * Order statistics: for 6 to 8 values the interval is the range (6: 96.9 %), for 9 it omits one value
  * at either end (96.1 %), of 12 two (96.1 %), of 17 four (95.1 %), of 20 five (95.9 %).
  */
 static void interval_of_six_or_more_is_of_order_statistics(void **state)

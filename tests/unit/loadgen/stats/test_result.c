@@ -141,7 +141,7 @@ static void busy_client_is_noted(void **state)
     assert_string_equal(notes(), "client_busy ");
     result.thread_ns = 2 * NS_PER_S;
     assert_string_equal(notes(), "");
-    result.elapsed_ns = result.thread_ns = 100 * NS_PER_MS; /* too short to say */
+    result.elapsed_ns = result.thread_ns = 100 * NS_PER_MS; /* too short */
     result.cpu_ns = 100 * NS_PER_MS;
     assert_string_equal(notes(), "");
 }
@@ -171,7 +171,7 @@ static void reopened_connections_are_noted(void **state)
     plan.requests_per_connection = 66;
     assert_string_equal(notes(), "");
     plan.requests_per_connection = 0;
-    result.origins = 2; /* a connection that goes from one to the other is another one */
+    result.origins = 2; /* each origin needs a connection of its own */
     assert_string_equal(notes(), "");
     result.origins = 1;
     plan.stages_of_connections = true;

@@ -103,7 +103,7 @@ static void bad_fit_is_rejected(void **state)
 
 struct curve {
     double x[LOADS], errors[LOADS];
-    const char *zones; /* a letter a point */
+    const char *zones; /* the zone of each point: l, p, o */
     size_t best;
     double knee; /* 0: none */
 };
@@ -111,19 +111,19 @@ struct curve {
 static const struct curve curves[] = {
     /* In proportion up to 20, then flat. */
     {{100, 200, 500, 1000, 2000, 2000, 1990, 1995, 1950}, {0}, "LLLLPPPPP", 4, 20},
-    /* Flat from the first. */
+    /* Flat from the first point. */
     {{980, 990, 1000, 995, 1000, 990, 985, 1000, 999}, {0}, "PPPPPPPPP", 2, 1000.0 / 980},
-    /* It breaks down behind the best; a dip within the plateau stays in it. */
+    /* Overload after the maximum; a dip within the plateau belongs to it. */
     {{100, 200, 480, 950, 1000, 850, 960, 700, 300}, {0}, "LLLPPPPOO", 4, 10},
     /* It still rises at the end. */
     {{100, 200, 500, 1000, 1900, 4500, 8000, 15000, 30000}, {0}, "LLLLLLLLL", 8, 0},
-    /* As many answers, and others fail. */
+    /* The same throughput with errors. */
     {{100, 200, 500, 900, 1000, 1000, 1000, 1000, 990},
      {0, 0, 0, 0, 0, 0, 0, 5, 50},
      "LLLPPPPOO",
      4,
      10},
-    /* Nothing at all. */
+    /* No throughput. */
     {{0}, {100, 100, 100, 100, 100, 100, 100, 100, 100}, "LLLLLLLLL", 0, 0},
 };
 

@@ -90,7 +90,7 @@ static void request_is_at_most_one_error(void **state)
     transaction.status = 5000;
     tally_record(&tally, &transaction);
     assert_int_equal(tally_status(&tally, 404), 2);
-    assert_int_equal(tally_status(&tally, 0), 1); /* the one that no status has room for */
+    assert_int_equal(tally_status(&tally, 0), 1); /* an invalid status */
     assert_int_equal(tally_status(&tally, 1000), 0);
 }
 
