@@ -236,7 +236,7 @@ static enum error_kind kind_of(const struct curl_ending *ending)
     case CURLE_PARTIAL_FILE:
         return ERROR_KIND_CLOSED;
     case CURLE_OPERATION_TIMEDOUT:
-        return ending->sendings == 0 ? ERROR_KIND_CONNECT_TIMEOUT : ERROR_KIND_TIMEOUT;
+        return ending->attempts == 0 ? ERROR_KIND_CONNECT_TIMEOUT : ERROR_KIND_TIMEOUT;
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_UNSUPPORTED_PROTOCOL: /* not HTTP/1: the scheme is checked before */
     case CURLE_BAD_CONTENT_ENCODING:
@@ -272,7 +272,7 @@ bool curl_handle_connected(CURL *easy)
 struct transaction curl_handle_result(const struct curl_ending *ending)
 {
     CURL *easy = ending->easy;
-    bool connected = ending->sendings > 0 && curl_handle_connected(easy);
+    bool connected = ending->attempts > 0 && curl_handle_connected(easy);
 
     return (struct transaction){
         .error = kind_of(ending),

@@ -40,7 +40,7 @@ struct curl_ending {
     CURL *easy;
     CURLcode code;
     const char *error_text; /* the contents of its CURLOPT_ERRORBUFFER */
-    uint32_t sendings;      /* how often the request was about to be sent; 0: never connected */
+    uint32_t attempts; /* how often libcurl was about to send the request; 0: never connected */
 };
 
 /* The result, without latency_ns, service_ns, bad_status and bad_content. */

@@ -21,7 +21,7 @@ struct watch {
 struct curl_sockets {
     struct event_base *base;
     struct watch **by_fd;
-    size_t room;
+    size_t capacity;
 };
 
 static short events_of(int what)
@@ -40,22 +40,22 @@ static short events_of(int what)
 
 static struct watch *find_watch(const struct curl_sockets *sockets, int fd)
 {
-    return (size_t)fd < sockets->room ? sockets->by_fd[fd] : NULL;
+    return (size_t)fd < sockets->capacity ? sockets->by_fd[fd] : NULL;
 }
 
-static bool make_room(struct curl_sockets *sockets, size_t fd)
+static bool reserve(struct curl_sockets *sockets, size_t fd)
 {
-    size_t room = sockets->room * 2 > fd ? sockets->room * 2 : fd + 64;
+    size_t capacity = sockets->capacity * 2 > fd ? sockets->capacity * 2 : fd + 64;
     struct watch **grown;
 
-    if (fd < sockets->room)
+    if (fd < sockets->capacity)
         return true;
-    grown = realloc(sockets->by_fd, room * sizeof(*grown));
+    grown = realloc(sockets->by_fd, capacity * sizeof(*grown));
     if (grown == NULL)
         return false;
-    memset(grown + sockets->room, 0, (room - sockets->room) * sizeof(*grown));
+    memset(grown + sockets->capacity, 0, (capacity - sockets->capacity) * sizeof(*grown));
     sockets->by_fd = grown;
-    sockets->room = room;
+    sockets->capacity = capacity;
     return true;
 }
 
@@ -135,7 +135,7 @@ static struct watch *make_watch(struct curl_sockets *sockets, int fd)
 
     if (watch != NULL)
         return watch;
-    if (!make_room(sockets, (size_t)fd))
+    if (!reserve(sockets, (size_t)fd))
         return NULL;
     watch = calloc(1, sizeof(*watch));
     if (watch != NULL)
@@ -220,7 +220,7 @@ void curl_sockets_destroy(struct curl_sockets *sockets)
 {
     if (sockets == NULL)
         return;
-    for (size_t fd = 0; fd < sockets->room; fd++)
+    for (size_t fd = 0; fd < sockets->capacity; fd++)
         if (sockets->by_fd[fd] != NULL) {
             event_free(sockets->by_fd[fd]->event);
             free(sockets->by_fd[fd]);

@@ -27,7 +27,7 @@ struct client {
     uint32_t slot;
     const struct request *request; /* the last one; NULL before the first */
     uint64_t begun_ns;
-    uint32_t sendings; /* of the request in flight */
+    uint32_t attempts; /* of the request in flight */
     uint32_t requests; /* on this connection; only counted with --max-reqs-per-conn */
     bool off;          /* needs no connection for now */
     struct body_check check;
@@ -69,7 +69,7 @@ static int on_prerequest(void *context, char *remote, char *local, int remote_po
 
     (void)remote, (void)local, (void)remote_port, (void)local_port;
     owner->connected(owner->context, client->slot);
-    return client->sendings++ == 0 ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+    return client->attempts++ == 0 ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
 
 /* CURLOPT_WRITEFUNCTION. libcurl counts the bytes. */
@@ -133,7 +133,7 @@ static void engine_curl_begin(struct engine *engine, uint32_t slot, const struct
     body_check_begin(&client->check, &engine->config.plan->checks);
     client->request = request;
     client->begun_ns = now_ns;
-    client->sendings = 0;
+    client->attempts = 0;
     client->error[0] = '\0';
     group->in_flight++;
     curl_multi_add_handle(group->curl.multi, client->easy);
@@ -176,7 +176,7 @@ static struct transaction read_result(struct client *client, CURLcode code)
         .easy = client->easy,
         .code = code,
         .error_text = client->error,
-        .sendings = client->sendings,
+        .attempts = client->attempts,
     };
     struct transaction transaction = curl_handle_result(&ending);
 
@@ -222,7 +222,7 @@ static void on_ended(struct curl_group *curl)
 static bool engine_curl_cancel(struct engine *engine, uint32_t slot)
 {
     struct client *client = client_of(engine, slot);
-    bool connected = client->sendings > 0 && curl_handle_connected(client->easy);
+    bool connected = client->attempts > 0 && curl_handle_connected(client->easy);
 
     leave_multi(client);
     return connected;

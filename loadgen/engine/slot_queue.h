@@ -8,11 +8,11 @@
 /* All zero: empty, without room. */
 struct slot_queue {
     uint32_t *ring;
-    uint32_t room, head, length;
+    uint32_t capacity, head, length;
 };
 
-/* Makes room for ROOM slots; never shrinks. Returns false if out of memory. */
-bool slot_queue_grow(struct slot_queue *queue, uint32_t room);
+/* Makes room for CAPACITY slots; never shrinks. Returns false if out of memory. */
+bool slot_queue_grow(struct slot_queue *queue, uint32_t capacity);
 
 /* The queue must have room. */
 void slot_queue_push(struct slot_queue *queue, uint32_t slot);

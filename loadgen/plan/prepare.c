@@ -207,19 +207,19 @@ static bool make_message(const struct request_plan *request_plan, struct request
 /* ---- Requests ---- */
 
 /* Reads all of FILE. Returns false with errno. */
-static bool read_whole(FILE *file, char **text, size_t *length)
+static bool read_all(FILE *file, char **text, size_t *length)
 {
-    size_t room = 0;
+    size_t capacity = 0;
 
     do {
-        char *grown = realloc(*text, room + BODY_STEP);
+        char *grown = realloc(*text, capacity + BODY_STEP);
 
         if (grown == NULL)
             return false;
         *text = grown;
-        room += BODY_STEP;
-        *length += fread(*text + *length, 1, room - *length, file);
-    } while (*length == room);
+        capacity += BODY_STEP;
+        *length += fread(*text + *length, 1, capacity - *length, file);
+    } while (*length == capacity);
     return ferror(file) == 0;
 }
 
@@ -227,7 +227,7 @@ static int read_body_file(struct request_plan *request_plan, const char *name, c
                           size_t size)
 {
     FILE *file = fopen(name, "re");
-    bool good = file != NULL && read_whole(file, &request_plan->body, &request_plan->body_length);
+    bool good = file != NULL && read_all(file, &request_plan->body, &request_plan->body_length);
 
     if (!good)
         snprintf(why, size, "cannot read body file '%s': %s", name, strerror(errno));

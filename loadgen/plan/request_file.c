@@ -333,14 +333,14 @@ int request_file_read(struct request_plan *request_plan, const char *file, bool 
     struct reader reader = {request_plan, file, 0, times, false, why, size};
     FILE *in = fopen(file, "re");
     char *text = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     int result = 0;
 
     if (in == NULL) {
         snprintf(why, size, "cannot read '%s': %s", file, strerror(errno));
         return -1;
     }
-    while (result == 0 && getline(&text, &room, in) > 0) {
+    while (result == 0 && getline(&text, &capacity, in) > 0) {
         reader.line++;
         result = read_line(&reader, text);
     }

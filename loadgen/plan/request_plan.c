@@ -44,9 +44,9 @@ static uint32_t *find_place(const struct request_plan *request_plan, const char 
 /* The index is never more than half full. */
 static bool grow(struct request_plan *request_plan)
 {
-    size_t room = request_plan->room > 0 ? 2 * request_plan->room : 16;
-    struct request *requests = realloc(request_plan->requests, room * sizeof(*requests));
-    uint32_t *index = calloc(2 * room, sizeof(*index));
+    size_t capacity = request_plan->capacity > 0 ? 2 * request_plan->capacity : 16;
+    struct request *requests = realloc(request_plan->requests, capacity * sizeof(*requests));
+    uint32_t *index = calloc(2 * capacity, sizeof(*index));
 
     if (requests != NULL)
         request_plan->requests = requests;
@@ -56,8 +56,8 @@ static bool grow(struct request_plan *request_plan)
     }
     free(request_plan->index);
     request_plan->index = index;
-    request_plan->index_size = 2 * room;
-    request_plan->room = room;
+    request_plan->index_size = 2 * capacity;
+    request_plan->capacity = capacity;
     for (size_t i = 0; i < request_plan->count; i++)
         *find_place(request_plan, requests[i].method, requests[i].target.text) = (uint32_t)i + 1;
     return true;
@@ -70,7 +70,7 @@ static int64_t intern(struct request_plan *request_plan, const char *method, str
     uint32_t *place;
     char *own_method;
 
-    if (request_plan->count == request_plan->room && !grow(request_plan))
+    if (request_plan->count == request_plan->capacity && !grow(request_plan))
         return fail(why, size, "out of memory");
     place = find_place(request_plan, method, target->text);
     if (*place != 0) {
@@ -94,14 +94,14 @@ static int64_t intern(struct request_plan *request_plan, const char *method, str
 
 static bool add_entry(struct request_plan *request_plan, struct request_entry entry)
 {
-    if (request_plan->entry_count == request_plan->entry_room) {
-        size_t room = request_plan->entry_room > 0 ? 2 * request_plan->entry_room : 16;
-        struct request_entry *grown = realloc(request_plan->entries, room * sizeof(*grown));
+    if (request_plan->entry_count == request_plan->entry_capacity) {
+        size_t capacity = request_plan->entry_capacity > 0 ? 2 * request_plan->entry_capacity : 16;
+        struct request_entry *grown = realloc(request_plan->entries, capacity * sizeof(*grown));
 
         if (grown == NULL)
             return false;
         request_plan->entries = grown;
-        request_plan->entry_room = room;
+        request_plan->entry_capacity = capacity;
     }
     request_plan->entries[request_plan->entry_count++] = entry;
     return true;

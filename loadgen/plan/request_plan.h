@@ -36,11 +36,11 @@ struct request_entry {
 struct request_plan {
     const struct plan *plan;
     struct request *requests;
-    size_t count, room;
+    size_t count, capacity;
     uint32_t *index; /* hash table by method and URL: a request's number + 1; 0: empty */
     size_t index_size;
     struct request_entry *entries;
-    size_t entry_count, entry_room;
+    size_t entry_count, entry_capacity;
     struct curl_slist *headers, *connect_to;
     char *body; /* NULL: none */
     size_t body_length;

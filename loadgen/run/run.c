@@ -273,7 +273,7 @@ static void follow_profile(struct run *run, uint64_t now_ns)
     }
 }
 
-static void look_for_abort(struct run *run)
+static void check_abort_conditions(struct run *run)
 {
     uint64_t counted_ns = clock_monotonic_ns() - run->budget.counted_from_ns;
 
@@ -307,7 +307,7 @@ static void on_tick(evutil_socket_t fd, short events, void *context)
     if (series_second_is_over(run->series, warmup_ns(run), now_ns))
         end_second(run, now_ns);
     follow_profile(run, now_ns);
-    look_for_abort(run);
+    check_abort_conditions(run);
     if (run->observer != NULL)
         run->observer->on_tick(run->observer->context, &run->both, now_ns);
     progress_tick(&run->progress, &now);
@@ -401,8 +401,8 @@ static void begin_clocks(struct run *run)
 {
     const struct timeval tick = timeval_of_ms(PROGRESS_TICK_MS);
     const struct timeval frame = timeval_of_ms(1000 / run->plan->frames_per_second);
-    uint64_t whole_ms = run->plan->warmup_ms + run->plan->duration_ms;
-    struct timeval duration = timeval_of_ms(whole_ms);
+    uint64_t total_ms = run->plan->warmup_ms + run->plan->duration_ms;
+    struct timeval duration = timeval_of_ms(total_ms);
 
     run->budget.begun_ns = clock_monotonic_ns() + (plan_is_open(run->plan) ? START_DELAY_NS : 0);
     run->budget.counted_from_ns = run->budget.begun_ns + warmup_ns(run);
@@ -413,7 +413,7 @@ static void begin_clocks(struct run *run)
     }
     if (run->plan->duration_ms == 0)
         return;
-    run->budget.deadline_ns = run->budget.begun_ns + whole_ms * NS_PER_MS;
+    run->budget.deadline_ns = run->budget.begun_ns + total_ms * NS_PER_MS;
     event_add(run->deadline, &duration);
 }
 

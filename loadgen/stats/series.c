@@ -18,26 +18,26 @@ void series_free(struct series *series)
 
 static struct series_entry *add_entry(struct series *series)
 {
-    if (series->count == series->room) {
-        size_t room = series->room > 0 ? 2 * series->room : 64;
-        struct series_entry *grown = realloc(series->entry, room * sizeof(*grown));
+    if (series->count == series->capacity) {
+        size_t capacity = series->capacity > 0 ? 2 * series->capacity : 64;
+        struct series_entry *grown = realloc(series->entry, capacity * sizeof(*grown));
 
         if (grown == NULL)
             return NULL;
         series->entry = grown;
-        series->room = room;
+        series->capacity = capacity;
     }
     return &series->entry[series->count++];
 }
 
 /* The values of FROM that are not in EARLIER. */
-static const struct histogram *difference(struct histogram *room, const struct histogram *from,
+static const struct histogram *difference(struct histogram *capacity, const struct histogram *from,
                                           const struct histogram *earlier)
 {
-    histogram_reset(room);
-    histogram_add(room, from);
-    histogram_subtract(room, earlier);
-    return room;
+    histogram_reset(capacity);
+    histogram_add(capacity, from);
+    histogram_subtract(capacity, earlier);
+    return capacity;
 }
 
 static uint64_t since(const struct series *series, const struct tally *tally,

@@ -24,7 +24,7 @@ struct series_entry {
 
 struct series {
     struct series_entry *entry;
-    size_t count, room;
+    size_t count, capacity;
     struct tally before;   /* the total up to the last entry */
     struct tally interval; /* scratch space */
     uint64_t before_ns;
