@@ -1,6 +1,6 @@
 /*
- * Writes the manual of the configuration: config_manual FRAME OUTPUT copies FRAME, an mdoc(7) page,
- * and puts the sections and keys of common/config.def in the place of its line "@KEYS@".
+ * Writes webserver.ini(5): `config_manual TEMPLATE OUTPUT` copies the mdoc(7) page TEMPLATE and
+ * replaces its line "@KEYS@" by the sections and keys of common/config.def.
  */
 #include "daemon/config/keys.h"
 #include "daemon/config/value.h"
@@ -12,13 +12,13 @@
 
 #define KEYS_MARK "@KEYS@\n"
 
-/* Whether a sentence ends at TEXT: mdoc wants each to begin a line. */
+/* Whether a sentence ends at TEXT; in mdoc each sentence starts a line. */
 static bool ends_sentence(const char *text)
 {
     return text[0] == '.' && text[1] == ' ' && (isupper((unsigned char)text[2]) || text[2] == '$');
 }
 
-/* Prints running text so that nothing in it means anything to mdoc. */
+/* Prints TEXT, escaped for mdoc. */
 static void print_text(FILE *out, const char *text)
 {
     bool line_start = true;
@@ -40,13 +40,13 @@ static void print_text(FILE *out, const char *text)
     fputc('\n', out);
 }
 
-/* Prints one word, such as a default, as literal text of a macro's argument. */
-static void print_literal(FILE *out, const char *word, const char *behind)
+/* Prints WORD as a literal, followed by SUFFIX. */
+static void print_literal(FILE *out, const char *word, const char *suffix)
 {
     fputs(".Ql \"", out);
     for (; *word != '\0'; word++)
         fputs(*word == '"' ? "\\(dq" : *word == '\\' ? "\\e" : (char[]){*word, '\0'}, out);
-    fprintf(out, "\"%s\n", behind);
+    fprintf(out, "\"%s\n", suffix);
 }
 
 static const char *argument_of(enum config_type type)
@@ -71,7 +71,7 @@ static const char *argument_of(enum config_type type)
     case CONFIG_AUTO:
         return "Cm auto | Ar number";
     case CONFIG_SPAN:
-        return "Ar number | Ar least Ns - Ns Ar most";
+        return "Ar number | Ar min Ns - Ns Ar max";
     case CONFIG_SIZE:
         return "Ar size";
     case CONFIG_TIME:
@@ -79,7 +79,7 @@ static const char *argument_of(enum config_type type)
     case CONFIG_MODE:
         return "Ar mode";
     case CONFIG_CHOICE:
-        break; /* its words */
+        break;
     }
     return NULL;
 }
@@ -137,12 +137,12 @@ static void print_section(FILE *out, const struct config_section *section)
         fputs(".El\n", out);
 }
 
-static int copy_frame(FILE *frame, FILE *out)
+static int copy_template(FILE *template, FILE *out)
 {
     char *line = NULL;
     size_t room = 0, marks = 0;
 
-    while (getline(&line, &room, frame) > 0) {
+    while (getline(&line, &room, template) > 0) {
         if (strcmp(line, KEYS_MARK) != 0) {
             fputs(line, out);
             continue;
@@ -152,31 +152,31 @@ static int copy_frame(FILE *frame, FILE *out)
             print_section(out, &config_sections[i]);
     }
     free(line);
-    return marks == 1 && !ferror(frame) ? 0 : -1;
+    return marks == 1 && !ferror(template) ? 0 : -1;
 }
 
 int main(int argc, char **argv)
 {
-    FILE *frame, *out = NULL;
+    FILE *template, *out = NULL;
     int result = -1;
 
     if (argc != 3) {
-        fprintf(stderr, "usage: config_manual FRAME OUTPUT\n");
+        fprintf(stderr, "usage: config_manual TEMPLATE OUTPUT\n");
         return 2;
     }
-    frame = fopen(argv[1], "r");
-    if (frame == NULL) {
+    template = fopen(argv[1], "r");
+    if (template == NULL) {
         perror(argv[1]);
         return 1;
     }
     out = fopen(argv[2], "w");
     if (out == NULL)
         perror(argv[2]);
-    else if (copy_frame(frame, out) != 0)
-        fprintf(stderr, "%s: it can't be read, or has not one line " KEYS_MARK, argv[1]);
+    else if (copy_template(template, out) != 0)
+        fprintf(stderr, "%s: read error, or not exactly one line " KEYS_MARK, argv[1]);
     else
         result = 0;
-    fclose(frame);
+    fclose(template);
     if (out != NULL && fclose(out) != 0) {
         perror(argv[2]);
         result = -1;

@@ -1,13 +1,12 @@
 /*
- * Writes wsconsole(1) from its frame: `console_manual FRAME OUTPUT SCREENS`. A line of the frame
+ * Writes wsconsole(1): `console_manual TEMPLATE OUTPUT SCREENS` copies TEMPLATE. Its line
  *
- *     @OPTIONS@      becomes the list of options, from console/app/options.def
- *     @SETTINGS@     those of them that console.ini takes
- *     @KEYS@         the list of keys, from console/ui/keys.def
+ *     @OPTIONS@      becomes the list of options of console/app/options.def
+ *     @SETTINGS@     the options that console.ini may set
+ *     @KEYS@         the list of keys of console/ui/keys.def
  *     @CONFIRMATIONS@  the commands that need a confirmation, from console/scene/confirmations.def
- *     @SCENARIOS@    the guided scenarios, from console/lab/scenarios.def
- *     @SCREEN name@  the picture SCREENS/name-72x22-ascii.txt, which a test compares with the real
- *                    screen: so the manual can't drift
+ *     @SCENARIOS@    the guided scenarios of console/lab/scenarios.def
+ *     @SCREEN name@  the golden screen SCREENS/name-72x22-ascii.txt of the tests
  */
 #include "console/lab/scenario.h"
 
@@ -50,7 +49,7 @@ static const char *const confirmations[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Text as roff takes it; in a macro's argument, words that could be macros or marks are shielded. */
+/* Writes TEXT, escaped for roff. */
 static void put(FILE *out, const char *text)
 {
     if (*text == '.' || *text == '\'')
@@ -125,7 +124,7 @@ static void put_confirmations(FILE *out)
     fputs("\n", out);
 }
 
-/* Each sentence on a line of its own, as mandoc wants them. */
+/* Writes each sentence on a line of its own, as mandoc -T lint demands. */
 static void put_sentences(FILE *out, const char *text)
 {
     const char *end;
@@ -200,22 +199,22 @@ static int put_line(FILE *out, const char *line)
 int main(int argc, char **argv)
 {
     char line[LINE_BYTES];
-    FILE *frame, *out;
+    FILE *template, *out;
     int failed = 0;
 
     if (argc != 4) {
-        fprintf(stderr, "usage: console_manual FRAME OUTPUT SCREENS\n");
+        fprintf(stderr, "usage: console_manual TEMPLATE OUTPUT SCREENS\n");
         return 2;
     }
     screens = argv[3];
-    frame = fopen(argv[1], "re");
+    template = fopen(argv[1], "re");
     out = fopen(argv[2], "we");
-    if (frame == NULL || out == NULL) {
+    if (template == NULL || out == NULL) {
         perror("console_manual");
         return 1;
     }
-    while (!failed && fgets(line, sizeof(line), frame) != NULL)
+    while (!failed && fgets(line, sizeof(line), template) != NULL)
         failed = put_line(out, line);
-    fclose(frame);
+    fclose(template);
     return fclose(out) != 0 || failed ? 1 : 0;
 }
