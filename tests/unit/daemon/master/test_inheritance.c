@@ -1,0 +1,134 @@
+/* What a master passes to its successor is what that one reads. */
+#include "daemon/master/inheritance.h"
+
+#include "common/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const char variable[] = "WEBSERVERD_UPGRADE";
+
+static int listening_socket(void)
+{
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    return fd;
+}
+
+static bool is_inheritable(int fd)
+{
+    return (fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0;
+}
+
+static void successor_reads_what_was_exported(void **state)
+{
+    struct inherited_socket sockets[] = {
+        {.fd = listening_socket(), .text = "127.0.0.1:80"},
+        {.fd = listening_socket(), .shared = true, .text = "unix:/run/x"},
+        {.fd = listening_socket(), .shared = true, .activated = true, .text = ""},
+    };
+    struct inheritance inheritance;
+    int link[2], lock = open("/dev/null", O_RDWR | O_CLOEXEC);
+    char why[128];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link), 0);
+    assert_int_equal(inheritance_export(link[1], lock, sockets, ARRAY_LENGTH(sockets)), 0);
+    assert_true(is_inheritable(link[1]));
+    assert_true(is_inheritable(lock));
+    assert_true(inheritance_is_upgrade());
+    assert_int_equal(inheritance_read(&inheritance, why, sizeof(why)), 0);
+    assert_false(inheritance_is_upgrade());
+    assert_int_equal(inheritance.link, link[1]);
+    assert_int_equal(inheritance.lock_fd, lock);
+    assert_false(is_inheritable(lock));
+    assert_int_equal(inheritance.count, ARRAY_LENGTH(sockets));
+    for (size_t i = 0; i < ARRAY_LENGTH(sockets); i++) {
+        assert_int_equal(inheritance.socket[i].fd, sockets[i].fd);
+        assert_int_equal(inheritance.socket[i].shared, sockets[i].shared);
+        assert_int_equal(inheritance.socket[i].activated, sockets[i].activated);
+        assert_string_equal(inheritance.socket[i].text, sockets[i].text);
+        assert_false(is_inheritable(sockets[i].fd));
+    }
+    inheritance_free(&inheritance); /* closes all but the old master's end of the link */
+    close(link[0]);
+}
+
+static void ready_is_one_byte_on_the_link(void **state)
+{
+    struct inheritance inheritance = {.lock_fd = -1};
+    int link[2];
+    char byte;
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link), 0);
+    inheritance.link = link[1];
+    inheritance_report_ready(&inheritance);
+    assert_int_equal(inheritance.link, -1);
+    assert_int_equal(recv(link[0], &byte, 1, 0), 1);
+    assert_int_equal(recv(link[0], &byte, 1, 0), 0); /* and closed */
+    close(link[0]);
+}
+
+static void invalid_variable_is_an_error(void **state)
+{
+    char not_listening[32];
+    const char *const cases[] = {"", "x", "1000", "1000 1001 y", "1000 1001 5", not_listening};
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    (void)state;
+    snprintf(not_listening, sizeof(not_listening), "1000 1001 %d=127.0.0.1:80", fd);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct inheritance inheritance;
+        char why[128] = "";
+
+        setenv(variable, cases[i], 1);
+        assert_int_equal(inheritance_read(&inheritance, why, sizeof(why)), -1);
+        assert_true(why[0] != '\0');
+        assert_false(inheritance_is_upgrade());
+    }
+    close(fd);
+}
+
+static void sockets_for_another_process_are_ignored(void **state)
+{
+    struct inheritance inheritance;
+    char why[128];
+
+    (void)state;
+    setenv("LISTEN_PID", "1", 1);
+    setenv("LISTEN_FDS", "1", 1);
+    assert_int_equal(inheritance_read(&inheritance, why, sizeof(why)), 0);
+    assert_int_equal(inheritance.link, -1);
+    assert_int_equal(inheritance.count, 0);
+    inheritance_free(&inheritance);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(successor_reads_what_was_exported),
+        cmocka_unit_test(ready_is_one_byte_on_the_link),
+        cmocka_unit_test(invalid_variable_is_an_error),
+        cmocka_unit_test(sockets_for_another_process_are_ignored),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
