@@ -10,10 +10,6 @@
 
 enum { SERVER_MAX = 64 }; /* bytes */
 
-/* Token characters, RFC 9110 section 5.6.2. */
-static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                            "!#$%&'*+-.^_`|~";
-
 /* Fields that the server itself sets. */
 static const struct {
     const char *name, *advice;
@@ -69,17 +65,9 @@ static size_t find_line(const struct config *config, const struct config_entry *
     return i;
 }
 
-static bool is_token(struct span text)
-{
-    for (size_t i = 0; i < text.length; i++)
-        if (text.start[i] == '\0' || strchr(token, text.start[i]) == NULL)
-            return false;
-    return text.length > 0;
-}
-
 static bool check_name(struct config_report *report, const struct config_entry *entry)
 {
-    if (!is_token(entry->key)) {
+    if (!config_is_token(entry->key)) {
         config_report_error(report, &entry->key_place,
                             "use letters, digits and '-', as in Cache-Control",
                             "'%.*s' is not a field name", CONFIG_QUOTED(entry->key));

@@ -4,19 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Token characters, RFC 9110 section 5.6.2. */
-static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                            "!#$%&'*+-.^_`|~";
 static const char extension_bytes[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-~";
-
-static bool consists_of(struct span text, const char *bytes)
-{
-    for (size_t i = 0; i < text.length; i++)
-        if (text.start[i] == '\0' || strchr(bytes, text.start[i]) == NULL)
-            return false;
-    return text.length > 0;
-}
 
 /* The index of EXTENSION among the pairs; mime_count if it is new. */
 static size_t find_extension(const struct config *config, struct span extension)
@@ -32,7 +21,7 @@ static size_t find_extension(const struct config *config, struct span extension)
 
 static bool check_extension(struct config_report *report, const struct config_entry *entry)
 {
-    if (consists_of(entry->key, extension_bytes))
+    if (config_consists_of(entry->key, extension_bytes))
         return true;
     config_report_error(report, &entry->key_place,
                         "write the extension without the dot: html, not .html",
@@ -47,8 +36,8 @@ static bool check_type(struct config_report *report, const struct config_entry *
     struct span main_type = {entry->value, slash};
     struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
 
-    if (slash < length && consists_of(main_type, token) &&
-        consists_of((struct span){entry->value + slash + 1, length - slash - 1}, token))
+    if (slash < length && config_is_token(main_type) &&
+        config_is_token((struct span){entry->value + slash + 1, length - slash - 1}))
         return true;
     config_report_error(report, &place, "examples: text/plain, text/html; charset=utf-8",
                         "'%.*s' is not a media type",

@@ -81,6 +81,20 @@ int config_entry_check(const struct config_entry *entry, struct config_report *r
     return config_entry_check_words(entry, report) == 0 ? check_quotes(entry, report) : -1;
 }
 
+bool config_consists_of(struct span text, const char *bytes)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (text.start[i] == '\0' || strchr(bytes, text.start[i]) == NULL)
+            return false;
+    return text.length > 0;
+}
+
+bool config_is_token(struct span text)
+{
+    return config_consists_of(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                    "!#$%&'*+-.^_`|~");
+}
+
 void config_report_duplicate(struct config_report *report, const struct config_entry *entry,
                              size_t first)
 {

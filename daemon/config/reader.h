@@ -13,6 +13,7 @@
 
 #include "daemon/config/report.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -54,6 +55,12 @@ int config_entry_check_words(const struct config_entry *entry, struct config_rep
 
 /* Reports control characters in LINE. Returns 0 or -1. */
 int config_line_check(const struct config_place *line, struct config_report *report);
+
+/* True if TEXT has at least one byte, and all of them are in BYTES. */
+bool config_consists_of(struct span text, const char *bytes);
+
+/* The same for a token of RFC 9110 section 5.6.2. */
+bool config_is_token(struct span text);
 
 /* Reports that ENTRY's key is already set on line FIRST of the file. */
 void config_report_duplicate(struct config_report *report, const struct config_entry *entry,
