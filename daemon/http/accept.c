@@ -2,25 +2,6 @@
 
 #include <stdbool.h>
 
-static bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
-static bool is_digit(char byte)
-{
-    return byte >= '0' && byte <= '9';
-}
-
-static struct span trim(struct span text)
-{
-    while (text.length > 0 && is_blank(text.start[0]))
-        text = (struct span){text.start + 1, text.length - 1};
-    while (text.length > 0 && is_blank(text.start[text.length - 1]))
-        text.length--;
-    return text;
-}
-
 struct span qvalue_cut(struct span *text, char separator)
 {
     const char *found = memchr(text->start, separator, text->length);
@@ -29,7 +10,7 @@ struct span qvalue_cut(struct span *text, char separator)
     size_t past = found != NULL ? length + 1 : length;
 
     *text = (struct span){text->start + past, text->length - past};
-    return trim(piece);
+    return http_trim(piece);
 }
 
 int qvalue_read(struct span text)
@@ -43,7 +24,7 @@ int qvalue_read(struct span text)
     for (size_t i = 0; i < text.length; i++) {
         if (i == 1)
             continue;
-        if (!is_digit(text.start[i]))
+        if (text.start[i] < '0' || text.start[i] > '9')
             return -1;
         value += (text.start[i] - '0') * place;
         place /= 10;

@@ -1,5 +1,7 @@
 #include "daemon/http/range.h"
 
+#include "daemon/http/request.h"
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,14 +13,9 @@ struct reader {
     bool empty_suffix; /* "-5" of an empty representation: satisfiable, with no bytes */
 };
 
-static bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
 static void skip_blanks(struct reader *reader)
 {
-    while (reader->at < reader->end && is_blank(*reader->at))
+    while (reader->at < reader->end && http_is_blank(*reader->at))
         reader->at++;
 }
 
@@ -60,7 +57,7 @@ static bool read_spec(struct reader *reader, uint64_t size, struct byte_range *r
     }
     if (!read_number(reader, &first) || !skip_byte(reader, '-'))
         return false;
-    if (reader->at < reader->end && *reader->at != ',' && !is_blank(*reader->at) &&
+    if (reader->at < reader->end && *reader->at != ',' && !http_is_blank(*reader->at) &&
         !read_number(reader, &last))
         return false;
     if (last < first)

@@ -1,20 +1,5 @@
 #include "daemon/http/request.h"
 
-static bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
-/* A field value without the white space around it. */
-static struct span trim(const char *start, const char *end)
-{
-    while (start < end && is_blank(*start))
-        start++;
-    while (start < end && is_blank(end[-1]))
-        end--;
-    return (struct span){start, (size_t)(end - start)};
-}
-
 /* Returns the value of the first line and stores the name of FIELD, in lower case. */
 static struct span first_value(const struct request *request, enum request_field field,
                                struct span *name)
@@ -74,7 +59,7 @@ bool request_next_value(const struct request *request, enum request_field field,
 
         *at = next_line(line, end);
         if (span_is_nocase((struct span){line, (size_t)(colon - line)}, name)) {
-            *value = trim(colon + 1, *at - 2);
+            *value = http_trim((struct span){colon + 1, (size_t)(*at - 2 - (colon + 1))});
             return true;
         }
     }

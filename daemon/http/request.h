@@ -11,6 +11,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Optional white space, RFC 9110 section 5.6.3. */
+static inline bool http_is_blank(char byte)
+{
+    return byte == ' ' || byte == '\t';
+}
+
+/* TEXT without the white space around it. */
+static inline struct span http_trim(struct span text)
+{
+    while (text.length > 0 && http_is_blank(text.start[0]))
+        text = (struct span){text.start + 1, text.length - 1};
+    while (text.length > 0 && http_is_blank(text.start[text.length - 1]))
+        text.length--;
+    return text;
+}
+
 enum http_method {
     METHOD_GET,
     METHOD_HEAD,
