@@ -142,7 +142,7 @@ static int parse_ipv4(const char *host, struct word word, struct sockaddr_in *ad
         "has a host name; names are not resolved");
 }
 
-/* HOST, "*", "[IPv6]" or IPv4, is modified. */
+/* Parses HOST: "*", "[IPv6]" or IPv4. Modifies HOST. */
 static int parse_host(char *host, struct word word, struct config_address *item, in_port_t port,
                       const struct config_faults *faults)
 {

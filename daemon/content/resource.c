@@ -38,7 +38,7 @@ static int read_whole(const struct file *file, char *buffer, enum files_effort e
     return 0;
 }
 
-/* What a resource is built from. */
+/* A resource while it is built. */
 struct build {
     const struct resource_source *source;
     struct span path;   /* of the file */

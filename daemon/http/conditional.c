@@ -59,7 +59,7 @@ enum etag_match etag_list_match(struct span list, struct span etag, bool strong)
     return result;
 }
 
-/* All lines of one field. "*" stands alone, and means that there is a representation, as there is. */
+/* Evaluates all lines of a field. "*" must be the only member; it matches any existing representation. */
 static enum etag_match match_field(const struct request *request, enum request_field list,
                                    struct span first, struct span etag, bool strong)
 {
@@ -80,7 +80,7 @@ static enum etag_match match_field(const struct request *request, enum request_f
     return result;
 }
 
-/* A date that counts: there is one to compare with, and the field holds one. */
+/* Parses a date field. False: absent, repeated or malformed, or there is no date to compare with. */
 static bool read_date(const struct request *request, enum request_field bit, struct span field,
                       const struct validators *validators, int64_t now, int64_t *date)
 {

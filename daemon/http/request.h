@@ -1,6 +1,5 @@
 /*
- * A request as every protocol version presents it to those who answer it: method, target and the fields
- * that have a meaning here. Spans borrow the bytes of the message that was parsed.
+ * A request in the form that all protocol versions share: method, target and the fields that the server evaluates. Spans borrow the bytes of the message that was parsed.
  */
 #ifndef DAEMON_HTTP_REQUEST_H
 #define DAEMON_HTTP_REQUEST_H

@@ -35,7 +35,8 @@ void sandbox_describe(char *text, size_t size);
 extern const struct config_system sandbox_config_system;
 
 /*
- * The master, before it forks workers: makes what needs memory. Returns 0, or -1 with errno.
+ * The master, before it forks workers: prepares the filter, which needs memory. Returns 0, or -1 with
+ * errno.
  */
 int sandbox_prepare(void);
 
