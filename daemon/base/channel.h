@@ -1,8 +1,8 @@
 /*
- * One end of a UNIX socketpair between master and worker: messages in order, both ways, each with at most
- * one descriptor. Sending never blocks: messages that do not fit the socket are queued. Each worker
- * has two channels, for commands and for connections, so that a full one does not delay the other. Used
- * by one thread: that of its event base.
+ * One end of a UNIX socketpair between master and worker: messages in order, both ways, each with
+ * at most one descriptor. Sending never blocks: messages that do not fit the socket are queued.
+ * Each worker has two channels, for commands and for connections, so that a full one does not delay
+ * the other. Used by one thread: that of its event base.
  */
 #ifndef DAEMON_CHANNEL_H
 #define DAEMON_CHANNEL_H
@@ -34,9 +34,9 @@ struct channel *channel_open(struct event_base *base, int fd, const struct chann
 void channel_close(struct channel *channel);
 
 /*
- * Sends or queues a message, with FD unless it is -1. With GIVE, FD is closed once it was sent or the
- * channel is closed. Returns 0; or -1 with errno ENOMEM, EMSGSIZE, or EPIPE if the other end is closed:
- * then FD remains the caller's.
+ * Sends or queues a message, with FD unless it is -1. With GIVE, FD is closed once it was sent or
+ * the channel is closed. Returns 0; or -1 with errno ENOMEM, EMSGSIZE, or EPIPE if the other end is
+ * closed: then FD remains the caller's.
  */
 int channel_send(struct channel *channel, int kind, const void *data, size_t length, int fd,
                  bool give);
@@ -44,7 +44,9 @@ int channel_send(struct channel *channel, int kind, const void *data, size_t len
 /* Delivers all messages that have arrived, even if the other end is closed already. */
 void channel_read_all(struct channel *channel);
 
-/* Passes queued messages to TAKE instead of sending them, with their descriptor if given, else -1. */
+/*
+ * Passes queued messages to TAKE instead of sending them, with their descriptor if given, else -1.
+ */
 void channel_take_unsent(struct channel *channel, channel_taker *take);
 
 /* Number of queued messages: back-pressure for a sender that has a choice. */

@@ -1,7 +1,7 @@
 /*
- * Running in the background (-d): a child in a session of its own becomes the master. The calling process
- * waits until the master serves or has failed, and reports which by its exit status. Until then
- * messages go to the terminal. The functions after daemonize() do nothing without it.
+ * Running in the background (-d): a child in a session of its own becomes the master. The calling
+ * process waits until the master serves or has failed, and reports which by its exit status. Until
+ * then messages go to the terminal. The functions after daemonize() do nothing without it.
  */
 #ifndef DAEMON_DAEMONIZE_H
 #define DAEMON_DAEMONIZE_H

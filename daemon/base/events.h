@@ -1,7 +1,7 @@
 /*
- * Events of all processes for the error log and the consoles: warnings, errors and changes. They go into
- * the segment's event ring, from which the logger writes the error log; before there is a segment, and
- * after the logger has ended, to standard error.
+ * Events of all processes for the error log and the consoles: warnings, errors and changes. They go
+ * into the segment's event ring, from which the logger writes the error log; before there is a
+ * segment, and after the logger has ended, to standard error.
  */
 #ifndef DAEMON_EVENTS_H
 #define DAEMON_EVENTS_H

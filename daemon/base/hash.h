@@ -1,6 +1,6 @@
 /*
- * A fast hash of short texts, for tables in memory. Not stable across versions, not cryptographic. Pass a
- * random seed so that clients cannot choose colliding keys. Pure.
+ * A fast hash of short texts, for tables in memory. Not stable across versions, not cryptographic.
+ * Pass a random seed so that clients cannot choose colliding keys. Pure.
  */
 #ifndef DAEMON_HASH_H
 #define DAEMON_HASH_H

@@ -1,11 +1,11 @@
 /*
- * The messages between master and worker, on their two channels (daemon/base/channel.h). Both processes
- * are the same binary, so the structs need no version.
+ * The messages between master and worker, on their two channels (daemon/base/channel.h). Both
+ * processes are the same binary, so the structs need no version.
  *
- * On the command channel the master sends what it wants, and the worker reports what is in force. On
- * the connection channel each message is one connection with its descriptor: from the master to the
- * worker that is to serve it, or back from a worker that leaves. Messages of one channel keep their
- * order; between the channels there is none.
+ * On the command channel the master sends what it wants, and the worker reports what is in force.
+ * On the connection channel each message is one connection with its descriptor: from the master to
+ * the worker that is to serve it, or back from a worker that leaves. Messages of one channel keep
+ * their order; between the channels there is none.
  */
 #ifndef DAEMON_MESSAGES_H
 #define DAEMON_MESSAGES_H

@@ -1,6 +1,6 @@
 /*
- * Networks in CIDR notation (RFC 4632 section 3.1). IPv4 is stored as ::ffff:a.b.c.d, like the addresses
- * of clients. Pure; any thread.
+ * Networks in CIDR notation (RFC 4632 section 3.1). IPv4 is stored as ::ffff:a.b.c.d, like the
+ * addresses of clients. Pure; any thread.
  */
 #ifndef DAEMON_NETWORK_H
 #define DAEMON_NETWORK_H
@@ -12,8 +12,8 @@
 enum { NETWORK_ADDRESS_BYTES = 16, NETWORK_TEXT_MAX = 64 };
 
 /*
- * Initial limit of unsent bytes in a client's socket (TCP_NOTSENT_LOWAT, tcp(7)): without it a client that
- * does not read would occupy a megabyte of kernel memory.
+ * Initial limit of unsent bytes in a client's socket (TCP_NOTSENT_LOWAT, tcp(7)): without it a
+ * client that does not read would occupy a megabyte of kernel memory.
  */
 enum { NETWORK_UNSENT_MAX = 256 * 1024 };
 

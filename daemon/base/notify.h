@@ -1,6 +1,6 @@
 /*
- * Notifications for a service manager, by the protocol of sd_notify(3): a datagram of lines to the socket
- * named by NOTIFY_SOCKET. Without that variable, nothing is sent. The master.
+ * Notifications for a service manager, by the protocol of sd_notify(3): a datagram of lines to the
+ * socket named by NOTIFY_SOCKET. Without that variable, nothing is sent. The master.
  */
 #ifndef DAEMON_NOTIFY_H
 #define DAEMON_NOTIFY_H

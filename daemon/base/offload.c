@@ -91,7 +91,9 @@ static void grow(struct offload *offload, uint64_t queued_ns, uint64_t now_ns)
         start_one(offload); /* on failure the others continue */
 }
 
-/* Checks the oldest job: blocked threads take none and would not notice. The caller holds the lock. */
+/*
+ * Checks the oldest job: blocked threads take none and would not notice. The caller holds the lock.
+ */
 static void check_oldest_job(struct offload *offload, uint64_t now_ns)
 {
     if (offload->count > 0)

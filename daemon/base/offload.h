@@ -1,11 +1,12 @@
 /*
- * The offload threads of a worker run the jobs that would block a serving thread's event loop. The queue
- * is a bounded buffer: two counting semaphores (free places, queued jobs) and a mutex around the ring of
- * pointers.
+ * The offload threads of a worker run the jobs that would block a serving thread's event loop. The
+ * queue is a bounded buffer: two counting semaphores (free places, queued jobs) and a mutex around
+ * the ring of pointers.
  *
  * A serving thread never blocks on the queue: offload_submit() fails if it is full. The number of
  * offload threads follows the load between two bounds: one more starts when a job has waited
- * OFFLOAD_GROW_WAIT_NS, even if all others are blocked; one ends after OFFLOAD_IDLE_NS without a job.
+ * OFFLOAD_GROW_WAIT_NS, even if all others are blocked; one ends after OFFLOAD_IDLE_NS without a
+ * job.
  */
 #ifndef DAEMON_BASE_OFFLOAD_H
 #define DAEMON_BASE_OFFLOAD_H
@@ -23,7 +24,9 @@
 /* The kind of mailbox item by which a job comes back to its owner. */
 enum { OFFLOAD_ITEM = 1000 };
 
-/* First member of a job's own struct. Owned by the queue and its thread until posted to the owner. */
+/*
+ * First member of a job's own struct. Owned by the queue and its thread until posted to the owner.
+ */
 struct offload_job {
     struct mailbox_item item;
     void (*run)(struct offload_job *job);    /* on an offload thread; may block */
@@ -50,8 +53,8 @@ bool offload_submit(struct offload *offload, struct offload_job *job, uint64_t n
 void offload_resize(struct offload *offload, uint32_t min, uint32_t max);
 
 /*
- * Starts missing threads, if starting one failed before, or one more if a job waits too long. The worker's
- * main thread, about once a second.
+ * Starts missing threads, if starting one failed before, or one more if a job waits too long. The
+ * worker's main thread, about once a second.
  */
 void offload_refill(struct offload *offload, uint64_t now_ns);
 

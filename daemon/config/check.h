@@ -1,6 +1,6 @@
 /*
- * A configuration while it is loaded: its values so far, where each was set, and the checks of values
- * that need more than one key or this system. Lives for one config_load().
+ * A configuration while it is loaded: its values so far, where each was set, and the checks of
+ * values that need more than one key or this system. Lives for one config_load().
  */
 #ifndef DAEMON_CONFIG_CHECK_H
 #define DAEMON_CONFIG_CHECK_H

@@ -1,6 +1,6 @@
 /*
- * The configuration: a struct generated from common/config.def, read-only once loaded (daemon/config/load.h).
- * A field is called section_key: config->cache_max_object.
+ * The configuration: a struct generated from common/config.def, read-only once loaded
+ * (daemon/config/load.h). A field is called section_key: config->cache_max_object.
  */
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H

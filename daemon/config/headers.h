@@ -1,8 +1,8 @@
 /*
  * The section [headers]: header fields added to answers. [headers] applies to all answers, [headers
- * /prefix] below a path, [headers *.extension] to names with that extension. Of several rules for one
- * field the most specific applies: an extension before a prefix before all, the longer before the shorter. An
- * empty value removes the field.
+ * /prefix] below a path, [headers *.extension] to names with that extension. Of several rules for
+ * one field the most specific applies: an extension before a prefix before all, the longer before
+ * the shorter. An empty value removes the field.
  *
  * The rules are read-only once loaded. Pure; any thread.
  */
@@ -31,21 +31,22 @@ struct header_rules {
 size_t header_rule_bytes(const struct config_header *rule);
 
 /*
- * Writes the field lines of PART for PATH to BUFFER, at most HEADER_RULES_MAX bytes; returns the number of
- * bytes. PATH is canonical; NULL: unknown, so that only [headers] applies.
+ * Writes the field lines of PART for PATH to BUFFER, at most HEADER_RULES_MAX bytes; returns the
+ * number of bytes. PATH is canonical; NULL: unknown, so that only [headers] applies.
  */
 size_t header_rules_write(const struct header_rules *rules, const char *path, enum header_part part,
                           char *buffer);
 
 /*
- * The value of Server in [headers]: "" to send none, NULL if it is not set. header_rules_write() does not
- * write it.
+ * The value of Server in [headers]: "" to send none, NULL if it is not set. header_rules_write()
+ * does not write it.
  */
 const char *header_rules_server(const struct header_rules *rules);
 
 /*
- * Adds ENTRY to CONFIG, or replaces the line of the same scope and field; reports what is wrong with
- * it. *LINES (allocated, owned by the caller) has the line number of each, 0 if not from the file.
+ * Adds ENTRY to CONFIG, or replaces the line of the same scope and field; reports what is wrong
+ * with it. *LINES (allocated, owned by the caller) has the line number of each, 0 if not from the
+ * file.
  */
 void config_header_take(struct config *config, size_t **lines, const struct config_entry *entry,
                         struct config_report *report);

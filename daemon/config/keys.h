@@ -72,8 +72,8 @@ struct span config_trim(struct span text);
 void config_section_split(struct span *name, struct span *argument);
 
 /*
- * Returns true if [SECTION ARGUMENT] is valid; only [headers] takes an argument. If not, writes what is
- * valid to ADVICE (at most SIZE bytes).
+ * Returns true if [SECTION ARGUMENT] is valid; only [headers] takes an argument. If not, writes
+ * what is valid to ADVICE (at most SIZE bytes).
  */
 bool config_section_argument_fits(const char *section, struct span argument, char *advice,
                                   size_t size);
@@ -82,8 +82,8 @@ bool config_section_argument_fits(const char *section, struct span argument, cha
 const struct config_key *config_key_find(const char *section, struct span name);
 
 /*
- * Advice for an unknown name: the nearest name, the section a key belongs to, or all valid names. Writes
- * at most SIZE bytes including the NUL.
+ * Advice for an unknown name: the nearest name, the section a key belongs to, or all valid names.
+ * Writes at most SIZE bytes including the NUL.
  */
 void config_section_advice(struct span name, char *advice, size_t size);
 void config_key_advice(const char *section, struct span name, char *advice, size_t size);

@@ -51,7 +51,10 @@ struct list_kind {
                  const struct config_faults *faults);
 };
 
-/* Parses all words of TEXT into a new array; NULL if there are none. Returns 0, or -1 after a report. */
+/*
+ * Parses all words of TEXT into a new array; NULL if there are none. Returns 0, or -1 after a
+ * report.
+ */
 static int parse_list(const struct list_kind *kind, const char *text, const char *base,
                       void **items, size_t *count, const struct config_faults *faults)
 {

@@ -1,7 +1,7 @@
 /*
- * Values that are lists: addresses to listen on, paths, and networks. Words are separated by blanks or
- * commas. Parsers return 0 with the list filled, which the caller then owns, or -1 after reporting every
- * bad word to FAULTS. Any thread.
+ * Values that are lists: addresses to listen on, paths, and networks. Words are separated by blanks
+ * or commas. Parsers return 0 with the list filled, which the caller then owns, or -1 after
+ * reporting every bad word to FAULTS. Any thread.
  */
 #ifndef DAEMON_CONFIG_LISTS_H
 #define DAEMON_CONFIG_LISTS_H
@@ -10,9 +10,9 @@
 #include "daemon/config/report.h"
 
 /*
- * "127.0.0.1:8080 [::1]:8080, *:80, unix:/path". Ports are 0 to 65535 (0: the kernel picks one). "*" is
- * every address of IPv4 and IPv6: AF_INET6 and ::, distinct from [::] only by its text. Host names and
- * addresses that cannot be bound at the same time are errors. Free list->item.
+ * "127.0.0.1:8080 [::1]:8080, *:80, unix:/path". Ports are 0 to 65535 (0: the kernel picks one).
+ * "*" is every address of IPv4 and IPv6: AF_INET6 and ::, distinct from [::] only by its text. Host
+ * names and addresses that cannot be bound at the same time are errors. Free list->item.
  */
 int config_addresses_parse(const char *text, struct config_addresses *list,
                            const struct config_faults *faults);

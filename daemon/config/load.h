@@ -17,15 +17,19 @@ struct config_sources {
 };
 
 /*
- * Fills *CONFIG. Relative paths become absolute: below the directory of the file, or below the working
- * directory if there is no file and for overrides. Sets run_dir and control_socket if they are unset;
- * workers_threads is never 0. Prints every error to ERRORS, with file:line, the line, carets under the
- * word and advice. Returns the number of errors; 0: the caller must call config_free().
+ * Fills *CONFIG. Relative paths become absolute: below the directory of the file, or below the
+ * working directory if there is no file and for overrides. Sets run_dir and control_socket if they
+ * are unset; workers_threads is never 0. Prints every error to ERRORS, with file:line, the line,
+ * carets under the word and advice. Returns the number of errors; 0: the caller must call
+ * config_free().
  */
 int config_load(struct config *config, const struct config_sources *sources, FILE *errors);
 void config_free(struct config *config);
 
-/* Where the value of KEY (enum config_key_number) came from: "FILE:LINE", "-o 2", "default", a command. */
+/*
+ * Where the value of KEY (enum config_key_number) came from: "FILE:LINE", "-o 2", "default", a
+ * command.
+ */
 const char *config_origin(const struct config *config, size_t key);
 
 /* Sets it, after a change at run time. Out of memory, the origin becomes "?". */

@@ -6,8 +6,8 @@
 #include "daemon/config/reader.h"
 
 /*
- * Adds ENTRY to CONFIG, or replaces the pair of the same extension; reports what is wrong with it. *LINES
- * (allocated, owned by the caller) has the line of each pair, 0 if not from the file.
+ * Adds ENTRY to CONFIG, or replaces the pair of the same extension; reports what is wrong with it.
+ * *LINES (allocated, owned by the caller) has the line of each pair, 0 if not from the file.
  */
 void config_mime_take(struct config *config, size_t **lines, const struct config_entry *entry,
                       struct config_report *report);

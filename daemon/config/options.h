@@ -1,4 +1,7 @@
-/* The command line of webserverd (daemon/config/options.def). Parsed once, before other threads start. */
+/*
+ * The command line of webserverd (daemon/config/options.def). Parsed once, before other threads
+ * start.
+ */
 #ifndef DAEMON_OPTIONS_H
 #define DAEMON_OPTIONS_H
 

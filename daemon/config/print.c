@@ -34,7 +34,9 @@ static size_t fitting(const char *text, size_t width)
     return end;
 }
 
-/* Prints TEXT in lines of at most WIDTH bytes; the first begins with FIRST, the others with REST. */
+/*
+ * Prints TEXT in lines of at most WIDTH bytes; the first begins with FIRST, the others with REST.
+ */
 static void print_wrapped(FILE *out, const char *first, const char *rest, const char *text,
                           size_t width)
 {

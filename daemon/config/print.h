@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /*
- * Prints CONFIG as a file that config_load() reads back to the same values, with the help of each key.
- * Exception: a value with more than about 190 bytes without a blank does not fit a line.
+ * Prints CONFIG as a file that config_load() reads back to the same values, with the help of each
+ * key. Exception: a value with more than about 190 bytes without a blank does not fit a line.
  */
 void config_print(const struct config *config, FILE *out);
 

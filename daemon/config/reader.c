@@ -467,8 +467,8 @@ static char *hand_over(char *buffer, struct span line)
 }
 
 /*
- * Called by inih for every line. Lines it should not see are replaced by empty ones, sections by "[]",
- * which only makes it forget the last key.
+ * Called by inih for every line. Lines it should not see are replaced by empty ones, sections by
+ * "[]", which only makes it forget the last key.
  */
 static char *next_line(char *buffer, int size, void *stream)
 {

@@ -1,12 +1,12 @@
 /*
  * Parses the text of a configuration into entries (section, key, value), with inih. inih gives its
  * handler no line number, splits lines of more than 199 bytes, ignores sections without keys and
- * continues after a malformed line. So this reader feeds it line by line, keeps the line for messages,
- * checks section lines, and reports what inih would misread. Pure; any thread.
+ * continues after a malformed line. So this reader feeds it line by line, keeps the line for
+ * messages, checks section lines, and reports what inih would misread. Pure; any thread.
  *
  * The format: lines "key = value" below "[section]". An indented line continues the value above it,
- * joined by a blank. A line that begins with '#' or ';' is a comment, and so is the rest of a line after
- * a blank and ';'.
+ * joined by a blank. A line that begins with '#' or ';' is a comment, and so is the rest of a line
+ * after a blank and ';'.
  */
 #ifndef DAEMON_CONFIG_READER_H
 #define DAEMON_CONFIG_READER_H
@@ -45,8 +45,8 @@ struct config_place config_entry_place(const struct config_entry *entry, size_t 
                                        size_t length);
 
 /*
- * Reports quotes around the value, and a '#' or ';' that looks like a comment but is not. Returns 0 or
- * -1.
+ * Reports quotes around the value, and a '#' or ';' that looks like a comment but is not. Returns 0
+ * or -1.
  */
 int config_entry_check(const struct config_entry *entry, struct config_report *report);
 
@@ -69,8 +69,8 @@ void config_report_duplicate(struct config_report *report, const struct config_e
 typedef void config_taker(void *owner, const struct config_entry *entry);
 
 /*
- * Parses LENGTH bytes at TEXT, called NAME in messages. Passes well-formed entries in valid sections to
- * TAKE, in order, and errors to REPORT.
+ * Parses LENGTH bytes at TEXT, called NAME in messages. Passes well-formed entries in valid
+ * sections to TAKE, in order, and errors to REPORT.
  */
 void config_read(const char *name, const char *text, size_t length, struct config_report *report,
                  config_taker *take, void *owner);

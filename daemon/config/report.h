@@ -7,8 +7,8 @@
  *         ^^^^^
  *         did you mean 'listen'?
  *
- * Columns count characters from 1, as editors do. Bytes that are not printable text are replaced, so that
- * a file cannot send escape sequences to the terminal. Any thread.
+ * Columns count characters from 1, as editors do. Bytes that are not printable text are replaced,
+ * so that a file cannot send escape sequences to the terminal. Any thread.
  */
 #ifndef DAEMON_CONFIG_REPORT_H
 #define DAEMON_CONFIG_REPORT_H

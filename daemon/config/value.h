@@ -1,6 +1,6 @@
 /*
- * Values by type (common/config.def): text to field and back. FIELD points to the key's member of struct
- * config. Any thread.
+ * Values by type (common/config.def): text to field and back. FIELD points to the key's member of
+ * struct config. Any thread.
  */
 #ifndef DAEMON_CONFIG_VALUE_H
 #define DAEMON_CONFIG_VALUE_H
@@ -12,9 +12,9 @@
 #include <stdio.h>
 
 /*
- * Parses TEXT as KEY's type into *FIELD, which is overwritten without being freed. Relative paths are
- * below the directory BASE. Returns 0, then call config_value_free(); or -1 after a report to FAULTS, with
- * *FIELD unchanged.
+ * Parses TEXT as KEY's type into *FIELD, which is overwritten without being freed. Relative paths
+ * are below the directory BASE. Returns 0, then call config_value_free(); or -1 after a report to
+ * FAULTS, with *FIELD unchanged.
  */
 int config_value_parse(const struct config_key *key, const char *text, const char *base,
                        void *field, const struct config_faults *faults);

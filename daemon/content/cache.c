@@ -214,9 +214,9 @@ void cache_release(struct cache *cache, struct cache_entry *entry)
 }
 
 /*
- * Removes an entry from the table and drops the table's reference. If that was the last one, the entry
- * goes to the list *DEAD, to be destroyed outside the lock; else it is stale until the others are
- * dropped. Call under the lock.
+ * Removes an entry from the table and drops the table's reference. If that was the last one, the
+ * entry goes to the list *DEAD, to be destroyed outside the lock; else it is stale until the others
+ * are dropped. Call under the lock.
  */
 static void remove_entry(struct cache *cache, struct cache_entry *entry, struct cache_entry **dead)
 {

@@ -1,7 +1,7 @@
 /*
- * The directory in which files were checked last, kept open for a short time. While its state is the
- * same, a check of a file in it is one fstatat() instead of opening the paths of the file and of all
- * variants that it might have. Used by one thread.
+ * The directory in which files were checked last, kept open for a short time. While its state is
+ * the same, a check of a file in it is one fstatat() instead of opening the paths of the file and
+ * of all variants that it might have. Used by one thread.
  */
 #ifndef DAEMON_DIRECTORY_CHECK_H
 #define DAEMON_DIRECTORY_CHECK_H
@@ -23,10 +23,10 @@ struct directory_check {
 void directory_check_init(struct directory_check *look, uint64_t max_age_ns);
 
 /*
- * The state of the directory of FILE (a path as for files_open()), at most max_age_ns old: a number that
- * changes whenever a name in the directory is added, removed or replaced. 0: unknown, because the
- * directory changed so recently that its timestamp might not show a further change, or because it
- * cannot be opened with EFFORT. WALL_S is seconds since 1970.
+ * The state of the directory of FILE (a path as for files_open()), at most max_age_ns old: a number
+ * that changes whenever a name in the directory is added, removed or replaced. 0: unknown, because
+ * the directory changed so recently that its timestamp might not show a further change, or because
+ * it cannot be opened with EFFORT. WALL_S is seconds since 1970.
  */
 uint64_t directory_check_state(struct directory_check *look, const struct files_root *root,
                                struct span file, enum files_effort effort, uint64_t now_ns,

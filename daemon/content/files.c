@@ -20,8 +20,8 @@
 enum { LINKS_MAX = 40 }; /* as in the kernel */
 
 /*
- * DIRECTORY is open at DONE; REST is the part of the path not yet walked. DONE has no links: each of its
- * components was entered as a directory.
+ * DIRECTORY is open at DONE; REST is the part of the path not yet walked. DONE has no links: each
+ * of its components was entered as a directory.
  */
 struct walk {
     int root;

@@ -1,7 +1,8 @@
 /*
  * Opening and reading files below the document root. All opens go through openat2(2) with
- * RESOLVE_BENEATH: the kernel, not our string code, confines them. Without openat2 (ENOSYS: Valgrind, old
- * kernels) the path is walked component by component with O_PATH | O_NOFOLLOW. Any thread.
+ * RESOLVE_BENEATH: the kernel, not our string code, confines them. Without openat2 (ENOSYS:
+ * Valgrind, old kernels) the path is walked component by component with O_PATH | O_NOFOLLOW. Any
+ * thread.
  */
 #ifndef DAEMON_FILES_H
 #define DAEMON_FILES_H
@@ -42,18 +43,18 @@ struct file {
 };
 
 /*
- * Opens PATH (absolute within the root and canonical: "/a/b.html") for reading. Returns 0 with *FILE
- * filled, or an errno: ENOENT, EACCES, ELOOP, EAGAIN (with FILES_CACHED_ONLY), ENOTDIR, EMFILE, EXDEV
- * (".." or a link out of the root), EBUSY (another process holds a write lease) … Anything but a regular
- * file or a directory (FIFO, socket, device) is EACCES and never blocks. On kernels without
- * RESOLVE_CACHED, FILES_CACHED_ONLY may block.
+ * Opens PATH (absolute within the root and canonical: "/a/b.html") for reading. Returns 0 with
+ * *FILE filled, or an errno: ENOENT, EACCES, ELOOP, EAGAIN (with FILES_CACHED_ONLY), ENOTDIR,
+ * EMFILE, EXDEV (".." or a link out of the root), EBUSY (another process holds a write lease) …
+ * Anything but a regular file or a directory (FIFO, socket, device) is EACCES and never blocks. On
+ * kernels without RESOLVE_CACHED, FILES_CACHED_ONLY may block.
  */
 int files_open(const struct files_root *root, const char *path, enum files_effort effort,
                struct file *file);
 
 /*
- * Like lstat() of NAME, one component, in DIRECTORY. Returns 0 with *FILE filled except its descriptor,
- * or an errno; EACCES for anything but a regular file or a directory.
+ * Like lstat() of NAME, one component, in DIRECTORY. Returns 0 with *FILE filled except its
+ * descriptor, or an errno; EACCES for anything but a regular file or a directory.
  */
 int files_look(int directory, const char *name, struct file *file);
 
@@ -64,9 +65,9 @@ bool files_is_hidden(const char *path);
 int files_status(int error);
 
 /*
- * Like pread(); with FILES_CACHED_ONLY it fails with EAGAIN rather than wait for a disk. File systems
- * without RWF_NOWAIT (EOPNOTSUPP: tmpfs, overlayfs) are read with pread(); that is remembered by DEVICE,
- * the file's.
+ * Like pread(); with FILES_CACHED_ONLY it fails with EAGAIN rather than wait for a disk. File
+ * systems without RWF_NOWAIT (EOPNOTSUPP: tmpfs, overlayfs) are read with pread(); that is
+ * remembered by DEVICE, the file's.
  */
 ssize_t files_read(int fd, uint64_t device, void *buffer, size_t length, uint64_t offset,
                    enum files_effort effort);

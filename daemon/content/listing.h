@@ -1,6 +1,6 @@
 /*
- * Directory listings as HTML or JSON. They show what would be served and nothing else: no hidden names,
- * no links that are not followed, no devices. Any thread; reading may block.
+ * Directory listings as HTML or JSON. They show what would be served and nothing else: no hidden
+ * names, no links that are not followed, no devices. Any thread; reading may block.
  */
 #ifndef DAEMON_LISTING_H
 #define DAEMON_LISTING_H
@@ -35,12 +35,14 @@ struct listing {
     size_t total; /* including those not shown */
 };
 
-/* Parses "sort=size&order=desc". The default is by name, ascending; unknown parameters are ignored. */
+/*
+ * Parses "sort=size&order=desc". The default is by name, ascending; unknown parameters are ignored.
+ */
 struct listing_order listing_order_read(struct span query);
 
 /*
- * Reads the directory PATH (canonical); with HIDDEN, includes names that begin with a dot. Returns 0 with
- * *LISTING filled and sorted, then call listing_free(); or an errno.
+ * Reads the directory PATH (canonical); with HIDDEN, includes names that begin with a dot. Returns
+ * 0 with *LISTING filled and sorted, then call listing_free(); or an errno.
  */
 int listing_read(const struct files_root *root, const char *path, bool hidden,
                  const struct listing_order *order, struct listing *listing);
@@ -50,8 +52,8 @@ void listing_write_html(const struct listing *listing, const struct listing_orde
                         const char *path, FILE *out);
 
 /*
- * An array of objects: "name"; "type", "directory" or "file"; "size" in bytes (files only); "mtime", such
- * as 2026-11-21T13:45:00Z.
+ * An array of objects: "name"; "type", "directory" or "file"; "size" in bytes (files only);
+ * "mtime", such as 2026-11-21T13:45:00Z.
  */
 void listing_write_json(const struct listing *listing, FILE *out);
 

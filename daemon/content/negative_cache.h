@@ -1,7 +1,7 @@
 /*
- * A thread's cache of paths without a file, so that repeated requests for one (a favicon, a missing error
- * page, a broken link) cost no system call. Like cached files, entries are checked again after [cache]
- * revalidate. Used by one thread.
+ * A thread's cache of paths without a file, so that repeated requests for one (a favicon, a missing
+ * error page, a broken link) cost no system call. Like cached files, entries are checked again
+ * after [cache] revalidate. Used by one thread.
  */
 #ifndef DAEMON_NEGATIVE_CACHE_H
 #define DAEMON_NEGATIVE_CACHE_H

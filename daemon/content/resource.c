@@ -20,7 +20,9 @@ enum {
     NAMES_WARM_S = 10,           /* for so long a name is taken to be in the kernel's cache */
 };
 
-/* Reads the whole file; *GOT is less than its size if it shrank meanwhile. Returns 0 or an errno. */
+/*
+ * Reads the whole file; *GOT is less than its size if it shrank meanwhile. Returns 0 or an errno.
+ */
 static int read_whole(const struct file *file, char *buffer, enum files_effort effort,
                       uint64_t *got)
 {
@@ -118,8 +120,8 @@ static void end_piece(const struct head *head, struct head_piece *piece)
 }
 
 /*
- * A strong validator: it changes with every change of the content that the file system shows, and each
- * coding has its own (RFC 9110 section 8.8.3.3).
+ * A strong validator: it changes with every change of the content that the file system shows, and
+ * each coding has its own (RFC 9110 section 8.8.3.3).
  */
 static void put_etag(struct head *head, const struct file_identity *file, enum coding coding)
 {
@@ -310,9 +312,9 @@ static const char *name_in(struct span path)
 }
 
 /*
- * Like variants_open(), but also stores the state of the directory from before. File systems without
- * negative dentries (tmpfs) cannot tell without blocking that a variant is still missing; that the
- * directory is unchanged, all can.
+ * Like variants_open(), but also stores the state of the directory from before. File systems
+ * without negative dentries (tmpfs) cannot tell without blocking that a variant is still missing;
+ * that the directory is unchanged, all can.
  */
 static int open_with_state(struct build *build, struct file *file)
 {
@@ -348,7 +350,10 @@ int resource_load(const struct resource_source *source, const char *path, size_t
     return failed != 0 ? failed : load(&build, &file, reading, resource);
 }
 
-/* Sets *BODY to the copy in memory, or reads it into *READ, which the caller frees. Returns 0 or an errno. */
+/*
+ * Sets *BODY to the copy in memory, or reads it into *READ, which the caller frees. Returns 0 or an
+ * errno.
+ */
 static int whole_body(const struct resource *original, enum files_effort effort, struct span *body,
                       char **read)
 {
@@ -448,8 +453,8 @@ static bool is_shortage(int error)
 }
 
 /*
- * True if the directory and the existing variants are unchanged. After NAMES_WARM_S, looking up a name may
- * block, so the result is false.
+ * True if the directory and the existing variants are unchanged. After NAMES_WARM_S, looking up a
+ * name may block, so the result is false.
  */
 static bool is_unchanged(const struct resource *resource, const struct directory_check *check,
                          uint64_t directory_state, uint64_t now_ns)

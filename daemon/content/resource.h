@@ -1,7 +1,7 @@
 /*
- * A file, or a variant of it, ready to be sent: its field lines and body in one piece of memory, or, if it
- * is too large, its open descriptor. This is what the caches hold. Immutable once loaded, except for
- * the atomics.
+ * A file, or a variant of it, ready to be sent: its field lines and body in one piece of memory,
+ * or, if it is too large, its open descriptor. This is what the caches hold. Immutable once loaded,
+ * except for the atomics.
  *
  * The field lines are ordered so that each kind of answer takes what it needs in one piece:
  *
@@ -32,7 +32,10 @@
 
 #include <stdint.h>
 
-/* The path of a variant in the cache is the file's path, this, and the coding. No file has such a path. */
+/*
+ * The path of a variant in the cache is the file's path, this, and the coding. No file has such a
+ * path.
+ */
 #define RESOURCE_VARIANT_MARK "//"
 
 struct resource {
@@ -75,9 +78,9 @@ struct resource_source {
 };
 
 /*
- * Loads PATH (canonical, below the root). Returns 0 with one reference to *RESOURCE for the caller; EISDIR
- * for a directory; EAGAIN or EBUSY if opening or reading would wait for a disk and OPENING or READING
- * forbids that; or another errno. Any thread.
+ * Loads PATH (canonical, below the root). Returns 0 with one reference to *RESOURCE for the caller;
+ * EISDIR for a directory; EAGAIN or EBUSY if opening or reading would wait for a disk and OPENING
+ * or READING forbids that; or another errno. Any thread.
  */
 int resource_load(const struct resource_source *source, const char *path, size_t length,
                   enum files_effort opening, enum files_effort reading, uint64_t now_ns,
@@ -85,8 +88,8 @@ int resource_load(const struct resource_source *source, const char *path, size_t
 
 /*
  * Loads the variant of ORIGINAL in CODING from its file, or makes it, for which READING must allow
- * blocking. Results as above; ESTALE if the variant's file has changed since ORIGINAL was loaded; ENODATA
- * if it would not be smaller. Any thread.
+ * blocking. Results as above; ESTALE if the variant's file has changed since ORIGINAL was loaded;
+ * ENODATA if it would not be smaller. Any thread.
  */
 int resource_load_variant(const struct resource_source *source, const struct resource *original,
                           enum coding coding, enum files_effort opening, enum files_effort reading,
@@ -100,9 +103,9 @@ void resource_destroy(struct cache_entry *entry);
 
 /*
  * Checks whether the file and its variants are unchanged. Returns 0 if they are, ESTALE if not (or
- * removed), EAGAIN if EFFORT forbids to find out. Returns 0 (unchanged) if the check fails for lack of
- * descriptors or memory. If the state of the directory, from CHECK, is the same as when RESOURCE was
- * loaded, only the existing variants are checked. Any thread, with its own CHECK.
+ * removed), EAGAIN if EFFORT forbids to find out. Returns 0 (unchanged) if the check fails for lack
+ * of descriptors or memory. If the state of the directory, from CHECK, is the same as when RESOURCE
+ * was loaded, only the existing variants are checked. Any thread, with its own CHECK.
  */
 int resource_check(const struct resource_source *source, struct resource *resource,
                    enum files_effort effort, struct directory_check *check, uint64_t now_ns);

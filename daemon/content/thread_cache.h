@@ -1,7 +1,7 @@
 /*
- * The cache of a serving thread (L1) in front of the shared cache (L2). The key is the raw request target
- * with the accepted content codings, the value a counted reference to an entry. Set-associative: a full
- * set replaces its oldest member. Used by one thread.
+ * The cache of a serving thread (L1) in front of the shared cache (L2). The key is the raw request
+ * target with the accepted content codings, the value a counted reference to an entry.
+ * Set-associative: a full set replaces its oldest member. Used by one thread.
  */
 #ifndef DAEMON_THREAD_CACHE_H
 #define DAEMON_THREAD_CACHE_H
@@ -19,23 +19,23 @@ struct thread_cache *thread_cache_new(struct cache *shared, uint32_t entries,
 void thread_cache_free(struct thread_cache *cache);
 
 /*
- * The live entry for TARGET and ACCEPTS, or NULL. Borrowed: valid until the next call; call cache_hold() to
- * keep it longer. Counts a hit.
+ * The live entry for TARGET and ACCEPTS, or NULL. Borrowed: valid until the next call; call
+ * cache_hold() to keep it longer. Counts a hit.
  */
 struct cache_entry *thread_cache_find(struct thread_cache *cache, struct span target,
                                       coding_preference accepts, uint64_t now_ns);
 
 /*
- * Prefetch for thread_cache_find(): first the set of TARGET, as soon as it is known; some time later the
- * entry of the last expected target.
+ * Prefetch for thread_cache_find(): first the set of TARGET, as soon as it is known; some time
+ * later the entry of the last expected target.
  */
 void thread_cache_expect(struct thread_cache *cache, struct span target);
 void thread_cache_fetch(const struct thread_cache *cache);
 
 /*
- * Adds ENTRY, which is in the shared cache, with a reference of its own. HIT: it was found there, so count
- * a hit. An entry just inserted has no hit yet: the policy must distinguish single requests from
- * repeated ones.
+ * Adds ENTRY, which is in the shared cache, with a reference of its own. HIT: it was found there,
+ * so count a hit. An entry just inserted has no hit yet: the policy must distinguish single
+ * requests from repeated ones.
  */
 void thread_cache_store(struct thread_cache *cache, struct span target, coding_preference accepts,
                         struct cache_entry *entry, bool hit, uint64_t now_ns);

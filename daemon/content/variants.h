@@ -34,20 +34,22 @@ struct variants {
 int variants_open(const struct files_root *root, bool precompressed, const char *path,
                   enum files_effort effort, struct file *file, struct variants *variants);
 
-/* Opens PATH's variant in CODING. Returns 0, ESTALE if it is not the one in VARIANTS, or an errno. */
+/*
+ * Opens PATH's variant in CODING. Returns 0, ESTALE if it is not the one in VARIANTS, or an errno.
+ */
 int variants_open_one(const struct files_root *root, const char *path, enum coding coding,
                       const struct variants *variants, enum files_effort effort, struct file *file);
 
 /*
- * Returns true if every member is still in the open DIRECTORY, as NAME and NAME's variants, with the
- * same identity. Does not look for other variants. One short system call per member.
+ * Returns true if every member is still in the open DIRECTORY, as NAME and NAME's variants, with
+ * the same identity. Does not look for other variants. One short system call per member.
  */
 bool variants_unchanged(int directory, const char *name, const struct variants *variants);
 
 /*
- * Returns true if DIRECTORY has no name of a variant that is not a member. A file of that name could
- * become a member without a change of the directory: it is out of date, not readable, or a dangling
- * link.
+ * Returns true if DIRECTORY has no name of a variant that is not a member. A file of that name
+ * could become a member without a change of the directory: it is out of date, not readable, or a
+ * dangling link.
  */
 bool variants_complete(int directory, const char *name, const struct variants *variants);
 

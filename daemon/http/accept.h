@@ -1,6 +1,6 @@
 /*
- * Proactive negotiation: lists of members with weights (RFC 9110 sections 5.6.1 and 12.4.2), and Accept
- * (section 12.5.1). Pure.
+ * Proactive negotiation: lists of members with weights (RFC 9110 sections 5.6.1 and 12.4.2), and
+ * Accept (section 12.5.1). Pure.
  */
 #ifndef DAEMON_ACCEPT_H
 #define DAEMON_ACCEPT_H
@@ -15,8 +15,8 @@ struct span qvalue_cut(struct span *text, char separator);
 int qvalue_read(struct span text);
 
 /*
- * The weight of the media type TYPE/SUBTYPE, 0 to 1000: that of the most specific range that matches.
- * Without Accept it is 1000. Parameters of a range other than q are ignored.
+ * The weight of the media type TYPE/SUBTYPE, 0 to 1000: that of the most specific range that
+ * matches. Without Accept it is 1000. Parameters of a range other than q are ignored.
  */
 int accept_weight(const struct request *request, struct span type, struct span subtype);
 

@@ -67,8 +67,8 @@ void coding_read(struct coding_weights *weights, struct span line)
 }
 
 /*
- * Section 12.5.3: identity is acceptable unless it, or "*" without it, has weight 0. If it is not named
- * it comes last: a client that names codings prefers them.
+ * Section 12.5.3: identity is acceptable unless it, or "*" without it, has weight 0. If it is not
+ * named it comes last: a client that names codings prefers them.
  */
 static int effective(const struct coding_weights *weights, int coding)
 {

@@ -1,6 +1,6 @@
 /*
- * Content codings: those a client accepts (Accept-Encoding, RFC 9110 section 12.5.3), in the order in
- * which to try them, and gzip. Pure; any thread.
+ * Content codings: those a client accepts (Accept-Encoding, RFC 9110 section 12.5.3), in the order
+ * in which to try them, and gzip. Pure; any thread.
  */
 #ifndef DAEMON_CODING_H
 #define DAEMON_CODING_H
@@ -18,8 +18,8 @@ extern const struct span coding_names[CODING_COUNT];      /* "gzip", as in Conte
 extern const struct span coding_extensions[CODING_COUNT]; /* ".gz"; both are "" for identity */
 
 /*
- * The acceptable codings, best first: four bits each, coding + 1, the first in the lowest bits; 0 ends.
- * Equal preferences are equal numbers.
+ * The acceptable codings, best first: four bits each, coding + 1, the first in the lowest bits; 0
+ * ends. Equal preferences are equal numbers.
  */
 typedef uint32_t coding_preference;
 
@@ -49,7 +49,10 @@ static inline bool coding_next(coding_preference *preference, enum coding *codin
     return true;
 }
 
-/* True for media types that compress well: text, and formats such as JSON. TYPE may have parameters. */
+/*
+ * True for media types that compress well: text, and formats such as JSON. TYPE may have
+ * parameters.
+ */
 bool coding_compressible(const char *type);
 
 /*

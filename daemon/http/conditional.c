@@ -59,7 +59,10 @@ enum etag_match etag_list_match(struct span list, struct span etag, bool strong)
     return result;
 }
 
-/* Evaluates all lines of a field. "*" must be the only member; it matches any existing representation. */
+/*
+ * Evaluates all lines of a field. "*" must be the only member; it matches any existing
+ * representation.
+ */
 static enum etag_match match_field(const struct request *request, enum request_field list,
                                    struct span first, struct span etag, bool strong)
 {
@@ -80,7 +83,9 @@ static enum etag_match match_field(const struct request *request, enum request_f
     return result;
 }
 
-/* Parses a date field. False: absent, repeated or malformed, or there is no date to compare with. */
+/*
+ * Parses a date field. False: absent, repeated or malformed, or there is no date to compare with.
+ */
 static bool read_date(const struct request *request, enum request_field bit, struct span field,
                       const struct validators *validators, int64_t now, int64_t *date)
 {

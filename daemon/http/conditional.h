@@ -1,6 +1,6 @@
 /*
- * Conditional requests: RFC 9110 section 13. Pure. Cases that the RFC leaves open, or that are easy to
- * miss:
+ * Conditional requests: RFC 9110 section 13. Pure. Cases that the RFC leaves open, or that are easy
+ * to miss:
  *
  *   request                                    result              reason (RFC 9110 section)
  *   -----------------------------------------  ------------------  ----------------------------------
@@ -35,8 +35,9 @@ enum verdict {
 };
 
 /*
- * Evaluates If-Match, If-Unmodified-Since, If-None-Match and If-Modified-Since in the order of section
- * 13.2.2. Call it only if the status would be 200 otherwise (section 13.2.1). NOW is the answer's Date.
+ * Evaluates If-Match, If-Unmodified-Since, If-None-Match and If-Modified-Since in the order of
+ * section 13.2.2. Call it only if the status would be 200 otherwise (section 13.2.1). NOW is the
+ * answer's Date.
  */
 enum verdict conditional_verdict(const struct request *request, const struct validators *validators,
                                  int64_t now);

@@ -22,9 +22,9 @@ static const char *const long_day_names[] = {"Thursday, ", "Friday, ",  "Saturda
                                              "Monday, ",   "Tuesday, ", "Wednesday, "};
 
 /*
- * Conversion of days and Gregorian dates: years begin in March, so that the leap day is the last of its
- * year, and are grouped in eras of 400 years (146097 days), after which the calendar repeats. From
- * 0000-03-01 to 1970-01-01 there are 719468 days.
+ * Conversion of days and Gregorian dates: years begin in March, so that the leap day is the last of
+ * its year, and are grouped in eras of 400 years (146097 days), after which the calendar repeats.
+ * From 0000-03-01 to 1970-01-01 there are 719468 days.
  */
 static int64_t days_from_date(const struct date *date)
 {

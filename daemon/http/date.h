@@ -12,8 +12,8 @@ enum { HTTP_DATE_BYTES = 29 }; /* "Sun, 06 Nov 1994 08:49:37 GMT", without a NUL
 void http_date_write(int64_t seconds, char *buffer);
 
 /*
- * Parses IMF-fixdate, RFC 850 or asctime format. A two-digit year that would be more than 50 years after
- * NOW (seconds) is in the past. Returns 0 and stores the date, or -1 if it is malformed.
+ * Parses IMF-fixdate, RFC 850 or asctime format. A two-digit year that would be more than 50 years
+ * after NOW (seconds) is in the past. Returns 0 and stores the date, or -1 if it is malformed.
  */
 int http_date_read(struct span text, int64_t now, int64_t *seconds);
 

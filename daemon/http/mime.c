@@ -1,4 +1,7 @@
-/* An open-addressing hash table of extensions, at most half full; later entries replace earlier ones. */
+/*
+ * An open-addressing hash table of extensions, at most half full; later entries replace earlier
+ * ones.
+ */
 #include "daemon/http/mime.h"
 
 #include "common/macros.h"
@@ -90,8 +93,8 @@ void mime_table_free(struct mime_table *table)
 }
 
 /*
- * The text after the last dot of the last component, or NULL. A dot at the start of a name begins no
- * extension: ".profile", ".html".
+ * The text after the last dot of the last component, or NULL. A dot at the start of a name begins
+ * no extension: ".profile", ".html".
  */
 static const char *find_extension(const char *path)
 {

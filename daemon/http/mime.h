@@ -7,8 +7,8 @@
 struct mime_table;
 
 /*
- * The built-in types (common/mime.def) and COUNT pairs of EXTENSIONS and TYPES, which override them.
- * Extensions are case-insensitive. Borrows both while the table exists. NULL: out of memory.
+ * The built-in types (common/mime.def) and COUNT pairs of EXTENSIONS and TYPES, which override
+ * them. Extensions are case-insensitive. Borrows both while the table exists. NULL: out of memory.
  */
 struct mime_table *mime_table_new(const char *const *extensions, const char *const *types,
                                   size_t count);

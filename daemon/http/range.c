@@ -112,8 +112,8 @@ static bool read_unit(struct reader *reader)
 }
 
 /*
- * Fills LIST (RANGE_SPECS_MAX) with the satisfiable ranges; *SPECS counts all members. Returns false if
- * the set is malformed or too long.
+ * Fills LIST (RANGE_SPECS_MAX) with the satisfiable ranges; *SPECS counts all members. Returns
+ * false if the set is malformed or too long.
  */
 static bool read_set(struct reader *reader, uint64_t size, struct byte_range *list, uint32_t *count,
                      uint32_t *specs)

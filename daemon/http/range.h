@@ -1,10 +1,11 @@
 /*
- * The Range field, "bytes=0-99", "bytes=-5", "bytes=0-0,100-", and the body of an answer with several
- * ranges: RFC 9110 section 14. Any thread.
+ * The Range field, "bytes=0-99", "bytes=-5", "bytes=0-0,100-", and the body of an answer with
+ * several ranges: RFC 9110 section 14. Any thread.
  *
  * Ranges that overlap or touch are merged, in the place of the first (section 15.3.7.2). A set with
- * more than RANGE_SPECS_MAX members, or more than RANGE_PARTS_MAX ranges after merging, is answered with
- * the whole representation (section 14.2): that bounds our work and sends no more than was asked for.
+ * more than RANGE_SPECS_MAX members, or more than RANGE_PARTS_MAX ranges after merging, is answered
+ * with the whole representation (section 14.2): that bounds our work and sends no more than was
+ * asked for.
  */
 #ifndef DAEMON_RANGE_H
 #define DAEMON_RANGE_H
@@ -37,8 +38,8 @@ enum range_result {
 enum range_result range_parse(struct span field, uint64_t size, struct range_set *set);
 
 /*
- * The body of a 206 with several parts: multipart/byteranges, section 14.6. It holds the texts between
- * the parts and the range of each part, not the bytes of the representation.
+ * The body of a 206 with several parts: multipart/byteranges, section 14.6. It holds the texts
+ * between the parts and the range of each part, not the bytes of the representation.
  *
  *   --B CRLF TYPE_FIELDS, Content-Range, empty line | bytes | CRLF --B CRLF ... | bytes | CRLF --B-- CRLF
  */
@@ -62,8 +63,8 @@ struct byteranges {
 };
 
 /*
- * The body for SET of a representation of SIZE bytes; each part repeats the field lines TYPE_FIELDS.
- * Free it with free(). NULL: out of memory or random numbers.
+ * The body for SET of a representation of SIZE bytes; each part repeats the field lines
+ * TYPE_FIELDS. Free it with free(). NULL: out of memory or random numbers.
  */
 struct byteranges *byteranges_new(const struct range_set *set, struct span type_fields,
                                   uint64_t size);

@@ -34,7 +34,10 @@ static struct span first_value(const struct request *request, enum request_field
     return *name;
 }
 
-/* Returns the position after the CRLF of the field line at AT; the parser has checked that it exists. */
+/*
+ * Returns the position after the CRLF of the field line at AT; the parser has checked that it
+ * exists.
+ */
 static const char *next_line(const char *at, const char *end)
 {
     return (const char *)memchr(at, '\r', (size_t)(end - at)) + 2;

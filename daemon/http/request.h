@@ -1,5 +1,6 @@
 /*
- * A request in the form that all protocol versions share: method, target and the fields that the server evaluates. Spans borrow the bytes of the message that was parsed.
+ * A request in the form that all protocol versions share: method, target and the fields that the
+ * server evaluates. Spans borrow the bytes of the message that was parsed.
  */
 #ifndef DAEMON_HTTP_REQUEST_H
 #define DAEMON_HTTP_REQUEST_H
@@ -53,8 +54,8 @@ enum request_field {
 };
 
 /*
- * An absent field has length 0 and start NULL, except those with an enum request_field bit: their spans
- * are valid only if the bit is set in PRESENT, and hold the value of the first field line.
+ * An absent field has length 0 and start NULL, except those with an enum request_field bit: their
+ * spans are valid only if the bit is set in PRESENT, and hold the value of the first field line.
  */
 struct request {
     struct span line;   /* the request line without its CRLF, as received */
@@ -83,8 +84,8 @@ struct request {
 };
 
 /*
- * Iterates over the field lines of FIELD. *AT is NULL before the first call and private to this function.
- * Returns false after the last line.
+ * Iterates over the field lines of FIELD. *AT is NULL before the first call and private to this
+ * function. Returns false after the last line.
  */
 bool request_next_value(const struct request *request, enum request_field field, const char **at,
                         struct span *value);

@@ -1,6 +1,7 @@
 /*
- * Response prefixes: status line, Server, Date and Connection, with which every HTTP/1 answer begins; and
- * the built-in error pages. Each thread formats the Date once a second (RFC 9110 section 6.6.1).
+ * Response prefixes: status line, Server, Date and Connection, with which every HTTP/1 answer
+ * begins; and the built-in error pages. Each thread formats the Date once a second (RFC 9110
+ * section 6.6.1).
  */
 #ifndef DAEMON_RESPONSE_H
 #define DAEMON_RESPONSE_H
@@ -53,8 +54,8 @@ struct response_prefixes {
 void response_prefixes_update(struct response_prefixes *prefixes, int64_t second);
 
 /*
- * Writes the prefix, up to and including the Connection field, to BUFFER, at most RESPONSE_PREFIX_MAX
- * bytes; returns the number of bytes.
+ * Writes the prefix, up to and including the Connection field, to BUFFER, at most
+ * RESPONSE_PREFIX_MAX bytes; returns the number of bytes.
  */
 size_t response_prefix(struct response_prefixes *prefixes, int status, enum persistence persistence,
                        char *buffer);

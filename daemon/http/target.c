@@ -118,8 +118,8 @@ static int decode_escape(const char *at, const char *end)
 }
 
 /*
- * Ends the last segment of the path: removes an empty one and ".", and ".." with the segment before it.
- * Then the path ends with a slash or an ordinary name. Returns false if ".." is above the root.
+ * Ends the last segment of the path: removes an empty one and ".", and ".." with the segment before
+ * it. Then the path ends with a slash or an ordinary name. Returns false if ".." is above the root.
  */
 static bool fold_segment(struct target *target)
 {
@@ -139,8 +139,8 @@ static bool fold_segment(struct target *target)
 }
 
 /*
- * Decodes and normalises up to the '?' or the end, *USED bytes. An escape never yields a slash, so the
- * current segment begins after the last slash of the path.
+ * Decodes and normalises up to the '?' or the end, *USED bytes. An escape never yields a slash, so
+ * the current segment begins after the last slash of the path.
  */
 static int decode_path(struct span text, struct target *target, size_t *used)
 {
@@ -170,9 +170,9 @@ static int decode_path(struct span text, struct target *target, size_t *used)
 }
 
 /*
- * True if the bytes at AT encode an ASCII character in two to six bytes of UTF-8 (overlong). The first
- * byte then has no payload (or is 0xc0, 0xc1); 0x80 follows until the last two bytes, the first of which
- * is 0x80 or 0x81. RFC 3629 section 3 forbids it; section 10 describes the attacks.
+ * True if the bytes at AT encode an ASCII character in two to six bytes of UTF-8 (overlong). The
+ * first byte then has no payload (or is 0xc0, 0xc1); 0x80 follows until the last two bytes, the
+ * first of which is 0x80 or 0x81. RFC 3629 section 3 forbids it; section 10 describes the attacks.
  */
 static bool hides_ascii(const unsigned char *at, size_t length)
 {

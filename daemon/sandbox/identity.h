@@ -25,9 +25,9 @@ struct identity_fault {
 };
 
 /*
- * Looks up the identity that USER and GROUP (names or numbers, empty: unset) give to the workers of a
- * process whose user is SELF. Returns 0, or -1 with FAULT filled in. Reads the user database, so call
- * it before the sandbox is entered.
+ * Looks up the identity that USER and GROUP (names or numbers, empty: unset) give to the workers of
+ * a process whose user is SELF. Returns 0, or -1 with FAULT filled in. Reads the user database, so
+ * call it before the sandbox is entered.
  */
 int identity_find(const char *user, const char *group, uid_t self, struct identity *identity,
                   struct identity_fault *fault);

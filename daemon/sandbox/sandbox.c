@@ -74,7 +74,9 @@ int sandbox_prepare(void)
 
 /* Landlock */
 
-/* struct landlock_ruleset_attr with ABI 4 and 6, which the headers of Debian 12 lack; landlock(7). */
+/*
+ * struct landlock_ruleset_attr with ABI 4 and 6, which the headers of Debian 12 lack; landlock(7).
+ */
 struct ruleset {
     uint64_t fs;
     uint64_t net;

@@ -1,6 +1,6 @@
 /*
- * The sandbox of a worker. After sandbox_enter() the process can read files below its directories and
- * serve the connections it is given, and nothing else, even if a client has taken it over.
+ * The sandbox of a worker. After sandbox_enter() the process can read files below its directories
+ * and serve the connections it is given, and nothing else, even if a client has taken it over.
  *
  *   identity         user and group of [server] user and group, no capabilities
  *   no_new_privs     an exec() would gain no rights
@@ -35,8 +35,8 @@ void sandbox_describe(char *text, size_t size);
 extern const struct config_system sandbox_config_system;
 
 /*
- * The master, before it forks workers: prepares the filter, which needs memory. Returns 0, or -1 with
- * errno.
+ * The master, before it forks workers: prepares the filter, which needs memory. Returns 0, or -1
+ * with errno.
  */
 int sandbox_prepare(void);
 
@@ -53,8 +53,8 @@ struct sandbox_setup {
 enum { SANDBOX_KEEP_MAX = 8 };
 
 /*
- * A worker, once, with one thread: closes all other descriptors, becomes the configured user, and, unless
- * [server] jail is off, locks itself in. Returns 0, or -1 after an error was logged.
+ * A worker, once, with one thread: closes all other descriptors, becomes the configured user, and,
+ * unless [server] jail is off, locks itself in. Returns 0, or -1 after an error was logged.
  */
 int sandbox_enter(const struct sandbox_setup *setup);
 

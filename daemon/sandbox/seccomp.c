@@ -162,7 +162,9 @@ static int add_rules(scmp_filter_ctx filter)
         failed = allow(filter, allowed[i]);
     for (size_t i = 0; i < ARRAY_LENGTH(restricted) && failed == 0; i++)
         failed = allow_restricted(filter, &restricted[i]);
-    /* A filter can't check its flags, which are in memory; on ENOSYS glibc falls back to clone(). */
+    /*
+     * A filter can't check its flags, which are in memory; on ENOSYS glibc falls back to clone().
+     */
     return failed != 0
                ? failed
                : seccomp_rule_add_exact(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);

@@ -1,4 +1,7 @@
-/* The seccomp filter of a worker: the system calls that serving needs. See daemon/sandbox/sandbox.h. */
+/*
+ * The seccomp filter of a worker: the system calls that serving needs. See
+ * daemon/sandbox/sandbox.h.
+ */
 #ifndef DAEMON_SECCOMP_H
 #define DAEMON_SECCOMP_H
 

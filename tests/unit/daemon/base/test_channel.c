@@ -116,7 +116,10 @@ static void message_over_maximum_is_emsgsize(void **state)
     close_ends(&ends);
 }
 
-/* More than fits the socket: the rest is queued, in order, and the callback reports when it was sent. */
+/*
+ * More than fits the socket: the rest is queued, in order, and the callback reports when it was
+ * sent.
+ */
 static void full_socket_queues_and_reports_drained(void **state)
 {
     struct ends ends;

@@ -199,7 +199,10 @@ static void entries_are_bounded(void **state)
     close_fixture(&fixture);
 }
 
-/* While evicted entries are still referenced, new ones are not stored rather than exceed the budget. */
+/*
+ * While evicted entries are still referenced, new ones are not stored rather than exceed the
+ * budget.
+ */
 static void held_entries_count_until_released(void **state)
 {
     struct fixture fixture;
@@ -502,7 +505,10 @@ static void only_one_caller_claims_a_check(void **state)
     destroy_thing(&thing->entry);
 }
 
-/* Threads look up, insert, evict and invalidate concurrently; sanitizers watch for lost or double frees. */
+/*
+ * Threads look up, insert, evict and invalidate concurrently; sanitizers watch for lost or double
+ * frees.
+ */
 struct racer {
     struct fixture *fixture;
     uint32_t slot;

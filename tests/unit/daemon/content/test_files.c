@@ -1,6 +1,6 @@
 /*
- * Opening below a root: one table of paths, with openat2() and with the walk that replaces it. Both must
- * agree, error by error. The tree is made in a temporary directory.
+ * Opening below a root: one table of paths, with openat2() and with the walk that replaces it. Both
+ * must agree, error by error. The tree is made in a temporary directory.
  */
 #include <stdarg.h>
 #include <stddef.h>

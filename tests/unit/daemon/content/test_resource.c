@@ -1,6 +1,6 @@
 /*
- * A loaded file is checked without blocking, also on file systems without negative dentries: the test
- * files are on tmpfs if the machine has one.
+ * A loaded file is checked without blocking, also on file systems without negative dentries: the
+ * test files are on tmpfs if the machine has one.
  */
 #include "common/clock.h"
 #include "daemon/content/resource.h"
