@@ -375,8 +375,9 @@ static void write_foot(FILE *out, const struct listing *listing)
         directories += listing->entry[i].directory;
         bytes += listing->entry[i].size;
     }
-    fprintf(out, "<p>%zu folder%s, %zu file%s, %s</p>\n", directories, directories == 1 ? "" : "s",
-            listing->count - directories, listing->count - directories == 1 ? "" : "s",
+    fprintf(out, "<p>%zu director%s, %zu file%s, %s</p>\n", directories,
+            directories == 1 ? "y" : "ies", listing->count - directories,
+            listing->count - directories == 1 ? "" : "s",
             bytes == 0 ? "0 B" : units_format_bytes(size, sizeof(size), (double)bytes));
     if (listing->total > listing->count)
         fprintf(out, "<p><strong>Only %zu of %zu entries are shown.</strong></p>\n", listing->count,

@@ -30,7 +30,7 @@ static bool parse_id(const char *text, unsigned long *value)
 }
 
 static int __attribute__((format(printf, 3, 4)))
-refuse(struct identity_fault *fault, bool group, const char *format, ...)
+report_fault(struct identity_fault *fault, bool group, const char *format, ...)
 {
     va_list arguments;
 
@@ -42,13 +42,14 @@ refuse(struct identity_fault *fault, bool group, const char *format, ...)
 }
 
 /* Tells an unknown name from a failed lookup by errno, as listed in getpwnam(3). */
-static int refuse_unknown(struct identity_fault *fault, bool group, const char *name)
+static int report_unknown(struct identity_fault *fault, bool group, const char *name)
 {
     const char *what = group ? "group" : "user";
 
     if (errno == EIO || errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-        return refuse(fault, group, "cannot look up the %s '%s': %s", what, name, strerror(errno));
-    return refuse(fault, group, "unknown %s '%s'", what, name);
+        return report_fault(fault, group, "cannot look up the %s '%s': %s", what, name,
+                            strerror(errno));
+    return report_fault(fault, group, "unknown %s '%s'", what, name);
 }
 
 /* Sets uid and the user's primary group. */
@@ -62,10 +63,10 @@ static int find_user(const char *name, struct identity *identity, struct identit
     if (entry == NULL && parse_id(name, &number))
         entry = getpwuid((uid_t)number);
     if (entry == NULL)
-        return refuse_unknown(fault, false, name);
+        return report_unknown(fault, false, name);
     if ((size_t)snprintf(identity->user, sizeof(identity->user), "%s", entry->pw_name) >=
         sizeof(identity->user))
-        return refuse(fault, false, "the name '%s' is too long", name);
+        return report_fault(fault, false, "the name '%s' is too long", name);
     identity->uid = entry->pw_uid;
     identity->gid = entry->pw_gid;
     return 0;
@@ -81,7 +82,7 @@ static int find_group(const char *name, struct identity *identity, struct identi
     if (entry == NULL && parse_id(name, &number))
         entry = getgrgid((gid_t)number);
     if (entry == NULL)
-        return refuse_unknown(fault, true, name);
+        return report_unknown(fault, true, name);
     identity->gid = entry->gr_gid;
     return 0;
 }
@@ -93,7 +94,7 @@ int identity_find(const char *user, const char *group, uid_t self, struct identi
     if (user[0] == '\0' && group[0] == '\0' && self != 0)
         return 0;
     if (user[0] == '\0' && self != 0)
-        return refuse(fault, true, "only root can run its workers in group '%s'", group);
+        return report_fault(fault, true, "only root can run its workers in group '%s'", group);
     if (find_user(user[0] != '\0' ? user : default_user, identity, fault) != 0)
         return -1;
     if (group[0] != '\0' && find_group(group, identity, fault) != 0)
@@ -101,9 +102,9 @@ int identity_find(const char *user, const char *group, uid_t self, struct identi
     if (self == 0)
         return 0;
     if (identity->uid != self)
-        return refuse(fault, false, "only root can run its workers as user '%s'", user);
+        return report_fault(fault, false, "only root can run its workers as user '%s'", user);
     if (group[0] != '\0')
-        return refuse(fault, true, "only root can run its workers in group '%s'", group);
+        return report_fault(fault, true, "only root can run its workers in group '%s'", group);
     return 0;
 }
 

@@ -285,48 +285,48 @@ static void print_has_every_key_and_its_help(void **state)
 
 /* Files. */
 
-struct folder {
+struct directory {
     char path[64];
     char file[80];
 };
 
-static void make_folder(struct folder *folder, const char *text)
+static void make_directory(struct directory *directory, const char *text)
 {
     FILE *out;
 
-    strcpy(folder->path, "/tmp/test_config_XXXXXX");
-    assert_non_null(mkdtemp(folder->path));
-    snprintf(folder->file, sizeof(folder->file), "%s/w.ini", folder->path);
-    out = fopen(folder->file, "w");
+    strcpy(directory->path, "/tmp/test_config_XXXXXX");
+    assert_non_null(mkdtemp(directory->path));
+    snprintf(directory->file, sizeof(directory->file), "%s/w.ini", directory->path);
+    out = fopen(directory->file, "w");
     assert_non_null(out);
     fputs(text, out);
     assert_int_equal(fclose(out), 0);
 }
 
-static void remove_folder(const struct folder *folder)
+static void remove_directory(const struct directory *directory)
 {
-    assert_int_equal(unlink(folder->file), 0);
-    assert_int_equal(rmdir(folder->path), 0);
+    assert_int_equal(unlink(directory->file), 0);
+    assert_int_equal(rmdir(directory->path), 0);
 }
 
 static void paths_are_relative_to_the_file(void **state)
 {
-    struct folder folder;
+    struct directory directory;
     struct loaded loaded;
     char expected[160];
 
     (void)state;
-    make_folder(&folder, "[server]\nroot = .\nrun_dir = /run\n[log]\nerror=e/log\n");
-    load_file(&loaded, folder.file, NULL, 0);
+    make_directory(&directory, "[server]\nroot = .\nrun_dir = /run\n[log]\nerror=e/log\n");
+    load_file(&loaded, directory.file, NULL, 0);
     assert_string_equal(loaded.messages, "");
-    snprintf(expected, sizeof(expected), "%s/.", folder.path);
+    snprintf(expected, sizeof(expected), "%s/.", directory.path);
     assert_string_equal(loaded.config.server_root, expected);
-    snprintf(expected, sizeof(expected), "%s/e/log", folder.path);
+    snprintf(expected, sizeof(expected), "%s/e/log", directory.path);
     assert_string_equal(loaded.config.log_error, expected);
-    snprintf(expected, sizeof(expected), "%s/access.log", folder.path); /* a default */
+    snprintf(expected, sizeof(expected), "%s/access.log", directory.path); /* a default */
     assert_string_equal(loaded.config.log_access, expected);
     release(&loaded);
-    remove_folder(&folder);
+    remove_directory(&directory);
 }
 
 static void paths_without_file_are_relative_to_working_directory(void **state)

@@ -200,7 +200,7 @@ static void html_links_are_escaped(void **state)
         "<time datetime=\"2001-09-09T01:46:40Z\"",
         "aria-sort=\"descending\"><a href=\"?sort=size&amp;order=asc\">Size</a>",
         "<a href=\"?sort=name&amp;order=asc\">Name</a>",
-        "<p>1 folder, 3 files, 340 B</p>",
+        "<p>1 directory, 3 files, 340 B</p>",
     };
     char *text = text_of("/site/", "sort=size&order=desc", false);
 

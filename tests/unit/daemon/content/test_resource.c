@@ -35,7 +35,7 @@ struct place {
 
 static const char *const files[] = {"page.html", "page.html.gz", "lone.html", "lone.html.br"};
 
-static const char *roomy_folder(void)
+static const char *tmpfs_directory(void)
 {
     struct statfs shm;
 
@@ -55,7 +55,7 @@ static int set_up(void **state)
 {
     struct place *place = calloc(1, sizeof(*place));
 
-    snprintf(place->path, sizeof(place->path), "%s/resource-XXXXXX", roomy_folder());
+    snprintf(place->path, sizeof(place->path), "%s/resource-XXXXXX", tmpfs_directory());
     assert_non_null(mkdtemp(place->path));
     place->root.fd = open(place->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     assert_true(place->root.fd >= 0);

@@ -32,7 +32,7 @@ static void built_in_types_match_any_case(void **state)
     (void)state;
     assert_non_null(table);
     for (size_t i = 0; i < ARRAY_LENGTH(built_in); i++) {
-        snprintf(path, sizeof(path), "/folder.d/name.%s", built_in[i].extension);
+        snprintf(path, sizeof(path), "/directory.d/name.%s", built_in[i].extension);
         assert_string_equal(mime_type(table, path), built_in[i].type);
         for (char *letter = strrchr(path, '.'); *letter != '\0'; letter++)
             *letter = (char)toupper((unsigned char)*letter);
