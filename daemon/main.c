@@ -18,7 +18,7 @@ static void show(const struct options *options, enum options_action action,
     if (action == OPTIONS_DUMP)
         config_print(config, stdout);
     else
-        printf("webserverd: the configuration %s is good\n",
+        printf("webserverd: the configuration %s is valid\n",
                options->file != NULL ? options->file : "(defaults)");
 }
 
