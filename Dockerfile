@@ -1,7 +1,7 @@
-# webserverd in a container: built in one image, run in another that has no compiler.
+# webserverd in a container: built in one image, run in another without a compiler.
 #
-#   docker compose up --build          serves www/ on 127.0.0.1:8080
-#   docker compose exec web wsconsole  looks inside
+#   docker compose up --build          serve www/ on 127.0.0.1:8080
+#   docker compose exec web wsconsole  watch it
 FROM debian:12-slim AS build
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \

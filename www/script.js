@@ -1,5 +1,5 @@
-// Fills in "How this page reached you" from what the browser measured. Without scripts the section
-// keeps its sentence, and nothing else on the site needs this file.
+// Fills in "How this page reached you" with measurements of the browser. Without scripts, the section keeps
+// its text; nothing else on the site needs this file.
 "use strict";
 
 (function () {
@@ -24,7 +24,7 @@
     function showTimes(entry) {
         show("Protocol", entry.nextHopProtocol);
         show("Request to first byte", milliseconds(entry.responseStart - entry.requestStart));
-        show("Whole answer", milliseconds(entry.responseEnd - entry.requestStart));
+        show("Whole response", milliseconds(entry.responseEnd - entry.requestStart));
         show("Body", entry.encodedBodySize ? entry.encodedBodySize + " bytes" : "");
     }
 
