@@ -1,4 +1,4 @@
-/* A record of the access log with all its fields, for tests. */
+/* A sample access log record with all fields. */
 #ifndef LOG_SAMPLE_H
 #define LOG_SAMPLE_H
 
@@ -6,7 +6,7 @@
 #include "common/log_record.h"
 #include "common/tables.h"
 
-/* As addresses are kept: ::ffff:a.b.c.d. */
+/* IPv4-mapped: ::ffff:a.b.c.d. */
 #define IPV4(a, b, c, d)                                                                           \
     {                                                                                              \
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d                                       \

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* A cache of letters: a trace is a string, hits mark, misses insert and evict. */
+/* A cache of letters. A trace is a string of requests: a hit marks, a miss inserts and evicts. */
 struct letter_node {
     struct policy_node policy;
     char name;
@@ -70,18 +70,19 @@ static void check(const struct cache_policy *policy, size_t room, const char *tr
     assert_string_equal(letters.evicted, evicted);
 }
 
-static void sieve_evicts_what_was_not_hit(void **state)
+static void sieve_evicts_entries_without_hits(void **state)
 {
     (void)state;
-    check(&cache_policy_sieve, 3, "ABCD", "A");    /* nothing hit: first in, first out */
-    check(&cache_policy_sieve, 3, "ABCAD", "B");   /* A was hit and is spared */
-    check(&cache_policy_sieve, 3, "ABCADE", "BC"); /* the hand stays where it was */
-    check(&cache_policy_sieve, 3, "ABCABCD", "A"); /* all hit: one round clears, the oldest goes */
-    check(&cache_policy_sieve, 3, "ABCAXAYAZ", "BCX"); /* a scan does not push the hot one out */
-    check(&cache_policy_sieve, 1, "AABBCC", "AB");     /* room for one */
+    check(&cache_policy_sieve, 3, "ABCD", "A");    /* no hits: FIFO */
+    check(&cache_policy_sieve, 3, "ABCAD", "B");   /* the hit protects A */
+    check(&cache_policy_sieve, 3, "ABCADE", "BC"); /* the hand keeps its position */
+    check(&cache_policy_sieve, 3, "ABCABCD",
+          "A"); /* all hit: one round clears them, then the oldest is evicted */
+    check(&cache_policy_sieve, 3, "ABCAXAYAZ", "BCX"); /* a scan does not evict the hot one */
+    check(&cache_policy_sieve, 1, "AABBCC", "AB");     /* capacity 1 */
 }
 
-static void lru_evicts_the_least_recently_used(void **state)
+static void lru_evicts_least_recently_used(void **state)
 {
     (void)state;
     check(&cache_policy_lru, 3, "ABCD", "A");
@@ -91,7 +92,7 @@ static void lru_evicts_the_least_recently_used(void **state)
     check(&cache_policy_lru, 1, "AABBCC", "AB");
 }
 
-static void victims_of_an_empty_list_are_none(void **state)
+static void empty_list_has_no_victim(void **state)
 {
     struct policy_list list = {0};
 
@@ -100,7 +101,7 @@ static void victims_of_an_empty_list_are_none(void **state)
     assert_null(cache_policy_lru.victim(&list, take_hit, NULL));
 }
 
-static void removing_keeps_the_list_and_the_hand_whole(void **state)
+static void remove_keeps_list_and_hand_consistent(void **state)
 {
     const struct cache_policy *const policies[] = {&cache_policy_sieve, &cache_policy_lru};
 
@@ -131,10 +132,10 @@ static void removing_keeps_the_list_and_the_hand_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sieve_evicts_what_was_not_hit),
-        cmocka_unit_test(lru_evicts_the_least_recently_used),
-        cmocka_unit_test(victims_of_an_empty_list_are_none),
-        cmocka_unit_test(removing_keeps_the_list_and_the_hand_whole),
+        cmocka_unit_test(sieve_evicts_entries_without_hits),
+        cmocka_unit_test(lru_evicts_least_recently_used),
+        cmocka_unit_test(empty_list_has_no_victim),
+        cmocka_unit_test(remove_keeps_list_and_hand_consistent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Addresses as keys of tables, and as text again. */
+/* Client addresses as keys and as text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include "common/client_address.h"
 
-static void a_key_is_text_and_text_a_key(void **state)
+static void key_round_trips_as_text(void **state)
 {
     static const struct {
         const char *address, *text;
@@ -31,7 +31,7 @@ static void a_key_is_text_and_text_a_key(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_key_is_text_and_text_a_key)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(key_round_trips_as_text)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * The control client against a socket of the test's own: both ends are in this thread, since a UNIX
- * socket connects and buffers without anyone waiting at the other end.
+ * The control client with a socket of the test. One thread has both ends, because a UNIX socket
+ * connects and buffers without accept().
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,7 +79,7 @@ static enum control_result receive(const char **line)
     return control_receive(&client, 0, line, why, sizeof(why));
 }
 
-static void assert_asked(const char *expected)
+static void assert_received(const char *expected)
 {
     char text[CONTROL_LINE_MAX + 1] = "";
 
@@ -87,14 +87,14 @@ static void assert_asked(const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void test_ask_and_answer(void **state)
+static void command_gets_reply(void **state)
 {
     const char *line;
 
     (void)state;
     for (int i = 0; i < 3; i++) {
         assert_int_equal(control_send(&client, "threads 8", why, sizeof(why)), CONTROL_PENDING);
-        assert_asked("threads 8\n");
+        assert_received("threads 8\n");
         assert_int_equal(receive(&line), CONTROL_PENDING);
         answer("{\"ok\":true}\n");
         assert_int_equal(control_receive(&client, 30000, &line, why, sizeof(why)), CONTROL_REPLY);
@@ -102,7 +102,7 @@ static void test_ask_and_answer(void **state)
     }
 }
 
-static void test_answer_in_pieces(void **state)
+static void reply_in_pieces_is_joined(void **state)
 {
     const char *line;
 
@@ -117,8 +117,8 @@ static void test_answer_in_pieces(void **state)
     assert_string_equal(line, "{\"ok\":true}");
 }
 
-/* A long answer is put together, one without an end is given up. */
-static void test_long_answers(void **state)
+/* A long reply is received; one that never ends fails. */
+static void long_reply_is_received_endless_one_fails(void **state)
 {
     enum { PIECE = 8192 };
     char piece[PIECE + 1];
@@ -150,7 +150,7 @@ static void test_long_answers(void **state)
     assert_non_null(strstr(why, "longer"));
 }
 
-static void test_daemon_that_closes(void **state)
+static void closed_connection_fails(void **state)
 {
     const char *line;
 
@@ -164,20 +164,20 @@ static void test_daemon_that_closes(void **state)
     assert_int_equal(control_send(&client, "ping", why, sizeof(why)), CONTROL_FAILED);
 }
 
-static void test_lines_that_cannot_be_sent(void **state)
+static void invalid_line_is_not_sent(void **state)
 {
     char line[CONTROL_LINE_MAX + 10];
 
     (void)state;
     assert_int_equal(control_send(&client, "ping\nstop", why, sizeof(why)), CONTROL_FAILED);
     memset(line, 'a', sizeof(line));
-    line[CONTROL_LINE_MAX - 1] = '\0'; /* one too many for newline and NUL */
+    line[CONTROL_LINE_MAX - 1] = '\0'; /* one too long for newline and NUL */
     assert_int_equal(control_send(&client, line, why, sizeof(why)), CONTROL_FAILED);
     line[CONTROL_LINE_MAX - 2] = '\0';
     assert_int_equal(control_send(&client, line, why, sizeof(why)), CONTROL_PENDING);
 }
 
-static void test_nobody_listens(void **state)
+static void missing_server_is_reported(void **state)
 {
     (void)state;
     close(listener);
@@ -189,7 +189,7 @@ static void test_nobody_listens(void **state)
                      CONTROL_NO_DAEMON);
 }
 
-static void test_path_that_is_too_long(void **state)
+static void long_path_is_rejected(void **state)
 {
     char longer[INSTANCE_PATH_MAX + 1];
 
@@ -200,7 +200,7 @@ static void test_path_that_is_too_long(void **state)
     assert_non_null(strstr(why, "longer than"));
 }
 
-static void test_closing_twice(void **state)
+static void closing_twice_is_harmless(void **state)
 {
     (void)state;
     control_close(&client);
@@ -211,14 +211,15 @@ static void test_closing_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_ask_and_answer, connect_both, close_socket),
-        cmocka_unit_test_setup_teardown(test_answer_in_pieces, connect_both, close_socket),
-        cmocka_unit_test_setup_teardown(test_long_answers, connect_both, close_socket),
-        cmocka_unit_test_setup_teardown(test_daemon_that_closes, connect_both, close_socket),
-        cmocka_unit_test_setup_teardown(test_lines_that_cannot_be_sent, connect_both, close_socket),
-        cmocka_unit_test_setup_teardown(test_nobody_listens, open_socket, close_socket),
-        cmocka_unit_test_setup_teardown(test_path_that_is_too_long, open_socket, close_socket),
-        cmocka_unit_test_setup_teardown(test_closing_twice, connect_both, close_socket),
+        cmocka_unit_test_setup_teardown(command_gets_reply, connect_both, close_socket),
+        cmocka_unit_test_setup_teardown(reply_in_pieces_is_joined, connect_both, close_socket),
+        cmocka_unit_test_setup_teardown(long_reply_is_received_endless_one_fails, connect_both,
+                                        close_socket),
+        cmocka_unit_test_setup_teardown(closed_connection_fails, connect_both, close_socket),
+        cmocka_unit_test_setup_teardown(invalid_line_is_not_sent, connect_both, close_socket),
+        cmocka_unit_test_setup_teardown(missing_server_is_reported, open_socket, close_socket),
+        cmocka_unit_test_setup_teardown(long_path_is_rejected, open_socket, close_socket),
+        cmocka_unit_test_setup_teardown(closing_twice_is_harmless, connect_both, close_socket),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

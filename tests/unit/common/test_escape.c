@@ -1,4 +1,4 @@
-/* Names in HTML, JSON and URLs: nothing in them may mean anything there. */
+/* Names in HTML, JSON and URLs have no special meaning there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static const struct {
     {"\xc3\xa4", "\xc3\xa4", "\xc3\xa4", "%C3%A4"},
     {"\xe6\x97\xa5", "\xe6\x97\xa5", "\xe6\x97\xa5", "%E6%97%A5"},
     {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80", "%F0%9F%98%80"},
-    /* no UTF-8: stray, cut, overlong, a surrogate, beyond U+10FFFF */
+    /* invalid UTF-8: stray byte, cut, overlong, surrogate, above U+10FFFF */
     {"\xff", NO_TEXT, NO_TEXT, "%FF"},
     {"a\x80z", "a" NO_TEXT "z", "a" NO_TEXT "z", "a%80z"},
     {"\xc3", NO_TEXT, NO_TEXT, "%C3"},
@@ -69,7 +69,7 @@ static void names_are_escaped(void **state)
     }
 }
 
-static void a_path_that_does_not_fit_is_cut(void **state)
+static void long_path_is_cut(void **state)
 {
     char path[8] = "-------";
 
@@ -78,7 +78,7 @@ static void a_path_that_does_not_fit_is_cut(void **state)
     assert_string_equal(path, "ab%2---");
 }
 
-static void bytes_are_escaped_and_cut_at_whole_characters(void **state)
+static void bytes_are_escaped_and_cut_between_characters(void **state)
 {
     char text[8];
 
@@ -92,8 +92,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_escaped),
-        cmocka_unit_test(a_path_that_does_not_fit_is_cut),
-        cmocka_unit_test(bytes_are_escaped_and_cut_at_whole_characters),
+        cmocka_unit_test(long_path_is_cut),
+        cmocka_unit_test(bytes_are_escaped_and_cut_between_characters),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

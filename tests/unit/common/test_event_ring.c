@@ -1,4 +1,4 @@
-/* The event ring: many writers, readers that come and go. */
+/* The event ring with many writers and readers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WRITERS = 8, EVENTS = 4000 }; /* events of each writer */
+enum { WRITERS = 8, EVENTS = 4000 }; /* per writer */
 
 static struct event_ring *ring;
 
@@ -43,7 +43,7 @@ static void append(uint64_t time_ns, enum level level, const char *text)
     event_ring_append(ring, &event);
 }
 
-static void test_empty(void **state)
+static void empty_ring_has_no_event(void **state)
 {
     struct event_record event;
     uint64_t number = 0;
@@ -52,18 +52,18 @@ static void test_empty(void **state)
     assert_int_equal(event_ring_oldest(ring), 0);
     assert_int_equal(event_ring_read(ring, &number, 0, &event), 0);
     assert_int_equal(number, 0);
-    number = 77; /* not written yet: waits where it is */
+    number = 77; /* not written yet */
     assert_int_equal(event_ring_read(ring, &number, UINT64_MAX, &event), 0);
     assert_int_equal(number, 77);
 }
 
-static void test_round_trip(void **state)
+static void event_round_trips(void **state)
 {
     struct event_record event;
     uint64_t number = 0;
 
     (void)state;
-    append(1234567890123456789, LEVEL_WARN, "a lane was adopted");
+    append(1234567890123456789, LEVEL_WARN, "a worker died");
     append(5, LEVEL_ERROR, "");
     assert_int_equal(event_ring_read(ring, &number, 0, &event), 1);
     assert_int_equal(number, 1);
@@ -72,7 +72,7 @@ static void test_round_trip(void **state)
     assert_int_equal(event.level, LEVEL_WARN);
     assert_int_equal(event.role, ROLE_WORKER);
     assert_int_equal(event.pid, INT32_MAX);
-    assert_string_equal(event.text, "a lane was adopted");
+    assert_string_equal(event.text, "a worker died");
     assert_int_equal(event_ring_read(ring, &number, 0, &event), 1);
     assert_string_equal(event.text, "");
     assert_int_equal(event_ring_read(ring, &number, 0, &event), 0);
@@ -80,19 +80,19 @@ static void test_round_trip(void **state)
     assert_int_equal(ring->count_by_level[LEVEL_ERROR], 1);
 }
 
-static void test_long_text_is_cut(void **state)
+static void long_text_is_cut(void **state)
 {
     struct event_record event = {0}, copy;
     uint64_t number = 0;
 
     (void)state;
-    memset(event.text, 'x', sizeof(event.text)); /* not even ended */
+    memset(event.text, 'x', sizeof(event.text)); /* without a NUL */
     event_ring_append(ring, &event);
     assert_int_equal(event_ring_read(ring, &number, 0, &copy), 1);
     assert_int_equal(strlen(copy.text), EVENT_TEXT_BYTES - 1);
 }
 
-static void test_overwritten_events_are_passed_over(void **state)
+static void overwritten_events_are_skipped(void **state)
 {
     struct event_record event;
     uint64_t number = 3;
@@ -114,8 +114,8 @@ static void test_overwritten_events_are_passed_over(void **state)
     assert_int_equal(event_ring_read(ring, &number, 0, &event), 0);
 }
 
-/* A writer that was killed in the middle: its number is waited for, then passed over. */
-static void test_dead_writer(void **state)
+/* A writer died: readers wait for its event, then skip it. */
+static void event_of_dead_writer_is_skipped(void **state)
 {
     const uint64_t time_ns = 1000000;
     struct event_record event;
@@ -124,7 +124,8 @@ static void test_dead_writer(void **state)
     (void)state;
     append(time_ns, LEVEL_INFO, "dead");
     atomic_store(&ring->slot[0].sequence, 1);
-    assert_int_equal(event_ring_read(ring, &number, UINT64_MAX, &event), 0); /* none later yet */
+    assert_int_equal(event_ring_read(ring, &number, UINT64_MAX, &event),
+                     0); /* no later event yet */
     append(time_ns, LEVEL_INFO, "alive");
     assert_int_equal(event_ring_read(ring, &number, time_ns + EVENT_WRITER_LOST_NS, &event), 0);
     assert_int_equal(number, 0);
@@ -135,8 +136,8 @@ static void test_dead_writer(void **state)
     assert_string_equal(event.text, "alive");
 }
 
-/* A writer that was held up for a whole lap left some of its words in a later event's slot. */
-static void test_mixture_is_not_believed(void **state)
+/* A writer delayed by a whole lap wrote into the slot of a later event. */
+static void slot_of_two_writers_is_skipped(void **state)
 {
     struct event_record event;
     uint64_t number = 0;
@@ -151,7 +152,7 @@ static void test_mixture_is_not_believed(void **state)
     assert_string_equal(event.text, "next");
 }
 
-/* Many writers at full speed; each text says which writer and which of its events, all over. */
+/* Many writers at full speed; each text repeats writer and event number. */
 
 static void make_text(char *text, int writer, int serial)
 {
@@ -187,7 +188,7 @@ static bool is_whole(const struct event_record *event)
     return strcmp(text, event->text) == 0;
 }
 
-static void test_many_writers(void **state)
+static void concurrent_writers_lose_no_event(void **state)
 {
     pthread_t threads[WRITERS];
     int names[WRITERS], torn = 0, whole = 0, passed_over = 0, backwards = 0;
@@ -233,13 +234,13 @@ static void test_many_writers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RING_TEST(test_empty),
-        RING_TEST(test_round_trip),
-        RING_TEST(test_long_text_is_cut),
-        RING_TEST(test_overwritten_events_are_passed_over),
-        RING_TEST(test_dead_writer),
-        RING_TEST(test_mixture_is_not_believed),
-        RING_TEST(test_many_writers),
+        RING_TEST(empty_ring_has_no_event),
+        RING_TEST(event_round_trips),
+        RING_TEST(long_text_is_cut),
+        RING_TEST(overwritten_events_are_skipped),
+        RING_TEST(event_of_dead_writer_is_skipped),
+        RING_TEST(slot_of_two_writers_is_skipped),
+        RING_TEST(concurrent_writers_lose_no_event),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

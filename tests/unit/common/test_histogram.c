@@ -1,4 +1,4 @@
-/* The histogram against exact quantiles of the same values, and at the edges of its range. */
+/* The histogram compared with exact quantiles, and at the limits of its range. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static int empty_all(void **state)
     return 0;
 }
 
-/* A small generator of its own, so that every machine sees the same values. */
+/* A pseudo-random generator with the same values on every machine. */
 static uint64_t next_random(uint64_t *state)
 {
     *state ^= *state << 13;
@@ -44,7 +44,7 @@ static int ascending(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-static void test_every_value_lies_in_its_bucket(void **state)
+static void value_is_within_its_bucket(void **state)
 {
     uint64_t random = 88172645463325252;
 
@@ -58,7 +58,7 @@ static void test_every_value_lies_in_its_bucket(void **state)
     }
 }
 
-static void test_buckets_leave_no_gap(void **state)
+static void buckets_are_contiguous(void **state)
 {
     (void)state;
     assert_int_equal(histogram_lowest(0), 0);
@@ -74,7 +74,7 @@ static void test_buckets_leave_no_gap(void **state)
     assert_int_equal(histogram_highest(HISTOGRAM_BUCKETS - 1), RANGE_END - 1);
 }
 
-static void test_index(void **state)
+static void index_of_known_values(void **state)
 {
     static const struct {
         uint64_t value;
@@ -105,7 +105,7 @@ static void test_index(void **state)
         assert_int_equal(histogram_index(cases[i].value), cases[i].index);
 }
 
-/* Four shapes of latency: flat, many powers of two, two humps far apart, all the same. */
+/* Four distributions: uniform, log-uniform, bimodal, constant. */
 static uint64_t draw(int shape, uint64_t *random)
 {
     uint64_t word = next_random(random);
@@ -122,7 +122,7 @@ static uint64_t draw(int shape, uint64_t *random)
     }
 }
 
-/* The value at the rank that the definition of a percentile names. */
+/* Exact percentile. */
 static uint64_t exact_percentile(const uint64_t *sorted, size_t count, double percent)
 {
     double rank = ceil((double)count * percent / 100 - 1e-6);
@@ -130,7 +130,7 @@ static uint64_t exact_percentile(const uint64_t *sorted, size_t count, double pe
     return sorted[rank < 1 ? 0 : (size_t)rank - 1];
 }
 
-static void test_percentiles_against_exact_ones(void **state)
+static void percentiles_match_exact_quantiles(void **state)
 {
     static const double percents[] = {0,  0.01, 1,  10,   25,    50,     75,
                                       90, 95,   99, 99.9, 99.99, 99.999, 100};
@@ -157,9 +157,9 @@ static void test_percentiles_against_exact_ones(void **state)
     }
 }
 
-static void test_small_counts(void **state)
+static void percentiles_of_few_values(void **state)
 {
-    /* The rank is rounded up: of two values the first is the median. */
+    /* The rank is rounded up: the median of two values is the first. */
     static const struct {
         size_t count;
         uint64_t values[4];
@@ -180,7 +180,7 @@ static void test_small_counts(void **state)
     }
 }
 
-static void test_empty(void **state)
+static void empty_histogram_is_zero(void **state)
 {
     (void)state;
     assert_int_equal(histogram_count(&first), 0);
@@ -195,7 +195,7 @@ static void test_empty(void **state)
     assert_int_equal(histogram_count(&first), 0);
 }
 
-static void test_mean_and_maximum_are_exact(void **state)
+static void mean_and_maximum_are_exact(void **state)
 {
     (void)state;
     histogram_record(&first, 1000003);
@@ -205,7 +205,7 @@ static void test_mean_and_maximum_are_exact(void **state)
     assert_int_equal(histogram_max(&first), 2000003);
 }
 
-static void test_beyond_the_range(void **state)
+static void large_values_are_in_last_bucket(void **state)
 {
     (void)state;
     histogram_record(&first, 5);
@@ -217,7 +217,7 @@ static void test_beyond_the_range(void **state)
     assert_int_equal(histogram_percentile(&first, 10), 5);
 }
 
-static void test_add_equals_recording_all(void **state)
+static void add_equals_recording_all(void **state)
 {
     uint64_t random = 521288629;
 
@@ -232,23 +232,23 @@ static void test_add_equals_recording_all(void **state)
     assert_memory_equal(&first, &third, sizeof(first));
 }
 
-static void test_subtract_leaves_what_came_since(void **state)
+static void subtract_leaves_later_values(void **state)
 {
     (void)state;
     histogram_record(&first, 1000);
     histogram_record(&first, 90000000);
-    histogram_add(&second, &first); /* the earlier state */
+    histogram_add(&second, &first); /* the earlier copy */
     histogram_record(&first, 2000);
     histogram_record(&first, 3000);
     histogram_subtract(&first, &second);
     assert_int_equal(histogram_count(&first), 2);
     assert_true(histogram_mean(&first) == 2500);
-    /* The maximum of the interval is the top of its highest bucket, not the old 90 ms. */
+    /* The maximum becomes the upper bound of the highest bucket, not the old 90 ms. */
     assert_int_equal(histogram_max(&first), histogram_highest(histogram_index(3000)));
     assert_int_equal(histogram_percentile(&first, 50), histogram_highest(histogram_index(2000)));
 }
 
-static void test_subtract_keeps_a_lower_maximum(void **state)
+static void subtract_keeps_lower_maximum(void **state)
 {
     (void)state;
     histogram_record(&first, 100);
@@ -258,7 +258,7 @@ static void test_subtract_keeps_a_lower_maximum(void **state)
     assert_int_equal(histogram_max(&first), 1000001);
 }
 
-static void test_subtract_all_is_empty(void **state)
+static void subtract_all_is_empty(void **state)
 {
     (void)state;
     histogram_record(&first, 17);
@@ -271,7 +271,7 @@ static void test_subtract_all_is_empty(void **state)
     assert_int_equal(histogram_percentile(&first, 99), 0);
 }
 
-static void test_subtract_beyond_the_range(void **state)
+static void subtract_in_last_bucket_keeps_maximum(void **state)
 {
     (void)state;
     histogram_record(&first, 17);
@@ -281,7 +281,7 @@ static void test_subtract_beyond_the_range(void **state)
     assert_int_equal(histogram_percentile(&first, 50), RANGE_END * 2);
 }
 
-static void test_reset(void **state)
+static void reset_empties(void **state)
 {
     (void)state;
     histogram_record(&first, 3);
@@ -293,7 +293,7 @@ static void test_reset(void **state)
     assert_int_equal(histogram_percentile(&first, 50), 40);
 }
 
-static void test_bounds_from_outside_are_not_believed(void **state)
+static void invalid_bounds_are_not_trusted(void **state)
 {
     (void)state;
     histogram_record(&first, 40);
@@ -314,8 +314,8 @@ static void *record_many(void *unused)
     return unused;
 }
 
-/* While one thread writes, a reader's count only grows and no bucket is more than was recorded. */
-static void test_reading_while_it_is_written(void **state)
+/* While one thread writes, the count of a reader only grows and no bucket is too high. */
+static void concurrent_reads_are_consistent(void **state)
 {
     pthread_t writer;
     uint64_t before = 0;
@@ -336,22 +336,22 @@ static void test_reading_while_it_is_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_value_lies_in_its_bucket),
-        cmocka_unit_test(test_buckets_leave_no_gap),
-        cmocka_unit_test(test_index),
-        cmocka_unit_test(test_percentiles_against_exact_ones),
-        cmocka_unit_test(test_small_counts),
-        cmocka_unit_test_setup(test_empty, empty_all),
-        cmocka_unit_test_setup(test_mean_and_maximum_are_exact, empty_all),
-        cmocka_unit_test_setup(test_beyond_the_range, empty_all),
-        cmocka_unit_test_setup(test_add_equals_recording_all, empty_all),
-        cmocka_unit_test_setup(test_subtract_leaves_what_came_since, empty_all),
-        cmocka_unit_test_setup(test_subtract_keeps_a_lower_maximum, empty_all),
-        cmocka_unit_test_setup(test_subtract_all_is_empty, empty_all),
-        cmocka_unit_test_setup(test_subtract_beyond_the_range, empty_all),
-        cmocka_unit_test_setup(test_reset, empty_all),
-        cmocka_unit_test_setup(test_bounds_from_outside_are_not_believed, empty_all),
-        cmocka_unit_test_setup(test_reading_while_it_is_written, empty_all),
+        cmocka_unit_test(value_is_within_its_bucket),
+        cmocka_unit_test(buckets_are_contiguous),
+        cmocka_unit_test(index_of_known_values),
+        cmocka_unit_test(percentiles_match_exact_quantiles),
+        cmocka_unit_test(percentiles_of_few_values),
+        cmocka_unit_test_setup(empty_histogram_is_zero, empty_all),
+        cmocka_unit_test_setup(mean_and_maximum_are_exact, empty_all),
+        cmocka_unit_test_setup(large_values_are_in_last_bucket, empty_all),
+        cmocka_unit_test_setup(add_equals_recording_all, empty_all),
+        cmocka_unit_test_setup(subtract_leaves_later_values, empty_all),
+        cmocka_unit_test_setup(subtract_keeps_lower_maximum, empty_all),
+        cmocka_unit_test_setup(subtract_all_is_empty, empty_all),
+        cmocka_unit_test_setup(subtract_in_last_bucket_keeps_maximum, empty_all),
+        cmocka_unit_test_setup(reset_empties, empty_all),
+        cmocka_unit_test_setup(invalid_bounds_are_not_trusted, empty_all),
+        cmocka_unit_test_setup(concurrent_reads_are_consistent, empty_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Names of instances and where they keep their things; and the lists, as far as they are promises.
+/* Instance names and paths, and properties of the .def lists.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void test_names(void **state)
+static void names_are_validated(void **state)
 {
     static const struct {
         const char *name;
@@ -41,10 +41,10 @@ static void test_names(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
         if (instance_name_valid(cases[i].name) != cases[i].valid)
-            fail_msg("'%s' should be %s", cases[i].name, cases[i].valid ? "valid" : "refused");
+            fail_msg("'%s' should be %s", cases[i].name, cases[i].valid ? "valid" : "invalid");
 }
 
-static void test_segment_name(void **state)
+static void segment_name_contains_instance(void **state)
 {
     char text[INSTANCE_PATH_MAX], small[10];
 
@@ -56,7 +56,7 @@ static void test_segment_name(void **state)
     assert_int_equal(instance_segment_name("site", text, strlen("/webserverd.site") + 1), 0);
 }
 
-static void test_run_dir_and_socket(void **state)
+static void run_dir_and_socket_depend_on_user(void **state)
 {
     char folder[INSTANCE_PATH_MAX], expected[INSTANCE_PATH_MAX], text[INSTANCE_PATH_MAX];
 
@@ -81,8 +81,8 @@ static void test_run_dir_and_socket(void **state)
     assert_string_equal(folder, expected);
 }
 
-/* What a reader cuts must fit: names, labels and helps travel in fixed fields of the segment. */
-static void test_metrics_fit_the_segment(void **state)
+/* Names, labels and help texts must fit the fixed fields of the segment. */
+static void metric_texts_fit_the_segment(void **state)
 {
     (void)state;
     for (size_t i = 0; i < METRIC_COUNT; i++) {
@@ -94,7 +94,7 @@ static void test_metrics_fit_the_segment(void **state)
     }
 }
 
-static void test_states_have_letters_of_their_own(void **state)
+static void state_letters_are_unique(void **state)
 {
     (void)state;
     for (size_t i = 0; i < THREAD_STATE_COUNT; i++) {
@@ -105,7 +105,7 @@ static void test_states_have_letters_of_their_own(void **state)
     }
 }
 
-static void test_table_find(void **state)
+static void table_find_returns_index(void **state)
 {
     (void)state;
     assert_int_equal(table_find("debug", level_names, LEVEL_COUNT), LEVEL_DEBUG);
@@ -118,12 +118,12 @@ static void test_table_find(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_segment_name),
-        cmocka_unit_test(test_run_dir_and_socket),
-        cmocka_unit_test(test_metrics_fit_the_segment),
-        cmocka_unit_test(test_states_have_letters_of_their_own),
-        cmocka_unit_test(test_table_find),
+        cmocka_unit_test(names_are_validated),
+        cmocka_unit_test(segment_name_contains_instance),
+        cmocka_unit_test(run_dir_and_socket_depend_on_user),
+        cmocka_unit_test(metric_texts_fit_the_segment),
+        cmocka_unit_test(state_letters_are_unique),
+        cmocka_unit_test(table_find_returns_index),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Lines of the access log: the formats, and the fast way of escaping against a plain one. */
+/* Access log lines: the formats, and fast escaping compared with a simple implementation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static const char *line_of(enum log_format format, const struct log_record *reco
     return line;
 }
 
-static void test_combined(void **state)
+static void combined_format(void **state)
 {
     struct log_record record = log_sample();
 
@@ -41,13 +41,13 @@ static void test_combined(void **state)
     assert_string_equal(line_of(LOG_FORMAT_COMBINED, &record),
                         "unix: - - [01/Jan/1970:00:00:00 +0000] \"-\" 400 0 \"-\" \"-\"\n");
     record.body_bytes = UINT64_MAX;
-    record.time_ns = NS_PER_S; /* the next second is formatted anew */
+    record.time_ns = NS_PER_S; /* the next second is formatted again */
     assert_string_equal(line_of(LOG_FORMAT_COMBINED, &record),
                         "unix: - - [01/Jan/1970:00:00:01 +0000] \"-\" 400 "
                         "18446744073709551615 \"-\" \"-\"\n");
 }
 
-static void test_common(void **state)
+static void common_format(void **state)
 {
     struct log_record record = log_sample();
 
@@ -57,7 +57,7 @@ static void test_common(void **state)
         "192.0.2.7 - - [21/Nov/2026:06:18:30 +0000] \"GET /index.html HTTP/1.1\" 200 2326\n");
 }
 
-static void test_json(void **state)
+static void json_format(void **state)
 {
     struct log_record record = log_sample();
 
@@ -71,7 +71,7 @@ static void test_json(void **state)
     assert_non_null(strstr(line_of(LOG_FORMAT_JSON, &record), "\"outcome\":\"unknown\""));
 }
 
-/* One byte after the other; the plain way. */
+/* Simple escaping, byte by byte. */
 static size_t escaped_plainly(const char *text, size_t length, const char *form, char *to)
 {
     size_t used = 0;
@@ -111,8 +111,8 @@ static void assert_escaped_everywhere(const char *text, size_t length)
     assert_escaped(LOG_FORMAT_JSON, "\\u00", text, length);
 }
 
-/* Every byte value in every place of texts around the lengths of the blocks that are copied. */
-static void test_every_byte_in_every_place(void **state)
+/* Every byte value at every offset of texts around the block sizes. */
+static void every_byte_is_escaped_at_every_offset(void **state)
 {
     char text[40];
 
@@ -126,8 +126,8 @@ static void test_every_byte_in_every_place(void **state)
             }
 }
 
-/* Random texts, each ending where a page ends that may not be read past. */
-static void test_random_texts_at_the_end_of_a_page(void **state)
+/* Random texts that end at the end of a page before an unreadable one. */
+static void texts_are_not_read_past_their_end(void **state)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -147,8 +147,8 @@ static void test_random_texts_at_the_end_of_a_page(void **state)
     munmap(pages, 2 * page);
 }
 
-/* A parser of JSON gets the bytes back. */
-static void test_json_is_valid_for_every_byte(void **state)
+/* A JSON parser returns the original bytes. */
+static void json_is_valid_for_every_byte(void **state)
 {
     char text[256], back[512];
     struct log_record record = log_sample();
@@ -174,7 +174,7 @@ static void test_json_is_valid_for_every_byte(void **state)
     json_decref(object);
 }
 
-static void test_longest_line_fits(void **state)
+static void longest_line_fits(void **state)
 {
     static char text[LOG_REQUEST_LINE_MAX];
     uint64_t words[LOG_RECORD_WORDS_MAX];
@@ -200,13 +200,13 @@ static void test_longest_line_fits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_combined),
-        cmocka_unit_test(test_common),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_every_byte_in_every_place),
-        cmocka_unit_test(test_random_texts_at_the_end_of_a_page),
-        cmocka_unit_test(test_json_is_valid_for_every_byte),
-        cmocka_unit_test(test_longest_line_fits),
+        cmocka_unit_test(combined_format),
+        cmocka_unit_test(common_format),
+        cmocka_unit_test(json_format),
+        cmocka_unit_test(every_byte_is_escaped_at_every_offset),
+        cmocka_unit_test(texts_are_not_read_past_their_end),
+        cmocka_unit_test(json_is_valid_for_every_byte),
+        cmocka_unit_test(longest_line_fits),
     };
 
     setenv("TZ", "UTC0", 1);

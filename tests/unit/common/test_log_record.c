@@ -1,4 +1,4 @@
-/* Log records: packing, and unpacking what may be anything. */
+/* Log records: packing, and unpacking untrusted words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static void assert_span(struct span span, struct span expected)
         assert_memory_equal(span.start, expected.start, expected.length);
 }
 
-static void test_round_trip(void **state)
+static void record_round_trips(void **state)
 {
     uint64_t words[LOG_RECORD_WORDS_MAX];
     struct log_record record = log_sample(), copy;
@@ -45,8 +45,8 @@ static void test_round_trip(void **state)
     assert_span(copy.agent, record.agent);
 }
 
-/* All lengths around the end of a word, and past what is kept. */
-static void test_lengths(void **state)
+/* Lengths around word boundaries and beyond the limits. */
+static void texts_of_all_lengths_round_trip(void **state)
 {
     static const size_t lengths[] = {0,
                                      1,
@@ -73,7 +73,7 @@ static void test_lengths(void **state)
             size_t agent = lengths[(i + j) % ARRAY_LENGTH(lengths)];
             uint64_t count;
 
-            /* An absent field has no start. */
+            /* An absent field has a null start. */
             record.request_line = (struct span){line > 0 ? text : NULL, line};
             record.referer =
                 (struct span){referer > 0 ? text + 3 : NULL, referer < 19997 ? referer : 19997};
@@ -98,7 +98,7 @@ static void test_lengths(void **state)
     }
 }
 
-static void test_padding_is_zero(void **state)
+static void padding_is_zero(void **state)
 {
     uint64_t words[LOG_RECORD_WORDS_MAX];
     struct log_record record = log_sample();
@@ -112,7 +112,7 @@ static void test_padding_is_zero(void **state)
     assert_int_equal(words[count - 1], 'x');
 }
 
-static void test_unpack_refuses(void **state)
+static void invalid_record_is_rejected(void **state)
 {
     static const struct {
         const char *what;
@@ -139,7 +139,7 @@ static void test_unpack_refuses(void **state)
         log_record_pack(&record, words);
         words[cases[i].word] = (words[cases[i].word] & ~cases[i].clear) | cases[i].set;
         if (log_record_unpack(words, &record) != -1)
-            fail_msg("%s was taken", cases[i].what);
+            fail_msg("%s was accepted", cases[i].what);
     }
 }
 
@@ -151,7 +151,7 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* Some random words, made more and more like a record. */
+/* Random words, increasingly similar to a record. */
 static void make_hostile(uint64_t *words, uint64_t *random)
 {
     uint64_t kind = next_random(random) % 4;
@@ -173,8 +173,8 @@ static void make_hostile(uint64_t *words, uint64_t *random)
                                                               << next_random(random) % 64;
 }
 
-/* The words lie in memory of exactly that size, so that a sanitizer sees every step outside. */
-static void test_hostile_words(void **state)
+/* The buffer has the exact size, so a sanitizer detects any access outside. */
+static void random_words_are_read_within_bounds(void **state)
 {
     uint64_t *words = malloc(LOG_RECORD_WORDS_MAX * sizeof(*words));
     const char *end = (const char *)(words + LOG_RECORD_WORDS_MAX);
@@ -199,12 +199,12 @@ static void test_hostile_words(void **state)
         assert_true(length > 0 && length <= LOG_LINE_MAX);
         assert_ptr_equal(memchr(line, '\n', length), line + length - 1);
     }
-    assert_in_range(taken, 1000, 19000); /* both ways were taken often */
+    assert_in_range(taken, 1000, 19000); /* both outcomes are frequent */
     free(line);
     free(words);
 }
 
-static void test_address(void **state)
+static void address_as_text(void **state)
 {
     static const struct {
         uint8_t address[CLIENT_ADDRESS_BYTES];
@@ -232,8 +232,8 @@ static void test_address(void **state)
     }
 }
 
-/* Every octet in every place. */
-static void test_every_octet(void **state)
+/* Every value of every octet. */
+static void every_octet_as_text(void **state)
 {
     char text[CLIENT_ADDRESS_TEXT + 1], expected[CLIENT_ADDRESS_TEXT];
 
@@ -252,10 +252,13 @@ static void test_every_octet(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_padding_is_zero), cmocka_unit_test(test_unpack_refuses),
-        cmocka_unit_test(test_hostile_words),   cmocka_unit_test(test_address),
-        cmocka_unit_test(test_every_octet),
+        cmocka_unit_test(record_round_trips),
+        cmocka_unit_test(texts_of_all_lengths_round_trip),
+        cmocka_unit_test(padding_is_zero),
+        cmocka_unit_test(invalid_record_is_rejected),
+        cmocka_unit_test(random_words_are_read_within_bounds),
+        cmocka_unit_test(address_as_text),
+        cmocka_unit_test(every_octet_as_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * The log ring: one writer, one drainer, onlookers. Every record here is made from its serial
- * number, so that a reader can tell a whole one from a torn one.
+ * The log ring with a writer, a consumer and readers. Records are generated from their serial
+ * number, so inconsistent copies are detected.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,8 +17,8 @@
 #include <string.h>
 
 enum {
-    CAPACITY = 64, /* words: small, so that records straddle the end and the ring is often full */
-    LONGEST = 40,  /* words of a record */
+    CAPACITY = 64, /* words; small, so that records cross the end and the ring is often full */
+    LONGEST = 40,  /* words per record */
     RECORDS = 200000,
 };
 
@@ -84,7 +84,7 @@ static void append(uint64_t serial)
     log_ring_append(ring, record, make_record(serial, record));
 }
 
-/* Words that wait for the drainer. */
+/* Words not consumed yet. */
 static uint64_t waiting(void)
 {
     return atomic_load(&ring->head) - atomic_load(&ring->cursor);
@@ -95,7 +95,7 @@ static void drain_to(uint64_t position)
     atomic_store_explicit(&ring->cursor, position, memory_order_release);
 }
 
-static void test_empty(void **state)
+static void empty_ring_has_no_record(void **state)
 {
     uint64_t position = 0, record[LONGEST];
 
@@ -105,7 +105,7 @@ static void test_empty(void **state)
     assert_int_equal(position, 0);
 }
 
-static void test_records_come_back_in_order(void **state)
+static void records_are_read_in_order(void **state)
 {
     uint64_t position = 0, record[LONGEST];
 
@@ -122,8 +122,8 @@ static void test_records_come_back_in_order(void **state)
     assert_true(position > CAPACITY);
 }
 
-/* A record whose words lie on both sides of the end of the array. */
-static void test_straddling_the_end(void **state)
+/* A record that crosses the end of the array. */
+static void record_across_the_end_is_read(void **state)
 {
     uint64_t position, record[CAPACITY], copy[LONGEST];
 
@@ -142,14 +142,14 @@ static void test_straddling_the_end(void **state)
         log_ring_append(ring, record, LONGEST);
         assert_int_equal(log_ring_read(ring, &position, copy, LONGEST), LOG_RING_RECORD);
         assert_memory_equal(copy, record, sizeof(copy));
-        /* Back to the beginning of the array. */
+        /* Back to the start of the array. */
         record[0] = CAPACITY - (start + LONGEST) % CAPACITY;
         log_ring_append(ring, record, record[0]);
         drain_to(atomic_load(&ring->head));
     }
 }
 
-static void test_full_ring(void **state)
+static void full_ring_has_no_room(void **state)
 {
     uint64_t record[CAPACITY] = {CAPACITY}, copy[CAPACITY], position = 0;
 
@@ -163,7 +163,7 @@ static void test_full_ring(void **state)
     assert_true(log_ring_has_room(ring, 0));
     assert_int_equal(log_ring_read(ring, &position, copy, CAPACITY), LOG_RING_RECORD);
     assert_memory_equal(copy, record, sizeof(record));
-    assert_false(log_ring_has_room(ring, 1)); /* reading alone frees nothing */
+    assert_false(log_ring_has_room(ring, 1)); /* reading frees nothing */
     drain_to(1);
     assert_true(log_ring_has_room(ring, 1));
     assert_false(log_ring_has_room(ring, 2));
@@ -171,8 +171,8 @@ static void test_full_ring(void **state)
     assert_true(log_ring_has_room(ring, CAPACITY));
 }
 
-/* What the drainer has seen stays readable until new records are written over it. */
-static void test_drained_records_stay_for_onlookers(void **state)
+/* Consumed records stay readable until they are overwritten. */
+static void consumed_records_stay_readable(void **state)
 {
     uint64_t position = 0, record[LONGEST];
 
@@ -186,7 +186,7 @@ static void test_drained_records_stay_for_onlookers(void **state)
     assert_int_equal(record[0] >> 32, 31);
 }
 
-static void test_overtaken_by_a_lap(void **state)
+static void reader_overrun_by_a_lap(void **state)
 {
     uint64_t position = 0, words[LONGEST], record[CAPACITY] = {CAPACITY / 2};
 
@@ -204,9 +204,8 @@ static void test_overtaken_by_a_lap(void **state)
     assert_int_equal(words[0] >> 32, 9);
 }
 
-/* The writer has claimed the words under the reader but not yet published: the copy is not
- * believed. */
-static void test_overtaken_by_a_claim(void **state)
+/* The writer has claimed the words but not published them: the copy is discarded. */
+static void reader_overrun_by_a_claim(void **state)
 {
     uint64_t position = 0, words[LONGEST], record[CAPACITY] = {LONGEST};
 
@@ -219,10 +218,10 @@ static void test_overtaken_by_a_claim(void **state)
     assert_int_equal(position, CAPACITY);
 }
 
-static void test_words_that_are_no_record(void **state)
+static void invalid_record_is_an_overrun(void **state)
 {
     static const struct {
-        uint64_t length; /* as the record claims */
+        uint64_t length; /* as in the record */
         uint64_t room;
     } cases[] = {
         {0, LONGEST}, {11, LONGEST}, {10, 9}, {UINT32_MAX, LONGEST}, {LONGEST + 1, LONGEST},
@@ -242,8 +241,8 @@ static void test_words_that_are_no_record(void **state)
     }
 }
 
-/* A position from another ring, or a later life of this one, leads to its head and nowhere else. */
-static void test_position_ahead_of_head(void **state)
+/* A position of another ring, or of an earlier use of this one, advances to head. */
+static void position_ahead_of_head_is_an_overrun(void **state)
 {
     uint64_t position = 1000, record[LONGEST];
 
@@ -253,7 +252,7 @@ static void test_position_ahead_of_head(void **state)
     assert_int_equal(position, length_of(1));
 }
 
-/* Three threads at full speed. Threads count what they find; the test judges. */
+/* Three threads at full speed; they count, the test checks. */
 
 static atomic_bool writer_done;
 
@@ -274,7 +273,7 @@ static void *write_all(void *unused)
 
 struct findings {
     uint64_t whole, torn, out_of_order, overtaken;
-    uint64_t next; /* least serial number that may come */
+    uint64_t next; /* lowest valid serial number */
 };
 
 static enum log_ring_result take(struct findings *found, uint64_t *position)
@@ -321,33 +320,33 @@ static void *drain_all(void *argument)
         else
             drain_to(position);
     }
-    drain_to(UINT64_MAX / 2); /* never keep the writer waiting after a failure */
+    drain_to(UINT64_MAX / 2); /* do not block the writer after a failure */
     return NULL;
 }
 
-static void test_writer_drainer_and_onlooker(void **state)
+static void concurrent_consumer_and_reader(void **state)
 {
     struct findings drained = {0}, seen = {0};
-    pthread_t writer, drainer, onlooker;
+    pthread_t writer, consumer, reader;
 
     (void)state;
     atomic_store(&writer_done, false);
-    assert_int_equal(pthread_create(&onlooker, NULL, look_on, &seen), 0);
-    assert_int_equal(pthread_create(&drainer, NULL, drain_all, &drained), 0);
+    assert_int_equal(pthread_create(&reader, NULL, look_on, &seen), 0);
+    assert_int_equal(pthread_create(&consumer, NULL, drain_all, &drained), 0);
     assert_int_equal(pthread_create(&writer, NULL, write_all, NULL), 0);
     pthread_join(writer, NULL);
-    pthread_join(drainer, NULL);
-    pthread_join(onlooker, NULL);
+    pthread_join(consumer, NULL);
+    pthread_join(reader, NULL);
 
     assert_int_equal(drained.whole, RECORDS);
     assert_int_equal(drained.torn + drained.out_of_order + drained.overtaken, 0);
     assert_int_equal(seen.torn + seen.out_of_order, 0);
     assert_true(seen.whole + seen.overtaken > 0);
-    print_message("onlooker: %llu whole, overtaken %llu times\n", (unsigned long long)seen.whole,
+    print_message("reader: %llu complete, overrun %llu times\n", (unsigned long long)seen.whole,
                   (unsigned long long)seen.overtaken);
 }
 
-/* Without a drainer the writer laps onlookers at will; what they get is still whole and in order.
+/* Without a consumer the writer overruns readers; what they read is still complete and in order.
  */
 static void *write_over(void *unused)
 {
@@ -357,19 +356,19 @@ static void *write_over(void *unused)
     return unused;
 }
 
-static void test_writer_that_waits_for_nobody(void **state)
+static void concurrent_reader_of_unlimited_writer(void **state)
 {
     struct findings seen[2] = {{0}, {0}};
-    pthread_t writer, onlooker[2];
+    pthread_t writer, reader[2];
 
     (void)state;
     atomic_store(&writer_done, false);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&onlooker[i], NULL, look_on, &seen[i]), 0);
+        assert_int_equal(pthread_create(&reader[i], NULL, look_on, &seen[i]), 0);
     assert_int_equal(pthread_create(&writer, NULL, write_over, NULL), 0);
     pthread_join(writer, NULL);
     for (int i = 0; i < 2; i++)
-        pthread_join(onlooker[i], NULL);
+        pthread_join(reader[i], NULL);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(seen[i].torn + seen[i].out_of_order, 0);
         assert_true(seen[i].whole + seen[i].overtaken > 0);
@@ -377,8 +376,8 @@ static void test_writer_that_waits_for_nobody(void **state)
 }
 
 /*
- * An onlooker on the very edge: it asks for the oldest record that is still there, which is the one
- * that the writer overwrites next. Records of one length, so that it knows where the oldest begins.
+ * A reader of the oldest record, which the writer overwrites next. All records have the same length,
+ * so the reader knows where the oldest one starts.
  */
 enum { EDGE_WORDS = 8 };
 
@@ -396,7 +395,7 @@ static void *write_at_the_edge(void *unused)
     return unused;
 }
 
-static void test_onlooker_on_the_edge(void **state)
+static void concurrent_reader_of_oldest_record(void **state)
 {
     uint64_t torn = 0, record[EDGE_WORDS];
     pthread_t writer;
@@ -423,18 +422,18 @@ static void test_onlooker_on_the_edge(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RING_TEST(test_empty),
-        RING_TEST(test_records_come_back_in_order),
-        RING_TEST(test_straddling_the_end),
-        RING_TEST(test_full_ring),
-        RING_TEST(test_drained_records_stay_for_onlookers),
-        RING_TEST(test_overtaken_by_a_lap),
-        RING_TEST(test_overtaken_by_a_claim),
-        cmocka_unit_test(test_words_that_are_no_record),
-        RING_TEST(test_position_ahead_of_head),
-        RING_TEST(test_writer_drainer_and_onlooker),
-        RING_TEST(test_writer_that_waits_for_nobody),
-        RING_TEST(test_onlooker_on_the_edge),
+        RING_TEST(empty_ring_has_no_record),
+        RING_TEST(records_are_read_in_order),
+        RING_TEST(record_across_the_end_is_read),
+        RING_TEST(full_ring_has_no_room),
+        RING_TEST(consumed_records_stay_readable),
+        RING_TEST(reader_overrun_by_a_lap),
+        RING_TEST(reader_overrun_by_a_claim),
+        cmocka_unit_test(invalid_record_is_an_overrun),
+        RING_TEST(position_ahead_of_head_is_an_overrun),
+        RING_TEST(concurrent_consumer_and_reader),
+        RING_TEST(concurrent_reader_of_unlimited_writer),
+        RING_TEST(concurrent_reader_of_oldest_record),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

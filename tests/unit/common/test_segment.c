@@ -1,6 +1,6 @@
 /*
- * The segment: creating, attaching, refusing what is damaged, adding up, and copies of what is
- * written meanwhile. Both sides run in this process; every segment has a private name.
+ * The segment: creating, attaching, rejecting damaged ones, sums, and copies of concurrently written
+ * data. Both sides run in this process; every segment has a private name.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static struct segment_plan plan_of(const char *instance)
                                  .max_workers = WORKERS,
                                  .max_threads = THREADS,
                                  .cache_entries = CACHE_ENTRIES,
-                                 .ring_bytes = 5000}; /* becomes 8192 */
+                                 .ring_bytes = 5000}; /* rounded up to 8192 */
 }
 
 static int name_segment(void **state)
@@ -72,7 +72,7 @@ static bool name_exists(void)
     return fd >= 0;
 }
 
-/* Nothing may be left in /dev/shm, whatever a test did. */
+/* No test may leave files in /dev/shm. */
 static int remove_segment(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static int make_published_segment(void **state)
 
 /* Creating and removing */
 
-static void test_header(void **state)
+static void header_describes_server(void **state)
 {
     const struct segment_header *header = reader.map.header;
 
@@ -123,7 +123,7 @@ static void test_permissions_are_0640(void **state)
     assert_int_equal(status.st_mode & 0777, 0640);
 }
 
-static void test_sections_do_not_overlap(void **state)
+static void sections_do_not_overlap(void **state)
 {
     (void)state;
     for (int a = SEGMENT_METRICS; a < SEGMENT_KIND_COUNT; a++) {
@@ -148,7 +148,7 @@ static void test_sections_do_not_overlap(void **state)
     }
 }
 
-static void test_blocks_begin_at_cache_lines(void **state)
+static void blocks_are_cache_line_aligned(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < THREADS; i++) {
@@ -160,7 +160,7 @@ static void test_blocks_begin_at_cache_lines(void **state)
         assert_int_equal((uintptr_t)segment_worker(&segment, i) % CACHE_LINE, 0);
 }
 
-static void test_metrics_and_states_are_described(void **state)
+static void metrics_and_states_are_described(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < METRIC_COUNT; i++) {
@@ -182,7 +182,7 @@ static void test_metrics_and_states_are_described(void **state)
     }
 }
 
-static void test_created_once(void **state)
+static void second_create_fails(void **state)
 {
     struct segment_plan plan = plan_of(name);
     struct segment second;
@@ -193,21 +193,21 @@ static void test_created_once(void **state)
     assert_int_equal(errno, EEXIST);
     assert_non_null(strstr(why, name));
     assert_true(name_exists());
-    segment_destroy(&second); /* a failed one may be destroyed: nothing happens */
+    segment_destroy(&second); /* harmless after a failed create */
     assert_true(name_exists());
 }
 
-static void test_destroy_removes_the_name(void **state)
+static void destroy_removes_name(void **state)
 {
     make_segment(state);
     assert_true(name_exists());
     segment_destroy(&segment);
     assert_false(name_exists());
-    segment_destroy(&segment); /* again is harmless */
+    segment_destroy(&segment); /* harmless twice */
 }
 
-/* A leaver removes only what still is its own. */
-static void test_destroy_spares_a_successor(void **state)
+/* A server removes only its own segment. */
+static void destroy_keeps_segment_of_new_server(void **state)
 {
     struct segment old;
 
@@ -220,7 +220,7 @@ static void test_destroy_spares_a_successor(void **state)
     remove_segment(state);
 }
 
-static void test_config_text(void **state)
+static void config_text_is_stored(void **state)
 {
     static char longer[SEGMENT_CONFIG_BYTES + 100];
     const char *stored = segment_at(&segment, SEGMENT_CONFIG, 0);
@@ -235,16 +235,16 @@ static void test_config_text(void **state)
 
 /* Attaching */
 
-static void test_absent(void **state)
+static void attach_without_segment_is_absent(void **state)
 {
     (void)state;
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ABSENT);
     assert_non_null(strstr(why, name));
     segment_detach(&reader);
-    segment_detach(&reader); /* again is harmless */
+    segment_detach(&reader); /* harmless twice */
 }
 
-static void test_name_that_is_none(void **state)
+static void attach_with_invalid_name_fails(void **state)
 {
     static const char *const names[] = {
         "",    "../x", ".hidden",
@@ -255,7 +255,7 @@ static void test_name_that_is_none(void **state)
         assert_int_equal(segment_attach(&reader, names[i], why, sizeof(why)), SEGMENT_INVALID);
 }
 
-static void test_not_ready(void **state)
+static void attach_before_ready_fails(void **state)
 {
     (void)state;
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_INVALID);
@@ -297,7 +297,7 @@ static void damage_name(struct segment_header *header)
     memset(header->name, 'n', sizeof(header->name));
 }
 
-static void test_damaged_header_is_refused(void **state)
+static void damaged_header_is_rejected(void **state)
 {
     static const struct {
         void (*damage)(struct segment_header *header);
@@ -320,12 +320,12 @@ static void test_damaged_header_is_refused(void **state)
         if (strstr(why, cases[i].said) == NULL)
             fail_msg("'%s' does not say '%s'", why, cases[i].said);
         assert_null(reader.map.header);
-        shm_unlink(shm_name); /* the name inside may be the damaged part */
+        shm_unlink(shm_name); /* the name may be damaged */
         remove_segment(state);
     }
 }
 
-static void test_a_newer_minor_is_taken(void **state)
+static void newer_minor_is_accepted(void **state)
 {
     (void)state;
     segment.header->minor++;
@@ -333,8 +333,8 @@ static void test_a_newer_minor_is_taken(void **state)
     assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_ATTACHED);
 }
 
-/* Every field of every section's line, set to what would lead a reader outside or astray. */
-static void test_damaged_sections_are_refused(void **state)
+/* Every field of every section, set to invalid values. */
+static void damaged_sections_are_rejected(void **state)
 {
     static const struct {
         size_t field; /* offset in struct segment_section */
@@ -343,7 +343,7 @@ static void test_damaged_sections_are_refused(void **state)
     } cases[] = {
 #define SECTION_FIELD(field)                                                                       \
     offsetof(struct segment_section, field), sizeof(((struct segment_section *)0)->field)
-        {SECTION_FIELD(kind), SEGMENT_KIND_COUNT}, /* unknown, so the known one is missing */
+        {SECTION_FIELD(kind), SEGMENT_KIND_COUNT}, /* unknown, so a required one is missing */
         {SECTION_FIELD(count), 0},
         {SECTION_FIELD(count), UINT32_MAX},
         {SECTION_FIELD(offset), UINT64_MAX - 7},
@@ -369,13 +369,14 @@ static void test_damaged_sections_are_refused(void **state)
             segment_publish(&segment);
             if (segment_attach(&reader, name, why, sizeof(why)) !=
                 (may_miss ? SEGMENT_ATTACHED : SEGMENT_INVALID))
-                fail_msg("section %u, case %zu was %s", line, i, may_miss ? "refused" : "taken");
+                fail_msg("section %u, case %zu was %s", line, i,
+                         may_miss ? "rejected" : "accepted");
             remove_segment(state);
         }
     }
 }
 
-static void test_truncated_is_refused(void **state)
+static void truncated_segment_is_rejected(void **state)
 {
     static const size_t sizes[] = {
         0, 1, sizeof(struct segment_header) - 1, sizeof(struct segment_header), 4096, 100000};
@@ -385,14 +386,14 @@ static void test_truncated_is_refused(void **state)
         segment_publish(&segment);
         assert_int_equal(ftruncate(segment.fd, (off_t)sizes[i]), 0);
         assert_int_equal(segment_attach(&reader, name, why, sizeof(why)), SEGMENT_INVALID);
-        /* Our own header page must be there again before it is destroyed. */
+        /* Restore the header page before it is destroyed. */
         assert_int_equal(ftruncate(segment.fd, (off_t)segment.size), 0);
         shm_unlink(shm_name);
         remove_segment(state);
     }
 }
 
-static void test_health(void **state)
+static void health_follows_master(void **state)
 {
     uint64_t now = clock_monotonic_ns();
     pid_t child;
@@ -409,7 +410,7 @@ static void test_health(void **state)
     assert_int_equal(waitpid(child, NULL, 0), child);
     segment.header->master_pid = child;
     assert_int_equal(segment_health(&reader, now), SEGMENT_DEAD);
-    segment.header->master_pid = getpid(); /* the pid lives, but it began at another time */
+    segment.header->master_pid = getpid(); /* the pid exists, but has another start time */
     segment.header->start_ticks++;
     assert_int_equal(segment_health(&reader, now), SEGMENT_DEAD);
 
@@ -421,7 +422,7 @@ static void test_health(void **state)
 
 /* Slots */
 
-static void test_reserving(void **state)
+static void reserve_is_idempotent(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < THREADS; i++)
@@ -432,7 +433,7 @@ static void test_reserving(void **state)
     assert_int_equal(segment_thread_slot(&segment, 2)->worker, SEGMENT_NO_WORKER);
     assert_int_equal(segment_ring(&segment, 2)->capacity, 8192 / sizeof(uint64_t));
 
-    /* Once more keeps what is there. */
+    /* The second call keeps the data. */
     metric_add(segment_thread(&segment, 2)->metrics, METRIC_requests, 5);
     assert_int_equal(segment_reserve_thread(&segment, 2), 0);
     assert_int_equal(segment_sum(&segment, METRIC_requests), 5);
@@ -441,7 +442,7 @@ static void test_reserving(void **state)
     assert_true(segment_slot_reserved(segment_worker_slot(&reader.map, 0)));
 }
 
-/* How much memory the segment really takes. */
+/* Memory allocated for the segment. */
 static uint64_t reserved_bytes(void)
 {
     struct stat status;
@@ -450,7 +451,7 @@ static uint64_t reserved_bytes(void)
     return (uint64_t)status.st_blocks * 512;
 }
 
-static void test_memory_is_reserved_slot_by_slot(void **state)
+static void memory_is_reserved_per_slot(void **state)
 {
     uint64_t before = reserved_bytes();
 
@@ -462,10 +463,10 @@ static void test_memory_is_reserved_slot_by_slot(void **state)
     before = reserved_bytes();
     segment_sum(&reader.map, METRIC_requests);
     segment_sum(&reader.map, METRIC_cache_entries);
-    assert_int_equal(reserved_bytes(), before); /* looking takes no memory */
+    assert_int_equal(reserved_bytes(), before); /* reading allocates no memory */
 }
 
-static void test_sums_over_reserved_slots_only(void **state)
+static void sums_include_reserved_slots_only(void **state)
 {
     (void)state;
     assert_int_equal(segment_sum(&segment, METRIC_requests), 0);
@@ -489,8 +490,8 @@ static void test_sums_over_reserved_slots_only(void **state)
     assert_int_equal(segment_reader_sum(&reader, METRIC_bytes_sent), 0);
 }
 
-/* A daemon of another minor: its metrics stand elsewhere, and one is unknown to it. */
-static void test_metrics_are_found_by_name(void **state)
+/* A server of another minor version: metrics have other indices, and one is missing. */
+static void metrics_are_found_by_name(void **state)
 {
     struct segment_metric *requests, *closed;
 
@@ -510,7 +511,7 @@ static void test_metrics_are_found_by_name(void **state)
     assert_int_equal(reader.metric_at[METRIC_connections_closed], -1);
 }
 
-static void test_latency_is_added_up(void **state)
+static void latency_is_summed(void **state)
 {
     struct histogram *all = calloc(1, sizeof(*all)), *one = calloc(1, sizeof(*one));
 
@@ -531,15 +532,15 @@ static void test_latency_is_added_up(void **state)
     free(one);
 }
 
-static void test_cache_hits_by_worker_and_entry(void **state)
+static void cache_hits_by_worker_and_entry(void **state)
 {
     static const struct {
         uint32_t thread, worker, slot;
         uint64_t id, hits;
     } hits[] = {
         {0, 0, 3, 77, 5},    {1, 0, 3, 77, 6}, {2, 1, 3, 77, 100}, /* another worker */
-        {3, 0, 3, 76, 1000}, /* an entry that was there before */
-        {0, 0, 4, 77, 9},    /* another slot */
+        {3, 0, 3, 76, 1000},                                       /* an earlier entry */
+        {0, 0, 4, 77, 9},                                          /* another slot */
     };
 
     (void)state;
@@ -559,9 +560,9 @@ static void test_cache_hits_by_worker_and_entry(void **state)
     assert_int_equal(segment_cache_hits(&reader.map, 2, 3, 77), 0);
 }
 
-/* Texts, activities, cache lines */
+/* Texts, activities, cache entries */
 
-static void test_text_in_words(void **state)
+static void text_is_stored_in_words(void **state)
 {
     static const char *const texts[] = {
         "", "a", "1234567", "12345678", "123456789", "123456789012345", "12345678901234567890123"};
@@ -577,10 +578,10 @@ static void test_text_in_words(void **state)
     }
     segment_store_text(words, ARRAY_LENGTH(words), "1234567890123456789012345", 25);
     segment_load_text(words, ARRAY_LENGTH(words), text);
-    assert_string_equal(text, "12345678901234567890123"); /* cut, and ended */
+    assert_string_equal(text, "12345678901234567890123"); /* cut and terminated */
 }
 
-static void test_activity(void **state)
+static void activity_is_copied(void **state)
 {
     struct segment_activity *activity;
     struct activity_copy copy;
@@ -596,7 +597,7 @@ static void test_activity(void **state)
     assert_int_equal(copy.tid, 4711);
     assert_string_equal(copy.work, "/a/file.html");
 
-    segment_activity_state(activity, THREAD_STATE_FILE, 200); /* no change: since stays */
+    segment_activity_state(activity, THREAD_STATE_FILE, 200); /* no change: since is unchanged */
     segment_read_activity(activity, &copy);
     assert_int_equal(copy.since_ns, 100);
     segment_activity_state(activity, THREAD_STATE_IDLE, 300);
@@ -611,9 +612,9 @@ static void test_activity(void **state)
     assert_string_equal(copy.work, "");
 }
 
-/* A writer that died in the middle of a change keeps no reader waiting, and its successor mends it.
+/* A writer died during a change: readers do not block, and its successor recovers.
  */
-static void test_activity_left_odd(void **state)
+static void activity_of_dead_writer_is_recovered(void **state)
 {
     struct segment_activity activity = {.sequence = 7, .state = THREAD_STATE_LOCK};
     struct activity_copy copy;
@@ -626,7 +627,7 @@ static void test_activity_left_odd(void **state)
     assert_int_equal(copy.state, THREAD_STATE_READ);
 }
 
-static void test_cache_line(void **state)
+static void cache_entry_is_copied(void **state)
 {
     struct segment_cache_entry *entry;
     struct cache_copy copy;
@@ -648,8 +649,8 @@ static void test_cache_line(void **state)
 }
 
 /*
- * One writer and two readers of an activity and of a cache line at full speed. All that is written
- * comes from one serial number, so a copy that mixes two writings is seen.
+ * One writer and two readers of an activity and of a cache entry at full speed. All data is generated
+ * from one serial number, so inconsistent copies are detected.
  */
 enum { CHANGES = 100000 };
 
@@ -712,7 +713,7 @@ static void *look_often(void *argument)
     return NULL;
 }
 
-static void test_copies_are_whole(void **state)
+static void concurrent_copies_are_consistent(void **state)
 {
     struct copies copies[2] = {{0}, {0}};
     pthread_t writer, readers[2];
@@ -758,7 +759,7 @@ static void write_sample(uint64_t number)
                           memory_order_release);
 }
 
-static void test_history(void **state)
+static void history_keeps_last_samples(void **state)
 {
     struct sample_copy copy;
     char letters[THREADS + 1] = "";
@@ -770,7 +771,7 @@ static void test_history(void **state)
     for (uint64_t number = 0; number <= last; number++)
         write_sample(number);
     assert_int_equal(segment_samples(&reader), last + 1);
-    assert_false(segment_read_sample(&reader, 5, &copy, NULL, 0)); /* written over */
+    assert_false(segment_read_sample(&reader, 5, &copy, NULL, 0)); /* overwritten */
     assert_false(segment_read_sample(&reader, last + 1, &copy, NULL, 0));
     for (uint64_t number = 6; number <= last; number++) {
         assert_true(segment_read_sample(&reader, number, &copy, letters, THREADS));
@@ -778,10 +779,11 @@ static void test_history(void **state)
         assert_int_equal(copy.values[METRIC_requests], number * 1000 + METRIC_requests);
         assert_string_equal(letters, number % 2 == 0 ? "WK_.." : "RK_..");
     }
-    assert_true(segment_read_sample(&reader, last, &copy, letters, 2)); /* no more than asked for */
+    assert_true(
+        segment_read_sample(&reader, last, &copy, letters, 2)); /* at most as many as requested */
 }
 
-static void test_sample_that_is_being_written(void **state)
+static void incomplete_sample_is_not_read(void **state)
 {
     struct sample_copy copy;
 
@@ -792,7 +794,7 @@ static void test_sample_that_is_being_written(void **state)
     assert_false(segment_read_sample(&reader, 0, &copy, NULL, 0));
 }
 
-/* One entry is written again and again, as every 15 minutes; a copy is of one writing or none. */
+/* One entry is overwritten repeatedly; a copy is of one sample or fails. */
 static void *write_samples(void *unused)
 {
     for (uint64_t lap = 0; lap < 2000; lap++)
@@ -809,7 +811,7 @@ static bool sample_is_of(const struct sample_copy *copy, uint64_t number)
     return copy->time_ns == number * NS_PER_S;
 }
 
-static void test_samples_are_whole(void **state)
+static void concurrent_samples_are_consistent(void **state)
 {
     struct sample_copy copy;
     pthread_t writer;
@@ -829,7 +831,7 @@ static void test_samples_are_whole(void **state)
     assert_int_equal(mixed, 0);
 }
 
-static void test_sample_percentiles(void **state)
+static void sample_percentiles(void **state)
 {
     struct sample_copy copy = {0};
 
@@ -839,7 +841,7 @@ static void test_sample_percentiles(void **state)
     assert_true(segment_read_sample(&reader, 0, &copy, NULL, 0));
     assert_in_range(sample_percentile(&copy, 50), 1000, 1250);
     assert_in_range(sample_percentile(&copy, 90), 1000, 1250);
-    assert_int_equal(sample_percentile(&copy, 91), 5000); /* never above the maximum */
+    assert_int_equal(sample_percentile(&copy, 91), 5000); /* at most the maximum */
     assert_int_equal(sample_percentile(&copy, 100), 5000);
 }
 
@@ -850,38 +852,38 @@ static void test_sample_percentiles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PUBLISHED_TEST(test_header),
+        PUBLISHED_TEST(header_describes_server),
         CREATED_TEST(test_permissions_are_0640),
-        CREATED_TEST(test_sections_do_not_overlap),
-        CREATED_TEST(test_blocks_begin_at_cache_lines),
-        PUBLISHED_TEST(test_metrics_and_states_are_described),
-        CREATED_TEST(test_created_once),
-        cmocka_unit_test(test_destroy_removes_the_name),
-        cmocka_unit_test(test_destroy_spares_a_successor),
-        CREATED_TEST(test_config_text),
-        cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_name_that_is_none),
-        CREATED_TEST(test_not_ready),
-        cmocka_unit_test(test_damaged_header_is_refused),
-        CREATED_TEST(test_a_newer_minor_is_taken),
-        cmocka_unit_test(test_damaged_sections_are_refused),
-        cmocka_unit_test(test_truncated_is_refused),
-        PUBLISHED_TEST(test_health),
-        PUBLISHED_TEST(test_reserving),
-        PUBLISHED_TEST(test_memory_is_reserved_slot_by_slot),
-        PUBLISHED_TEST(test_sums_over_reserved_slots_only),
-        CREATED_TEST(test_metrics_are_found_by_name),
-        PUBLISHED_TEST(test_latency_is_added_up),
-        PUBLISHED_TEST(test_cache_hits_by_worker_and_entry),
-        cmocka_unit_test(test_text_in_words),
-        PUBLISHED_TEST(test_activity),
-        cmocka_unit_test(test_activity_left_odd),
-        PUBLISHED_TEST(test_cache_line),
-        cmocka_unit_test(test_copies_are_whole),
-        PUBLISHED_TEST(test_history),
-        PUBLISHED_TEST(test_sample_that_is_being_written),
-        PUBLISHED_TEST(test_samples_are_whole),
-        PUBLISHED_TEST(test_sample_percentiles),
+        CREATED_TEST(sections_do_not_overlap),
+        CREATED_TEST(blocks_are_cache_line_aligned),
+        PUBLISHED_TEST(metrics_and_states_are_described),
+        CREATED_TEST(second_create_fails),
+        cmocka_unit_test(destroy_removes_name),
+        cmocka_unit_test(destroy_keeps_segment_of_new_server),
+        CREATED_TEST(config_text_is_stored),
+        cmocka_unit_test(attach_without_segment_is_absent),
+        cmocka_unit_test(attach_with_invalid_name_fails),
+        CREATED_TEST(attach_before_ready_fails),
+        cmocka_unit_test(damaged_header_is_rejected),
+        CREATED_TEST(newer_minor_is_accepted),
+        cmocka_unit_test(damaged_sections_are_rejected),
+        cmocka_unit_test(truncated_segment_is_rejected),
+        PUBLISHED_TEST(health_follows_master),
+        PUBLISHED_TEST(reserve_is_idempotent),
+        PUBLISHED_TEST(memory_is_reserved_per_slot),
+        PUBLISHED_TEST(sums_include_reserved_slots_only),
+        CREATED_TEST(metrics_are_found_by_name),
+        PUBLISHED_TEST(latency_is_summed),
+        PUBLISHED_TEST(cache_hits_by_worker_and_entry),
+        cmocka_unit_test(text_is_stored_in_words),
+        PUBLISHED_TEST(activity_is_copied),
+        cmocka_unit_test(activity_of_dead_writer_is_recovered),
+        PUBLISHED_TEST(cache_entry_is_copied),
+        cmocka_unit_test(concurrent_copies_are_consistent),
+        PUBLISHED_TEST(history_keeps_last_samples),
+        PUBLISHED_TEST(incomplete_sample_is_not_read),
+        PUBLISHED_TEST(concurrent_samples_are_consistent),
+        PUBLISHED_TEST(sample_percentiles),
     };
 
     return cmocka_run_group_tests(tests, name_segment, NULL);

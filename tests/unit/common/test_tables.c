@@ -1,4 +1,4 @@
-/* "Did you mean": which known word is offered for one that was typed. */
+/* "Did you mean": the nearest word. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ static const char *const words[] = {"listen",  "root",      "index",         "pr
                                     "threads", "keepalive", "max_entries",   "max_object",
                                     "level",   "on",        "header_timeout"};
 
-static void test_nearest_word(void **state)
+static void nearest_word_by_edit_distance(void **state)
 {
     static const struct {
         const char *typed;
@@ -23,10 +23,10 @@ static void test_nearest_word(void **state)
     } cases[] = {
         {"listen", "listen"},
         {"LISTEN", "listen"},
-        {"lisen", "listen"},   /* a letter left out */
-        {"lissten", "listen"}, /* one too many */
-        {"lixten", "listen"},  /* one replaced */
-        {"lsiten", "listen"},  /* two swapped */
+        {"lisen", "listen"},   /* deletion */
+        {"lissten", "listen"}, /* insertion */
+        {"lixten", "listen"},  /* substitution */
+        {"lsiten", "listen"},  /* transposition */
         {"thread", "threads"},
         {"process", "processes"},
         {"max_objects", "max_object"},
@@ -41,7 +41,7 @@ static void test_nearest_word(void **state)
         {"rot", "root"},
         {"", NULL},
         {"xyzzy", NULL},
-        {"rxxt", NULL}, /* two of four letters are too many */
+        {"rxxt", NULL}, /* 2 of 4 letters differ */
         {"off", NULL},
         {"listen_on_all_addresses", NULL},
         {"a-word-that-is-longer-than-any-word-that-the-module-cares-to-compare-at-all", NULL},
@@ -57,7 +57,7 @@ static void test_nearest_word(void **state)
     }
 }
 
-static void test_first_of_equals(void **state)
+static void nearest_word_prefers_first(void **state)
 {
     static const char *const equals[] = {"cat", "bat", "hat"};
 
@@ -66,7 +66,7 @@ static void test_first_of_equals(void **state)
     assert_string_equal(nearest_word("hat", equals, ARRAY_LENGTH(equals)), "hat");
 }
 
-static void test_no_words(void **state)
+static void nearest_word_of_no_words_is_null(void **state)
 {
     (void)state;
     assert_null(nearest_word("listen", words, 0));
@@ -75,9 +75,9 @@ static void test_no_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nearest_word),
-        cmocka_unit_test(test_first_of_equals),
-        cmocka_unit_test(test_no_words),
+        cmocka_unit_test(nearest_word_by_edit_distance),
+        cmocka_unit_test(nearest_word_prefers_first),
+        cmocka_unit_test(nearest_word_of_no_words_is_null),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

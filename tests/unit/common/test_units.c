@@ -1,4 +1,4 @@
-/* Numbers as people write and read them. */
+/* Parsing and formatting of numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,8 @@
 
 #include <string.h>
 
-#define REFUSED UINT64_C(0xdeadbeef) /* what *out held before: refusing leaves it alone */
+#define REFUSED                                                                                    \
+    UINT64_C(0xdeadbeef) /* value of *out before a failed call, which must not change it */
 
 struct parse_case {
     const char *text;
@@ -32,7 +33,7 @@ static void run_parser(parser *parse, const struct parse_case *cases, size_t cou
     }
 }
 
-static void test_parse_size(void **state)
+static void parse_size(void **state)
 {
     static const struct parse_case cases[] = {
         {"0", 0},
@@ -68,7 +69,7 @@ static void test_parse_size(void **state)
     run_parser(units_parse_size, cases, ARRAY_LENGTH(cases));
 }
 
-static void test_parse_time(void **state)
+static void parse_time(void **state)
 {
     static const struct parse_case cases[] = {
         {"500ms", 500},   {"30s", 30000},   {"5m", 300000},     {"1h", 3600000},    {"0", 0},
@@ -81,7 +82,7 @@ static void test_parse_time(void **state)
     run_parser(units_parse_time_ms, cases, ARRAY_LENGTH(cases));
 }
 
-static void test_parse_count(void **state)
+static void parse_count(void **state)
 {
     static const struct parse_case cases[] = {
         {"50000", 50000}, {"50k", 50000}, {"2m", 2000000},      {"2M", 2000000},
@@ -93,7 +94,7 @@ static void test_parse_count(void **state)
     run_parser(units_parse_count, cases, ARRAY_LENGTH(cases));
 }
 
-static void test_parse_number(void **state)
+static void parse_number(void **state)
 {
     static const struct parse_case cases[] = {
         {"0", 0},
@@ -130,7 +131,7 @@ static void run_formatter(formatter *format, const struct format_case *cases, si
     }
 }
 
-static void test_format_bytes(void **state)
+static void format_bytes(void **state)
 {
     static const struct format_case cases[] = {
         {0, "0"},
@@ -151,7 +152,7 @@ static void test_format_bytes(void **state)
     run_formatter(units_format_bytes, cases, ARRAY_LENGTH(cases));
 }
 
-static void test_format_count(void **state)
+static void format_count(void **state)
 {
     static const struct format_case cases[] = {
         {0, "0"},        {1, "1"},         {987, "987"},      {999.4, "999"},     {999.5, "1.00k"},
@@ -164,7 +165,7 @@ static void test_format_count(void **state)
     run_formatter(units_format_count, cases, ARRAY_LENGTH(cases));
 }
 
-static void test_format_ns(void **state)
+static void format_ns(void **state)
 {
     static const struct format_case cases[] = {
         {0, "0"},           {850, "850 ns"},     {1000, "1.00 us"},
@@ -191,7 +192,7 @@ static void run_exact(exact_formatter *format, const struct exact_case *cases, s
         assert_string_equal(format(text, sizeof(text), cases[i].value), cases[i].expected);
 }
 
-static void test_format_age(void **state)
+static void format_age(void **state)
 {
     static const struct exact_case cases[] = {
         {0, "0s"},
@@ -209,7 +210,7 @@ static void test_format_age(void **state)
     run_exact(units_format_age, cases, ARRAY_LENGTH(cases));
 }
 
-/* What the exact formatters write, the parsers take back. */
+/* Exact formats are parsed back. */
 static void run_round_trip(exact_formatter *format, parser *parse, const struct exact_case *cases,
                            size_t count)
 {
@@ -224,7 +225,7 @@ static void run_round_trip(exact_formatter *format, parser *parse, const struct 
     }
 }
 
-static void test_format_size(void **state)
+static void format_size(void **state)
 {
     static const struct exact_case cases[] = {
         {0, "0"},
@@ -242,7 +243,7 @@ static void test_format_size(void **state)
     run_round_trip(units_format_size, units_parse_size, cases, ARRAY_LENGTH(cases));
 }
 
-static void test_format_time(void **state)
+static void format_time(void **state)
 {
     static const struct exact_case cases[] = {
         {0, "0"},       {500, "500ms"}, {1000, "1s"},    {1500, "1500ms"}, {30000, "30s"},
@@ -253,7 +254,7 @@ static void test_format_time(void **state)
     run_round_trip(units_format_time_ms, units_parse_time_ms, cases, ARRAY_LENGTH(cases));
 }
 
-static void test_small_buffers_are_ended(void **state)
+static void small_buffers_are_terminated(void **state)
 {
     char text[8];
 
@@ -273,17 +274,17 @@ static void test_small_buffers_are_ended(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse_size),
-        cmocka_unit_test(test_parse_time),
-        cmocka_unit_test(test_parse_count),
-        cmocka_unit_test(test_parse_number),
-        cmocka_unit_test(test_format_bytes),
-        cmocka_unit_test(test_format_count),
-        cmocka_unit_test(test_format_ns),
-        cmocka_unit_test(test_format_age),
-        cmocka_unit_test(test_format_size),
-        cmocka_unit_test(test_format_time),
-        cmocka_unit_test(test_small_buffers_are_ended),
+        cmocka_unit_test(parse_size),
+        cmocka_unit_test(parse_time),
+        cmocka_unit_test(parse_count),
+        cmocka_unit_test(parse_number),
+        cmocka_unit_test(format_bytes),
+        cmocka_unit_test(format_count),
+        cmocka_unit_test(format_ns),
+        cmocka_unit_test(format_age),
+        cmocka_unit_test(format_size),
+        cmocka_unit_test(format_time),
+        cmocka_unit_test(small_buffers_are_terminated),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
