@@ -40,8 +40,8 @@ enum main_item {
 
 enum thread_mode {
     THREAD_SERVING,
-    THREAD_MOVING, /* hands every connection over to the main thread, for its siblings */
-    THREAD_DRAINING, /* hands those between two requests over, for another worker; finishes the others */
+    THREAD_MOVING, /* hands all connections over, for its siblings */
+    THREAD_DRAINING, /* hands those between two requests over, for another worker; finishes the rest */
     THREAD_STOPPING, /* finishes the requests under way, closes the rest */
     THREAD_RETIRING, /* closes each connection after its next response */
 };

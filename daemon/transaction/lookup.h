@@ -1,7 +1,7 @@
 /*
  * Lookup: finds the representation to send, in the thread cache (L1), the worker's cache (L2), among what
- * offload threads have loaded for the request, or in the file system; negotiates the content coding. On the owning
- * thread, except for the loading itself.
+ * offload threads have loaded for the request, or in the file system; negotiates the content coding. On
+ * the owning thread, except for the loading itself.
  */
 #ifndef DAEMON_TRANSACTION_LOOKUP_H
 #define DAEMON_TRANSACTION_LOOKUP_H

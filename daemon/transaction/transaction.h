@@ -10,26 +10,24 @@
 #include "daemon/transaction/context.h"
 
 enum transaction_result {
-    TRANSACTION_ANSWERED, /* the response is in the output buffer; client->closing is set if it is the last */
-    TRANSACTION_WAITING, /* an offload job runs; process the same request again when state->resume is called */
+    TRANSACTION_ANSWERED, /* the response is in the output buffer */
+    TRANSACTION_WAITING,  /* an offload job runs: process the request again on state->resume */
 };
 
 /* What transactions know and decide about the client's connection, which embeds it. */
 struct client {
     uint8_t address[CLIENT_ADDRESS_BYTES];
-    uint32_t requests; /* answered, including the one being answered */
-    uint32_t
-        jobs_out; /* offload jobs that refer to the connection: it must not be freed or moved */
-    bool closing; /* no request follows the response under way */
+    uint32_t requests;  /* answered, including the one being answered */
+    uint32_t jobs_out;  /* offload jobs that refer to the connection: do not free or move it */
+    bool closing;       /* no request follows the response under way */
     bool linger_wanted; /* the client may still be sending: delay the close */
     bool counted;       /* by the client limit */
-    bool
-        transferred; /* from another worker, whose limits may differ: see admission_exceeds_limits() */
+    bool transferred;   /* from another worker; see admission_exceeds_limits() */
 };
 
 /* What a request that waits for an offload thread keeps between two calls of transaction_process(). */
 struct transaction_state {
-    uint64_t began_ns;       /* monotonic: when its first bytes were read; 0: no request waits */
+    uint64_t began_ns;       /* monotonic: when it was first processed; 0: no request waits */
     struct load_job *loaded; /* what offload threads have loaded for it */
     void (*resume)(struct transaction_state *state); /* a job is done; set by the protocol */
 };
