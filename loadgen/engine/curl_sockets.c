@@ -275,3 +275,30 @@ void curl_group_end(struct curl_group *group)
     if (group->timer != NULL)
         event_free(group->timer);
 }
+
+struct curl_group *curl_groups_get(struct curl_groups *groups, uint32_t slot)
+{
+    uint32_t number = slot / groups->slots_per_group;
+    struct curl_group **grown, *group;
+
+    if (number < groups->count)
+        return groups->group[number];
+    grown = realloc(groups->group, (groups->count + 1) * sizeof(struct curl_group *));
+    if (grown == NULL)
+        return NULL;
+    groups->group = grown;
+    group = calloc(1, groups->group_bytes);
+    if (group == NULL)
+        return NULL;
+    groups->group[groups->count++] = group;
+    return curl_group_begin(group, groups->sockets, groups->ended) ? group : NULL;
+}
+
+void curl_groups_end(struct curl_groups *groups)
+{
+    for (uint32_t i = 0; i < groups->count; i++) {
+        curl_group_end(groups->group[i]);
+        free(groups->group[i]);
+    }
+    free(groups->group);
+}

@@ -12,6 +12,7 @@
 #define LOADGEN_CURL_SOCKETS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <curl/curl.h>
@@ -55,5 +56,24 @@ void curl_group_call_again(struct curl_group *group);
 
 /* After all its easy handles are removed. */
 void curl_group_end(struct curl_group *group);
+
+/* The groups of an engine, which assigns its slots to them in order. Embedded in the engine. */
+struct curl_groups {
+    struct curl_sockets *sockets;
+    void (*ended)(struct curl_group *group); /* of each group */
+    size_t group_bytes;                      /* an engine's group begins with a struct curl_group */
+    uint32_t slots_per_group;
+    struct curl_group **group;
+    uint32_t count;
+};
+
+/*
+ * The group of SLOT. The first slot of a group creates it, all zero after the struct curl_group. Returns
+ * NULL if out of memory. curl_groups_end() releases it.
+ */
+struct curl_group *curl_groups_get(struct curl_groups *groups, uint32_t slot);
+
+/* After all easy handles of the groups are removed. */
+void curl_groups_end(struct curl_groups *groups);
 
 #endif

@@ -49,16 +49,18 @@ struct engine {
     struct engine_config config;
     struct curl_sockets *sockets;
     struct curl_slist *headers;
-    struct group **groups;
-    uint32_t group_count, slots;
-    uint32_t slots_in_group; /* connections per multi handle */
+    struct curl_groups groups;
+    uint32_t slots;
     struct group *dirty;
     struct error_texts error_texts;
 };
 
 static struct client *client_of(const struct engine *engine, uint32_t slot)
 {
-    return &engine->groups[slot / engine->slots_in_group]->clients[slot % engine->slots_in_group];
+    uint32_t per_group = engine->groups.slots_per_group;
+    struct group *group = (struct group *)engine->groups.group[slot / per_group];
+
+    return &group->clients[slot % per_group];
 }
 
 /* CURLOPT_PREREQFUNCTION: connected, about to send the request. */
@@ -257,6 +259,11 @@ static bool add_client(struct engine *engine, struct group *group)
 {
     struct client *client = &group->clients[group->client_count];
 
+    if (group->client_count == 0) {
+        group->engine = engine;
+        if (curl_multi_setopt(group->curl.multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) != CURLM_OK)
+            return false;
+    }
     client->group = group;
     client->slot = engine->slots;
     client->easy = curl_easy_init();
@@ -268,29 +275,10 @@ static bool add_client(struct engine *engine, struct group *group)
     return set_up_handle(client);
 }
 
-static struct group *add_group(struct engine *engine)
-{
-    struct group **grown = realloc(engine->groups, (engine->group_count + 1) * sizeof(*grown));
-    struct group *group = grown != NULL ? calloc(1, sizeof(*group)) : NULL;
-
-    if (grown != NULL)
-        engine->groups = grown;
-    if (group == NULL)
-        return NULL;
-    group->engine = engine;
-    engine->groups[engine->group_count++] = group;
-    if (!curl_group_begin(&group->curl, engine->sockets, on_ended) ||
-        curl_multi_setopt(group->curl.multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) != CURLM_OK)
-        return NULL;
-    return group;
-}
-
 static bool engine_curl_reserve(struct engine *engine, uint32_t slots)
 {
     while (engine->slots < slots) {
-        uint32_t number = engine->slots / engine->slots_in_group;
-        struct group *group =
-            number < engine->group_count ? engine->groups[number] : add_group(engine);
+        struct group *group = (struct group *)curl_groups_get(&engine->groups, engine->slots);
 
         if (group == NULL || !add_client(engine, group))
             return false;
@@ -300,17 +288,11 @@ static bool engine_curl_reserve(struct engine *engine, uint32_t slots)
 
 static void engine_curl_destroy(struct engine *engine)
 {
-    for (uint32_t i = 0; i < engine->group_count; i++) {
-        struct group *group = engine->groups[i];
-
-        for (uint32_t k = 0; k < group->client_count; k++)
-            curl_easy_cleanup(group->clients[k].easy);
-        curl_group_end(&group->curl);
-        free(group);
-    }
+    for (uint32_t slot = 0; slot < engine->slots; slot++)
+        curl_easy_cleanup(client_of(engine, slot)->easy);
+    curl_groups_end(&engine->groups);
     curl_sockets_destroy(engine->sockets);
     curl_slist_free_all(engine->headers);
-    free(engine->groups);
     free(engine);
 }
 
@@ -321,8 +303,13 @@ static struct engine *engine_curl_create(const struct engine_config *config)
     if (engine == NULL)
         return NULL;
     engine->config = *config;
-    engine->slots_in_group = config->plan->requests_per_connection > 0 ? 1 : SLOTS_IN_GROUP;
     engine->sockets = curl_sockets_create(config->base);
+    engine->groups = (struct curl_groups){
+        .sockets = engine->sockets,
+        .ended = on_ended,
+        .group_bytes = sizeof(struct group),
+        .slots_per_group = config->plan->requests_per_connection > 0 ? 1 : SLOTS_IN_GROUP,
+    };
     if (engine->sockets != NULL && curl_handle_make_headers(config->request_plan, &engine->headers))
         return engine;
     engine_curl_destroy(engine);

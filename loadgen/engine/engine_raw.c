@@ -25,16 +25,17 @@ struct group {
 struct engine {
     struct raw_shared shared;
     struct curl_sockets *sockets;
-    struct group **groups;
-    uint32_t group_count, slots;
-    uint32_t connections_in_group; /* per multi handle */
-    struct event *sweep;           /* checks timeouts */
+    struct curl_groups groups;
+    uint32_t slots;
+    struct event *sweep; /* checks timeouts */
 };
 
 static struct raw_connection *connection_of(const struct engine *engine, uint32_t slot)
 {
-    return &engine->groups[slot / engine->connections_in_group]
-                ->connections[slot % engine->connections_in_group];
+    uint32_t per_group = engine->groups.slots_per_group;
+    struct group *group = (struct group *)engine->groups.group[slot / per_group];
+
+    return &group->connections[slot % per_group];
 }
 
 /* The ended() of a group: libcurl connected, or failed to. */
@@ -110,7 +111,7 @@ static void engine_raw_close(struct engine *engine, uint32_t slot)
 static bool add_connection(struct engine *engine, struct group *group)
 {
     struct raw_connection *connection =
-        &group->connections[engine->slots % engine->connections_in_group];
+        &group->connections[engine->slots % engine->groups.slots_per_group];
 
     if (!raw_connection_init(connection, &engine->shared, &group->curl, engine->sockets,
                              engine->slots))
@@ -119,25 +120,10 @@ static bool add_connection(struct engine *engine, struct group *group)
     return true;
 }
 
-static struct group *add_group(struct engine *engine)
-{
-    struct group **grown = realloc(engine->groups, (engine->group_count + 1) * sizeof(*grown));
-    struct group *group = grown != NULL ? calloc(1, sizeof(*group)) : NULL;
-
-    if (grown != NULL)
-        engine->groups = grown;
-    if (group == NULL)
-        return NULL;
-    engine->groups[engine->group_count++] = group;
-    return curl_group_begin(&group->curl, engine->sockets, on_ended) ? group : NULL;
-}
-
 static bool engine_raw_reserve(struct engine *engine, uint32_t slots)
 {
     while (engine->slots < slots) {
-        uint32_t number = engine->slots / engine->connections_in_group;
-        struct group *group =
-            number < engine->group_count ? engine->groups[number] : add_group(engine);
+        struct group *group = (struct group *)curl_groups_get(&engine->groups, engine->slots);
 
         if (group == NULL || !add_connection(engine, group))
             return false;
@@ -145,23 +131,19 @@ static bool engine_raw_reserve(struct engine *engine, uint32_t slots)
     return true;
 }
 
-static void destroy_group(struct group *group)
-{
-    for (uint32_t i = 0; i < CONNECTIONS_IN_GROUP; i++)
-        raw_connection_destroy(&group->connections[i]);
-    curl_group_end(&group->curl);
-    free(group);
-}
-
 static void engine_raw_destroy(struct engine *engine)
 {
-    for (uint32_t i = 0; i < engine->group_count; i++)
-        destroy_group(engine->groups[i]);
+    for (uint32_t i = 0; i < engine->groups.count; i++) {
+        struct group *group = (struct group *)engine->groups.group[i];
+
+        for (uint32_t k = 0; k < CONNECTIONS_IN_GROUP; k++)
+            raw_connection_destroy(&group->connections[k]);
+    }
+    curl_groups_end(&engine->groups);
     if (engine->sweep != NULL)
         event_free(engine->sweep);
     raw_shared_end(&engine->shared);
     curl_sockets_destroy(engine->sockets);
-    free(engine->groups);
     free(engine);
 }
 
@@ -179,8 +161,13 @@ static struct engine *engine_raw_create(const struct engine_config *config)
 
     if (engine == NULL)
         return NULL;
-    engine->connections_in_group = has_tls(config->request_plan) ? 1 : CONNECTIONS_IN_GROUP;
     engine->sockets = curl_sockets_create(config->base);
+    engine->groups = (struct curl_groups){
+        .sockets = engine->sockets,
+        .ended = on_ended,
+        .group_bytes = sizeof(struct group),
+        .slots_per_group = has_tls(config->request_plan) ? 1 : CONNECTIONS_IN_GROUP,
+    };
     if (raw_shared_begin(&engine->shared, config) && engine->sockets != NULL &&
         start_sweeping(engine))
         return engine;
