@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 
-#include "loadgen/report/percentiles.h"
+#include "loadgen/report/latencies.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 
-#include "loadgen/report/percentiles.h"
+#include "loadgen/report/latencies.h"
 
 #include <inttypes.h>
 #include <math.h>

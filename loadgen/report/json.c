@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 
-#include "loadgen/report/percentiles.h"
+#include "loadgen/report/latencies.h"
 #include "loadgen/stats/notes.h"
 
 #include <math.h>

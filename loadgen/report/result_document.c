@@ -4,8 +4,7 @@
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
-#include "loadgen/report/latency_bars.h"
-#include "loadgen/report/percentiles.h"
+#include "loadgen/report/latencies.h"
 #include "loadgen/stats/notes.h"
 
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #include "common/units.h"
 
 #include "loadgen/base/format.h"
-#include "loadgen/report/latency_bars.h"
+#include "loadgen/report/latencies.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

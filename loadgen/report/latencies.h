@@ -1,16 +1,33 @@
-/*
- * A distribution of latencies as a bar chart of a few rows. Each row is a range with round bounds,
- * such as 1.2 ms to 1.5 ms, on the finest logarithmic scale that fits. A value within 1/64 of a
- * bound may be counted in the neighbouring row, as histograms are no more exact. Pure.
- */
-#ifndef LOADGEN_REPORT_LATENCY_BARS_H
-#define LOADGEN_REPORT_LATENCY_BARS_H
+/* How reports show latencies: the percentiles that they give, and a bar chart. Pure. */
+#ifndef LOADGEN_REPORT_LATENCIES_H
+#define LOADGEN_REPORT_LATENCIES_H
 
 #include "common/histogram.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "loadgen/plan/plan.h"
+
+/* ---- Percentiles ---- */
+
+/* The percentiles of the plan, in percent, or the usual ones; *COUNT is their number. */
+const double *report_percentiles(const struct plan *plan, size_t *count);
+
+/* "p99.9". Returns BUFFER, of REPORT_PERCENTILE_NAME bytes. */
+enum { REPORT_PERCENTILE_NAME = 24 };
+char *report_percentile_name(char *buffer, double percent);
+
+/*
+ * The percentile after PERCENT where a whole distribution is written. As in HdrHistogram, each
+ * halving of the distance to 100 has five steps.
+ */
+double report_next_level(double percent);
+
+/*
+ * ---- Bar chart ----
+ *
+ * Each row is a range with round bounds, such as 1.2 ms to 1.5 ms, on the finest logarithmic scale
+ * that fits. A value within 1/64 of a bound may be counted in the neighbouring row, as histograms
+ * are no more exact.
+ */
 
 enum {
     LATENCY_BARS_MAX = 24,

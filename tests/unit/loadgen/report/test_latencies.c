@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "loadgen/plan/arrivals.h"
-#include "loadgen/report/latency_bars.h"
+#include "loadgen/report/latencies.h"
 #include "loadgen/run/live_view.h"
 
 #include <string.h>
