@@ -16,7 +16,7 @@ enum { LABEL = 10, PLOT_WIDTH_MOST = 512, PLOT_LEAST = 5, BESIDE_FROM_WIDTH = 11
 
 /* Numbers */
 
-/* A tick where no request was lost, and a cross where one may be. */
+/* A tick if no request was lost, a cross if one may be. */
 static const char *check_mark(const struct load_run *run, bool ascii)
 {
     switch (load_run_check(run)) {
@@ -78,7 +78,7 @@ static void draw_client(const struct load_run *run, const struct canvas *canvas)
     canvas_text(canvas, 1, LABEL, totals->failed > 0 ? TONE_WARN : TONE_NORMAL, line);
 }
 
-/* The server's last numbers while it goes on; at the end what it counted, and its worst p99. */
+/* While the run lasts the latest values; at the end the mean rate and the highest p99. */
 static struct load_point server_numbers(const struct load_run *run)
 {
     struct load_point numbers = run->point[run->point_count - 1];
@@ -100,7 +100,7 @@ static void draw_server(const struct load_run *run, const struct canvas *canvas)
     canvas_text(canvas, 2, 0, TONE_TITLE, "server");
     if (!run->own_server || run->point_count == 0) {
         canvas_text(canvas, 2, LABEL, TONE_DIM,
-                    run->own_server ? "-" : "the target is not the server that is watched");
+                    run->own_server ? "-" : "the target is another server");
         return;
     }
     numbers = server_numbers(run);
@@ -108,7 +108,7 @@ static void draw_server(const struct load_run *run, const struct canvas *canvas)
     if (!run->finished)
         summary_append(line, sizeof(line), width, "p50 %s",
                        text_latency(text, numbers.server_p50_ns));
-    summary_append(line, sizeof(line), width, run->finished ? "p99 at most %s" : "p99 %s",
+    summary_append(line, sizeof(line), width, run->finished ? "max p99 %s" : "p99 %s",
                    text_latency(text, numbers.server_p99_ns));
     summary_append(line, sizeof(line), width, "%s", run->server);
     canvas_text(canvas, 2, LABEL, TONE_NORMAL, line);
@@ -119,7 +119,7 @@ static bool failed(const struct load_run *run)
     return run->failure[0] != '\0' && run->totals.answered == 0;
 }
 
-/* What there is to say of the run in words. */
+/* The error, else the note of the report. */
 static const char *remark(const struct load_run *run)
 {
     return failed(run) ? run->failure : run->note;
@@ -143,13 +143,13 @@ int load_draw_totals_lines(const struct load_run *run, int width)
     return canvas_wrapped(&nowhere, 3 + run->finished, TONE_NOTE, remark(run));
 }
 
-/* Plots: what the client saw and what the server saw as two kinds of dots. */
+/* Plots: client and server as two kinds of dots */
 
 struct plot {
     const char *title;
     enum graph_unit unit;
-    size_t client, server; /* offsets into a point */
-    bool mean;             /* of what shares a column; else the largest */
+    size_t client, server; /* offsets into struct load_point */
+    bool mean;             /* of the points that share a column; else their maximum */
 };
 
 static const struct plot plots[] = {
@@ -167,7 +167,7 @@ static double value_at(const struct load_point *point, size_t offset)
     return value;
 }
 
-/* The values at OFFSET as WIDTH columns over SPAN_S; NAN where there is none. */
+/* The values at OFFSET in WIDTH columns over SPAN_S seconds; NAN: no point. */
 static void columns_of(const struct load_run *run, const struct plot *plot, size_t offset,
                        double span_s, double *columns, int width)
 {
@@ -196,13 +196,13 @@ static char *plot_number(const struct plot *plot, double value, char *buffer)
     return plot->unit == GRAPH_TIME ? text_latency(buffer, value) : text_count(buffer, value);
 }
 
-/* From BOTTOM to TOP; latencies by their logarithm, for client and server may lie far apart. */
+/* Latencies use a logarithmic scale: client and server may differ by orders of magnitude. */
 struct scale {
     double bottom, top;
     bool logarithmic;
 };
 
-/* The line of HEIGHT in which VALUE stands; -1: nowhere. */
+/* The line for VALUE, from 0 at the top; -1: none. */
 static int row_of(double value, const struct scale *scale, int height)
 {
     double part = value / scale->top;
@@ -309,7 +309,7 @@ static void draw_plot(const struct plot *plot, const struct load_run *run,
     canvas_text(canvas, 0, x + 2, TONE_DIM, "server");
 }
 
-/* What the numbers on the axis mean, the last ones where not all fit. */
+/* The text of each mark; the last ones if not all fit. */
 static void draw_legend(const struct load_run *run, const struct canvas *canvas)
 {
     int lines = (int)run->mark_count < canvas->height ? (int)run->mark_count : canvas->height;
@@ -393,7 +393,7 @@ void load_draw_comparison(const struct load_entry *before, const struct load_ent
     for (int i = 0; i < LOAD_DIFFERENCES; i++)
         draw_difference(&lines[i], canvas, i + 1);
     canvas_text(canvas, LOAD_DIFFERENCES + 1, 0, TONE_DIM,
-                "One run each: a difference of a few percent may be chance.");
+                "One run each: differences of a few percent may be noise.");
 }
 
 /* The form */
@@ -401,8 +401,8 @@ void load_draw_comparison(const struct load_entry *before, const struct load_ent
 enum { FORM_LABEL = 14, FORM_VALUE = 24, FORM_HELP = 28, WITH_HELP_FROM_WIDTH = 90, BETWEEN = 2 };
 
 struct hint {
-    enum action action; /* ACTION_NONE: only said */
-    const char *text;   /* NULL ends them */
+    enum action action; /* ACTION_NONE: not clickable */
+    const char *text;   /* NULL: end of list */
 };
 
 enum { HINTS_MAX = 5 };
@@ -418,7 +418,7 @@ static const struct hint hints[LOAD_HINTS][HINTS_MAX] = {
                             {ACTION_MODE, "m past runs"}},
     [LOAD_HINTS_RUNS] = {{ACTION_NONE, "past runs:"},
                          {ACTION_COMPARE, "c compares"},
-                         {ACTION_REMOVE, "d forgets"},
+                         {ACTION_REMOVE, "d deletes"},
                          {ACTION_MODE, "m back to the form"}},
 };
 
@@ -460,7 +460,7 @@ void load_form_draw_hints(struct load_form *form, enum load_hints offered,
     form->offered = offered;
     for (const struct hint *hint = hints[offered]; hint->text != NULL; hint++) {
         if (x + (int)strlen(hint->text) > canvas->width)
-            return; /* the help has all of them */
+            return; /* the help lists them all */
         x = canvas_text(canvas, 0, x, TONE_DIM, hint->text) + BETWEEN;
     }
 }

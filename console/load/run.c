@@ -25,7 +25,7 @@ void load_run_begin(struct load_run *run, const struct load_settings *settings, 
     snprintf(run->url, sizeof(run->url), "%s", url);
 }
 
-/* A number of OBJECT, or OTHERWISE where it is absent or null. */
+/* A number of OBJECT; OTHERWISE if it is absent or null. */
 static double number(const json_t *object, const char *name, double otherwise)
 {
     const json_t *value = json_object_get(object, name);
@@ -59,7 +59,7 @@ static void take_totals(struct load_totals *totals, const json_t *line)
     totals->client_cores = number(line, "client_cores", NAN);
 }
 
-/* Leaves every second point out when there is no room for more. */
+/* Drops every other point. */
 static void thin_out(struct load_run *run)
 {
     for (size_t i = 0; i < run->point_count / 2; i++)
@@ -83,7 +83,7 @@ static double positive(double value)
     return value > 0 ? value : NAN;
 }
 
-/* "rate 500, 50 connections": what is asked for from now on. */
+/* Marks the reply to a change: "client: 500/s, 50 connections". */
 static void mark_change(struct load_run *run, const json_t *event)
 {
     double rate = number(event, "rate", 0);
@@ -196,23 +196,22 @@ char *load_run_check_text(const struct load_run *run, char *buffer, size_t size)
 
     switch (load_run_check(run)) {
     case LOAD_CHECK_NONE:
-        snprintf(buffer, size, "%s",
-                 run->own_server ? "" : "another server: its count is not known");
+        snprintf(buffer, size, "%s", run->own_server ? "" : "another server: its count is unknown");
         break;
     case LOAD_CHECK_EQUAL:
-        snprintf(buffer, size, "%" PRIu64 " answered here = %" PRIu64 " counted by the server",
+        snprintf(buffer, size, "%" PRIu64 " responses = %" PRIu64 " counted by the server",
                  answered, counted);
         break;
     case LOAD_CHECK_OPEN:
         snprintf(buffer, size,
-                 "%" PRIu64 " answered here, %" PRIu64 " counted by the server: %" PRIu64
-                 " were under way at the end",
+                 "%" PRIu64 " responses, %" PRIu64 " counted by the server: %" PRIu64
+                 " were in progress at the end",
                  answered, counted, counted - answered);
         break;
     case LOAD_CHECK_DIFFERENT:
         snprintf(buffer, size,
-                 "%" PRIu64 " answered here, %" PRIu64
-                 " counted by the server: other clients, or a fault",
+                 "%" PRIu64 " responses, %" PRIu64
+                 " counted by the server: other clients, or an error",
                  answered, counted);
         break;
     }
@@ -231,7 +230,7 @@ double load_run_span_s(const struct load_run *run)
     return span;
 }
 
-/* Keeping */
+/* JSON */
 
 static json_t *real(double value)
 {

@@ -31,7 +31,7 @@ void load_session_start(struct load_session *session, const struct load_settings
     url = url[0] != '\0' ? url : target;
     if (url[0] == '\0') {
         controller_report(scene->controller, true,
-                          "the server listens on no TCP address: fill in a target");
+                          "the server listens on no TCP address: enter a target");
         return;
     }
     snprintf(control, sizeof(control), "%d", CHILD_CONTROL_FD);
@@ -49,7 +49,7 @@ void load_session_start(struct load_session *session, const struct load_settings
     session->phase = LOAD_RUNNING;
 }
 
-/* What the daemon says that somebody changed becomes a mark on the axis. */
+/* Each event of the server that reports a change becomes a mark. */
 static void mark_changes(struct load_session *session, const struct scene *scene)
 {
     const struct event_row *rows[16];
@@ -93,20 +93,18 @@ static void finish(struct load_session *session)
     if (session->run->totals.begun == 0) {
         controller_report(session->controller, true, "%s",
                           session->run->failure[0] != '\0' ? session->run->failure
-                                                           : "wsload did not begin");
+                                                           : "wsload did not start a request");
         return;
     }
     load_run_check_text(session->run, words, sizeof(words));
-    controller_report(session->controller, false, "the run has ended%s%s",
-                      words[0] != '\0' ? ": " : "", words);
+    controller_report(session->controller, false, "run ended%s%s", words[0] != '\0' ? ": " : "",
+                      words);
     if (load_store_add(session->store, session->run, why, sizeof(why)) != 0)
         controller_report(session->controller, true, "%s", why);
 }
 
-/*
- * The server counts an answer a moment after the client has it, and is looked at some ten times a
- * second: its count is taken once it stands still.
- */
+/* The server counts a response shortly after the client received it, and is sampled about ten times
+ * a second: its count is final once it stops changing. */
 static void settle(struct load_session *session, const struct scene *scene)
 {
     const struct snapshot *now = model_now(scene->model);

@@ -53,20 +53,20 @@ static bool acceptable(enum load_field_kind kind, const char *text)
 int load_settings_set(struct load_settings *settings, enum load_field field, const char *text,
                       char *why, size_t size)
 {
-    static const char *const wanted[] = {[LOAD_TEXT] = "",
-                                         [LOAD_COUNT] = "a number such as 500 or 50k",
-                                         [LOAD_TIME] = "a time such as 30s or 2m",
-                                         [LOAD_SWITCH] = "on or off"};
+    static const char *const valid[] = {[LOAD_TEXT] = "",
+                                        [LOAD_COUNT] = "examples: 500, 50k",
+                                        [LOAD_TIME] = "examples: 30s, 2m",
+                                        [LOAD_SWITCH] = "on or off"};
     const struct load_field_info *info = &load_field_table[field];
 
     if (strlen(text) >= LOAD_TEXT_BYTES)
-        snprintf(why, size, "%s: longer than %d bytes", info->label, LOAD_TEXT_BYTES - 1);
+        snprintf(why, size, "%s: more than %d bytes", info->label, LOAD_TEXT_BYTES - 1);
     else if (text[0] == '\0' && info->kind == LOAD_SWITCH)
-        snprintf(why, size, "%s takes %s", info->label, wanted[info->kind]);
+        snprintf(why, size, "%s: no value (%s)", info->label, valid[info->kind]);
     else if (text[0] != '\0' && !acceptable(info->kind, text))
-        snprintf(why, size, "%s takes %s, not \"%.60s\"", info->label, wanted[info->kind], text);
+        snprintf(why, size, "%s: invalid value '%.60s' (%s)", info->label, text, valid[info->kind]);
     else if (text[0] == '-')
-        snprintf(why, size, "%s cannot begin with a dash", info->label);
+        snprintf(why, size, "%s: must not begin with a dash", info->label);
     else {
         store(settings, field, text);
         return 0;
@@ -127,7 +127,7 @@ void load_settings_arguments(const struct load_settings *settings, const char *t
     argv[count] = NULL;
 }
 
-/* Appends ", PREFIX TEXT SUFFIX" when there is a TEXT. */
+/* Appends TEXT and SUFFIX, after ", " if there is something before; nothing if TEXT is "". */
 static void append(char *buffer, size_t size, const char *text, const char *suffix)
 {
     size_t length = strlen(buffer);
@@ -148,7 +148,7 @@ char *load_settings_summary(const struct load_settings *settings, char *buffer, 
     return buffer;
 }
 
-/* The address of TEXT without its port; the port at *PORT ("" without one). */
+/* Returns the length of the host in "host:port"; *PORT points at the port ("" without one). */
 static size_t split_port(const char *text, size_t length, const char **port)
 {
     size_t colon = length;

@@ -17,8 +17,8 @@
 
 enum { PATH_BYTES = 1024 };
 
-/* The folder of the runs; "" where neither variable is set. */
-static void folder(char *path, size_t size)
+/* The directory of the runs; "" if neither variable is set. */
+static void store_directory(char *path, size_t size)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
@@ -33,13 +33,13 @@ static void path_of(const char *name, char *path, size_t size)
 {
     size_t length;
 
-    folder(path, size);
+    store_directory(path, size);
     length = strlen(path);
     snprintf(path + length, size - length, "/%s", name);
 }
 
-/* Makes PATH and all above it. */
-static int make_folders(char *path)
+/* Like mkdir -p. */
+static int make_directories(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
@@ -120,7 +120,7 @@ int load_store_read(struct load_store *store, char *why, size_t size)
     DIR *directory;
 
     load_store_release(store);
-    folder(path, sizeof(path));
+    store_directory(path, sizeof(path));
     directory = path[0] != '\0' ? opendir(path) : NULL;
     if (directory != NULL && run != NULL)
         read_all(store, directory, run);
@@ -130,7 +130,7 @@ int load_store_read(struct load_store *store, char *why, size_t size)
         return 0;
     }
     if (path[0] == '\0' || errno == ENOENT)
-        return 0; /* none has been kept yet */
+        return 0; /* none has been stored yet */
     snprintf(why, size, "cannot read %.200s: %s", path, strerror(errno));
     return -1;
 }
@@ -141,15 +141,15 @@ void load_store_release(struct load_store *store)
     *store = (struct load_store){0};
 }
 
-/* Writes under another name first, so that no half-written run is ever found. */
+/* Writes a hidden file and renames it, so that readers never see an incomplete run. */
 static int write_run(const struct load_run *run, const char *name)
 {
     char path[PATH_BYTES], hidden[PATH_BYTES], hidden_name[LOAD_NAME_BYTES + 8];
     json_t *object = load_run_json(run);
     int result;
 
-    folder(path, sizeof(path));
-    if (object == NULL || path[0] == '\0' || make_folders(path) != 0) {
+    store_directory(path, sizeof(path));
+    if (object == NULL || path[0] == '\0' || make_directories(path) != 0) {
         json_decref(object);
         return -1;
     }
@@ -170,7 +170,7 @@ int load_store_remove(struct load_store *store, size_t i, char *why, size_t size
 
     path_of(store->entries[i].name, path, sizeof(path));
     if (unlink(path) != 0 && errno != ENOENT) {
-        snprintf(why, size, "cannot remove %.200s: %s", path, strerror(errno));
+        snprintf(why, size, "cannot delete %.200s: %s", path, strerror(errno));
         return -1;
     }
     memmove(&store->entries[i], &store->entries[i + 1],
@@ -191,8 +191,8 @@ int load_store_add(struct load_store *store, const struct load_run *run, char *w
     snprintf(name + length, sizeof(name) - length, "-%03u.json",
              (unsigned)(run->started_ns % NS_PER_S / NS_PER_MS));
     if (write_run(run, name) != 0 || add_entry(store, name, run) != 0) {
-        snprintf(why, size, "cannot keep the run: %s",
-                 errno != 0 ? strerror(errno) : "no folder for it (HOME is not set)");
+        snprintf(why, size, "cannot store the run: %s",
+                 errno != 0 ? strerror(errno) : "neither XDG_STATE_HOME nor HOME is set");
         return -1;
     }
     qsort(store->entries, store->count, sizeof(*store->entries), newest_first);

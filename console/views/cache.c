@@ -1,7 +1,5 @@
-/*
- * The cache: what it holds, how much of its budget that is, what leaves it, and whether that pays: the
- * hit ratio now, and before and after the last change of size or policy.
- */
+/* The cache: its entries, memory, evictions and hit ratio, and the hit ratio before and after the
+ * last change of size or policy. */
 
 #include "common/clock.h"
 #include "common/macros.h"
@@ -30,12 +28,12 @@ static const struct column columns[COLUMNS] = {
     [PATH] = {.title = "PATH", .width = 24, .importance = 10, .stretch = true, .key = true},
 };
 
-enum { SENTENCE_WIDTH = 77 }; /* of what stands where no change has been made */
+enum { SENTENCE_WIDTH = 77 }; /* of the line without a change */
 
-/* A change of the cache and the hit ratio before it. */
+/* A change of size or policy, and the hit ratio before it. */
 struct change {
     char size[32], policy[16]; /* before */
-    uint64_t wall_ns;          /* 0: nothing has been changed */
+    uint64_t wall_ns;          /* 0: no change */
     double ratio;
 };
 
@@ -150,7 +148,7 @@ static void draw_flow(const struct scene *scene, const struct canvas *canvas)
     canvas_text(canvas, 0, 0, TONE_NORMAL, line);
 }
 
-/* The mean hit ratio of the SECONDS before the moment, those without look-ups left out. */
+/* The mean hit ratio over the last SECONDS; seconds without lookups do not count. */
 static double mean_ratio(const struct scene *scene, size_t seconds)
 {
     double values[SEGMENT_HISTORY_SAMPLES], sum = 0;
@@ -174,9 +172,9 @@ static void draw_change(const struct state *state, const struct scene *scene,
     uint64_t ago = scene->wall_ns > change->wall_ns ? scene->wall_ns - change->wall_ns : 0;
 
     if (change->wall_ns == 0) {
-        canvas_item(
-            canvas, 0, 0, TONE_DIM, "e changes the size, n the policy%s",
-            canvas->width < SENTENCE_WIDTH ? "" : ": the hit ratio before and after stands here");
+        canvas_item(canvas, 0, 0, TONE_DIM, "e changes the size, n the policy%s",
+                    canvas->width < SENTENCE_WIDTH ? ""
+                                                   : ": compares the hit ratio before and after");
         return;
     }
     canvas_print(canvas, 0, 0, TONE_NOTE, "%s %s -> %s %s  hit ratio %s before, %s in the %s since",
@@ -191,7 +189,7 @@ static void draw_list(const struct state *state, const struct scene *scene,
 {
     if (scene->moment == MOMENT_PAST)
         canvas_text(canvas, 1, 0, TONE_DIM,
-                    "What the cache held at that moment is not kept; Right goes back to now.");
+                    "The history does not record the entries; Right returns to now.");
     else
         grid_draw(scene->grid, scene, canvas);
     if (scene->grid->sorted_by == 0 && canvas->width >= 60)
@@ -221,8 +219,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
     draw_list(state, scene, &places[4]);
 }
 
-/* Notes a change of size or policy, whoever made it; in a recording only what they are, for one may
- * go back in it. */
+/* Detects a change of size or policy by anyone. Not in a recording, where time can go back. */
 static void update(void *state, const struct scene *scene)
 {
     struct state *own = state;
@@ -317,11 +314,11 @@ static json_t *json(void *state, const struct scene *scene)
 }
 
 static const char *const help[] = {
-    "What the workers' caches hold, and how much of their budget that is.",
-    "A path may be held once by each worker: COPIES. HITS are since it was stored.",
+    "The entries of the workers' caches, and the memory they use.",
+    "COPIES: number of workers that hold the path. HITS: since it was stored.",
     "d purges the selected entry, x drops everything.",
-    "e changes the size, n the policy; the hit ratio before and after is shown.",
-    "m orders by hits, size, age or path.",
+    "e changes the size, n the policy; both show the hit ratio before and after.",
+    "m sorts by hits, size, age or path.",
     NULL};
 
 const struct view view_cache = {

@@ -1,7 +1,5 @@
-/*
- * The configuration in force: each key with its value, where that came from, and how it may be changed.
- * The file can be checked, and taken over, with the server's own report of what is wrong with it.
- */
+/* The configuration in force: each key with its value, its origin and how it can be changed. The file
+ * can be checked and reloaded; the server's error report is shown. */
 
 #include "common/escape.h"
 #include "common/macros.h"
@@ -33,12 +31,12 @@ enum {
     REPORT_LINES = 40,
     REPORT_WIDTH = 200,
     PATH_BYTES = 1024,
-    TOLD_BYTES = 4 * SEGMENT_CONFIG_BYTES,
+    REPLY_BYTES = 4 * SEGMENT_CONFIG_BYTES,
     NARROW = 50,
     WIDE = 66,
 };
 
-/* What the daemon's `config` command tells of a key besides its value. */
+/* The part of the daemon's `config` reply that is not in shared memory. */
 struct origin {
     char from[96], change[12], command[24], fallback[64];
 };
@@ -47,10 +45,10 @@ struct state {
     struct config_line *lines; /* LINES_MOST */
     struct origin *origins;    /* of each line */
     size_t count;
-    char *text; /* that the lines were made from; SEGMENT_CONFIG_BYTES */
-    char *told; /* that the origins were made from; TOLD_BYTES */
+    char *text;  /* source of the lines; SEGMENT_CONFIG_BYTES */
+    char *reply; /* source of the origins; REPLY_BYTES */
     struct child check;
-    bool reload_next; /* after a check that finds nothing wrong */
+    bool reload_next; /* if the check finds no error */
     struct controller *controller;
     char report[REPORT_LINES][REPORT_WIDTH]; /* of the last check or reload */
     int report_lines;
@@ -65,14 +63,14 @@ static int make_room(struct state *state)
     state->lines = calloc(LINES_MOST, sizeof(*state->lines));
     state->origins = calloc(LINES_MOST, sizeof(*state->origins));
     state->text = calloc(1, SEGMENT_CONFIG_BYTES);
-    state->told = calloc(1, TOLD_BYTES);
+    state->reply = calloc(1, REPLY_BYTES);
     return state->lines == NULL || state->origins == NULL || state->text == NULL ||
-                   state->told == NULL
+                   state->reply == NULL
                ? -1
                : 0;
 }
 
-/* Makes the lines anew when the text has changed. */
+/* Parses the text again if it has changed. */
 static void read_text(struct state *state, const char *config)
 {
     char section[CONFIG_KEY_BYTES] = "";
@@ -85,10 +83,10 @@ static void read_text(struct state *state, const char *config)
     for (state->count = 0; state->count < LINES_MOST; state->count++)
         if (!config_text_next(&at, section, &state->lines[state->count]))
             break;
-    state->told[0] = '\0';
+    state->reply[0] = '\0';
 }
 
-/* The origins */
+/* Origins */
 
 static void take_string(char *to, size_t size, const json_t *object, const char *name)
 {
@@ -112,15 +110,15 @@ static void take_origin(struct state *state, const json_t *object)
         }
 }
 
-/* Takes over what the scene tells of the keys, once. */
+/* Parses the reply in the scene, once. */
 static void read_origins(struct state *state, const char *answer)
 {
     json_t *object;
     const json_t *keys;
 
-    if (state->lines == NULL || strcmp(state->told, answer) == 0)
+    if (state->lines == NULL || strcmp(state->reply, answer) == 0)
         return;
-    snprintf(state->told, TOLD_BYTES, "%s", answer);
+    snprintf(state->reply, REPLY_BYTES, "%s", answer);
     memset(state->origins, 0, LINES_MOST * sizeof(*state->origins));
     object = json_loads(answer, 0, NULL);
     keys = json_object_get(object, "keys");
@@ -155,23 +153,23 @@ static void fill(void *state, const struct scene *scene, size_t row, struct cell
     const struct state *own = state;
     const struct config_line *line = &own->lines[row];
     const struct origin *origin = &own->origins[row];
-    bool told = origin->from[0] != '\0', changed = strcmp(origin->from, "default") != 0;
+    bool known = origin->from[0] != '\0', changed = strcmp(origin->from, "default") != 0;
 
     (void)scene;
     cell_text(&cells[KEY], TONE_NORMAL, line->key);
-    cell_print(&cells[VALUE], told && changed ? TONE_VALUE : TONE_NORMAL, "%.280s", line->value);
+    cell_print(&cells[VALUE], known && changed ? TONE_VALUE : TONE_NORMAL, "%.280s", line->value);
     cell_text(&cells[FROM], changed ? TONE_NOTE : TONE_DIM, or_dash(origin->from));
     cell_text(&cells[CHANGE], strcmp(origin->change, "live") == 0 ? TONE_GOOD : TONE_DIM,
               or_dash(origin->change));
-    cell_text(&cells[DEFAULT], TONE_DIM, told ? origin->fallback : "-");
+    cell_text(&cells[DEFAULT], TONE_DIM, known ? origin->fallback : "-");
 }
 
 static const char *change_sentence(const struct origin *origin)
 {
-    return strcmp(origin->change, "live") == 0     ? "at once, e edits it"
-           : strcmp(origin->change, "reload") == 0 ? "in the file, then r reloads it"
-           : strcmp(origin->change, "fixed") == 0  ? "by a restart of the server only"
-                                                   : "not known";
+    return strcmp(origin->change, "live") == 0     ? "live (e edits it)"
+           : strcmp(origin->change, "reload") == 0 ? "reload (edit the file, then r)"
+           : strcmp(origin->change, "fixed") == 0  ? "restart of the server"
+                                                   : "unknown";
 }
 
 static void detail(void *state, const struct scene *scene, size_t row, FILE *out)
@@ -199,7 +197,7 @@ static const struct list list = {
     .detail = detail,
 };
 
-/* Checking and reloading */
+/* Check and reload */
 
 static void add_report(void *context, const char *line)
 {
@@ -234,7 +232,8 @@ static void clear_report(struct state *state, bool bad)
     state->report_bad = bad;
 }
 
-/* The file that the server was started with, as a path from here. -1: it was started without. */
+/* The path of the server's configuration file as seen from this process. Returns 0, or -1 if it was
+ * started without a file. */
 static int file_of(const struct state *state, const struct scene *scene, char *path, size_t size)
 {
     char link[64], folder[PATH_BYTES / 2];
@@ -255,12 +254,12 @@ static int file_of(const struct state *state, const struct scene *scene, char *p
     return -1;
 }
 
-/* They come by an answer of the daemon, a moment after the view is first shown. */
+/* The daemon's reply arrives shortly after the view is first shown. */
 static bool origins_known(const struct scene *scene)
 {
     if (scene->origins[0] == '\0')
         controller_report(scene->controller, true,
-                          "where values come from is not known yet: wait for the FROM column");
+                          "origins are not known yet: wait for the FROM column");
     return scene->origins[0] != '\0';
 }
 
@@ -270,14 +269,14 @@ static void start_check(struct state *state, const struct scene *scene, bool rel
     const char *argv[] = {"webserverd", "-t", "-f", path, NULL};
 
     if (state->check.pid != 0) {
-        controller_report(scene->controller, true, "the file is being checked already");
+        controller_report(scene->controller, true, "a check is already running");
         return;
     }
     if (!origins_known(scene))
         return;
     if (file_of(state, scene, path, sizeof(path)) != 0) {
         controller_report(scene->controller, true,
-                          "no file is known: the server runs with its defaults and -o only");
+                          "no file: the server runs with defaults and -o only");
         return;
     }
     clear_report(state, false);
@@ -289,7 +288,7 @@ static void start_check(struct state *state, const struct scene *scene, bool rel
         controller_report(scene->controller, false, "checking %s", path);
 }
 
-/* The daemon's answer to `reload`: what changed, or the errors of the file, line by line. */
+/* The reply to `reload`: the changed keys, or the errors of the file, line by line. */
 static void take_reload(void *context, bool ok, const char *answer)
 {
     struct state *state = context;
@@ -309,12 +308,11 @@ static void take_reload(void *context, bool ok, const char *answer)
             snprintf(line + strlen(line), sizeof(line) - strlen(line), " %s",
                      key != NULL ? key : "?");
         }
-        add_report(state, json_array_size(changed) > 0 ? line : "reloaded; nothing has changed");
+        add_report(state, json_array_size(changed) > 0 ? line : "reloaded; no changes");
     }
     controller_report(state->controller, state->report_bad, "%s",
-                      state->report_bad
-                          ? "the reload was refused: the configuration stays as it was"
-                          : state->report[0]);
+                      state->report_bad ? "reload failed: the configuration is unchanged"
+                                        : state->report[0]);
     json_decref(object);
 }
 
@@ -323,8 +321,8 @@ static void end_check(struct state *state, int status)
     add_report_lines(state, state->check.text, state->check.output_length);
     state->report_bad = status != 0;
     controller_report(state->controller, status != 0 && state->reload_next, "%s",
-                      status != 0 ? "the file has errors; the server goes on as it is"
-                                  : "the file is good");
+                      status != 0 ? "the file has errors; the server keeps its configuration"
+                                  : "the file is valid");
     if (status == 0 && state->reload_next)
         controller_call(state->controller, "reload", take_reload, state);
 }
@@ -355,10 +353,10 @@ static void release(void *state)
     free(own->lines);
     free(own->origins);
     free(own->text);
-    free(own->told);
+    free(own->reply);
 }
 
-/* Editing */
+/* Edit */
 
 struct editing {
     struct controller *controller;
@@ -376,7 +374,7 @@ static void edited(void *context, const char *text)
 
 static void edit_selected(const struct state *state, const struct scene *scene)
 {
-    static struct editing editing; /* as long as the question is open */
+    static struct editing editing; /* while the prompt is open */
     const struct origin *origin;
     char label[CONFIG_KEY_BYTES + 8];
     size_t row;
@@ -428,7 +426,7 @@ static void draw_report(const struct state *state, const struct canvas *canvas)
         canvas_text(canvas, i + 1, 0, state->report_bad ? TONE_WARN : TONE_GOOD, state->report[i]);
 }
 
-/* Where there is little room for the values, the selected one stands here. */
+/* The selected value, if the column is too narrow for it. */
 static void draw_summary(const struct state *state, const struct scene *scene,
                          const struct canvas *canvas)
 {
@@ -439,9 +437,8 @@ static void draw_summary(const struct state *state, const struct scene *scene,
         canvas_print(canvas, 0, 0, TONE_VALUE, "= %s", or_dash(state->lines[row].value));
     else
         canvas_text(canvas, 0, 0, TONE_DIM,
-                    canvas->width < WIDE
-                        ? "c check  r reload  e edit  Enter all"
-                        : "c checks the file, r reloads it, e changes what may change live");
+                    canvas->width < WIDE ? "c check  r reload  e edit  Enter all"
+                                         : "c checks the file, r reloads it, e edits a live key");
 }
 
 static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
@@ -468,17 +465,17 @@ static bool ready(const struct scene *scene)
 }
 
 static const char *const help[] = {
-    "Every key in force, and where its value came from: a file and line, -o,",
-    "a command, or the default. CHANGE: live at once, reload by the file, fixed.",
-    "c checks the file with webserverd -t, r checks and reloads it; what is",
-    "wrong with it is shown, and the server then goes on as it is.",
-    "e edits the selected key if it may change live.",
+    "All keys in force, and the origin of each value: file and line, -o,",
+    "a command, or the default. CHANGE: live, reload (in the file), or fixed.",
+    "c checks the file with webserverd -t, r checks and reloads it. If the file",
+    "has errors they are listed, and the server keeps its configuration.",
+    "e edits the selected key if it is live.",
     NULL};
 
 const struct view view_config = {
     .name = "config",
     .action = ACTION_VIEW_CONFIG,
-    .empty = "The server has not told its configuration yet.",
+    .empty = "The server has not published its configuration yet.",
     .help = help,
     .wants = WANT_ORIGINS,
     .state_size = sizeof(struct state),

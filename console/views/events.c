@@ -1,7 +1,5 @@
-/*
- * The events: errors, warnings and changes of all the server's processes, those of one kind counted
- * together; below them what this console asked of the daemon, and what it answered.
- */
+/* The events: errors, warnings and changes of all processes of the server, grouped by kind; below
+ * them the commands of this console and their replies. */
 
 #include "common/clock.h"
 #include "common/macros.h"
@@ -29,7 +27,7 @@ static const struct column columns[COLUMNS] = {
 enum { NARROW = 60 };
 
 struct state {
-    bool single; /* each event by itself */
+    bool single; /* not grouped */
     int least;   /* enum level */
     size_t row_count;
     const struct event_row *rows[EVENT_LIST_SINGLE];
@@ -80,9 +78,8 @@ static void detail(void *state, const struct scene *scene, size_t row, FILE *out
     if (event->count > 1) {
         fprintf(out, "first\t%s\n", text_clock(text, event->first_ns));
         fprintf(out, "how often\t%" PRIu64 " times\n", event->count);
-        fprintf(out,
-                "Events that differ only in numbers are counted together; the newest is shown. "
-                "m shows each by itself.\n");
+        fprintf(out, "Events that differ only in numbers are grouped; the newest is shown. "
+                     "m shows each event.\n");
     }
 }
 
@@ -94,7 +91,7 @@ static const struct list list = {
     .detail = detail,
 };
 
-/* Whether LINE is a command that can change nothing. */
+/* True if LINE is a command that changes nothing. */
 static bool is_question(const char *line)
 {
     size_t length = strcspn(line, " ");
@@ -106,7 +103,7 @@ static bool is_question(const char *line)
     return false;
 }
 
-/* How many changes this console has asked for. */
+/* Number of changes that this console requested. */
 static size_t own_changes(const struct scene *scene)
 {
     size_t asked = scene->controller != NULL ? controller_log_count(scene->controller) : 0,
@@ -142,20 +139,20 @@ static void draw_summary(const struct state *state, const struct scene *scene,
         x = canvas_text(canvas, 0, x, TONE_DIM, state->single ? "each" : "by kind");
     else
         x = canvas_print(canvas, 0, x, TONE_DIM, "shown: %s, %s and above",
-                         state->single ? "each by itself" : "by kind", level_names[state->least]);
+                         state->single ? "each event" : "by kind", level_names[state->least]);
     if (event_list_missed(scene->events) > 0)
-        canvas_print(canvas, 0, x + 2, TONE_NOTE, "%s passed unseen",
+        canvas_print(canvas, 0, x + 2, TONE_NOTE, "%s missed",
                      text_count(text, (double)event_list_missed(scene->events)));
 }
 
-/* What this console asked, the newest first. */
+/* The commands of this console, the newest first. */
 static void draw_own(const struct scene *scene, const struct canvas *canvas)
 {
     size_t asked = controller_log_count(scene->controller);
     char text[TEXT_SHORT];
     int y = 0;
 
-    canvas_text(canvas, 0, 0, TONE_TITLE, "asked from this console");
+    canvas_text(canvas, 0, 0, TONE_TITLE, "commands of this console");
     for (size_t i = 0; i < asked && y + 1 < canvas->height; i++) {
         const struct command_record *entry = controller_log_record(scene->controller, i);
         int x;
@@ -170,7 +167,7 @@ static void draw_own(const struct scene *scene, const struct canvas *canvas)
                      : entry->ok      ? TONE_GOOD
                                       : TONE_BAD,
                      "%s %s", scene->ascii ? "->" : "→",
-                     entry->answered ? entry->answer : "no answer yet");
+                     entry->answered ? entry->answer : "no reply yet");
     }
 }
 
@@ -221,15 +218,15 @@ static json_t *json(void *state, const struct scene *scene)
 }
 
 static const char *const help[] = {
-    "Errors, warnings and changes of all processes, those alike counted together.",
-    "Who changed what stands there too: by which user and process.",
-    "Below: what this console asked of the daemon, and its answers.",
-    "m shows each event by itself, n picks the least level, Enter shows one whole.", NULL};
+    "Errors, warnings and changes of all processes, grouped by kind.",
+    "A change names the user and the process that made it.",
+    "Below: the commands of this console and the replies of the daemon.",
+    "m shows each event, n sets the minimum level, Enter shows all details.", NULL};
 
 const struct view view_events = {
     .name = "events",
     .action = ACTION_VIEW_EVENTS,
-    .empty = "Nothing has happened yet: no error, no warning, no change.",
+    .empty = "No events yet: no error, no warning, no change.",
     .help = help,
     .state_size = sizeof(struct state),
     .list = &list,

@@ -1,7 +1,5 @@
-/*
- * The latency: by outcome in numbers, as a histogram on a logarithmic axis, and second by second as a
- * heat map on the same scale.
- */
+/* The latency by outcome: a table, a histogram on a logarithmic axis, and a heat map over time on the
+ * same scale. */
 
 #include "common/clock.h"
 #include "common/macros.h"
@@ -32,18 +30,18 @@ static const struct column columns[COLUMNS] = {
 
 enum {
     BUCKETS = HISTOGRAM_COARSE_BUCKETS,
-    RECENT_S = 10,      /* of the histogram */
-    LEAST_BUCKETS = 16, /* of the axis: four powers of two */
+    RECENT_S = 10,      /* range of the histogram */
+    LEAST_BUCKETS = 16, /* minimum range of the axis: four powers of two */
     LABEL = 9,          /* columns left of the axis */
-    LEGEND_WIDTH = 61,  /* of the histogram, in whole words */
+    LEGEND_WIDTH = 61,  /* of the histogram, unabbreviated */
     HEAT_CELLS = 512 * 128,
 };
 
 struct state {
-    int shown; /* which outcome the heat map is of; OUTCOME_ALL: the first */
+    int shown; /* outcome in the heat map; OUTCOME_ALL comes first */
 };
 
-/* The buckets that an axis shows: from FROM to before TO. */
+/* The buckets on an axis: FROM to TO - 1. */
 struct range {
     uint32_t from, to;
 };
@@ -53,13 +51,13 @@ static const char *outcome_name(int outcome)
     return outcome == OUTCOME_ALL ? "all" : outcome_names[outcome];
 }
 
-/* State 0 stands for all of them. */
+/* State 0 is OUTCOME_ALL. */
 static int shown_outcome(const struct state *state)
 {
     return state->shown == 0 ? OUTCOME_ALL : state->shown - 1;
 }
 
-/* Adds up the SECONDS that end at the moment. */
+/* Adds up the last SECONDS before the moment shown. */
 static void collect(const struct scene *scene, int outcome, int seconds, uint64_t *buckets)
 {
     uint64_t last = scene->wall_ns / NS_PER_S;
@@ -78,7 +76,7 @@ static uint64_t count_of(const uint64_t *buckets)
     return count;
 }
 
-/* The table. Live and frozen it is exact, of a moment gone by as exact as the buckets are. */
+/* The table. Exact when live or frozen; in the history as exact as the buckets. */
 
 struct numbers {
     double count, seconds, percentile[4]; /* 50, 90, 99, 99.9 */
@@ -163,7 +161,8 @@ static struct range range_of(const uint64_t *buckets)
             range.to = i + 1;
         }
     if (range.to == 0)
-        return (struct range){40, 40 + LEAST_BUCKETS * 2}; /* some microseconds to a millisecond */
+        return (struct range){40,
+                              40 + LEAST_BUCKETS * 2}; /* default: microseconds to a millisecond */
     range.from -= range.from > 0;
     range.to += range.to < BUCKETS;
     while (range.to - range.from < LEAST_BUCKETS) {
@@ -173,7 +172,7 @@ static struct range range_of(const uint64_t *buckets)
     return range;
 }
 
-/* Where the axis stands at PART of PARTS, ns. */
+/* The latency at PART of PARTS of the axis, ns. */
 static double axis_value(const struct range *range, int part, int parts)
 {
     uint32_t bucket = range->from + (uint32_t)((int64_t)(range->to - range->from) * part / parts);
@@ -181,7 +180,7 @@ static double axis_value(const struct range *range, int part, int parts)
     return (double)histogram_lowest(bucket << HISTOGRAM_COARSE_SHIFT);
 }
 
-/* What of BUCKETS falls into PART of PARTS. Where parts are finer, a bucket is shared out. */
+/* The count of BUCKETS in PART of PARTS. A bucket wider than a part is divided evenly. */
 static double part_of(const struct range *range, const uint64_t *buckets, int part, int parts)
 {
     double wide = (double)(range->to - range->from) / parts, from = range->from + part * wide;
@@ -195,7 +194,7 @@ static double part_of(const struct range *range, const uint64_t *buckets, int pa
     return sum;
 }
 
-/* The histogram: bars of characters that tell the outcomes apart. */
+/* The histogram: bars of one character per outcome */
 
 static wchar_t bar_glyph(const struct scene *scene, int outcome)
 {
@@ -240,7 +239,7 @@ static void draw_axis(const struct scene *scene, const struct canvas *canvas,
     }
 }
 
-/* One column: the outcomes stand on each other, each with its share of the height. */
+/* One column: the outcomes stacked, each in proportion to its count. */
 static void draw_bar(const struct scene *scene, const struct canvas *canvas, int x,
                      const double *counts, double most)
 {
@@ -279,7 +278,7 @@ static void draw_histogram(const struct scene *scene, const struct canvas *canva
 
         for (int i = 0; i < OUTCOME_COUNT; i++)
             split += counts[i] = part_of(range, buckets[i], x, bars.width);
-        if (!(split > 0)) /* not told apart then */
+        if (!(split > 0)) /* outcomes were not recorded */
             counts[0] = part_of(range, buckets[OUTCOME_ALL], x, bars.width);
         draw_bar(scene, &bars, x, counts, most);
     }
@@ -287,9 +286,9 @@ static void draw_histogram(const struct scene *scene, const struct canvas *canva
     draw_axis(scene, canvas, range, canvas->height - 2);
 }
 
-/* The heat map: time to the right, latency upwards. */
+/* The heat map: x is time, y is latency */
 
-/* The buckets of the seconds that fall into column X of WIDTH. False: nothing is known of them. */
+/* Adds up the seconds in column X of WIDTH. Returns false if none was recorded. */
 static bool column_of(const struct scene *scene, int outcome, int x, int width, uint64_t *buckets)
 {
     uint64_t first = scene->wall_ns / NS_PER_S - (uint64_t)scene->span_s + 1;
@@ -341,7 +340,7 @@ static void draw_heat_labels(const struct scene *scene, const struct canvas *can
 static void draw_heat(const struct state *state, const struct scene *scene,
                       const struct canvas *canvas, const struct range *range)
 {
-    static double values[HEAT_CELLS]; /* not for the stack */
+    static double values[HEAT_CELLS]; /* too large for the stack */
     int outcome = shown_outcome(state), rows = canvas->height - 2;
     struct canvas map = canvas_part(canvas, 1, LABEL + 1, rows, canvas->width);
     int x = canvas_text(canvas, 0, 0, TONE_TITLE, "over time") + 2;
@@ -350,7 +349,7 @@ static void draw_heat(const struct state *state, const struct scene *scene,
     if (map.width < 1 || map.height < 1 || map.width * map.height > HEAT_CELLS)
         return;
     x = canvas_print(canvas, 0, x, TONE_VALUE, "%s", outcome_name(outcome)) + 2;
-    x = canvas_text(canvas, 0, x, TONE_DIM, "(m: another outcome)") + 2;
+    x = canvas_text(canvas, 0, x, TONE_DIM, "(m: next outcome)") + 2;
     if (x + 20 < canvas->width)
         heat_draw_scale(canvas, 0, x, scene->style);
     most = fill_heat(scene, outcome, range, values, map.height, map.width);
@@ -398,17 +397,17 @@ static bool ready(const struct scene *scene)
 }
 
 static const char *const help[] = {
-    "How long requests took, from their arrival to the last byte sent.",
-    "hit: from the cache; miss: a file was read; offload: an offload thread helped.",
-    "The histogram is of the last 10 s, the heat map of the time that g picks.",
-    "m shows the heat map of one outcome. Seconds before this console came are",
-    "known only as a whole: they have no colour by outcome.",
+    "Latency of requests, from their arrival to the last byte sent.",
+    "hit: from the cache; miss: from a file; offload: with an offload thread.",
+    "The histogram covers 10 s, the heat map the time range (key g).",
+    "m shows the heat map of one outcome. Seconds before the console started",
+    "are not split by outcome.",
     NULL};
 
 const struct view view_latency = {
     .name = "latency",
     .action = ACTION_VIEW_LATENCY,
-    .empty = "No request in this time. g makes it longer; keys 7 and r make load.",
+    .empty = "No request in this time range. g extends it; 7, then r starts load.",
     .help = help,
     .state_size = sizeof(struct state),
     .list = &list,

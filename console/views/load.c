@@ -1,7 +1,5 @@
-/*
- * The load: a form, a run of wsload seen from both ends on one time axis, its pace changed while it
- * goes on, and the runs of the past, two of them compared.
- */
+/* The load: a form, a run of wsload as client and server see it, changes while it runs, and the list
+ * and comparison of stored runs. */
 
 #include "common/clock.h"
 #include "common/macros.h"
@@ -30,10 +28,10 @@ static const struct column columns[COLUMNS] = {
     [URL] = {.title = "URL", .width = 24, .importance = 1},
 };
 
-enum { KEPT_LINES = 7, ADVICE_WIDTH = 78 };
+enum { PLOT_LINES = 7, ADVICE_WIDTH = 78 };
 
 struct state {
-    bool ready; /* what follows was set up */
+    bool ready; /* the rest is initialised */
     struct load_settings settings;
     int field;
     struct load_form form;
@@ -60,7 +58,7 @@ static int set_up(struct state *state)
     return state->ready ? 0 : -1;
 }
 
-/* Past runs */
+/* Stored runs */
 
 static size_t count(void *state, const struct scene *scene)
 {
@@ -110,7 +108,7 @@ static void detail(void *state, const struct scene *scene, size_t row, FILE *out
     for (int i = LOAD_CONNECTIONS; i < LOAD_FIELDS; i++)
         if (entry->settings.text[i][0] != '\0')
             fprintf(out, "%s\t%s\n", load_field_table[i].label, entry->settings.text[i]);
-    fprintf(out, "took\t%.1f s\n", totals->elapsed_s);
+    fprintf(out, "duration\t%.1f s\n", totals->elapsed_s);
     fprintf(out, "requests/s\t%.1f\n", totals->requests_per_s);
     fprintf(out, "answered\t%" PRIu64 "\n", totals->answered);
     fprintf(out, "failed\t%" PRIu64 "\n", totals->failed);
@@ -119,7 +117,7 @@ static void detail(void *state, const struct scene *scene, size_t row, FILE *out
     fprintf(out, "p90\t%s\n", text_latency(text, totals->p90_ns));
     fprintf(out, "p99\t%s\n", text_latency(text, totals->p99_ns));
     fprintf(out, "max\t%s\n", text_latency(text, totals->max_ns));
-    fprintf(out, "c picks it for a comparison, d forgets it.\n");
+    fprintf(out, "c selects it for a comparison, d deletes it.\n");
 }
 
 static const struct list list = {
@@ -139,7 +137,7 @@ static const struct load_entry *entry_named(const struct state *state, const cha
     return NULL;
 }
 
-/* The selected one whole, read when it is another than before; NULL: none is selected. */
+/* The selected run, read from its file when the selection changes; NULL: none. */
 static const struct load_run *selected_run(struct state *state, const struct scene *scene)
 {
     char why[CONTROLLER_TEXT];
@@ -206,15 +204,15 @@ static void edit_field(struct state *state, const struct scene *scene)
     controller_prompt(scene->controller, label, state->settings.text[state->field], edited, state);
 }
 
-static void pace_typed(void *context, const char *text)
+static void change_entered(void *context, const char *text)
 {
     struct state *state = context;
 
     if (!child_send(&state->session.child, text))
-        controller_report(state->controller, true, "the run is over");
+        controller_report(state->controller, true, "the run has ended");
 }
 
-static void edit_pace(struct state *state, const struct scene *scene)
+static void edit_running(struct state *state, const struct scene *scene)
 {
     char initial[64];
 
@@ -225,7 +223,7 @@ static void edit_pace(struct state *state, const struct scene *scene)
                  state->session.run->totals.connections);
     controller_prompt(scene->controller,
                       "change the run (rate 500, connections +20, threads 2): ", initial,
-                      pace_typed, state);
+                      change_entered, state);
 }
 
 static void next_preset(struct state *state, const struct scene *scene)
@@ -262,11 +260,11 @@ static void pick_for_comparison(struct state *state, const struct scene *scene)
     else
         snprintf(state->compared, sizeof(state->compared), "%s", state->store.entries[row].name);
     controller_report(scene->controller, false,
-                      state->compared[0] != '\0' ? "picked as A: select another run, it is B"
-                                                 : "nothing is compared any more");
+                      state->compared[0] != '\0' ? "this is run A; now select run B"
+                                                 : "comparison cancelled");
 }
 
-/* Keys of the list of past runs. */
+/* Keys of the list of stored runs. */
 static bool list_key(struct state *state, const struct scene *scene, enum action action)
 {
     switch (action) {
@@ -296,7 +294,7 @@ static bool form_key(struct state *state, const struct scene *scene, enum action
         return true;
     case ACTION_EDIT:
         if (state->session.phase == LOAD_RUNNING)
-            edit_pace(state, scene);
+            edit_running(state, scene);
         else
             edit_field(state, scene);
         return true;
@@ -318,7 +316,7 @@ static bool key(void *state, const struct scene *scene, enum action action)
     case ACTION_RUN:
         if (load_session_active(&own->session))
             controller_report(scene->controller, true,
-                              "a run is under way: x stops it, e changes its pace");
+                              "a run is active: x stops it, e changes its rate");
         else {
             load_session_start(&own->session, &own->settings, scene);
             own->listing = false;
@@ -335,7 +333,7 @@ static bool key(void *state, const struct scene *scene, enum action action)
     }
 }
 
-/* A field is selected, and edited when it is already; what is offered is done. */
+/* A click on a field selects it, the second one edits it; a click on a hint acts like its key. */
 static bool click(void *state, const struct scene *scene, int y, int x)
 {
     struct state *own = state;
@@ -352,18 +350,18 @@ static bool click(void *state, const struct scene *scene, int y, int x)
 }
 
 static const char *const help[] = {
-    "Makes load with wsload and shows it from both ends on one time axis:",
-    "dots are what the client saw, circles what the server counted.",
-    "Numbers on the axis mark when a thread count or another tunable changed.",
-    "At the end both counts are compared; a tick means that none was lost.",
-    "r runs, x stops, e changes rate and connections meanwhile, n takes a preset.",
-    "A click does what the line above says; a second one on a field edits it.",
-    "m lists past runs (kept in $XDG_STATE_HOME/webserverd/runs), c compares two.",
+    "Runs wsload and shows both ends on one time axis:",
+    "dots are the client's values, circles the server's.",
+    "Numbers on the axis mark changes of thread counts and other settings.",
+    "At the end both counts are compared; a tick means no request was lost.",
+    "r runs, x stops, e changes rate and connections of a run, n loads a preset.",
+    "The keys above the form are clickable; a second click on a field edits it.",
+    "m lists past runs (in $XDG_STATE_HOME/webserverd/runs), c compares two.",
     NULL};
 
 /* Drawing */
 
-/* Before the first run: what will be seen here. */
+/* Before the first run: the help of the view. */
 static void draw_advice(const struct canvas *canvas)
 {
     for (int y = 0; y < canvas->height && help[y] != NULL; y++)
@@ -411,7 +409,7 @@ static void draw_past(struct state *state, const struct scene *scene, const stru
     const struct layout_part parts[] = {
         {.least = 1, .importance = 2},
         {.least = 3, .most = (int)state->store.count + 2, .weight = 1, .importance = 3},
-        {.least = compared != NULL ? LOAD_DIFFERENCES + 2 : LOAD_TOTALS + KEPT_LINES,
+        {.least = compared != NULL ? LOAD_DIFFERENCES + 2 : LOAD_TOTALS + PLOT_LINES,
          .weight = 1,
          .importance = 1,
          .gap = 1}};

@@ -1,4 +1,4 @@
-/* The log: the last requests of all threads as they are answered, the newest at the bottom. */
+/* The log: the last requests of all threads, the newest at the bottom. */
 
 #include "common/macros.h"
 #include "console/scene/view.h"
@@ -60,7 +60,7 @@ static const char *outcome_of(const struct tail_line *line)
     return line->outcome < OUTCOME_COUNT ? outcome_names[line->outcome] : "?";
 }
 
-/* "0.1" as in the threads view; the slot where it belongs to nobody any more. */
+/* "0.1" as in the threads view; "slot N" if the thread exited. */
 static void thread_of(const struct tail_line *line, char *text, size_t size)
 {
     if (line->worker == TAIL_NO_THREAD)
@@ -131,7 +131,7 @@ static void draw_summary(const struct scene *scene, const struct canvas *canvas)
                    scene->grid->sorted_by == 0 && scene->moment == MOMENT_LIVE;
     int x = follows ? canvas_text(canvas, 0, 0, TONE_GOOD, "following")
                     : canvas_text(canvas, 0, 0, TONE_NOTE,
-                                  scene->moment == MOMENT_LIVE ? "held (End follows)" : "held");
+                                  scene->moment == MOMENT_LIVE ? "paused (End follows)" : "held");
 
     x = canvas_print(canvas, 0, x + 2, TONE_NORMAL, "%s requests/s",
                      text_count(text, model_rate(scene->model, METRIC_requests)));
@@ -139,7 +139,7 @@ static void draw_summary(const struct scene *scene, const struct canvas *canvas)
                     text_count(text, model_rate(scene->model, METRIC_responses_4xx)),
                     text_count(other, model_rate(scene->model, METRIC_responses_5xx)));
     if (tail_missed(scene->tail) > 0)
-        canvas_item(canvas, 0, x + 2, TONE_NOTE, "about %s passed unseen",
+        canvas_item(canvas, 0, x + 2, TONE_NOTE, "about %s missed",
                     text_count(text, (double)tail_missed(scene->tail)));
 }
 
@@ -160,18 +160,17 @@ static json_t *json(void *state, const struct scene *scene)
 }
 
 static const char *const help[] = {
-    "Requests as they are answered, of all threads, by time.",
-    "Up holds the list and goes back; End follows again.",
-    "Enter shows all of one request; f filters by its path.",
+    "The requests of all threads in order of completion.",
+    "Up pauses the list and goes back; End follows again.",
+    "Enter shows all details of a request; f filters by its path.",
     "Filters: status:5xx path:/dir client:127.0.0.1 thread:0.1 slower:10ms",
-    "What passed too fast to be read is counted above.",
+    "The line above counts requests that came too fast to be read.",
     NULL};
 
 const struct view view_log = {
     .name = "log",
     .action = ACTION_VIEW_LOG,
-    .empty = "No request has been answered yet. Try: curl http://ADDRESS/ with an address the "
-             "server listens on.",
+    .empty = "No requests yet. Try: curl http://ADDRESS/ with an address the server listens on.",
     .help = help,
     .list = &list,
     .ready = ready,

@@ -1,4 +1,4 @@
-/* The overview: six numbers with their past, and on a tall screen the processes below them. */
+/* The overview: six metrics with their history; below them, on a tall screen, the processes. */
 
 #include "common/macros.h"
 #include "common/units.h"
@@ -27,17 +27,15 @@ static const struct metric_panel *const panels[] = {
 
 enum { PANEL_GAP = 2 };
 
-/*
- * The lines below the panels, the most important first: a line that finds no room is left out. Each
- * makes a text of items that fit a width.
- */
+/* The lines below the panels, the most important first; those that do not fit are omitted. Each
+ * function formats the items that fit the width. */
 
 struct line {
     const char *title;
     void (*write)(const struct scene *scene, char *line, size_t size, int width);
 };
 
-/* "worker 0 45.2% 12.0 MiB": processor time of one core, and memory. */
+/* "worker 0 45.2% 12.0 MiB": CPU in percent of one core, and memory. */
 static void processes_line(const struct scene *scene, char *line, size_t size, int width)
 {
     const struct process_table *table = scene->processes;
@@ -45,7 +43,7 @@ static void processes_line(const struct scene *scene, char *line, size_t size, i
 
     line[0] = '\0';
     if (scene->moment == MOMENT_PAST)
-        summary_append(line, size, width, "not known of a moment gone by");
+        summary_append(line, size, width, "not recorded in the history");
     for (uint32_t i = 0; scene->moment != MOMENT_PAST && i < table->count; i++) {
         const struct process_usage *usage = &table->process[i];
 
@@ -57,8 +55,8 @@ static void processes_line(const struct scene *scene, char *line, size_t size, i
     }
 }
 
-/* What was not done as asked, since the start. */
-static void refused_line(const struct scene *scene, char *line, size_t size, int width)
+/* Requests, log lines and processes that failed since the start. */
+static void failures_line(const struct scene *scene, char *line, size_t size, int width)
 {
     static const struct {
         const char *name;
@@ -68,7 +66,7 @@ static void refused_line(const struct scene *scene, char *line, size_t size, int
                  {"queue full", METRIC_offload_rejected},
                  {"log lines dropped", METRIC_log_dropped},
                  {"timed out", METRIC_connections_timed_out},
-                 {"cut short", METRIC_responses_cut_short},
+                 {"aborted", METRIC_responses_cut_short},
                  {"accept errors", METRIC_accept_errors},
                  {"log errors", METRIC_log_write_errors},
                  {"workers died", METRIC_workers_died}};
@@ -91,7 +89,7 @@ static void offload_line(const struct scene *scene, char *line, size_t size, int
     summary_append(
         line, size, width, "mean wait %s",
         text_latency(wait, finished > 0 ? rate(scene, METRIC_offload_wait) / finished : NAN));
-    summary_append(line, size, width, "refused %" PRIu64, sum(scene, METRIC_offload_rejected));
+    summary_append(line, size, width, "rejected %" PRIu64, sum(scene, METRIC_offload_rejected));
 }
 
 static void log_line(const struct scene *scene, char *line, size_t size, int width)
@@ -113,14 +111,14 @@ static void server_line(const struct scene *scene, char *line, size_t size, int 
 }
 
 static const struct line lines[] = {{"cpu mem", processes_line},
-                                    {"refused", refused_line},
+                                    {"failures", failures_line},
                                     {"offload", offload_line},
                                     {"log", log_line},
                                     {"server", server_line}};
 
 enum { LINE_LABEL = 9, STRIP_MOST = 3 };
 
-/* The strip of threads, then as many lines as there is room for. */
+/* The strip of threads, then the lines that fit. */
 static void draw_lines(const struct scene *scene, const struct canvas *canvas)
 {
     int strip = canvas->height - (int)ARRAY_LENGTH(lines), y;
@@ -135,7 +133,7 @@ static void draw_lines(const struct scene *scene, const struct canvas *canvas)
     }
 }
 
-/* How many panels stand side by side. */
+/* Number of panels side by side. */
 static int grid_columns(int width)
 {
     return width >= 150 ? 3 : width >= 70 ? 2 : 1;
@@ -158,7 +156,7 @@ static void draw_panels(const struct scene *scene, const struct canvas *canvas)
     }
 }
 
-/* Lines that the strip would like to have. */
+/* Preferred height of the strip. */
 static int strip_lines(const struct scene *scene, int width)
 {
     const struct snapshot *now = model_now(scene->model);
@@ -168,7 +166,7 @@ static int strip_lines(const struct scene *scene, int width)
     return need < STRIP_MOST ? need : STRIP_MOST;
 }
 
-/* Lines below the panels: all where the panels stay whole, few where they are single lines. */
+/* Lines below the panels: all of them if the panels keep their full height, else few. */
 static int lines_below(int height, int rows, int most)
 {
     int left = height - rows * PANEL_FULL_HEIGHT;
@@ -214,7 +212,7 @@ static void once(void *state, const struct scene *scene, FILE *out)
     }
 }
 
-/* A number, or null where there is none. */
+/* null for NAN. */
 static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -275,10 +273,10 @@ static json_t *json(void *state, const struct scene *scene)
 }
 
 static const char *const help[] = {
-    "What the server does now, and did in the time that g picks.",
-    "A mark below a graph shows where its peak was; the scale stands at the left.",
-    "cpu mem: processor time in percent of one core, and memory, of each process.",
-    "connections: busy ones wait for an offload thread or their client.", NULL};
+    "The server now, and its history over the time range (key g).",
+    "The mark below a graph is its peak; the scale is on the left.",
+    "cpu mem: CPU in percent of one core, and memory, of each process.",
+    "Busy connections wait for an offload thread or for their client.", NULL};
 
 const struct view view_overview = {
     .name = "overview",

@@ -26,7 +26,7 @@ static void requests_detail(const struct scene *scene, char *buffer, size_t size
     double requests = rate(scene, METRIC_requests);
 
     snprintf(
-        buffer, size, "%s in all, %s kept alive",
+        buffer, size, "%s total, %s keep-alive",
         text_count(total, (double)sum(scene, METRIC_requests)),
         text_percent(kept, requests > 0 ? rate(scene, METRIC_requests_keepalive) / requests : NAN));
 }
@@ -40,7 +40,7 @@ static void sent_detail(const struct scene *scene, char *buffer, size_t size)
 {
     char total[TEXT_SHORT], received[TEXT_SHORT];
 
-    snprintf(buffer, size, "%s in all, received %s/s",
+    snprintf(buffer, size, "%s total, received %s/s",
              text_bytes(total, (double)sum(scene, METRIC_bytes_sent)),
              text_bytes(received, rate(scene, METRIC_bytes_received)));
 }

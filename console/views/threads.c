@@ -1,6 +1,6 @@
 /*
- * The threads: the strip with its legend, then worker by worker what every thread is doing. Where
- * the screen has lines to spare, what that comes to stands below: requests and latency.
+ * The threads: a strip of states with its legend, then the threads of each worker. If lines are
+ * left, graphs of requests and latency.
  */
 
 #include "common/escape.h"
@@ -52,14 +52,14 @@ enum { EFFECT_LEAST = 8, EFFECT_MOST = 16, SIDE_BY_SIDE_WIDTH = 70, LEGEND_MOST 
 
 /* A worker, one of its serving threads, its offload queue, or one of its offload threads. */
 struct row {
-    const struct worker_sample *worker; /* NULL: the thread's worker has gone */
+    const struct worker_sample *worker; /* NULL: the worker of the thread exited */
     const struct thread_sample *thread;
     const struct offload_sample *offload;
     bool queue;
 };
 
 struct state {
-    bool letters; /* the strip alone */
+    bool letters; /* only the strip */
     struct row *rows;
     size_t count, room;
 };
@@ -105,7 +105,7 @@ static void make_rows(struct state *state, const struct snapshot *now)
         for (uint32_t i = 0; i < now->worker_count; i++)
             if (now->workers[i].state != WORKER_NONE)
                 add_worker(state, &now->workers[i], order, threads);
-        for (uint32_t i = 0; i < threads; i++) /* of a moment when it had another worker */
+        for (uint32_t i = 0; i < threads; i++) /* in the history: it belonged to another worker */
             if (order[i]->worker == SEGMENT_NO_WORKER)
                 add(state, (struct row){.thread = order[i]});
     }
@@ -204,7 +204,7 @@ static const char *worker_state_name(uint32_t state)
     }
 }
 
-/* The sum over the threads of a worker; METRIC is a counter (its rate) or a gauge. */
+/* The sum over the threads of a worker: of a gauge, or of the rate of a counter. */
 static double sum_of(const struct scene *scene, const struct worker_sample *worker,
                      enum metric metric, bool as_rate)
 {
@@ -218,7 +218,7 @@ static double sum_of(const struct scene *scene, const struct worker_sample *work
     return sum;
 }
 
-/* "threads 2 of 2  pid 1234  up 3m": as many as fit WIDTH. */
+/* "threads 2 of 2  pid 1234  up 3m": the items that fit WIDTH. */
 static void worker_line(const struct scene *scene, const struct worker_sample *worker, char *line,
                         size_t size, int width)
 {
@@ -373,7 +373,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
     struct canvas rest, effect;
 
     used += strip_draw_legend(canvas, used, legend, now);
-    used += tall; /* a line of air */
+    used += tall; /* blank line */
     rest = canvas_part(canvas, used, 0, canvas->height - used, canvas->width);
     lines = own->letters ? 0 : lines + 1;
     effect = canvas_part(&rest, lines, 0, rest.height - lines, rest.width);
@@ -388,7 +388,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         grid_draw(scene->grid, scene, &rest);
 }
 
-/* Has the daemon do COMMAND to the worker of the selected row. */
+/* Sends "COMMAND SLOT" for the worker of the selected row. */
 static void act_on_worker(const struct state *state, const struct scene *scene, const char *command)
 {
     char line[64];
@@ -435,15 +435,15 @@ static void once(void *state, const struct scene *scene, FILE *out)
 }
 
 static const char *const help[] = {
-    "What every thread is doing: one letter each above, a line each below.",
-    "+ and - change the serving threads of each worker, w and W the workers,",
-    "o and O how many offload threads there may be at most.",
+    "What each thread does: one letter at the top, one line below.",
+    "+ - serving threads per worker, w W workers,",
+    "o O maximum of offload threads per worker.",
     "d drains the worker of the selected row, r restarts it.",
     "0.1 is a serving thread, 0.q1 an offload thread, 0.queue their queue.",
-    "CPU is in percent of one core. m shows the letters alone.",
+    "CPU is in percent of one core. m shows only the letters.",
     NULL};
 
-/* --json: all that is known of workers and threads */
+/* JSON: all metrics of workers and threads */
 
 static json_t *json_activity(const struct snapshot *now, const struct activity_copy *activity)
 {
@@ -457,7 +457,7 @@ static json_t *json_activity(const struct snapshot *now, const struct activity_c
                      escape_bytes(work, sizeof(work), activity->work, strlen(activity->work)));
 }
 
-/* Adds the values of SCOPE to OBJECT under their names. */
+/* Adds the metrics of SCOPE to OBJECT. */
 static void json_add_values(json_t *object, const uint64_t *values, enum metric_scope scope)
 {
     json_t *metrics = json_object();
@@ -520,8 +520,8 @@ static json_t *json(void *state, const struct scene *scene)
 const struct view view_threads = {
     .name = "threads",
     .action = ACTION_VIEW_THREADS,
-    .rate_hz = 30, /* what threads do changes fast */
-    .empty = "No worker runs at the moment.",
+    .rate_hz = 30, /* thread states change fast */
+    .empty = "No worker is running.",
     .help = help,
     .state_size = sizeof(struct state),
     .list = &list,

@@ -1,7 +1,5 @@
-/*
- * The top lists: what is asked for most, by whom, with what, and what goes wrong or takes long, over a
- * sliding window. One list has the rows; where there is room the others stand beside it.
- */
+/* The top lists over a sliding window: paths, clients, user agents, referers, errors, slowest paths.
+ * One list is the grid; the others are beside it if there is room. */
 
 #include "common/client_address.h"
 #include "common/clock.h"
@@ -19,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The list of clients has what the server keeps by address besides. */
+/* The list of clients also has the limits that the server keeps by address. */
 enum column_number {
     REQUESTS,
     RATE,
@@ -70,14 +68,14 @@ static const char *const list_titles[TOP_LISTS] = {
     [TOP_SLOWEST] = "slowest paths",
 };
 
-enum { NAMES_WIDTH = 58 }; /* of all lists */
+enum { NAMES_WIDTH = 58 }; /* of the names of all lists */
 
 struct state {
     enum top_list shown;
-    int window_s; /* of what was collected */
-    int span_s;   /* that was asked for */
+    int window_s; /* covered by the data */
+    int span_s;   /* requested */
     struct top_view view;
-    struct clients clients; /* joined of the view, while that is of clients */
+    struct clients clients; /* joined with the top list of clients */
 };
 
 static void collect(struct state *state, const struct scene *scene, enum top_list list)
@@ -151,7 +149,7 @@ static const struct list list = {
     .id = id,
 };
 
-/* The list of clients: who asked, and who else has connections open or used of the limit. */
+/* The list of clients: those with requests, and those with open connections or a used limit. */
 
 static size_t client_count(void *state, const struct scene *scene)
 {
@@ -170,7 +168,7 @@ static const char *client_address(const struct client *client, char *buffer)
                                     : client_key_text(client->row->key, buffer);
 }
 
-/* The most connections that an address may have; 0: they are not counted. */
+/* connections.max_per_ip; 0: not counted. */
 static uint64_t most_connections(const struct scene *scene)
 {
     char value[32];
@@ -180,7 +178,7 @@ static uint64_t most_connections(const struct scene *scene)
     return units_parse_number(value, &most) == 0 ? most : 0;
 }
 
-/* Whole requests that it may still make at once; NAN where nothing is limited. */
+/* Requests left of the burst; NAN: no rate limit. */
 static double left_of(const struct scene *scene, const struct client *client)
 {
     double used = client->row != NULL ? client->row->used : 0;
@@ -236,20 +234,18 @@ static void client_detail(void *state, const struct scene *scene, size_t row, FI
     fprintf(out, "requests\t%s in the last %d s, %s/s\n", cells[REQUESTS].text, own->window_s,
             client->requests != NULL ? cells[RATE].text : "0");
     if (client->requests != NULL)
-        fprintf(out, "latency\tmean %s, longest %s\nsent\t%s\n", cells[MEAN].text,
+        fprintf(out, "latency\tmean %s, max %s\nsent\t%s\n", cells[MEAN].text,
                 cells[LONGEST].text, cells[SENT].text);
     if (scene->moment == MOMENT_PAST)
-        fprintf(out, "What else was known of it at that moment is not kept.\n");
+        fprintf(out, "The history does not record its connections and limits.\n");
     else if (most == 0)
         fprintf(out, "connections\tnot counted: connections.max_per_ip is 0\n");
     else
-        fprintf(out, "connections\t%s open, of %" PRIu64 " at most\n", cells[CONNECTIONS].text,
-                most);
+        fprintf(out, "connections\t%s open, maximum %" PRIu64 "\n", cells[CONNECTIONS].text, most);
     if (scene->moment != MOMENT_PAST && tables->limits)
         fprintf(out,
-                "rate limit\t%s of %" PRIu32 " requests left at once, %" PRIu32
-                " more each second\n"
-                "limited\t%s answered 429\n",
+                "rate limit\t%s of %" PRIu32 " requests of the burst left, %" PRIu32 " per second\n"
+                "limited\t%s responses 429\n",
                 cells[LEFT].text, tables->burst, tables->requests_per_second, cells[LIMITED].text);
     else if (scene->moment != MOMENT_PAST)
         fprintf(out, "rate limit\toff\n");
@@ -270,7 +266,7 @@ static void turn_to(struct state *state, struct grid *grid, enum top_list which)
     grid_set_list(grid, which == TOP_CLIENTS ? &client_list : &list);
 }
 
-/* "max_per_ip 100  rate limit 50/s, 100 at once" */
+/* "max_per_ip 100  rate limit 50/s, burst 100" */
 static void limits_text(const struct scene *scene, char *line, size_t size, int width)
 {
     uint64_t most = most_connections(scene);
@@ -283,7 +279,7 @@ static void limits_text(const struct scene *scene, char *line, size_t size, int 
     else
         summary_append(line, size, width, "max_per_ip off");
     if (scene->clients->limits)
-        summary_append(line, size, width, "rate limit %" PRIu32 "/s, %" PRIu32 " at once",
+        summary_append(line, size, width, "rate limit %" PRIu32 "/s, burst %" PRIu32,
                        scene->clients->requests_per_second, scene->clients->burst);
     else
         summary_append(line, size, width, "rate limit off");
@@ -291,14 +287,13 @@ static void limits_text(const struct scene *scene, char *line, size_t size, int 
 
 static bool ready(const struct scene *scene)
 {
-    static struct top_view view; /* 10 KiB: not for the stack */
+    static struct top_view view; /* 10 KiB: too large for the stack */
 
     top_collect(scene->top, TOP_PATHS, scene->wall_ns, scene->span_s, &view);
     return view.seen > 0 || scene->clients->count > 0;
 }
 
-/* The names of the lists, or where there is no room that of the one shown. Returns the column
- * behind. */
+/* Draws the names of all lists, or only that of the one shown. Returns the column after it. */
 static int draw_names(const struct state *state, const struct canvas *canvas)
 {
     int x = 0;
@@ -324,7 +319,7 @@ static void draw_summary(const struct state *state, const struct scene *scene,
         x = canvas_item(canvas, 0, x, TONE_NOTE, " of %s",
                         units_format_time_ms(text, sizeof(text), (uint64_t)state->span_s * 1000));
     if (one_in > 1)
-        x = canvas_item(canvas, 0, x + 2, TONE_NOTE, "1 in %u read, counts scaled", one_in);
+        x = canvas_item(canvas, 0, x + 2, TONE_NOTE, "1 in %u sampled, counts scaled", one_in);
     if (canvas->width < NAMES_WIDTH)
         canvas_item(canvas, 0, x + 2, TONE_DIM, "m: next");
     if (state->shown != TOP_CLIENTS || canvas->width < NAMES_WIDTH)
@@ -333,16 +328,16 @@ static void draw_summary(const struct state *state, const struct scene *scene,
     canvas_text(canvas, 0, x + 2, TONE_DIM, line);
 }
 
-/* Another list in short: counts, bars, keys. */
+/* A list in short form: counts, bars, keys. */
 static void draw_short(const struct scene *scene, const struct canvas *canvas, enum top_list which)
 {
-    static struct state other; /* the lists are drawn one after the other */
+    static struct state other; /* reused for each list */
     enum { NUMBER = 8, BAR = 8 };
 
     collect(&other, scene, which);
     canvas_text(canvas, 0, 0, TONE_TITLE, list_titles[which]);
     if (other.view.sketch.used == 0)
-        canvas_text(canvas, 1, 0, TONE_DIM, "none in this time");
+        canvas_text(canvas, 1, 0, TONE_DIM, "none");
     for (int i = 0; i < (int)other.view.sketch.used && i + 1 < canvas->height; i++) {
         const struct sketch_entry *entry = &other.view.sketch.entry[i];
         const struct sketch_entry *first = &other.view.sketch.entry[0];
@@ -359,7 +354,7 @@ static void draw_short(const struct scene *scene, const struct canvas *canvas, e
     }
 }
 
-/* All but the list with the rows, in two or three columns. */
+/* Draws the other lists in two or three columns. */
 static void draw_others(const struct state *state, const struct scene *scene,
                         const struct canvas *canvas)
 {
@@ -438,20 +433,20 @@ static void release(void *state)
 }
 
 static const char *const help[] = {
-    "What is asked for most, by whom, and what fails or takes long.",
-    "clients has, by address, the connections open, how many requests are LEFT",
-    "of the burst, and how many were LIMITED (answered 429); - is not counted.",
-    "m goes to the next list; g makes the window 1, 5 or 15 minutes long; it is",
-    "shorter where older requests are known no more: \"last 40s of 5m\".",
-    "OVER is how much a count may be too high: rare keys share places.",
-    "Past some 20,000 requests a second only a part is read: 1 in k, and",
-    "counts are scaled up. A moment gone by has lists of its own.",
+    "The most requested paths, clients, errors, and the slowest paths.",
+    "clients shows open connections by address, how many requests are LEFT of the",
+    "burst, and how many were LIMITED (response 429); - means not counted.",
+    "m shows the next list, g sets the window to 1, 5 or 15 minutes; it is",
+    "shorter if older requests are no longer known: \"last 40s of 5m\".",
+    "OVER is the maximum error of a count: rare keys share counters.",
+    "Above about 20,000 requests per second the log is sampled, 1 in k, and the",
+    "counts are scaled up. The history has its own lists.",
     NULL};
 
 const struct view view_top = {
     .name = "top",
     .action = ACTION_VIEW_TOP,
-    .empty = "No request in this time. g makes it longer; keys 7 and r make load.",
+    .empty = "No request in this time range. g extends it; 7, then r starts load.",
     .help = help,
     .wants = WANT_CLIENTS,
     .state_size = sizeof(struct state),

@@ -79,7 +79,7 @@ static void a_load_run_is_counted_alike_at_both_ends(void **state)
     fill_in(""); /* duration */
     assert_shows("duration     -");
     terminal_type(terminal, "r");
-    assert_shows("3000 answered here = 3000 counted by the server");
+    assert_shows("3000 responses = 3000 counted by the server");
     assert_shows("latency p99");
     assert_int_equal(server_metric(server, "requests"), 3000);
     terminal_type(terminal, "m");
@@ -131,7 +131,7 @@ static void long_answers_are_shown_whole(void **state)
     struct server *server = *state;
 
     start_console(server, "overview", 24, 80);
-    assert_shows("in all");
+    assert_shows(" total");
     terminal_type(terminal, ":status\r");
     assert_shows("wanted  actual");
     assert_shows("Esc leaves");
@@ -174,12 +174,12 @@ static void the_file_is_checked_before_a_reload(void **state)
     assert_shows("workers.processes");
     assert_shows("default"); /* the server has told where the values came from */
     terminal_type(terminal, "c");
-    assert_shows("the file is good");
+    assert_shows("the file is valid");
     server_write_config(server, "[workers]\nprocesses = 2\nthreeds = 1\n");
     terminal_type(terminal, "r");
     assert_shows("has no key 'threeds'");
     assert_shows("did you mean 'threads'?");
-    assert_shows("the server goes on as it is");
+    assert_shows("the server keeps its configuration");
     server_write_config(server, "[workers]\nprocesses = 2\nthreads = 2\n");
     terminal_type(terminal, "r");
     assert_shows("reloaded; changed: workers.threads");
@@ -204,7 +204,7 @@ static void the_cache_is_turned_and_emptied(void **state)
     assert_shows("y yes");
     terminal_type(terminal, "y");
     terminal_type(terminal, "9");
-    assert_shows("asked from this console");
+    assert_shows("commands of this console");
     assert_shows("cache-flush");
     assert_shows("cache-size 32M");
     end(server);

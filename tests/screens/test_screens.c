@@ -38,8 +38,8 @@ static void overview_shows_the_numbers_of_the_server(void **state)
         ASSERT_SHOWS("[1 overview]", "? help", "threads 4 of 4 (2 in each)  workers 2 of 2",
                      "up 1h 02m");
         /* 1000 + 2000 + 3000 + 4000 requests; nothing happens now; the past had one peak. */
-        ASSERT_SHOWS("requests/s  0", "10.0k in all", "peak 5.00k", "latency p99  -",
-                     "p50 -  p90 -  max -", "sent/s  0", "9.54 MiB in all", "connections  10",
+        ASSERT_SHOWS("requests/s  0", "10.0k total", "peak 5.00k", "latency p99  -",
+                     "p50 -  p90 -  max -", "sent/s  0", "9.54 MiB total", "connections  10",
                      "peak 14", "errors/s (4xx, 5xx)  0", "2xx 0  3xx 0  4xx 0  5xx 0",
                      "cache hits  -", "25 entries, 3.00 MiB", "1m └", "▲", "+ more threads");
         save("overview", sizes[i]);
@@ -113,7 +113,7 @@ static void log_scrolls_back_and_follows_again(void **state)
     stage_console(24, 80, view, NULL);
     ASSERT_SHOWS("GET /page-39");
     terminal_type(terminal, "\x1bOH"); /* Home */
-    ASSERT_SHOWS("held (End follows)", "GET /page-0 ");
+    ASSERT_SHOWS("paused (End follows)", "GET /page-0 ");
     assert_true(terminal_shows_no_more(terminal, "GET /page-39"));
     terminal_type(terminal, "\x1bOF"); /* End */
     ASSERT_SHOWS("following", "GET /page-39");
@@ -127,7 +127,7 @@ static void says_that_no_daemon_runs_and_attaches_when_it_comes(void **state)
                  "attaches when it runs");
     terminal_save(terminal, "absent-80x24");
     stage_fixture();
-    ASSERT_SHOWS("10.0k in all");
+    ASSERT_SHOWS("10.0k total");
 }
 
 static void attaches_again_after_a_restart(void **state)
@@ -135,9 +135,9 @@ static void attaches_again_after_a_restart(void **state)
     (void)state;
     stage_fixture();
     stage_console(24, 80, NULL, NULL);
-    ASSERT_SHOWS("10.0k in all");
+    ASSERT_SHOWS("10.0k total");
     stage_end_fixture();
-    ASSERT_SHOWS("has stopped; this is its last moment", "10.0k in all",
+    ASSERT_SHOWS("has stopped; this is its last moment", "10.0k total",
                  "attaches as soon as it runs again");
     terminal_save(terminal, "stopped-80x24");
     stage_fixture();

@@ -1,4 +1,4 @@
-/* A load run: progress lines, the report, marks, the check of both counts, keeping. */
+/* A load run: progress lines, the report, marks, the check of both counts, JSON. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static void report(int answered, int unanswered)
     load_run_report(&run, text, strlen(text));
 }
 
-static void a_progress_line_is_a_point(void **state)
+static void progress_line_adds_point(void **state)
 {
     (void)state;
     assert_true(progress(0.2, 1000));
@@ -62,7 +62,7 @@ static void a_progress_line_is_a_point(void **state)
     assert_int_equal(run.totals.answered, 7);
 }
 
-static void another_server_says_nothing_here(void **state)
+static void other_target_leaves_server_values_unknown(void **state)
 {
     (void)state;
     run.own_server = false;
@@ -70,7 +70,7 @@ static void another_server_says_nothing_here(void **state)
     assert_true(isnan(run.point[0].server_rate));
 }
 
-static void what_is_no_progress_is_what_went_wrong(void **state)
+static void other_output_is_the_error_message(void **state)
 {
     static const struct load_server_sample server = {0};
 
@@ -81,7 +81,7 @@ static void what_is_no_progress_is_what_went_wrong(void **state)
     assert_int_equal(run.point_count, 0);
 }
 
-static void changes_of_the_client_are_marked(void **state)
+static void change_of_client_adds_mark(void **state)
 {
     static const struct load_server_sample server = {0};
 
@@ -96,7 +96,7 @@ static void changes_of_the_client_are_marked(void **state)
     assert_string_equal(run.failure, "");
 }
 
-static void a_long_run_is_thinned_out(void **state)
+static void long_run_drops_points(void **state)
 {
     (void)state;
     for (int i = 0; i < 20000; i++)
@@ -108,12 +108,12 @@ static void a_long_run_is_thinned_out(void **state)
     assert_true(run.point[run.point_count - 1].at_s > 3990);
 }
 
-static void the_counts_are_compared(void **state)
+static void counts_of_both_ends_are_compared(void **state)
 {
     (void)state;
     run.server_before = 100;
     run.server_after = 150;
-    assert_int_equal(load_run_check(&run), LOAD_CHECK_NONE); /* not over yet */
+    assert_int_equal(load_run_check(&run), LOAD_CHECK_NONE); /* not finished */
     report(50, 4);
     assert_int_equal(load_run_check(&run), LOAD_CHECK_EQUAL);
     run.server_after = 153;
@@ -126,7 +126,7 @@ static void the_counts_are_compared(void **state)
     assert_int_equal(load_run_check(&run), LOAD_CHECK_NONE);
 }
 
-static void the_axis_spans_what_is_planned(void **state)
+static void axis_spans_planned_duration(void **state)
 {
     (void)state;
     assert_float_equal((float)load_run_span_s(&run), 30, 0);
@@ -136,7 +136,7 @@ static void the_axis_spans_what_is_planned(void **state)
     assert_float_equal((float)load_run_span_s(&run), 40, 0);
 }
 
-static void kept_and_taken_again(void **state)
+static void run_survives_json(void **state)
 {
     json_t *object;
 
@@ -162,7 +162,7 @@ static void kept_and_taken_again(void **state)
     assert_int_equal(again.started_ns, 5000);
 }
 
-static void what_is_no_run_is_refused(void **state)
+static void invalid_run_is_rejected(void **state)
 {
     static const char *const texts[] = {"{}", "[]", "{\"webserverd_run\":1}",
                                         "{\"webserverd_run\":2,\"totals\":{}}"};
@@ -179,15 +179,15 @@ static void what_is_no_run_is_refused(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_progress_line_is_a_point, begin),
-        cmocka_unit_test_setup(another_server_says_nothing_here, begin),
-        cmocka_unit_test_setup(what_is_no_progress_is_what_went_wrong, begin),
-        cmocka_unit_test_setup(changes_of_the_client_are_marked, begin),
-        cmocka_unit_test_setup(a_long_run_is_thinned_out, begin),
-        cmocka_unit_test_setup(the_counts_are_compared, begin),
-        cmocka_unit_test_setup(the_axis_spans_what_is_planned, begin),
-        cmocka_unit_test_setup(kept_and_taken_again, begin),
-        cmocka_unit_test_setup(what_is_no_run_is_refused, begin),
+        cmocka_unit_test_setup(progress_line_adds_point, begin),
+        cmocka_unit_test_setup(other_target_leaves_server_values_unknown, begin),
+        cmocka_unit_test_setup(other_output_is_the_error_message, begin),
+        cmocka_unit_test_setup(change_of_client_adds_mark, begin),
+        cmocka_unit_test_setup(long_run_drops_points, begin),
+        cmocka_unit_test_setup(counts_of_both_ends_are_compared, begin),
+        cmocka_unit_test_setup(axis_spans_planned_duration, begin),
+        cmocka_unit_test_setup(run_survives_json, begin),
+        cmocka_unit_test_setup(invalid_run_is_rejected, begin),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

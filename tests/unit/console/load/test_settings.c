@@ -1,4 +1,4 @@
-/* The load view's form: what it takes, and the arguments of wsload that it becomes. */
+/* The settings of a load run, and the wsload arguments made from them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static void assert_arguments(const struct load_settings *settings, const char *e
     assert_string_equal(line, expected);
 }
 
-static void the_form_becomes_arguments(void **state)
+static void settings_become_arguments(void **state)
 {
     struct load_settings settings;
     char why[128], brief[128];
@@ -44,18 +44,18 @@ static void the_form_becomes_arguments(void **state)
                         "50 connections, 50k requests, no keep-alive");
 }
 
-static void what_it_does_not_take_is_said(void **state)
+static void invalid_value_is_rejected(void **state)
 {
     static const struct {
         enum load_field field;
         const char *text, *why;
     } cases[] = {
-        {LOAD_CONNECTIONS, "many", "connections takes a number such as 500 or 50k, not \"many\""},
-        {LOAD_CONNECTIONS, "0", "connections takes a number such as 500 or 50k, not \"0\""},
-        {LOAD_DURATION, "5x", "duration takes a time such as 30s or 2m, not \"5x\""},
-        {LOAD_KEEPALIVE, "yes", "keep-alive takes on or off, not \"yes\""},
-        {LOAD_KEEPALIVE, "", "keep-alive takes on or off"},
-        {LOAD_TARGET, "--help", "target cannot begin with a dash"},
+        {LOAD_CONNECTIONS, "many", "connections: invalid value 'many' (examples: 500, 50k)"},
+        {LOAD_CONNECTIONS, "0", "connections: invalid value '0' (examples: 500, 50k)"},
+        {LOAD_DURATION, "5x", "duration: invalid value '5x' (examples: 30s, 2m)"},
+        {LOAD_KEEPALIVE, "yes", "keep-alive: invalid value 'yes' (on or off)"},
+        {LOAD_KEEPALIVE, "", "keep-alive: no value (on or off)"},
+        {LOAD_TARGET, "--help", "target: must not begin with a dash"},
     };
     struct load_settings settings, before;
     char why[256];
@@ -71,7 +71,7 @@ static void what_it_does_not_take_is_said(void **state)
     }
 }
 
-static void every_preset_is_taken_by_the_form(void **state)
+static void every_preset_is_valid(void **state)
 {
     struct load_settings settings, typed;
     char why[256];
@@ -90,7 +90,7 @@ static void every_preset_is_taken_by_the_form(void **state)
     }
 }
 
-static void targets_and_addresses(void **state)
+static void target_matches_listen_addresses(void **state)
 {
     static const struct {
         const char *listening, *target;
@@ -116,7 +116,7 @@ static void targets_and_addresses(void **state)
     assert_false(load_target_matches("http://example.org/", ""));
 }
 
-static void kept_and_taken_again(void **state)
+static void settings_survive_json(void **state)
 {
     struct load_settings settings, again;
     json_t *object;
@@ -134,11 +134,11 @@ static void kept_and_taken_again(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_form_becomes_arguments),
-        cmocka_unit_test(what_it_does_not_take_is_said),
-        cmocka_unit_test(every_preset_is_taken_by_the_form),
-        cmocka_unit_test(targets_and_addresses),
-        cmocka_unit_test(kept_and_taken_again),
+        cmocka_unit_test(settings_become_arguments),
+        cmocka_unit_test(invalid_value_is_rejected),
+        cmocka_unit_test(every_preset_is_valid),
+        cmocka_unit_test(target_matches_listen_addresses),
+        cmocka_unit_test(settings_survive_json),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Past runs: kept one file each, found again, the newest first, strange files passed over. */
+/* Stored runs: one file each, newest first; other files are skipped. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,14 +58,14 @@ static void keep(uint64_t second)
     assert_int_equal(load_store_add(&store, &run, why, sizeof(why)), 0);
 }
 
-static void nothing_is_kept_at_first(void **state)
+static void store_is_empty_at_first(void **state)
 {
     (void)state;
     assert_int_equal(load_store_read(&store, why, sizeof(why)), 0);
     assert_int_equal(store.count, 0);
 }
 
-static void kept_found_and_removed(void **state)
+static void run_is_added_read_and_removed(void **state)
 {
     (void)state;
     keep(1000);
@@ -83,7 +83,7 @@ static void kept_found_and_removed(void **state)
     assert_int_equal(store.entries[0].totals.answered, 2000);
 }
 
-static void the_oldest_go(void **state)
+static void oldest_runs_are_deleted(void **state)
 {
     (void)state;
     for (uint64_t i = 0; i < LOAD_STORE_MAX + 2; i++)
@@ -93,7 +93,7 @@ static void the_oldest_go(void **state)
     assert_int_equal(store.entries[LOAD_STORE_MAX - 1].totals.answered, 1002);
 }
 
-static void strange_files_are_passed_over(void **state)
+static void other_files_are_skipped(void **state)
 {
     char path[256];
     FILE *file;
@@ -109,17 +109,17 @@ static void strange_files_are_passed_over(void **state)
     assert_int_equal(store.count, 1);
 }
 
-static void a_folder_that_cannot_be_made_is_told(void **state)
+static void unusable_directory_is_reported(void **state)
 {
     (void)state;
     setenv("XDG_STATE_HOME", "/proc/nowhere", 1);
     load_run_begin(&run, &run.settings, "", 1);
     assert_int_equal(load_store_add(&store, &run, why, sizeof(why)), -1);
-    assert_non_null(strstr(why, "cannot keep the run: "));
+    assert_non_null(strstr(why, "cannot store the run: "));
     setenv("XDG_STATE_HOME", folder, 1);
 }
 
-static void two_runs_side_by_side(void **state)
+static void two_runs_are_compared(void **state)
 {
     struct load_totals before = {.requests_per_s = 100, .p50_ns = 10, .p99_ns = NAN};
     struct load_totals after = {.requests_per_s = 150, .p50_ns = 20, .p99_ns = 5, .failed = 2};
@@ -138,12 +138,12 @@ static void two_runs_side_by_side(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nothing_is_kept_at_first, begin, end),
-        cmocka_unit_test_setup_teardown(kept_found_and_removed, begin, end),
-        cmocka_unit_test_setup_teardown(the_oldest_go, begin, end),
-        cmocka_unit_test_setup_teardown(strange_files_are_passed_over, begin, end),
-        cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_made_is_told, begin, end),
-        cmocka_unit_test_setup_teardown(two_runs_side_by_side, begin, end),
+        cmocka_unit_test_setup_teardown(store_is_empty_at_first, begin, end),
+        cmocka_unit_test_setup_teardown(run_is_added_read_and_removed, begin, end),
+        cmocka_unit_test_setup_teardown(oldest_runs_are_deleted, begin, end),
+        cmocka_unit_test_setup_teardown(other_files_are_skipped, begin, end),
+        cmocka_unit_test_setup_teardown(unusable_directory_is_reported, begin, end),
+        cmocka_unit_test_setup_teardown(two_runs_are_compared, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
