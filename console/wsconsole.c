@@ -47,15 +47,15 @@ static const struct option_info *option_of(int code)
 static enum options_result check_together(struct options *options)
 {
     if (options->batch && !options->once)
-        return option_wrong(options, "--batch goes with --once, --json or --csv");
+        return option_wrong(options, "--batch requires --once, --json or --csv");
     if (options->record != NULL && options->replay != NULL)
-        return option_wrong(options, "--record and --replay do not go together");
+        return option_wrong(options, "--record and --replay cannot be combined");
     if (options->lab != NULL &&
         (options->once || options->replay != NULL || options->record != NULL))
-        return option_wrong(options, "--lab goes with a screen of its own: without --once, --json, "
-                                     "--csv, --record and --replay");
+        return option_wrong(
+            options, "--lab cannot be combined with --once, --json, --csv, --record or --replay");
     if (options->at_given && options->replay == NULL)
-        return option_wrong(options, "--at goes with --replay");
+        return option_wrong(options, "--at requires --replay");
     return OPTIONS_RUN;
 }
 
@@ -81,7 +81,7 @@ static enum options_result read_arguments(int argc, char **argv, struct options 
     if (optind < argc && option_table[OPTION_view].read(argv[optind], options) != OPTIONS_RUN)
         return OPTIONS_WRONG;
     if (optind + 1 < argc)
-        return option_wrong(options, "'%s' is one argument too many", argv[optind + 1]);
+        return option_wrong(options, "unexpected argument '%s'", argv[optind + 1]);
     return OPTIONS_RUN;
 }
 

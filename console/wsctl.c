@@ -1,5 +1,5 @@
 /*
- * wsctl: one command to a running webserverd over its control socket, for scripts and people.
+ * wsctl: sends one command to a running webserverd over its control socket.
  */
 #include "common/control_client.h"
 #include "common/instance.h"
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum exit_status { EXIT_DONE = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2, EXIT_NO_DAEMON = 3 };
+enum exit_status { EXIT_DONE = 0, EXIT_REJECTED = 1, EXIT_USAGE = 2, EXIT_NO_DAEMON = 3 };
 
 struct options {
     const char *name;
@@ -60,7 +60,7 @@ static void print_help(void)
         snprintf(words, sizeof(words), "%s %s", command_table[i].name, command_table[i].arguments);
         printf("  %-39s %s\n", words, command_table[i].help);
     }
-    printf("\nExit status: 0 done, 1 refused, 2 wrong use, 3 no daemon answers.\n");
+    printf("\nExit status: 0 done, 1 rejected, 2 wrong use, 3 no daemon answers.\n");
 }
 
 static int wrong_use(const char *why)
@@ -78,11 +78,11 @@ static int parse_timeout(const char *text, int *timeout_ms)
         *timeout_ms = (int)ms;
         return EXIT_DONE;
     }
-    snprintf(why, sizeof(why), "'%.60s' is no time to wait; write it as 500ms, 30s or 2m", text);
+    snprintf(why, sizeof(why), "invalid timeout '%.60s' (examples: 500ms, 30s, 2m)", text);
     return wrong_use(why);
 }
 
-/* What parse_options() returns unless the program is to end, which then is its exit status. */
+/* parse_options() returns this to continue, else the exit status. */
 enum { GO_ON = -1 };
 
 static int parse_options(int argc, char **argv, struct options *options)
@@ -96,7 +96,7 @@ static int parse_options(int argc, char **argv, struct options *options)
                                           {NULL, 0, NULL, 0}};
     int option;
 
-    /* '+': options end at the command, so that its arguments may begin with a dash. */
+    /* '+': options end at the command, whose arguments may begin with a dash. */
     while ((option = getopt_long(argc, argv, "+n:s:t:Vh", names, NULL)) != -1) {
         switch (option) {
         case 'n':
@@ -126,8 +126,8 @@ static int parse_options(int argc, char **argv, struct options *options)
     return GO_ON;
 }
 
-/* Scripts may write --json behind the command too; it is no argument of any command. */
-static int take_json_flag(int count, char **words, struct options *options)
+/* --json may also follow the command: no command takes it as an argument. */
+static int remove_json_flag(int count, char **words, struct options *options)
 {
     int kept = 0;
 
@@ -139,7 +139,7 @@ static int take_json_flag(int count, char **words, struct options *options)
     return kept;
 }
 
-static int complain(const char *why, int status)
+static int fail(const char *why, int status)
 {
     fprintf(stderr, "wsctl: %s\n", why);
     return status;
@@ -153,7 +153,7 @@ static int show(const struct options *options, const char *command, const char *
     FILE *out = open_memstream(&text, &length);
 
     if (out == NULL)
-        return complain("out of memory", EXIT_REFUSED);
+        return fail("out of memory", EXIT_REJECTED);
     answer = answer_print(command, line, out);
     fclose(out);
     if (options->json)
@@ -163,11 +163,11 @@ static int show(const struct options *options, const char *command, const char *
     else
         fprintf(stderr, "wsctl: %s\n", text);
     free(text);
-    return answer == ANSWER_DONE ? EXIT_DONE : EXIT_REFUSED;
+    return answer == ANSWER_DONE ? EXIT_DONE : EXIT_REJECTED;
 }
 
-static int converse(const struct options *options, const char *path, const char *command,
-                    const char *line)
+static int send_command(const struct options *options, const char *path, const char *command,
+                        const char *line)
 {
     struct control_client client;
     char why[256];
@@ -185,7 +185,7 @@ static int converse(const struct options *options, const char *path, const char 
         if (result == CONTROL_PENDING)
             snprintf(why, sizeof(why), "no answer within %d ms; -t waits longer",
                      options->timeout_ms);
-        status = complain(why, result == CONTROL_DENIED ? EXIT_REFUSED : EXIT_NO_DAEMON);
+        status = fail(why, result == CONTROL_DENIED ? EXIT_REJECTED : EXIT_NO_DAEMON);
     }
     control_close(&client);
     return status;
@@ -200,11 +200,11 @@ int main(int argc, char **argv)
 
     if (status != GO_ON)
         return status;
-    count = take_json_flag(argc - optind, argv + optind, &options);
+    count = remove_json_flag(argc - optind, argv + optind, &options);
     command = command_check(count, (const char *const *)(argv + optind), line, sizeof(line), why,
                             sizeof(why));
     if (command < 0 || instance_control_socket(options.name, options.socket, path, sizeof(path),
                                                why, sizeof(why)) != 0)
         return wrong_use(why);
-    return converse(&options, path, command_table[command].name, line);
+    return send_command(&options, path, command_table[command].name, line);
 }

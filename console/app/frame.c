@@ -17,7 +17,7 @@ enum {
     LINE_COLUMNS = 512,
     LEAST_TIMELINE = 8,
     MESSAGE_LINES = 4,
-    COUNTS_WIDTH = 34, /* that the numbers of threads and workers may take at least */
+    COUNTS_WIDTH = 34, /* minimum width for the numbers of threads and workers */
 };
 
 static const char bar_keys[] = "? help  q quit";
@@ -27,13 +27,13 @@ static const struct snapshot *present(const struct frame *frame)
     return model_now(frame->scene->model);
 }
 
-/* The top line. */
+/* The bar with the tabs */
 
-/* What stands between two tabs: blanks of their own, or one that they share; else only the view
- * that is shown has its name. */
+/* The width of a tab: two blanks and the name; one blank and the name; or, for all but the current
+ * view, only the number. */
 enum tabs { TABS_LOOSE, TABS_TIGHT, TABS_NUMBERS };
 
-/* All tabs with their names and BLANKS each. */
+/* Width of all tabs with names and BLANKS each. */
 static int names_width(int blanks)
 {
     int width = 0;
@@ -52,7 +52,7 @@ static enum tabs tabs_on(const struct canvas *bar)
                                               : TABS_NUMBERS;
 }
 
-/* Where the tabs begin: behind the program's name, where there is room for it. */
+/* Column of the first tab: after the program's name if there is room for it. */
 static int tabs_from(const struct canvas *bar)
 {
     int from = 1 + (int)strlen("wsconsole") + 2;
@@ -76,7 +76,7 @@ static int tab_width(const struct canvas *bar, size_t view, size_t shown)
     return view == shown ? named + 2 : key + 2;
 }
 
-/* Else the way to the help stands in the foot. */
+/* If not, the foot names the key of the help. */
 static bool bar_has_keys(const struct canvas *bar)
 {
     return tabs_from(bar) + names_width(2) + (int)strlen(bar_keys) + 1 <= bar->width;
@@ -123,7 +123,7 @@ int frame_view_at(const struct screen *screen, size_t view, int y, int x)
     return -1;
 }
 
-/* The line about the server: who it is to the left, how many of everything to the right. */
+/* The line about the server: identity on the left, numbers of threads and workers on the right */
 
 static void draw_head(const struct frame *frame, const struct canvas *head)
 {
@@ -132,7 +132,7 @@ static void draw_head(const struct frame *frame, const struct canvas *head)
     int right;
 
     if (source_state(frame->source) == SOURCE_ENDED) {
-        canvas_print(head, 0, 0, TONE_BAD, "%s; this is its last moment",
+        canvas_print(head, 0, 0, TONE_BAD, "%s; this is its last sample",
                      source_why(frame->source));
         return;
     }
@@ -147,9 +147,9 @@ static void draw_head(const struct frame *frame, const struct canvas *head)
     canvas_text(head, 0, 0, TONE_NOTE, line);
 }
 
-/* The line above the foot, when time stands still or not all rows are shown. */
+/* The line above the foot: the moment if not live, or the filter */
 
-/* The whole history as one line, with the moment marked in it. */
+/* The history as a graph of one line, with a mark at the moment shown. */
 static void draw_timeline(const struct frame *frame, const struct canvas *line, int x)
 {
     static double values[SEGMENT_HISTORY_SAMPLES];
@@ -169,7 +169,7 @@ static void draw_timeline(const struct frame *frame, const struct canvas *line, 
     canvas_cells(line, 0, x + column, 1, TONE_SELECTED, cells + column);
 }
 
-/* How far the recording is, as a bar. */
+/* The position in the recording. */
 static void draw_progress(const struct frame *frame, const struct canvas *line, int x)
 {
     uint64_t length = replay_length_ns(frame->replay);
@@ -226,10 +226,10 @@ static void draw_filter(const struct frame *frame, const struct canvas *line)
 {
     canvas_repeat(line, 0, 0, line->width, TONE_BAR, L' ');
     canvas_print(line, 0, 1, TONE_BAR_KEY, "filter: %s", frame->scene->filter->text);
-    canvas_right(line, 0, line->width - 1, TONE_BAR, "Esc takes it away");
+    canvas_right(line, 0, line->width - 1, TONE_BAR, "Esc removes it");
 }
 
-/* The bottom line: what has been said or asked, else the keys. */
+/* The bottom line: a message, else the keys */
 
 static int draw_recorded(const struct frame *frame, const struct canvas *foot, int end)
 {
@@ -239,7 +239,7 @@ static int draw_recorded(const struct frame *frame, const struct canvas *foot, i
     return canvas_right(foot, 0, end, TONE_BAR_KEY, text);
 }
 
-/* A message that is wider than the foot begins in the lines above it. */
+/* A message wider than the foot starts in the lines above it. */
 static void draw_message(const struct frame *frame, const struct canvas *foot)
 {
     char text[LINE_COLUMNS];
@@ -286,12 +286,12 @@ static void draw_foot(const struct frame *frame, const struct canvas *foot)
     else if (frame->message != NULL)
         draw_message(frame, foot);
     else if (source_state(frame->source) == SOURCE_ENDED)
-        canvas_text(foot, 0, 1, TONE_BAR_KEY, "attaches as soon as it runs again");
+        canvas_text(foot, 0, 1, TONE_BAR_KEY, "attaches when it runs again");
     else
         help_draw_brief(foot, 1, end);
 }
 
-/* Where no daemon is: why, and what to do. */
+/* The body without a daemon: why, and what to do */
 
 static void draw_absent(const struct frame *frame, const struct canvas *body)
 {
@@ -303,9 +303,9 @@ static void draw_absent(const struct frame *frame, const struct canvas *body)
     canvas_text(body, y + 2, x, TONE_NORMAL, "Start it in another terminal:");
     canvas_text(body, y + 3, x, TONE_VALUE, "  webserverd -f FILE");
     if (usual)
-        canvas_text(body, y + 4, x, TONE_DIM, "Is it called otherwise? wsconsole -n NAME");
+        canvas_text(body, y + 4, x, TONE_DIM, "If it has another name: wsconsole -n NAME");
     else
-        canvas_print(body, y + 4, x, TONE_DIM, "FILE has, below [server]: name = %s", name);
+        canvas_print(body, y + 4, x, TONE_DIM, "with name = %s in section [server] of FILE", name);
     canvas_text(body, y + 6, x, TONE_NORMAL, "This console attaches when it runs.");
 }
 
@@ -354,7 +354,7 @@ static void draw_body(const struct frame *frame, const struct canvas *body)
         popup_draw_text(&frame->overlays->page_scroll, frame->page, frame->scene->ascii, &upper);
 }
 
-/* All that fits on a very small terminal. */
+/* One line for a very small terminal. */
 static void draw_tiny(const struct frame *frame, const struct canvas *all)
 {
     const struct snapshot *now = present(frame);

@@ -65,19 +65,19 @@ static void filter_by_row(struct session *session, int amount)
 
     (void)amount;
     if (grid->list == NULL || !grid_selected(grid, &row)) {
-        controller_report(session->controller, true, "select a row first: Up and Down do");
+        controller_report(session->controller, true, "select a row first (Up, Down)");
         return;
     }
     while (key < grid->list->column_count && !grid->list->columns[key].key)
         key++;
     if (key == grid->list->column_count) {
-        controller_report(session->controller, true, "there is nothing in this list to filter by");
+        controller_report(session->controller, true, "this list has no column to filter by");
         return;
     }
     grid_fill(grid, &scene, row, cells);
     if (filter_toggle(&session->filter, column_name(&grid->list->columns[key], name),
                       cells[key].text) != 0)
-        controller_report(session->controller, true, "the filter would get too long");
+        controller_report(session->controller, true, "the filter is too long");
 }
 
 static void toggle_detail(struct session *session, int amount)

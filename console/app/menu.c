@@ -180,16 +180,16 @@ static void draw_instances(struct menu *menu)
         menu->top = menu->selected;
     if (menu->selected >= menu->top + page)
         menu->top = menu->selected - page + 1;
-    canvas_print(all, 0, 0, TONE_TITLE, "%zu server%s here. Which one?", menu->count,
-                 menu->count == 1 ? " runs" : "s run");
+    canvas_print(all, 0, 0, TONE_TITLE, "%zu running server%s. Select one:", menu->count,
+                 menu->count == 1 ? "" : "s");
     for (size_t i = 0; i < page && menu->top + i < menu->count; i++)
         draw_instance(all, HEAD_LINES + (int)i, &menu->instance[menu->top + i],
                       menu->top + i == menu->selected);
     canvas_text(all, all->height - 1, 0, TONE_DIM,
-                all->width < WIDE ? "Up, Down, Enter; q leaves"
+                all->width < WIDE ? "Up, Down, Enter; q quits"
                 : menu->switching
-                    ? "Up and Down move, Enter takes, q goes back"
-                    : "Up and Down move, Enter takes, q leaves; wsconsole -n NAME asks nothing");
+                    ? "Up and Down select, Enter opens, q returns"
+                    : "Up and Down select, Enter opens, q quits; -n NAME skips this menu");
 }
 
 static enum menu_result run_instances(struct menu *menu, struct options *options, char *why,
@@ -252,7 +252,7 @@ static void draw_scenarios(struct menu *menu)
                                       all->width - 4 < ABOUT_MAX ? all->width - 4 : ABOUT_MAX);
     int x;
 
-    canvas_text(all, 0, 0, TONE_TITLE, "Guided scenarios. Which one?");
+    canvas_text(all, 0, 0, TONE_TITLE, "Guided scenarios. Select one:");
     for (size_t i = 0; i < menu->count; i++) {
         enum tone tone = i == menu->selected ? TONE_SELECTED : TONE_NORMAL;
         int y = HEAD_LINES + (int)i;
@@ -262,8 +262,8 @@ static void draw_scenarios(struct menu *menu)
                      lab_scenario_table[i]->name, lab_scenario_table[i]->title);
     }
     canvas_wrapped(&about, 0, TONE_NOTE, lab_scenario_table[menu->selected]->about);
-    x = canvas_text(all, all->height - 1, 0, TONE_DIM, "Up and Down move, Enter begins, q leaves");
-    canvas_item(all, all->height - 1, x, TONE_DIM, ". Each has a server of its own.");
+    x = canvas_text(all, all->height - 1, 0, TONE_DIM, "Up and Down select, Enter starts, q quits");
+    canvas_item(all, all->height - 1, x, TONE_DIM, ". Each uses a private server.");
 }
 
 enum menu_result menu_choose_scenario(const struct options *options,

@@ -15,9 +15,9 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_NO_DAEMON = 3, ONCE_SPAN_S = 60 };
 
-#define APART_NS      (NS_PER_S * 6 / 10) /* long enough for the model to have an interval */
-#define LOOK_EVERY_NS (NS_PER_S / 5)
-#define ANSWER_IN_NS  (5 * NS_PER_S)
+#define SAMPLE_NS        (NS_PER_S * 6 / 10) /* long enough for the model to compute rates */
+#define POLL_NS          (NS_PER_S / 5)
+#define REPLY_TIMEOUT_NS (5 * NS_PER_S)
 
 static void pause_for(uint64_t ns)
 {
@@ -35,8 +35,8 @@ static json_t *json_server(const struct snapshot *now)
                      "time_ns", (json_int_t)now->wall_ns);
 }
 
-/* A view with what belongs to it, for one print. */
-struct stand {
+/* A view with its state and list, for one print. */
+struct view_instance {
     const struct view *view;
     void *state;
     struct grid grid;
@@ -47,16 +47,16 @@ static void take_origins(void *context, bool ok, const char *answer)
     if (ok)
         watch_set_origins(context, answer);
     else
-        fprintf(stderr, "wsconsole: where values came from is not known: %s\n", answer);
+        fprintf(stderr, "wsconsole: origins of values are unknown: %s\n", answer);
 }
 
-/* Asks the daemon for what is not in shared memory, if that is wanted, and waits for the answer; at a
- * controller of its own, so that an answer that comes too late finds nobody. */
-static void ask_origins(const struct options *options, struct watch *watch)
+/* Requests what is not in shared memory and waits for the reply. The controller is a separate one, so
+ * that a late reply is dropped. */
+static void request_origins(const struct options *options, struct watch *watch)
 {
     const struct controller_options setting = {
         .name = options->name, .socket = options->socket, .readonly = true, .watch = watch};
-    uint64_t now_ns = clock_monotonic_ns(), until_ns = now_ns + ANSWER_IN_NS;
+    uint64_t now_ns = clock_monotonic_ns(), until_ns = now_ns + REPLY_TIMEOUT_NS;
     struct controller *controller;
 
     if (!watch_needs_origins(watch, options->view != NULL ? options->view->wants : WANT_ALL))
@@ -68,16 +68,15 @@ static void ask_origins(const struct options *options, struct watch *watch)
          now_ns = clock_monotonic_ns()) {
         struct pollfd wait = {.fd = controller_descriptor(controller), .events = POLLIN};
 
-        poll(&wait, 1, (int)(LOOK_EVERY_NS / NS_PER_MS));
+        poll(&wait, 1, (int)(POLL_NS / NS_PER_MS));
         controller_update(controller, clock_monotonic_ns());
     }
     if (controller != NULL && controller_calls_waiting(controller) > 0)
-        fprintf(stderr,
-                "wsconsole: where values came from is not known: the daemon does not answer\n");
+        fprintf(stderr, "wsconsole: origins of values are unknown: the daemon does not answer\n");
     controller_destroy(controller);
 }
 
-static int set_up(struct stand *stand, const struct view *view, struct scene *scene)
+static int open_view(struct view_instance *stand, const struct view *view, struct scene *scene)
 {
     stand->view = view;
     stand->state = calloc(1, view->state_size + 1);
@@ -91,7 +90,7 @@ static int set_up(struct stand *stand, const struct view *view, struct scene *sc
     return 0;
 }
 
-static void take_down(struct stand *stand, struct scene *scene)
+static void close_view(struct view_instance *stand, struct scene *scene)
 {
     scene->grid = NULL;
     if (stand->view->release != NULL && stand->state != NULL)
@@ -102,20 +101,20 @@ static void take_down(struct stand *stand, struct scene *scene)
 
 static json_t *json_of_view(const struct view *view, struct scene *scene)
 {
-    struct stand stand;
+    struct view_instance stand;
     json_t *json = NULL;
 
-    if (set_up(&stand, view, scene) == 0)
+    if (open_view(&stand, view, scene) == 0)
         json = view->json != NULL ? view->json(stand.state, scene) : grid_json(&stand.grid, scene);
-    take_down(&stand, scene);
+    close_view(&stand, scene);
     return json;
 }
 
 static int print_text(const struct options *options, struct scene *scene)
 {
     const struct view *view = options->view;
-    struct stand stand;
-    int failed = set_up(&stand, view, scene);
+    struct view_instance stand;
+    int failed = open_view(&stand, view, scene);
 
     if (!failed && options->csv)
         grid_print_csv(&stand.grid, scene, stdout);
@@ -123,7 +122,7 @@ static int print_text(const struct options *options, struct scene *scene)
         view->once(stand.state, scene, stdout);
     else if (!failed)
         grid_print(&stand.grid, scene, stdout);
-    take_down(&stand, scene);
+    close_view(&stand, scene);
     return failed ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -144,7 +143,7 @@ static int print_json(const struct options *options, struct scene *scene)
     return failed ? EXIT_FAILED : EXIT_DONE;
 }
 
-static int say_no_daemon(const struct source *source)
+static int report_no_daemon(const struct source *source)
 {
     fprintf(stderr, "wsconsole: %s\n", source_why(source));
     return EXIT_NO_DAEMON;
@@ -166,7 +165,7 @@ static int print_scene(const struct options *options, struct watch *watch)
     return print_text(options, &scene);
 }
 
-static int take_live(struct watch *watch)
+static int sample_live(struct watch *watch)
 {
     uint64_t now_ns = clock_monotonic_ns(), wall_ns = clock_wall_ns();
     char why[512] = "out of memory";
@@ -185,39 +184,39 @@ static bool is_there(const struct watch *watch)
     return state != SOURCE_ABSENT && state != SOURCE_ENDED;
 }
 
-/* The first sample; waits for a daemon as long as the options say. */
-static int begin_live(const struct options *options, struct watch *watch)
+/* Takes the first sample; waits for a daemon as long as the options allow. */
+static int wait_for_daemon(const struct options *options, struct watch *watch)
 {
     uint64_t until_ns = clock_monotonic_ns() + options->wait_s * NS_PER_S;
 
     for (;;) {
-        if (take_live(watch) != EXIT_DONE)
+        if (sample_live(watch) != EXIT_DONE)
             return EXIT_FAILED;
         if (is_there(watch))
             return EXIT_DONE;
         if (!options->wait_given || clock_monotonic_ns() >= until_ns)
-            return say_no_daemon(watch_source(watch));
-        pause_for(LOOK_EVERY_NS);
+            return report_no_daemon(watch_source(watch));
+        pause_for(POLL_NS);
     }
 }
 
 static int print_live(const struct options *options, struct watch *watch)
 {
     uint64_t every_ns = (uint64_t)(options->every_s * (double)NS_PER_S);
-    int status = begin_live(options, watch);
+    int status = wait_for_daemon(options, watch);
 
     for (uint64_t i = 0; status == EXIT_DONE && (options->count == 0 || i < options->count); i++) {
-        uint64_t left_ns = i == 0 ? APART_NS : every_ns;
+        uint64_t left_ns = i == 0 ? SAMPLE_NS : every_ns;
 
-        ask_origins(options, watch);
-        /* Several samples on the way, so that no log record passes unseen. */
+        request_origins(options, watch);
+        /* Sample more often than print, so that no log record is missed. */
         for (; left_ns > 0 && status == EXIT_DONE;
-             left_ns -= left_ns < APART_NS ? left_ns : APART_NS) {
-            pause_for(left_ns < APART_NS ? left_ns : APART_NS);
-            status = take_live(watch);
+             left_ns -= left_ns < SAMPLE_NS ? left_ns : SAMPLE_NS) {
+            pause_for(left_ns < SAMPLE_NS ? left_ns : SAMPLE_NS);
+            status = sample_live(watch);
         }
         if (status == EXIT_DONE && !is_there(watch))
-            return say_no_daemon(watch_source(watch));
+            return report_no_daemon(watch_source(watch));
         if (status == EXIT_DONE)
             status = print_scene(options, watch);
         if (fflush(stdout) != 0)

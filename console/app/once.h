@@ -1,10 +1,11 @@
-/* One shot for scripts: two samples a short while apart, printed, and done. */
+/* --once, --json and --csv: prints views and exits. Single thread. */
 #ifndef CONSOLE_ONCE_H
 #define CONSOLE_ONCE_H
 
 #include "console/app/options.h"
 
-/* Prints what OPTIONS asks for. Returns the exit status: 0 done, 1 failed, 3 no daemon. */
+/* Prints what OPTIONS request: of two samples 0.6 s apart, or of a recording; repeatedly with --batch.
+ * Returns the exit status: 0 done, 1 failed, 3 no daemon. */
 int once_run(const struct options *options);
 
 #endif

@@ -31,7 +31,7 @@ enum options_result option_wrong(struct options *options, const char *format, ..
     return OPTIONS_WRONG;
 }
 
-/* An option without an argument: given, or with a word in the file. */
+/* A flag: WORD is NULL on the command line, "on" or "off" in the file. */
 static enum options_result read_flag(const char *word, struct options *options, bool *flag)
 {
     static const char *const on[] = {"on", "yes", "true"}, *const off[] = {"off", "no", "false"};
@@ -46,16 +46,16 @@ static enum options_result read_flag(const char *word, struct options *options, 
             *flag = true;
             return OPTIONS_RUN;
         }
-    return option_wrong(options, "'%s' is neither on nor off", word);
+    return option_wrong(options, "invalid value '%s' (on or off)", word);
 }
 
-/* One function an option. WORD is its argument; NULL where there is none. */
+/* Readers, one per option. WORD is the argument; NULL: none. */
 
 static enum options_result read_name(const char *word, struct options *options)
 {
     if (!instance_name_valid(word))
-        return option_wrong(
-            options, "'%s' is no instance name: letters, digits, '.', '_' and '-' only", word);
+        return option_wrong(options, "invalid instance name '%s' (letters, digits, '.', '_', '-')",
+                            word);
     snprintf(options->name, sizeof(options->name), "%s", word);
     options->name_given = true;
     return OPTIONS_RUN;
@@ -80,7 +80,7 @@ static enum options_result read_wait(const char *word, struct options *options)
     uint64_t ms = 0;
 
     if (strcmp(word, "off") != 0 && units_parse_time_ms(word, &ms) != 0)
-        return option_wrong(options, "'%s' is no time to wait: off, 10, 2m", word);
+        return option_wrong(options, "invalid timeout '%s' (examples: off, 10, 2m)", word);
     options->wait_given = true;
     options->wait_s = (ms + 999) / 1000;
     return OPTIONS_RUN;
@@ -91,7 +91,7 @@ static enum options_result read_fps(const char *word, struct options *options)
     uint64_t rate;
 
     if (units_parse_number(word, &rate) != 0 || rate < 1 || rate > RATE_MOST)
-        return option_wrong(options, "'%s' is no rate: 1 to %d pictures a second", word, RATE_MOST);
+        return option_wrong(options, "invalid rate '%s' (1-%d frames per second)", word, RATE_MOST);
     options->rate_hz = (unsigned)rate;
     options->rate_given = true;
     return OPTIONS_RUN;
@@ -102,7 +102,7 @@ static enum options_result read_theme(const char *word, struct options *options)
     enum theme theme = theme_named(word);
 
     if (theme == THEME_COUNT)
-        return option_wrong(options, "there is no theme '%s': dark, light or mono", word);
+        return option_wrong(options, "unknown theme '%s' (dark, light, mono)", word);
     options->theme = options->theme_setting = theme;
     return OPTIONS_RUN;
 }
@@ -141,8 +141,8 @@ static enum options_result read_view(const char *word, struct options *options)
         names[i] = view_table[i]->name;
     nearest = nearest_word(word, names, VIEW_COUNT);
     if (nearest != NULL)
-        return option_wrong(options, "there is no view '%s'; did you mean '%s'?", word, nearest);
-    return option_wrong(options, "there is no view '%s'; -h lists the views", word);
+        return option_wrong(options, "unknown view '%s'; did you mean '%s'?", word, nearest);
+    return option_wrong(options, "unknown view '%s'; -h lists the views", word);
 }
 
 static enum options_result read_span(const char *word, struct options *options)
@@ -155,7 +155,7 @@ static enum options_result read_span(const char *word, struct options *options)
                 options->span_s = options_spans_s[i];
                 return OPTIONS_RUN;
             }
-    return option_wrong(options, "'%s' is no span of graphs: 1m, 5m or 15m", word);
+    return option_wrong(options, "invalid time range '%s' (1m, 5m, 15m)", word);
 }
 
 static enum options_result read_filter(const char *word, struct options *options)
@@ -189,7 +189,7 @@ static enum options_result read_csv(const char *word, struct options *options)
     if (read_view(word, options) != OPTIONS_RUN)
         return OPTIONS_WRONG;
     if (options->view->list == NULL)
-        return option_wrong(options, "the view '%s' has no list to print as CSV", word);
+        return option_wrong(options, "view '%s' has no list to print as CSV", word);
     return OPTIONS_RUN;
 }
 
@@ -205,7 +205,7 @@ static enum options_result read_every(const char *word, struct options *options)
     uint64_t ms;
 
     if (units_parse_time_ms(word, &ms) != 0 || ms == 0)
-        return option_wrong(options, "'%s' is no time: 2, 500ms, 1m", word);
+        return option_wrong(options, "invalid interval '%s' (examples: 2, 500ms, 1m)", word);
     options->every_s = (double)ms / 1000;
     return OPTIONS_RUN;
 }
@@ -214,7 +214,7 @@ static enum options_result read_count(const char *word, struct options *options)
 {
     if (units_parse_number(word, &options->count) == 0 && options->count > 0)
         return OPTIONS_RUN;
-    return option_wrong(options, "'%s' is no count: 1 and above", word);
+    return option_wrong(options, "invalid count '%s' (1 or more)", word);
 }
 
 static enum options_result read_record(const char *word, struct options *options)
@@ -244,7 +244,7 @@ static enum options_result read_lab(const char *word, struct options *options)
     if (options->lab != NULL)
         return OPTIONS_RUN;
     nearest = nearest_word(word, names, LAB_SCENARIO_COUNT);
-    return option_wrong(options, "there is no scenario '%s'%s%s%s; --lab list shows them", word,
+    return option_wrong(options, "unknown scenario '%s'%s%s%s; --lab list shows them", word,
                         nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
                         nearest != NULL ? "'?" : "");
 }
@@ -256,7 +256,7 @@ static enum options_result read_speed(const char *word, struct options *options)
     if (sscanf(word, "%lf%c", &options->speed, &rest) == 1 && options->speed >= SPEED_LEAST &&
         options->speed <= SPEED_MOST)
         return OPTIONS_RUN;
-    return option_wrong(options, "'%s' is no speed: 0.1 to 100", word);
+    return option_wrong(options, "invalid speed '%s' (0.1-100)", word);
 }
 
 static enum options_result read_at(const char *word, struct options *options)
@@ -264,7 +264,7 @@ static enum options_result read_at(const char *word, struct options *options)
     uint64_t ms;
 
     if (units_parse_time_ms(word, &ms) != 0)
-        return option_wrong(options, "'%s' is no time: 90s, 5m", word);
+        return option_wrong(options, "invalid time '%s' (examples: 90s, 5m)", word);
     options->at_ns = ms * 1000000;
     options->at_given = true;
     return OPTIONS_RUN;
@@ -286,7 +286,7 @@ static enum options_result read_help(const char *word, struct options *options)
     return OPTIONS_DONE;
 }
 
-/* The settings as they are in force, in the words that their readers take; "" for a default. */
+/* Writers, one per setting: the value in force in the form that its reader takes; "" if default. */
 
 static void show_name(const struct options *options, char *text, size_t size)
 {
@@ -347,7 +347,7 @@ static void show_span(const struct options *options, char *text, size_t size)
         units_format_time_ms(text, size, (uint64_t)options->span_s * 1000);
 }
 
-/* The options as a table. */
+/* The table */
 
 const struct option_info option_table[OPTION_COUNT] = {
 #define FILE(name) show_##name
@@ -374,7 +374,7 @@ char *option_typed_name(const struct option_info *option, char *buffer)
 
 /* Defaults and help */
 
-/* NO_COLOR, and what terminals that tell their colours say of their background. */
+/* NO_COLOR, and COLORFGBG, in which some terminals publish their background colour. */
 static enum theme theme_of_environment(void)
 {
     const char *no_color = getenv("NO_COLOR"), *colours = getenv("COLORFGBG");
@@ -406,8 +406,7 @@ const char options_usage[] =
 
 void options_print_help(FILE *out)
 {
-    fprintf(out, "%s\nShows a running webserverd live, from its shared memory, and changes it.\n\n",
-            options_usage);
+    fprintf(out, "%s\nShows a running webserverd live and changes it.\n\n", options_usage);
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         char name[OPTION_NAME_BYTES], left[80];
         char letter[8] = "    ";

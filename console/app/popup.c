@@ -11,7 +11,7 @@ enum {
     LINES_MOST = 200,
     WIDEST = 110,
     LABEL_MOST = 24,
-    FRAME = 2, /* lines and columns of the frame */
+    FRAME = 2, /* lines and columns of the border */
 };
 
 struct lines {
@@ -39,7 +39,7 @@ static void write_row(struct lines *lines, const struct scene *scene)
     if (out == NULL)
         return;
     if (!grid_selected(grid, &row))
-        fprintf(out, "It is gone.\n");
+        fprintf(out, "It no longer exists.\n");
     else if (grid->list->detail != NULL)
         grid->list->detail(grid->state, scene, row, out);
     else
@@ -47,7 +47,7 @@ static void write_row(struct lines *lines, const struct scene *scene)
     fclose(out);
 }
 
-/* Labels end with a tab; it is cut off here, so that both halves are texts. */
+/* Splits the text into lines and finds the widest label (the text before a tab). */
 static void split_lines(struct lines *lines)
 {
     char *rest = NULL;
@@ -76,7 +76,7 @@ static int width_of(const struct lines *lines, int most)
     return width < most ? width : most;
 }
 
-static void draw_frame(const struct canvas *box, bool ascii)
+static void draw_border(const struct canvas *box, bool ascii)
 {
     int bottom = box->height - 1, right = box->width - 1;
 
@@ -93,7 +93,7 @@ static void draw_frame(const struct canvas *box, bool ascii)
     }
 }
 
-/* The column at which the second of two columns of a text begins, where a wrapped line goes on. */
+/* Indent of wrapped lines: the column after the first gap of two blanks, as in "key  help". */
 static int hang_of(const char *text, int width)
 {
     const char *gap = strstr(text, "  ");
@@ -102,7 +102,7 @@ static int hang_of(const char *text, int width)
     return hang < width * 2 / 3 ? hang : 0;
 }
 
-/* One line, wrapped as often as needed. Returns the next. */
+/* Draws a line, wrapped. Returns the line number after it. */
 static int draw_line(const struct canvas *inside, int y, const struct lines *lines, char *line)
 {
     char *tab = strchr(line, '\t'), piece[WIDEST + 1];
@@ -144,17 +144,17 @@ static void draw_box(struct scroll *scroll, struct lines *lines, bool ascii,
     box.height = height + FRAME < body->height ? height + FRAME : body->height;
     box = canvas_part(body, body->height - box.height, (body->width - inside.width) / 2 - FRAME,
                       box.height, inside.width + 2 * FRAME);
-    draw_frame(&box, ascii);
+    draw_border(&box, ascii);
     inside = canvas_part(&box, 1, FRAME, box.height - FRAME, inside.width);
     scroll_fit(scroll, height, inside.height);
     y = -scroll->top;
     for (int i = 0; i < lines->count; i++)
         y = draw_line(&inside, y, lines, lines->line[i]);
     canvas_text(&box, box.height - 1, FRAME, TONE_DIM,
-                height > inside.height ? " PgUp PgDn, Esc leaves " : " Esc leaves ");
+                height > inside.height ? " PgUp PgDn, Esc closes " : " Esc closes ");
 }
 
-static struct lines lines; /* of the box that is drawn; not for the stack */
+static struct lines lines; /* too large for the stack */
 
 void popup_draw_row(struct scroll *scroll, const struct scene *scene, const struct canvas *body)
 {

@@ -26,7 +26,7 @@ static int play_scenario(const struct options *options, const struct lab_scenari
 
     if (signals < 0)
         return report_failure("cannot receive signals");
-    printf("Setting the stage: a server of its own for '%s'.\n", scenario->name);
+    printf("Starting a private server for '%s'.\n", scenario->name);
     fflush(stdout);
     lab = lab_open(scenario, why, sizeof(why));
     if (lab == NULL) {

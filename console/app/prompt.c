@@ -25,11 +25,11 @@ static void report_unknown_view(struct session *session, const char *word)
         names[i] = view_table[i]->name;
     nearest = nearest_word(word, names, VIEW_COUNT);
     if (nearest != NULL)
-        controller_report(session->controller, true, "there is no view '%.40s'; did you mean '%s'?",
+        controller_report(session->controller, true, "unknown view '%.40s'; did you mean '%s'?",
                           word, nearest);
     else
         controller_report(session->controller, true,
-                          "there is no view '%.40s'; Tab lists them, or keys 1 to 9", word);
+                          "unknown view '%.40s'; Tab lists them, or keys 1 to 9", word);
 }
 
 static void run_view(struct session *session, const char *rest)
@@ -60,10 +60,9 @@ static void report_unknown_column(struct session *session, const struct grid *gr
         snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i > 0 ? " " : "",
                  column_name(&grid->list->columns[i], name));
     if (names[0] == '\0')
-        controller_report(session->controller, true, "there is no list in this view to sort");
+        controller_report(session->controller, true, "this view has no list to sort");
     else
-        controller_report(session->controller, true, "there is no column '%.20s'; there are %s",
-                          word, names);
+        controller_report(session->controller, true, "unknown column '%.20s' (%s)", word, names);
 }
 
 static void run_sort(struct session *session, const char *rest)
@@ -104,9 +103,9 @@ static bool allows_setting(struct session *session, const char *name, const stru
     const char *why = NULL;
 
     if (strcmp(name, "name") == 0)
-        why = "the server is chosen by :instance NAME";
+        why = "use :instance NAME to choose the server";
     else if (session->options->readonly && !options->readonly)
-        why = "read-only is left by starting anew without --readonly";
+        why = "restart the console without --readonly";
     if (why != NULL)
         controller_report(session->controller, true, "%s", why);
     return why == NULL;
@@ -130,7 +129,7 @@ static void report_setting(struct session *session, const char *name)
     settings_set(&copy, name, ""); /* formats why there is none */
     controller_report(session->controller, true, "%s",
                       name[0] != '\0' ? copy.why
-                                      : "which one? set NAME VALUE, Tab lists the names");
+                                      : "missing name: set NAME VALUE, Tab lists the names");
 }
 
 static void run_set(struct session *session, const char *rest)
@@ -152,7 +151,7 @@ static void run_set(struct session *session, const char *rest)
     if (!allows_setting(session, name, &copy))
         return;
     apply_options(session, &copy);
-    controller_report(session->controller, false, "%s = %s; :save keeps it", name, value);
+    controller_report(session->controller, false, "%s = %s; :save stores it", name, value);
 }
 
 static void run_save(struct session *session, const char *rest)
@@ -160,12 +159,11 @@ static void run_save(struct session *session, const char *rest)
     char said[CONTROLLER_TEXT];
 
     if (rest[0] != '\0')
-        controller_report(session->controller, true,
-                          "save takes no argument; it writes console.ini");
+        controller_report(session->controller, true, "save takes no argument");
     else if (session->options->readonly)
         controller_report(session->controller, true, "this console is read-only (--readonly)");
     else if (session->lab != NULL)
-        controller_report(session->controller, true, "the settings of a scenario are not kept");
+        controller_report(session->controller, true, "settings of a scenario cannot be saved");
     else if (settings_save(session->options, said, sizeof(said)) != 0)
         controller_report(session->controller, true, "%s", said);
     else
@@ -179,22 +177,22 @@ static void run_lab(struct session *session, const char *rest)
     if (scenario != NULL || rest[0] == '\0')
         session_switch_scenario(session, scenario);
     else
-        controller_report(session->controller, true,
-                          "there is no scenario '%.40s': lab alone lists them", rest);
+        controller_report(session->controller, true, "unknown scenario '%.40s'; :lab lists them",
+                          rest);
 }
 
 static const struct {
     const char *name, *arguments, *help;
     void (*run)(struct session *session, const char *rest);
 } own_commands[] = {
-    {"view", "NAME", "Show a view of this console", run_view},
-    {"filter", "[WORDS]", "Filter all lists, or no more", run_filter},
-    {"instance", "[NAME]", "Watch another server of this machine", run_instance},
-    {"sort", "COLUMN", "Sort the list that is shown", run_sort},
-    {"lab", "[NAME]", "Play a guided scenario on a server of its own_commands", run_lab},
+    {"view", "NAME", "Show a view", run_view},
+    {"filter", "[WORDS]", "Filter all lists; without WORDS: remove the filter", run_filter},
+    {"instance", "[NAME]", "Show another server of this machine", run_instance},
+    {"sort", "COLUMN", "Sort the list of this view", run_sort},
+    {"lab", "[NAME]", "Play a guided scenario on a private server", run_lab},
     {"set", "NAME VALUE", "Change a setting of this console", run_set},
-    {"save", "", "Write the settings into console.ini", run_save},
-    {"quit", "", "Leave the console; the server runs on", run_quit},
+    {"save", "", "Write the settings to console.ini", run_save},
+    {"quit", "", "Quit the console; the server continues", run_quit},
 };
 
 /* Completion: the first word is a command, the rest depends on it. */
@@ -309,7 +307,7 @@ static void hint_beginning(const char *text, char *buffer, size_t size)
             used += (size_t)snprintf(buffer + used, size - used, "%s%s", used > 0 ? "  " : "",
                                      words[i]);
     if (used == 0)
-        snprintf(buffer, size, "no command begins like this");
+        snprintf(buffer, size, "no such command");
 }
 
 static void hint(const char *text, char *buffer, size_t size)

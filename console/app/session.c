@@ -95,12 +95,12 @@ void session_switch_instance(struct session *session, const char *name)
 {
     if (watch_replays(session->watch)) {
         controller_report(session->controller, true,
-                          "this is a recording: start a console without --replay");
+                          "this is a recording: restart without --replay");
         return;
     }
     if (session->options->record != NULL) {
         controller_report(session->controller, true,
-                          "this server is being recorded: a file holds one only");
+                          "this server is being recorded: a recording has only one server");
         return;
     }
     snprintf(session->next->name, sizeof(session->next->name), "%s", name);
@@ -111,7 +111,7 @@ void session_switch_scenario(struct session *session, const struct lab_scenario 
 {
     if (session->options->record != NULL) {
         controller_report(session->controller, true,
-                          "this server is being recorded: a scenario has another one");
+                          "this server is being recorded: a scenario uses another one");
         return;
     }
     session->next->lab = scenario;

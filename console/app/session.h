@@ -75,7 +75,7 @@ static inline const struct view *session_view(const struct session *session)
 
 void session_show_view(struct session *session, size_t view);
 
-/* Ends the session to show the instance NAME (""): from the menu), or reports why it cannot. */
+/* Ends the session to show the instance NAME ("": from the menu), or reports why it cannot. */
 void session_switch_instance(struct session *session, const char *name);
 
 /* Ends the session to play SCENARIO (NULL: from the menu), or reports why it cannot. */

@@ -12,7 +12,7 @@
 
 enum { LINE_BYTES = 512, SETTINGS_MODE = 0644 };
 
-/* The settings among the options */
+/* The options that are settings */
 
 static const struct option_info *setting_named(const char *name)
 {
@@ -45,9 +45,8 @@ enum options_result settings_set(struct options *options, const char *name, cons
         return setting->read(value, options);
     nearest = nearest_word(name, names, settings_names(names));
     if (nearest != NULL)
-        return option_wrong(options, "there is no setting '%.40s'; did you mean '%s'?", name,
-                            nearest);
-    return option_wrong(options, "there is no setting '%.40s'; wsconsole(1) lists them", name);
+        return option_wrong(options, "unknown setting '%.40s'; did you mean '%s'?", name, nearest);
+    return option_wrong(options, "unknown setting '%.40s'; wsconsole(1) lists them", name);
 }
 
 char *settings_value(const struct options *options, const char *name, char *text, size_t size)
@@ -60,7 +59,7 @@ char *settings_value(const struct options *options, const char *name, char *text
     return text;
 }
 
-/* Reading console.ini */
+/* Read console.ini */
 
 static char *trim(char *text)
 {
@@ -73,8 +72,8 @@ static char *trim(char *text)
     return text;
 }
 
-/* True for what is passed over. */
-static bool is_no_setting(const char *line)
+/* Blank lines, comments and section headers. */
+static bool is_ignored(const char *line)
 {
     line += strspn(line, " \t\r\n");
     return *line == '\0' || *line == '#' || *line == ';' || *line == '[';
@@ -84,15 +83,15 @@ static enum options_result read_line(char *line, struct options *options)
 {
     char *start = trim(line), *equals = strchr(start, '=');
 
-    if (is_no_setting(start))
+    if (is_ignored(start))
         return OPTIONS_RUN;
     if (equals == NULL)
-        return option_wrong(options, "'%.80s' is no setting: key = value", start);
+        return option_wrong(options, "invalid line '%.80s' (key = value)", start);
     *equals = '\0';
     return settings_set(options, trim(start), trim(equals + 1));
 }
 
-/* Where console.ini is. False: neither variable says. */
+/* The path of console.ini; false if neither variable is set. */
 static bool file_path(char *path, size_t size)
 {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
@@ -119,7 +118,7 @@ enum options_result settings_read(struct options *options, FILE *errors)
     for (int number = 1; file != NULL && fgets(line, sizeof(line), file) != NULL; number++)
         if (read_line(line, options) != OPTIONS_RUN) {
             fprintf(errors, "wsconsole: %s:%d: %s\n", path, number, options->why);
-            result = OPTIONS_WRONG; /* all that is wrong is said, not only the first */
+            result = OPTIONS_WRONG; /* report all errors, not only the first */
         }
     options->why[0] = '\0';
     if (file != NULL)
@@ -127,13 +126,13 @@ enum options_result settings_read(struct options *options, FILE *errors)
     return result;
 }
 
-/* Saving */
+/* Save */
 
 struct saving {
     const struct options *options;
     FILE *old, *new;
     bool written[OPTION_COUNT];
-    char names[LINE_BYTES]; /* of what was written */
+    char names[LINE_BYTES]; /* settings written */
 };
 
 static void write_setting(struct saving *saving, const struct option_info *setting,
@@ -149,14 +148,14 @@ static void write_setting(struct saving *saving, const struct option_info *setti
              name);
 }
 
-/* A line of the old file: kept when it is no setting, brought up to date, or left out. */
+/* Copies a line that is not a setting, updates a setting, drops one that has its default value. */
 static void copy_line(struct saving *saving, const char *line)
 {
     char copy[LINE_BYTES], value[OPTION_VALUE_BYTES] = "";
     const struct option_info *setting;
 
     snprintf(copy, sizeof(copy), "%.*s", (int)strcspn(line, "="), line);
-    setting = is_no_setting(line) ? NULL : setting_named(trim(copy));
+    setting = is_ignored(line) ? NULL : setting_named(trim(copy));
     if (setting == NULL) {
         fprintf(saving->new, "%s%s", line, strchr(line, '\n') != NULL ? "" : "\n");
         return;
@@ -185,20 +184,20 @@ static void write_all(struct saving *saving)
     }
 }
 
-/* Makes the folders above PATH that are not there. Returns 0, or -1 with errno. */
-static int make_folders(const char *path)
+/* Creates the missing parent directories of PATH. Returns 0, or -1 with errno. */
+static int make_directories(const char *path)
 {
-    char folder[PATH_MAX];
+    char directory[PATH_MAX];
 
     for (const char *end = strchr(path + 1, '/'); end != NULL; end = strchr(end + 1, '/')) {
-        snprintf(folder, sizeof(folder), "%.*s", (int)(end - path), path);
-        if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+        snprintf(directory, sizeof(directory), "%.*s", (int)(end - path), path);
+        if (mkdir(directory, 0700) != 0 && errno != EEXIST)
             return -1;
     }
     return 0;
 }
 
-/* The new file beside PATH, with the access of the old one. NULL with errno. */
+/* Opens a temporary file next to PATH, with the mode of the old file. Returns NULL with errno. */
 static FILE *open_new(const char *path, FILE *old, char *temporary, size_t size)
 {
     struct stat status = {.st_mode = SETTINGS_MODE};
@@ -214,7 +213,8 @@ static FILE *open_new(const char *path, FILE *old, char *temporary, size_t size)
     return fdopen(descriptor, "w");
 }
 
-/* Ends the new file and puts it in PATH's place. Returns 0, or -1 with errno and nothing changed. */
+/* Closes the temporary file and renames it to PATH. Returns 0, or -1 with errno; PATH is then
+ * unchanged. */
 static int replace(FILE *new, const char *temporary, const char *path)
 {
     int problem = ferror(new) != 0 || fflush(new) != 0 || fsync(fileno(new)) != 0 ? errno : 0;
@@ -235,7 +235,7 @@ static int save_into(struct saving *saving, const char *path)
     char temporary[PATH_MAX + 8];
 
     saving->old = fopen(path, "re");
-    if (saving->old == NULL && (errno != ENOENT || make_folders(path) != 0))
+    if (saving->old == NULL && (errno != ENOENT || make_directories(path) != 0))
         return -1;
     saving->new = open_new(path, saving->old, temporary, sizeof(temporary));
     if (saving->new == NULL)
@@ -244,22 +244,22 @@ static int save_into(struct saving *saving, const char *path)
     return replace(saving->new, temporary, path);
 }
 
-int settings_save(const struct options *options, char *said, size_t size)
+int settings_save(const struct options *options, char *message, size_t size)
 {
     struct saving saving = {.options = options};
     char path[PATH_MAX], target[PATH_MAX];
     int result;
 
     if (!file_path(path, sizeof(path))) {
-        snprintf(said, size, "neither XDG_CONFIG_HOME nor HOME says where console.ini belongs");
+        snprintf(message, size, "neither XDG_CONFIG_HOME nor HOME is set");
         return -1;
     }
     result = save_into(&saving, realpath(path, target) != NULL ? target : path);
     if (result != 0)
-        snprintf(said, size, "cannot write %.200s: %s", path, strerror(errno));
+        snprintf(message, size, "cannot write %.200s: %s", path, strerror(errno));
     else
-        snprintf(said, size, "saved in %.150s: %s", path,
-                 saving.names[0] != '\0' ? saving.names : "nothing, all is at its default");
+        snprintf(message, size, "saved in %.150s: %s", path,
+                 saving.names[0] != '\0' ? saving.names : "no settings, all have their defaults");
     if (saving.old != NULL)
         fclose(saving.old);
     return result;

@@ -87,9 +87,9 @@ static void a_row_is_shown_whole_and_filtered_by(void **state)
     stage_console(24, 80, log_view, NULL);
     ASSERT_SHOWS("/page-39");
     terminal_type(terminal, "k\r");
-    ASSERT_SHOWS("GET /page-39 HTTP/1.1", "fixture", "Esc leaves");
+    ASSERT_SHOWS("GET /page-39 HTTP/1.1", "fixture", "Esc closes");
     terminal_type(terminal, "\x1b");
-    assert_true(terminal_shows_no_more(terminal, "Esc leaves"));
+    assert_true(terminal_shows_no_more(terminal, "Esc closes"));
     terminal_type(terminal, "f");
     ASSERT_SHOWS("filter: ", "of 40 shown");
 }
@@ -101,7 +101,7 @@ static void keys_may_come_faster_than_pictures(void **state)
     stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     terminal_type(terminal, "5k\r");
-    ASSERT_SHOWS("GET /page-39 HTTP/1.1", "fixture", "Esc leaves");
+    ASSERT_SHOWS("GET /page-39 HTTP/1.1", "fixture", "Esc closes");
 }
 
 static void commands_are_completed_and_sent(void **state)
@@ -198,15 +198,15 @@ static void mouse_does_what_keys_do(void **state)
     click(10, 5);
     ASSERT_SHOWS("paused");
     click(10, 5);
-    ASSERT_SHOWS("Esc leaves");
+    ASSERT_SHOWS("Esc closes");
     click(15, 5);
-    assert_true(terminal_shows_no_more(terminal, "Esc leaves"));
+    assert_true(terminal_shows_no_more(terminal, "Esc closes"));
     clicks(2, 12, 5); /* the first selects, the second opens */
-    ASSERT_SHOWS("Esc leaves");
+    ASSERT_SHOWS("Esc closes");
     clicks(3, 15, 5); /* closes, selects, opens */
-    ASSERT_SHOWS("Esc leaves");
+    ASSERT_SHOWS("Esc closes");
     terminal_type(terminal, "\x1b");
-    assert_true(terminal_shows_no_more(terminal, "Esc leaves"));
+    assert_true(terminal_shows_no_more(terminal, "Esc closes"));
     for (int i = 0; i < 30; i++)
         terminal_type(terminal, "\x1b[<64;20;10M"); /* the wheel, up */
     ASSERT_SHOWS("/page-0 ");
@@ -310,7 +310,7 @@ static void one_of_several_servers_is_chosen(void **state)
     second = fixture_start(other, false);
     assert_non_null(second);
     terminal = terminal_start(24, 100, (const char *const[]){WSCONSOLE, NULL}, none);
-    ASSERT_SHOWS("servers run here. Which one?");
+    ASSERT_SHOWS("running servers. Select one:");
     assert_true(terminal_shows(terminal, stage_name()));
     assert_true(terminal_shows(terminal, other));
     go_down_to(other);
@@ -318,7 +318,7 @@ static void one_of_several_servers_is_chosen(void **state)
     ASSERT_SHOWS("10.0k total");
     assert_true(terminal_shows(terminal, other));
     terminal_type(terminal, "2I");
-    ASSERT_SHOWS("Which one?", "q goes back");
+    ASSERT_SHOWS("Select one:", "q returns");
     terminal_type(terminal, "q");
     ASSERT_SHOWS("[2 threads]");
     assert_true(terminal_shows(terminal, other));
@@ -331,7 +331,7 @@ static void one_of_several_servers_is_chosen(void **state)
     terminal_type(terminal, ":instance scr-nobody\r");
     ASSERT_SHOWS("no webserverd named 'scr-nobody' is running");
     terminal_type(terminal, "I");
-    ASSERT_SHOWS("Which one?");
+    ASSERT_SHOWS("Select one:");
     fixture_stop(second);
     kill(terminal_pid(terminal), SIGTERM);
     stage_ended_well();
@@ -363,8 +363,8 @@ static void settings_come_from_the_file(void **state)
     fputs("view = log\nthme = light\nfps = many\n", out);
     fclose(out);
     stage_console(24, 160, NULL, environment);
-    ASSERT_SHOWS("console.ini:2: there is no setting 'thme'; did you mean 'theme'?",
-                 "console.ini:3: 'many' is no rate");
+    ASSERT_SHOWS("console.ini:2: unknown setting 'thme'; did you mean 'theme'?",
+                 "console.ini:3: invalid rate 'many'");
     assert_int_equal(WEXITSTATUS(terminal_wait_end(terminal)), 2);
     unlink(file);
     *strrchr(file, '/') = '\0';
@@ -401,15 +401,15 @@ static void settings_are_saved_when_asked(void **state)
     stage_console(24, 100, NULL, environment);
     ASSERT_SHOWS("10.0k total");
     terminal_type(terminal, ":set theme mo\t\r");
-    ASSERT_SHOWS("theme = mono; :save keeps it");
+    ASSERT_SHOWS("theme = mono; :save stores it");
     assert_false(terminal_has_colour(terminal));
     terminal_type(terminal, ":set ascii on\r");
     ASSERT_SHOWS("ascii = on");
     assert_false(terminal_has_non_ascii(terminal));
     terminal_type(terminal, ":set them\r");
-    ASSERT_SHOWS("there is no setting 'them'; did you mean 'theme'?");
+    ASSERT_SHOWS("unknown setting 'them'; did you mean 'theme'?");
     terminal_type(terminal, ":set fps many\r");
-    ASSERT_SHOWS("'many' is no rate: 1 to 60");
+    ASSERT_SHOWS("invalid rate 'many' (1-60");
     terminal_type(terminal, ":set fps\r");
     ASSERT_SHOWS("fps = (default)");
     terminal_type(terminal, "g:save\r");
@@ -432,7 +432,7 @@ static void settings_are_saved_when_asked(void **state)
     terminal_type(terminal, ":set theme dark\r:save\r");
     ASSERT_SHOWS("not done: this console is read-only (--readonly)");
     terminal_type(terminal, ":set readonly off\r");
-    ASSERT_SHOWS("not done: read-only is left by starting anew");
+    ASSERT_SHOWS("not done: restart the console without --readonly");
     assert_non_null(strstr(content_of(file), "theme = mono\n"));
     stage_end_console();
     unlink(file);

@@ -259,7 +259,7 @@ static void play_whole(const char *name, const struct step *steps, int count)
         terminal_save(terminal, save);
         terminal_type(terminal, "L");
     }
-    assert_shows("Which one?");
+    assert_shows("Select one:");
     check_no_stage();
     terminal_type(terminal, "q");
     end(0);
@@ -393,7 +393,7 @@ static void an_instance_that_dies_is_cleared_away(void **state)
     kill((pid_t)strtol(pid + 4, NULL, 10), SIGKILL);
     assert_shows("has ended. L leaves");
     terminal_type(terminal, "L");
-    assert_shows("Which one?");
+    assert_shows("Select one:");
     check_no_stage();
     terminal_type(terminal, "q");
     end(0);
@@ -430,14 +430,14 @@ static void the_list_leads_there_and_back(void **state)
     start(24, 80, arguments);
     assert_shows(server_name(server));
     terminal_type(terminal, "L");
-    assert_shows("Which one?");
+    assert_shows("Select one:");
     terminal_type(terminal, "q");
     assert_shows(server_name(server));
     terminal_type(terminal, ":lab thrash\r");
     note_stage();
     assert_shows("1 of 5: do");
     terminal_type(terminal, ":save\r");
-    assert_shows("not kept");
+    assert_shows("cannot be saved");
     terminal_type(terminal, "q");
     assert_shows(server_name(server));
     terminal_type(terminal, "q");

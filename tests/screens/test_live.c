@@ -134,15 +134,15 @@ static void long_answers_are_shown_whole(void **state)
     assert_shows(" total");
     terminal_type(terminal, ":status\r");
     assert_shows("wanted  actual");
-    assert_shows("Esc leaves");
+    assert_shows("Esc closes");
     terminal_resize(terminal, 12, 60);
     assert_shows("PgUp PgDn");
     terminal_type(terminal, "q"); /* leaves the answer, not the console */
-    assert_true(terminal_shows_no_more(terminal, "Esc leaves"));
+    assert_true(terminal_shows_no_more(terminal, "Esc closes"));
     terminal_type(terminal, ":help threads\r"); /* one line: at the bottom */
     assert_shows("threads [N]");
     terminal_type(terminal, ":view threds\r");
-    assert_shows("there is no view 'threds'; did you mean"); /* and goes on in another line */
+    assert_shows("unknown view 'threds'; did you mean"); /* and goes on in another line */
     end(server);
 }
 

@@ -137,8 +137,8 @@ static void attaches_again_after_a_restart(void **state)
     stage_console(24, 80, NULL, NULL);
     ASSERT_SHOWS("10.0k total");
     stage_end_fixture();
-    ASSERT_SHOWS("has stopped; this is its last moment", "10.0k total",
-                 "attaches as soon as it runs again");
+    ASSERT_SHOWS("has stopped; this is its last sample", "10.0k total",
+                 "attaches when it runs again");
     terminal_save(terminal, "stopped-80x24");
     stage_fixture();
     assert_true(terminal_shows_no_more(terminal, "has stopped"));
