@@ -14,7 +14,7 @@ static const struct {
     enum kind kind;
     enum graph_unit unit;
     enum metric metric;
-    int other; /* a metric, or a percentile */
+    int other; /* metric or percentile */
 } measures[LAB_MEASURE_COUNT] = {
     {"", NONE, GRAPH_COUNT, METRIC_requests, 0},
 #define MEASURE(name, label, kind, unit, metric, other) {label, kind, unit, metric, other},
@@ -72,7 +72,7 @@ static double growth(const struct lab_window *window, const struct lab_sample *s
 
     return now->sums[metric] >= since->sums[metric]
                ? (double)(now->sums[metric] - since->sums[metric])
-               : NAN; /* another server */
+               : NAN; /* the server was restarted */
 }
 
 static double latency(const struct lab_window *window, int percentile)

@@ -7,13 +7,13 @@
 #include <string.h>
 
 enum {
-    BESIDE_FROM = 118, /* columns of the body */
+    BESIDE_FROM = 118, /* width of the body */
     PANEL_WIDTH = 40,
     LEAST_HEIGHT = 4,
     MOST_HEIGHT = 11,
     LINES_MOST = 64,
     LINE_BYTES = 256,
-    WIDTH_MOST = 100, /* columns, to be read with ease */
+    WIDTH_MOST = 100, /* columns, for readability */
     LABEL_WIDTH = 20,
     NUMBER_WIDTH = 8,
 };
@@ -46,7 +46,7 @@ void lab_panel_layout(const struct canvas *body, bool whole, struct canvas *view
     }
 }
 
-/* TEXT, broken at blanks. */
+/* Adds TEXT, wrapped at blanks. */
 static void add(struct lines *lines, enum tone tone, const char *text)
 {
     while (*text != '\0' && lines->count < LINES_MOST) {
@@ -60,7 +60,7 @@ static void add(struct lines *lines, enum tone tone, const char *text)
     }
 }
 
-/* One measure: before and now, where the step has a before. */
+/* Adds a measure: now, and after the first step also before. */
 static void add_number(struct lines *lines, const struct lab_state *state, enum lab_measure measure)
 {
     char before[TEXT_SHORT], now[TEXT_SHORT], text[LINE_BYTES];
@@ -94,7 +94,7 @@ static void add_step(struct lines *lines, const struct lab_state *state)
         add_numbers(lines, state);
         break;
     case LAB_MEASURING:
-        snprintf(text, sizeof(text), "Done. Measuring, %.0f s more.", ceil(state->left_s));
+        snprintf(text, sizeof(text), "Done. Measuring, %.0f s left.", ceil(state->left_s));
         add(lines, TONE_NOTE, text);
         add_numbers(lines, state);
         add(lines, TONE_NORMAL, state->step->watch);
@@ -109,21 +109,21 @@ static void add_step(struct lines *lines, const struct lab_state *state)
 static void draw_title(const struct lab_state *state, const struct canvas *panel)
 {
     static const char *const words[] = {
-        [LAB_PENDING] = "do", [LAB_MEASURING] = "measured", [LAB_EXPLAINED] = "seen, L goes on"};
+        [LAB_PENDING] = "to do", [LAB_MEASURING] = "measuring", [LAB_EXPLAINED] = "done, L: next"};
     bool over = state->phase == LAB_EXPLAINED && state->number == state->count;
     char right[40];
     int end;
 
     canvas_repeat(panel, 0, 0, panel->width, TONE_BAR, L' ');
     snprintf(right, sizeof(right), "%d of %d: %s", state->number, state->count,
-             over ? "seen, L ends" : words[state->phase]);
+             over ? "done, L: end" : words[state->phase]);
     end = canvas_right(panel, 0, panel->width - 1, TONE_BAR_KEY, right);
     canvas_print(panel, 0, 1, TONE_BAR, "%.*s", end > 3 ? end - 3 : 0,
                  (int)strlen(state->scenario->title) <= end - 3 ? state->scenario->title
                                                                 : state->scenario->name);
 }
 
-/* Says that there is more than fits, and how to see it. */
+/* A hint that not all lines fit, and the key that shows them. */
 static void draw_more(const struct canvas *panel, bool scrolls, bool ascii)
 {
     char text[32];
@@ -135,15 +135,15 @@ static void draw_more(const struct canvas *panel, bool scrolls, bool ascii)
 void lab_panel_draw(const struct lab_state *state, const struct canvas *panel,
                     struct scroll *scroll, bool ascii)
 {
-    static struct lines lines; /* not for the stack */
+    static struct lines lines; /* too large for the stack */
     int room = panel->height - 1, top = 0;
 
     lines.count = 0;
     lines.width = panel->width - 1 < WIDTH_MOST ? panel->width - 1 : WIDTH_MOST;
-    if (state->trouble != NULL)
-        add(&lines, TONE_BAD, state->trouble);
+    if (state->error != NULL)
+        add(&lines, TONE_BAD, state->error);
     if (state->ended)
-        add(&lines, TONE_WARN, "The stage's server has ended. L leaves.");
+        add(&lines, TONE_WARN, "The server has exited. L leaves.");
     else
         add_step(&lines, state);
     draw_title(state, panel);

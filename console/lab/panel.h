@@ -1,7 +1,6 @@
 /*
- * The panel of a scenario: what to do, what to watch, what was measured, and why. It stands beside
- * the view where the screen is wide, else below it, or takes the whole place. The console's only
- * thread.
+ * The panel of a scenario: what to do, what to watch, the measures, and the explanation. It is beside
+ * the view on a wide screen, else below it, or replaces it. Single thread.
  */
 #ifndef CONSOLE_LAB_DRAW_H
 #define CONSOLE_LAB_DRAW_H
@@ -12,11 +11,11 @@
 
 #include <stdbool.h>
 
-/* Shares BODY out. With WHOLE, or where there is no room for both, VIEW has height 0. */
+/* Divides BODY. With WHOLE, or without room for both, VIEW gets height 0. */
 void lab_panel_layout(const struct canvas *body, bool whole, struct canvas *view,
                       struct canvas *panel);
 
-/* SCROLL moves what does not fit; NULL: the rest is left out, and the way to it is said. */
+/* SCROLL NULL: lines that do not fit are omitted, with a hint. */
 void lab_panel_draw(const struct lab_state *state, const struct canvas *panel,
                     struct scroll *scroll, bool ascii);
 

@@ -17,14 +17,14 @@ struct lab {
     struct testbed *testbed;
     int step; /* from 0 */
     enum lab_phase phase;
-    bool begun;   /* the step's first actions are done */
-    bool pressed; /* L, where the step waits for it */
+    bool begun;   /* the first actions of the step were executed */
+    bool pressed; /* key L, if the step waits for it */
     bool ended;
     uint64_t done_ns, now_ns;
     uint64_t base[METRIC_COUNT]; /* when the step began */
     struct lab_window window;
     double before[LAB_MEASURE_COUNT], now[LAB_MEASURE_COUNT];
-    char trouble[WHY_BYTES]; /* of an action; "": none */
+    char error[WHY_BYTES]; /* of an action; "": none */
 };
 
 struct lab *lab_open(const struct lab_scenario *scenario, char *why, size_t size)
@@ -68,8 +68,8 @@ static const struct lab_step *step_of(const struct lab *lab)
     return &lab->scenario->steps[lab->step];
 }
 
-/* Any worker that serves. */
-static pid_t some_worker(const struct snapshot *now)
+/* The first worker that is serving, or 0. */
+static pid_t serving_worker(const struct snapshot *now)
 {
     for (uint32_t i = 0; i < now->worker_count; i++)
         if (now->workers[i].pid > 0 && now->workers[i].state == WORKER_SERVING)
@@ -81,10 +81,10 @@ static void act(struct lab *lab, const struct lab_action actions[LAB_ACTIONS],
                 const struct snapshot *now)
 {
     for (size_t i = 0; i < LAB_ACTIONS; i++)
-        if (testbed_act(lab->testbed, &actions[i], some_worker(now), lab->trouble,
-                        sizeof(lab->trouble)) != 0)
+        if (testbed_act(lab->testbed, &actions[i], serving_worker(now), lab->error,
+                        sizeof(lab->error)) != 0)
             return;
-    lab->trouble[0] = '\0';
+    lab->error[0] = '\0';
 }
 
 static bool key_has(const struct scene *scene, const struct lab_condition *condition)
@@ -141,7 +141,7 @@ static unsigned settle_s(const struct lab *lab)
     return step_of(lab)->settle_s > 0 ? step_of(lab)->settle_s : SETTLE_S;
 }
 
-/* What is measured is what was after the settling only. */
+/* Samples taken while the server settles do not count. */
 static void measure(struct lab *lab, const struct model *model)
 {
     if (lab->phase == LAB_MEASURING && lab->now_ns < lab->done_ns + settle_s(lab) * NS_PER_S)
@@ -202,7 +202,7 @@ struct lab_state lab_state(const struct lab *lab)
         .left_s = left_s > 0 ? left_s : 0,
         .before = lab->before,
         .now = lab->now,
-        .trouble = lab->trouble[0] != '\0' ? lab->trouble : testbed_error(lab->testbed),
+        .error = lab->error[0] != '\0' ? lab->error : testbed_error(lab->testbed),
         .ended = lab->ended,
     };
 }

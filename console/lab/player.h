@@ -1,12 +1,11 @@
 /*
- * A guided scenario while it is played: its stage, the step that it is at, and what was measured. It
- * looks at the same scene as the views do, and never presses a key for the user. The console's only
- * thread.
+ * Plays a guided scenario: its test bed, the current step, and the measures. It reads the same scene
+ * as the views and never acts for the user. Single thread.
  *
- *     ASKED --done--> MEASURED --window full--> EXPLAINED --L--> the next step's ASKED
+ *     PENDING --condition holds--> MEASURING --window full--> EXPLAINED --L--> PENDING (next step)
  */
-#ifndef CONSOLE_LAB_H
-#define CONSOLE_LAB_H
+#ifndef CONSOLE_LAB_PLAYER_H
+#define CONSOLE_LAB_PLAYER_H
 
 #include "console/lab/scenario.h"
 #include "console/scene/scene.h"
@@ -19,33 +18,33 @@ struct view;
 
 enum lab_phase { LAB_PENDING, LAB_MEASURING, LAB_EXPLAINED };
 
-/* Sets the stage; takes a moment. Returns NULL with a sentence in WHY. */
+/* Starts the test bed, which takes about a second. Returns NULL with an error message in WHY. */
 struct lab *lab_open(const struct lab_scenario *scenario, char *why, size_t size);
 
-/* Puts everything back. NULL is allowed. */
+/* Stops and removes the test bed. NULL is allowed. */
 void lab_close(struct lab *lab);
 
-/* The instance to watch, and its control socket; valid until lab_close(). */
+/* The instance and its control socket; valid until lab_close(). */
 const char *lab_instance(const struct lab *lab);
 const char *lab_socket(const struct lab *lab);
 
-/* Looks whether the step is done, and measures; after each sample. ENDED: the instance has gone. */
+/* Call after each sample: checks the condition of the step, and measures. ENDED: the server exited. */
 void lab_update(struct lab *lab, const struct scene *scene, const struct view *view, bool ended);
 
-/* The key L: does what the step waits for, or goes on. False at the end of the last step, and when
- * the instance has gone: there is nothing more to see. */
+/* Key L: fulfils a step that waits for it, or goes to the next step. Returns false after the last
+ * step, and if the server exited. */
 bool lab_continue(struct lab *lab);
 
-/* What the panel shows. */
+/* The data of the panel. */
 struct lab_state {
     const struct lab_scenario *scenario;
     const struct lab_step *step;
-    int number, count; /* of the step, from 1; of steps */
+    int number, count; /* step, from 1; number of steps */
     enum lab_phase phase;
-    double left_s;        /* MEASURED: until EXPLAINED, about */
-    const double *before; /* by enum lab_measure, when the step was asked; NAN: not known */
-    const double *now;    /* the same of the last seconds */
-    const char *trouble;  /* what goes wrong on the stage, or NULL */
+    double left_s;        /* MEASURING: seconds until EXPLAINED, about */
+    const double *before; /* by enum lab_measure, at the start of the step; NAN: unknown */
+    const double *now;    /* the same now */
+    const char *error;    /* of the test bed; NULL: none */
     bool ended;
 };
 struct lab_state lab_state(const struct lab *lab);

@@ -1,8 +1,8 @@
 /*
- * What a guided scenario is made of. A scenario is data, a file console/lab/NAME.def that fills a
- * struct lab_scenario; console/lab/scenarios.def lists them. It sets a stage (a private webserverd,
- * files, load), and leads through steps: each says what to do and what to watch, knows when it is
- * done, names the numbers that are then measured, and explains them. Constant; any thread.
+ * A guided scenario is data: console/lab/NAME.def initialises a struct lab_scenario, and
+ * console/lab/scenarios.def lists them. It describes a test bed (a private webserverd, files, load)
+ * and steps. A step has an instruction, a condition that completes it, measures and an explanation.
+ * Constant; any thread.
  */
 #ifndef CONSOLE_LAB_SCENARIO_H
 #define CONSOLE_LAB_SCENARIO_H
@@ -14,17 +14,17 @@
 
 enum { LAB_FILES = 2, LAB_LOADS = 3, LAB_STEPS = 7, LAB_ACTIONS = 6, LAB_SHOWN = 5 };
 
-/* What the stage does by itself. */
+/* Actions of the test bed. */
 enum lab_action_kind {
     LAB_NOTHING,
-    LAB_START,       /* the load NUMBER */
+    LAB_START,       /* load NUMBER */
     LAB_STOP,        /* the load NUMBER */
-    LAB_CHANGE_LOAD, /* TEXT ("rate 200") to the load NUMBER */
-    LAB_STALL,       /* NUMBER clients connect and stall; 0: all of them go */
-    LAB_KILL,        /* a worker, by SIGKILL */
-    LAB_CONFIGURE,   /* TEXT becomes the configuration file, which nobody reads yet */
-    LAB_COMMAND,     /* TEXT to the control socket */
-    LAB_RESTORE_LOG, /* access.log is no link to /dev/full any more */
+    LAB_CHANGE_LOAD, /* send TEXT ("rate 200") to load NUMBER */
+    LAB_STALL,       /* NUMBER clients connect and stall; 0: all disconnect */
+    LAB_KILL,        /* SIGKILL to a worker */
+    LAB_CONFIGURE,   /* TEXT becomes the configuration file; no reload */
+    LAB_COMMAND,     /* send TEXT to the control socket */
+    LAB_RESTORE_LOG, /* remove the link from access.log to /dev/full */
 };
 
 struct lab_action {
@@ -33,15 +33,15 @@ struct lab_action {
     const char *text;
 };
 
-/* When a step is done. */
+/* What completes a step. */
 enum lab_condition_kind {
-    LAB_PRESSED,   /* L was pressed: what follows is done by the stage */
-    LAB_VIEW,      /* the view TEXT is shown */
-    LAB_THREADS,   /* so many serving threads in each worker, LEAST or more */
-    LAB_OFFLOAD,   /* the same of offload threads */
-    LAB_VALUE,     /* METRIC is LEAST or more */
-    LAB_INCREASED, /* METRIC has grown by LEAST since the step began */
-    LAB_KEY,       /* in the configuration in force KEY has the value TEXT */
+    LAB_PRESSED,   /* key L; the test bed then acts */
+    LAB_VIEW,      /* view TEXT is shown */
+    LAB_THREADS,   /* at least LEAST serving threads per worker */
+    LAB_OFFLOAD,   /* at least LEAST offload threads per worker */
+    LAB_VALUE,     /* METRIC is at least LEAST */
+    LAB_INCREASED, /* METRIC increased by LEAST since the step began */
+    LAB_KEY,       /* KEY has the value TEXT in the configuration in force */
 };
 
 struct lab_condition {
@@ -52,17 +52,18 @@ struct lab_condition {
 };
 
 struct lab_step {
-    const char *todo;  /* names the keys to press; with LAB_PRESSED, what L will bring about */
-    const char *watch; /* where to look meanwhile */
-    struct lab_condition done, also;      /* both; LAB_PRESSED as the other one: only the first */
-    struct lab_action first[LAB_ACTIONS]; /* when the step begins */
-    struct lab_action then[LAB_ACTIONS];  /* when it is done */
-    unsigned settle_s;                    /* from then until numbers count; 0: the usual */
-    enum lab_measure shown[LAB_SHOWN];    /* ended by LAB_MEASURE_NONE, if there are fewer */
+    const char *todo;                     /* the keys to press; with LAB_PRESSED what L will do */
+    const char *watch;                    /* what to look at */
+    struct lab_condition done, also;      /* both must hold; `also` LAB_PRESSED: only `done` */
+    struct lab_action first[LAB_ACTIONS]; /* at the start of the step */
+    struct lab_action then[LAB_ACTIONS];  /* when it is completed */
+    unsigned settle_s;                    /* delay before measuring; 0: default */
+    enum lab_measure shown[LAB_SHOWN];    /* LAB_MEASURE_NONE ends a shorter list */
     const char *why;
 };
 
-/* Files /LIST/0.bin, /LIST/1.bin ... and LIST.urls in the stage's folder, which lists them. */
+/* Files /LIST/0.bin, /LIST/1.bin ..., and LIST.urls with their URLs in the directory of the test
+ * bed. */
 struct lab_files {
     const char *list;
     unsigned count, bytes;
@@ -71,11 +72,11 @@ struct lab_files {
 struct lab_scenario {
     const char *name;
     const char *title;
-    const char *about;           /* a line for the list of scenarios */
-    const char *config;          /* the configuration file at first */
-    const char *const *settings; /* that prevail over it; NULL: none */
+    const char *about;           /* one line for the menu */
+    const char *config;          /* the initial configuration file */
+    const char *const *settings; /* options that override it; NULL: none */
     struct lab_files files[LAB_FILES];
-    /* Words of wsload, split at blanks; @URL@ is the server, @FOLDER@ the stage's folder. */
+    /* Arguments of wsload, split at blanks; @URL@: the server, @DIRECTORY@: that of the test bed. */
     const char *loads[LAB_LOADS];
     struct lab_action begin[LAB_ACTIONS];
     struct lab_step steps[LAB_STEPS];
@@ -93,7 +94,7 @@ extern const struct lab_scenario *const lab_scenario_table[LAB_SCENARIO_COUNT];
 /* The scenario called NAME, or NULL. */
 const struct lab_scenario *lab_scenario_named(const char *name);
 
-/* How many steps there are. */
+/* Number of steps. */
 int lab_scenario_steps(const struct lab_scenario *scenario);
 
 #endif

@@ -23,8 +23,8 @@ enum { WORDS_MAX = 32, LOAD_TEXT = 1024, URL_BYTES = 64, STALLED_MAX = 100 };
 struct load {
     struct child child;
     bool wanted;
-    uint64_t failed, failed_before; /* of the process that runs; of those before */
-    char said[256];                 /* last, and no progress */
+    uint64_t failed, failed_before; /* of the running wsload; of those before it */
+    char message[256];              /* last line that is not progress */
 };
 
 /* Clients that send half a request head and then nothing. One that the server closes connects again.
@@ -92,7 +92,7 @@ static int make_site(const struct testbed *testbed, char *why, size_t size)
     return private_server_put(testbed->server, "/index.html", page, sizeof(page) - 1, why, size);
 }
 
-/* The lists name the port, which is known when the server runs. */
+/* The lists contain the port, which is known once the server runs. */
 static int make_lists(const struct testbed *testbed, char *why, size_t size)
 {
     for (size_t i = 0; i < LAB_FILES; i++)
@@ -107,7 +107,7 @@ static void link_path(const struct testbed *testbed, char *path, size_t size)
     snprintf(path, size, "%s/access.log", private_server_directory(testbed->server));
 }
 
-/* The access log leads to a full disk until LAB_RESTORE_LOG, where the scenario has a use for it. */
+/* If the scenario has an action LAB_RESTORE_LOG, access.log is a link to /dev/full until then. */
 static int link_log(const struct testbed *testbed, char *why, size_t size)
 {
     char path[PRIVATE_SERVER_PATH + 32];
@@ -125,13 +125,13 @@ static int link_log(const struct testbed *testbed, char *why, size_t size)
 
 /* Load */
 
-/* WORDS with the testbed's names put in. */
-static void put_names(const struct testbed *testbed, const char *words, char *text, size_t size)
+/* Replaces @URL@ and @DIRECTORY@ in WORDS. */
+static void expand(const struct testbed *testbed, const char *words, char *text, size_t size)
 {
     char url[URL_BYTES];
     const struct {
         const char *mark, *name;
-    } names[] = {{"@URL@", url}, {"@FOLDER@", private_server_directory(testbed->server)}};
+    } names[] = {{"@URL@", url}, {"@DIRECTORY@", private_server_directory(testbed->server)}};
     size_t used = 0;
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u", private_server_port(testbed->server));
@@ -159,13 +159,13 @@ static int start_load(struct testbed *testbed, int number, char *why, size_t siz
     char text[LOAD_TEXT], *rest = NULL;
     size_t count = 12;
 
-    put_names(testbed, testbed->scenario->loads[number], text, sizeof(text));
+    expand(testbed, testbed->scenario->loads[number], text, sizeof(text));
     for (char *word = strtok_r(text, " ", &rest); word != NULL && count < WORDS_MAX;
          word = strtok_r(NULL, " ", &rest))
         argv[count++] = word;
     load->failed_before += load->failed;
     load->failed = 0;
-    load->said[0] = '\0';
+    load->message[0] = '\0';
     load->wanted = child_start(&load->child, argv, why, size) == 0;
     return load->wanted ? 0 : -1;
 }
@@ -185,7 +185,7 @@ static void take_line(void *context, const char *line)
     if (json_is_number(failed))
         load->failed = (uint64_t)json_number_value(failed);
     else if (object == NULL && line[0] != '\0')
-        snprintf(load->said, sizeof(load->said), "%s", line);
+        snprintf(load->message, sizeof(load->message), "%s", line);
     json_decref(object);
 }
 
@@ -265,7 +265,7 @@ static int kill_worker(const struct testbed *testbed, pid_t worker, char *why, s
     if (worker > 0 && getpgid(worker) == private_server_pid(testbed->server) &&
         kill(worker, SIGKILL) == 0)
         return 0;
-    return snprintf(why, size, "there is no worker to kill"), -1;
+    return snprintf(why, size, "no worker to kill"), -1;
 }
 
 int testbed_act(struct testbed *testbed, const struct lab_action *action, pid_t worker, char *why,
@@ -382,6 +382,6 @@ const char *testbed_error(const struct testbed *testbed)
 {
     for (size_t i = 0; i < LAB_LOADS; i++)
         if (testbed->load[i].wanted && testbed->load[i].child.pid == 0)
-            return testbed->load[i].said[0] != '\0' ? testbed->load[i].said : "wsload has ended";
+            return testbed->load[i].message[0] != '\0' ? testbed->load[i].message : "wsload exited";
     return NULL;
 }

@@ -1,9 +1,9 @@
 /*
- * The stage of a scenario: a private webserverd with files, the clients that load it, and what may be
- * done with them. Nothing of it outlives testbed_close(). The console's only thread.
+ * The test bed of a scenario: a private webserverd with files, its wsload clients, and the actions on
+ * them. Nothing of it remains after testbed_close(). Single thread.
  */
-#ifndef CONSOLE_LAB_STAGE_H
-#define CONSOLE_LAB_STAGE_H
+#ifndef CONSOLE_LAB_TESTBED_H
+#define CONSOLE_LAB_TESTBED_H
 
 #include "console/lab/scenario.h"
 
@@ -13,26 +13,27 @@
 
 struct testbed;
 
-/* Sets the stage for SCENARIO, which takes a moment. Returns NULL with a sentence in WHY. */
+/* Starts the server and the initial load, which takes about a second. Returns NULL with an error
+ * message in WHY. */
 struct testbed *testbed_open(const struct lab_scenario *scenario, char *why, size_t size);
 
-/* Ends everything that was started and removes everything that was made. NULL is allowed. */
-void testbed_close(struct testbed *stage);
+/* Stops all processes and removes all files. NULL is allowed. */
+void testbed_close(struct testbed *testbed);
 
-const char *testbed_name(const struct testbed *stage);   /* of the instance */
-const char *testbed_socket(const struct testbed *stage); /* of its control */
+const char *testbed_name(const struct testbed *testbed);   /* instance */
+const char *testbed_socket(const struct testbed *testbed); /* control socket */
 
-/* Does ACTION; WORKER is the process that LAB_KILL means. Returns 0, or -1 with WHY. */
-int testbed_act(struct testbed *stage, const struct lab_action *action, pid_t worker, char *why,
+/* Executes ACTION; WORKER is the target of LAB_KILL. Returns 0, or -1 with an error message in WHY. */
+int testbed_act(struct testbed *testbed, const struct lab_action *action, pid_t worker, char *why,
                 size_t size);
 
-/* Takes what the clients have said, and looks after those that stall. */
-void testbed_update(struct testbed *stage, uint64_t now_ns);
+/* Reads the output of the clients and reconnects stalled ones. Call a few times per second. */
+void testbed_update(struct testbed *testbed, uint64_t now_ns);
 
-/* Requests that the clients saw fail since they were started. */
-uint64_t testbed_failed_requests(const struct testbed *stage);
+/* Failed requests of all clients since the start. */
+uint64_t testbed_failed_requests(const struct testbed *testbed);
 
-/* What a client said before it ended by itself, or NULL. */
-const char *testbed_error(const struct testbed *stage);
+/* The last message of a client that exited unexpectedly, or NULL. */
+const char *testbed_error(const struct testbed *testbed);
 
 #endif

@@ -80,7 +80,7 @@ static void note_stage(void)
     DIR *list;
     const struct dirent *entry;
 
-    assert_shows(": do");
+    assert_shows(": to do");
     list = opendir(folder);
     assert_non_null(list);
     while ((entry = readdir(list)) != NULL)
@@ -231,14 +231,14 @@ static void do_step(const struct step *step, int number, int count)
 {
     char title[32];
 
-    snprintf(title, sizeof(title), "%d of %d: do", number, count);
+    snprintf(title, sizeof(title), "%d of %d: to do", number, count);
     assert_shows(title);
     for (size_t i = 0; i + 1 < MOST_KEYS && step->keys[i] != NULL; i += 2) {
         terminal_type(terminal, step->keys[i]);
         if (step->keys[i + 1][0] != '\0')
             assert_shows(step->keys[i + 1]);
     }
-    snprintf(title, sizeof(title), "%d of %d: seen", number, count);
+    snprintf(title, sizeof(title), "%d of %d: done", number, count);
     assert_shows(title);
     if (step->seen != NULL)
         assert_shows(step->seen);
@@ -268,9 +268,9 @@ static void play_whole(const char *name, const struct step *steps, int count)
 static void starvation(void **state)
 {
     static const struct step steps[] = {
-        {{"2", "offload"}, "jobs in the queue"},
-        {{"+++", "(4 in each)"}, "answered 2xx/s"},
-        {{"ooo", ""}, "mean wait in it"},
+        {{"2", "offload"}, "queued jobs"},
+        {{"+++", "(4 in each)"}, "responses 2xx/s"},
+        {{"ooo", ""}, "mean queue wait"},
         {{"O", "", "L", ""}, "Starvation"},
     };
 
@@ -281,7 +281,7 @@ static void starvation(void **state)
 static void stalled(void **state)
 {
     static const struct step steps[] = {
-        {{"2", ""}, "connections open"},    {{"L", ""}, "Nobody notices."},
+        {{"2", ""}, "open connections"},    {{"L", ""}, "No effect on the"},
         {{"L", ""}, "Nothing is answered"}, {{"8", "-o 1", "r", ""}, "served again"},
         {{"L", ""}, "cheap, not free"},
     };
@@ -321,8 +321,8 @@ static void overload(void **state)
 {
     static const struct step steps[] = {
         {{"3", ""}, "latency p99"},
-        {{"L", ""}, "answered 503/s"},
-        {{":ratelimit on\r", ""}, "answered 429/s"},
+        {{"L", ""}, "responses 503/s"},
+        {{":ratelimit on\r", ""}, "responses 429/s"},
         {{":ratelimit off\r", "", "ooo", ""}, "cores"},
     };
 
@@ -333,7 +333,7 @@ static void overload(void **state)
 static void crash(void **state)
 {
     static const struct step steps[] = {
-        {{"2", ""}, "workers that died"},
+        {{"2", ""}, "workers died"},
         {{"\x1bOB" /* Down */, "", "r", "Restart worker", "y", ""}, "No request failed"},
         {{"L", ""}, "0 -> 1"},
         {{"9", ""}, "walls"},
@@ -355,11 +355,11 @@ static void a_small_screen_is_enough(void **state)
     assert_shows("does it answer: 47 of 56?");
     terminal_save(terminal, "lab-40x10-whole");
     terminal_type(terminal, "l4");
-    assert_shows("1 of 5: seen");
+    assert_shows("1 of 5: done");
     terminal_type(terminal, "l");
     assert_shows("None. LRU makes room");
     terminal_type(terminal, "\x1b[6~"); /* PgDn */
-    assert_shows("each one comes just too late.");
+    assert_shows("just before it is requested.");
     terminal_type(terminal, "q");
     end(0);
 }
@@ -371,7 +371,7 @@ static void a_signal_puts_everything_back(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         play("stalled", 24, 80);
-        assert_shows("1 of 5: do");
+        assert_shows("1 of 5: to do");
         kill(terminal_pid(terminal), signals[i]);
         end(0);
         terminal_stop(terminal);
@@ -387,11 +387,11 @@ static void an_instance_that_dies_is_cleared_away(void **state)
 
     (void)state;
     play("crash", 24, 80);
-    assert_shows("1 of 4: do");
+    assert_shows("1 of 4: to do");
     pid = strstr(terminal_text(terminal), "pid ");
     assert_non_null(pid);
     kill((pid_t)strtol(pid + 4, NULL, 10), SIGKILL);
-    assert_shows("has ended. L leaves");
+    assert_shows("has exited. L leaves");
     terminal_type(terminal, "L");
     assert_shows("Select one:");
     check_no_stage();
@@ -435,7 +435,7 @@ static void the_list_leads_there_and_back(void **state)
     assert_shows(server_name(server));
     terminal_type(terminal, ":lab thrash\r");
     note_stage();
-    assert_shows("1 of 5: do");
+    assert_shows("1 of 5: to do");
     terminal_type(terminal, ":save\r");
     assert_shows("cannot be saved");
     terminal_type(terminal, "q");
