@@ -1,0 +1,101 @@
+/* The read buffer of a connection: what it keeps, how it grows, and when it counts as idle. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/macros.h"
+#include "daemon/connection/read_buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void keep_copies_and_empty_keep_frees(void **state)
+{
+    struct read_buffer *buffer = NULL;
+
+    (void)state;
+    assert_true(read_buffer_keep(&buffer, "GET /", 5));
+    assert_int_equal(buffer->length, 5);
+    assert_memory_equal(buffer->bytes, "GET /", 5);
+    assert_true(read_buffer_keep(&buffer, NULL, 0));
+    assert_null(buffer);
+    assert_true(read_buffer_keep(&buffer, NULL, 0));
+    assert_null(buffer);
+}
+
+/* The served requests at the beginning are dropped; the rest overlaps its new position. */
+static void keep_of_own_tail_moves_it(void **state)
+{
+    struct read_buffer *buffer = NULL;
+
+    (void)state;
+    assert_true(read_buffer_keep(&buffer, "abcdefgh", 8));
+    assert_true(read_buffer_keep(&buffer, buffer->bytes + 2, 6));
+    assert_int_equal(buffer->length, 6);
+    assert_memory_equal(buffer->bytes, "cdefgh", 6);
+    free(buffer);
+}
+
+static void append_grows_and_keeps_content(void **state)
+{
+    struct read_buffer *buffer = NULL;
+    char piece[1000];
+
+    (void)state;
+    memset(piece, 'x', sizeof(piece));
+    assert_true(read_buffer_keep(&buffer, "head", 4));
+    for (int i = 0; i < 100; i++)
+        assert_true(read_buffer_append(&buffer, piece, sizeof(piece)));
+    assert_int_equal(buffer->length, 4 + 100 * sizeof(piece));
+    assert_in_range(buffer->length, 1, buffer->size);
+    assert_memory_equal(buffer->bytes, "headx", 5);
+    assert_int_equal(buffer->bytes[buffer->length - 1], 'x');
+    free(buffer);
+}
+
+static void grow_makes_space_for_min(void **state)
+{
+    struct read_buffer *buffer = NULL;
+
+    (void)state;
+    assert_true(read_buffer_keep(&buffer, "x", 1));
+    assert_true(read_buffer_grow(&buffer, 100000));
+    assert_in_range(buffer->size - buffer->length, 100000, SIZE_MAX);
+    assert_int_equal(buffer->length, 1);
+    free(buffer);
+}
+
+static void only_empty_lines_are_idle(void **state)
+{
+    static const struct {
+        const char *bytes;
+        bool idle;
+    } cases[] = {{"\r\n", true},    {"\r\n\r\n", true}, {"\r", false},
+                 {"\r\n\r", false}, {"\n", false},      {"\r\nG", false}};
+
+    (void)state;
+    assert_true(read_buffer_is_idle(NULL));
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct read_buffer *buffer = NULL;
+
+        assert_true(read_buffer_keep(&buffer, cases[i].bytes, strlen(cases[i].bytes)));
+        assert_int_equal(read_buffer_is_idle(buffer), cases[i].idle);
+        free(buffer);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keep_copies_and_empty_keep_frees),
+        cmocka_unit_test(keep_of_own_tail_moves_it),
+        cmocka_unit_test(append_grows_and_keeps_content),
+        cmocka_unit_test(grow_makes_space_for_min),
+        cmocka_unit_test(only_empty_lines_are_idle),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
