@@ -33,10 +33,10 @@ bool option_set_requests(struct option_reader *reader, struct option_value value
 bool option_set_duration(struct option_reader *reader, struct option_value value)
 {
     if (strpbrk(value.text, "{}[]=&@\"<") != NULL)
-        return option_fail(reader,
-                           "%s %s: is the duration of the run (example: 30s); use -b TEXT or "
-                           "--body-file FILE for a body",
-                           value.spelling, value.text);
+        return option_fail(
+            reader,
+            "%s %s: not a duration (example: 30s); use -b TEXT or --body-file FILE for a body",
+            value.spelling, value.text);
     return option_read_time(reader, value, 1, &reader->plan->duration_ms);
 }
 
@@ -47,8 +47,8 @@ bool option_set_threads(struct option_reader *reader, struct option_value value)
 
     if (units_parse_number(value.text, &number) != 0 && units_parse_time_ms(value.text, &ms) == 0)
         return option_fail(reader,
-                           "%s %s: is the number of client threads, not a time; use -d %s for the "
-                           "duration of the run or --timeout %s for the timeout of a request",
+                           "%s %s: not a number of client threads; use -d %s for the duration of "
+                           "the run or --timeout %s for the timeout of a request",
                            value.spelling, value.text, value.text, value.text);
     return option_read_number(reader, value, PLAN_THREADS_MAX, &reader->plan->threads_requested);
 }
@@ -122,8 +122,7 @@ bool option_set_rate(struct option_reader *reader, struct option_value value)
     const char *end;
 
     if (strstr(value.text, "://") != NULL)
-        return option_fail(reader,
-                           "%s %s: is the request rate, not a URL; use --quiet for no live view",
+        return option_fail(reader, "%s %s: not a request rate; use --quiet for no live view",
                            value.spelling, value.text);
     if (!read_positive(value.text, &reader->plan->rate, &end) ||
         (*end != '\0' && strcmp(end, "/s") != 0))
@@ -268,7 +267,7 @@ static bool add_condition(struct option_reader *reader, struct option_value valu
     char why[256];
 
     if (*count == PLAN_CONDITIONS_MAX)
-        return option_fail(reader, "%s: more than %d conditions", value.spelling,
+        return option_fail(reader, "%s: too many conditions (up to %d)", value.spelling,
                            PLAN_CONDITIONS_MAX);
     if (condition_parse(&list[*count], value.text, why, sizeof(why)) != 0)
         return option_fail(reader, "%s: %s", value.spelling, why);

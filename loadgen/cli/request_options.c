@@ -188,7 +188,7 @@ bool option_set_connect_to(struct option_reader *reader, struct option_value val
         return option_fail(reader, "%s %s: invalid (HOST1:PORT1:HOST2:PORT2; parts may be empty)",
                            value.spelling, value.text);
     if (plan->connect_to_count == PLAN_CONNECT_TO_MAX)
-        return option_fail(reader, "%s: more than %d options", value.spelling, PLAN_CONNECT_TO_MAX);
+        return option_fail(reader, "%s: too many (up to %d)", value.spelling, PLAN_CONNECT_TO_MAX);
     plan->connect_to[plan->connect_to_count++] = value.text;
     return true;
 }

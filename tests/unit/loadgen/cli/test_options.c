@@ -244,8 +244,8 @@ static const struct {
     {"-d soon", "-d soon: invalid time (examples: 500ms, 30s, 5m, 1h)"},
     {"-d 0", "-d 0: out of range (1ms to 360h)"},
     {"-z 361h", "-z 361h: out of range (1ms to 360h)"},
-    {"-t 30s", "-t 30s: is the number of client threads, not a time; use -d 30s for the duration "
-               "of the run or --timeout 30s for the timeout of a request"},
+    {"-t 30s", "-t 30s: not a number of client threads; use -d 30s for the duration of the run or "
+               "--timeout 30s for the timeout of a request"},
     {"-t 0", "-t 0: invalid number (1-1024)"},
     {"-t x", "-t x: invalid number (1-1024)"},
     {"-m G(T", "-m 'G(T': invalid request method (examples: GET, HEAD)"},
@@ -261,9 +261,9 @@ static const struct {
     {"--max-errors 0.1", "--max-errors 0.1: invalid percentage (0%-100%; example: 0.1%)"},
     {"--max-errors 101%", "--max-errors 101%: invalid percentage (0%-100%; example: 0.1%)"},
     {"--max-errors %", "--max-errors %: invalid percentage (0%-100%; example: 0.1%)"},
-    {"-q http://a/", "-q http://a/: is the request rate, not a URL; use --quiet for no live view"},
-    {"-d {\"a\":1}", "-d {\"a\":1}: is the duration of the run (example: 30s); use -b TEXT or "
-                     "--body-file FILE for a body"},
+    {"-q http://a/", "-q http://a/: not a request rate; use --quiet for no live view"},
+    {"-d {\"a\":1}",
+     "-d {\"a\":1}: not a duration (example: 30s); use -b TEXT or --body-file FILE for a body"},
     {"-m 100", "-m '100': invalid request method (examples: GET, HEAD)"},
     {"-x ftp://a",
      "-x 'ftp://a': invalid proxy (examples: http://127.0.0.1:3128, socks5://127.0.0.1:1080)"},
