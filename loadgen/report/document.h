@@ -59,7 +59,7 @@ struct document_fact {
 
 struct document_note {
     enum document_tone tone;
-    const char *lead; /* "Met: ", or "" */
+    const char *lead; /* "Met:", or "" */
     const char *text;
 };
 
@@ -83,9 +83,9 @@ struct document_layout {
 
 struct document {
     const char *program;  /* that wrote it: "wsload" */
-    const char *title;    /* NULL: none */
+    const char *title;    /* NULL: none, in text only */
     const char *subtitle; /* NULL: none */
-    const char *legend; /* what marks in the tables mean; only pages have room for it. NULL: none */
+    const char *legend;   /* explains marks, on pages only; NULL: none */
     struct document_layout layout;
     struct document_section *sections; /* at least one; notes of the first are about the whole */
     size_t section_count;
@@ -121,11 +121,14 @@ void document_fact(struct document *document, enum document_tone tone, const cha
                    const char *format, ...);
 
 /*
- * Begins a table, shown everywhere, with the gap of the layout; the caller may change both. Returns
- * NULL when memory is short: rows and cells are then ignored.
+ * Begins a table of COUNT columns, at most DOCUMENT_COLUMNS_MAX, shown everywhere, with the gap of
+ * the layout; the caller may change both. Returns NULL if out of memory: rows and cells are then
+ * ignored.
  */
 struct document_table *document_table(struct document *document, const char *title,
                                       const struct document_column *columns, size_t count);
+
+/* Begins a row; its cells are empty. */
 void document_row(struct document *document, enum document_tone tone);
 
 /* The next cell of the last row. One beyond the last column is ignored. */
@@ -135,6 +138,8 @@ void document_cell(struct document *document, const char *format, ...);
 /* Begins a plot; lines and points then go to it. */
 void document_plot(struct document *document, const char *title, struct plot_axis x,
                    struct plot_axis y);
+
+/* Shades the background of the last plot from 0 to TO. */
 void document_shade(struct document *document, double to);
 
 /* Begins a line; one beyond PLOT_LINES_MAX is ignored with its points. */
