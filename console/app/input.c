@@ -304,7 +304,7 @@ static void handle_pointer(struct session *session, const struct pointer_event *
 
 static void handle_pointers(struct session *session)
 {
-    struct pointer_event events[SCREEN_POINTER_MOST];
+    struct pointer_event events[SCREEN_POINTER_MAX];
     size_t count = screen_pointer(events);
 
     for (size_t i = 0; i < count && !session->ending; i++)

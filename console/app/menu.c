@@ -72,7 +72,7 @@ static void click(struct menu *menu, int y)
 
 static void handle_pointer(struct menu *menu)
 {
-    struct pointer_event events[SCREEN_POINTER_MOST];
+    struct pointer_event events[SCREEN_POINTER_MAX];
     size_t count = screen_pointer(events);
 
     for (size_t i = 0; i < count && !menu->ended; i++)

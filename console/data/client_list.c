@@ -160,17 +160,17 @@ static int by_connections(const void *a, const void *b)
     return by_key(left->row, right->row);
 }
 
-static int make_room(struct clients *clients, size_t most)
+static int make_room(struct clients *clients, size_t needed)
 {
     struct client *larger;
 
-    if (most <= clients->room)
+    if (needed <= clients->room)
         return 0;
-    larger = realloc(clients->client, most * sizeof(*larger));
+    larger = realloc(clients->client, needed * sizeof(*larger));
     if (larger == NULL)
         return -1;
     clients->client = larger;
-    clients->room = most;
+    clients->room = needed;
     return 0;
 }
 

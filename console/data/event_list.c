@@ -115,12 +115,12 @@ static int newer_first(const void *a, const void *b)
     return strcmp(left->text, right->text);
 }
 
-static bool wanted(const struct event_row *row, enum level least, uint64_t until_ns)
+static bool wanted(const struct event_row *row, enum level min_level, uint64_t until_ns)
 {
-    return row->level >= (uint8_t)least && row->first_ns <= until_ns;
+    return row->level >= (uint8_t)min_level && row->first_ns <= until_ns;
 }
 
-static size_t single_rows(const struct event_list *list, enum level least, uint64_t until_ns,
+static size_t single_rows(const struct event_list *list, enum level min_level, uint64_t until_ns,
                           const struct event_row **rows, size_t room)
 {
     uint64_t kept = list->singles < EVENT_LIST_SINGLE ? list->singles : EVENT_LIST_SINGLE;
@@ -129,22 +129,22 @@ static size_t single_rows(const struct event_list *list, enum level least, uint6
     for (uint64_t back = 1; back <= kept && count < room; back++) {
         const struct event_row *row = &list->single[(list->singles - back) % EVENT_LIST_SINGLE];
 
-        if (wanted(row, least, until_ns))
+        if (wanted(row, min_level, until_ns))
             rows[count++] = row;
     }
     return count;
 }
 
-size_t event_list_rows(const struct event_list *list, bool single, enum level least,
+size_t event_list_rows(const struct event_list *list, bool single, enum level min_level,
                        uint64_t until_ns, const struct event_row **rows, size_t room)
 {
     const struct event_row *all[EVENT_LIST_KINDS];
     size_t count = 0;
 
     if (single)
-        return single_rows(list, least, until_ns, rows, room);
+        return single_rows(list, min_level, until_ns, rows, room);
     for (size_t i = 0; i < list->kinds; i++)
-        if (wanted(&list->kind[i], least, until_ns))
+        if (wanted(&list->kind[i], min_level, until_ns))
             all[count++] = &list->kind[i];
     qsort(all, count, sizeof(*all), newer_first);
     count = count < room ? count : room;

@@ -39,10 +39,10 @@ void event_list_add(struct event_list *list, const struct event_record *event);
 
 /*
  * Fills ROWS (ROOM of them) with pointers to the kinds, or with SINGLE to the single events, of level
- * LEAST and above that had occurred by UNTIL_NS (wall clock; UINT64_MAX: all), newest first. A kind
+ * MIN_LEVEL and above that had occurred by UNTIL_NS (wall clock; UINT64_MAX: all), newest first. A kind
  * has its current count. Returns the number of rows, valid until the next read.
  */
-size_t event_list_rows(const struct event_list *list, bool single, enum level least,
+size_t event_list_rows(const struct event_list *list, bool single, enum level min_level,
                        uint64_t until_ns, const struct event_row **rows, size_t room);
 
 /* Number of events of LEVEL since the console started. */

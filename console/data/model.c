@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BASE_EVERY_NS     (NS_PER_S / 2)
-#define LEAST_INTERVAL_NS (NS_PER_S / 20)
+#define BASE_EVERY_NS   (NS_PER_S / 2)
+#define INTERVAL_MIN_NS (NS_PER_S / 20)
 
 /* The counters of one moment, by slot; zero for a slot that was not reserved. */
 struct base {
@@ -170,7 +170,7 @@ uint64_t model_interval_ns(const struct model *model)
 
     if (model->past != NULL)
         return past_interval_ns(model);
-    return model->now == NULL || base == 0 || model->now->time_ns < base + LEAST_INTERVAL_NS
+    return model->now == NULL || base == 0 || model->now->time_ns < base + INTERVAL_MIN_NS
                ? 0
                : model->now->time_ns - base;
 }

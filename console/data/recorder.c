@@ -169,15 +169,15 @@ static void take_ring(struct recorder *recorder, const struct segment *segment, 
     const struct log_ring *ring = tail_ring(segment, i);
     size_t at = offset_of(segment, SEGMENT_RINGS, i);
     struct log_ring *copy = (struct log_ring *)(void *)(recorder->shadow + at);
-    uint64_t head, from, most;
+    uint64_t head, from, max;
 
     if (ring == NULL)
         return;
     head = atomic_load_explicit(&ring->head, memory_order_acquire);
-    most = ring->capacity / 2 < RECORDING_RING_WORDS ? ring->capacity / 2 : RECORDING_RING_WORDS;
+    max = ring->capacity / 2 < RECORDING_RING_WORDS ? ring->capacity / 2 : RECORDING_RING_WORDS;
     from = atomic_load(&copy->head);
-    if (head - from > most)
-        from = head - most;
+    if (head - from > max)
+        from = head - max;
     for (uint64_t word = from; word < head;) {
         uint64_t place = word & (ring->capacity - 1), count = ring->capacity - place;
 

@@ -66,8 +66,8 @@ static void take_master(struct snapshot *snapshot, const struct segment_reader *
 
     snapshot->workers_wanted = load32(&master->workers_wanted);
     snapshot->threads_wanted = load32(&master->threads_wanted);
-    snapshot->offload_least = load32(&master->offload_min_wanted);
-    snapshot->offload_most = load32(&master->offload_max_wanted);
+    snapshot->offload_min = load32(&master->offload_min_wanted);
+    snapshot->offload_max = load32(&master->offload_max_wanted);
     snapshot->log_level = load32(&master->log_level);
     snapshot->dispatch_master = load32(&master->dispatch_master) != 0;
     snapshot->stopping = load32(&master->stopping) != 0;

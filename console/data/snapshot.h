@@ -59,7 +59,7 @@ struct snapshot {
     struct server server;
     uint32_t workers_wanted;
     uint32_t threads_wanted; /* per worker */
-    uint32_t offload_least, offload_most;
+    uint32_t offload_min, offload_max;
     uint32_t log_level; /* enum level */
     bool dispatch_master;
     bool stopping;

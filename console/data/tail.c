@@ -8,8 +8,8 @@
 
 enum {
     BUDGET_WORDS = 32768,      /* read per call, divided among the rings */
-    LEAST_RING_WORDS = 512,    /* per ring, minimum */
-    MOST_RING_WORDS = 4096,    /* per ring, maximum, except in the first call */
+    RING_WORDS_MIN = 512,      /* per ring, minimum */
+    RING_WORDS_MAX = 4096,     /* per ring, maximum, except in the first call */
     GUESSED_RECORD_WORDS = 16, /* until a record has been read */
 };
 
@@ -75,12 +75,12 @@ int tail_attach(struct tail *tail, const struct segment_reader *reader)
 static void keep_up(struct tail *tail, uint32_t i, const struct log_ring *ring, uint64_t words)
 {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
-    uint64_t least = ring->capacity / 2 < words ? ring->capacity / 2 : words;
+    uint64_t reach = ring->capacity / 2 < words ? ring->capacity / 2 : words;
     uint64_t before = tail->position[i];
 
-    if (tail->begun[i] && head - before <= least)
+    if (tail->begun[i] && head - before <= reach)
         return;
-    tail->position[i] = head > least ? log_record_first(ring, head - least, head) : 0;
+    tail->position[i] = head > reach ? log_record_first(ring, head - reach, head) : 0;
     if (tail->begun[i])
         tail->missed_words += tail->position[i] - before;
     else
@@ -174,9 +174,9 @@ static uint64_t words_for_each(uint32_t rings, bool first)
 {
     uint64_t words = BUDGET_WORDS / (rings > 0 ? rings : 1);
 
-    return words < LEAST_RING_WORDS            ? LEAST_RING_WORDS
-           : words > MOST_RING_WORDS && !first ? MOST_RING_WORDS
-                                               : words;
+    return words < RING_WORDS_MIN             ? RING_WORDS_MIN
+           : words > RING_WORDS_MAX && !first ? RING_WORDS_MAX
+                                              : words;
 }
 
 static int earlier(const void *a, const void *b)

@@ -37,12 +37,12 @@ static uint32_t find(const struct sketch *sketch, uint32_t hash, const struct sk
 
 static uint32_t lowest_of(const struct sketch *sketch)
 {
-    uint32_t least = 0;
+    uint32_t lowest = 0;
 
     for (uint32_t i = 1; i < sketch->used; i++)
-        if (sketch->rank[i] < sketch->rank[least])
-            least = i;
-    return least;
+        if (sketch->rank[i] < sketch->rank[lowest])
+            lowest = i;
+    return lowest;
 }
 
 /* The index for a new key; SKETCH_KEYS if all others rank higher. */

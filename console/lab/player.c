@@ -108,7 +108,7 @@ static bool holds(const struct lab *lab, const struct lab_condition *condition,
     case LAB_THREADS:
         return now->threads_wanted >= condition->least;
     case LAB_OFFLOAD:
-        return now->offload_most >= condition->least;
+        return now->offload_max >= condition->least;
     case LAB_VALUE:
         return now->sums[condition->metric] >= condition->least;
     case LAB_INCREASED:

@@ -329,9 +329,9 @@ void load_draw_plots(const struct load_run *run, const struct scene *scene,
     bool beside = canvas->width >= BESIDE_FROM_WIDTH;
     int marks = (int)run->mark_count < 4 ? (int)run->mark_count : 4;
     const struct layout_part parts[] = {
-        {.least = PLOT_LEAST, .weight = 1, .importance = 3},
-        {.least = PLOT_LEAST, .weight = 1, .importance = 1},
-        {.least = 1, .most = (int)run->mark_count, .weight = 0, .importance = 2}};
+        {.min = PLOT_LEAST, .weight = 1, .importance = 3},
+        {.min = PLOT_LEAST, .weight = 1, .importance = 1},
+        {.min = 1, .max = (int)run->mark_count, .weight = 0, .importance = 2}};
     struct canvas places[ARRAY_LENGTH(parts)], upper = *canvas, lower;
     int width = canvas->width / 2 - 1;
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GROUP_WIDTH = 9, KEY_WIDTH = 11, LINES_MOST = 200, NARROW = 50 };
+enum { GROUP_WIDTH = 9, KEY_WIDTH = 11, LINES_MAX = 200, NARROW = 50 };
 
 /* A key or a letter with its text. */
 struct line {
@@ -18,7 +18,7 @@ struct line {
 };
 
 struct lines {
-    struct line line[LINES_MOST];
+    struct line line[LINES_MAX];
     int count, width;
 };
 
@@ -32,7 +32,7 @@ static void add(struct lines *lines, const char *group, enum tone tone, const ch
         struct line *line = &lines->line[lines->count];
         size_t piece = text_piece(right, lines->width - at);
 
-        if (lines->count == LINES_MOST)
+        if (lines->count == LINES_MAX)
             return;
         *line = (struct line){.tone = tone, .group = group, .at = at};
         snprintf(line->left, sizeof(line->left), "%s", left);

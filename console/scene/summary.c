@@ -28,12 +28,12 @@ static void append_offload(const struct snapshot *now, char *line, size_t size, 
 
     for (uint32_t i = 0; i < now->worker_count; i++)
         offload += now->workers[i].offload_actual;
-    if (now->offload_least == now->offload_most)
+    if (now->offload_min == now->offload_max)
         summary_append(line, size, width, "offload %" PRIu32 " (%" PRIu32 " in each)", offload,
-                       now->offload_most);
+                       now->offload_max);
     else
         summary_append(line, size, width, "offload %" PRIu32 " (%" PRIu32 "-%" PRIu32 " in each)",
-                       offload, now->offload_least, now->offload_most);
+                       offload, now->offload_min, now->offload_max);
 }
 
 void summary_processes(const struct snapshot *now, char *line, size_t size, int width)

@@ -10,7 +10,7 @@
 
 enum { LINE_MAX_COLUMNS = 1024 };
 
-static int least(int a, int b)
+static int min_int(int a, int b)
 {
     return a < b ? a : b;
 }
@@ -19,8 +19,8 @@ struct canvas canvas_part(const struct canvas *canvas, int y, int x, int height,
 {
     struct canvas part = {.y = canvas->y + y, .x = canvas->x + x};
 
-    part.height = least(height, canvas->height - y);
-    part.width = least(width, canvas->width - x);
+    part.height = min_int(height, canvas->height - y);
+    part.width = min_int(width, canvas->width - x);
     part.height = part.height < 0 ? 0 : part.height;
     part.width = part.width < 0 ? 0 : part.width;
     return part;
@@ -38,7 +38,7 @@ void canvas_cells(const struct canvas *canvas, int y, int x, int count, enum ton
     if (y < 0 || y >= canvas->height || x < 0 || x >= canvas->width)
         return;
     attrset(theme_attributes(tone));
-    mvaddnwstr(canvas->y + y, canvas->x + x, cells, least(count, canvas->width - x));
+    mvaddnwstr(canvas->y + y, canvas->x + x, cells, min_int(count, canvas->width - x));
 }
 
 int canvas_text(const struct canvas *canvas, int y, int x, enum tone tone, const char *text)
@@ -105,7 +105,7 @@ void canvas_repeat(const struct canvas *canvas, int y, int x, int count, enum to
 {
     wchar_t cells[LINE_MAX_COLUMNS];
 
-    count = least(count, LINE_MAX_COLUMNS);
+    count = min_int(count, LINE_MAX_COLUMNS);
     for (int i = 0; i < count; i++)
         cells[i] = glyph;
     canvas_cells(canvas, y, x, count, tone, cells);

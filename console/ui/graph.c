@@ -168,13 +168,13 @@ char *graph_number(enum graph_unit unit, double value, char *buffer)
 enum { EIGHTHS = 8, HEAT_STEPS = 5 /* above 0 */ };
 
 /* 0 (empty) to HEAT_STEPS. */
-static int heat_step(double value, double most)
+static int heat_step(double value, double max)
 {
     int step;
 
-    if (!(value > 0) || !(most > 0))
+    if (!(value > 0) || !(max > 0))
         return 0;
-    step = (int)ceil(sqrt(value / most) * HEAT_STEPS - 1e-9);
+    step = (int)ceil(sqrt(value / max) * HEAT_STEPS - 1e-9);
     return step < 1 ? 1 : step > HEAT_STEPS ? HEAT_STEPS : step;
 }
 
@@ -195,13 +195,13 @@ static enum tone heat_tone(int step)
 }
 
 void heat_draw(const struct canvas *canvas, enum graph_style style, const double *values, int rows,
-               int columns, double most)
+               int columns, double max)
 {
     for (int y = 0; y < rows; y++)
         for (int x = 0; x < columns; x++) {
             double value = values[y * columns + x];
             bool gap = isinf(value) && value < 0;
-            int step = gap ? 0 : heat_step(value, most);
+            int step = gap ? 0 : heat_step(value, max);
 
             if (gap && y == rows - 1)
                 canvas_repeat(canvas, y, x, 1, TONE_DIM, L'x');

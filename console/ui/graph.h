@@ -44,10 +44,10 @@ char *graph_number(enum graph_unit unit, double value, char *buffer);
 
 /*
  * Draws VALUES as a heat map: ROWS lines (top first) of COLUMNS cells, on a square root scale up to
- * MOST. Minus infinity marks a gap; NAN and 0 stay empty.
+ * MAX. Minus infinity marks a gap; NAN and 0 stay empty.
  */
 void heat_draw(const struct canvas *canvas, enum graph_style style, const double *values, int rows,
-               int columns, double most);
+               int columns, double max);
 
 /* The scale of a heat map, "few ·░▒▓█ many", from column X on; returns the column after it. */
 int heat_draw_scale(const struct canvas *canvas, int y, int x, enum graph_style style);

@@ -38,7 +38,7 @@ static bool grow_one(const struct layout_part *parts, int *sizes, size_t count)
 
     for (size_t i = 0; i < count; i++) {
         bool grows =
-            sizes[i] > 0 && parts[i].weight > 0 && (parts[i].most == 0 || sizes[i] < parts[i].most);
+            sizes[i] > 0 && parts[i].weight > 0 && (parts[i].max == 0 || sizes[i] < parts[i].max);
 
         if (grows &&
             (next == count || sizes[i] * parts[next].weight < sizes[next] * parts[i].weight))
@@ -53,7 +53,7 @@ static bool grow_one(const struct layout_part *parts, int *sizes, size_t count)
 static void share(const struct layout_part *parts, size_t count, int room, int *sizes)
 {
     for (size_t i = 0; i < count; i++)
-        sizes[i] = parts[i].least;
+        sizes[i] = parts[i].min;
     while (total(parts, sizes, count) > room && shown(sizes, count) > 1)
         leave_one_out(parts, sizes, count);
     for (int left = room - total(parts, sizes, count); left > 0; left--)

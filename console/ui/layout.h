@@ -13,8 +13,8 @@
 enum { LAYOUT_PARTS_MAX = 16 };
 
 struct layout_part {
-    int least;      /* minimum height, lines */
-    int most;       /* maximum height, lines; 0: none */
+    int min;        /* minimum height, lines */
+    int max;        /* maximum height, lines; 0: none */
     int weight;     /* share of the spare lines; 0: the height stays at its minimum */
     int importance; /* the least important is left out first; of equals the later one */
     int gap;        /* empty lines above, unless it is the first part shown */

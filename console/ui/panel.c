@@ -11,7 +11,7 @@
 enum {
     LABEL_WIDTH = 9,
     TITLE_WIDTH = 20,
-    LEAST_GRAPH_WIDTH = 8,
+    GRAPH_WIDTH_MIN = 8,
     HALF_FROM_HEIGHT = 6,
     GRAPH_CELLS = 65536
 };
@@ -81,7 +81,7 @@ static void draw_small(const struct panel *panel, const struct canvas *canvas, d
     graph_number(panel->unit, panel->now, value);
     canvas_text(canvas, 0, 0, TONE_TITLE, panel->title);
     canvas_right(canvas, 0, TITLE_WIDTH + 10, TONE_VALUE, value);
-    if (rest.width >= LEAST_GRAPH_WIDTH)
+    if (rest.width >= GRAPH_WIDTH_MIN)
         draw_graph(panel, &rest, top);
     if (canvas->height > 1)
         canvas_text(canvas, 1, 2, TONE_DIM, panel->detail);
@@ -108,7 +108,7 @@ void panel_draw(const struct panel *panel, const struct canvas *canvas)
 
     if (panel->unit == GRAPH_RATIO)
         peak = panel->count; /* nobody looks for the best ratio */
-    if (canvas->height < PANEL_FULL_HEIGHT || canvas->width < LABEL_WIDTH + LEAST_GRAPH_WIDTH)
+    if (canvas->height < PANEL_FULL_HEIGHT || canvas->width < LABEL_WIDTH + GRAPH_WIDTH_MIN)
         draw_small(panel, canvas, top);
     else
         draw_large(panel, canvas, top, peak);

@@ -70,7 +70,7 @@ static void lay_out(struct screen *screen)
 {
     int height = LINES, width = COLS;
 
-    screen->tiny = height < SCREEN_LEAST_HEIGHT || width < SCREEN_LEAST_WIDTH;
+    screen->tiny = height < SCREEN_MIN_HEIGHT || width < SCREEN_MIN_WIDTH;
     screen->all = (struct canvas){.height = height, .width = width};
     screen->bar = canvas_part(&screen->all, 0, 0, 1, width);
     screen->head = canvas_part(&screen->all, 1, 0, 1, width);
@@ -174,11 +174,11 @@ static bool pointer_of(const MEVENT *mouse, struct pointer_event *event)
 /* Curses reports one KEY_MOUSE for all waiting events and returns them newest first. */
 size_t screen_pointer(struct pointer_event *events)
 {
-    struct pointer_event newest_first[SCREEN_POINTER_MOST];
+    struct pointer_event newest_first[SCREEN_POINTER_MAX];
     size_t count = 0;
     MEVENT mouse;
 
-    while (count < SCREEN_POINTER_MOST && getmouse(&mouse) == OK)
+    while (count < SCREEN_POINTER_MAX && getmouse(&mouse) == OK)
         count += pointer_of(&mouse, &newest_first[count]);
     for (size_t i = 0; i < count; i++)
         events[i] = newest_first[count - 1 - i];

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 /* Smaller screens have no areas: one line is drawn instead. */
-enum { SCREEN_LEAST_WIDTH = 40, SCREEN_LEAST_HEIGHT = 10 };
+enum { SCREEN_MIN_WIDTH = 40, SCREEN_MIN_HEIGHT = 10 };
 
 struct screen {
     bool tiny; /* too small: only `all` is valid */
@@ -56,10 +56,10 @@ struct pointer_event {
 };
 
 /*
- * After KEY_MOUSE: stores the waiting mouse events, oldest first, in EVENTS (SCREEN_POINTER_MOST of
+ * After KEY_MOUSE: stores the waiting mouse events, oldest first, in EVENTS (SCREEN_POINTER_MAX of
  * them); returns their number.
  */
-enum { SCREEN_POINTER_MOST = 16 };
+enum { SCREEN_POINTER_MAX = 16 };
 size_t screen_pointer(struct pointer_event *events);
 
 /* A frame: screen_begin() clears it, screen_show() writes what changed to the terminal. After

@@ -53,7 +53,7 @@ static size_t shown(const int *widths, size_t count)
 
 static int spare(const struct column *column, int width)
 {
-    return width > 0 && column->least > 0 ? width - column->least : 0;
+    return width > 0 && column->min_width > 0 ? width - column->min_width : 0;
 }
 
 /* Removes OVER columns of width from those that may shrink, if together they can. */

@@ -19,7 +19,7 @@ enum { TABLE_COLUMNS_MAX = 20, TABLE_GAP = 2, TABLE_CELL_BYTES = 288, TABLE_NAME
 struct column {
     const char *title;
     int width;        /* minimum; the title fits */
-    int least;        /* may shrink to this beside one other column; 0: does not shrink */
+    int min_width;    /* may shrink to this beside one other column; 0: does not shrink */
     int importance;   /* the least important is left out first; of equals the rightmost */
     bool right;       /* aligned right: numbers */
     bool tail;        /* of a text that is too long the end is shown: paths with a line number */

@@ -200,11 +200,11 @@ static void draw_list(const struct state *state, const struct scene *scene,
 static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     const struct layout_part parts[] = {
-        {.least = 1, .importance = 5},
-        {.least = 1, .importance = 4},
-        {.least = 1, .importance = 2},
-        {.least = PANEL_FULL_HEIGHT, .most = 12, .weight = 1, .importance = 1, .gap = 1},
-        {.least = 4, .weight = 2, .importance = 6, .gap = 1}};
+        {.min = 1, .importance = 5},
+        {.min = 1, .importance = 4},
+        {.min = 1, .importance = 2},
+        {.min = PANEL_FULL_HEIGHT, .max = 12, .weight = 1, .importance = 1, .gap = 1},
+        {.min = 4, .weight = 2, .importance = 6, .gap = 1}};
     struct canvas places[ARRAY_LENGTH(parts)];
 
     layout_stack(canvas, parts, ARRAY_LENGTH(parts), places);

@@ -19,7 +19,8 @@
 enum column_number { KEY, VALUE, FROM, CHANGE, DEFAULT, COLUMNS };
 
 static const struct column columns[COLUMNS] = {
-    [KEY] = {.title = "KEY", .width = 31, .least = 20, .importance = 10, .tail = true, .key = true},
+    [KEY] =
+        {.title = "KEY", .width = 31, .min_width = 20, .importance = 10, .tail = true, .key = true},
     [VALUE] = {.title = "VALUE", .width = 16, .importance = 9, .stretch = true},
     [FROM] = {.title = "FROM", .width = 20, .importance = 7, .tail = true, .stretch = true},
     [CHANGE] = {.title = "CHANGE", .width = 6, .importance = 8},
@@ -445,9 +446,9 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
 {
     struct state *own = state;
     const struct layout_part parts[] = {
-        {.least = 1, .importance = 1},
-        {.least = 3, .weight = 1, .importance = 3},
-        {.least = 2, .most = own->report_lines + 1, .weight = 2, .importance = 2, .gap = 1}};
+        {.min = 1, .importance = 1},
+        {.min = 3, .weight = 1, .importance = 3},
+        {.min = 2, .max = own->report_lines + 1, .weight = 2, .importance = 2, .gap = 1}};
     struct canvas places[ARRAY_LENGTH(parts)];
 
     read_scene(own, scene);

@@ -175,9 +175,9 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
 {
     size_t asked = own_changes(scene);
     const struct layout_part parts[] = {
-        {.least = 1, .importance = 1},
-        {.least = 3, .weight = 1, .importance = 3},
-        {.least = 2, .most = (int)asked + 1, .weight = 1, .importance = 2, .gap = 1}};
+        {.min = 1, .importance = 1},
+        {.min = 3, .weight = 1, .importance = 3},
+        {.min = 2, .max = (int)asked + 1, .weight = 1, .importance = 2, .gap = 1}};
     struct canvas places[ARRAY_LENGTH(parts)];
 
     layout_stack(canvas, parts, asked > 0 ? 3 : 2, places);

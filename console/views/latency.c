@@ -360,9 +360,9 @@ static void draw_heat(const struct state *state, const struct scene *scene,
 static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     const struct layout_part parts[] = {
-        {.least = 4, .most = OUTCOME_COUNT + 2, .weight = 8, .importance = 3},
-        {.least = 5, .weight = 1, .importance = 2, .gap = 1},
-        {.least = 5, .weight = 1, .importance = 1, .gap = 1}};
+        {.min = 4, .max = OUTCOME_COUNT + 2, .weight = 8, .importance = 3},
+        {.min = 5, .weight = 1, .importance = 2, .gap = 1},
+        {.min = 5, .weight = 1, .importance = 1, .gap = 1}};
     struct canvas places[ARRAY_LENGTH(parts)];
     uint64_t buckets[BUCKETS];
     struct range range;

@@ -375,10 +375,10 @@ static void draw_main(struct state *state, const struct scene *scene, const stru
     bool advice = !any && canvas->width >= ADVICE_WIDTH && canvas->height > LOAD_FIELDS + 6;
     int totals = any ? load_draw_totals_lines(state->session.run, canvas->width) : 0;
     const struct layout_part parts[] = {
-        {.least = 1, .importance = 3},
-        {.least = 3, .most = LOAD_FIELDS, .weight = 8, .importance = form ? 6 : 0},
-        {.least = 3, .most = totals, .weight = 8, .importance = 5, .gap = 1},
-        {.least = form ? 5 : canvas->height - totals - 3, .weight = 8, .importance = 4, .gap = 1}};
+        {.min = 1, .importance = 3},
+        {.min = 3, .max = LOAD_FIELDS, .weight = 8, .importance = form ? 6 : 0},
+        {.min = 3, .max = totals, .weight = 8, .importance = 5, .gap = 1},
+        {.min = form ? 5 : canvas->height - totals - 3, .weight = 8, .importance = 4, .gap = 1}};
     const struct layout_part parts_before[] = {parts[0], parts[1], parts[3]};
     struct canvas places[ARRAY_LENGTH(parts)];
 
@@ -407,9 +407,9 @@ static void draw_past(struct state *state, const struct scene *scene, const stru
     const struct load_run *run;
     const struct load_entry *compared = entry_named(state, state->compared), *selected;
     const struct layout_part parts[] = {
-        {.least = 1, .importance = 2},
-        {.least = 3, .most = (int)state->store.count + 2, .weight = 1, .importance = 3},
-        {.least = compared != NULL ? LOAD_DIFFERENCES + 2 : LOAD_TOTALS + PLOT_LINES,
+        {.min = 1, .importance = 2},
+        {.min = 3, .max = (int)state->store.count + 2, .weight = 1, .importance = 3},
+        {.min = compared != NULL ? LOAD_DIFFERENCES + 2 : LOAD_TOTALS + PLOT_LINES,
          .weight = 1,
          .importance = 1,
          .gap = 1}};

@@ -376,9 +376,9 @@ static void draw_others(const struct state *state, const struct scene *scene,
 static void draw(void *state, const struct scene *scene, const struct canvas *canvas)
 {
     const struct layout_part parts[] = {
-        {.least = 1, .importance = 2},
-        {.least = 4, .weight = 1, .importance = 3},
-        {.least = canvas->width >= 150 ? 14 : 24, .weight = 1, .importance = 1, .gap = 1}};
+        {.min = 1, .importance = 2},
+        {.min = 4, .weight = 1, .importance = 3},
+        {.min = canvas->width >= 150 ? 14 : 24, .weight = 1, .importance = 1, .gap = 1}};
     struct canvas places[ARRAY_LENGTH(parts)];
 
     layout_stack(canvas, parts, canvas->width >= 100 ? 3 : 2, places);

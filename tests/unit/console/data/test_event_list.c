@@ -38,9 +38,9 @@ static void event(uint64_t second, enum level level, const char *text)
     event_list_add(list, &record);
 }
 
-static size_t kinds(enum level least, uint64_t until_s)
+static size_t kinds(enum level min_level, uint64_t until_s)
 {
-    return event_list_rows(list, false, least, until_s * NS_PER_S, rows, ARRAY_LENGTH(rows));
+    return event_list_rows(list, false, min_level, until_s * NS_PER_S, rows, ARRAY_LENGTH(rows));
 }
 
 static void events_that_differ_in_numbers_are_one_kind(void **state)

@@ -9,9 +9,9 @@
 #include "console/ui/layout.h"
 
 static const struct layout_part parts[] = {
-    {.least = 2, .importance = 9},
-    {.least = 4, .weight = 1, .importance = 5, .gap = 1},
-    {.least = 6, .weight = 2, .importance = 3, .gap = 1},
+    {.min = 2, .importance = 9},
+    {.min = 4, .weight = 1, .importance = 5, .gap = 1},
+    {.min = 6, .weight = 2, .importance = 3, .gap = 1},
 };
 
 static void check(int height, int first, int second, int third)

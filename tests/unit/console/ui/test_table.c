@@ -64,7 +64,7 @@ static void stretching_columns_share_spare_width(void **state)
 static void last_two_columns_shrink(void **state)
 {
     static const struct column three[] = {
-        {.width = 20, .least = 10, .importance = 9},
+        {.width = 20, .min_width = 10, .importance = 9},
         {.width = 8, .importance = 8, .stretch = true},
         {.width = 5, .importance = 1},
     };
