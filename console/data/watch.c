@@ -18,7 +18,7 @@ struct watch {
     size_t back; /* seconds back in the history; 0: the last sample */
 };
 
-static struct watch *open_watch(const char *name)
+struct watch *watch_open(const char *name)
 {
     struct watch *watch = calloc(1, sizeof(*watch));
 
@@ -32,15 +32,10 @@ static struct watch *open_watch(const char *name)
     return watch;
 }
 
-struct watch *watch_open(const char *name)
-{
-    return open_watch(name);
-}
-
 struct watch *watch_open_replay(const char *path, char *why, size_t size)
 {
     struct replay *replay = replay_open(path, why, size);
-    struct watch *watch = replay != NULL ? open_watch(path) : NULL;
+    struct watch *watch = replay != NULL ? watch_open(path) : NULL;
 
     if (watch != NULL) {
         watch->replay = replay;
