@@ -1,4 +1,4 @@
-/* Runs the driven fixture until a signal ends it: something to look at with the console by eye. */
+/* Runs the driven fixture until a signal, for manual tests of the console. */
 #include "fixture.h"
 
 #include <signal.h>

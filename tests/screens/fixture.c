@@ -31,11 +31,11 @@ struct fixture {
     uint32_t threads_each;
     bool driven;
     uint64_t last_drive_ns, last_second_ns;
-    double owed[MAX_THREADS]; /* requests not served yet, in parts */
+    double owed[MAX_THREADS]; /* fractions of requests not yet simulated */
     uint64_t served;
     char request[256];
     size_t request_length;
-    bool request_waits; /* read, but held back */
+    bool request_waits; /* read, not answered yet */
     _Atomic bool hold, stop;
     _Atomic unsigned commands;
     pthread_t thread;
@@ -177,8 +177,7 @@ static void store_sample(struct fixture *fixture, uint64_t wall_ns, const uint64
     atomic_store_explicit(&master->history_next, number + 1, memory_order_release);
 }
 
-/* The past: steady, with one peak, and a slow wave in the driven one so that graphs have a shape.
- */
+/* Constant rate with one peak; when driven also a slow wave, so that graphs have a shape. */
 static void fill_history(struct fixture *fixture)
 {
     uint64_t values[METRIC_COUNT] = {0}, now_ns = clock_wall_ns();

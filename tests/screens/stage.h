@@ -1,7 +1,5 @@
-/*
- * What most tests of the console need: one stand-in for the daemon, one console on a terminal, and
- * words that are to be seen on it. One test at a time.
- */
+/* Shared by most console tests: one fake daemon, one console on a terminal, and checks of its screen.
+ * One test at a time. */
 #ifndef TESTS_SCREENS_STAGE_H
 #define TESTS_SCREENS_STAGE_H
 
@@ -10,7 +8,7 @@
 
 #include <stddef.h>
 
-/* What a test has started; ended by stage_teardown(), also when it failed. */
+/* Started by a test; ended by stage_teardown(), also after a failure. */
 extern struct fixture *fixture;
 extern struct terminal *terminal;
 
@@ -22,11 +20,11 @@ const char *stage_name(void);
 void stage_fixture(void);
 void stage_end_fixture(void);
 
-/* Runs the console with MORE arguments; both lists end with NULL, and may be NULL. */
+/* Runs the console with MORE arguments. Both lists end with NULL and may be NULL. */
 void stage_console(int rows, int columns, const char *const *more, const char *const *environment);
 void stage_end_console(void);
 
-/* All of TEXTS are on the screen, once it has been drawn; what is missing is named. */
+/* Waits until all TEXTS are on the screen; fails with the first one missing. */
 void stage_shows(const char *const *texts, size_t count);
 
 #define ASSERT_SHOWS(...)                                                                          \
@@ -35,7 +33,7 @@ void stage_shows(const char *const *texts, size_t count);
         stage_shows(texts_, sizeof(texts_) / sizeof(texts_[0]));                                   \
     } while (0)
 
-/* The console ends by itself, and leaves the terminal as it was. */
+/* Waits for the console to exit, and checks that it restored the terminal. */
 void stage_ended_well(void);
 
 #endif

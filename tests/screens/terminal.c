@@ -21,7 +21,7 @@ enum { ROWS_MAX = 100, COLUMNS_MAX = 400, CELL_BYTES = 4, LOOK_EVERY_MS = 20, TA
 #define DEADLINE_NS (30 * NS_PER_S)
 
 struct terminal {
-    int fd; /* our end; -1 when closed */
+    int fd; /* master side; -1: closed */
     pid_t pid;
     bool ended;
     int status;
@@ -29,8 +29,8 @@ struct terminal {
     VTerm *machine;
     VTermScreen *screen;
     bool full_screen, cursor_visible;
-    char taken[TAKEN_BYTES]; /* from the program; what libvterm has not been given yet */
-    size_t held;             /* bytes of it: the beginning of an escape sequence */
+    char taken[TAKEN_BYTES]; /* output not yet passed to libvterm */
+    size_t held;             /* its length: an incomplete escape sequence */
     char text[ROWS_MAX * (COLUMNS_MAX * CELL_BYTES + 1) + 1];
     char line[COLUMNS_MAX * CELL_BYTES + 1];
 };
@@ -125,7 +125,7 @@ pid_t terminal_pid(const struct terminal *terminal)
     return terminal->pid;
 }
 
-/* What the terminal itself answers (to a question for its kind) goes to the program as if typed. */
+/* Replies of the terminal (to a query of its type) go to the program as input. */
 static void pass_on_answers(struct terminal *terminal)
 {
     char answer[256];
@@ -135,7 +135,7 @@ static void pass_on_answers(struct terminal *terminal)
         return;
 }
 
-/* Bytes of TEXT up to an escape sequence that has begun and has not ended. */
+/* Length of TEXT without an incomplete escape sequence at its end. */
 static size_t whole_sequences(const char *text, size_t length)
 {
     const char *escape = memrchr(text, '\x1b', length);
@@ -151,7 +151,7 @@ static size_t whole_sequences(const char *text, size_t length)
     return at < end ? length : (size_t)(escape - text);
 }
 
-/* Gives libvterm what was taken, sequence by sequence, so that nothing of ours ever falls into one. */
+/* Passes complete sequences only, so that our own never fall into one. */
 static void feed(struct terminal *terminal, size_t got)
 {
     size_t length = terminal->held + got;
@@ -164,7 +164,7 @@ static void feed(struct terminal *terminal, size_t got)
     memmove(terminal->taken, terminal->taken + whole, terminal->held);
 }
 
-/* Takes the program's output, waiting up to WAIT_MS for it. True when there was some. */
+/* Reads output, waiting up to WAIT_MS. Returns true if there was some. */
 static bool look(struct terminal *terminal, int wait_ms)
 {
     struct pollfd wait = {.fd = terminal->fd, .events = POLLIN};
@@ -179,7 +179,7 @@ static bool look(struct terminal *terminal, int wait_ms)
         feed(terminal, (size_t)got);
         pass_on_answers(terminal);
     } else if (got < 0 && errno == EIO) {
-        usleep(LOOK_EVERY_MS * 1000); /* the program has closed its end */
+        usleep(LOOK_EVERY_MS * 1000); /* the program closed its side */
     }
     return got > 0;
 }
@@ -189,7 +189,7 @@ void terminal_take(struct terminal *terminal)
     look(terminal, 1);
 }
 
-/* A program that is busy does not read for a while, and the line to it holds only so much. */
+/* A busy program may not read for a while, and the pseudo-terminal buffers little. */
 void terminal_type(struct terminal *terminal, const char *keys)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
@@ -327,7 +327,7 @@ int terminal_wait_end(struct terminal *terminal)
         terminal->ended = waitpid(terminal->pid, &terminal->status, WNOHANG) == terminal->pid;
     }
     while (terminal->ended && look(terminal, LOOK_EVERY_MS))
-        ; /* its last words */
+        ; /* drain the rest */
     return terminal->ended ? terminal->status : -1;
 }
 

@@ -1,4 +1,4 @@
-/* What is the same in all views: time, filter, commands, questions, the mouse, and rough handling. */
+/* What all views share: time, filter, commands, dialogs, the mouse; random input. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
 static const char *const log_view[] = {"log", NULL};
 static const char *const readonly[] = {"--readonly", NULL};
 
-/* COUNT clicks with the left button in one go, as terminals with SGR coordinates tell of them. */
+/* Sends COUNT left clicks at once, in SGR coordinates. */
 static void clicks(int count, int row, int column)
 {
     char text[256];
@@ -38,7 +38,7 @@ static void click(int row, int column)
     clicks(1, row, column);
 }
 
-static void past_is_gone_through_second_by_second(void **state)
+static void history_is_shown_by_second(void **state)
 {
     (void)state;
     stage_fixture();
@@ -46,7 +46,8 @@ static void past_is_gone_through_second_by_second(void **state)
     ASSERT_SHOWS("10.0k total");
     terminal_type(terminal, "\x1bOD");
     ASSERT_SHOWS(" 1s before", "requests/s  100");
-    assert_null(strstr(terminal_text(terminal), "of 0")); /* how many were wanted is not known */
+    assert_null(strstr(terminal_text(terminal),
+                       "of 0")); /* the history does not record the wanted number */
     /* To the second with the peak: 5000 requests, in sum (120 - 30) * 100 + 4900. */
     for (int i = 1; i < FIXTURE_PEAK_BACK; i++)
         terminal_type(terminal, "\x1bOD");
@@ -54,20 +55,20 @@ static void past_is_gone_through_second_by_second(void **state)
     terminal_type(terminal, "\x1bOC");
     ASSERT_SHOWS(" 29s before", "requests/s  100");
     terminal_type(terminal, "[[[");
-    ASSERT_SHOWS("1m 59s before"); /* the oldest there is */
+    ASSERT_SHOWS("1m 59s before"); /* the oldest second */
     terminal_type(terminal, " ");
     assert_true(terminal_shows_no_more(terminal, "before"));
     ASSERT_SHOWS("10.0k total");
 }
 
-static void filter_holds_everywhere_and_says_so(void **state)
+static void filter_applies_to_all_views(void **state)
 {
     (void)state;
     stage_fixture();
     stage_console(24, 80, log_view, NULL);
     ASSERT_SHOWS("/page-39", "of 40");
     terminal_type(terminal, "/status:4xx");
-    ASSERT_SHOWS("filter: status:4xx", "/page-27", "/page-7 "); /* as it is typed */
+    ASSERT_SHOWS("filter: status:4xx", "/page-27", "/page-7 "); /* applied while typed */
     assert_true(terminal_shows_no_more(terminal, "/page-39"));
     terminal_type(terminal, "\r");
     ASSERT_SHOWS("2 of 40 shown");
@@ -80,7 +81,7 @@ static void filter_holds_everywhere_and_says_so(void **state)
     assert_true(terminal_shows_no_more(terminal, "filter:"));
 }
 
-static void a_row_is_shown_whole_and_filtered_by(void **state)
+static void selected_row_shows_details_and_sets_filter(void **state)
 {
     (void)state;
     stage_fixture();
@@ -94,7 +95,7 @@ static void a_row_is_shown_whole_and_filtered_by(void **state)
     ASSERT_SHOWS("filter: ", "of 40 shown");
 }
 
-static void keys_may_come_faster_than_pictures(void **state)
+static void keys_faster_than_frames_all_act(void **state)
 {
     (void)state;
     stage_fixture();
@@ -104,7 +105,7 @@ static void keys_may_come_faster_than_pictures(void **state)
     ASSERT_SHOWS("GET /page-39 HTTP/1.1", "fixture", "Esc closes");
 }
 
-static void commands_are_completed_and_sent(void **state)
+static void command_line_completes_and_sends(void **state)
 {
     (void)state;
     stage_fixture();
@@ -117,7 +118,7 @@ static void commands_are_completed_and_sent(void **state)
     terminal_type(terminal, "\r");
     ASSERT_SHOWS("threads: wanted 3, actual 3");
     terminal_type(terminal, ":");
-    terminal_type(terminal, "\x1bOA"); /* the line before */
+    terminal_type(terminal, "\x1bOA"); /* previous line of the history */
     ASSERT_SHOWS(":threads 3");
     terminal_type(terminal, "\x15nonsense\r");
     ASSERT_SHOWS("not done: unknown command 'nonsense'");
@@ -127,7 +128,7 @@ static void commands_are_completed_and_sent(void **state)
     stage_ended_well();
 }
 
-static void what_hurts_is_asked_back(void **state)
+static void destructive_command_asks_for_confirmation(void **state)
 {
     (void)state;
     stage_fixture();
@@ -140,14 +141,14 @@ static void what_hurts_is_asked_back(void **state)
     assert_int_equal(fixture_commands(fixture), 0);
     terminal_type(terminal, ":stop\r");
     ASSERT_SHOWS("Stop the server?");
-    terminal_resize(terminal, 30, 100); /* a question survives it */
+    terminal_resize(terminal, 30, 100); /* the dialog stays open */
     ASSERT_SHOWS("Stop the server?");
     terminal_type(terminal, "y");
     ASSERT_SHOWS("the fixture knows only threads N");
     assert_int_equal(fixture_commands(fixture), 1);
 }
 
-static void the_load_form_obeys_the_mouse(void **state)
+static void load_form_accepts_clicks(void **state)
 {
     static const char *const load_view[] = {"load", NULL};
 
@@ -161,13 +162,13 @@ static void the_load_form_obeys_the_mouse(void **state)
     ASSERT_SHOWS("requests:");
     terminal_type(terminal, "70\r");
     ASSERT_SHOWS("requests     70");
-    click(2, 40); /* at what is offered */
+    click(2, 40); /* on a hint */
     ASSERT_SHOWS("past runs:");
     click(2, 36);
     ASSERT_SHOWS("r runs");
 }
 
-static void readonly_covers_typed_commands(void **state)
+static void readonly_rejects_typed_changes(void **state)
 {
     static const char *const lines[] = {":threads 3\r",      ":stop\r", ":cache-flush\r", "+", "w",
                                         ":log-level debug\r"};
@@ -179,12 +180,12 @@ static void readonly_covers_typed_commands(void **state)
         terminal_type(terminal, lines[i]);
         ASSERT_SHOWS("not done: this console is read-only (--readonly)");
     }
-    terminal_type(terminal, ":threads\r"); /* to ask is allowed */
+    terminal_type(terminal, ":threads\r"); /* a query is allowed */
     ASSERT_SHOWS("the fixture knows only threads N");
     assert_int_equal(fixture_commands(fixture), 1);
 }
 
-static void mouse_does_what_keys_do(void **state)
+static void mouse_acts_like_keys(void **state)
 {
     static const char *const without[] = {"--no-mouse", NULL};
     (void)state;
@@ -218,7 +219,7 @@ static void mouse_does_what_keys_do(void **state)
     ASSERT_SHOWS("[5 log]");
 }
 
-static void a_question_is_answered_by_the_mouse(void **state)
+static void dialog_accepts_clicks(void **state)
 {
     (void)state;
     stage_fixture();
@@ -226,7 +227,7 @@ static void a_question_is_answered_by_the_mouse(void **state)
     ASSERT_SHOWS("10.0k total");
     terminal_type(terminal, ":stop\r");
     ASSERT_SHOWS("Stop the server?");
-    click(10, 20); /* elsewhere: it stays */
+    click(10, 20); /* elsewhere: it stays open */
     click(23, 77); /* no */
     assert_true(terminal_shows_no_more(terminal, "Stop the server?"));
     assert_int_equal(fixture_commands(fixture), 0);
@@ -237,7 +238,7 @@ static void a_question_is_answered_by_the_mouse(void **state)
     assert_int_equal(fixture_commands(fixture), 1);
 }
 
-static void recorded_sessions_can_be_replayed(void **state)
+static void recorded_session_is_replayed(void **state)
 {
     char path[64];
     const char *record[] = {"--record", path, NULL}, *replay[] = {"--replay", path, NULL};
@@ -253,12 +254,12 @@ static void recorded_sessions_can_be_replayed(void **state)
     terminal_type(terminal, "q");
     stage_ended_well();
     stage_end_console();
-    stage_console(24, 80, record, NULL); /* no file is overwritten */
+    stage_console(24, 80, record, NULL); /* an existing file is not overwritten */
     assert_int_equal(WEXITSTATUS(terminal_wait_end(terminal)), 1);
     stage_end_console();
-    stage_end_fixture(); /* nobody is needed any more */
+    stage_end_fixture(); /* the replay needs no daemon */
     stage_console(24, 80, replay, NULL);
-    ASSERT_SHOWS("REPLAY paused", "threads 6 of 6", "10.0k total"); /* it stops at its end */
+    ASSERT_SHOWS("REPLAY paused", "threads 6 of 6", "10.0k total"); /* paused at the end */
     terminal_type(terminal, "[");
     ASSERT_SHOWS("threads 4 of 4");
     terminal_type(terminal, "+");
@@ -268,7 +269,7 @@ static void recorded_sessions_can_be_replayed(void **state)
     unlink(path);
 }
 
-/* Other servers may run on the machine: the mark goes down line by line until it is at NAME. */
+/* Moves the selection down to NAME; other servers on the machine may be in the menu, too. */
 static void go_down_to(const char *name)
 {
     char wanted[64], before[64];
@@ -277,7 +278,7 @@ static void go_down_to(const char *name)
     for (int i = 0; i < 64 && strstr(terminal_text(terminal), wanted) == NULL; i++) {
         const char *mark;
 
-        assert_true(terminal_shows(terminal, "> ")); /* the list is drawn anew when one comes */
+        assert_true(terminal_shows(terminal, "> ")); /* the menu is redrawn when a server starts */
         mark = strstr(terminal_text(terminal), "> ");
         assert_non_null(mark);
         snprintf(before, sizeof(before), "%.*s ", (int)strcspn(mark + 2, " ") + 2, mark);
@@ -286,7 +287,7 @@ static void go_down_to(const char *name)
     }
 }
 
-/* The line of the screen that has NAME as a word. */
+/* The number of the line that contains NAME as a word. */
 static int line_of(const char *name)
 {
     char word[64];
@@ -298,7 +299,7 @@ static int line_of(const char *name)
     return row;
 }
 
-static void one_of_several_servers_is_chosen(void **state)
+static void menu_selects_one_of_several_servers(void **state)
 {
     static const char *const none[] = {"TERM=xterm-256color", NULL};
     char other[48];
@@ -337,7 +338,7 @@ static void one_of_several_servers_is_chosen(void **state)
     stage_ended_well();
 }
 
-static void settings_come_from_the_file(void **state)
+static void settings_are_read_from_console_ini(void **state)
 {
     char folder[64], file[128], command[96];
     const char *environment[] = {command, NULL};
@@ -372,7 +373,7 @@ static void settings_come_from_the_file(void **state)
     rmdir(folder);
 }
 
-/* The text of FILE; "" when it can't be read. */
+/* The text of FILE; "" if it cannot be read. */
 static const char *content_of(const char *file)
 {
     static char text[1024];
@@ -385,7 +386,7 @@ static const char *content_of(const char *file)
     return text;
 }
 
-static void settings_are_saved_when_asked(void **state)
+static void settings_are_saved_on_request(void **state)
 {
     char folder[64], file[128], command[96];
     const char *environment[] = {command, NULL};
@@ -443,14 +444,14 @@ static void settings_are_saved_when_asked(void **state)
     ASSERT_SHOWS("cannot write /proc/nowhere/webserverd/console.ini: No such file");
 }
 
-static void every_kind_of_terminal_is_good_enough(void **state)
+static void all_terminal_types_work(void **state)
 {
     static const char *const types[] = {"TERM=xterm-256color", "TERM=screen", "TERM=vt100",
                                         "TERM=linux"};
     (void)state;
     stage_fixture();
     for (size_t i = 0; i < COUNT(types); i++) {
-        /* For some of them curses keeps a few bytes to the end. */
+        /* For some of them curses keeps a few bytes until exit. */
         const char *const environment[] = {types[i], "ASAN_OPTIONS=detect_leaks=0", NULL};
 
         stage_console(24, 80, NULL, environment);
@@ -469,14 +470,14 @@ static void every_kind_of_terminal_is_good_enough(void **state)
     }
 }
 
-/* A fixed seed, so that a failure can be had again. */
+/* A fixed seed makes a failure reproducible. */
 static uint32_t dice(uint32_t *random)
 {
     *random = *random * 1664525 + 1013904223;
     return *random >> 8;
 }
 
-static void a_hundred_resizes_in_whatever_is_open(void **state)
+static void overlays_survive_resizes(void **state)
 {
     static const char *const openings[] = {"1", "2", "3",  "4",   "5",       "6",    "8",
                                            "9", "?", "/x", ":th", ":stop\r", "5k\r", " "};
@@ -490,7 +491,7 @@ static void a_hundred_resizes_in_whatever_is_open(void **state)
         terminal_type(terminal, openings[dice(&random) % COUNT(openings)]);
         terminal_resize(terminal, 1 + (int)(dice(&random) % 70), 1 + (int)(dice(&random) % 250));
         terminal_take(terminal);
-        terminal_type(terminal, "\x07"); /* gives a question up */
+        terminal_type(terminal, "\x07"); /* cancels a dialog */
     }
     terminal_resize(terminal, 24, 80);
     terminal_type(terminal, "\x07"
@@ -547,8 +548,8 @@ static void shake(const char *const *options, uint32_t seed, int events)
     stage_end_console();
 }
 
-/* The seed is printed, and may be set: WSCONSOLE_SEED. */
-static void ten_thousand_keys_and_clicks_do_no_harm(void **state)
+/* Prints the seed; WSCONSOLE_SEED sets it. */
+static void random_keys_and_clicks_do_no_harm(void **state)
 {
     const char *given = getenv("WSCONSOLE_SEED");
     uint32_t seed = given != NULL ? (uint32_t)strtoul(given, NULL, 10) : 20261121;
@@ -558,7 +559,7 @@ static void ten_thousand_keys_and_clicks_do_no_harm(void **state)
     stage_fixture();
     shake(NULL, seed, 10000);
     stage_end_fixture();
-    /* The same, where nothing may be changed: not a single command arrives. */
+    /* The same with --readonly: no command arrives. */
     stage_fixture();
     shake(readonly, seed + 1, 3000);
     assert_int_equal(fixture_commands(fixture), 0);
@@ -567,23 +568,23 @@ static void ten_thousand_keys_and_clicks_do_no_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(past_is_gone_through_second_by_second, stage_teardown),
-        cmocka_unit_test_teardown(filter_holds_everywhere_and_says_so, stage_teardown),
-        cmocka_unit_test_teardown(a_row_is_shown_whole_and_filtered_by, stage_teardown),
-        cmocka_unit_test_teardown(keys_may_come_faster_than_pictures, stage_teardown),
-        cmocka_unit_test_teardown(commands_are_completed_and_sent, stage_teardown),
-        cmocka_unit_test_teardown(what_hurts_is_asked_back, stage_teardown),
-        cmocka_unit_test_teardown(the_load_form_obeys_the_mouse, stage_teardown),
-        cmocka_unit_test_teardown(readonly_covers_typed_commands, stage_teardown),
-        cmocka_unit_test_teardown(mouse_does_what_keys_do, stage_teardown),
-        cmocka_unit_test_teardown(a_question_is_answered_by_the_mouse, stage_teardown),
-        cmocka_unit_test_teardown(recorded_sessions_can_be_replayed, stage_teardown),
-        cmocka_unit_test_teardown(one_of_several_servers_is_chosen, stage_teardown),
-        cmocka_unit_test_teardown(settings_come_from_the_file, stage_teardown),
-        cmocka_unit_test_teardown(settings_are_saved_when_asked, stage_teardown),
-        cmocka_unit_test_teardown(every_kind_of_terminal_is_good_enough, stage_teardown),
-        cmocka_unit_test_teardown(a_hundred_resizes_in_whatever_is_open, stage_teardown),
-        cmocka_unit_test_teardown(ten_thousand_keys_and_clicks_do_no_harm, stage_teardown),
+        cmocka_unit_test_teardown(history_is_shown_by_second, stage_teardown),
+        cmocka_unit_test_teardown(filter_applies_to_all_views, stage_teardown),
+        cmocka_unit_test_teardown(selected_row_shows_details_and_sets_filter, stage_teardown),
+        cmocka_unit_test_teardown(keys_faster_than_frames_all_act, stage_teardown),
+        cmocka_unit_test_teardown(command_line_completes_and_sends, stage_teardown),
+        cmocka_unit_test_teardown(destructive_command_asks_for_confirmation, stage_teardown),
+        cmocka_unit_test_teardown(load_form_accepts_clicks, stage_teardown),
+        cmocka_unit_test_teardown(readonly_rejects_typed_changes, stage_teardown),
+        cmocka_unit_test_teardown(mouse_acts_like_keys, stage_teardown),
+        cmocka_unit_test_teardown(dialog_accepts_clicks, stage_teardown),
+        cmocka_unit_test_teardown(recorded_session_is_replayed, stage_teardown),
+        cmocka_unit_test_teardown(menu_selects_one_of_several_servers, stage_teardown),
+        cmocka_unit_test_teardown(settings_are_read_from_console_ini, stage_teardown),
+        cmocka_unit_test_teardown(settings_are_saved_on_request, stage_teardown),
+        cmocka_unit_test_teardown(all_terminal_types_work, stage_teardown),
+        cmocka_unit_test_teardown(overlays_survive_resizes, stage_teardown),
+        cmocka_unit_test_teardown(random_keys_and_clicks_do_no_harm, stage_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * The guided scenarios, each played to its end by the keys that it names: every step notices that it
- * is done, measures, explains; and nothing is left behind, however a scenario ends.
+ * Plays each guided scenario with the keys it names: every step detects its completion, measures and
+ * explains. No process and no file remains, however a scenario ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,10 +34,10 @@ enum {
 };
 
 static struct terminal *terminal;
-static char folder[SCRATCH_PATH_MAX]; /* for all that the console and its server make */
-static char stage[NAME_BYTES];        /* the name of the scenario's instance */
+static char folder[SCRATCH_PATH_MAX]; /* temporary files of the console and its server */
+static char stage[NAME_BYTES];        /* instance name */
 
-/* What is adopted and still runs is a process that was left behind. */
+/* An adopted child that still runs is a leak. */
 static int set_up(void **state)
 {
     (void)state;
@@ -73,7 +73,7 @@ static void start(int rows, int columns, const char *const *arguments)
     terminal = terminal_start(rows, columns, arguments, environment);
 }
 
-/* The instance is named by its folder. */
+/* The instance has the name of its directory. */
 static void note_stage(void)
 {
     static const char prefix[] = "webserverd-";
@@ -99,7 +99,7 @@ static void play(const char *name, int rows, int columns)
     note_stage();
 }
 
-/* The folder and the shared memory; then the processes. */
+/* Directory and shared memory, then processes. */
 static void check_no_stage(void)
 {
     assert_int_equal(scratch_count("/dev/shm", stage), 0);
@@ -118,7 +118,7 @@ static void end(int status)
     check_nothing_left();
 }
 
-/* The panel, which stands at the right of a wide screen, one line below the other. */
+/* Copies the panel from the right side of a wide screen. */
 static void take_panel(char *text, size_t size)
 {
     size_t used = 0;
@@ -131,7 +131,7 @@ static void take_panel(char *text, size_t size)
 
         for (int column = 0; column < PANEL_COLUMN && *line != '\0'; column++)
             for (line++; ((unsigned char)*line & 0xc0) == 0x80;)
-                line++; /* a character of several bytes */
+                line++; /* multibyte character */
         for (length = strlen(line); length > 0 && line[length - 1] == ' ';)
             length--;
         used += (size_t)snprintf(text + used, size - used, "%.*s\n", (int)length, line);
@@ -142,7 +142,7 @@ static void take_panel(char *text, size_t size)
         text[--used] = '\0';
 }
 
-/* What stays the same from run to run: words with one blank between them, '#' for each number. */
+/* Normalises TEXT: single blanks, '#' for each number. */
 static void plain(const char *text, char *result)
 {
     static const char *const units[] = {"us", "ms", "s", "ns", "KiB", "MiB", "%"};
@@ -184,7 +184,7 @@ static const char *kept_path(const char *name, int number)
     return path;
 }
 
-/* What is kept for the site's page says the same, but for the numbers. */
+/* True if the stored panel has the same words. */
 static bool panel_is_kept(const char *name, int number, const char *text)
 {
     char words[PANEL_BYTES], kept_words[PANEL_BYTES];
@@ -206,7 +206,7 @@ static bool panel_explains(const struct lab_step *step, const char *text)
     return strstr(words, why) != NULL;
 }
 
-/* The explanation is there, whole; with WSCONSOLE_GOLDEN=write it is kept, else compared. */
+/* Waits for the whole explanation, then compares the panel; WSCONSOLE_GOLDEN=write stores it. */
 static void check_panel(const struct lab_scenario *scenario, int number)
 {
     const char *golden = getenv("WSCONSOLE_GOLDEN");
@@ -217,14 +217,14 @@ static void check_panel(const struct lab_scenario *scenario, int number)
     if (golden != NULL && strcmp(golden, "write") == 0)
         scratch_write(kept_path(scenario->name, number), text, strlen(text));
     if (!panel_is_kept(scenario->name, number, text))
-        fail_msg("%s is not what is seen (./dev screens lab writes it anew):\n%s",
+        fail_msg("%s differs from the panel (./dev screens lab writes it):\n%s",
                  kept_path(scenario->name, number), text);
 }
 
-/* One step: its keys, each with what has to be seen before the next one; then what was measured. */
+/* One step: its keys, each with a text to wait for; then a text of the final panel. */
 struct step {
     const char *keys[MOST_KEYS]; /* keys, then a text or "", and so on */
-    const char *seen;            /* a text of the panel when it is explained; or NULL */
+    const char *seen;            /* text of the final panel, or NULL */
 };
 
 static void do_step(const struct step *step, int number, int count)
@@ -244,7 +244,7 @@ static void do_step(const struct step *step, int number, int count)
         assert_shows(step->seen);
 }
 
-/* All steps, then the list of scenarios, and the end. */
+/* Plays all steps, then quits from the menu. */
 static void play_whole(const char *name, const struct step *steps, int count)
 {
     const struct lab_scenario *scenario = lab_scenario_named(name);
@@ -343,8 +343,8 @@ static void crash(void **state)
     play_whole("crash", steps, 4);
 }
 
-/* Where there is no room for both, the panel comes whole. */
-static void a_small_screen_is_enough(void **state)
+/* Without room for both, the panel replaces the view. */
+static void small_screen_shows_whole_panel(void **state)
 {
     (void)state;
     play("thrash", 10, 40);
@@ -364,7 +364,7 @@ static void a_small_screen_is_enough(void **state)
     end(0);
 }
 
-static void a_signal_puts_everything_back(void **state)
+static void signal_removes_test_bed(void **state)
 {
     static const int signals[] = {SIGTERM, SIGHUP};
 
@@ -381,7 +381,7 @@ static void a_signal_puts_everything_back(void **state)
     end(0);
 }
 
-static void an_instance_that_dies_is_cleared_away(void **state)
+static void killed_server_is_cleaned_up(void **state)
 {
     const char *pid;
 
@@ -399,7 +399,7 @@ static void an_instance_that_dies_is_cleared_away(void **state)
     end(0);
 }
 
-static void scenarios_are_told_by_name(void **state)
+static void scenarios_are_found_by_name(void **state)
 {
     char command[512], said[1024] = "";
     FILE *pipe;
@@ -419,8 +419,8 @@ static void scenarios_are_told_by_name(void **state)
     assert_int_equal(WEXITSTATUS(pclose(pipe)), 0);
 }
 
-/* From a server to the list, into a scenario, and back to the server. */
-static void the_list_leads_there_and_back(void **state)
+/* From a server to the menu, into a scenario, and back. */
+static void menu_starts_scenario_and_returns(void **state)
 {
     struct server *server = *state;
     const char *const arguments[] = {WSCONSOLE, "-n", server_name(server), NULL};
@@ -449,7 +449,7 @@ static void the_list_leads_there_and_back(void **state)
     server_stop(server);
 }
 
-/* `test_lab scenarios` plays them all, `test_lab ends` looks at how they end. */
+/* `test_lab scenarios` plays them all; `test_lab ends` tests their ends. */
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest scenarios[] = {
@@ -461,11 +461,11 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(crash, set_up, tear_down),
     };
     static const struct CMUnitTest ends[] = {
-        cmocka_unit_test_setup_teardown(a_small_screen_is_enough, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_signal_puts_everything_back, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_instance_that_dies_is_cleared_away, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(scenarios_are_told_by_name, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_list_leads_there_and_back, server_set_up,
+        cmocka_unit_test_setup_teardown(small_screen_shows_whole_panel, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(signal_removes_test_bed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(killed_server_is_cleaned_up, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(scenarios_are_found_by_name, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(menu_starts_scenario_and_returns, server_set_up,
                                         server_tear_down),
     };
 

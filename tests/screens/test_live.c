@@ -1,4 +1,4 @@
-/* The console before a real server: what its views change is changed, and what they count is true. */
+/* The console with a real server: changes take effect, and counts are correct. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ static void start_console(const struct server *server, const char *view, int row
     terminal = terminal_start(rows, columns, arguments, environment);
 }
 
-/* The console first: it is a child of the test as the server is, and none may be left. */
+/* Ends the console first: no child of the test may be left. */
 static void end(struct server *server)
 {
     terminal_stop(terminal);
@@ -57,7 +57,7 @@ static void assert_shows(const char *text)
         fail_msg("'%s' is not on the screen:\n%s", text, terminal_text(terminal));
 }
 
-/* Fills in the next field of the form, emptied first. */
+/* Clears the next field of the form and enters TEXT. */
 static void fill_in(const char *text)
 {
     terminal_type(terminal, "\x1bOB\r");
@@ -66,7 +66,7 @@ static void fill_in(const char *text)
     terminal_type(terminal, "\r");
 }
 
-static void a_load_run_is_counted_alike_at_both_ends(void **state)
+static void load_run_counts_agree_at_both_ends(void **state)
 {
     struct server *server = *state;
 
@@ -89,7 +89,7 @@ static void a_load_run_is_counted_alike_at_both_ends(void **state)
     end(server);
 }
 
-static void a_run_is_marked_changed_and_stopped(void **state)
+static void running_load_is_changed_marked_and_stopped(void **state)
 {
     struct server *server = *state;
 
@@ -110,7 +110,7 @@ static void a_run_is_marked_changed_and_stopped(void **state)
     end(server);
 }
 
-static void a_run_that_cannot_be_says_why(void **state)
+static void failed_load_run_reports_reason(void **state)
 {
     struct server *server = *state;
 
@@ -126,7 +126,7 @@ static void a_run_that_cannot_be_says_why(void **state)
     end(server);
 }
 
-static void long_answers_are_shown_whole(void **state)
+static void long_reply_opens_page(void **state)
 {
     struct server *server = *state;
 
@@ -137,16 +137,16 @@ static void long_answers_are_shown_whole(void **state)
     assert_shows("Esc closes");
     terminal_resize(terminal, 12, 60);
     assert_shows("PgUp PgDn");
-    terminal_type(terminal, "q"); /* leaves the answer, not the console */
+    terminal_type(terminal, "q"); /* closes the page, not the console */
     assert_true(terminal_shows_no_more(terminal, "Esc closes"));
-    terminal_type(terminal, ":help threads\r"); /* one line: at the bottom */
+    terminal_type(terminal, ":help threads\r"); /* one line: in the foot */
     assert_shows("threads [N]");
     terminal_type(terminal, ":view threds\r");
-    assert_shows("unknown view 'threds'; did you mean"); /* and goes on in another line */
+    assert_shows("unknown view 'threds'; did you mean"); /* continued on the next line */
     end(server);
 }
 
-static void scripts_are_told_where_values_came_from(void **state)
+static void json_has_origins_of_values(void **state)
 {
     struct server *server = *state;
     const char *path = server_config_path(server);
@@ -166,13 +166,13 @@ static void scripts_are_told_where_values_came_from(void **state)
     server_stop(server);
 }
 
-static void the_file_is_checked_before_a_reload(void **state)
+static void file_is_checked_before_reload(void **state)
 {
     struct server *server = *state;
 
     start_console(server, "config", 40, 120);
     assert_shows("workers.processes");
-    assert_shows("default"); /* the server has told where the values came from */
+    assert_shows("default"); /* the origins have arrived */
     terminal_type(terminal, "c");
     assert_shows("the file is valid");
     server_write_config(server, "[workers]\nprocesses = 2\nthreeds = 1\n");
@@ -187,7 +187,7 @@ static void the_file_is_checked_before_a_reload(void **state)
     end(server);
 }
 
-static void the_cache_is_turned_and_emptied(void **state)
+static void cache_policy_size_and_purge_take_effect(void **state)
 {
     struct server *server = *state;
 
@@ -210,7 +210,7 @@ static void the_cache_is_turned_and_emptied(void **state)
     end(server);
 }
 
-static void offload_threads_stay_a_range(void **state)
+static void offload_threads_keep_their_minimum(void **state)
 {
     struct server *server = *state;
 
@@ -226,12 +226,12 @@ static void offload_threads_stay_a_range(void **state)
     end(server);
 }
 
-static void workers_come_and_are_drained(void **state)
+static void workers_are_added_and_drained(void **state)
 {
     struct server *server = *state;
 
     start_console(server, "threads", 40, 120);
-    terminal_type(terminal, ":restart x\r"); /* no question: it can't be done */
+    terminal_type(terminal, ":restart x\r"); /* invalid: no confirmation */
     assert_shows("not done: ");
     assert_shows("workers 2 of 2");
     terminal_type(terminal, "w");
@@ -247,16 +247,16 @@ static void workers_come_and_are_drained(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_load_run_is_counted_alike_at_both_ends, set_up,
+        cmocka_unit_test_setup_teardown(load_run_counts_agree_at_both_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(running_load_is_changed_marked_and_stopped, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_run_is_marked_changed_and_stopped, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_run_that_cannot_be_says_why, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(long_answers_are_shown_whole, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(scripts_are_told_where_values_came_from, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_file_is_checked_before_a_reload, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_cache_is_turned_and_emptied, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(offload_threads_stay_a_range, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(workers_come_and_are_drained, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failed_load_run_reports_reason, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_reply_opens_page, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(json_has_origins_of_values, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(file_is_checked_before_reload, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cache_policy_size_and_purge_take_effect, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(offload_threads_keep_their_minimum, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(workers_are_added_and_drained, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

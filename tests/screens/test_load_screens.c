@@ -1,4 +1,4 @@
-/* What wsload shows on a terminal while it runs, and what is left of it when it is done. */
+/* The live view of wsload on a terminal, and what remains of it at the end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ enum { WORDS_MAX = 16 };
 
 static const char *const no_environment[] = {NULL};
 
-/* wsload with the words of OPTIONS, which end in its address, in a window of ROWS x COLUMNS. */
+/* Runs wsload with the words of OPTIONS, which end with the URL, on ROWS x COLUMNS. */
 static struct terminal *start(int rows, int columns, const char *options,
                               const char *const *environment)
 {
@@ -60,7 +60,7 @@ static unsigned count(struct terminal *terminal, const char *words)
     return found;
 }
 
-static void test_view_gives_place_to_report(void **state)
+static void live_view_is_replaced_by_report(void **state)
 {
     struct terminal *terminal = start(24, 80, "-c 20 -t 2 -d 1h", no_environment);
 
@@ -85,8 +85,8 @@ static void test_view_gives_place_to_report(void **state)
     terminal_stop(terminal);
 }
 
-/* Where the report goes elsewhere, the last frame is what is left. */
-static void test_last_frame_stays(void **state)
+/* If the report goes elsewhere, the last frame remains. */
+static void last_frame_stays_if_report_goes_elsewhere(void **state)
 {
     struct terminal *terminal = start(24, 80, "-c 3 -n 300 -o /dev/null", no_environment);
 
@@ -100,8 +100,8 @@ static void test_last_frame_stays(void **state)
     terminal_stop(terminal);
 }
 
-/* Another size, and the frame is there once, as large as it may be. */
-static void test_resize(void **state)
+/* After a resize there is one frame of the new size. */
+static void resize_redraws_one_frame(void **state)
 {
     static const struct {
         int rows, columns;
@@ -130,7 +130,7 @@ static void test_resize(void **state)
     terminal_stop(terminal);
 }
 
-static void test_plain_terminals(void **state)
+static void plain_terminal_gets_ascii_frames(void **state)
 {
     static const char *const no_color[] = {"NO_COLOR=1", NULL}, *const ascii[] = {"LC_ALL=C", NULL};
     static const struct {
@@ -160,7 +160,7 @@ static void test_plain_terminals(void **state)
     }
 }
 
-static void test_one_line(void **state)
+static void small_terminal_gets_one_line(void **state)
 {
     struct terminal *terminal = start(24, 130, "-c 5 -d 1h --no-tui", no_environment);
 
@@ -174,8 +174,8 @@ static void test_one_line(void **state)
     terminal_stop(terminal);
 }
 
-/* Neither a dumb terminal nor --quiet has anything but the report. */
-static void test_nothing_live(void **state)
+/* A dumb terminal and --quiet get only the report. */
+static void quiet_and_dumb_terminal_get_report_only(void **state)
 {
     static const char *const dumb[] = {"TERM=dumb", NULL};
     static const struct {
@@ -197,12 +197,12 @@ static void test_nothing_live(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_view_gives_place_to_report),
-        cmocka_unit_test(test_last_frame_stays),
-        cmocka_unit_test(test_resize),
-        cmocka_unit_test(test_plain_terminals),
-        cmocka_unit_test(test_one_line),
-        cmocka_unit_test(test_nothing_live),
+        cmocka_unit_test(live_view_is_replaced_by_report),
+        cmocka_unit_test(last_frame_stays_if_report_goes_elsewhere),
+        cmocka_unit_test(resize_redraws_one_frame),
+        cmocka_unit_test(plain_terminal_gets_ascii_frames),
+        cmocka_unit_test(small_terminal_gets_one_line),
+        cmocka_unit_test(quiet_and_dumb_terminal_get_report_only),
     };
 
     return cmocka_run_group_tests(tests, wsload_server_start, wsload_server_stop);

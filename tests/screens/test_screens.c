@@ -1,5 +1,4 @@
-/* The console's screens: the real program on a pseudo-terminal, before a stand-in for the daemon.
- */
+/* The screens of the real console on a pseudo-terminal, with a fake daemon. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +28,7 @@ static void save(const char *view, struct size size)
     terminal_save(terminal, name);
 }
 
-static void overview_shows_the_numbers_of_the_server(void **state)
+static void overview_shows_metrics(void **state)
 {
     (void)state;
     stage_fixture();
@@ -37,7 +36,7 @@ static void overview_shows_the_numbers_of_the_server(void **state)
         stage_console(sizes[i].rows, sizes[i].columns, NULL, NULL);
         ASSERT_SHOWS("[1 overview]", "? help", "threads 4 of 4 (2 in each)  workers 2 of 2",
                      "up 1h 02m");
-        /* 1000 + 2000 + 3000 + 4000 requests; nothing happens now; the past had one peak. */
+        /* 1000 + 2000 + 3000 + 4000 requests; idle now; one peak in the history. */
         ASSERT_SHOWS("requests/s  0", "10.0k total", "peak 5.00k", "latency p99  -",
                      "p50 -  p90 -  max -", "sent/s  0", "9.54 MiB total", "connections  10",
                      "peak 14", "errors/s (4xx, 5xx)  0", "2xx 0  3xx 0  4xx 0  5xx 0",
@@ -49,8 +48,8 @@ static void overview_shows_the_numbers_of_the_server(void **state)
     }
 }
 
-/* The second with the peak lies half a minute back: its mark stands below it. */
-static void graph_marks_the_peak_where_it_was(void **state)
+/* The peak was 30 s ago: its mark is below that column. */
+static void graph_marks_peak(void **state)
 {
     const char *axis, *mark;
 
@@ -68,7 +67,7 @@ static void graph_marks_the_peak_where_it_was(void **state)
     ASSERT_SHOWS("5m └");
 }
 
-static void threads_shows_every_thread(void **state)
+static void threads_view_shows_every_thread(void **state)
 {
     static const char *const view[] = {"threads", NULL};
 
@@ -86,7 +85,7 @@ static void threads_shows_every_thread(void **state)
     }
 }
 
-static void log_shows_what_lies_in_the_rings_by_time(void **state)
+static void log_merges_rings_by_time(void **state)
 {
     static const char *const view[] = {"log", NULL};
 
@@ -97,7 +96,7 @@ static void log_shows_what_lies_in_the_rings_by_time(void **state)
         ASSERT_SHOWS("[5 log]", "following", "TIME", "STATUS", "TOOK", "REQUEST", "192.0.2.7",
                      "GET /page-39", "503", "GET /page-38", "404", "301");
         save("log", sizes[i]);
-        /* Two rings, one list: the newest at the bottom. */
+        /* Two log rings, one list, the newest record at the bottom. */
         assert_non_null(strstr(terminal_line(terminal, i == 0 ? 22 : 43), "GET /page-39"));
         assert_non_null(strstr(terminal_line(terminal, i == 0 ? 21 : 42), "GET /page-38"));
         stage_end_console();
@@ -119,7 +118,7 @@ static void log_scrolls_back_and_follows_again(void **state)
     ASSERT_SHOWS("following", "GET /page-39");
 }
 
-static void says_that_no_daemon_runs_and_attaches_when_it_comes(void **state)
+static void attaches_when_daemon_starts(void **state)
 {
     (void)state;
     stage_console(24, 80, NULL, NULL);
@@ -130,7 +129,7 @@ static void says_that_no_daemon_runs_and_attaches_when_it_comes(void **state)
     ASSERT_SHOWS("10.0k total");
 }
 
-static void attaches_again_after_a_restart(void **state)
+static void attaches_again_after_restart(void **state)
 {
     (void)state;
     stage_fixture();
@@ -143,12 +142,12 @@ static void attaches_again_after_a_restart(void **state)
     stage_fixture();
     assert_true(terminal_shows_no_more(terminal, "has stopped"));
     ASSERT_SHOWS("threads 4 of 4 (2 in each)  workers 2 of 2");
-    /* The newcomer is listened to: what is changed in it is seen. */
+    /* The console follows the new daemon: its changes appear. */
     terminal_type(terminal, "+");
     ASSERT_SHOWS("threads 6 of 6 (3 in each)");
 }
 
-static void plus_and_minus_change_the_thread_count(void **state)
+static void plus_and_minus_change_thread_count(void **state)
 {
     (void)state;
     stage_fixture();
@@ -164,7 +163,7 @@ static void plus_and_minus_change_the_thread_count(void **state)
     ASSERT_SHOWS("not done: the minimum is one serving thread per worker");
 }
 
-static void screen_goes_on_while_the_daemon_takes_its_time(void **state)
+static void screen_updates_while_daemon_is_slow(void **state)
 {
     (void)state;
     stage_fixture();
@@ -173,7 +172,7 @@ static void screen_goes_on_while_the_daemon_takes_its_time(void **state)
     fixture_hold_answers(fixture, true);
     terminal_type(terminal, "+");
     ASSERT_SHOWS("threads 3 requested, 2 in force", "waiting for the daemon");
-    terminal_type(terminal, "++2"); /* two more, and another view meanwhile */
+    terminal_type(terminal, "++2"); /* two more threads, then another view */
     ASSERT_SHOWS("threads 5 requested, 2 in force", "[2 threads]");
     terminal_save(terminal, "asked-80x24");
     fixture_hold_answers(fixture, false);
@@ -181,7 +180,7 @@ static void screen_goes_on_while_the_daemon_takes_its_time(void **state)
     assert_int_equal(fixture_commands(fixture), 2);
 }
 
-static void refusal_is_shown(void **state)
+static void rejected_change_is_shown(void **state)
 {
     (void)state;
     stage_fixture();
@@ -244,7 +243,7 @@ static void keys_move_between_views(void **state)
     ASSERT_SHOWS("[2 threads]");
 }
 
-static void freezing_holds_the_screen(void **state)
+static void freeze_stops_updates(void **state)
 {
     (void)state;
     stage_fixture();
@@ -258,7 +257,7 @@ static void freezing_holds_the_screen(void **state)
     ASSERT_SHOWS("threads 6 of 6 (3 in each)");
 }
 
-static void every_size_is_used(void **state)
+static void every_size_is_filled(void **state)
 {
     static const struct size steps[] = {{50, 200}, {10, 40}, {24, 80}, {40, 120},
                                         {12, 300}, {60, 45}, {24, 80}};
@@ -286,9 +285,8 @@ static void every_size_is_used(void **state)
     ASSERT_SHOWS("[5 log]");
 }
 
-/* Keys of all kinds and sizes of all kinds, a thousand of them: the console lives and can be left.
- */
-static void any_keys_and_sizes_do_no_harm(void **state)
+/* A thousand random keys and sizes: the console survives and can be quit. */
+static void random_keys_and_sizes_do_no_harm(void **state)
 {
     static const char *const keys[] = {
         "1",    "2",       "3",        "4",    "5",      "6",    "7",      "8",       "9",
@@ -318,7 +316,7 @@ static void any_keys_and_sizes_do_no_harm(void **state)
     stage_ended_well();
 }
 
-static void colour_and_glyphs_can_be_left_out(void **state)
+static void mono_and_ascii_are_possible(void **state)
 {
     static const char *const ascii[] = {"--ascii", "--no-color", NULL};
     static const char *const no_color[] = {"NO_COLOR=1", NULL};
@@ -398,24 +396,23 @@ static void lost_terminal_ends_the_console(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(overview_shows_the_numbers_of_the_server, stage_teardown),
-        cmocka_unit_test_teardown(graph_marks_the_peak_where_it_was, stage_teardown),
-        cmocka_unit_test_teardown(threads_shows_every_thread, stage_teardown),
-        cmocka_unit_test_teardown(log_shows_what_lies_in_the_rings_by_time, stage_teardown),
+        cmocka_unit_test_teardown(overview_shows_metrics, stage_teardown),
+        cmocka_unit_test_teardown(graph_marks_peak, stage_teardown),
+        cmocka_unit_test_teardown(threads_view_shows_every_thread, stage_teardown),
+        cmocka_unit_test_teardown(log_merges_rings_by_time, stage_teardown),
         cmocka_unit_test_teardown(log_scrolls_back_and_follows_again, stage_teardown),
-        cmocka_unit_test_teardown(says_that_no_daemon_runs_and_attaches_when_it_comes,
-                                  stage_teardown),
-        cmocka_unit_test_teardown(attaches_again_after_a_restart, stage_teardown),
-        cmocka_unit_test_teardown(plus_and_minus_change_the_thread_count, stage_teardown),
-        cmocka_unit_test_teardown(screen_goes_on_while_the_daemon_takes_its_time, stage_teardown),
-        cmocka_unit_test_teardown(refusal_is_shown, stage_teardown),
+        cmocka_unit_test_teardown(attaches_when_daemon_starts, stage_teardown),
+        cmocka_unit_test_teardown(attaches_again_after_restart, stage_teardown),
+        cmocka_unit_test_teardown(plus_and_minus_change_thread_count, stage_teardown),
+        cmocka_unit_test_teardown(screen_updates_while_daemon_is_slow, stage_teardown),
+        cmocka_unit_test_teardown(rejected_change_is_shown, stage_teardown),
         cmocka_unit_test_teardown(readonly_changes_nothing, stage_teardown),
         cmocka_unit_test_teardown(help_lists_every_key, stage_teardown),
         cmocka_unit_test_teardown(keys_move_between_views, stage_teardown),
-        cmocka_unit_test_teardown(freezing_holds_the_screen, stage_teardown),
-        cmocka_unit_test_teardown(every_size_is_used, stage_teardown),
-        cmocka_unit_test_teardown(any_keys_and_sizes_do_no_harm, stage_teardown),
-        cmocka_unit_test_teardown(colour_and_glyphs_can_be_left_out, stage_teardown),
+        cmocka_unit_test_teardown(freeze_stops_updates, stage_teardown),
+        cmocka_unit_test_teardown(every_size_is_filled, stage_teardown),
+        cmocka_unit_test_teardown(random_keys_and_sizes_do_no_harm, stage_teardown),
+        cmocka_unit_test_teardown(mono_and_ascii_are_possible, stage_teardown),
         cmocka_unit_test_teardown(signals_restore_the_terminal, stage_teardown),
         cmocka_unit_test_teardown(control_c_restores_the_terminal, stage_teardown),
         cmocka_unit_test_teardown(crash_restores_the_terminal, stage_teardown),

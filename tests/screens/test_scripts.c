@@ -1,4 +1,4 @@
-/* wsconsole --once and --json, and wsctl, as scripts use them: output and exit status. */
+/* wsconsole --once and --json, and wsctl: output and exit status. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static int end(void **state)
     return 0;
 }
 
-/* Runs PROGRAM for this test's instance; what it writes, errors too, is in `output`. */
+/* Runs PROGRAM for the instance of this test; `output` receives stdout and stderr. */
 static int run(const char *program, const char *arguments)
 {
     char command[1024];
@@ -67,7 +67,7 @@ static void assert_run(const char *program, const char *arguments, int status, c
                  output);
 }
 
-static void once_prints_the_rows_of_a_view(void **state)
+static void once_prints_rows(void **state)
 {
     (void)state;
     assert_run(WSCONSOLE, "--once overview", DONE, "threads 4 of 4 (2 in each)  workers 2 of 2");
@@ -84,7 +84,7 @@ static json_int_t metric(const json_t *root, const char *name)
         json_object_get(json_object_get(json_object_get(root, "overview"), "metrics"), name));
 }
 
-static void json_has_the_names_of_the_metrics(void **state)
+static void json_has_metric_names(void **state)
 {
     json_t *root, *workers;
 
@@ -110,7 +110,7 @@ static void json_has_the_names_of_the_metrics(void **state)
     json_decref(root);
 }
 
-static void wsconsole_says_what_is_wrong(void **state)
+static void wsconsole_reports_wrong_use(void **state)
 {
     (void)state;
     assert_run(WSCONSOLE, "--once overveiw", WRONG_USE, "did you mean 'overview'?");
@@ -133,7 +133,7 @@ static void wsctl_prints_and_exits(void **state)
     assert_int_equal(fixture_commands(fixture), 4);
 }
 
-static void wsctl_checks_before_it_sends(void **state)
+static void wsctl_rejects_wrong_use_before_sending(void **state)
 {
     (void)state;
     assert_run(WSCTL, "thread 3", WRONG_USE, "did you mean 'threads'?");
@@ -149,7 +149,7 @@ static void wsctl_finds_the_socket(void **state)
     char arguments[256];
 
     (void)state;
-    /* The fixture's socket is not where the name alone would lead: the segment tells. */
+    /* The path of the socket is not derived from the name: it is in the segment. */
     assert_run(WSCTL, "threads 2", DONE, "wanted 2");
     snprintf(arguments, sizeof(arguments), "-n scr-nobody -s %s threads 2",
              fixture_socket(fixture));
@@ -158,7 +158,7 @@ static void wsctl_finds_the_socket(void **state)
     assert_run(WSCTL, "-n a/b ping", WRONG_USE, "invalid instance name");
 }
 
-static void wsctl_gives_up_in_time(void **state)
+static void wsctl_times_out(void **state)
 {
     (void)state;
     fixture_hold_answers(fixture, true);
@@ -168,13 +168,13 @@ static void wsctl_gives_up_in_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(once_prints_the_rows_of_a_view, begin, end),
-        cmocka_unit_test_setup_teardown(json_has_the_names_of_the_metrics, begin, end),
-        cmocka_unit_test_setup_teardown(wsconsole_says_what_is_wrong, begin, end),
+        cmocka_unit_test_setup_teardown(once_prints_rows, begin, end),
+        cmocka_unit_test_setup_teardown(json_has_metric_names, begin, end),
+        cmocka_unit_test_setup_teardown(wsconsole_reports_wrong_use, begin, end),
         cmocka_unit_test_setup_teardown(wsctl_prints_and_exits, begin, end),
-        cmocka_unit_test_setup_teardown(wsctl_checks_before_it_sends, begin, end),
+        cmocka_unit_test_setup_teardown(wsctl_rejects_wrong_use_before_sending, begin, end),
         cmocka_unit_test_setup_teardown(wsctl_finds_the_socket, begin, end),
-        cmocka_unit_test_setup_teardown(wsctl_gives_up_in_time, begin, end),
+        cmocka_unit_test_setup_teardown(wsctl_times_out, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /*
- * Every view at every size, drawn from a recorded session, compared with the screens that are kept
- * as text in the folder golden. With WSCONSOLE_GOLDEN=write in the environment they are written
- * instead: `./dev screens` does that. Look at the difference before you commit it.
+ * Draws every view at every size from a recorded session and compares it with the text files in the
+ * directory golden. WSCONSOLE_GOLDEN=write in the environment writes them instead (`./dev screens`).
+ * Check the difference before you commit it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ static const struct variant {
     {24, 80, NULL, ""},
     {40, 120, NULL, ""},
     {50, 200, NULL, ""},
-    {22, 72, "--ascii", "-ascii"}, /* as the manual has them */
+    {22, 72, "--ascii", "-ascii"}, /* as in the manual */
 };
 
 static struct terminal *terminal;
@@ -76,7 +76,7 @@ static void read_golden(const char *path, char *text)
         fclose(file);
 }
 
-/* Written when nothing has changed on the screen for a while. */
+/* Taken once the screen has stopped changing. */
 static void write_golden(const char *path)
 {
     static char before[FILE_BYTES];
@@ -132,7 +132,7 @@ static void start(const struct variant *variant, const char *view)
     assert_true(terminal_shows(terminal, "REPLAY paused"));
 }
 
-static void views_look_as_they_are_kept(void **state)
+static void views_match_golden_screens(void **state)
 {
     for (size_t view = 0; view < sizeof(views) / sizeof(views[0]); view++)
         for (size_t i = 0; i < VARIANTS; i++) {
@@ -142,8 +142,8 @@ static void views_look_as_they_are_kept(void **state)
         }
 }
 
-/* What is opened over a view. */
-static void boxes_look_as_they_are_kept(void **state)
+/* Overlays. */
+static void overlays_match_golden_screens(void **state)
 {
     static const struct {
         const char *name, *view, *keys;
@@ -163,27 +163,27 @@ static void boxes_look_as_they_are_kept(void **state)
         }
 }
 
-/* The end of the recording, then its beginning: the same moment is the same screen. */
-static void going_back_shows_the_same_again(void **state)
+/* Goes back from the end of the recording and forward again: same position, same screen. */
+static void replay_position_determines_screen(void **state)
 {
     const struct variant *variant = &variants[1];
 
     (void)state;
     start(variant, "threads");
-    terminal_type(terminal, "]"); /* a minute on: the end */
+    terminal_type(terminal, "]"); /* one minute forward: the end */
     assert_true(terminal_shows(terminal, "7s of 7s"));
     terminal_type(terminal, "[");
     assert_true(terminal_shows(terminal, "0 of 7s"));
-    terminal_type(terminal, "\x1bOC"); /* five seconds on */
+    terminal_type(terminal, "\x1bOC"); /* five seconds forward */
     compare_with_golden(GOLDEN "/threads-80x24.txt");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(views_look_as_they_are_kept, teardown),
-        cmocka_unit_test_teardown(boxes_look_as_they_are_kept, teardown),
-        cmocka_unit_test_teardown(going_back_shows_the_same_again, teardown),
+        cmocka_unit_test_teardown(views_match_golden_screens, teardown),
+        cmocka_unit_test_teardown(overlays_match_golden_screens, teardown),
+        cmocka_unit_test_teardown(replay_position_determines_screen, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
