@@ -20,7 +20,7 @@ struct directory_check {
     char path[DIRECTORY_CHECK_PATH_MAX];
 };
 
-void directory_check_init(struct directory_check *look, uint64_t max_age_ns);
+void directory_check_init(struct directory_check *check, uint64_t max_age_ns);
 
 /*
  * The state of the directory of FILE (a path as for files_open()), at most max_age_ns old: a number
@@ -28,13 +28,13 @@ void directory_check_init(struct directory_check *look, uint64_t max_age_ns);
  * the directory changed so recently that its timestamp might not show a further change, or because
  * it cannot be opened with EFFORT. WALL_S is seconds since 1970.
  */
-uint64_t directory_check_state(struct directory_check *look, const struct files_root *root,
+uint64_t directory_check_state(struct directory_check *check, const struct files_root *root,
                                struct span file, enum files_effort effort, uint64_t now_ns,
                                int64_t wall_s);
 
 /* Closes the directory if it is too old: an open one cannot be unmounted. */
-void directory_check_expire(struct directory_check *look, uint64_t now_ns);
+void directory_check_expire(struct directory_check *check, uint64_t now_ns);
 
-void directory_check_close(struct directory_check *look);
+void directory_check_close(struct directory_check *check);
 
 #endif
