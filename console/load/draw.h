@@ -36,7 +36,7 @@ struct load_form {
     enum load_hints offered;
 };
 
-void load_form_draw(struct load_form *form, const struct load_settings *settings, int selected,
+void load_form_draw(struct load_form *form, const struct load_settings *settings, int field,
                     const struct scene *scene, const struct canvas *canvas);
 void load_form_draw_hints(struct load_form *form, enum load_hints offered,
                           const struct canvas *canvas);

@@ -79,7 +79,7 @@ struct plot_scale plot_scale_of(const struct plot *plot, bool of_x)
     const struct plot_axis *axis = of_x ? &plot->x : &plot->y;
     struct plot_point least, most;
     struct plot_scale scale = {.logarithmic = axis->logarithmic};
-    double end, step = 0;
+    double end, at, step = 0;
 
     find_limits(plot, &least, &most);
     end = of_x ? most.x : most.y;
@@ -93,11 +93,11 @@ struct plot_scale plot_scale_of(const struct plot *plot, bool of_x)
         if (!of_x)
             scale.most = ceil(scale.most / step - 1e-9) * step;
     }
-    for (double at = scale.least;
-         scale.tick_count < PLOT_TICKS_MAX && at <= scale.most * (1 + 1e-9);
-         at = next_tick(&scale, step, at)) {
+    at = scale.least;
+    while (scale.tick_count < PLOT_TICKS_MAX && at <= scale.most * (1 + 1e-9)) {
         scale.tick[scale.tick_count].at = at;
         axis->format(scale.tick[scale.tick_count++].label, at);
+        at = next_tick(&scale, step, at);
     }
     return scale;
 }

@@ -453,12 +453,14 @@ static void put_percentile_plot(struct document *document, const struct result *
     for (size_t i = 0; i < count; i++) {
         const struct histogram *histogram = times[i].histogram;
         uint64_t values = histogram_count(histogram);
+        double level = 0;
 
         document_line(document, times[i].label, true);
-        for (double level = 0; measure_percentile_is_known(level, values);
-             level = report_next_level(level))
+        while (measure_percentile_is_known(level, values)) {
             document_point(document, 100 / (100 - level),
                            (double)histogram_percentile(histogram, level));
+            level = report_next_level(level);
+        }
     }
 }
 

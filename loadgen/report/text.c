@@ -120,10 +120,11 @@ static void put_row(const struct page *page, const struct document_table *table,
     fprintf(page->out, "%*s", (int)at, "");
     for (size_t i = 0; i < table->column_count; i++) {
         const struct document_column *column = &table->columns[i];
+        const char *cell = cells != NULL ? cells[i] : column->head;
 
         if (i > 0)
             at += (unsigned)fprintf(page->out, "%*s", (int)table->gap, "");
-        put_cell(page, ascii(cells != NULL ? cells[i] : column->head), column->align, at, widths[i],
+        put_cell(page, ascii(cell != NULL ? cell : ""), column->align, at, widths[i],
                  i + 1 == table->column_count);
         at += widths[i];
     }
