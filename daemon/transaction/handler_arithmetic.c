@@ -24,7 +24,7 @@ static const char *fields_for(bool json)
                   "Cache-Control: no-store\r\n";
 }
 
-static int new_answer(const struct page_spec *spec, struct span path, struct resource **page)
+static int new_result_page(const struct page_spec *spec, struct span path, struct resource **page)
 {
     const struct arithmetic_query *query = &spec->arithmetic;
     struct arithmetic_result result = arithmetic_compute(query);
@@ -50,15 +50,15 @@ static uint64_t processor_time_ns(void)
 }
 
 /* A page_maker. */
-static int work_and_answer(const struct worker_context *worker, const struct page_spec *spec,
-                           struct span path, struct resource **page)
+static int make_result_page(const struct worker_context *worker, const struct page_spec *spec,
+                            struct span path, struct resource **page)
 {
     uint64_t end = processor_time_ns() + spec->arithmetic.work_ns;
 
     (void)worker;
     while (processor_time_ns() < end)
         continue;
-    return new_answer(spec, path, page);
+    return new_result_page(spec, path, page);
 }
 
 /* 400 with the reason. */
@@ -95,8 +95,8 @@ static enum transaction_result answer(struct transaction *transaction, struct sp
         return failed == 0 ? reply_page(transaction, 200, page)
                            : reply_error(transaction, lookup_status(failed));
     if (spec->arithmetic.work_ns == 0)
-        return new_answer(spec, path, &page) == 0 ? reply_page(transaction, 200, page)
-                                                  : reply_error(transaction, 503);
+        return new_result_page(spec, path, &page) == 0 ? reply_page(transaction, 200, page)
+                                                       : reply_error(transaction, 503);
     if (transaction->may_wait && loading_submit_page(transaction, path, spec))
         return TRANSACTION_WAITING;
     return reply_queue_full(transaction);
@@ -115,7 +115,7 @@ enum transaction_result handler_arithmetic(struct transaction *transaction,
 {
     const char *prefix = transaction->context->worker->config->arithmetic_prefix;
     struct span path = {target->path, target->length};
-    struct page_spec spec = {.make = work_and_answer, .state = THREAD_STATE_COMPUTE};
+    struct page_spec spec = {.make = make_result_page, .state = THREAD_STATE_COMPUTE};
     char why[ARITHMETIC_WHY_MAX];
 
     spec.arithmetic.function = arithmetic_find(target->path + strlen(prefix) + 1);
