@@ -11,7 +11,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S  UINT64_C(1000000000)
 
-/* Time since boot; never decreases; the same in all processes of the machine. */
+/* Time since an arbitrary start; never decreases; the same in all processes of the machine. */
 uint64_t clock_monotonic_ns(void);
 
 /* Time since 1970-01-01 00:00 UTC; may jump. */
