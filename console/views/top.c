@@ -234,8 +234,8 @@ static void client_detail(void *state, const struct scene *scene, size_t row, FI
     fprintf(out, "requests\t%s in the last %d s, %s/s\n", cells[REQUESTS].text, own->window_s,
             client->requests != NULL ? cells[RATE].text : "0");
     if (client->requests != NULL)
-        fprintf(out, "latency\tmean %s, max %s\nsent\t%s\n", cells[MEAN].text,
-                cells[LONGEST].text, cells[SENT].text);
+        fprintf(out, "latency\tmean %s, max %s\nsent\t%s\n", cells[MEAN].text, cells[LONGEST].text,
+                cells[SENT].text);
     if (scene->moment == MOMENT_PAST)
         fprintf(out, "The history does not record its connections and limits.\n");
     else if (most == 0)
