@@ -210,7 +210,7 @@ static const struct {
 
 /* Keys */
 
-/* An overlay, the view or its list takes the action; false: none of them. */
+/* Offers the action to the overlay, the view and its list. Returns false if none of them uses it. */
 static bool act_in_view(struct session *session, enum action action)
 {
     struct scene scene = session_scene(session);

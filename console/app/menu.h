@@ -14,8 +14,8 @@ enum menu_result {
     MENU_FAILED,      /* WHY has the reason */
 };
 
-/* Sets the name in OPTIONS to the only running instance, or to the one chosen from the menu. It stays
- * as it is if it was given, or if no instance runs: then the result is MENU_CHOSEN, too. */
+/* Sets the name in OPTIONS to the only running instance, or to the one chosen from the menu. If
+ * the name was given, or no instance runs, it is unchanged and the result is MENU_CHOSEN. */
 enum menu_result menu_choose_instance(struct options *options, char *why, size_t size);
 
 /* Replaces the name in OPTIONS by one chosen from the menu. MENU_CHOSEN also when the user leaves:

@@ -368,7 +368,7 @@ static void filter_changed(void *context, const char *text)
     struct session *session = context;
     char why[CONTROLLER_TEXT];
 
-    /* An incomplete word may be invalid: the filter then stays as it was. */
+    /* An incomplete word may be invalid: then the filter is unchanged. */
     filter_set(&session->filter, text, why, sizeof(why));
 }
 

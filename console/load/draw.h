@@ -29,7 +29,7 @@ void load_draw_comparison(const struct load_entry *before, const struct load_ent
 /* Which keys the line above the form names. */
 enum load_hints { LOAD_HINTS_FORM, LOAD_HINTS_RUNNING, LOAD_HINTS_RUNS, LOAD_HINTS };
 
-/* Where the form was last drawn; all zero: nowhere. */
+/* The place of the form in the last frame; all zero: not drawn. */
 struct load_form {
     struct canvas fields, hints;
     int first; /* field on the first line */

@@ -1,4 +1,4 @@
-"""session-load.py PORT SECONDS: a mixed, calm load: popular and rare pages, errors, large files."""
+"""session-load.py PORT SECONDS: a mixed, moderate load: popular and rare pages, errors, large files."""
 import http.client
 import math
 import random

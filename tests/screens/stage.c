@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a test has started; ended by its teardown, also when it failed. */
 struct fixture *fixture;
 struct terminal *terminal;
 
@@ -58,7 +57,6 @@ void stage_fixture(void)
     assert_non_null(fixture);
 }
 
-/* All of TEXTS are on the screen, once it has been drawn; what is missing is named. */
 void stage_shows(const char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++)

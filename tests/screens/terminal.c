@@ -210,9 +210,9 @@ void terminal_type(struct terminal *terminal, const char *keys)
 }
 
 /*
- * As terminals do at a resize: the scrolling region is the whole screen again. libvterm 0.1 keeps it, and
- * scrolls memory that is not its own where it lies below the last row; and it may leave the cursor above
- * the first.
+ * A terminal resets the scrolling region to the whole screen at a resize. libvterm 0.1 does not: it then
+ * scrolls outside its buffer if the region ends below the last row. It may also leave the cursor above the
+ * first row.
  */
 static void set_size(struct terminal *terminal, int rows, int columns)
 {
