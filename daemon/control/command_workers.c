@@ -168,9 +168,7 @@ static struct worker_process *find_worker(const struct call *call, struct comman
     json_t *error;
     uint64_t slot;
 
-    if (shutdown_has_begun(call->master->shutdown))
-        error = command_error("the server is stopping");
-    else if (units_parse_number(call->argument[0], &slot) != 0)
+    if (units_parse_number(call->argument[0], &slot) != 0)
         error = command_error("invalid worker number '%.64s'", call->argument[0]);
     else if (slot >= workers->count || workers->worker[slot].state != WORKER_SERVING)
         error = command_error("no worker serves in slot %.64s; see: status", call->argument[0]);

@@ -146,11 +146,25 @@ struct command_result command_status(const struct call *call)
 
 /* From the line to the function */
 
-/* With control.group set, its members may connect, but only root and the server's user may change. */
-static bool may_change(const struct call *call)
+/*
+ * Returns true if a command that changes something may run, else false with an error in *FAILED. With
+ * control.group set, its members may connect, but only root and the server's user may change. During
+ * a shutdown only another stop may run: the listeners are closed, and no worker can start.
+ */
+static bool may_change(const struct call *call, const struct command_info *info,
+                       struct command_result *failed)
 {
-    return call->master->server.config->control_group[0] == '\0' || call->uid == 0 ||
-           call->uid == geteuid();
+    bool stopping = shutdown_has_begun(call->master->shutdown);
+    bool restricted = call->master->server.config->control_group[0] != '\0';
+
+    if (restricted && call->uid != 0 && call->uid != geteuid())
+        *failed = command_reply(command_error(
+            "permission denied: only root and the server's user may run '%s'", info->name));
+    else if (stopping && functions[info - command_table] != command_stop)
+        *failed = command_reply(command_error("the server is stopping"));
+    else
+        return true;
+    return false;
 }
 
 struct command_result commands_run(struct master *master, char *line, unsigned uid, int pid)
@@ -159,6 +173,7 @@ struct command_result commands_run(struct master *master, char *line, unsigned u
     int count = command_line_split(line, words, CONTROL_WORDS_MAX);
     const struct command_info *info;
     struct call call = {.master = master, .count = count - 1, .uid = uid, .pid = pid};
+    struct command_result failed;
 
     if (count == 0)
         return command_reply(command_error("empty command; try: help"));
@@ -168,9 +183,8 @@ struct command_result commands_run(struct master *master, char *line, unsigned u
     if (call.count < info->min || call.count > info->max)
         return command_reply(command_error("wrong number of arguments; usage: %s%s%s", info->name,
                                            info->arguments[0] != '\0' ? " " : "", info->arguments));
-    if (call.count >= info->changes && !may_change(&call))
-        return command_reply(command_error(
-            "permission denied: only root and the server's user may run '%s'", info->name));
+    if (call.count >= info->changes && !may_change(&call, info, &failed))
+        return failed;
     for (int i = 0; i < call.count; i++)
         call.argument[i] = words[i + 1];
     metric_add(segment_master(&master->server.segment)->metrics, METRIC_control_commands, 1);

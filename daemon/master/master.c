@@ -172,10 +172,6 @@ int master_resize(struct master *master, uint32_t workers, uint32_t threads, cha
 {
     struct server *server = &master->server;
 
-    if (shutdown_has_begun(master->shutdown)) {
-        snprintf(why, size, "the server is stopping");
-        return -1;
-    }
     if (capacity_prepare(server, workers, threads, why, size) != 0)
         return -1;
     server->config->workers_processes = workers;

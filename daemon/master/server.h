@@ -27,7 +27,7 @@ struct server {
  */
 int server_create_segment(struct server *server, bool beside, char *why, size_t size);
 
-/* Writes the configuration in force to the segment. Call it after each change. */
+/* Writes the configuration in force to the segment. Call it after each change; needs the listeners. */
 void server_publish_config(struct server *server);
 
 /* Makes the logger reopen its files. Returns the value that segment_logger's logs_done then reaches. */

@@ -541,6 +541,31 @@ static void stop_waits_for_download_in_progress(void **state)
     free(bytes);
 }
 
+static void change_during_stop_is_rejected(void **state)
+{
+    static const char *const changes[] = {"log-level debug", "cache-size 1M", "cache-policy lru",
+                                          "cache-flush",     "cache-purge /", "ratelimit 9",
+                                          "threads 1",       "workers 1",     "offload-threads 2",
+                                          "drain 0",         "restart 0",     "restart all",
+                                          "reload",          "reopen-logs"};
+    static const char *const others[] = {"ping",        "status",  "help",     "config",
+                                         "post-mortem", "threads", "log-level"};
+    struct server *server = *state;
+    struct http_client client;
+
+    free(put_large(server));
+    server_start(server, "workers.drain_timeout=1h", "connections.send_timeout=1h", NULL);
+    begin_download(server, &client);
+    begin_stop(server);
+    for (size_t i = 0; i < ARRAY_LENGTH(changes); i++)
+        server_refuses(server, changes[i], "the server is stopping");
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
+        server_do(server, "%s", others[i]);
+    server_do(server, "stop now");
+    server_stopped(server);
+    http_close(&client);
+}
+
 static void second_signal_stops_at_once(void **state)
 {
     struct server *server = *state;
@@ -605,6 +630,7 @@ int main(void)
         TEST(stop_under_load_loses_no_answer),
         TEST(each_stop_signal_stops),
         TEST(stop_waits_for_download_in_progress),
+        TEST(change_during_stop_is_rejected),
         TEST(second_signal_stops_at_once),
         TEST(stop_ends_at_drain_timeout),
         TEST(error_log_reports_stop_once),
