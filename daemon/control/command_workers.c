@@ -123,16 +123,16 @@ static bool offload_in_force(struct master *master, uint64_t token)
     return true;
 }
 
-/* "N" or "MIN-MAX", changed in place. */
-static bool parse_range(char *text, struct config_range *range)
+/* "N" or "MIN-MAX". */
+static bool parse_range(const char *text, struct config_range *range)
 {
-    char *dash = strchr(text, '-');
+    const char *dash = strchr(text, '-');
     uint64_t least, most;
+    char first[CONTROL_LINE_MAX];
 
-    if (dash != NULL)
-        *dash++ = '\0';
-    if (units_parse_number(text, &least) != 0 ||
-        units_parse_number(dash != NULL ? dash : text, &most) != 0)
+    snprintf(first, sizeof(first), "%.*s", (int)strcspn(text, "-"), text);
+    if (units_parse_number(first, &least) != 0 ||
+        units_parse_number(dash != NULL ? dash + 1 : first, &most) != 0)
         return false;
     if (least < 1 || most < least || most > SEGMENT_OFFLOAD_THREADS)
         return false;
@@ -150,8 +150,8 @@ struct command_result command_offload_threads(const struct call *call)
         return command_reply(report_offload(master, 0));
     if (!parse_range(call->argument[0], &wanted))
         return command_reply(
-            command_error("invalid number of offload threads (valid: N or MIN-MAX, 1-%d)",
-                          SEGMENT_OFFLOAD_THREADS));
+            command_error("invalid number of offload threads '%.64s' (valid: N or MIN-MAX, 1-%d)",
+                          call->argument[0], SEGMENT_OFFLOAD_THREADS));
     format_range(before, sizeof(before), master->server.config->workers_offload_threads);
     format_range(after, sizeof(after), wanted);
     command_log_change(call, "offload threads in each worker", before, after);
