@@ -86,8 +86,8 @@ static struct config *load(const struct reload *reload, char **errors)
     bool good;
 
     *errors = NULL;
-    memory = open_memstream(errors, &length);
-    if (config == NULL || memory == NULL) {
+    memory = config != NULL ? open_memstream(errors, &length) : NULL;
+    if (memory == NULL) {
         free(config);
         return NULL;
     }

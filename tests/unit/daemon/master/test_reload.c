@@ -1,0 +1,71 @@
+/* Reloads that fail for lack of memory. */
+#include "daemon/master/reload.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The linker replaces three functions of the C library (--wrap). */
+void *__wrap_calloc(size_t count, size_t size);
+FILE *__wrap_open_memstream(char **text, size_t *length);
+int __wrap_fclose(FILE *stream);
+void *__real_calloc(size_t count, size_t size);
+FILE *__real_open_memstream(char **text, size_t *length);
+int __real_fclose(FILE *stream);
+
+static bool calloc_fails;
+static int open_streams;
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return calloc_fails ? NULL : __real_calloc(count, size);
+}
+
+FILE *__wrap_open_memstream(char **text, size_t *length)
+{
+    FILE *stream = __real_open_memstream(text, length);
+
+    open_streams += stream != NULL;
+    return stream;
+}
+
+int __wrap_fclose(FILE *stream)
+{
+    open_streams--;
+    return __real_fclose(stream);
+}
+
+static void reload_without_memory_leaves_no_stream(void **state)
+{
+    struct server server = {.base = event_base_new()};
+    struct shutdown *shutdown = shutdown_new(&server, NULL, NULL, NULL);
+    const struct options options = {.file = "/dev/null"};
+    struct reload *reload = reload_new(
+        &(struct reload_setup){.server = &server, .shutdown = shutdown, .options = &options});
+    char *errors;
+
+    (void)state;
+    assert_non_null(shutdown);
+    assert_non_null(reload);
+    calloc_fails = true;
+    assert_int_equal(reload_request(reload, &errors), 0);
+    calloc_fails = false;
+    assert_int_equal(open_streams, 0);
+    free(errors);
+    reload_free(reload);
+    shutdown_free(shutdown);
+    event_base_free(server.base);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(reload_without_memory_leaves_no_stream)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
