@@ -1,6 +1,7 @@
 #include "console/app/settings.h"
 
 #include "common/tables.h"
+#include "console/data/user_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -94,15 +95,7 @@ static enum options_result read_line(char *line, struct options *options)
 /* The path of console.ini; false if neither variable is set. */
 static bool file_path(char *path, size_t size)
 {
-    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-
-    if (config != NULL && config[0] == '/')
-        snprintf(path, size, "%s/webserverd/console.ini", config);
-    else if (home != NULL && home[0] == '/')
-        snprintf(path, size, "%s/.config/webserverd/console.ini", home);
-    else
-        return false;
-    return true;
+    return user_files_path("XDG_CONFIG_HOME", ".config", "console.ini", path, size);
 }
 
 enum options_result settings_read(struct options *options, FILE *errors)
@@ -184,19 +177,6 @@ static void write_all(struct saving *saving)
     }
 }
 
-/* Creates the missing parent directories of PATH. Returns 0, or -1 with errno. */
-static int make_directories(const char *path)
-{
-    char directory[PATH_MAX];
-
-    for (const char *end = strchr(path + 1, '/'); end != NULL; end = strchr(end + 1, '/')) {
-        snprintf(directory, sizeof(directory), "%.*s", (int)(end - path), path);
-        if (mkdir(directory, 0700) != 0 && errno != EEXIST)
-            return -1;
-    }
-    return 0;
-}
-
 /* Opens a temporary file next to PATH, with the mode of the old file. Returns NULL with errno. */
 static FILE *open_new(const char *path, FILE *old, char *temporary, size_t size)
 {
@@ -235,7 +215,7 @@ static int save_into(struct saving *saving, const char *path)
     char temporary[PATH_MAX + 8];
 
     saving->old = fopen(path, "re");
-    if (saving->old == NULL && (errno != ENOENT || make_directories(path) != 0))
+    if (saving->old == NULL && (errno != ENOENT || user_files_make_parents(path) != 0))
         return -1;
     saving->new = open_new(path, saving->old, temporary, sizeof(temporary));
     if (saving->new == NULL)

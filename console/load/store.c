@@ -1,6 +1,7 @@
 #include "console/load/store.h"
 
 #include "common/clock.h"
+#include "console/data/user_files.h"
 #include "console/ui/graph.h"
 
 #include <dirent.h>
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,13 +20,7 @@ enum { PATH_BYTES = 1024 };
 /* The directory of the runs; "" if neither variable is set. */
 static void store_directory(char *path, size_t size)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-
-    path[0] = '\0';
-    if (state != NULL && state[0] == '/')
-        snprintf(path, size, "%s/webserverd/runs", state);
-    else if (home != NULL && home[0] == '/')
-        snprintf(path, size, "%s/.local/state/webserverd/runs", home);
+    user_files_path("XDG_STATE_HOME", ".local/state", "runs", path, size);
 }
 
 static void path_of(const char *name, char *path, size_t size)
@@ -36,18 +30,6 @@ static void path_of(const char *name, char *path, size_t size)
     store_directory(path, size);
     length = strlen(path);
     snprintf(path + length, size - length, "/%s", name);
-}
-
-/* Like mkdir -p. */
-static int make_directories(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(path, 0700) != 0 && errno != EEXIST)
-            return -1;
-        *slash = '/';
-    }
-    return mkdir(path, 0700) != 0 && errno != EEXIST ? -1 : 0;
 }
 
 static bool is_run_name(const char *name)
@@ -149,7 +131,8 @@ static int write_run(const struct load_run *run, const char *name)
     int result;
 
     store_directory(path, sizeof(path));
-    if (object == NULL || path[0] == '\0' || make_directories(path) != 0) {
+    path_of(name, hidden, sizeof(hidden));
+    if (object == NULL || path[0] == '\0' || user_files_make_parents(hidden) != 0) {
         json_decref(object);
         return -1;
     }
