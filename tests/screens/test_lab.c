@@ -359,7 +359,8 @@ static void small_screen_shows_whole_panel(void **state)
     terminal_type(terminal, "l");
     assert_shows("None. LRU makes room");
     terminal_type(terminal, "\x1b[6~"); /* PgDn */
-    assert_shows("just before it is requested.");
+    assert_shows("every file is evicted just before it is");
+    assert_shows("requested.");
     terminal_type(terminal, "q");
     end(0);
 }
