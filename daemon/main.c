@@ -1,4 +1,4 @@
-#include "daemon/base/daemonize.h"
+#include "daemon/base/service.h"
 #include "daemon/config/load.h"
 #include "daemon/config/options.h"
 #include "daemon/config/print.h"

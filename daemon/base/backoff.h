@@ -5,8 +5,15 @@
 #ifndef DAEMON_BACKOFF_H
 #define DAEMON_BACKOFF_H
 
+#include "common/clock.h"
+
 #include <stdbool.h>
 #include <stdint.h>
+
+/* A process that ends sooner than this counts as a failure to start. */
+static const uint64_t BACKOFF_STEADY_NS = 1 * NS_PER_S;
+static const uint64_t BACKOFF_FIRST_NS = 200 * NS_PER_MS;
+static const uint64_t BACKOFF_MAX_NS = 10 * NS_PER_S;
 
 struct backoff {
     uint64_t not_before_ns; /* monotonic clock */
@@ -20,6 +27,18 @@ static inline bool backoff_over(const struct backoff *backoff, uint64_t now_ns)
 }
 
 /* Counts a process that ended unexpectedly after LIVED_NS. */
-void backoff_count(struct backoff *backoff, uint64_t lived_ns, uint64_t now_ns);
+static inline void backoff_count(struct backoff *backoff, uint64_t lived_ns, uint64_t now_ns)
+{
+    if (lived_ns >= BACKOFF_STEADY_NS) {
+        backoff->wait_ns = 0;
+        backoff->failures = 0;
+        return;
+    }
+    backoff->failures++;
+    backoff->wait_ns = backoff->wait_ns == 0 ? BACKOFF_FIRST_NS : 2 * backoff->wait_ns;
+    if (backoff->wait_ns > BACKOFF_MAX_NS)
+        backoff->wait_ns = BACKOFF_MAX_NS;
+    backoff->not_before_ns = now_ns + backoff->wait_ns;
+}
 
 #endif

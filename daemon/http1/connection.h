@@ -1,5 +1,10 @@
 /*
- * An HTTP/1 connection: what this protocol adds to a connection. Its state machine is state_machine.c.
+ * An HTTP/1 connection: what this protocol adds to a connection, and its state machine
+ * (state_machine.c), which reads, parses requests, answers them in order, sends the responses, and
+ * waits for more or closes.
+ *
+ *   readable ─▶ read ahead ─▶ serve: parse, process … ─▶ flush ─▶ (unsent: writable …) ─▶ wait or close
+ *                                      └─▶ offload job ─▶ resume: the same request again
  */
 #ifndef DAEMON_HTTP1_CONNECTION_H
 #define DAEMON_HTTP1_CONNECTION_H
@@ -17,5 +22,7 @@ struct http1_connection {
     size_t scanned;                   /* of the unserved bytes, by the request parser */
     bool counted_busy;                /* in the gauge connections_busy */
 };
+
+extern const struct connection_protocol http1_protocol;
 
 #endif

@@ -1,11 +1,10 @@
-#include "daemon/http1/state_machine.h"
+#include "daemon/http1/connection.h"
 
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/segment_writer.h"
 #include "daemon/connection/lifecycle.h"
 #include "daemon/connection/timeouts.h"
-#include "daemon/http1/connection.h"
 #include "daemon/http1/request_body.h"
 #include "daemon/http1/request_parser.h"
 #include "daemon/http1/response_writer.h"

@@ -129,7 +129,12 @@ BYTE_SCAN_INLINE const char *scan_past_word(const char *start, const char *at, c
 }
 
 /* True for the bytes of a token, RFC 9110 section 5.6.2. */
-extern const bool request_token_bytes[256];
+static const bool request_token_bytes[256] = {
+    ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['!'] = true,  ['#'] = true,
+    ['$'] = true,         ['%'] = true,         ['&'] = true,         ['\''] = true, ['*'] = true,
+    ['+'] = true,         ['-'] = true,         ['.'] = true,         ['^'] = true,  ['_'] = true,
+    ['`'] = true,         ['|'] = true,         ['~'] = true,
+};
 
 static inline struct span span_between(const char *start, const char *end)
 {

@@ -2,10 +2,9 @@
 
 #include "common/clock.h"
 #include "common/segment_writer.h"
-#include "daemon/base/daemonize.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/base/notify.h"
+#include "daemon/base/service.h"
 #include "daemon/config/load.h"
 #include "daemon/logger/sink.h"
 #include "daemon/master/capacity.h"

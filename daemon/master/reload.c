@@ -1,7 +1,7 @@
 #include "daemon/master/reload.h"
 
 #include "daemon/base/events.h"
-#include "daemon/base/notify.h"
+#include "daemon/base/service.h"
 #include "daemon/config/keys.h"
 #include "daemon/config/load.h"
 #include "daemon/config/value.h"

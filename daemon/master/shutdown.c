@@ -1,7 +1,7 @@
 #include "daemon/master/shutdown.h"
 
 #include "daemon/base/events.h"
-#include "daemon/base/notify.h"
+#include "daemon/base/service.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/base/notify.h"
+#include "daemon/base/service.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -8,7 +8,7 @@
 #include "daemon/connection/listen_socket.h"
 #include "daemon/connection/timeouts.h"
 #include "daemon/content/negative_cache.h"
-#include "daemon/http1/state_machine.h"
+#include "daemon/http1/connection.h"
 
 #include <errno.h>
 #include <sched.h>
