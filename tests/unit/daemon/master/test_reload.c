@@ -11,34 +11,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The linker replaces three functions of the C library (--wrap). */
-void *__wrap_calloc(size_t count, size_t size);
-FILE *__wrap_open_memstream(char **text, size_t *length);
-int __wrap_fclose(FILE *stream);
-void *__real_calloc(size_t count, size_t size);
-FILE *__real_open_memstream(char **text, size_t *length);
-int __real_fclose(FILE *stream);
+/* The linker replaces three functions of the C library (--wrap); the labels are its names for them. */
+void *wrapped_calloc(size_t count, size_t size) __asm__("__wrap_calloc");
+void *real_calloc(size_t count, size_t size) __asm__("__real_calloc");
+FILE *wrapped_open_memstream(char **text, size_t *length) __asm__("__wrap_open_memstream");
+FILE *real_open_memstream(char **text, size_t *length) __asm__("__real_open_memstream");
+int wrapped_fclose(FILE *stream) __asm__("__wrap_fclose");
+int real_fclose(FILE *stream) __asm__("__real_fclose");
 
 static bool calloc_fails;
 static int open_streams;
 
-void *__wrap_calloc(size_t count, size_t size)
+void *wrapped_calloc(size_t count, size_t size)
 {
-    return calloc_fails ? NULL : __real_calloc(count, size);
+    return calloc_fails ? NULL : real_calloc(count, size);
 }
 
-FILE *__wrap_open_memstream(char **text, size_t *length)
+FILE *wrapped_open_memstream(char **text, size_t *length)
 {
-    FILE *stream = __real_open_memstream(text, length);
+    FILE *stream = real_open_memstream(text, length);
 
     open_streams += stream != NULL;
     return stream;
 }
 
-int __wrap_fclose(FILE *stream)
+int wrapped_fclose(FILE *stream)
 {
     open_streams--;
-    return __real_fclose(stream);
+    return real_fclose(stream);
 }
 
 static void reload_without_memory_leaves_no_stream(void **state)
