@@ -1,11 +1,12 @@
 /*
  * Listen sockets: a growing number of SO_REUSEPORT sockets for each configured address. The master
  * opens them and keeps each open while its address is configured, so that connections in its accept
- * queue are never reset: a socket only moves between workers (listener_assign.h). The master.
+ * queue are never reset: a socket only moves between workers. The master.
  */
 #ifndef DAEMON_LISTENERS_H
 #define DAEMON_LISTENERS_H
 
+#include "daemon/base/channel.h"
 #include "daemon/config/config.h"
 #include "daemon/master/inheritance.h"
 
@@ -56,5 +57,34 @@ void listeners_describe(const struct listeners *listeners, char *text, size_t si
 
 /* Removes the files of UNIX sockets that we created: when no successor uses them. NULL is allowed. */
 void listeners_unlink(const struct listeners *listeners);
+
+/*
+ * Which worker accepts from which listen socket: row i belongs to the i-th taker, modulo their
+ * number. A socket that moves is sent to its new worker before the old one drops it, so that at any
+ * time some worker accepts from it.
+ */
+
+/* A worker that listen sockets are assigned to. */
+struct listener_taker {
+    uint32_t worker;          /* slot */
+    struct channel *commands; /* borrowed during the call */
+};
+
+struct listener_assign {
+    uint32_t *owner; /* [count] by socket number: a worker's slot, or LISTENER_UNASSIGNED */
+    uint32_t count;
+};
+
+enum { LISTENER_UNASSIGNED = UINT32_MAX };
+
+/* Assigns every socket to one of TAKERS. Returns 0, or -1: out of memory. */
+int listener_assign_update(struct listener_assign *assign, const struct listeners *listeners,
+                           const struct listener_taker *takers, uint32_t count);
+
+/* WORKER has dropped the socket ID, or all its sockets. */
+void listener_assign_forget(struct listener_assign *assign, uint32_t worker, uint32_t id);
+void listener_assign_forget_worker(struct listener_assign *assign, uint32_t worker);
+
+void listener_assign_free(struct listener_assign *assign);
 
 #endif

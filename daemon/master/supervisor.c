@@ -5,7 +5,6 @@
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/logger/process.h"
-#include "daemon/master/listener_assign.h"
 #include "daemon/master/slots.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* Which worker gets which listen socket, seen from the workers' ends of their channels. */
-#include "daemon/master/listener_assign.h"
+#include "daemon/master/listeners.h"
 
 #include "common/macros.h"
 #include "daemon/base/messages.h"
