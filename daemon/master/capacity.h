@@ -1,6 +1,7 @@
 /*
- * Whether the system has room for a number of workers and threads: table slots, shared memory,
- * descriptors and listen sockets. The master.
+ * Room for workers and threads: slots of the segment (common/segment.h), shared memory, descriptors and
+ * listen sockets. Assigns thread slots to workers, takes them back, and clears what a dead worker left.
+ * The master.
  */
 #ifndef DAEMON_CAPACITY_H
 #define DAEMON_CAPACITY_H
@@ -28,5 +29,23 @@ uint32_t capacity_listen_sockets(const struct config *config);
  * less what the worker needs itself. The kernel would discard a descriptor that is passed beyond it.
  */
 uint64_t capacity_of_worker(const struct config *config, const struct rlimit *limit);
+
+/*
+ * Assigns thread slots to WORKER, which has those of its first HAS threads, until it has WANTED.
+ * SLOTS gets the slot of each thread in order. Returns how many the worker has now. They are fewer
+ * than WANTED if all slots are in use (*failed is ENOBUFS; leaving workers release theirs soon) or
+ * /dev/shm is full (*failed is another errno); else *failed is 0.
+ */
+uint32_t capacity_assign_slots(struct segment *segment, uint32_t worker, uint32_t has,
+                               uint32_t wanted, uint32_t *slots, int *failed);
+
+/* Releases the slots of WORKER's threads from number FIRST on. */
+void capacity_release_slots(struct segment *segment, uint32_t worker, uint32_t first);
+
+/*
+ * After the end of WORKER's process: resets gauges and states, empties its tables of cache entries and
+ * clients, releases its thread slots.
+ */
+void capacity_clear_slot(struct segment *segment, uint32_t worker);
 
 #endif

@@ -5,7 +5,7 @@
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
 #include "daemon/logger/process.h"
-#include "daemon/master/slots.h"
+#include "daemon/master/capacity.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -105,7 +105,7 @@ static void start(struct supervisor *supervisor, struct worker_process *worker)
 static void resized(struct supervisor *supervisor, struct worker_process *worker)
 {
     worker->resizing = false;
-    slots_release(&supervisor->server->segment, worker->slot, worker->threads_actual);
+    capacity_release_slots(&supervisor->server->segment, worker->slot, worker->threads_actual);
 }
 
 /* The first report. */
@@ -142,7 +142,7 @@ static void ended(struct supervisor *supervisor, struct worker_process *worker)
     channel_read_all(worker->connections);
     worker_process_take_unread(worker);
     worker_process_ended(worker);
-    slots_clear(&supervisor->server->segment, worker->slot);
+    capacity_clear_slot(&supervisor->server->segment, worker->slot);
     listener_assign_forget_worker(&supervisor->assign, worker->slot);
     set_state(supervisor, worker, WORKER_NONE); /* again: without its pid */
 }

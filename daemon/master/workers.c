@@ -4,7 +4,7 @@
 #include "common/control_client.h"
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
-#include "daemon/master/slots.h"
+#include "daemon/master/capacity.h"
 #include "daemon/worker/worker.h"
 
 #include <errno.h>
@@ -140,8 +140,8 @@ void worker_process_send_threads(struct worker_process *worker, struct server *s
 
     if (worker->resizing || worker->threads_sent == wanted)
         return;
-    message->count = slots_assign(&server->segment, worker->slot, worker->threads_actual, wanted,
-                                  message->slot, &failed);
+    message->count = capacity_assign_slots(&server->segment, worker->slot, worker->threads_actual,
+                                           wanted, message->slot, &failed);
     if (failed != 0 && failed != ENOBUFS)
         event_log(LEVEL_ERROR, "no shared memory for another serving thread: %s", strerror(failed));
     if (message->count == worker->threads_sent)

@@ -8,7 +8,7 @@
 
 #include "common/macros.h"
 #include "common/segment_writer.h"
-#include "daemon/master/slots.h"
+#include "daemon/master/capacity.h"
 #include "daemon/transaction/client_limit.h"
 #include "daemon/transaction/rate_limit.h"
 
@@ -90,7 +90,7 @@ static void cleared_worker_slot_counts_nothing(void **state)
     assert_int_equal(client_limit_enter(limit[0], 7, 9), CLIENT_LIMIT_COUNTED);
     assert_int_equal(client_limit_enter(limit[1], 7, 9), CLIENT_LIMIT_COUNTED);
     assert_int_equal(client_limit_enter(limit[1], 9, 9), CLIENT_LIMIT_COUNTED);
-    slots_clear(&segment, 1);
+    capacity_clear_slot(&segment, 1);
     assert_int_equal(client_limit_count(&segment, 7), 1);
     assert_int_equal(client_limit_count(&segment, 9), 0);
 }
