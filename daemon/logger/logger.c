@@ -9,9 +9,12 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -405,7 +408,8 @@ static void serve(struct logger *logger)
     drain(logger);
 }
 
-int logger_run(const struct logger_setup *setup)
+/* Runs until the master sends the byte, or has died and no more lines come. Returns the exit status. */
+static int run(const struct logger_setup *setup)
 {
     struct logger *logger = calloc(1, sizeof(*logger));
 
@@ -429,4 +433,88 @@ int logger_run(const struct logger_setup *setup)
     log_sink_close(&logger->error);
     free(logger);
     return EXIT_SUCCESS;
+}
+
+/* The master's side */
+
+static void publish(struct segment *segment, pid_t pid)
+{
+    atomic_store_explicit(&segment_logger(segment)->pid, pid, memory_order_relaxed);
+}
+
+/* FDS[1] is the child's end. Returns the child's pid, or -1 with errno. */
+static pid_t fork_logger(struct logger_setup *setup, const int fds[2],
+                         void (*after_fork)(void *context), void *context)
+{
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid != 0)
+        return pid;
+    close(fds[0]);
+    after_fork(context);
+    setup->command_fd = fds[1];
+    exit(run(setup));
+}
+
+void logger_process_start(struct logger_process *process, struct logger_setup *setup,
+                          void (*after_fork)(void *context), void *context)
+{
+    uint64_t now = clock_monotonic_ns();
+    int fds[2];
+
+    if (process->pid != 0 || process->stopped || !backoff_over(&process->backoff, now))
+        return;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
+        backoff_count(&process->backoff, 0, now);
+        return;
+    }
+    process->pid = fork_logger(setup, fds, after_fork, context);
+    close(fds[1]);
+    if (process->pid > 0) {
+        process->fd = fds[0];
+        process->started_ns = now;
+        publish(setup->segment, process->pid);
+        return;
+    }
+    event_log(LEVEL_ERROR, "cannot start the logger: %s", strerror(errno));
+    close(fds[0]);
+    process->pid = 0;
+    backoff_count(&process->backoff, 0, now);
+}
+
+void logger_process_ended(struct logger_process *process, struct segment *segment, const char *how)
+{
+    uint64_t now = clock_monotonic_ns();
+
+    close(process->fd);
+    process->fd = -1;
+    process->pid = 0;
+    publish(segment, 0);
+    if (process->stopped || process->restarting) {
+        process->restarting = false;
+        return;
+    }
+    backoff_count(&process->backoff, now - process->started_ns, now);
+    event_log(LEVEL_ERROR, "the logger %s: starting another%s", how,
+              process->backoff.failures > 1 ? " after a delay: it keeps failing" : "");
+}
+
+static void send_stop(struct logger_process *process)
+{
+    if (process->pid > 0 && send(process->fd, "s", 1, MSG_NOSIGNAL) != 1)
+        kill(process->pid, SIGKILL);
+}
+
+void logger_process_restart(struct logger_process *process)
+{
+    process->restarting = process->pid > 0;
+    send_stop(process);
+}
+
+void logger_process_stop(struct logger_process *process)
+{
+    process->stopped = true;
+    send_stop(process);
 }

@@ -8,7 +8,10 @@
 #define DAEMON_LOGGER_H
 
 #include "common/segment.h"
+#include "daemon/base/backoff.h"
 #include "daemon/config/config.h"
+
+#include <sys/types.h>
 
 /* Borrowed, except command_fd. */
 struct logger_setup {
@@ -18,7 +21,30 @@ struct logger_setup {
     int command_fd; /* one byte: write what is left and exit; end of file: the master has died */
 };
 
-/* Runs until the master sends the byte, or has died and no more lines come. Returns the exit status. */
-int logger_run(const struct logger_setup *setup);
+/* The process as the master sees it. It is restarted until the shutdown. The master. */
+struct logger_process {
+    pid_t pid;           /* 0: none */
+    int fd;              /* the master's end of its socketpair; -1: none */
+    uint64_t started_ns; /* monotonic clock */
+    struct backoff backoff;
+    bool stopped;    /* for good: it is not started again */
+    bool restarting; /* it was sent the stop byte, and a new one follows at once */
+};
+
+/*
+ * Forks it unless it runs, is stopped for good, or its back-off is not over. The child calls
+ * AFTER_FORK(CONTEXT), which frees what is the master's, and does not return. Sets SETUP's command_fd.
+ */
+void logger_process_start(struct logger_process *process, struct logger_setup *setup,
+                          void (*after_fork)(void *context), void *context);
+
+/* The process has ended, HOW in words. */
+void logger_process_ended(struct logger_process *process, struct segment *segment, const char *how);
+
+/* Makes it write all lines and exit; a new one follows. */
+void logger_process_restart(struct logger_process *process);
+
+/* Makes it write all lines and exit for good. */
+void logger_process_stop(struct logger_process *process);
 
 #endif

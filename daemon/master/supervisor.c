@@ -4,7 +4,7 @@
 #include "common/segment_writer.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/logger/process.h"
+#include "daemon/logger/logger.h"
 #include "daemon/master/capacity.h"
 
 #include <assert.h>
