@@ -1,7 +1,7 @@
 /*
  * What the commands of the control socket share. common/commands.def lists them; the function
  * command_NAME() of each is in the file of its subject: commands.c (the server as a whole),
- * command_workers.c, command_cache.c, command_config.c. The master's loop.
+ * command_workers.c, command_config.c. The master's loop.
  */
 #ifndef DAEMON_COMMAND_H
 #define DAEMON_COMMAND_H
