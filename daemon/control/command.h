@@ -80,4 +80,7 @@ void command_changed_key(const struct call *call, enum config_key_number key);
 uint32_t command_number(const struct call *call, const char *what, uint32_t max,
                         struct command_result *result);
 
+/* Runs one command line (commands.c), which is changed in place. UID and PID are the client's. */
+struct command_result command_run(struct master *master, char *line, unsigned uid, int pid);
+
 #endif

@@ -1,4 +1,4 @@
-#include "daemon/control/commands.h"
+#include "daemon/control/command.h"
 
 #include "common/clock.h"
 #include "common/tables.h"
@@ -167,7 +167,7 @@ static bool may_change(const struct call *call, const struct command_info *info,
     return false;
 }
 
-struct command_result commands_run(struct master *master, char *line, unsigned uid, int pid)
+struct command_result command_run(struct master *master, char *line, unsigned uid, int pid)
 {
     char *words[CONTROL_WORDS_MAX];
     int count = command_line_split(line, words, CONTROL_WORDS_MAX);

@@ -4,7 +4,7 @@
 #include "common/units.h"
 #include "daemon/base/events.h"
 #include "daemon/base/loop.h"
-#include "daemon/control/commands.h"
+#include "daemon/control/command.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -123,7 +123,7 @@ static void run_line(struct client *client, char *line)
 
     if (line[0] == '\0')
         return;
-    result = commands_run(client->control->master, line, client->uid, client->pid);
+    result = command_run(client->control->master, line, client->uid, client->pid);
     if (result.reply != NULL || result.in_force == NULL) { /* neither: out of memory */
         send_reply(client, result.reply);
     } else {
