@@ -1,7 +1,7 @@
 /*
- * Cache eviction policies. Pure: linked lists of the caller's nodes, no lock, no clock, no allocation.
- * A policy is not told about hits; when it looks for a victim it asks whether a node was hit since the
- * last question. So the hit path writes nothing that threads share.
+ * Cache eviction policies. Pure: linked lists of the caller's nodes, no lock, no clock, no
+ * allocation. A hit does not call the policy; when the policy looks for a victim, it queries
+ * whether a node was hit since the last query. So the hit path writes nothing that threads share.
  *
  *   sieve  a hand moves from the oldest node to the newest and evicts the first one without a hit;
  *          a hit protects a node once (Zhang et al., "SIEVE is Simpler than LRU", NSDI 2024)
@@ -23,7 +23,7 @@ struct policy_list {
     size_t count;
 };
 
-/* Returns whether NODE was hit since the last call for it. */
+/* Returns true if NODE was hit since the last call for it. */
 typedef bool policy_was_hit(void *context, struct policy_node *node);
 
 struct cache_policy {

@@ -38,7 +38,7 @@ static inline uint64_t client_key(const uint8_t address[CLIENT_ADDRESS_BYTES])
 /* Writes KEY into BUFFER and returns BUFFER: "192.0.2.7", "2001:db8:0:1::/64", "unix:" for 0. */
 char *client_key_text(uint64_t key, char buffer[CLIENT_KEY_TEXT]);
 
-/* Key of an address as written in the access log; 0 if TEXT is not a valid address. */
+/* The key of an address as written in the access log; 0 if TEXT is not a valid address. */
 uint64_t client_key_parse(const char *text);
 
 #endif

@@ -12,7 +12,9 @@ static bool is_tail(unsigned char byte)
     return (byte & 0xc0) == 0x80;
 }
 
-/* Length of the character at TEXT, which is not empty; 0 if it is not UTF-8 (RFC 3629 section 4). */
+/*
+ * Length of the character at TEXT, which is not empty; 0 if it is not UTF-8 (RFC 3629 section 4).
+ */
 static size_t character(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -133,7 +135,7 @@ static bool is_plain(unsigned char c)
     return c >= ' ' && c < 0x7f && c != '\\';
 }
 
-/* The number of leading bytes that need no escape. Compilers vectorize the loop. */
+/* Number of leading bytes that need no escape. Compilers vectorize the loop. */
 static size_t plain_run(const char *bytes, size_t count)
 {
     size_t run = 0;

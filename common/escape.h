@@ -1,6 +1,6 @@
 /*
- * Escaping of arbitrary bytes for HTML, JSON, URLs and logs. In HTML and JSON, invalid UTF-8 (in HTML
- * also control characters) becomes U+FFFD. Any thread.
+ * Escaping of arbitrary bytes for HTML, JSON, URLs and logs. In HTML and JSON, invalid UTF-8 (in
+ * HTML also control characters) becomes U+FFFD. Any thread.
  */
 #ifndef COMMON_ESCAPE_H
 #define COMMON_ESCAPE_H
@@ -17,8 +17,8 @@ void escape_html(FILE *out, const char *text);
 void escape_json(FILE *out, const char *text);
 
 /*
- * Percent-encodes TEXT for a path (RFC 3986 section 3.3) into TO, at most ROOM bytes, no NUL. Returns
- * the length of the complete result, which may be larger than ROOM.
+ * Percent-encodes TEXT for a path (RFC 3986 section 3.3) into TO, at most ROOM bytes, no NUL.
+ * Returns the length of the complete result, which may be larger than ROOM.
  */
 size_t escape_path(char *to, size_t room, const char *text);
 
@@ -26,8 +26,9 @@ size_t escape_path(char *to, size_t room, const char *text);
 size_t escape_query(char *to, size_t room, struct span text);
 
 /*
- * Writes COUNT bytes as printable ASCII into BUFFER: at most SIZE bytes, NUL included. Other bytes and
- * the backslash become \xHH; a result that does not fit is cut between characters. Returns BUFFER.
+ * Writes COUNT bytes as printable ASCII into BUFFER: at most SIZE bytes, NUL included. Other
+ * bytes and the backslash become \xHH; a result that does not fit is cut between characters.
+ * Returns BUFFER.
  */
 char *escape_bytes(char *buffer, size_t size, const char *bytes, size_t count);
 

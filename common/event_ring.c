@@ -68,7 +68,9 @@ static bool copy_slot(const struct event_slot *slot, uint64_t number, struct eve
     return sum == checksum(number, event->time_ns, source, text);
 }
 
-/* Whether the writer of an incomplete event is dead: the newest event is complete and old enough. */
+/*
+ * True if the writer of an incomplete event is dead: the newest event is complete and old enough.
+ */
 static int writer_lost(const struct event_ring *ring, uint64_t now_ns)
 {
     uint64_t newest = atomic_load_explicit(&ring->next, memory_order_acquire) - 1;

@@ -1,13 +1,14 @@
 /*
- * The latest events (warnings, errors, changes) of all processes of a server, in shared memory. Many
- * writers, many readers, no lock: a writer gets the next event number by one atomic addition and owns
- * the slot of that number.
+ * The latest events (warnings, errors, changes) of all processes of a server, in shared memory.
+ * Many writers, many readers, no lock: a writer gets the next event number by one atomic addition
+ * and owns the slot of that number.
  *
  *   sequence = 2n + 1   event n is being written
  *   sequence = 2n + 2   event n is complete
  *
  * Readers skip a slot whose writer died in between. A writer delayed until EVENT_SLOTS later events
- * were written shares its slot with one of them; the checksum then fails and readers skip that slot.
+ * were written shares its slot with one of them; the checksum then fails and readers skip that
+ * slot.
  */
 #ifndef COMMON_EVENT_RING_H
 #define COMMON_EVENT_RING_H
@@ -50,8 +51,8 @@ void event_ring_append(struct event_ring *ring, const struct event_record *event
 
 /*
  * Reads event *number. Returns 1 with *event filled, 0 if the event is not written yet, or -1 if it
- * was overwritten or its writer died. 1 and -1 advance *number to the next event to read. A writer
- * counts as dead once the newest event is EVENT_WRITER_LOST_NS old at NOW_NS (wall clock). Any thread.
+ * was overwritten or its writer died. 1 and -1 advance *number to the next event. A writer counts
+ * as dead once the newest event is EVENT_WRITER_LOST_NS old at NOW_NS (wall clock). Any thread.
  */
 int event_ring_read(const struct event_ring *ring, uint64_t *number, uint64_t now_ns,
                     struct event_record *event);

@@ -20,7 +20,7 @@ static uint32_t used_from(const struct histogram *h)
     return atomic_load_explicit(&h->used_from, memory_order_relaxed);
 }
 
-/* Shared memory of another process: never trust the bound beyond the array. */
+/* The number comes from the shared memory of another process: limit it to the array. */
 static uint32_t used_to(const struct histogram *h)
 {
     uint32_t to = atomic_load_explicit(&h->used_to, memory_order_relaxed);
@@ -116,7 +116,7 @@ uint64_t histogram_max(const struct histogram *h)
     return load(&h->max);
 }
 
-/* How many of COUNT values are at or below the percentile, rounded up, at least 1. */
+/* Number of COUNT values at or below the percentile, rounded up, at least 1. */
 static uint64_t rank_of(uint64_t count, double percent)
 {
     double exact = (double)count * percent / 100;

@@ -1,8 +1,8 @@
 /*
- * A log-linear histogram after HdrHistogram (Tene, https://hdrhistogram.org): each power of two has
- * 64 equal buckets, so the error of a value from 0 to 2^38 is at most 1/64 of it, in constant memory.
- * All values here are nanoseconds, so the range is about 275 seconds; the last bucket takes larger
- * values. The maximum is exact.
+ * A log-linear histogram after HdrHistogram (Tene, https://hdrhistogram.org): each power of two
+ * has 64 equal buckets, so the error of a value from 0 to 2^38 is at most 1/64 of it, in constant
+ * memory. All values here are nanoseconds, so the range is about 275 seconds; the last bucket takes
+ * larger values. The maximum is exact.
  *
  *   value   0 1 2 … 127 | 128 130 132 … 254 | 256 260 … 508 | 512 520 …
  *   index   0 1 2 … 127 | 128 129 130 … 191 | 192 193 … 255 | 256 257 …
@@ -79,9 +79,9 @@ static inline void histogram_record(struct histogram *h, uint64_t value)
 void histogram_add(struct histogram *into, const struct histogram *from);
 
 /*
- * Subtracts an earlier copy of the same histogram: INTO then has the values added since. Their exact
- * maximum is unknown; it becomes the upper bound of the highest bucket left, or stays as it was if
- * that is lower or the bucket is the last one, which has no upper bound.
+ * Subtracts an earlier copy of the same histogram: INTO then contains the values added since. Their
+ * exact maximum is unknown. INTO->max becomes the upper bound of the highest bucket left, but stays
+ * if it is lower, or if that is the last bucket, which has no upper bound.
  */
 void histogram_subtract(struct histogram *into, const struct histogram *earlier);
 
@@ -90,8 +90,8 @@ double histogram_mean(const struct histogram *h);
 uint64_t histogram_max(const struct histogram *h);
 
 /*
- * Value at percentile PERCENT (0 to 100): the upper bound of its bucket, so never too low and at most
- * 1/64 too high. 0 if the histogram is empty.
+ * Value at percentile PERCENT (0 to 100): the upper bound of its bucket, so never too low and at
+ * most 1/64 too high. 0 if the histogram is empty.
  */
 uint64_t histogram_percentile(const struct histogram *h, double percent);
 

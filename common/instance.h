@@ -16,7 +16,7 @@ enum {
 bool instance_name_valid(const char *name);
 
 /*
- * These write into BUFFER (SIZE bytes) and return 0, or -1 if it is too small.
+ * These functions write into BUFFER (SIZE bytes) and return 0, or -1 if it is too small.
  *
  * run_dir: /run/webserverd for root; $XDG_RUNTIME_DIR/webserverd or /tmp/webserverd-UID for others.
  * segment_name: for shm_open(), "/webserverd.NAME".

@@ -76,7 +76,7 @@ static uint64_t word_at(const struct log_ring *ring, uint64_t position)
     return atomic_load_explicit(&ring->word[position & (ring->capacity - 1)], memory_order_acquire);
 }
 
-/* Length of the record at POSITION, or 0 if the words there cannot be one. */
+/* Length of the record at POSITION; 0 if the words there cannot be a record. */
 static uint64_t plausible_length(const struct log_ring *ring, uint64_t position, uint64_t head)
 {
     uint64_t first = word_at(ring, position), count = first & UINT32_MAX, lengths;
@@ -120,7 +120,7 @@ static inline char *put_text(char *to, const char *text, size_t length)
 
 #define PUT(to, literal) put_text(to, literal, sizeof(literal) - 1)
 
-/* Escaping. Most texts need none, so they are copied and checked in blocks. */
+/* Escaping. Most texts need none; they are copied and checked in blocks. */
 
 typedef char *escaper(char *to, unsigned char byte);
 
@@ -157,7 +157,9 @@ static inline unsigned not_plain(__m128i bytes)
         _mm_or_si128(_mm_or_si128(low, del), _mm_or_si128(quote, backslash)));
 }
 
-/* Copies leading plain bytes in blocks of 16, 8 and 4; leaves at most 3 plain bytes before LENGTH. */
+/*
+ * Copies leading plain bytes in blocks of 16, 8 and 4; leaves at most 3 plain bytes before LENGTH.
+ */
 static inline size_t copy_plain(char *to, const char *from, size_t length)
 {
     size_t done = 0;

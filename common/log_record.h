@@ -59,16 +59,16 @@ struct log_record {
 uint64_t log_record_pack(const struct log_record *record, uint64_t *words);
 
 /*
- * Unpacks WORDS; the texts of *record point into them. Returns 0, or -1 if they are not a valid record
- * of this version. The words come from shared memory and are not trusted.
+ * Unpacks WORDS; the texts of *record point into them. Returns 0, or -1 if they are not a valid
+ * record of this version. The words come from shared memory and are not trusted.
  */
 int log_record_unpack(const uint64_t *words, struct log_record *record);
 
 /*
- * Position of the first record in RING at or after FROM; HEAD if there is none before HEAD. The ring
- * does not mark where records start, so this is a guess: the first position from which plausible
- * records follow each other exactly up to HEAD. Callers check what they read from there. Any thread
- * or process.
+ * Position of the first record in RING at or after FROM; HEAD if there is none. The ring does not
+ * mark where records start, so this is a guess: the first position from which plausible records
+ * follow each other exactly up to HEAD. Callers must check what they read from there. Any thread or
+ * process.
  */
 uint64_t log_record_first(const struct log_ring *ring, uint64_t from, uint64_t head);
 

@@ -1,6 +1,6 @@
 /*
- * A lock-free ring of variable-length records in shared memory: one writer thread, one consumer (the
- * logger) and any number of readers the writer does not know. It contains no pointers.
+ * A lock-free ring of variable-length records in shared memory: one writer thread, one consumer
+ * (the logger) and any number of readers the writer does not know. It contains no pointers.
  *
  *            cursor              head    claimed
  *              |                  |         |
@@ -9,14 +9,14 @@
  *    (still readable                written
  *     by readers)
  *
- * A position counts words since the start; its index is position & (capacity - 1). The low 32 bits of
- * a record's first word are its length in words.
+ * A position counts words since the start; its index is position & (capacity - 1). The low 32 bits
+ * of a record's first word are its length in words.
  *
- * The writer stores claimed, then the words, then head; the consumer stores cursor. Words are stored
- * with release and loaded with acquire, so a word is never visible before the claimed that covers it.
- * A reader that copies a record and then finds claimed - position <= capacity has a consistent copy;
- * otherwise it was overrun. No fences are needed, so ThreadSanitizer understands the scheme. It is
- * that of the Linux perf event ring.
+ * The writer stores claimed, then the words, then head; the consumer stores cursor. Words are
+ * stored with release and loaded with acquire, so a word is never visible before the claimed that
+ * covers it. A reader that copies a record and then finds claimed - position <= capacity has a
+ * consistent copy; otherwise it was overrun. No fences are needed, so ThreadSanitizer understands
+ * the scheme. It is that of the Linux perf event ring.
  */
 #ifndef COMMON_LOG_RING_H
 #define COMMON_LOG_RING_H
@@ -45,7 +45,7 @@ size_t log_ring_bytes(uint64_t capacity);
 /* Initialises zeroed memory, before any other thread uses the ring. */
 void log_ring_init(struct log_ring *ring, uint64_t capacity);
 
-/* Whether WORDS more fit without overwriting records not consumed yet. Writer thread. */
+/* True if WORDS more fit without overwriting records not consumed yet. Writer thread. */
 static inline bool log_ring_has_room(const struct log_ring *ring, uint64_t words)
 {
     uint64_t used = atomic_load_explicit(&ring->head, memory_order_relaxed) -
@@ -55,8 +55,8 @@ static inline bool log_ring_has_room(const struct log_ring *ring, uint64_t words
 }
 
 /*
- * Appends a record of COUNT words; the low 32 bits of record[0] are COUNT. Does not check for room: it
- * overwrites records not consumed yet. Writer thread.
+ * Appends a record of COUNT words; the low 32 bits of record[0] are COUNT. Does not check for
+ * room: it overwrites records not consumed yet. Writer thread.
  */
 void log_ring_append(struct log_ring *ring, const uint64_t *record, uint64_t count);
 

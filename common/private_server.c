@@ -41,7 +41,7 @@ struct private_server {
     int core; /* negative: all */
 };
 
-/* RELATIVE is relative to the directory of this program. */
+/* RELATIVE is relative to the directory of the running program. */
 static bool find_relative(char *program, const char *relative)
 {
     char self[PRIVATE_SERVER_PATH];
@@ -68,7 +68,7 @@ static void find_program(struct private_server *server, const char *program)
         snprintf(server->program, sizeof(server->program), "webserverd");
 }
 
-/* If the master is root, its workers are another user, who needs search permission. */
+/* If the master is root, its workers run as another user, who needs search permission. */
 static int make_directory(struct private_server *server)
 {
     const char *base = getenv("TMPDIR");
@@ -183,7 +183,7 @@ static void pin_to_core(int core)
         dprintf(STDERR_FILENO, "cannot run on core %d: %s\n", core, strerror(errno));
 }
 
-/* Turns the child into the server. */
+/* In the child: sets it up and executes the server. */
 static void exec_server(const struct command_line *line, int core, int output, pid_t parent)
 {
     char **words = (char **)(uintptr_t)line->word;
@@ -216,7 +216,7 @@ static int launch(struct private_server *server, const struct command_line *line
         exec_server(line, server->core, output, parent);
     }
     if (pid > 0) {
-        setpgid(pid, pid); /* parent and child both do it: whichever is first */
+        setpgid(pid, pid); /* also done in the child, because either process may run first */
         server->pid = pid;
     }
     if (output >= 0)
@@ -267,7 +267,7 @@ static bool serves(struct private_server *server)
     return server->port != 0;
 }
 
-/* Writes the last line of its output into WHY. */
+/* Writes the last line of the server's output into WHY. */
 static void describe_failure(const struct private_server *server, char *why, size_t size)
 {
     FILE *file = fopen(server->output, "re");
@@ -300,7 +300,7 @@ bool private_server_runs(struct private_server *server)
     return server->pid != 0 && !has_exited(server);
 }
 
-/* Processes of a dead master exit by themselves; kills those that hang. */
+/* Waits for the processes of a dead master, which exit by themselves; kills those that hang. */
 static void end_group(pid_t group)
 {
     for (int waited = 0; waited < GROUP_MS; waited += POLL_MS) {
@@ -312,7 +312,7 @@ static void end_group(pid_t group)
     }
 }
 
-/* After the end of the master: ends its process group, removes a segment it left behind. */
+/* After the master exited: ends its process group and removes its segment if it still exists. */
 static void clean_up(struct private_server *server)
 {
     char segment[sizeof(server->name) + 32];

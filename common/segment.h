@@ -1,6 +1,6 @@
 /*
- * Layout of the shared memory segment /webserverd.NAME, in which a server publishes its state. The
- * master creates it; workers and the logger inherit the mapping; consoles map it read-only.
+ * Layout of the shared memory segment /webserverd.NAME, in which a server publishes its state.
+ * The master creates it; workers and the logger inherit the mapping; consoles map it read-only.
  *
  *   ┌──────────────┐ 0
  *   │ header       │ magic, version, process, section table; `ready` is stored last
@@ -23,7 +23,8 @@
  *   └──────────────┘
  *
  * A section is {kind, offset, stride, entry size, count}: entry i begins at offset + i * stride.
- * CACHE, CLIENTS, LATENCY, HITS and RINGS are sections too, with the stride of the block they follow.
+ * CACHE, CLIENTS, LATENCY, HITS and RINGS are sections too, with the stride of the block they
+ * follow.
  *
  * The segment contains no pointers and no locks. Unless noted, each word has one writer, and stores
  * are relaxed unless they publish something else. Counters are never reset: the next user of a slot
@@ -135,7 +136,7 @@ struct segment_state {
     char help[64];
 };
 
-/* Written by the master. A reserved slot has memory, and its counters are valid, in use or not. */
+/* Written by the master. A reserved slot has memory and valid counters, whether in use or not. */
 struct segment_slot {
     _Atomic uint32_t reserved; /* 0 or 1 (release) */
     _Atomic uint32_t worker; /* of a thread slot: worker slot that uses it, or SEGMENT_NO_WORKER */
@@ -143,7 +144,10 @@ struct segment_slot {
     _Atomic uint32_t unused;
 };
 
-/* All metrics of all scopes: a metric has the same index in all blocks, which use those of their scope. */
+/*
+ * All metrics of all scopes. A metric has the same index in all blocks; a block uses those of its
+ * scope.
+ */
 typedef _Atomic uint64_t segment_metrics[METRIC_COUNT];
 
 /* Written by the master. */
@@ -163,8 +167,8 @@ struct segment_master {
 };
 
 /*
- * Written by the logger. It stores each batch here before it writes it; after a crash the next logger
- * learns from the size of the file whether the batch was written (see daemon/logger/logger.c).
+ * Written by the logger. It stores each batch here before writing it. After a crash the next logger
+ * sees from the size of the file whether the batch was written (see daemon/logger/logger.c).
  */
 struct segment_logger {
     _Alignas(CACHE_LINE) _Atomic int32_t pid;
@@ -173,17 +177,17 @@ struct segment_logger {
     _Atomic uint64_t batch_device, batch_inode;
     _Atomic uint64_t batch_size_before; /* size of the file in bytes */
     _Atomic uint64_t batch_bytes;
-    _Atomic uint64_t lines_after, bytes_after; /* log_lines and log_bytes after the write */
+    _Atomic uint64_t lines_after, bytes_after; /* log_lines and log_bytes after the batch */
     _Atomic uint64_t events_next;              /* next event to write to the error log */
-    _Atomic uint32_t asleep;                   /* 1: wake it when a ring is half full */
+    _Atomic uint32_t asleep;                   /* 1: wake the logger when a ring is half full */
     _Atomic uint32_t logs_done;                /* last logs_wanted that was carried out (release) */
     _Atomic uint64_t heartbeat_ns;             /* monotonic clock; once per pass */
     _Alignas(CACHE_LINE) segment_metrics metrics;
 };
 
 /*
- * The rate limit. Written by the master, read by workers for every request. Rate 0: never set. When
- * rate and burst change, a reader may see the new value of one before the other.
+ * The rate limit. Written by the master, read by workers for every request. Rate 0: never set.
+ * While both change, a reader may see a new rate with the old burst or the reverse.
  */
 struct segment_rate {
     _Alignas(CACHE_LINE) _Atomic uint32_t enabled;
@@ -194,13 +198,17 @@ struct segment_rate {
 };
 
 /*
- * Use of the rate limit by client address; the only table with many writers, all serving threads of
- * all workers. TIME is the "theoretical arrival time" of the generic cell rate algorithm (ITU-T I.371)
- * on the monotonic clock: in the past, the client has its full burst; d ahead of now, it has used
- * d * rate requests of it. A request is charged by one compare-and-swap of TIME. A key is replaced
- * under the claim of its bucket (time of the claim, 0: free; the claim of a dead process is taken
- * over). TIME is then SEGMENT_RATE_CHANGING first, so that no request is charged to the wrong key.
- * See daemon/transaction/rate_limit.c.
+ * State of one client address in the rate limit. The only table with many writers: all serving
+ * threads of all workers.
+ *
+ * TIME is the "theoretical arrival time" of the generic cell rate algorithm (ITU-T I.371) on the
+ * monotonic clock. If it is in the past, the client has its full burst; if it is d ahead of now,
+ * the client has used d * rate requests of its burst. A request is charged by one compare-and-swap
+ * of TIME.
+ *
+ * A key is replaced under the claim of its bucket (time of the claim, 0: free; the claim of a dead
+ * process may be taken over). Meanwhile TIME is SEGMENT_RATE_CHANGING, so that no request is
+ * charged to the wrong key. See daemon/transaction/rate_limit.c.
  */
 struct segment_rate_entry {
     _Atomic uint64_t key; /* see client_key(); 0: free */
@@ -217,8 +225,9 @@ struct segment_rate_bucket {
 };
 
 /*
- * Connections by client address: one table per worker, written by it; readers sum a key over all
- * tables. Used only if the connections per client are limited. See daemon/transaction/client_limit.c.
+ * Connections by client address. Each worker writes its own table; readers sum a key over all
+ * tables. Used only if the connections per client are limited. See
+ * daemon/transaction/client_limit.c.
  */
 struct segment_client {
     _Atomic uint64_t key;   /* see client_key(); kept when the count returns to 0; 0: never used */
@@ -235,8 +244,8 @@ enum segment_worker_state {
 };
 
 /*
- * What a thread is doing; written by that thread. A copy of state and text is consistent if `sequence`
- * is even and the same before and after (seqlock): the writer makes it odd during a change.
+ * What a thread is doing; written by that thread. `sequence` is a seqlock: odd during a change. A
+ * copy of state and text is consistent if `sequence` was even before and is the same after.
  */
 struct segment_activity {
     _Atomic uint64_t sequence;
@@ -258,7 +267,7 @@ struct segment_worker {
     _Atomic uint32_t threads_actual;
     _Atomic uint32_t offload_actual;
     _Alignas(CACHE_LINE) struct segment_activity offload[SEGMENT_OFFLOAD_THREADS];
-    /* Last in every block, because minor versions append metrics. */
+    /* the last member of every block, because minor versions append metrics */
     _Alignas(CACHE_LINE) segment_metrics metrics; /* the worker, under its cache or queue lock */
 };
 
@@ -286,8 +295,8 @@ struct segment_thread {
 };
 
 /*
- * Hits of one thread on one cache slot; valid while ID is the id of the entry. Written by the thread:
- * for a new entry it stores id 0, hits and time, then the id (release).
+ * Hits of one thread on one cache slot; valid while ID is the id of the entry. Written by the
+ * thread: for a new entry it stores id 0, then hits and time, then the id (release).
  */
 struct segment_hits {
     _Atomic uint64_t id;
@@ -409,13 +418,13 @@ static inline struct log_ring *segment_ring(const struct segment *segment, uint3
     return (struct log_ring *)segment_at(segment, SEGMENT_RINGS, i);
 }
 
-/* Whether the memory of the slot is reserved; only then may its blocks be accessed. */
+/* True if the memory of the slot is reserved; only then may its blocks be accessed. */
 static inline bool segment_slot_reserved(const struct segment_slot *slot)
 {
     return atomic_load_explicit(&slot->reserved, memory_order_acquire) != 0;
 }
 
-/* metric_set(), _add() and _sub() are for the only writer of a metric. */
+/* metric_set(), _add() and _sub() are only for a metric's single writer. */
 static inline uint64_t metric_get(const segment_metrics metrics, enum metric metric)
 {
     return atomic_load_explicit(&metrics[metric], memory_order_relaxed);
@@ -450,10 +459,10 @@ void segment_load_text(const _Atomic uint64_t *words, size_t count,
 /* Sum of METRIC over all reserved slots of its scope; not a snapshot: the blocks keep counting. */
 uint64_t segment_sum(const struct segment *segment, enum metric metric);
 
-/* The same for the metric at index AT of blocks of SCOPE. */
+/* The same for the metric at index AT of the blocks of SCOPE. */
 uint64_t segment_sum_at(const struct segment *segment, enum metric_scope scope, uint32_t at);
 
-/* Adds the latency of thread slot I, or of all reserved slots, for all outcomes to INTO. */
+/* Adds the latencies of thread slot I, or of all reserved slots, of all outcomes to INTO. */
 void segment_add_latency(const struct segment *segment, uint32_t i, struct histogram *into);
 void segment_add_all_latency(const struct segment *segment, struct histogram *into);
 

@@ -12,7 +12,7 @@
 
 enum { COPY_ATTEMPTS = 100 };
 
-/* The checks below cover all that later accesses rely on. They return NULL, or what is wrong. */
+/* These checks cover every assumption of later accesses. They return NULL, or what is wrong. */
 
 static bool section_fits(const struct segment_section *section, uint64_t size)
 {
@@ -213,7 +213,7 @@ static bool name_is_reused(const struct segment_reader *reader)
     return elsewhere;
 }
 
-/* The pid does not exist, or another process has it now. */
+/* True if the pid does not exist or now belongs to another process. */
 static bool master_is_gone(const struct segment_header *header)
 {
     uint64_t ticks;
@@ -256,8 +256,8 @@ uint64_t segment_reader_sum(const struct segment_reader *reader, enum metric met
 }
 
 /*
- * Copies retry until the sequence is even and unchanged. A writer that died during a change leaves it
- * odd forever, so the number of attempts is limited.
+ * Copies retry until the sequence is even and unchanged. A writer that died during a change
+ * leaves it odd forever, so the number of attempts is limited.
  */
 static bool sequence_held(const _Atomic uint64_t *sequence, uint64_t before)
 {

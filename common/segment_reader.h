@@ -1,6 +1,6 @@
 /*
- * Reading a segment, for consoles and tools: attaches read-only, checks the layout, copies data that
- * changes concurrently. One thread per reader at a time.
+ * Reading a segment, for consoles and tools: attaches read-only, checks the layout, copies data
+ * that changes concurrently. One thread per reader at a time.
  */
 #ifndef COMMON_SEGMENT_READER_H
 #define COMMON_SEGMENT_READER_H
@@ -29,8 +29,8 @@ enum segment_attach_result segment_attach(struct segment_reader *reader, const c
 void segment_detach(struct segment_reader *reader);
 
 /*
- * The same for a copy of a segment: SIZE bytes at MEMORY, which the caller keeps. Returns NULL, or what
- * is wrong with it (a static string). No segment_detach(), no segment_health().
+ * The same for a copy of a segment: SIZE bytes at MEMORY, which the caller keeps. Returns NULL,
+ * or what is wrong with it (a static string). No segment_detach(), no segment_health().
  */
 const char *segment_attach_copy(struct segment_reader *reader, void *memory, size_t size);
 
@@ -44,7 +44,7 @@ enum segment_health {
 
 #define SEGMENT_SILENT_NS UINT64_C(3000000000)
 
-/* State of the server of the segment. Costs some system calls: call it once a second. */
+/* State of the server that owns the segment. Costs some system calls: call it once a second. */
 enum segment_health segment_health(const struct segment_reader *reader, uint64_t now_monotonic_ns);
 
 /* Like segment_sum(), for metrics of this segment; 0 if it does not have METRIC. */
@@ -66,7 +66,9 @@ struct activity_copy {
 };
 bool segment_read_activity(const struct segment_activity *activity, struct activity_copy *copy);
 
-/* Copies a cache entry. Returns false if it was never used or the writer did not finish a change. */
+/*
+ * Copies a cache entry. Returns false if it was never used or the writer did not finish a change.
+ */
 struct cache_copy {
     uint64_t id;
     uint64_t stored_ns; /* wall clock */
@@ -77,8 +79,9 @@ struct cache_copy {
 bool segment_read_cache(const struct segment_cache_entry *entry, struct cache_copy *copy);
 
 /*
- * Copies history sample NUMBER. LETTERS receives a state letter per thread slot (at most LETTERS_SIZE
- * bytes) and may be NULL. Returns false if the sample is not there (not yet or no longer).
+ * Copies history sample NUMBER. LETTERS receives a state letter per thread slot (at most
+ * LETTERS_SIZE bytes) and may be NULL. Returns false if the sample is not written yet or already
+ * overwritten.
  */
 struct sample_copy {
     uint64_t time_ns; /* wall clock */
@@ -92,7 +95,7 @@ bool segment_read_sample(const struct segment_reader *reader, uint64_t number,
 /* Number of samples taken; the newest one has this number minus 1. */
 uint64_t segment_samples(const struct segment_reader *reader);
 
-/* Latency of a sample at percentile PERCENT in ns, at most a quarter too high; 0 if it has no values. */
+/* Latency of a sample at percentile PERCENT in ns, at most 25 % too high; 0 if it has no values. */
 uint64_t sample_percentile(const struct sample_copy *sample, double percent);
 
 #endif

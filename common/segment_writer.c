@@ -14,7 +14,7 @@
 
 enum { PAGE = 4096 };
 
-static const char suffix[] = ".new"; /* of the segment of a new server during an upgrade */
+static const char suffix[] = ".new"; /* of the new server's segment during an upgrade */
 
 static uint64_t round_up(uint64_t value, uint64_t step)
 {
@@ -219,7 +219,7 @@ void segment_publish(struct segment *segment)
     atomic_store_explicit(&segment->header->ready, 1, memory_order_release);
 }
 
-/* Whether NAME still refers to SEGMENT; a new server may have replaced it. */
+/* True if NAME still refers to SEGMENT; a new server may have replaced it. */
 static bool name_is_ours(const struct segment *segment, const char *name)
 {
     int fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
@@ -326,7 +326,7 @@ void segment_store_listening(struct segment *segment, const char *addresses)
     strncpy(header->listening, addresses, sizeof(header->listening) - 1);
 }
 
-/* The sequence is odd during a change, even if the writer before died in one. */
+/* Makes the sequence odd, even if the previous writer died during a change and left it odd. */
 
 static uint64_t begin_change(_Atomic uint64_t *sequence)
 {

@@ -14,12 +14,13 @@ struct segment_plan {
     uint32_t max_threads;
     uint32_t cache_entries;
     uint64_t ring_bytes; /* size of each log ring; rounded up to a power of two */
-    bool beside;         /* a server of that name runs: create /webserverd.NAME.new */
+    bool beside;         /* create /webserverd.NAME.new, because a server of that name runs */
 };
 
 /*
- * Creates /webserverd.NAME exclusively, lays it out and reserves memory for all fixed sections; `ready`
- * is still 0. Returns 0, or -1 with errno and WHY; EEXIST if a segment of that name exists. Master.
+ * Creates /webserverd.NAME exclusively, lays it out and reserves memory for all fixed sections;
+ * `ready` is still 0. Returns 0, or -1 with errno and WHY; EEXIST if a segment of that name exists.
+ * Master.
  */
 int segment_create(struct segment *segment, const struct segment_plan *plan, char *why,
                    size_t size);
@@ -37,8 +38,8 @@ void segment_remove_new(const char *name);
 void segment_destroy(struct segment *segment);
 
 /*
- * Reserves the memory of a slot, zeroed; does nothing if it is reserved. Returns 0 or an errno (ENOSPC
- * if /dev/shm is full). Master.
+ * Reserves the memory of a slot, zeroed; does nothing if it is reserved. Returns 0 or an errno
+ * (ENOSPC if /dev/shm is full). Master.
  */
 int segment_reserve_worker(struct segment *segment, uint32_t slot);
 int segment_reserve_thread(struct segment *segment, uint32_t slot);
@@ -50,8 +51,8 @@ void segment_store_config(struct segment *segment, const char *text);
 void segment_store_listening(struct segment *segment, const char *addresses);
 
 /*
- * Publish what a thread does: segment_activity_state() the state only, segment_activity_work() also
- * the text. NOW_NS is the monotonic clock. The thread itself.
+ * Publish what a thread does: segment_activity_state() only the state, segment_activity_work() also
+ * the text. NOW_NS is the monotonic clock. Called by the thread itself.
  */
 static inline void segment_activity_state(struct segment_activity *activity,
                                           enum thread_state state, uint64_t now_ns)
@@ -65,7 +66,9 @@ static inline void segment_activity_state(struct segment_activity *activity,
 void segment_activity_work(struct segment_activity *activity, enum thread_state state,
                            uint64_t now_ns, const char *work, size_t length);
 
-/* Marks a slot as unused. The thread at its end, or the master for a dead one. */
+/*
+ * Marks a slot as unused. Called by the thread when it exits, or by the master for a dead thread.
+ */
 void segment_activity_clear(struct segment_activity *activity, uint64_t now_ns);
 
 /* Publish the entry of a cache slot, or its state. Under the cache lock of the worker. */

@@ -71,7 +71,7 @@ struct command_info {
     const char *name;
     const char *arguments;
     int min, max; /* number of arguments */
-    int changes;  /* with this many arguments or more it changes something, or NEVER */
+    int changes;  /* with at least this many arguments it changes something; or NEVER */
     const char *help;
 };
 enum {
@@ -87,8 +87,8 @@ int table_find(const char *name, const char *const *names, size_t count);
 
 /*
  * For "did you mean": the word with the smallest edit distance to TYPED (insertion, deletion,
- * substitution, transposition; case ignored). NULL if the distance is more than a third of the word's
- * length and more than 1.
+ * substitution, transposition; case ignored). NULL if the distance is more than a third of the
+ * word's length and more than 1.
  */
 const char *nearest_word(const char *typed, const char *const *words, size_t count);
 

@@ -35,8 +35,8 @@ static const struct unit *find_unit(const char *name, const struct unit *units, 
 }
 
 /*
- * Parses a decimal number (digits and a point, no exponent, no hexadecimal) followed by one of UNITS.
- * The product must be an integer below 2^63.
+ * Parses a decimal number (digits and a point, no exponent, no hexadecimal) followed by one of
+ * UNITS. The product must be an integer below 2^63.
  */
 static int parse_with_unit(const char *text, const struct unit *units, size_t count, uint64_t *out)
 {
@@ -145,7 +145,7 @@ char *units_format_age(char *buffer, size_t size, uint64_t ns)
     return buffer;
 }
 
-/* VALUE in the largest of UNITS that divides it; UNITS go from large to small. */
+/* VALUE in the largest of UNITS (largest first) that divides it. */
 static char *format_exact(char *buffer, size_t size, uint64_t value, const struct unit *units,
                           size_t count)
 {

@@ -286,15 +286,15 @@ static void on_read_again(evutil_socket_t fd, short what, void *argument)
     event_add(channel->readable, NULL);
 }
 
-void channel_take_unsent(struct channel *channel, channel_taker *take)
+void channel_take_unsent(struct channel *channel, channel_handler *handle)
 {
     struct message *message;
 
     while ((message = STAILQ_FIRST(&channel->queue)) != NULL) {
         STAILQ_REMOVE_HEAD(&channel->queue, link);
         channel->queued--;
-        take(channel->owner.owner, (int)message->body.kind, message->body.data, message->length,
-             message->give ? message->fd : -1);
+        handle(channel->owner.owner, (int)message->body.kind, message->body.data, message->length,
+               message->give ? message->fd : -1);
         message->give = false;
         message_free(message);
     }

@@ -17,16 +17,16 @@ enum { CHANNEL_PAYLOAD_MAX = 64 * 1024 }; /* bytes of a message after its kind *
 struct channel;
 
 /* DATA is valid during the call; the callee must close FD (-1: none). */
-typedef void channel_taker(void *owner, int kind, const void *data, size_t length, int fd);
+typedef void channel_handler(void *owner, int kind, const void *data, size_t length, int fd);
 
 struct channel_owner {
-    channel_taker *message;       /* a message arrived; must not close the channel */
+    channel_handler *message;     /* a message arrived; must not close the channel */
     void (*closed)(void *owner);  /* the other end is closed; no further callbacks */
     void (*drained)(void *owner); /* the queue is empty again; may be NULL */
     void *owner;
 };
 
-/* A connected pair of sockets for two channels. Returns 0, or -1 with errno. */
+/* Creates a connected pair of sockets for two channels. Returns 0, or -1 with errno. */
 int channel_pair(int fds[2]);
 
 /* Takes ownership of FD, even on failure. NULL: out of memory or descriptors. */
@@ -34,9 +34,9 @@ struct channel *channel_open(struct event_base *base, int fd, const struct chann
 void channel_close(struct channel *channel);
 
 /*
- * Sends or queues a message, with FD unless it is -1. With GIVE, FD is closed once it was sent or
- * the channel is closed. Returns 0; or -1 with errno ENOMEM, EMSGSIZE, or EPIPE if the other end is
- * closed: then FD remains the caller's.
+ * Sends or queues a message, with the descriptor FD unless it is -1. If GIVE, the channel owns FD
+ * and closes it after sending. Returns 0; or -1 with errno ENOMEM, EMSGSIZE, or EPIPE if the other
+ * end is closed; on failure FD remains the caller's.
  */
 int channel_send(struct channel *channel, int kind, const void *data, size_t length, int fd,
                  bool give);
@@ -45,17 +45,18 @@ int channel_send(struct channel *channel, int kind, const void *data, size_t len
 void channel_read_all(struct channel *channel);
 
 /*
- * Passes queued messages to TAKE instead of sending them, with their descriptor if given, else -1.
+ * Passes the queued messages to HANDLE instead of sending them. Their descriptor is -1 unless it
+ * was sent with GIVE.
  */
-void channel_take_unsent(struct channel *channel, channel_taker *take);
+void channel_take_unsent(struct channel *channel, channel_handler *handle);
 
-/* Number of queued messages: back-pressure for a sender that has a choice. */
+/* Number of queued messages, for back-pressure. */
 size_t channel_backlog(const struct channel *channel);
 
-/* True once the other end is known to be closed: nothing more can be sent. */
+/* True once the other end is known to be closed; then nothing more can be sent. */
 bool channel_is_broken(const struct channel *channel);
 
-/* Stops or resumes reading; the other end's queue then fills. */
+/* Stops or resumes reading. While stopped, messages queue at the other end. */
 void channel_set_reading(struct channel *channel, bool reading);
 
 #endif

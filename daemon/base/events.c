@@ -84,5 +84,5 @@ void event_log(enum level level, const char *format, ...)
         return;
     }
     if (write(STDERR_FILENO, line, event_line(&event, line, sizeof(line))) < 0)
-        return; /* nowhere left to report it */
+        return; /* no target is left for a report */
 }

@@ -1,7 +1,7 @@
 /*
- * Events of all processes for the error log and the consoles: warnings, errors and changes. They go
- * into the segment's event ring, from which the logger writes the error log; before there is a
- * segment, and after the logger has ended, to standard error.
+ * Events of all processes for the error log and the consoles: warnings, errors and state changes.
+ * They go into the segment's event ring, from which the logger writes the error log. Before the
+ * segment exists and after the logger has exited they go to standard error.
  */
 #ifndef DAEMON_EVENTS_H
 #define DAEMON_EVENTS_H
@@ -24,7 +24,7 @@ void event_log(enum level level, const char *format, ...) PRINTF_LIKE(2, 3);
 /* "2026/11/21 06:18:30 [warn] worker 123: text\n"; returns the length. */
 size_t event_line(const struct event_record *event, char *line, size_t size);
 
-/* "worker 123: text\n", for logs with a time and level of their own. */
+/* "worker 123: text\n", for targets that add time and level themselves (syslog, journald). */
 size_t event_line_short(const struct event_record *event, char *line, size_t size);
 
 #endif

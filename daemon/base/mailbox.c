@@ -20,7 +20,7 @@ void mailbox_close(struct mailbox *mailbox)
     pthread_mutex_destroy(&mailbox->lock);
 }
 
-/* Wakes the reader only if the queue was empty: it takes all items at once. */
+/* Wakes the reader only if the queue was empty, because the reader takes all items at once. */
 static void put(struct mailbox *mailbox, struct mailbox_item *item)
 {
     bool was_empty;

@@ -1,7 +1,6 @@
 /*
- * The queue of a thread: other threads append items, its loop watches one eventfd and takes them
- * all. The mutex guards the queue only, is held for a few instructions, and nothing is locked
- * inside it.
+ * The queue of a thread: other threads append items; its loop watches one eventfd and takes all
+ * items at once. The mutex guards the queue only, is held for a few instructions, and is innermost.
  *
  * An item is the first member of a larger struct. Posting passes ownership to the mailbox's thread.
  */
@@ -32,11 +31,11 @@ struct mailbox {
 int mailbox_open(struct mailbox *mailbox, uint32_t limit);
 void mailbox_close(struct mailbox *mailbox);
 
-/* Always queues; for what must not be lost. Any thread. */
+/* Always queues; for items that must not be lost. Any thread. */
 void mailbox_post(struct mailbox *mailbox, struct mailbox_item *item, int kind);
 
 /*
- * Queues new work. Returns false, and the caller keeps ITEM, if LIMIT items are queued. Any thread.
+ * Queues new work. Returns false if LIMIT items are queued; the caller then keeps ITEM. Any thread.
  */
 bool mailbox_offer(struct mailbox *mailbox, struct mailbox_item *item, int kind);
 
@@ -44,8 +43,8 @@ bool mailbox_offer(struct mailbox *mailbox, struct mailbox_item *item, int kind)
 uint32_t mailbox_waiting(const struct mailbox *mailbox);
 
 /*
- * Empties the queue: all items in order of arrival, linked by next; NULL if empty. The mailbox's
- * thread.
+ * Empties the queue. Returns all items in order of arrival, linked by next; NULL if there are none.
+ * The mailbox's thread.
  */
 struct mailbox_item *mailbox_take(struct mailbox *mailbox);
 

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 /*
- * Closes OUT, which writes to *TEXT; the caller frees *TEXT in any case. Returns 0, or ENOMEM, also
- * if glibc reports success but leaves *TEXT NULL.
+ * Closes OUT, which writes to *TEXT. Returns 0 or ENOMEM; the caller frees *TEXT in both cases.
+ * Checks *TEXT too, because glibc may report success and leave it NULL.
  */
 static inline int memstream_close(FILE *out, char *const *text)
 {

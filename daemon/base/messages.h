@@ -1,11 +1,11 @@
 /*
  * The messages between master and worker, on their two channels (daemon/base/channel.h). Both
- * processes are the same binary, so the structs need no version.
+ * processes run the same binary, so the structs need no version.
  *
- * On the command channel the master sends what it wants, and the worker reports what is in force.
- * On the connection channel each message is one connection with its descriptor: from the master to
- * the worker that is to serve it, or back from a worker that leaves. Messages of one channel keep
- * their order; between the channels there is none.
+ * On the command channel the master sends the wanted state, and the worker reports the actual
+ * state. On the connection channel each message is one connection with its descriptor: from the
+ * master to a worker, or back from a worker that exits. Messages of one channel keep their order;
+ * there is no order between the channels.
  */
 #ifndef DAEMON_MESSAGES_H
 #define DAEMON_MESSAGES_H
@@ -21,10 +21,10 @@ enum message_kind {
     MESSAGE_LISTEN_SOCKET_ADD,  /* struct message_listen_socket and the socket: accept from it */
     MESSAGE_LISTEN_SOCKET_DROP, /* struct message_listen_socket: close it */
     MESSAGE_COMMAND,            /* struct message_command */
-    /* master to worker, on the connection channel: they arrive after the last connection */
+    /* master to worker, on the connection channel, after the last connection */
     MESSAGE_LEAVE,  /* hand all connections back, then exit */
     MESSAGE_STOP,   /* finish the current requests, then exit */
-    MESSAGE_RETIRE, /* let each connection have one more answer, then exit */
+    MESSAGE_RETIRE, /* send one more response per connection, then exit */
     /* worker to master */
     MESSAGE_THREADS_RUNNING,    /* struct message_threads_running */
     MESSAGE_LISTEN_SOCKET_LOST, /* struct message_listen_socket: out of descriptors for it */
@@ -50,10 +50,10 @@ struct message_offload {
 
 struct message_listen_socket {
     uint32_t id;  /* unique while the master lives */
-    uint32_t row; /* a thread gets one row: one socket of each address */
+    uint32_t row; /* the sockets of a row, one per address, belong to one thread */
 };
 
-/* All of them change the worker's cache. */
+/* All commands change the worker's cache. */
 enum worker_command {
     COMMAND_CACHE_FLUSH,
     COMMAND_CACHE_PURGE,  /* path: one entry, or, ending in '/' or '*', all with that prefix */
@@ -78,7 +78,7 @@ struct message_connection {
     uint8_t address[CLIENT_ADDRESS_BYTES];
     uint32_t requests; /* answered so far */
     uint32_t length;   /* unread bytes that follow */
-    uint32_t admitted; /* 1: a worker has admitted it already */
+    uint32_t admitted; /* 1: already admitted by a worker */
     char bytes[];
 };
 

@@ -11,12 +11,6 @@
 
 enum { NETWORK_ADDRESS_BYTES = 16, NETWORK_TEXT_MAX = 64 };
 
-/*
- * Initial limit of unsent bytes in a client's socket (TCP_NOTSENT_LOWAT, tcp(7)): without it a
- * client that does not read would occupy a megabyte of kernel memory.
- */
-enum { NETWORK_UNSENT_MAX = 256 * 1024 };
-
 struct network {
     uint8_t address[NETWORK_ADDRESS_BYTES];
     uint8_t prefix; /* length in bits, 0 to 128 */

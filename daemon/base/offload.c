@@ -20,7 +20,7 @@ struct offload_thread {
 
 struct offload {
     sem_t places; /* free places in the ring */
-    sem_t jobs;   /* jobs in the ring, and wake-ups for threads that should end */
+    sem_t jobs;   /* counts the jobs in the ring, and wake-ups of threads that should end */
     struct segment_worker *block;
 
     pthread_mutex_t lock; /* guards the members below and the block's offload metrics; innermost */
@@ -92,7 +92,8 @@ static void grow(struct offload *offload, uint64_t queued_ns, uint64_t now_ns)
 }
 
 /*
- * Checks the oldest job: blocked threads take none and would not notice. The caller holds the lock.
+ * Checks the oldest job, because blocked threads take no job and so cannot call grow(). The caller
+ * holds the lock.
  */
 static void check_oldest_job(struct offload *offload, uint64_t now_ns)
 {
@@ -100,7 +101,10 @@ static void check_oldest_job(struct offload *offload, uint64_t now_ns)
         grow(offload, offload->ring[offload->first]->queued_ns, now_ns);
 }
 
-/* Takes the oldest job. NULL if the semaphore was only a wake-up. The caller holds the lock. */
+/*
+ * Takes the oldest job; NULL if the ring is empty: the semaphore was posted as a wake-up. The
+ * caller holds the lock.
+ */
 static struct offload_job *take_job(struct offload *offload, uint64_t now_ns)
 {
     _Atomic uint64_t *metrics = offload->block->metrics;
@@ -153,7 +157,7 @@ static void run_jobs(struct offload *offload, struct segment_activity *activity)
         job = woken && !too_many(offload) ? take_job(offload, clock_monotonic_ns()) : NULL;
         leave = job == NULL && should_leave(offload, !woken);
         if (woken && leave)
-            sem_post(&offload->jobs); /* the wake-up may have been for a job */
+            sem_post(&offload->jobs); /* the consumed post may have been for a job */
         if (leave)
             set_actual(offload, offload_actual(offload) - 1);
         pthread_mutex_unlock(&offload->lock);

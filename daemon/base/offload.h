@@ -25,14 +25,15 @@
 enum { OFFLOAD_ITEM = 1000 };
 
 /*
- * First member of a job's own struct. Owned by the queue and its thread until posted to the owner.
+ * First member of the job's struct. Owned by the queue and then its thread, until posted to the
+ * owner.
  */
 struct offload_job {
     struct mailbox_item item;
     void (*run)(struct offload_job *job);    /* on an offload thread; may block */
-    void (*finish)(struct offload_job *job); /* on the owner's thread, which calls it */
+    void (*finish)(struct offload_job *job); /* on the owner's thread, called by the owner */
     struct span work;                        /* shown by the consoles; lives as long as the job */
-    enum thread_state state;                 /* of the offload thread meanwhile */
+    enum thread_state state;                 /* of the offload thread while it runs the job */
     struct mailbox *owner;                   /* receives the job as an OFFLOAD_ITEM */
     uint64_t queued_ns;                      /* set by offload_submit() */
 };
@@ -43,17 +44,20 @@ struct offload;
 struct offload *offload_start(uint32_t queue_length, uint32_t min, uint32_t max,
                               struct segment_worker *block);
 
-/* Finishes the queued jobs, ends all threads and frees. The caller stops submitting before. */
+/* Finishes the queued jobs, ends all threads and frees. No thread may submit any more. */
 void offload_stop(struct offload *offload);
 
-/* Queues JOB. Returns false, and the caller keeps JOB, if the queue is full. Any thread. */
+/* Queues JOB. Returns false if the queue is full; the caller then keeps JOB. Any thread. */
 bool offload_submit(struct offload *offload, struct offload_job *job, uint64_t now_ns);
 
-/* Sets new bounds; in force when offload_actual() is within them. The worker's main thread. */
+/*
+ * Sets new bounds, which are in force once offload_actual() is within them. The worker's main
+ * thread.
+ */
 void offload_resize(struct offload *offload, uint32_t min, uint32_t max);
 
 /*
- * Starts missing threads, if starting one failed before, or one more if a job waits too long. The
+ * Starts threads that could not be started before, or one more if a job waits too long. The
  * worker's main thread, about once a second.
  */
 void offload_refill(struct offload *offload, uint64_t now_ns);

@@ -19,7 +19,7 @@
 
 static int parent_pipe = -1; /* the parent waits at its other end */
 
-/* Exits with 0 once the child reports that it serves, else with the child's status. */
+/* Exits with 0 once the child reports that it is ready, else with the child's exit status. */
 static _Noreturn void wait_for_ready(pid_t child, int from_child)
 {
     int status = 0;
@@ -59,7 +59,10 @@ int daemonize(void)
     return 0;
 }
 
-/* Keeps regular files; an open terminal or pipe would keep its other end waiting. */
+/*
+ * Regular files stay open. An open terminal or pipe would keep the process at its other end
+ * waiting.
+ */
 static void release_stream(int fd)
 {
     struct stat status;

@@ -1,11 +1,11 @@
 /*
  * The master as a service: runs in the background (-d) and notifies a service manager.
  *
- * Background: a child in its own session becomes the master. The calling process waits until the master
- * serves or has failed, and reports which by its exit status. Until then messages go to the terminal.
- * The functions after daemonize() do nothing without it.
+ * Background: a child in a new session becomes the master. The calling process waits until the
+ * master serves or fails, and exits with the corresponding status. Until then messages go to the
+ * terminal. Without daemonize() the functions daemonize_...() do nothing.
  *
- * Notifications: the protocol of sd_notify(3), a datagram of lines to the socket named by NOTIFY_SOCKET.
+ * Notifications: the protocol of sd_notify(3), a datagram of lines to the socket in NOTIFY_SOCKET.
  * Without that variable, nothing is sent.
  */
 #ifndef DAEMON_SERVICE_H
@@ -13,19 +13,19 @@
 
 #include "common/macros.h"
 
-/* Returns 0 in the child; -1 with errno if there is none. The parent exits inside. */
+/* Returns 0 in the child, or -1 with errno if fork() fails. The parent does not return. */
 int daemonize(void);
 
-/* The master, once it serves: lets the parent exit with status 0 and releases the terminal. */
+/* The master calls this when it serves: the parent exits with status 0. Releases the terminal. */
 void daemonize_report_ready(void);
 
-/* A child of the master: releases the parent's pipe and the terminal without a report. */
+/* Called by a child of the master: closes the parent's pipe and the terminal without a report. */
 void daemonize_release(void);
 
-/* Sends "READY=1", "STATUS=..."; several lines at once. */
+/* Sends one or more lines, such as "READY=1" or "STATUS=...". */
 void notify_send(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* A reload begins; "READY=1" ends it. */
+/* Sends "RELOADING=1"; a later "READY=1" ends the reload. */
 void notify_reloading(void);
 
 /* Keep-alive, if the service manager has a watchdog (WATCHDOG_USEC). */

@@ -1,6 +1,6 @@
 /*
  * Signals. Terminals, operators and service managers signal the whole process group, but only the
- * master acts on it: it tells workers and logger when to end.
+ * master handles signals; it tells workers and logger when to exit.
  */
 #ifndef DAEMON_SIGNALS_H
 #define DAEMON_SIGNALS_H
@@ -14,9 +14,8 @@ extern const int signals_handled[SIGNALS_HANDLED];
 void signals_ignore_in_master(void);
 
 /*
- * Blocks and unblocks the signals that the master handles. At the start and the end, when the event
- * loop does not run but files and sockets exist, their default action would end the master without
- * removing them.
+ * Blocks and unblocks the signals that the master handles. During startup and exit the event loop
+ * does not run; the default action would kill the master without removing its sockets and files.
  */
 void signals_block(void);
 void signals_unblock(void);

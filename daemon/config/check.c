@@ -76,7 +76,7 @@ void config_draft_complete(struct config_draft *draft)
 
 /* Checking. */
 
-/* Which of COUNT conflicting keys to report: the first that is not a default, else the first. */
+/* The conflicting key to report: the first of COUNT that is not a default, else the first. */
 static const struct config_place *key_at_fault(const struct config_draft *draft,
                                                const enum config_key_number *keys, size_t count)
 {

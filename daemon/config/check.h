@@ -17,7 +17,7 @@ struct config_draft {
     const char *base;                      /* directory for the current source's relative paths */
     struct config_place set_at[KEY_COUNT]; /* where the value in force was set */
     bool given[KEY_COUNT];                 /* not the default */
-    bool faulty[KEY_COUNT];                /* its last text was an error */
+    bool faulty[KEY_COUNT];                /* its last text was invalid */
     size_t given_in_line[KEY_COUNT];       /* of the file; 0: not in the file */
     size_t *mime_lines;                    /* the same for each pair of [mime] */
     size_t *header_lines;                  /* and for each line of [headers] */

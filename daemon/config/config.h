@@ -36,7 +36,7 @@ struct config_networks {
     size_t count;
 };
 
-/* A line of [headers]: sets the field NAME in answers within SCOPE. */
+/* A line of [headers]: sets the field NAME in responses within SCOPE. */
 struct config_header {
     const char *scope; /* "" for all, "/prefix", "*.extension" */
     const char *name;

@@ -40,7 +40,7 @@ static bool scope_is(const struct config_header *header, struct span scope)
            memcmp(header->scope, scope.start, scope.length) == 0;
 }
 
-/* Trailing slashes are ignored. "/" matches every path, but is more specific than [headers]. */
+/* Trailing slashes are ignored. "/" matches every path and is more specific than [headers]. */
 static struct span scope_of(const struct config_entry *entry)
 {
     struct span scope = entry->argument;
@@ -84,7 +84,7 @@ static bool check_name(struct config_report *report, const struct config_entry *
     return true;
 }
 
-/* Prevents header injection, together with the reader: values never have line ends. */
+/* Prevents header injection. The reader has already removed line ends. */
 static bool check_value(struct config_report *report, const struct config_entry *entry)
 {
     for (size_t i = 0; entry->value[i] != '\0'; i++) {
@@ -101,7 +101,7 @@ static bool check_value(struct config_report *report, const struct config_entry 
     return true;
 }
 
-/* Server is in the prepared prefix of every answer, which is the same for all paths. */
+/* Server is part of the prepared prefix of every response, which is the same for all paths. */
 static bool check_server(struct config_report *report, const struct config_entry *entry)
 {
     struct config_place place = config_entry_place(entry, 0, strlen(entry->value));
@@ -119,7 +119,7 @@ static bool check_server(struct config_report *report, const struct config_entry
     return false;
 }
 
-/* Makes room for one more line. Returns 0 or -1; the present lines are kept in both cases. */
+/* Makes room for one more line. Returns 0 or -1; existing lines are kept in both cases. */
 static int grow(struct config *config, size_t **lines)
 {
     size_t count = config->header_count + 1;
@@ -140,9 +140,9 @@ static void free_line(const struct config_header *line)
     free((void *)line->value);
 }
 
-/* Sets line I, which may be a new one. */
-static void keep_line(struct config *config, size_t **lines, const struct config_entry *entry,
-                      size_t i, struct config_report *report)
+/* Sets line I, which may be new. */
+static void store_line(struct config *config, size_t **lines, const struct config_entry *entry,
+                       size_t i, struct config_report *report)
 {
     struct span scope = scope_of(entry);
     struct config_header line = {strndup(scope.start, scope.length),
@@ -163,8 +163,8 @@ static void keep_line(struct config *config, size_t **lines, const struct config
     (*lines)[i] = entry->key_place.line;
 }
 
-void config_header_take(struct config *config, size_t **lines, const struct config_entry *entry,
-                        struct config_report *report)
+void config_header_add(struct config *config, size_t **lines, const struct config_entry *entry,
+                       struct config_report *report)
 {
     size_t i = find_line(config, entry);
 
@@ -172,7 +172,7 @@ void config_header_take(struct config *config, size_t **lines, const struct conf
         config_report_duplicate(report, entry, (*lines)[i]);
     else if (check_name(report, entry) && config_entry_check_words(entry, report) == 0 &&
              check_value(report, entry) && check_server(report, entry))
-        keep_line(config, lines, entry, i, report);
+        store_line(config, lines, entry, i, report);
 }
 
 void config_header_check(const struct config *config, struct config_report *report)
@@ -199,11 +199,11 @@ static bool below(const char *path, const char *prefix, size_t length)
     return strncmp(path, prefix, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
-static bool ends_in(const char *path, const char *ending, size_t length)
+static bool has_extension(const char *path, const char *extension, size_t length)
 {
     size_t all = strlen(path);
 
-    return all > length && strcasecmp(path + all - length, ending) == 0 &&
+    return all > length && strcasecmp(path + all - length, extension) == 0 &&
            path[all - length - 1] != '/';
 }
 
@@ -218,7 +218,7 @@ static size_t rank_of(const struct config_header *rule, const char *path)
         return 0;
     if (rule->scope[0] == '/')
         return below(path, rule->scope, length) ? RANK_PREFIX + length : 0;
-    return ends_in(path, rule->scope + 1, length - 1) ? RANK_EXTENSION + length : 0;
+    return has_extension(path, rule->scope + 1, length - 1) ? RANK_EXTENSION + length : 0;
 }
 
 /* True if another rule for the same field is more specific. */

@@ -1,8 +1,8 @@
 /*
- * The section [headers]: header fields added to answers. [headers] applies to all answers, [headers
- * /prefix] below a path, [headers *.extension] to names with that extension. Of several rules for
- * one field the most specific applies: an extension before a prefix before all, the longer before
- * the shorter. An empty value removes the field.
+ * The section [headers]: header fields added to responses. [headers] applies to all responses,
+ * [headers /prefix] below a path, [headers *.extension] to names with that extension. If several
+ * rules set one field, the most specific applies: extension, then prefix, then all; a longer one
+ * before a shorter one. An empty value removes the field.
  *
  * The rules are read-only once loaded. Pure; any thread.
  */
@@ -15,8 +15,10 @@
 enum { HEADER_RULES_MAX = 4096 }; /* bytes of all rules together */
 
 enum header_part {
-    /* Fields about the content, such as Content-Language. Not in a 304 (RFC 9110 section 15.4.5) and
-     * not in answers with other content, such as errors. */
+    /*
+     * Fields about the content, such as Content-Language. Omitted in a 304 (RFC 9110 section
+     * 15.4.5) and in responses with other content, such as errors.
+     */
     HEADER_OF_CONTENT,
     HEADER_OF_ANSWER, /* all other fields */
 };
@@ -32,7 +34,7 @@ size_t header_rule_bytes(const struct config_header *rule);
 
 /*
  * Writes the field lines of PART for PATH to BUFFER, at most HEADER_RULES_MAX bytes; returns the
- * number of bytes. PATH is canonical; NULL: unknown, so that only [headers] applies.
+ * number of bytes. PATH is canonical; NULL means unknown, and only [headers] applies.
  */
 size_t header_rules_write(const struct header_rules *rules, const char *path, enum header_part part,
                           char *buffer);
@@ -44,12 +46,11 @@ size_t header_rules_write(const struct header_rules *rules, const char *path, en
 const char *header_rules_server(const struct header_rules *rules);
 
 /*
- * Adds ENTRY to CONFIG, or replaces the line of the same scope and field; reports what is wrong
- * with it. *LINES (allocated, owned by the caller) has the line number of each, 0 if not from the
- * file.
+ * Adds ENTRY to CONFIG, or replaces the line of the same scope and field; reports errors. *LINES
+ * (allocated, owned by the caller) has the file's line number of each, or 0 if not from the file.
  */
-void config_header_take(struct config *config, size_t **lines, const struct config_entry *entry,
-                        struct config_report *report);
+void config_header_add(struct config *config, size_t **lines, const struct config_entry *entry,
+                       struct config_report *report);
 
 /* Reports an error if the fields of all rules together exceed HEADER_RULES_MAX bytes. */
 void config_header_check(const struct config *config, struct config_report *report);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TYPED_MAX = 80 }; /* a longer name resembles none of ours */
+enum { TYPED_MAX = 80 }; /* no key resembles a longer name */
 
 const struct config_key config_keys[KEY_COUNT] = {
 #define CONFIG_SECTION(section, help)

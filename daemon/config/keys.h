@@ -72,8 +72,8 @@ struct span config_trim(struct span text);
 void config_section_split(struct span *name, struct span *argument);
 
 /*
- * Returns true if [SECTION ARGUMENT] is valid; only [headers] takes an argument. If not, writes
- * what is valid to ADVICE (at most SIZE bytes).
+ * Returns true if [SECTION ARGUMENT] is valid; only [headers] has arguments. If not, writes the
+ * valid forms to ADVICE (at most SIZE bytes).
  */
 bool config_section_argument_fits(const char *section, struct span argument, char *advice,
                                   size_t size);
@@ -88,7 +88,7 @@ const struct config_key *config_key_find(const char *section, struct span name);
 void config_section_advice(struct span name, char *advice, size_t size);
 void config_key_advice(const char *section, struct span name, char *advice, size_t size);
 
-/* The key of any section that NAME most likely means; NULL if none is near. */
+/* The key nearest to NAME in any section; NULL if none is near. */
 const struct config_key *config_key_guess(struct span name);
 
 #endif

@@ -46,7 +46,10 @@ static int fault_word(const struct config_faults *faults, struct word word, cons
 struct list_kind {
     size_t item_bytes;
     const char *items; /* what a message calls them */
-    /* Parses WORD into items[COUNT], knowing those before it. Returns 0, or -1 after a report. */
+    /*
+     * Parses WORD into items[COUNT]; may compare with the items before it. Returns 0, or -1 after a
+     * report.
+     */
     int (*parse)(struct word word, const char *base, void *items, size_t count,
                  const struct config_faults *faults);
 };
@@ -145,7 +148,7 @@ static int parse_ipv4(const char *host, struct word word, struct sockaddr_in *ad
         "has a host name; names are not resolved");
 }
 
-/* Parses HOST: "*", "[IPv6]" or IPv4. Modifies HOST. */
+/* Parses HOST ("*", "[IPv6]" or IPv4) and modifies it. */
 static int parse_host(char *host, struct word word, struct config_address *item, in_port_t port,
                       const struct config_faults *faults)
 {
@@ -243,7 +246,7 @@ static in_port_t port_of(const struct config_address *item)
     return ((const struct sockaddr_in6 *)&item->address)->sin6_port;
 }
 
-/* "*" also covers IPv4. */
+/* "*" includes IPv4. */
 static bool is_any(const struct config_address *item)
 {
     return item->text[0] == '*';

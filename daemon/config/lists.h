@@ -10,14 +10,14 @@
 #include "daemon/config/report.h"
 
 /*
- * "127.0.0.1:8080 [::1]:8080, *:80, unix:/path". Ports are 0 to 65535 (0: the kernel picks one).
- * "*" is every address of IPv4 and IPv6: AF_INET6 and ::, distinct from [::] only by its text. Host
- * names and addresses that cannot be bound at the same time are errors. Free list->item.
+ * Parses "127.0.0.1:8080 [::1]:8080, *:80, unix:/path". Ports are 0 to 65535 (0: the kernel picks
+ * one). "*" is every address of IPv4 and IPv6: AF_INET6 and ::, distinct from [::] only by its
+ * text. Host names and addresses that cannot be bound at the same time are errors. Free list->item.
  */
 int config_addresses_parse(const char *text, struct config_addresses *list,
                            const struct config_faults *faults);
 
-/* Relative paths become absolute: below the directory BASE. */
+/* Relative paths are joined to the directory BASE. */
 int config_paths_parse(const char *text, const char *base, struct config_paths *paths,
                        const struct config_faults *faults);
 void config_paths_free(struct config_paths *paths);
@@ -26,7 +26,7 @@ int config_networks_parse(const char *text, struct config_networks *networks,
                           const struct config_faults *faults);
 void config_networks_free(struct config_networks *networks);
 
-/* The list as its parser takes it; the caller frees it. NULL: out of memory. */
+/* The list in the syntax of its parser; the caller frees it. NULL: out of memory. */
 char *config_addresses_text(const struct config_addresses *list);
 char *config_paths_text(const struct config_paths *paths);
 char *config_networks_text(const struct config_networks *networks);

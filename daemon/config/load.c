@@ -172,7 +172,7 @@ static void set_field(struct config_draft *draft, const struct config_key *key,
     draft->set_at[number] = config_entry_place(entry, 0, strlen(entry->value));
 }
 
-static void take_entry(void *owner, const struct config_entry *entry)
+static void handle_entry(void *owner, const struct config_entry *entry)
 {
     struct config_draft *draft = owner;
     const struct config_key *key = config_key_find(entry->section, entry->key);
@@ -180,11 +180,11 @@ static void take_entry(void *owner, const struct config_entry *entry)
     size_t number;
 
     if (strcmp(entry->section, "mime") == 0) {
-        config_mime_take(draft->config, &draft->mime_lines, entry, &draft->report);
+        config_mime_add(draft->config, &draft->mime_lines, entry, &draft->report);
         return;
     }
     if (strcmp(entry->section, "headers") == 0) {
-        config_header_take(draft->config, &draft->header_lines, entry, &draft->report);
+        config_header_add(draft->config, &draft->header_lines, entry, &draft->report);
         return;
     }
     if (key == NULL) {
@@ -231,8 +231,8 @@ struct parts {
 
 static struct parts split(const char *text, const char *equals)
 {
-    const char *dot = memrchr(
-        text, '.', (size_t)(equals - text)); /* the last one: [headers *.extension] has a '.' */
+    /* the last one, because [headers *.extension] contains a '.' */
+    const char *dot = memrchr(text, '.', (size_t)(equals - text));
     const char *key = dot == NULL ? text : dot + 1;
     struct parts parts = {
         .key = config_trim((struct span){key, (size_t)(equals - key)}),
@@ -251,7 +251,7 @@ static struct config_place place_in(const char *text, const char *name, struct s
     return (struct config_place){name, 0, line, (size_t)(word.start - text), word.length};
 }
 
-/* The override has no section. */
+/* Reports an override without a section. */
 static void report_missing_section(struct config_draft *draft, const char *text, const char *name,
                                    struct span key)
 {
@@ -290,9 +290,9 @@ static bool find_section(struct config_draft *draft, const char *text, const cha
     return false;
 }
 
-/* An override with all its parts. */
-static void take_parts(struct config_draft *draft, const char *text, const char *name,
-                       const struct parts *parts)
+/* Applies an override. */
+static void apply_override_parts(struct config_draft *draft, const char *text, const char *name,
+                                 const struct parts *parts)
 {
     struct config_place whole = place_in(text, name, (struct span){text, strlen(text)});
     struct config_piece piece = {.text = whole.text,
@@ -315,11 +315,11 @@ static void take_parts(struct config_draft *draft, const char *text, const char 
         return;
     }
     entry.value = value;
-    take_entry(draft, &entry);
+    handle_entry(draft, &entry);
     free(value);
 }
 
-static void take_override(struct config_draft *draft, const char *text, const char *name)
+static void apply_override(struct config_draft *draft, const char *text, const char *name)
 {
     struct config_place whole = place_in(text, name, (struct span){text, strlen(text)});
     const char *equals = strchr(text, '=');
@@ -334,7 +334,7 @@ static void take_override(struct config_draft *draft, const char *text, const ch
         return;
     }
     parts = split(text, equals);
-    take_parts(draft, text, name, &parts);
+    apply_override_parts(draft, text, name, &parts);
 }
 
 /* Loading. */
@@ -370,12 +370,12 @@ static void apply_sources(struct config_draft *draft, const struct config_source
     draft->base = directories->of_file;
     set_defaults(draft);
     if (sources->text != NULL)
-        config_read(sources->file, sources->text, sources->length, &draft->report, take_entry,
+        config_read(sources->file, sources->text, sources->length, &draft->report, handle_entry,
                     draft);
     draft->base = directories->working;
     for (size_t i = 0; i < sources->override_count; i++) {
         snprintf(names[i], sizeof(names[i]), "-o %zu", i + 1);
-        take_override(draft, sources->overrides[i], names[i]);
+        apply_override(draft, sources->overrides[i], names[i]);
     }
     config_draft_complete(draft);
     if (sources->file == NULL || sources->text != NULL)

@@ -17,11 +17,10 @@ struct config_sources {
 };
 
 /*
- * Fills *CONFIG. Relative paths become absolute: below the directory of the file, or below the
- * working directory if there is no file and for overrides. Sets run_dir and control_socket if they
- * are unset; workers_threads is never 0. Prints every error to ERRORS, with file:line, the line,
- * carets under the word and advice. Returns the number of errors; 0: the caller must call
- * config_free().
+ * Fills *CONFIG. Relative paths become absolute: relative to the directory of the file; without a
+ * file, and in overrides, to the working directory. Sets run_dir and control_socket if they are
+ * unset; workers_threads is never 0. Prints every error to ERRORS, with file:line, the line, carets
+ * under the word, and advice. Returns the number of errors; 0: the caller must call config_free().
  */
 int config_load(struct config *config, const struct config_sources *sources, FILE *errors);
 void config_free(struct config *config);
@@ -32,7 +31,7 @@ void config_free(struct config *config);
  */
 const char *config_origin(const struct config *config, size_t key);
 
-/* Sets it, after a change at run time. Out of memory, the origin becomes "?". */
+/* Sets the origin after a change at run time; "?" if out of memory. */
 void config_set_origin(struct config *config, size_t key, const char *origin);
 
 #endif

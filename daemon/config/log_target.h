@@ -31,7 +31,7 @@ struct log_target {
 /* Parses TEXT. Returns NULL, or the error message. */
 const char *log_target_parse(const char *text, struct log_target *target);
 
-/* True if TEXT is not a path: it must not be joined to a directory. */
+/* True if TEXT is not a path and must not be joined to a directory. */
 bool log_target_is_word(const char *text);
 
 #endif

@@ -45,7 +45,7 @@ static bool check_type(struct config_report *report, const struct config_entry *
     return false;
 }
 
-/* Makes room for one more pair. Returns 0 or -1; the present pairs are kept in both cases. */
+/* Makes room for one more pair. Returns 0 or -1; existing pairs are kept in both cases. */
 static int grow(struct config *config, size_t **lines)
 {
     size_t count = config->mime_count + 1;
@@ -62,9 +62,9 @@ static int grow(struct config *config, size_t **lines)
     return extensions != NULL && types != NULL && more != NULL ? 0 : -1;
 }
 
-/* Sets pair I, which may be a new one. */
-static void keep_pair(struct config *config, size_t **lines, const struct config_entry *entry,
-                      size_t i, struct config_report *report)
+/* Sets pair I, which may be new. */
+static void store_pair(struct config *config, size_t **lines, const struct config_entry *entry,
+                       size_t i, struct config_report *report)
 {
     char *extension = strndup(entry->key.start, entry->key.length);
     char *type = strdup(entry->value);
@@ -87,8 +87,8 @@ static void keep_pair(struct config *config, size_t **lines, const struct config
     (*lines)[i] = entry->key_place.line;
 }
 
-void config_mime_take(struct config *config, size_t **lines, const struct config_entry *entry,
-                      struct config_report *report)
+void config_mime_add(struct config *config, size_t **lines, const struct config_entry *entry,
+                     struct config_report *report)
 {
     size_t i = find_extension(config, entry->key);
 
@@ -96,5 +96,5 @@ void config_mime_take(struct config *config, size_t **lines, const struct config
         config_report_duplicate(report, entry, (*lines)[i]);
     else if (check_extension(report, entry) && config_entry_check(entry, report) == 0 &&
              check_type(report, entry))
-        keep_pair(config, lines, entry, i, report);
+        store_pair(config, lines, entry, i, report);
 }

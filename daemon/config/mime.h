@@ -6,10 +6,11 @@
 #include "daemon/config/reader.h"
 
 /*
- * Adds ENTRY to CONFIG, or replaces the pair of the same extension; reports what is wrong with it.
- * *LINES (allocated, owned by the caller) has the line of each pair, 0 if not from the file.
+ * Adds ENTRY to CONFIG, or replaces the pair of the same extension; reports errors. *LINES
+ * (allocated, owned by the caller) has the file's line number of each pair, or 0 if not from the
+ * file.
  */
-void config_mime_take(struct config *config, size_t **lines, const struct config_entry *entry,
-                      struct config_report *report);
+void config_mime_add(struct config *config, size_t **lines, const struct config_entry *entry,
+                     struct config_report *report);
 
 #endif

@@ -12,7 +12,7 @@
 struct described {
     char letter;
     const char *name;
-    const char *argument; /* NULL: it takes none */
+    const char *argument; /* NULL: it has_argument none */
     const char *help;
 };
 
@@ -39,11 +39,11 @@ void options_print_usage(FILE *out)
                  "default.\n\n");
     for (size_t i = 0; i < ARRAY_LENGTH(described); i++) {
         const struct described *option = &described[i];
-        bool takes = option->argument != NULL;
+        bool has_argument = option->argument != NULL;
         char forms[64];
 
         snprintf(forms, sizeof(forms), "-%c, --%s%s%s", option->letter, option->name,
-                 takes ? " " : "", takes ? option->argument : "");
+                 has_argument ? " " : "", has_argument ? option->argument : "");
         fprintf(out, "  %-32s  %s\n", forms, option->help);
     }
     fprintf(out, "\nManuals: " PROGRAM "(8), webserver.ini(5)\n");
@@ -112,8 +112,8 @@ static enum options_action reject_operand(const char *operand, FILE *errors)
 }
 
 /* Parses all options; OVERRIDES has room for ARGC. */
-static enum options_action take_options(struct options *options, const char **overrides, int argc,
-                                        char **argv, FILE *errors)
+static enum options_action parse_options(struct options *options, const char **overrides, int argc,
+                                         char **argv, FILE *errors)
 {
     enum options_action action = OPTIONS_RUN;
     int letter, word;
@@ -160,7 +160,7 @@ enum options_action options_parse(struct options *options, int argc, char **argv
         fprintf(errors, PROGRAM ": out of memory\n");
         return OPTIONS_WRONG;
     }
-    return take_options(options, overrides, argc, argv, errors);
+    return parse_options(options, overrides, argc, argv, errors);
 }
 
 void options_free(struct options *options)

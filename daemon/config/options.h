@@ -32,7 +32,7 @@ struct options {
 enum options_action options_parse(struct options *options, int argc, char **argv, FILE *errors);
 void options_free(struct options *options);
 
-/* The output of -h and -V; SANDBOX as from sandbox_describe(). */
+/* The output of -h and -V. */
 void options_print_usage(FILE *out);
 void options_print_version(FILE *out, const char *sandbox);
 

@@ -11,7 +11,7 @@
 
 enum { COMMENT_WIDTH = 96 };
 
-/* A single blank: joining the lines restores it. */
+/* Breaks only at a single blank, because the reader joins lines with one. */
 static bool breakable(const char *text, size_t i)
 {
     return text[i] == ' ' && i > 0 && !isspace((unsigned char)text[i - 1]) &&

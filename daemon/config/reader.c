@@ -113,10 +113,10 @@ struct reader {
     struct span rest; /* the text after the current line */
     struct span line; /* the current one, without its end */
     size_t number;    /* of the current line, from 1 */
-    bool indented;    /* the current line begins with a blank */
-    bool handed_over; /* inih has the current line and has not called us yet */
+    bool indented;    /* the current line is indented */
+    bool handed_over; /* inih has read the current line but has not yet called the handler */
     bool has_key;     /* inih has a key that an indented line continues */
-    bool skipping;    /* ignore the next indented lines: they continue an error */
+    bool skipping;    /* skip indented lines: they continue an invalid line */
     enum section_state state;
     const char *section;  /* the current one */
     struct span argument; /* of the section */
@@ -128,7 +128,7 @@ struct reader {
     struct config_piece *piece; /* room for one per line */
 
     struct config_report *report;
-    config_taker *take;
+    config_entry_handler *handle;
     void *owner;
 };
 
@@ -173,7 +173,7 @@ static void deliver(struct reader *reader)
     if (!reader->open)
         return;
     reader->open = false;
-    reader->take(reader->owner, &reader->entry);
+    reader->handle(reader->owner, &reader->entry);
 }
 
 /* Drops the current entry and the lines that continue it. */
@@ -195,7 +195,7 @@ static void append_piece(struct reader *reader, const char *text, size_t length,
     reader->value[reader->value_length] = '\0';
 }
 
-/* The current line has a key outside a valid section, or an empty one. */
+/* Reports the key of the current line: it is empty or outside a valid section. */
 static void report_key(struct reader *reader, struct span key, const struct config_place *place)
 {
     char advice[CONFIG_ADVICE_MAX] = "every key belongs to a section: write [section] above it";
@@ -203,7 +203,7 @@ static void report_key(struct reader *reader, struct span key, const struct conf
 
     drop_entry(reader);
     if (reader->state == SECTION_INVALID)
-        return; /* its section was reported */
+        return; /* the invalid section has been reported */
     if (key.length == 0) {
         config_report_error(reader->report, place, "write key = value", "no key before the '='");
         return;
@@ -255,11 +255,11 @@ static size_t without_comment(const char *text)
 }
 
 /* Called by inih for every key and every continuation line. */
-static int take_from_inih(void *owner, const char *section, const char *name, const char *value)
+static int handle_inih_entry(void *owner, const char *section, const char *name, const char *value)
 {
     struct reader *reader = owner;
 
-    (void)section; /* truncated by inih; ours is not */
+    (void)section; /* inih truncates the section name; use ours */
     reader->handed_over = false;
     if (!reader->indented || !reader->has_key)
         begin_entry(reader, name, value);
@@ -270,7 +270,7 @@ static int take_from_inih(void *owner, const char *section, const char *name, co
 
 /* Lines. */
 
-/* Reports the last line if inih did not call back for it. */
+/* Reports the last line if inih did not call the handler for it. */
 static void report_malformed(struct reader *reader)
 {
     struct config_place place;
@@ -401,7 +401,7 @@ static void enter_section(struct reader *reader)
                        "put keys on a line of their own", "text after the section");
 }
 
-/* True for an indented line that was probably meant as a key or section, by its first word. */
+/* True for an indented line whose first word suggests that it was meant as a key or section. */
 static bool is_misplaced(const struct reader *reader)
 {
     size_t first = leading_blanks(reader->line);
@@ -428,7 +428,7 @@ static void report_misplaced(struct reader *reader)
                         "an indented line continues the value above it");
 }
 
-/* The current line continues the value above. Returns true if inih should get it. */
+/* Handles a line that continues the value above. Returns true if inih should read it. */
 static bool admit_continuation(struct reader *reader)
 {
     struct config_place line = place_here(reader, 0, 0);
@@ -444,7 +444,7 @@ static bool admit_continuation(struct reader *reader)
     return !reader->skipping;
 }
 
-/* The current line begins a key or section. Returns true if inih should get it. */
+/* Handles a line with a key or section. Returns true if inih should read it. */
 static bool admit_start(struct reader *reader)
 {
     struct config_place line = place_here(reader, 0, 0);
@@ -458,7 +458,7 @@ static bool admit_start(struct reader *reader)
     return true;
 }
 
-/* Copies LINE as a string for inih. */
+/* Copies LINE into BUFFER as a string for inih. */
 static char *hand_over(char *buffer, struct span line)
 {
     memcpy(buffer, line.start, line.length);
@@ -467,8 +467,8 @@ static char *hand_over(char *buffer, struct span line)
 }
 
 /*
- * Called by inih for every line. Lines it should not see are replaced by empty ones, sections by
- * "[]", which only makes it forget the last key.
+ * Called by inih for every line. Lines that inih should skip are replaced by empty ones, and
+ * sections by "[]", which resets inih's last key.
  */
 static char *next_line(char *buffer, int size, void *stream)
 {
@@ -526,10 +526,10 @@ static size_t count_lines(struct span text)
 }
 
 void config_read(const char *name, const char *text, size_t length, struct config_report *report,
-                 config_taker *take, void *owner)
+                 config_entry_handler *handle, void *owner)
 {
     struct reader reader = {
-        .name = name, .rest = {text, length}, .report = report, .take = take, .owner = owner};
+        .name = name, .rest = {text, length}, .report = report, .handle = handle, .owner = owner};
     struct config_place file = {.source = name};
 
     if (skip_mark(&reader) != 0)
@@ -539,7 +539,7 @@ void config_read(const char *name, const char *text, size_t length, struct confi
     if (reader.value == NULL || reader.piece == NULL)
         config_report_error(report, &file, "", "out of memory");
     else
-        ini_parse_stream(next_line, &reader, take_from_inih, &reader);
+        ini_parse_stream(next_line, &reader, handle_inih_entry, &reader);
     free(reader.value);
     free(reader.piece);
 }

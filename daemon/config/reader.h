@@ -40,7 +40,7 @@ struct config_entry {
     size_t piece_count; /* at least 1 */
 };
 
-/* The place of LENGTH bytes of ENTRY's value at OFFSET, cut at the end of its line. */
+/* The place of LENGTH bytes at OFFSET of ENTRY's value, cut at the end of the line. */
 struct config_place config_entry_place(const struct config_entry *entry, size_t offset,
                                        size_t length);
 
@@ -50,7 +50,7 @@ struct config_place config_entry_place(const struct config_entry *entry, size_t 
  */
 int config_entry_check(const struct config_entry *entry, struct config_report *report);
 
-/* The same for values that may be quoted. */
+/* The same for values with quoted words. */
 int config_entry_check_words(const struct config_entry *entry, struct config_report *report);
 
 /* Reports control characters in LINE. Returns 0 or -1. */
@@ -66,13 +66,13 @@ bool config_is_token(struct span text);
 void config_report_duplicate(struct config_report *report, const struct config_entry *entry,
                              size_t first);
 
-typedef void config_taker(void *owner, const struct config_entry *entry);
+typedef void config_entry_handler(void *owner, const struct config_entry *entry);
 
 /*
- * Parses LENGTH bytes at TEXT, called NAME in messages. Passes well-formed entries in valid
- * sections to TAKE, in order, and errors to REPORT.
+ * Parses LENGTH bytes at TEXT; NAME is the source in messages. Passes well-formed entries in valid
+ * sections to HANDLE, in order, and errors to REPORT.
  */
 void config_read(const char *name, const char *text, size_t length, struct config_report *report,
-                 config_taker *take, void *owner);
+                 config_entry_handler *handle, void *owner);
 
 #endif

@@ -5,7 +5,7 @@
 
 enum {
     MESSAGE_MAX = 1024,
-    /* Of a longer line, the part around the word is shown. */
+    /* of a longer line, only the part around the word */
     LINE_SHOWN_MAX = 200,
     BEFORE_WORD_MAX = 100,
     INDENT = 4,
@@ -33,8 +33,11 @@ static size_t printable_length(struct span text)
     return length;
 }
 
-/* Takes one character off TEXT; each byte that is not printable counts as one. */
-static struct span take_character(struct span *text)
+/*
+ * Removes the first character of TEXT and returns it; each byte that is not printable counts as
+ * one.
+ */
+static struct span next_character(struct span *text)
 {
     size_t length = printable_length(*text);
     struct span character = {text->start, length == 0 ? 1 : length};
@@ -49,7 +52,7 @@ static size_t count_characters(struct span text)
     size_t count = 0;
 
     for (; text.length > 0; count++)
-        take_character(&text);
+        next_character(&text);
     return count;
 }
 
@@ -57,7 +60,7 @@ static size_t count_characters(struct span text)
 static void print_clean(FILE *out, struct span text)
 {
     while (text.length > 0) {
-        struct span character = take_character(&text);
+        struct span character = next_character(&text);
 
         if (printable_length(character) > 0 || character.start[0] == '\t')
             fwrite(character.start, 1, character.length, out);
@@ -70,7 +73,7 @@ static void print_clean(FILE *out, struct span text)
 static void print_blank(FILE *out, struct span text)
 {
     while (text.length > 0)
-        fputc(take_character(&text).start[0] == '\t' ? '\t' : ' ', out);
+        fputc(next_character(&text).start[0] == '\t' ? '\t' : ' ', out);
 }
 
 static void print_carets(FILE *out, struct span word)

@@ -165,7 +165,7 @@ static int parse_switch(const char *text, bool *field, const struct config_fault
     return 0;
 }
 
-/* Word number POSITION of WORDS; its length is 0 after the last. */
+/* The word at POSITION in WORDS; length 0 after the last. */
 static struct span word_at(const char *words, size_t position)
 {
     struct span word = {words, strcspn(words, " ")};
@@ -214,7 +214,7 @@ static int parse_choice(const struct config_key *key, const char *text, uint32_t
 
 /* Texts. */
 
-static int keep_text(const char *text, const char **field, const struct config_faults *faults)
+static int copy_text(const char *text, const char **field, const struct config_faults *faults)
 {
     char *copy = strdup(text);
 
@@ -236,10 +236,10 @@ static int parse_name(const char *text, const char **field, const struct config_
         return fault_all(faults, text,
                          "allowed: 1 to 48 letters, digits and . _ -, not starting with '.'",
                          "is not a name");
-    return keep_text(text, field, faults);
+    return copy_text(text, field, faults);
 }
 
-/* [log] access and error that are not paths. */
+/* [log] access and error, unless they are paths. */
 static int parse_log_word(const struct config_key *key, const char *text, const char **field,
                           const struct config_faults *faults)
 {
@@ -253,7 +253,7 @@ static int parse_log_word(const struct config_key *key, const char *text, const 
     if (target.kind == LOG_TARGET_OFF && strcmp(key->name, "access") != 0)
         return config_fault_report(faults, 0, strlen(text), "set [log] level to log less",
                                    "the %s log cannot be off", key->name);
-    return keep_text(text, field, faults);
+    return copy_text(text, field, faults);
 }
 
 static int parse_path(const struct config_key *key, const char *text, const char *base,
@@ -267,7 +267,7 @@ static int parse_path(const struct config_key *key, const char *text, const char
     if (strcmp(key->section, "log") == 0 && log_target_is_word(text))
         return parse_log_word(key, text, field, faults);
     if (text[0] == '/' || text[0] == '\0')
-        return keep_text(text, field, faults);
+        return copy_text(text, field, faults);
     joined = config_path_join(base, text);
     if (joined == NULL)
         return config_fault_memory(faults);
@@ -280,7 +280,7 @@ int config_value_parse(const struct config_key *key, const char *text, const cha
 {
     switch (key->type) {
     case CONFIG_TEXT:
-        return keep_text(text, field, faults);
+        return copy_text(text, field, faults);
     case CONFIG_NAME:
         return parse_name(text, field, faults);
     case CONFIG_PATH:

@@ -22,10 +22,13 @@ int config_value_parse(const struct config_key *key, const char *text, const cha
 /* Frees what *FIELD owns; all zero owns nothing. */
 void config_value_free(const struct config_key *key, void *field);
 
-/* The value as config_value_parse() takes it; the caller frees it. NULL: out of memory. */
+/* The value in the syntax of config_value_parse(); the caller frees it. NULL: out of memory. */
 char *config_value_text(const struct config_key *key, const void *field);
 
-/* Writes KEY's valid values, "1 to 64" or "on, off"; empty if all are. At most SIZE bytes. */
+/*
+ * Writes KEY's valid values, such as "1 to 64" or "on, off", at most SIZE bytes; empty if any value
+ * is valid.
+ */
 void config_value_allowed(const struct config_key *key, char *buffer, size_t size);
 
 /* The maximum of KEY, a number with a range. */

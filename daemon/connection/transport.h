@@ -14,7 +14,7 @@ struct transport {
     /* MORE: more bytes follow at once, so the kernel may delay a short packet. */
     ssize_t (*write)(int fd, const struct iovec *parts, int count, bool more);
     ssize_t (*send_file)(int fd, int file, off_t *offset, size_t length);
-    /* Lifts NETWORK_UNSENT_MAX: the kernel may queue as much as it likes. */
+    /* Lifts the limit of unsent bytes that the socket inherited (TCP_NOTSENT_LOWAT). */
     void (*lift_unsent_limit)(int fd);
 };
 

@@ -14,7 +14,7 @@
 struct cache {
     pthread_mutex_t lock;
     uint32_t max_entries, max_descriptors;
-    uint32_t slots;             /* of live entries and stale ones */
+    uint32_t slots;             /* of live and stale entries */
     _Atomic uint64_t max_bytes; /* changed under lock */
     void (*destroy)(struct cache_entry *entry);
     const struct segment *segment;
@@ -24,7 +24,7 @@ struct cache {
     /* Guarded by lock. */
     const struct cache_policy *policy;
     struct policy_list lists[2]; /* without and with a descriptor */
-    uint64_t emptied_ns;         /* the last flush or purge, monotonic clock */
+    uint64_t emptied_ns;         /* time of the last flush or purge, monotonic clock */
     struct cache_entry **bucket;
     size_t bucket_mask;
     uint32_t *free_slots;
@@ -45,7 +45,7 @@ static uint64_t max_bytes(const struct cache *cache)
     return atomic_load_explicit(&cache->max_bytes, memory_order_relaxed);
 }
 
-/* The part of the budget that live entries leave to stale ones. */
+/* Memory that live entries leave to stale ones. */
 static uint64_t stale_share(const struct cache *cache)
 {
     return max_bytes(cache) / 16;
@@ -148,7 +148,7 @@ void cache_entry_init(struct cache_entry *entry, const char *path, size_t length
     atomic_init(&entry->checked_ns, now_ns);
 }
 
-/* True if any thread hit the entry since the last call; for the policy. */
+/* True if any thread hit the entry since the last call. Callback of the policy. */
 static bool was_hit(void *context, struct policy_node *node)
 {
     struct cache *cache = context;
@@ -190,7 +190,7 @@ static void reclaim(struct cache *cache, struct cache_entry *entry)
     cache->free_slots[cache->free_count++] = entry->slot;
 }
 
-void cache_hold(struct cache_entry *entry)
+void cache_acquire(struct cache_entry *entry)
 {
     atomic_fetch_add_explicit(&entry->references, 1, memory_order_relaxed);
 }
@@ -214,9 +214,9 @@ void cache_release(struct cache *cache, struct cache_entry *entry)
 }
 
 /*
- * Removes an entry from the table and drops the table's reference. If that was the last one, the
- * entry goes to the list *DEAD, to be destroyed outside the lock; else it is stale until the others
- * are dropped. Call under the lock.
+ * Removes an entry from the table and drops the table's reference. If that was the last one, adds
+ * the entry to the list *DEAD, to be destroyed outside the lock; otherwise it is stale until the
+ * others are dropped. Call under the lock.
  */
 static void remove_entry(struct cache *cache, struct cache_entry *entry, struct cache_entry **dead)
 {
@@ -258,7 +258,7 @@ struct cache_entry *cache_find(struct cache *cache, const char *path, size_t len
     pthread_mutex_lock(&cache->lock);
     entry = *place_of(cache, path, length, hash);
     if (entry != NULL)
-        cache_hold(entry);
+        cache_acquire(entry);
     pthread_mutex_unlock(&cache->lock);
     return entry;
 }
@@ -300,7 +300,7 @@ static void put_in(struct cache *cache, struct cache_entry *entry)
 {
     struct cache_entry **place = &cache->bucket[entry->hash & cache->bucket_mask];
 
-    cache_hold(entry);
+    cache_acquire(entry);
     entry->slot = cache->free_slots[--cache->free_count];
     entry->id = ++cache->next_id;
     entry->stored = true;
@@ -313,7 +313,9 @@ static void put_in(struct cache *cache, struct cache_entry *entry)
     count_one(cache, METRIC_cache_inserted);
 }
 
-/* An entry whose loading began before a flush or purge may have the old content. */
+/*
+ * False if the loading of the entry began before the last flush or purge: it may have old content.
+ */
 static bool loaded_since(const struct cache *cache, const struct cache_entry *entry)
 {
     return atomic_load_explicit(&entry->checked_ns, memory_order_relaxed) >= cache->emptied_ns;
@@ -324,7 +326,7 @@ void cache_insert(struct cache *cache, struct cache_entry *entry)
     struct cache_entry *dead = NULL, *other;
 
     if (entry->bytes > live_limit(cache))
-        return; /* never fits: do not evict the others for it */
+        return; /* never fits; do not evict others for it */
     entry->hash = hash_bytes(entry->path, entry->path_length, cache->seed);
     pthread_mutex_lock(&cache->lock);
     other = *place_of(cache, entry->path, entry->path_length, entry->hash);

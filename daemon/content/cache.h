@@ -1,18 +1,18 @@
 /*
- * The shared cache (L2) of a worker: prepared answers by path, bounded in bytes and entries. It
- * knows nothing about files or HTTP: an entry is the first member of what is cached, and a callback
- * destroys it when its last reference is dropped.
+ * The shared cache (L2) of a worker: prepared responses by path, bounded in bytes and entries. It
+ * knows nothing about files or HTTP: an entry is the first member of the cached struct, and a
+ * callback destroys it when its last reference is dropped.
  *
  *   thread cache (L1) ──counted reference──▶ entry ◀──one reference── shared table (mutex)
  *   (thread_cache.h, no lock)
  *
  * A hit in a thread cache takes no lock and writes no cache line that another thread writes: each
  * thread counts hits in its own table in shared memory (struct segment_hits), and eviction reads
- * all of them. An entry that leaves the shared table is marked stale; thread caches drop it when
- * they see that. Its bytes count until its last reference is dropped.
+ * all of them. An entry removed from the shared table is marked stale; thread caches drop it when
+ * they find it. Its bytes count until its last reference is dropped.
  *
  * The mutex guards the table, the policy's lists, the free slots, and the worker's cache metrics
- * and cache table in the segment. Nothing is locked inside it.
+ * and cache table in the segment. It is innermost.
  */
 #ifndef DAEMON_CACHE_H
 #define DAEMON_CACHE_H
@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 /*
- * The members that a hit reads are last: a thread cache prefetches them together with the memory
+ * The members that a hit reads are last. A thread cache prefetches them together with the memory
  * after the entry, where the owner puts what it reads on a hit.
  */
 struct cache_entry {
@@ -53,8 +53,8 @@ struct cache_entry {
 struct cache;
 
 /*
- * Slots that a cache of ENTRIES live entries needs in its table in the segment. It is more than
- * ENTRIES: a stale entry keeps its slot until its last reference is dropped.
+ * Number of slots in the segment for a cache of ENTRIES live entries. It is larger than ENTRIES,
+ * because a stale entry keeps its slot until its last reference is dropped.
  */
 uint32_t cache_slots(uint32_t entries);
 
@@ -80,16 +80,16 @@ void cache_entry_init(struct cache_entry *entry, const char *path, size_t length
 struct cache_entry *cache_find(struct cache *cache, const char *path, size_t length);
 
 /*
- * Inserts ENTRY, evicting others. The caller keeps its reference. An entry of the same path that
- * another thread inserted is replaced: it is not newer. If there is no room, ENTRY is not inserted
- * (entry->stored is false) and lives by its references alone. Any thread.
+ * Inserts ENTRY, evicting others. The caller keeps its reference. ENTRY replaces an entry of the
+ * same path that another thread inserted. If there is no room, ENTRY is not inserted (entry->stored
+ * is false) and is destroyed with its last reference. Any thread.
  */
 void cache_insert(struct cache *cache, struct cache_entry *entry);
 
 /*
  * Removes all entries, or those of PATH: the entry of that path, or, if it ends in '/' or '*', all
- * that begin with it (without the star). Entries loaded before the call cannot be inserted after it
- * either. Returns the number removed. Any thread.
+ * with that prefix (without the star). An entry whose loading began before the call is not inserted
+ * afterwards. Returns the number removed. Any thread.
  */
 uint64_t cache_flush(struct cache *cache);
 uint64_t cache_purge(struct cache *cache, const char *path);
@@ -98,7 +98,7 @@ uint64_t cache_purge(struct cache *cache, const char *path);
 uint64_t cache_resize(struct cache *cache, uint64_t bytes);
 
 /*
- * Removes entries that hold a descriptor and had no hit since the last call (or eviction check): a
+ * Removes entries that hold a descriptor and had no hit since the last call or eviction check: a
  * deleted file occupies the disk while it is open. Any thread.
  */
 void cache_close_unused(struct cache *cache);
@@ -108,23 +108,22 @@ void cache_set_policy(struct cache *cache, const struct cache_policy *policy);
 /* Removes ENTRY because it is out of date. Any thread. */
 void cache_invalidate(struct cache *cache, struct cache_entry *entry);
 
-void cache_hold(struct cache_entry *entry);
+void cache_acquire(struct cache_entry *entry);
 void cache_release(struct cache *cache, struct cache_entry *entry);
 
 /*
- * Returns true to one caller if ENTRY was last checked more than MAX_AGE_NS ago: that caller must
- * check it, the others serve it meanwhile. Any thread.
+ * Returns true to one caller if ENTRY was last checked more than MAX_AGE_NS ago. That caller must
+ * check it; the others serve it meanwhile. Any thread.
  */
 bool cache_claim_check(struct cache_entry *entry, uint64_t now_ns, uint64_t max_age_ns);
 
 /*
- * True if stale entries hold much memory, or a descriptor, so that thread caches should be swept
- * now, and there are new ones since the last call. *SEEN is private to the caller, 0 at first. Any
- * thread.
+ * True if stale entries hold much memory or a descriptor, and there are new ones since the last
+ * call: sweep the thread caches now. *SEEN is private to the caller, initially 0. Any thread.
  */
 bool cache_wants_sweep(const struct cache *cache, uint64_t *seen);
 
-/* Thread slots whose hits count for eviction. The worker's main thread. */
+/* Adds a thread slot whose hits count for eviction. The worker's main thread. */
 void cache_add_reader(struct cache *cache, uint32_t thread_slot);
 void cache_remove_reader(struct cache *cache, uint32_t thread_slot);
 

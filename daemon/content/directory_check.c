@@ -26,7 +26,7 @@ void directory_check_expire(struct directory_check *check, uint64_t now_ns)
         directory_check_close(check);
 }
 
-/* From the ctime, which unlike the mtime cannot be set. */
+/* Uses the ctime, which unlike the mtime cannot be set. */
 static uint64_t state_of(const struct file *directory, int64_t wall_s)
 {
     uint64_t state = hash_mix(directory->device ^ UINT64_C(0x9e3779b97f4a7c15), directory->inode);

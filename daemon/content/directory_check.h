@@ -1,7 +1,7 @@
 /*
- * The directory in which files were checked last, kept open for a short time. While its state is
- * the same, a check of a file in it is one fstatat() instead of opening the paths of the file and
- * of all variants that it might have. Used by one thread.
+ * Keeps the directory of the last checked file open for a short time. While the directory is
+ * unchanged, checking a file in it takes one fstatat(); otherwise the paths of the file and of all
+ * its possible variants must be opened. Used by one thread.
  */
 #ifndef DAEMON_DIRECTORY_CHECK_H
 #define DAEMON_DIRECTORY_CHECK_H
@@ -24,15 +24,15 @@ void directory_check_init(struct directory_check *check, uint64_t max_age_ns);
 
 /*
  * The state of the directory of FILE (a path as for files_open()), at most max_age_ns old: a number
- * that changes whenever a name in the directory is added, removed or replaced. 0: unknown, because
- * the directory changed so recently that its timestamp might not show a further change, or because
- * it cannot be opened with EFFORT. WALL_S is seconds since 1970.
+ * that changes whenever a name in the directory is added, removed or replaced. 0 (unknown) if the
+ * directory cannot be opened with EFFORT, or changed so recently that its timestamp might not show
+ * a further change. WALL_S is seconds since 1970.
  */
 uint64_t directory_check_state(struct directory_check *check, const struct files_root *root,
                                struct span file, enum files_effort effort, uint64_t now_ns,
                                int64_t wall_s);
 
-/* Closes the directory if it is too old: an open one cannot be unmounted. */
+/* Closes the directory if it is too old, because an open one cannot be unmounted. */
 void directory_check_expire(struct directory_check *check, uint64_t now_ns);
 
 void directory_check_close(struct directory_check *check);

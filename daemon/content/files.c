@@ -50,7 +50,7 @@ static void set_directory(struct walk *walk, int directory)
 }
 
 /* Takes the first component of the rest. */
-static int take_name(struct walk *walk)
+static int next_component(struct walk *walk)
 {
     size_t length = strcspn(walk->rest, "/");
 
@@ -100,7 +100,9 @@ static int enter(struct walk *walk)
     return 0;
 }
 
-/* Walks from the root again: ".." of a directory that was moved meanwhile could lead out. */
+/*
+ * Walks from the root again, because ".." of a directory that was moved meanwhile could lead out.
+ */
 static int go_up(struct walk *walk)
 {
     char again[PATH_MAX], *slash = strrchr(walk->done, '/');
@@ -192,7 +194,7 @@ static int walk_path(int root, const char *path, bool links)
         return fail(ENAMETOOLONG);
     memcpy(walk.rest, path, strlen(path) + 1);
     while (progress == WALK_ON) {
-        if (take_name(&walk) != 0)
+        if (next_component(&walk) != 0)
             progress = WALK_FAILED;
         else if (walk.rest[0] == '\0')
             progress = open_last(&walk, &fd);
@@ -235,7 +237,7 @@ static int open_below(const struct files_root *root, const char *path, uint64_t 
     return (int)syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
 }
 
-/* openat2() is in Linux 5.6, RESOLVE_CACHED in 5.12: between them the flag is EINVAL. */
+/* openat2() exists since Linux 5.6, RESOLVE_CACHED since 5.12; in between the flag gives EINVAL. */
 static int open_by_kernel(const struct files_root *root, const char *path, enum files_effort effort)
 {
     bool cached = effort == FILES_CACHED_ONLY &&
@@ -353,7 +355,7 @@ static void fill_file(struct file *file, int fd, const struct stat *status)
 }
 
 /* Maps the errno of a failed open to the results of files_open(). */
-static int settle_error(int error, enum files_effort effort)
+static int error_of_open(int error, enum files_effort effort)
 {
     if (error == ENXIO || error == ENODEV)
         return EACCES; /* a socket, or a device without driver */
@@ -374,7 +376,7 @@ int files_open(const struct files_root *root, const char *path, enum files_effor
     if (fd >= 0 && root->links == FILES_LINKS_FOLLOW)
         fd = open_found(root, fd);
     if (fd < 0)
-        return settle_error(errno, effort);
+        return error_of_open(errno, effort);
     if (fstat(fd, &status) != 0)
         error = errno;
     else if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))

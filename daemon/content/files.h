@@ -1,8 +1,8 @@
 /*
  * Opening and reading files below the document root. All opens go through openat2(2) with
- * RESOLVE_BENEATH: the kernel, not our string code, confines them. Without openat2 (ENOSYS:
- * Valgrind, old kernels) the path is walked component by component with O_PATH | O_NOFOLLOW. Any
- * thread.
+ * RESOLVE_BENEATH: the kernel, not our string code, keeps them below the root. Without openat2
+ * (ENOSYS: Valgrind, old kernels) the path is walked component by component with O_PATH |
+ * O_NOFOLLOW. Any thread.
  */
 #ifndef DAEMON_FILES_H
 #define DAEMON_FILES_H
@@ -66,8 +66,8 @@ int files_status(int error);
 
 /*
  * Like pread(); with FILES_CACHED_ONLY it fails with EAGAIN rather than wait for a disk. File
- * systems without RWF_NOWAIT (EOPNOTSUPP: tmpfs, overlayfs) are read with pread(); that is
- * remembered by DEVICE, the file's.
+ * systems without RWF_NOWAIT (EOPNOTSUPP: tmpfs, overlayfs) are read with pread() and remembered by
+ * DEVICE, the file's device number.
  */
 ssize_t files_read(int fd, uint64_t device, void *buffer, size_t length, uint64_t offset,
                    enum files_effort effort);

@@ -78,7 +78,7 @@ static bool is_shown(const struct reading *reading, const char *name)
     return (name[0] != '.' || reading->hidden) && !is_unreachable(name);
 }
 
-/* Opens the target of a link, if links are followed. */
+/* Opens the target of a link if links are followed. */
 static bool follow_link(const struct reading *reading, const char *name, struct file *file)
 {
     char path[TARGET_PATH_MAX + 256];
@@ -130,7 +130,7 @@ static bool make_room(struct reading *reading)
     return true;
 }
 
-/* Returns 0 or an errno. After LISTING_MAX entries, only counts. */
+/* Returns 0 or an errno. Beyond LISTING_MAX it only counts entries. */
 static int add_entry(struct reading *reading, const char *name)
 {
     struct listing *listing = reading->listing;

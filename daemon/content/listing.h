@@ -1,6 +1,6 @@
 /*
- * Directory listings as HTML or JSON. They show what would be served and nothing else: no hidden
- * names, no links that are not followed, no devices. Any thread; reading may block.
+ * Directory listings as HTML or JSON. They show exactly what would be served: no hidden names, no
+ * links that are not followed, no devices. Any thread; reading may block.
  */
 #ifndef DAEMON_LISTING_H
 #define DAEMON_LISTING_H
@@ -41,8 +41,8 @@ struct listing {
 struct listing_order listing_order_read(struct span query);
 
 /*
- * Reads the directory PATH (canonical); with HIDDEN, includes names that begin with a dot. Returns
- * 0 with *LISTING filled and sorted, then call listing_free(); or an errno.
+ * Reads the directory PATH (canonical). HIDDEN includes names that begin with a dot. Returns 0 with
+ * *LISTING filled and sorted, then call listing_free(); or an errno.
  */
 int listing_read(const struct files_root *root, const char *path, bool hidden,
                  const struct listing_order *order, struct listing *listing);

@@ -17,7 +17,7 @@
 enum {
     COMPRESS_MIN = 512,          /* bytes; for less, gzip's framing outweighs the savings */
     ENTRY_PATH_MORE = 2 + 2 + 8, /* two NULs, the mark and a coding's name */
-    NAMES_WARM_S = 10,           /* for so long a name is taken to be in the kernel's cache */
+    NAMES_WARM_S = 10, /* for this long a looked-up name is assumed to be in the kernel's cache */
 };
 
 /*
@@ -45,7 +45,7 @@ struct build {
     const struct resource_source *source;
     struct span path;   /* of the file */
     enum coding coding; /* CODING_IDENTITY: the file itself */
-    bool made;          /* the variant is compressed here, not loaded */
+    bool made;          /* the variant is compressed here, not loaded from a file */
     struct variants variants;
     uint64_t directory_state, directory_ns; /* as in struct resource */
     uint64_t now_ns;
@@ -72,7 +72,7 @@ static bool may_gzip(const struct build *build, uint64_t length)
            coding_compressible(mime_type(build->source->mime, build->path.start));
 }
 
-/* True if there is, or may be, more than one variant. */
+/* True if there is more than one variant, or could be. */
 static bool varies(const struct build *build, uint64_t length)
 {
     if (build->coding != CODING_IDENTITY || may_gzip(build, length))
@@ -96,12 +96,14 @@ struct head {
     char text[HEAD_MAX];
     uint32_t length;
     struct head_piece type_fields, common_fields, validators, etag, modified;
-    /* Last-Modified is the mtime. An mtime in the future is sent as now (RFC 9110 section 8.8.2.1) and not
-     * used in comparisons. */
+    /*
+     * Last-Modified is the mtime. An mtime in the future is sent as now (RFC 9110 section 8.8.2.1)
+     * and not used in comparisons.
+     */
     bool dated;
 };
 
-/* Cuts what does not fit: types come from the configuration. */
+/* Truncates if there is no room, because media types from the configuration have any length. */
 static void __attribute__((format(printf, 2, 3))) put(struct head *head, const char *format, ...)
 {
     size_t room = HEAD_MAX - head->length;
@@ -120,8 +122,8 @@ static void end_piece(const struct head *head, struct head_piece *piece)
 }
 
 /*
- * A strong validator: it changes with every change of the content that the file system shows, and
- * each coding has its own (RFC 9110 section 8.8.3.3).
+ * A strong validator: it changes with every visible change of the content, and differs for each
+ * coding (RFC 9110 section 8.8.3.3).
  */
 static void put_etag(struct head *head, const struct file_identity *file, enum coding coding)
 {
@@ -152,7 +154,7 @@ static void put_rules(struct head *head, const struct build *build, enum header_
                                                  head->text + head->length);
 }
 
-/* LENGTH is that of the body. */
+/* Writes the field lines of the resource; LENGTH is the Content-Length. */
 static void write_head(struct head *head, const struct build *build, uint64_t length)
 {
     int64_t modified_s = modified_of(build), now_s = time(NULL);
@@ -187,7 +189,7 @@ static struct span piece_at(const char *text, struct head_piece piece)
     return (struct span){text + piece.start, piece.length};
 }
 
-/* Writes the path in the cache with a NUL; returns its length. */
+/* Writes the cache path and a NUL; returns the length. */
 static size_t write_entry_path(char *place, const struct build *build)
 {
     struct span name = coding_names[build->coding];
@@ -225,7 +227,7 @@ static void fill(struct resource *resource, const struct build *build, const str
     resource->modified_text = piece_at(resource->answer, head->modified);
 }
 
-/* One allocation: the struct, two paths, the head, the body (NULL: it stays in the file). */
+/* One allocation for the struct, two paths, the head and the body (NULL: it stays in the file). */
 static struct resource *allocate(const struct build *build, const char *body, uint64_t body_length)
 {
     size_t in_memory = body != NULL ? body_length : 0, entry_length;
@@ -256,7 +258,10 @@ static struct resource *allocate(const struct build *build, const char *body, ui
     return resource;
 }
 
-/* Copies the file into memory. Reads the body first, as the file may have shrunk. */
+/*
+ * Copies the file into memory. Reads the body before it writes the head, as the file may have
+ * shrunk.
+ */
 static int load_small(const struct build *build, const struct file *file, enum files_effort effort,
                       struct resource **resource)
 {
@@ -312,9 +317,9 @@ static const char *name_in(struct span path)
 }
 
 /*
- * Like variants_open(), but also stores the state of the directory from before. File systems
- * without negative dentries (tmpfs) cannot tell without blocking that a variant is still missing;
- * that the directory is unchanged, all can.
+ * Like variants_open(), but first stores the state of the directory. On file systems without
+ * negative dentries (tmpfs), checking without blocking that a variant is still missing is
+ * impossible; comparing the directory's state works on all.
  */
 static int open_with_state(struct build *build, struct file *file)
 {
@@ -351,8 +356,8 @@ int resource_load(const struct resource_source *source, const char *path, size_t
 }
 
 /*
- * Sets *BODY to the copy in memory, or reads it into *READ, which the caller frees. Returns 0 or an
- * errno.
+ * Sets *BODY to the copy in memory, or reads the file into *READ, which the caller frees. Returns 0
+ * or an errno.
  */
 static int whole_body(const struct resource *original, enum files_effort effort, struct span *body,
                       char **read)
@@ -446,15 +451,15 @@ void resource_release(struct cache *cache, struct resource *resource)
         resource_destroy(&resource->entry);
 }
 
-/* Errors that tell nothing about the file: it is served as before. */
+/* Errors that say nothing about the file, which is then considered unchanged. */
 static bool is_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
 /*
- * True if the directory and the existing variants are unchanged. After NAMES_WARM_S, looking up a
- * name may block, so the result is false.
+ * True if the directory and the existing variants are unchanged. Returns false after NAMES_WARM_S,
+ * because looking up a name may then block.
  */
 static bool is_unchanged(const struct resource *resource, const struct directory_check *check,
                          uint64_t directory_state, uint64_t now_ns)
@@ -492,7 +497,7 @@ static int check_all(const struct resource_source *source, struct resource *reso
 int resource_check(const struct resource_source *source, struct resource *resource,
                    enum files_effort effort, struct directory_check *check, uint64_t now_ns)
 {
-    /* The directory first: a change from now on is then seen by the next check. */
+    /* Read the directory first, so that the next check sees any later change. */
     uint64_t directory_state =
         directory_check_state(check, source->root, resource->file_path, effort, now_ns, wall_s());
 

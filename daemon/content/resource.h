@@ -3,13 +3,13 @@
  * or, if it is too large, its open descriptor. This is what the caches hold. Immutable once loaded,
  * except for the atomics.
  *
- * The field lines are ordered so that each kind of answer takes what it needs in one piece:
+ * The field lines are ordered so that each kind of response can use them in one piece:
  *
  *   Content-Length
  *   Content-Type, Content-Encoding                   type_fields
  *   configured for the content; Accept-Ranges,       common_fields
  *     Last-Modified
- *   ETag, Vary, configured for any answer            common_fields, validators
+ *   ETag, Vary, configured for any response          common_fields, validators
  *   the empty line
  *
  *   200  all
@@ -42,22 +42,24 @@ struct resource {
     struct span file_path;         /* of the file; ends with a NUL */
     struct variants variants;      /* of the file when this was loaded */
     bool may_gzip;                 /* a gzip variant can be made from it */
-    _Atomic bool gzip_not_smaller; /* it was made and was not smaller */
-    /* The state of the directory when all variants were looked up (0: unknown), and when that was last
-     * confirmed, monotonic clock. */
+    _Atomic bool gzip_not_smaller; /* it was made, but was not smaller */
+    /*
+     * The state of the directory when all variants were looked up (0: unknown), and the monotonic
+     * time when it was last confirmed.
+     */
     _Atomic uint64_t directory_state, directory_ns;
     /* Parts of the head, see above. */
     struct span type_fields, common_fields, validators;
     struct span etag;   /* with quotes */
-    bool varies;        /* the answer depends on Accept-Encoding */
+    bool varies;        /* the response depends on Accept-Encoding */
     bool dated;         /* Last-Modified is valid for comparisons */
     int64_t modified_s; /* since 1970 */
     struct span modified_text;
     uint64_t device;          /* of the file that fd refers to */
-    struct cache_entry entry; /* the members after it are those that a hit reads */
+    struct cache_entry entry; /* a hit reads only the members after it */
     /*
-     * The field lines, the empty line, and the body if it is in memory: HEAD gets answer[0 ..
-     * head_length), GET gets answer[0 .. answer_length).
+     * The field lines, the empty line, and the body if it is in memory. HEAD sends answer[0 ..
+     * head_length), GET sends answer[0 .. answer_length).
      */
     const char *answer;
     size_t head_length;
@@ -71,7 +73,7 @@ struct resource_source {
     const struct files_root *root;
     const struct mime_table *mime;
     const struct header_rules *headers;
-    uint64_t memory_limit; /* bytes; of larger files no gzip variant is made */
+    uint64_t memory_limit; /* bytes; no gzip variant is made of larger files */
     uint64_t copy_limit;   /* bytes; larger files are kept open and sent with sendfile() */
     bool precompressed;    /* look for variants beside the files */
     bool compress;         /* make gzip variants of compressible files */
@@ -87,9 +89,9 @@ int resource_load(const struct resource_source *source, const char *path, size_t
                   struct resource **resource);
 
 /*
- * Loads the variant of ORIGINAL in CODING from its file, or makes it, for which READING must allow
- * blocking. Results as above; ESTALE if the variant's file has changed since ORIGINAL was loaded;
- * ENODATA if it would not be smaller. Any thread.
+ * Loads the variant of ORIGINAL in CODING from its file, or compresses it, which needs READING to
+ * allow blocking. Results as above; ESTALE if the variant's file has changed since ORIGINAL was
+ * loaded; ENODATA if it would not be smaller. Any thread.
  */
 int resource_load_variant(const struct resource_source *source, const struct resource *original,
                           enum coding coding, enum files_effort opening, enum files_effort reading,
@@ -102,8 +104,8 @@ void resource_release(struct cache *cache, struct resource *resource);
 void resource_destroy(struct cache_entry *entry);
 
 /*
- * Checks whether the file and its variants are unchanged. Returns 0 if they are, ESTALE if not (or
- * removed), EAGAIN if EFFORT forbids to find out. Returns 0 (unchanged) if the check fails for lack
+ * Checks whether the file and its variants are unchanged. Returns 0 if so, ESTALE if not (or
+ * removed), EAGAIN if EFFORT forbids the check. Returns 0 (unchanged) if the check fails for lack
  * of descriptors or memory. If the state of the directory, from CHECK, is the same as when RESOURCE
  * was loaded, only the existing variants are checked. Any thread, with its own CHECK.
  */

@@ -17,8 +17,8 @@ struct item {
 };
 
 /*
- * Two cache lines. A set points to both item and entry, which are far apart and rarely in the CPU's
- * caches, so that both can be prefetched at the same time.
+ * Two cache lines. A set has pointers to both item and entry: they are far apart and rarely in the
+ * CPU's caches, and so both can be prefetched at the same time.
  */
 struct set {
     uint64_t hash[WAYS]; /* 0: empty */
@@ -105,7 +105,7 @@ void thread_cache_sweep(struct thread_cache *cache)
         }
 }
 
-/* Never 0, which marks an empty way. */
+/* Never returns 0, which marks an empty way. */
 static uint64_t hash_of(const struct thread_cache *cache, struct span target)
 {
     return hash_bytes(target.start, target.length, cache->seed) | 1;
@@ -148,7 +148,9 @@ static void count_hits(struct thread_cache *cache, uint32_t slot, uint64_t more,
     atomic_store_explicit(&hits->last_hit_ns, now_ns, memory_order_relaxed);
 }
 
-/* Resets the hits of a slot that another entry had. The id is stored last: readers check it. */
+/*
+ * Resets the hits of a slot that another entry used. Stores the id last, because readers check it.
+ */
 static void claim_hits(struct thread_cache *cache, const struct cache_entry *entry)
 {
     struct segment_hits *hits = &cache->hits[entry->slot];
@@ -206,7 +208,7 @@ void thread_cache_store(struct thread_cache *cache, struct span target, coding_p
     item->accepts = accepts;
     item->length = target.length;
     memcpy(item->target, target.start, target.length);
-    cache_hold(entry);
+    cache_acquire(entry);
     way = free_way(cache, set);
     drop(cache, set, way);
     set->hash[way] = hash;

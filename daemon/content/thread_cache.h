@@ -20,21 +20,21 @@ void thread_cache_free(struct thread_cache *cache);
 
 /*
  * The live entry for TARGET and ACCEPTS, or NULL. Borrowed: valid until the next call; call
- * cache_hold() to keep it longer. Counts a hit.
+ * cache_acquire() to keep it longer. Counts a hit.
  */
 struct cache_entry *thread_cache_find(struct thread_cache *cache, struct span target,
                                       coding_preference accepts, uint64_t now_ns);
 
 /*
- * Prefetch for thread_cache_find(): first the set of TARGET, as soon as it is known; some time
- * later the entry of the last expected target.
+ * Prefetch for thread_cache_find(): first call thread_cache_expect() with the next TARGET as soon
+ * as it is known; some time later thread_cache_fetch() for its entry.
  */
 void thread_cache_expect(struct thread_cache *cache, struct span target);
 void thread_cache_fetch(const struct thread_cache *cache);
 
 /*
- * Adds ENTRY, which is in the shared cache, with a reference of its own. HIT: it was found there,
- * so count a hit. An entry just inserted has no hit yet: the policy must distinguish single
+ * Adds ENTRY, which is in the shared cache, with its own reference. HIT: ENTRY was found there, so
+ * count a hit. A newly inserted entry has no hit yet, so that the policy can distinguish single
  * requests from repeated ones.
  */
 void thread_cache_store(struct thread_cache *cache, struct span target, coding_preference accepts,

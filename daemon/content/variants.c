@@ -40,10 +40,10 @@ static bool is_variant(const char *path)
     size_t length = strlen(path);
 
     for (int i = CODING_IDENTITY + 1; i < CODING_COUNT; i++) {
-        struct span ending = coding_extensions[i];
+        struct span extension = coding_extensions[i];
 
-        if (length > ending.length &&
-            memcmp(path + length - ending.length, ending.start, ending.length) == 0)
+        if (length > extension.length &&
+            memcmp(path + length - extension.length, extension.start, extension.length) == 0)
             return true;
     }
     return false;
@@ -115,7 +115,7 @@ int variants_open_one(const struct files_root *root, const char *path, enum codi
     return ESTALE;
 }
 
-/* Looks at NAME's variant in CODING: 0 with *FILE filled, or an errno. */
+/* Stats NAME's variant in CODING: 0 with *FILE filled, or an errno. */
 static int look_at(int directory, const char *name, enum coding coding, struct file *file)
 {
     char variant[NAME_MAX + 8];

@@ -1,7 +1,7 @@
 /*
- * A file and its precompressed variants: "page.html" and beside it "page.html.br", "page.html.zst",
- * "page.html.gz". Their identities in the file system tell whether a cached variant is current, and
- * whether two cached variants belong to the same state of the file. Any thread.
+ * A file and its precompressed variants: "page.html" with "page.html.br", "page.html.zst" and
+ * "page.html.gz" beside it. Their identities in the file system show whether a cached variant is
+ * current, and whether two cached variants belong to the same state of the file. Any thread.
  */
 #ifndef DAEMON_VARIANTS_H
 #define DAEMON_VARIANTS_H
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Differs whenever the file was replaced or changed; all zero: no such file. */
+/* Differs if the file was replaced or changed; all zero: no such file. */
 struct file_identity {
     uint64_t device, inode, size;
     int64_t mtime_s;
@@ -29,7 +29,7 @@ struct variants {
 /*
  * Opens PATH, fills *FILE (the caller owns its descriptor), and, with PRECOMPRESSED, looks for its
  * variants. A variant whose mtime is older than the file's (in whole seconds) is out of date and
- * ignored. Returns 0, EISDIR (nothing is open then), or another errno of files_open().
+ * ignored. Returns 0; EISDIR, with nothing open; or another errno of files_open().
  */
 int variants_open(const struct files_root *root, bool precompressed, const char *path,
                   enum files_effort effort, struct file *file, struct variants *variants);
@@ -47,9 +47,9 @@ int variants_open_one(const struct files_root *root, const char *path, enum codi
 bool variants_unchanged(int directory, const char *name, const struct variants *variants);
 
 /*
- * Returns true if DIRECTORY has no name of a variant that is not a member. A file of that name
- * could become a member without a change of the directory: it is out of date, not readable, or a
- * dangling link.
+ * Returns true if every name of a variant that exists in DIRECTORY is a member. Other such files
+ * are out of date, not readable, or dangling links, and could become members without a change of
+ * the directory.
  */
 bool variants_complete(int directory, const char *name, const struct variants *variants);
 

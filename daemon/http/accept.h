@@ -8,7 +8,7 @@
 #include "common/span.h"
 #include "daemon/http/request.h"
 
-/* Cuts the text before the first SEPARATOR off *TEXT; returns it without blanks around it. */
+/* Removes the text before the first SEPARATOR from *TEXT; returns it without surrounding blanks. */
 struct span qvalue_cut(struct span *text, char separator);
 
 /* Parses a weight, in thousandths: "0.123" is 123, "1" is 1000; -1: malformed. */

@@ -22,7 +22,7 @@ const struct span coding_extensions[CODING_COUNT] = {
     [CODING_BR] = {".br", 3},
 };
 
-/* The weight of a member whose name was cut off: 1000 if there is none, -1 if it is malformed. */
+/* Parses the weight in the PARAMETERS of a member: 1000 if there is none, -1 if it is malformed. */
 static int read_weight(struct span parameters)
 {
     static const struct span name = {"q=", 2};
@@ -37,7 +37,7 @@ static int read_weight(struct span parameters)
         (struct span){parameters.start + name.length, parameters.length - name.length});
 }
 
-/* The place for the weight of the coding NAME; NULL: not supported. */
+/* Where to store the weight of the coding NAME; NULL: not supported. */
 static int16_t *place_of(struct coding_weights *weights, struct span name)
 {
     if (span_is(name, SPAN("*")))

@@ -36,10 +36,10 @@ struct coding_weights {
 /* Adds one field line. Malformed members and unsupported codings are ignored. */
 void coding_read(struct coding_weights *weights, struct span line);
 
-/* The result of all lines. 0: nothing is acceptable, not even identity. */
+/* The preference that results from all lines. 0: nothing is acceptable, not even identity. */
 coding_preference coding_prefer(const struct coding_weights *weights);
 
-/* Takes the next coding off *PREFERENCE; false if there is none. */
+/* Removes the next coding from *PREFERENCE; false if there is none. */
 static inline bool coding_next(coding_preference *preference, enum coding *coding)
 {
     if (*preference == 0)

@@ -84,16 +84,16 @@ static enum etag_match match_field(const struct request *request, enum request_f
 }
 
 /*
- * Parses a date field. False: absent, repeated or malformed, or there is no date to compare with.
+ * Parses a date field. False if it is absent, repeated or malformed, or if there is no date to
+ * compare with.
  */
 static bool read_date(const struct request *request, enum request_field bit, struct span field,
                       const struct validators *validators, int64_t now, int64_t *date)
 {
     if ((request->present & ~request->repeated & bit) == 0 || !validators->dated)
         return false;
-    if (LIKELY(
-            field.length == HTTP_DATE_BYTES &&
-            span_is(field, validators->modified_text))) { /* the usual case: sent back unchanged */
+    /* Usually the client sends the same text back. */
+    if (LIKELY(field.length == HTTP_DATE_BYTES && span_is(field, validators->modified_text))) {
         *date = validators->modified;
         return true;
     }

@@ -1,12 +1,12 @@
 /*
- * Conditional requests: RFC 9110 section 13. Pure. Cases that the RFC leaves open, or that are easy
- * to miss:
+ * Conditional requests: RFC 9110 section 13. Pure. Cases that the RFC leaves open, or that are
+ * easy to miss:
  *
  *   request                                    result              reason (RFC 9110 section)
- *   -----------------------------------------  ------------------  ----------------------------------
- *   malformed If-Match                         not met: 412        13.1.1, the change it guards against
- *                                                                   cannot be ruled out
- *   malformed If-None-Match                    met: full answer    13.1.2, nothing is known to match
+ *   -----------------------------------------  ------------------  -------------------------------
+ *   malformed If-Match                         not met: 412        13.1.1, the change it prevents
+ *                                                                  may have happened
+ *   malformed If-None-Match                    met: full response  13.1.2, no match is known
  *   "*" with other members                     malformed           13.1.1, 13.1.2
  *   a weak tag in If-Match or If-Range         never equal         8.8.3.2, strong comparison
  *   a malformed or repeated date               ignored             13.1.3, 13.1.4
@@ -37,7 +37,7 @@ enum verdict {
 /*
  * Evaluates If-Match, If-Unmodified-Since, If-None-Match and If-Modified-Since in the order of
  * section 13.2.2. Call it only if the status would be 200 otherwise (section 13.2.1). NOW is the
- * answer's Date.
+ * Date of the response.
  */
 enum verdict conditional_verdict(const struct request *request, const struct validators *validators,
                                  int64_t now);

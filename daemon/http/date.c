@@ -72,7 +72,7 @@ void http_date_write(int64_t seconds, char *buffer)
     int64_t within, days;
     char *at = buffer;
 
-    /* File systems may have times that no HTTP date can express: use the nearest. */
+    /* File systems may have times that no HTTP date can express; use the nearest. */
     seconds = seconds < FIRST_SECOND ? FIRST_SECOND : seconds > LAST_SECOND ? LAST_SECOND : seconds;
     within = ((seconds % DAY_S) + DAY_S) % DAY_S;
     days = (seconds - within) / DAY_S;

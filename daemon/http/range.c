@@ -41,7 +41,7 @@ static bool read_number(struct reader *reader, uint64_t *number)
     return reader->at > start;
 }
 
-/* Reads one member; length 0: it lies past the end. Returns false if it is malformed. */
+/* Reads one member; length 0 if it is past the end. Returns false if it is malformed. */
 static bool read_spec(struct reader *reader, uint64_t size, struct byte_range *range)
 {
     uint64_t first, last = UINT64_MAX;
@@ -82,7 +82,7 @@ static void unite(struct byte_range *into, const struct byte_range *other)
     into->length = (end > other_end ? end : other_end) - into->first;
 }
 
-/* Adds RANGE, merging all that it touches in the place of the first of them. */
+/* Adds RANGE, merging all ranges that it touches in the place of the first of them. */
 static uint32_t add_range(struct byte_range *list, uint32_t count, struct byte_range range)
 {
     uint32_t kept = 0, place = UINT32_MAX;

@@ -1,11 +1,11 @@
 /*
- * The Range field, "bytes=0-99", "bytes=-5", "bytes=0-0,100-", and the body of an answer with
+ * The Range field, "bytes=0-99", "bytes=-5", "bytes=0-0,100-", and the body of a response with
  * several ranges: RFC 9110 section 14. Any thread.
  *
- * Ranges that overlap or touch are merged, in the place of the first (section 15.3.7.2). A set with
- * more than RANGE_SPECS_MAX members, or more than RANGE_PARTS_MAX ranges after merging, is answered
- * with the whole representation (section 14.2): that bounds our work and sends no more than was
- * asked for.
+ * Ranges that overlap or touch are merged, in the place of the first (section 15.3.7.2). For a set
+ * with more than RANGE_SPECS_MAX members, or more than RANGE_PARTS_MAX ranges after merging, the
+ * whole representation is sent (section 14.2): that bounds our work and sends no more than was
+ * requested.
  */
 #ifndef DAEMON_RANGE_H
 #define DAEMON_RANGE_H
@@ -16,7 +16,7 @@
 
 enum {
     RANGE_SPECS_MAX = 64, /* in a field */
-    RANGE_PARTS_MAX = 16, /* in an answer */
+    RANGE_PARTS_MAX = 16, /* in a response */
 };
 
 struct byte_range {
@@ -41,7 +41,8 @@ enum range_result range_parse(struct span field, uint64_t size, struct range_set
  * The body of a 206 with several parts: multipart/byteranges, section 14.6. It holds the texts
  * between the parts and the range of each part, not the bytes of the representation.
  *
- *   --B CRLF TYPE_FIELDS, Content-Range, empty line | bytes | CRLF --B CRLF ... | bytes | CRLF --B-- CRLF
+ *   --B CRLF TYPE_FIELDS, Content-Range, empty line | bytes |
+ *   CRLF --B CRLF ... | bytes | CRLF --B-- CRLF
  */
 enum {
     BYTERANGES_BOUNDARY = 32

@@ -17,7 +17,7 @@ static inline bool http_is_blank(char byte)
     return byte == ' ' || byte == '\t';
 }
 
-/* TEXT without the white space around it. */
+/* TEXT without surrounding white space. */
 static inline struct span http_trim(struct span text)
 {
     while (text.length > 0 && http_is_blank(text.start[0]))

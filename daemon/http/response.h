@@ -1,5 +1,5 @@
 /*
- * Response prefixes: status line, Server, Date and Connection, with which every HTTP/1 answer
+ * Response prefixes: status line, Server, Date and Connection, with which every HTTP/1 response
  * begins; and the built-in error pages. Each thread formats the Date once a second (RFC 9110
  * section 6.6.1).
  */
@@ -28,7 +28,7 @@ enum persistence {
 
 enum { RESPONSE_PREFIX_MAX = 192 };
 
-/* A prefix as of one second. */
+/* A prefix formatted for one second. */
 struct response_prefix {
     int64_t second; /* since 1970; 0: not prepared */
     size_t length;

@@ -202,7 +202,7 @@ static bool has_overlong(const struct target *target)
 }
 
 /* TEXT is the rest after the path: empty, or begins with the '?'. */
-static int take_query(struct span text, struct target *target)
+static int parse_query(struct span text, struct target *target)
 {
     target->query = (struct span){NULL, 0};
     if (text.length == 0)
@@ -249,7 +249,7 @@ int target_canonical(struct span text, struct target *target)
         return status;
     target->path[target->length] = '\0';
     target->directory = target->path[target->length - 1] == '/';
-    return take_query((struct span){text.start + used, text.length - used}, target);
+    return parse_query((struct span){text.start + used, text.length - used}, target);
 }
 
 /* Authority */

@@ -1,7 +1,7 @@
 /*
  * The request target, decoded and normalised once (RFC 9112 section 3.2, RFC 3986 sections 2 and
- * 5.2.4). Pure. After that a path begins with '/' and has no empty, "." or ".." segment and no NUL.
- * The kernel checks it again when it is opened (daemon/content/files.h).
+ * 5.2.4). Pure. The resulting path begins with '/' and has no empty, "." or ".." segment and no
+ * NUL. The kernel checks it again when it is opened (daemon/content/files.h).
  */
 #ifndef DAEMON_TARGET_H
 #define DAEMON_TARGET_H

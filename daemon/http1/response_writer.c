@@ -99,7 +99,7 @@ static void move_body(struct output_buffer *output, struct pending_response *pen
                       size_t of_body)
 {
     if (!output->body_held)
-        cache_hold(&output->body->entry);
+        cache_acquire(&output->body->entry);
     pending->body = output->body;
     pending->body_start = output->body->fd < 0 ? output->body->head_length : 0;
     pending->body_offset = output->body_offset + of_body;
@@ -289,7 +289,7 @@ static bool submit_warm(struct http1_connection *http1, uint64_t length)
         free(warm);
         return false;
     }
-    cache_hold(&warm->file->entry);
+    cache_acquire(&warm->file->entry);
     http1->connection.client.jobs_out++;
     context->jobs_out++;
     metric_add(context->metrics, METRIC_offloaded, 1);

@@ -1,7 +1,5 @@
 #include "daemon/master/listen_socket.h"
 
-#include "daemon/base/network.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -11,6 +9,12 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+/*
+ * Initial limit of unsent bytes in a client's socket (TCP_NOTSENT_LOWAT, tcp(7)). Without it a
+ * client that does not read would occupy a megabyte of kernel memory.
+ */
+enum { UNSENT_BYTES_MAX = 256 * 1024 };
 
 in_port_t listen_socket_port(const struct config_address *address)
 {
@@ -140,7 +144,7 @@ int listen_socket_check(const struct config_address *address, char *why, size_t 
 
 int listen_socket_open(struct config_address *address, uint32_t backlog, bool defer)
 {
-    const unsigned int unsent_most = NETWORK_UNSENT_MAX;
+    const unsigned int unsent_max = UNSENT_BYTES_MAX;
     int fd = address->address.ss_family == AF_UNIX
                  ? bind_unix((const struct sockaddr_un *)&address->address)
                  : open_bound(address, true);
@@ -149,7 +153,7 @@ int listen_socket_open(struct config_address *address, uint32_t backlog, bool de
         return -1;
     /* Accepted sockets inherit these options. */
     switch_on(fd, IPPROTO_TCP, TCP_NODELAY);
-    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_most, sizeof(unsent_most));
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_max, sizeof(unsent_max));
     if (defer)
         switch_on(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT); /* for one second */
     address->length = sizeof(address->address);

@@ -19,8 +19,8 @@ enum {
 
 /* Callbacks of the owner of the table. Those of the channels get a struct worker_process. */
 struct worker_callbacks {
-    channel_taker *report;             /* a message came on the command channel */
-    channel_taker *connection;         /* a connection came back, or was never read */
+    channel_handler *report;           /* a message came on the command channel */
+    channel_handler *connection;       /* a connection came back, or was never read */
     void (*drained)(void *worker);     /* a channel takes messages again */
     void (*after_fork)(void *context); /* in the child, first: frees what is the master's */
     void *context;

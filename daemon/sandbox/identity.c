@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The default for root's workers: owns no files, on every system. */
+/* The default user of root's workers: owns no files and exists on every system. */
 static const char default_user[] = "nobody";
 
 /* TEXT must be a decimal number and nothing else. */
@@ -41,7 +41,7 @@ report_fault(struct identity_fault *fault, bool group, const char *format, ...)
     return -1;
 }
 
-/* Tells an unknown name from a failed lookup by errno, as listed in getpwnam(3). */
+/* getpwnam(3) lists the errno values that mean an unknown name; all others are failed lookups. */
 static int report_unknown(struct identity_fault *fault, bool group, const char *name)
 {
     const char *what = group ? "group" : "user";
@@ -121,7 +121,7 @@ int identity_check(const char *user, const char *group, bool *group_at_fault, ch
     return -1;
 }
 
-/* Includes ambient capabilities that a service manager gave to a master without root. */
+/* Also drops ambient capabilities that a service manager gave to an unprivileged master. */
 static int drop_capabilities(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -132,7 +132,7 @@ static int drop_capabilities(void)
     return (int)syscall(SYS_capset, &header, none);
 }
 
-int identity_take(const struct identity *identity)
+int identity_switch(const struct identity *identity)
 {
     if (identity->changes && (initgroups(identity->user, identity->gid) != 0 ||
                               setresgid(identity->gid, identity->gid, identity->gid) != 0 ||

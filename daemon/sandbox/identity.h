@@ -1,6 +1,6 @@
 /*
- * The user and group that the workers run as: [server] user and group. Root's workers run as nobody
- * by default; without root they keep the master's identity.
+ * The user and group of the workers: [server] user and group. If the master is root, the default is
+ * nobody; otherwise workers keep the master's identity.
  */
 #ifndef DAEMON_IDENTITY_H
 #define DAEMON_IDENTITY_H
@@ -25,21 +25,21 @@ struct identity_fault {
 };
 
 /*
- * Looks up the identity that USER and GROUP (names or numbers, empty: unset) give to the workers of
- * a process whose user is SELF. Returns 0, or -1 with FAULT filled in. Reads the user database, so
- * call it before the sandbox is entered.
+ * Looks up the identity of the workers of a process with user ID SELF. USER and GROUP are names or
+ * numbers; empty: unset. Returns 0, or -1 with FAULT filled in. Reads the user database, so call it
+ * before the sandbox is entered.
  */
 int identity_find(const char *user, const char *group, uid_t self, struct identity *identity,
                   struct identity_fault *fault);
 
-/* The same for this process, only to check; for struct config_system. */
+/* The same for this process, as a check only; for struct config_system. */
 int identity_check(const char *user, const char *group, bool *group_at_fault, char *why,
                    size_t size);
 
 /*
- * In a worker with one thread: becomes IDENTITY and drops all capabilities. Returns 0, or -1 with
- * errno.
+ * In a worker with one thread: switches to IDENTITY and drops all capabilities. Returns 0, or -1
+ * with errno.
  */
-int identity_take(const struct identity *identity);
+int identity_switch(const struct identity *identity);
 
 #endif

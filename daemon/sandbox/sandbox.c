@@ -29,7 +29,7 @@
 #define SANDBOX_BUILT true
 #endif
 
-static bool seccomp_prepared; /* by sandbox_prepare() */
+static bool seccomp_prepared; /* set by sandbox_prepare() */
 
 static int landlock_version(void)
 {
@@ -58,7 +58,9 @@ void sandbox_describe(char *text, size_t size)
         snprintf(text, size, "none (sanitizer build)");
 }
 
-/* Between the check of a link and the opening of its target, only Landlock keeps a file out. */
+/*
+ * If a link's target changes between the check and the open, only Landlock prevents access outside.
+ */
 static bool can_follow_links(void)
 {
     return !SANDBOX_BUILT || landlock_version() > 0;
@@ -100,7 +102,7 @@ static const struct ruleset rights_by_version[] = {
     {.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL},
 };
 
-/* Handles every right of VERSION. An older kernel refuses a struct with fields it does not know. */
+/* Restricts every right of VERSION. An older kernel rejects a struct with unknown fields. */
 static int make_ruleset(int version)
 {
     struct ruleset all = {0};
@@ -141,7 +143,7 @@ static int restrict_files(const int *directories, size_t count)
     return failed;
 }
 
-int sandbox_lock(const int *directories, size_t count)
+int sandbox_restrict(const int *directories, size_t count)
 {
     const struct rlimit no_core = {0, 0};
 
@@ -187,14 +189,14 @@ static int become_user(const struct config *config)
         event_log(LEVEL_ERROR, "[server] %s: %s", fault.group ? "group" : "user", fault.text);
         return -1;
     }
-    if (identity_take(&identity) == 0)
+    if (identity_switch(&identity) == 0)
         return 0;
     event_log(LEVEL_ERROR, "a worker cannot become user %u: %s", identity.uid, strerror(errno));
     return -1;
 }
 
-/* Opens the directories that may be read below and locks the process in. */
-static int lock_in(const struct sandbox_setup *setup)
+/* Opens the directories that may be read and applies Landlock and seccomp. */
+static int restrict_access(const struct sandbox_setup *setup)
 {
     int directories[1 + CONFIG_LIST_MAX] = {setup->root}, failed = 0;
     size_t count = 1;
@@ -209,7 +211,7 @@ static int lock_in(const struct sandbox_setup *setup)
         count += failed == 0;
     }
     if (failed == 0)
-        failed = sandbox_lock(directories, count);
+        failed = sandbox_restrict(directories, count);
     while (--count > 0)
         close(directories[count]);
     return failed;
@@ -225,7 +227,7 @@ int sandbox_enter(const struct sandbox_setup *setup)
     sandbox_close_others(keep, setup->keep_count + 1);
     if (become_user(setup->config) != 0)
         return -1;
-    if (setup->config->server_jail && lock_in(setup) != 0) {
+    if (setup->config->server_jail && restrict_access(setup) != 0) {
         event_log(LEVEL_ERROR, "a worker cannot enter its sandbox: %s", strerror(errno));
         return -1;
     }

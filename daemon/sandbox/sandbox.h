@@ -1,6 +1,6 @@
 /*
- * The sandbox of a worker. After sandbox_enter() the process can read files below its directories
- * and serve the connections it is given, and nothing else, even if a client has taken it over.
+ * The sandbox of a worker. After sandbox_enter() the process can only read files below its
+ * directories and serve the connections passed to it, even if a client has taken it over.
  *
  *   identity         user and group of [server] user and group, no capabilities
  *   no_new_privs     an exec() would gain no rights
@@ -8,8 +8,8 @@
  *   seccomp          any system call that serving does not need kills the process (SIGSYS)
  *   resource limits  no core dump with client data in it
  *
- * Sources: prctl(2), landlock(7), seccomp(2). Sanitizer builds change only the
- * identity, as their run-time needs more. Features that the kernel lacks are skipped.
+ * Sources: prctl(2), landlock(7), seccomp(2). Sanitizer builds only change the identity, because
+ * their run-time needs more rights. Features that the kernel lacks are skipped.
  */
 #ifndef DAEMON_SANDBOX_H
 #define DAEMON_SANDBOX_H
@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The features of this build and this kernel. */
+/* The features of this build and kernel. */
 struct sandbox_features {
     bool built;   /* false: a sanitizer build */
     int landlock; /* ABI version, 0: none */
@@ -31,16 +31,18 @@ struct sandbox_features sandbox_features(void);
 /* The same as one line: "Landlock 7, seccomp". */
 void sandbox_describe(char *text, size_t size);
 
-/* Whether [server] user and group exist and symlinks = follow is safe here; for config_load(). */
+/*
+ * Checks that [server] user and group exist and that symlinks = follow is safe; for config_load().
+ */
 extern const struct config_system sandbox_config_system;
 
 /*
- * The master, before it forks workers: prepares the filter, which needs memory. Returns 0, or -1
- * with errno.
+ * Called by the master before it forks workers: builds the seccomp filter, which needs memory.
+ * Returns 0, or -1 with errno.
  */
 int sandbox_prepare(void);
 
-/* What a worker keeps. Borrowed. */
+/* What a worker keeps. All members are borrowed. */
 struct sandbox_setup {
     const struct config *config;  /* user, group and jail of [server] */
     int root;                     /* descriptor of the document root */
@@ -53,18 +55,20 @@ struct sandbox_setup {
 enum { SANDBOX_KEEP_MAX = 8 };
 
 /*
- * A worker, once, with one thread: closes all other descriptors, becomes the configured user, and,
- * unless [server] jail is off, locks itself in. Returns 0, or -1 after an error was logged.
+ * Called once by a worker that has one thread: closes all other descriptors, switches to the
+ * configured user, and, unless [server] jail is off, applies Landlock, seccomp and the limits.
+ * Returns 0, or -1 after logging an error.
  */
 int sandbox_enter(const struct sandbox_setup *setup);
 
 /*
- * The part of sandbox_enter() that locks in: after sandbox_prepare() in this process or its parent.
- * DIRECTORIES: COUNT O_PATH descriptors below which files may be read. Returns 0, or -1 with errno.
+ * The part of sandbox_enter() that applies Landlock and seccomp; sandbox_prepare() must have run in
+ * this process or its parent. DIRECTORIES: COUNT O_PATH descriptors below which files may be read.
+ * Returns 0, or -1 with errno.
  */
-int sandbox_lock(const int *directories, size_t count);
+int sandbox_restrict(const int *directories, size_t count);
 
-/* Closes every descriptor from 3 on except the COUNT in KEEP, which this sorts. */
+/* Closes every descriptor from 3 on except the COUNT in KEEP. Sorts KEEP. */
 void sandbox_close_others(int *keep, size_t count);
 
 #endif

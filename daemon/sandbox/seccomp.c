@@ -149,7 +149,7 @@ static int allow_restricted(scmp_filter_ctx filter, const struct restricted *rul
     return call < 0 ? 0 : seccomp_rule_add_exact_array(filter, SCMP_ACT_ALLOW, call, 1, &when);
 }
 
-/* Placeholder for the PID of the process that loads the program; larger than any PID. */
+/* Placeholder for the PID of the process that loads the filter; larger than any PID. */
 enum { OWN_PID = 0x5e1f5e1f };
 
 static int add_rules(scmp_filter_ctx filter)
@@ -163,7 +163,8 @@ static int add_rules(scmp_filter_ctx filter)
     for (size_t i = 0; i < ARRAY_LENGTH(restricted) && failed == 0; i++)
         failed = allow_restricted(filter, &restricted[i]);
     /*
-     * A filter can't check its flags, which are in memory; on ENOSYS glibc falls back to clone().
+     * A filter cannot check the flags of clone3(), which are in memory; on ENOSYS glibc falls back
+     * to clone().
      */
     return failed != 0
                ? failed
@@ -205,7 +206,7 @@ static int export_program(scmp_filter_ctx filter)
 
 int seccomp_prepare(void)
 {
-    /* Plain KILL would end only the thread and leave its connections hanging. */
+    /* SCMP_ACT_KILL would end only the thread and leave its connections open. */
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
     int failed;
 

@@ -7,18 +7,18 @@
 
 #include <stdbool.h>
 
-/* Whether this kernel has filters that can kill a whole process. */
+/* True if the kernel supports filters that kill the whole process. */
 bool seccomp_possible(void);
 
 /*
- * Makes the filter, once, for all processes forked from then on: libseccomp allocates, and out of
- * memory may crash or leave rules out. Returns 0, or -1 with errno.
+ * Builds the filter once, for all processes forked later. Not done in a worker, because libseccomp
+ * allocates, and without memory may crash or omit rules. Returns 0, or -1 with errno.
  */
 int seccomp_prepare(void);
 
 /*
- * From now on any other system call kills the process. no_new_privs must be set. Allocates nothing.
- * Returns 0, or -1 with errno (EINVAL: not prepared).
+ * Loads the filter: any other system call then kills the process. no_new_privs must be set.
+ * Allocates nothing. Returns 0, or -1 with errno (EINVAL: not prepared).
  */
 int seccomp_enter(void);
 

@@ -129,7 +129,7 @@ bool loading_submit(struct transaction *transaction, struct span path, struct re
     load->original = original;
     load->coding = coding;
     if (original != NULL) {
-        cache_hold(&original->entry);
+        cache_acquire(&original->entry);
         load->job.work.length = original->file_path.length;
         if (original->variants.member[coding].inode == 0)
             load->job.state = THREAD_STATE_COMPRESS;
@@ -158,7 +158,7 @@ bool loading_take(struct transaction *transaction, struct span path, struct reso
         *failed = load->failed;
         *found = load->resource;
         if (load->resource != NULL)
-            cache_hold(&load->resource->entry);
+            cache_acquire(&load->resource->entry);
         transaction->outcome = OUTCOME_OFFLOAD;
         return true;
     }

@@ -102,7 +102,7 @@ static int become_nobody(void)
 {
     struct identity identity = found("", "", ROOT);
 
-    if (identity_take(&identity) != 0)
+    if (identity_switch(&identity) != 0)
         return 1;
     if (geteuid() != identity.uid || getegid() != identity.gid || getgroups(0, NULL) > 1)
         return 2;

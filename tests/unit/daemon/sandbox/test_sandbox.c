@@ -78,7 +78,7 @@ static int in_sandbox(attempt *try)
     if (child == 0) {
         int directory = open(readable, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-        if (directory < 0 || sandbox_lock(&directory, 1) != 0)
+        if (directory < 0 || sandbox_restrict(&directory, 1) != 0)
             _exit(255);
         _exit(try(directory));
     }
@@ -358,7 +358,7 @@ static void entering_needs_no_memory(void **state)
         int directory = open(readable, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
         use_memory_up();
-        if (directory < 0 || sandbox_lock(&directory, 1) != 0)
+        if (directory < 0 || sandbox_restrict(&directory, 1) != 0)
             _exit(255);
         _exit(make_a_socket(directory));
     }
