@@ -1,4 +1,4 @@
-/* The ways to distribute connections to threads: their cost, and how even the result is. */
+/* The ways to distribute connections to threads: CPU time, and how even the distribution is. */
 #include "loadgen/lab/points.h"
 
 #include "common/units.h"
@@ -7,7 +7,7 @@
 
 enum { CONNECTIONS = 100 };
 
-/* The distribution is uneven if threads differ by more than this part of all connections. */
+/* The distribution is uneven if threads differ by more than this share of all connections. */
 #define UNEVEN_SHARE 0.125
 
 static const struct way {
@@ -43,8 +43,11 @@ static void put_keepalive(struct document *findings, const struct point *points)
         document_row(findings, DOCUMENT_NORMAL);
         document_cell(findings, "%s", ways[i].name);
         put_row(findings, &points[i]);
-        document_cell(findings, "%.0f to %.0f", point_own_median(&points[i], POINT_LEAST),
-                      point_own_median(&points[i], POINT_MOST));
+        if (isnan(point_own_median(&points[i], POINT_LEAST)))
+            document_cell(findings, "-");
+        else
+            document_cell(findings, "%.0f to %.0f", point_own_median(&points[i], POINT_LEAST),
+                          point_own_median(&points[i], POINT_MOST));
     }
 }
 
@@ -77,6 +80,13 @@ static void explain(struct document *findings, const struct point *keepalive,
         double least = point_own_median(&keepalive[i], POINT_LEAST);
         double most = point_own_median(&keepalive[i], POINT_MOST);
 
+        if (isnan(least)) {
+            findings_add(findings, FINDINGS_CAUTION,
+                         "%s: the trials were too short to sample the connections of the threads; "
+                         "use a longer --duration.",
+                         ways[i].name);
+            continue;
+        }
         findings_add(findings, FINDINGS_LESSON,
                      "%s: the thread with the most connections has %.0f of 100, the one with the "
                      "fewest %.0f%s",

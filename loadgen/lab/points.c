@@ -15,16 +15,19 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As in the notes of a run: from this CPU use of its threads on the client is the limit. */
+/*
+ * The client counts as the limit if its threads use at least this much CPU time, as in the notes of
+ * a run.
+ */
 #define BUSY_CLIENT_PERCENT 85.0
 
-/* A spread of the rounds that is noted, in percent. */
+/* Spreads of the rounds above this get a note, in percent. */
 #define WIDE_SPREAD 15
 
-/* The longest trials of a series that is repeated because its trials had too few responses. */
+/* The maximum duration of trials that are repeated because they had too few responses. */
 enum { LENGTHENED_MOST_MS = 10000 };
 
-/* The warm-up: a part of the trial, and time to open the connections. */
+/* The warm-up: 1/WARM_PART of the trial up to WARM_MOST_MS, plus time to open the connections. */
 enum { WARM_PART = 5, WARM_MOST_MS = 500, WARM_CONNECTIONS_A_MS = 10 };
 
 struct point *points_create(struct lab *lab, size_t count)
@@ -76,7 +79,8 @@ struct counters {
 };
 
 /*
- * A sample during a trial. The cost of a request is that between two samples, without connecting.
+ * A sample during a trial. CPU time per request is computed between two samples, which excludes the
+ * opening of the connections.
  */
 struct sample {
     uint64_t cpu_ns, answered;
@@ -91,6 +95,7 @@ struct series_run {
     bool attached;
     struct counters before;
     struct sample first, last; /* after the warm-up; 0: none */
+    bool sampled_threads;      /* least and most are valid */
     uint64_t least, most;      /* connections of a serving thread */
 };
 
@@ -115,6 +120,7 @@ static void sample_threads(struct series_run *run)
 {
     const struct segment *segment = &run->reader.map;
 
+    run->sampled_threads = true;
     run->least = UINT64_MAX;
     run->most = 0;
     for (uint32_t i = 0; i < segment_count(segment, SEGMENT_THREADS); i++) {
@@ -144,7 +150,7 @@ static void take_sample(void *context, const struct tally *all, uint64_t elapsed
         run->first = run->last;
 }
 
-/* Per response, in us. A trial too short for two samples counts as a whole. */
+/* CPU time per response, us. For a trial too short for two samples: that of the whole trial. */
 static double server_cpu(const struct series_run *run, const struct result *result, uint64_t cpu_ns)
 {
     uint64_t answered = run->last.answered - run->first.answered;
@@ -201,12 +207,15 @@ static int prepare(void *context, size_t index, char *why, size_t size)
         return -1;
     }
     run->first = run->last = (struct sample){0, 0};
-    run->least = run->most = 0;
+    run->sampled_threads = false;
     run->before = read_counters(run);
     return 0;
 }
 
-/* The logs of many trials could fill the disk. The server appends, so truncating is safe. */
+/*
+ * Otherwise the logs of many trials could fill the disk. The server opens the log with O_APPEND, so
+ * truncation is safe.
+ */
 static void truncate_log(const struct private_server *server)
 {
     char path[PRIVATE_SERVER_PATH + 16];
@@ -216,7 +225,7 @@ static void truncate_log(const struct private_server *server)
         return; /* the server has no access log */
 }
 
-static void keep(void *context, size_t index, const struct result *result)
+static void record_trial(void *context, size_t index, const struct result *result)
 {
     struct series_run *run = context;
     struct point *point = &run->points[index];
@@ -232,12 +241,15 @@ static void keep(void *context, size_t index, const struct result *result)
         return;
     point->value[POINT_CPU][round] = server_cpu(run, result, after.cpu_ns);
     point->value[POINT_HITS][round] = looked > 0 ? (double)hits * 100 / (double)looked : NAN;
-    point->value[POINT_LEAST][round] = (double)run->least;
-    point->value[POINT_MOST][round] = (double)run->most;
+    point->value[POINT_LEAST][round] = run->sampled_threads ? (double)run->least : NAN;
+    point->value[POINT_MOST][round] = run->sampled_threads ? (double)run->most : NAN;
     point->rounds++;
 }
 
-/* A trial with a duration needs enough responses for a 99th percentile. */
+/*
+ * Whether a trial has enough responses for a 99th percentile; only checked for trials with a
+ * duration.
+ */
 static bool has_enough_responses(const struct point *point, uint32_t round)
 {
     const double *value = trials_get(point->trials, point->index, round)->value;
@@ -255,7 +267,7 @@ static const struct point *find_too_short(const struct point *points, size_t cou
     return NULL;
 }
 
-/* The trials of COUNT points, until the end of the experiment; or NULL with WHY. */
+/* Creates the trials of COUNT points, released with the experiment; NULL with WHY on failure. */
 static struct trials *make_trials(struct lab *lab, struct point *points, size_t count,
                                   uint32_t rounds)
 {
@@ -284,7 +296,7 @@ int points_measure_often(struct lab *lab, struct point *points, size_t count, ui
                                        .point_count = count,
                                        .rounds = rounds,
                                        .before = prepare,
-                                       .after = keep,
+                                       .after = record_trial,
                                        .context = &run,
                                        .observer = &observer};
     enum trial_outcome outcome;
@@ -301,7 +313,8 @@ int points_measure_often(struct lab *lab, struct point *points, size_t count, ui
 }
 
 /*
- * Discards the last series and makes trials longer. Returns false if they are as long as allowed.
+ * Discards the last series and triples the duration of the trials. Returns false if that exceeds
+ * LENGTHENED_MOST_MS.
  */
 static bool lengthen(struct lab *lab, struct point *points, size_t count)
 {
@@ -349,9 +362,12 @@ double point_median(const struct point *point, enum measure measure)
 double point_own_median(const struct point *point, enum point_measure measure)
 {
     double values[POINT_ROUNDS];
+    size_t count = 0;
 
-    memcpy(values, point->value[measure], point->rounds * sizeof(*values));
-    return statistics_median(values, point->rounds);
+    for (uint32_t i = 0; i < point->rounds; i++)
+        if (!isnan(point->value[measure][i]))
+            values[count++] = point->value[measure][i];
+    return statistics_median(values, count);
 }
 
 struct interval point_cpu_ratio(const struct point *over, const struct point *under)

@@ -11,13 +11,13 @@
 /* With more late requests, in percent, the client was too slow for the rate. */
 #define LATE_PERCENT 1.0
 
-/* Service and response time that differ by less than this factor need no explanation. */
+/* If service and response time differ by less than this factor, no note explains the difference. */
 #define SIMILAR_FACTOR 1.25
 
-/* In shorter runs the CPU time of the client is not significant. */
+/* The minimum duration of a run for notes about the client's CPU time. */
 #define SHORTEST_CPU_SAMPLE_NS (200 * NS_PER_MS)
 
-/* Connections with fewer responses are opened so often that it affects the latencies. */
+/* With fewer responses per connection, the time to connect affects the latencies. */
 enum { RESPONSES_PER_CONNECTION = 100 };
 
 struct note_list {
@@ -178,8 +178,8 @@ static void note_unsent(const struct result *result, struct note_list *list)
     if (busy > 0)
         note(list, "unsent",
              "%" PRIu64 " request%s %s due but not sent before the end: all connections were busy. "
-             "The latencies do not include them.",
-             busy, plural(busy), were(busy));
+             "The latencies do not include %s.",
+             busy, plural(busy), were(busy), busy == 1 ? "it" : "them");
     if (late > 0)
         note(list, "unsent_late",
              "%" PRIu64 " request%s %s due but not sent before the end although a connection was "
@@ -187,7 +187,7 @@ static void note_unsent(const struct result *result, struct note_list *list)
              late, plural(late), were(late));
 }
 
-/* Why the report has two latencies. */
+/* Explains the difference between response time and service time. */
 static void note_two_times(const struct result *result, struct note_list *list)
 {
     const struct tally *tally = &result->tally;
@@ -195,7 +195,8 @@ static void note_two_times(const struct result *result, struct note_list *list)
     double service = (double)histogram_percentile(&tally->service, 99);
     char one[UNITS_TEXT], other[UNITS_TEXT];
 
-    if (count_of(result, TALLY_waited) == 0 || response < service * SIMILAR_FACTOR)
+    if (count_of(result, TALLY_answered) == 0 || count_of(result, TALLY_waited) == 0 ||
+        response < service * SIMILAR_FACTOR)
         return;
     note(list, "waiting",
          "Response time (p99 %s) counts from when a request was due, service time (p99 %s) from "
@@ -215,7 +216,7 @@ static void note_missing_latencies(const struct result *result, struct note_list
              plural(without));
 }
 
-/* A condition on a percentile without values above it checks the maximum. */
+/* Warns of conditions on a percentile that has no values above it, which check the maximum. */
 static void note_short_run(const struct result *result, struct note_list *list)
 {
     uint64_t answered = count_of(result, TALLY_answered);
@@ -240,7 +241,7 @@ static void note_server(const struct result *result, struct note_list *list)
              result->server.name, result->server.counted, result->server.sent);
 }
 
-/* Half the confidence interval, in percent of the median, from which on a note warns. */
+/* A note warns if half the confidence interval is wider than this, in percent of the median. */
 enum { NOISE_PERCENT = 10 };
 
 static void note_rounds(const struct result *result, struct note_list *list)

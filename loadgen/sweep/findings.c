@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Cores or threads count as all busy from this share on: measurements never reach 100 %. */
+/* Cores or threads count as fully busy from this share on: measurements do not reach 100 %. */
 #define BUSY_SERVER_SHARE  0.85
 #define BUSY_MACHINE_SHARE 0.95
 
@@ -34,7 +34,7 @@ static void add_finding(struct sweep_finding *findings, size_t *count, size_t mo
 }
 
 PRINTF_LIKE(3, 4)
-static void find(struct sweep_curve *curve, const char *name, const char *format, ...)
+static void add_to_curve(struct sweep_curve *curve, const char *name, const char *format, ...)
 {
     va_list arguments;
 
@@ -44,7 +44,7 @@ static void find(struct sweep_curve *curve, const char *name, const char *format
 }
 
 PRINTF_LIKE(3, 4)
-static void note(struct sweep *sweep, const char *name, const char *format, ...)
+static void add_note(struct sweep *sweep, const char *name, const char *format, ...)
 {
     va_list arguments;
 
@@ -89,12 +89,13 @@ static void find_noise(struct sweep_curve *curve)
     curve->noisy = 2 * noisy >= curve->measured;
 }
 
-static void say_noise(struct sweep_curve *curve)
+static void report_noise(struct sweep_curve *curve)
 {
-    find(curve, "noisy",
-         "The rounds of most points differ by more than +-%d %%, too much to find knee, zones and "
-         "limits. Stop other programs, or use longer runs (-d) or more rounds (--rounds).",
-         NOISE_PERCENT);
+    add_to_curve(
+        curve, "noisy",
+        "The rounds of most points differ by more than +-%d %%, too much to find knee, zones and "
+        "limits. Stop other programs, or use longer runs (-d) or more rounds (--rounds).",
+        NOISE_PERCENT);
 }
 
 /* ---- Shape ---- */
@@ -129,7 +130,7 @@ static bool range_of(const struct sweep_curve *curve, enum zone zone, size_t *fi
     return found;
 }
 
-static void say_best(struct sweep_curve *curve)
+static void report_best(struct sweep_curve *curve)
 {
     const struct sweep_point *best = &curve->points[curve->zones.best];
     const struct interval *rate = &best->of[MEASURE_RATE];
@@ -140,13 +141,14 @@ static void say_best(struct sweep_curve *curve)
         snprintf(sure, sizeof(sure), " (95 %% confidence: %s to %s)",
                  measure_format(low, MEASURE_RATE, rate->low),
                  measure_format(high, MEASURE_RATE, rate->high));
-    find(curve, "best", "Maximum: %s requests/s with %" PRIu32 " connection%s%s; p99 there is %s.",
-         measure_format(most, MEASURE_RATE, rate->median), connections(best),
-         connections(best) == 1 ? "" : "s", sure,
-         measure_format(p99, MEASURE_P99, median(best, MEASURE_P99)));
+    add_to_curve(curve, "best",
+                 "Maximum: %s requests/s with %" PRIu32 " connection%s%s; p99 there is %s.",
+                 measure_format(most, MEASURE_RATE, rate->median), connections(best),
+                 connections(best) == 1 ? "" : "s", sure,
+                 measure_format(p99, MEASURE_P99, median(best, MEASURE_P99)));
 }
 
-static void say_knee(struct sweep_curve *curve)
+static void report_knee(struct sweep_curve *curve)
 {
     size_t first = 0, last = 0;
     double knee = round(curve->zones.knee);
@@ -154,29 +156,30 @@ static void say_knee(struct sweep_curve *curve)
 
     if (!curve->zones.reached) {
         if (curve->measured > 1)
-            find(curve, "no_knee",
-                 "No knee: the throughput still grows at %" PRIu32
-                 " connections. Extend the sweep to more connections.",
-                 connections(&curve->points[curve->measured - 1]));
+            add_to_curve(curve, "no_knee",
+                         "No knee: the throughput still grows at %" PRIu32
+                         " connections. Extend the sweep to more connections.",
+                         connections(&curve->points[curve->measured - 1]));
         return;
     }
     range_of(curve, ZONE_PLATEAU, &first, &last);
     units_format_count(text, sizeof(text), knee);
     if (first == 0)
-        find(curve, "knee",
-             "The knee is at or below %" PRIu32
-             " connections: so few reach the maximum throughput already. "
-             "Begin the sweep with fewer connections to see it grow.",
-             connections(&curve->points[0]));
+        add_to_curve(curve, "knee",
+                     "The knee is at or below %" PRIu32
+                     " connections, the lowest number of the sweep. "
+                     "Begin the sweep with fewer connections to find it.",
+                     connections(&curve->points[0]));
     else
-        find(curve, "knee",
-             "The knee is at about %s connection%s: below it the throughput grows (linear); above "
-             "it "
-             "additional connections mostly add waiting time (plateau from %" PRIu32 " on).",
-             text, knee > 1 ? "s" : "", connections(&curve->points[first]));
+        add_to_curve(
+            curve, "knee",
+            "The knee is at about %s connection%s: below it the throughput grows (linear); above "
+            "it "
+            "additional connections mostly add waiting time (plateau from %" PRIu32 " on).",
+            text, knee > 1 ? "s" : "", connections(&curve->points[first]));
 }
 
-static void say_overload(struct sweep_curve *curve)
+static void report_overload(struct sweep_curve *curve)
 {
     size_t first = 0, last = 0;
     const struct sweep_point *end;
@@ -188,20 +191,20 @@ static void say_overload(struct sweep_curve *curve)
     part = 1 - median(end, MEASURE_RATE) / median(&curve->points[curve->zones.best], MEASURE_RATE);
     errors = median(end, MEASURE_ERRORS);
     if (errors > ZONES_ERRORS)
-        find(curve, "overload",
-             "Overload from %" PRIu32 " connections on: at %" PRIu32
-             ", %.3g %% of the requests fail.",
-             connections(&curve->points[first]), connections(end), errors);
+        add_to_curve(curve, "overload",
+                     "Overload from %" PRIu32 " connections on: at %" PRIu32
+                     ", %.3g %% of the requests fail.",
+                     connections(&curve->points[first]), connections(end), errors);
     else
-        find(curve, "overload",
-             "Overload from %" PRIu32 " connections on: at %" PRIu32
-             ", the throughput is %.0f %% below the maximum.",
-             connections(&curve->points[first]), connections(end), 100 * part);
+        add_to_curve(curve, "overload",
+                     "Overload from %" PRIu32 " connections on: at %" PRIu32
+                     ", the throughput is %.0f %% below the maximum.",
+                     connections(&curve->points[first]), connections(end), 100 * part);
 }
 
 /* ---- Universal Scalability Law ---- */
 
-/* Without the points that the client limits: they would describe the client. */
+/* Ignores the points at which the client was the limit. */
 static void fit_usl(struct sweep_curve *curve)
 {
     struct usl_point points[PLAN_NUMBERS_MAX];
@@ -216,7 +219,7 @@ static void fit_usl(struct sweep_curve *curve)
     curve->has_usl = usl_fit(points, count, &curve->usl) && usl_is_good(&curve->usl);
 }
 
-/* The maximum that the law predicts; empty if the throughput grows without limit. */
+/* Writes the predicted maximum into TEXT; "" if the law predicts unlimited growth. */
 static void predict(const struct usl *usl, char *text, size_t size)
 {
     double best = round(usl_peak_n(usl)), most = usl_peak_throughput(usl);
@@ -235,7 +238,7 @@ static void predict(const struct usl *usl, char *text, size_t size)
                  at, best > 1 ? "s" : "");
 }
 
-static void say_usl(struct sweep_curve *curve)
+static void report_usl(struct sweep_curve *curve)
 {
     const struct usl *usl = &curve->usl;
     char prediction[160];
@@ -243,15 +246,16 @@ static void say_usl(struct sweep_curve *curve)
     if (!curve->has_usl)
         return;
     predict(usl, prediction, sizeof(prediction));
-    find(curve, "usl",
-         "Universal Scalability Law: contention sigma %.3g, coherency kappa %.3g; mean error of "
-         "the fit over %zu points: %.1f %%.%s",
-         usl->sigma, usl->kappa, usl->points, 100 * usl->error, prediction);
+    add_to_curve(
+        curve, "usl",
+        "Universal Scalability Law: contention sigma %.3g, coherency kappa %.3g; mean error of "
+        "the fit over %zu points: %.1f %%.%s",
+        usl->sigma, usl->kappa, usl->points, 100 * usl->error, prediction);
 }
 
 /* ---- Limits ---- */
 
-/* The cores that the server can keep busy. */
+/* The number of cores that the server's threads can keep busy. */
 static double capacity(const struct sweep *sweep, const struct sweep_curve *curve)
 {
     double threads = (double)curve->server.workers * curve->server.threads;
@@ -285,39 +289,40 @@ static enum sweep_limit find_limit(const struct sweep *sweep, const struct sweep
     return limit_by_usl(curve);
 }
 
-static void say_client(struct sweep_curve *curve, const struct sweep_point *best)
+static void report_client(struct sweep_curve *curve, const struct sweep_point *best)
 {
     const struct plan *plan = &best->plan;
     bool raw = plan->engine == PLAN_ENGINE_RAW || plan->http == PLAN_HTTP_2;
 
-    find(curve, "limit",
-         "The client is the limit: each of its threads used %.0f %% of a core at the maximum, so "
-         "the server may be faster.%s",
-         median(best, MEASURE_CLIENT_SHARE),
-         raw ? " Use more client threads, or generate the load on another machine."
-             : " --engine raw needs less CPU time.");
+    add_to_curve(
+        curve, "limit",
+        "The client is the limit: each of its threads used %.0f %% of a core at the maximum, so "
+        "the server may be faster.%s",
+        median(best, MEASURE_CLIENT_SHARE),
+        raw ? " Use more client threads, or generate the load on another machine."
+            : " --engine raw needs less CPU time.");
 }
 
-static void say_server(const struct sweep *sweep, struct sweep_curve *curve,
-                       const struct sweep_point *best)
+static void report_server(const struct sweep *sweep, struct sweep_curve *curve,
+                          const struct sweep_point *best)
 {
     double cores = median(best, MEASURE_SERVER_CORES);
     uint32_t threads = curve->server.workers * curve->server.threads;
 
     if (curve->limit == SWEEP_LIMIT_SERVER_THREADS)
-        find(curve, "limit",
-             "The server's threads are the limit: its %" PRIu32
-             " threads kept %.2f cores busy at the maximum, and this machine has %" PRIu32
-             " cores. More threads may increase the throughput.",
-             threads, cores, sweep->cores);
+        add_to_curve(curve, "limit",
+                     "The server's threads are the limit: its %" PRIu32
+                     " threads kept %.2f cores busy at the maximum, and this machine has %" PRIu32
+                     " cores. More threads may increase the throughput.",
+                     threads, cores, sweep->cores);
     else
-        find(curve, "limit",
-             "The server's CPU time is the limit: it kept %.2f of this machine's %" PRIu32
-             " cores busy at the maximum.",
-             cores, sweep->cores);
+        add_to_curve(curve, "limit",
+                     "The server's CPU time is the limit: it kept %.2f of this machine's %" PRIu32
+                     " cores busy at the maximum.",
+                     cores, sweep->cores);
 }
 
-/* The busy cores by program. */
+/* Writes the busy cores by program. */
 static void format_shares(const struct sweep *sweep, const struct sweep_point *best, char *text,
                           size_t size)
 {
@@ -331,63 +336,66 @@ static void format_shares(const struct sweep *sweep, const struct sweep_point *b
                  server, client, fmax(others, 0));
 }
 
-static void say_machine(const struct sweep *sweep, struct sweep_curve *curve,
-                        const struct sweep_point *best)
+static void report_machine(const struct sweep *sweep, struct sweep_curve *curve,
+                           const struct sweep_point *best)
 {
     char shares[128];
 
     format_shares(sweep, best, shares, sizeof(shares));
-    find(curve, "limit",
-         "This machine is the limit: its %" PRIu32
-         " cores were all busy at the maximum%s, and server and client share them. Generate the "
-         "load on another machine to measure the server alone.",
-         sweep->cores, shares);
+    add_to_curve(
+        curve, "limit",
+        "This machine is the limit: its %" PRIu32
+        " cores were all busy at the maximum%s, and server and client share them. Generate the "
+        "load on another machine to measure the server alone.",
+        sweep->cores, shares);
 }
 
-static void say_limit(const struct sweep *sweep, struct sweep_curve *curve)
+static void report_limit(const struct sweep *sweep, struct sweep_curve *curve)
 {
     const struct sweep_point *best = &curve->points[curve->zones.best];
 
     curve->limit = find_limit(sweep, curve);
     switch (curve->limit) {
     case SWEEP_LIMIT_CLIENT:
-        say_client(curve, best);
+        report_client(curve, best);
         break;
     case SWEEP_LIMIT_SERVER_THREADS:
     case SWEEP_LIMIT_SERVER_CPU:
-        say_server(sweep, curve, best);
+        report_server(sweep, curve, best);
         break;
     case SWEEP_LIMIT_MACHINE:
-        say_machine(sweep, curve, best);
+        report_machine(sweep, curve, best);
         break;
     case SWEEP_LIMIT_CONTENTION:
-        find(
+        add_to_curve(
             curve, "limit",
             "Contention is the limit: requests wait for a shared resource (a lock, a core, a disk, "
             "the network), and the cores were not all busy.");
         break;
     case SWEEP_LIMIT_COHERENCY:
-        find(curve, "limit",
-             "Coherency is the limit: the cost of a request grows with the number of connections.");
+        add_to_curve(
+            curve, "limit",
+            "Coherency is the limit: the cost of a request grows with the number of connections.");
         break;
     case SWEEP_LIMIT_UNKNOWN:
-        find(curve, "limit",
-             "The limit is unknown: neither the client's threads nor the machine's cores were all "
-             "busy. Possible: the network, a disk, a lock, or a configured limit.");
+        add_to_curve(
+            curve, "limit",
+            "The limit is unknown: neither the client's threads nor the machine's cores were all "
+            "busy. Possible: the network, a disk, a lock, or a configured limit.");
         break;
     case SWEEP_LIMIT_NOT_REACHED:
         break;
     }
 }
 
-static void say_marks(struct sweep_curve *curve)
+static void report_marks(struct sweep_curve *curve)
 {
     size_t marked = 0;
 
     for (size_t i = 0; i < curve->measured; i++)
         marked += curve->points[i].client_bound;
     if (marked > 0)
-        find(
+        add_to_curve(
             curve, "client_bound",
             "The client was the limit at %zu of %zu points (marked !): its threads used %.0f %% of "
             "a core or more, and the latencies include waiting in the client.",
@@ -406,26 +414,26 @@ static void conclude_curve(struct sweep *sweep, struct sweep_curve *curve)
     find_noise(curve);
     find_zones(curve);
     if (!(median(&curve->points[curve->zones.best], MEASURE_RATE) > 0)) {
-        find(curve, "nothing_answered", "No response was received.");
+        add_to_curve(curve, "nothing_answered", "No response was received.");
         return;
     }
-    say_best(curve);
+    report_best(curve);
     if (curve->noisy) {
         curve->zones.knee = NAN;
-        say_noise(curve);
+        report_noise(curve);
     } else {
         fit_usl(curve);
-        say_knee(curve);
-        say_overload(curve);
-        say_usl(curve);
-        say_limit(sweep, curve);
+        report_knee(curve);
+        report_overload(curve);
+        report_usl(curve);
+        report_limit(sweep, curve);
     }
-    say_marks(curve);
+    report_marks(curve);
 }
 
 /* ---- The whole sweep ---- */
 
-static double most_of(const struct sweep_curve *curve)
+static double max_rate_of(const struct sweep_curve *curve)
 {
     return curve->measured > 0 ? median(&curve->points[curve->zones.best], MEASURE_RATE) : 0;
 }
@@ -436,16 +444,21 @@ static void compare_curves(struct sweep *sweep)
     char most[MEASURE_TEXT];
 
     for (size_t i = 1; i < sweep->curve_count; i++) {
-        if (most_of(&sweep->curves[i]) > most_of(best))
+        if (max_rate_of(&sweep->curves[i]) > max_rate_of(best))
             best = &sweep->curves[i];
-        if (most_of(&sweep->curves[i]) < most_of(least))
+        if (max_rate_of(&sweep->curves[i]) < max_rate_of(least))
             least = &sweep->curves[i];
     }
-    if (sweep->curve_count > 1 && most_of(least) > 0)
-        note(sweep, "best_of_all",
-             "Best curve: %s, with %s requests/s, %.2f times the rate of the worst (%s).",
-             best->name, measure_format(most, MEASURE_RATE, most_of(best)),
-             most_of(best) / most_of(least), least->name);
+    if (sweep->curve_count < 2 || !(max_rate_of(least) > 0))
+        return;
+    measure_format(most, MEASURE_RATE, max_rate_of(best));
+    if (best == least)
+        add_note(sweep, "best_of_all", "All curves have the same maximum rate: %s requests/s.",
+                 most);
+    else
+        add_note(sweep, "best_of_all",
+                 "Best curve: %s, with %s requests/s, %.2f times the rate of the worst (%s).",
+                 best->name, most, max_rate_of(best) / max_rate_of(least), least->name);
 }
 
 static void note_end(struct sweep *sweep)
@@ -455,20 +468,21 @@ static void note_end(struct sweep *sweep)
     for (size_t i = 0; i < sweep->point_count; i++)
         done += trials_done(sweep->trials, i);
     if (sweep->end == TRIALS_INTERRUPTED)
-        note(sweep, "interrupted", "Interrupted after %zu of %zu runs.", done,
-             sweep->point_count * sweep->plan->rounds);
+        add_note(sweep, "interrupted", "Interrupted after %zu of %zu runs.", done,
+                 sweep->point_count * sweep->plan->rounds);
     if (sweep->end == TRIALS_ABORTED)
-        note(sweep, "aborted", "Ended by --abort-on after %zu of %zu runs.", done,
-             sweep->point_count * sweep->plan->rounds);
+        add_note(sweep, "aborted", "Ended by --abort-on after %zu of %zu runs.", done,
+                 sweep->point_count * sweep->plan->rounds);
     if (sweep->status == RESULT_ERRORS)
-        note(sweep, "too_many_errors",
-             "Some points had more errors than --max-errors allows (%g %%).",
-             sweep->plan->max_errors);
+        add_note(sweep, "too_many_errors",
+                 "Some points had more errors than --max-errors allows (%g %%).",
+                 sweep->plan->max_errors);
     if (sweep->status == RESULT_GATE && sweep->end == TRIALS_COMPLETE)
-        note(sweep, "gate_failed", "A condition of --fail-if was met in a run.");
+        add_note(sweep, "gate_failed", "A condition of --fail-if was met in a run.");
     if (sweep->plan->rounds < STATISTICS_INTERVAL_MIN)
-        note(sweep, "few_rounds", "Fewer than %d rounds: the medians have no confidence intervals.",
-             STATISTICS_INTERVAL_MIN);
+        add_note(sweep, "few_rounds",
+                 "Fewer than %d rounds: the medians have no confidence intervals.",
+                 STATISTICS_INTERVAL_MIN);
 }
 
 void sweep_conclude(struct sweep *sweep)

@@ -240,6 +240,7 @@ static void other_experiments_report(void **state)
         check_page(page);
         check_has(page, "<svg class=\"plot\"");
         check_has(page, "<tr><td>");
+        assert_null(strstr(page, "the most connections has 0 of 100"));
         free(page);
     }
     check_nothing_left(place);

@@ -264,6 +264,28 @@ static void open_loop_notes_late_and_unsent_requests(void **state)
     assert_int_equal(result_status(&result), RESULT_GOOD);
 }
 
+static void run_without_responses_has_no_note_about_waiting(void **state)
+{
+    (void)state;
+    fill(0, 200);
+    plan.rate = 10;
+    tally_count(&result.tally, TALLY_waited, 3);
+    assert_null(strstr(notes(), "waiting"));
+}
+
+static void single_unsent_request_is_singular(void **state)
+{
+    struct result_note list[RESULT_NOTES_MAX];
+
+    (void)state;
+    fill(10, 200);
+    tally_count(&result.tally, TALLY_unsent_busy, 1);
+    assert_int_equal(result_notes(&result, list), 1);
+    assert_string_equal(list[0].text,
+                        "1 request was due but not sent before the end: all connections were busy. "
+                        "The latencies do not include it.");
+}
+
 /* Errors take precedence over gates; an abort by a condition is a gate, too. */
 static void condition_sets_status_99(void **state)
 {
@@ -301,6 +323,8 @@ int main(void)
         cmocka_unit_test(cpu_per_request_includes_warmup),
         cmocka_unit_test(rate_due_is_planned_or_average),
         cmocka_unit_test(open_loop_notes_late_and_unsent_requests),
+        cmocka_unit_test(run_without_responses_has_no_note_about_waiting),
+        cmocka_unit_test(single_unsent_request_is_singular),
         cmocka_unit_test(condition_sets_status_99),
     };
 
