@@ -18,7 +18,7 @@ static uint64_t left_of(const struct request_budget *budget)
 }
 
 /* Takes up to WANTED requests out of the budget. */
-static uint64_t draw(struct request_budget *budget, uint64_t wanted)
+static uint64_t budget_take(struct request_budget *budget, uint64_t wanted)
 {
     uint64_t left = left_of(budget), taken;
 
@@ -34,7 +34,7 @@ static uint64_t draw(struct request_budget *budget, uint64_t wanted)
 void budget_share_begin(struct budget_share *share, struct request_budget *budget,
                         uint32_t connections)
 {
-    *share = (struct budget_share){.budget = budget, .reserved = draw(budget, connections)};
+    *share = (struct budget_share){.budget = budget, .reserved = budget_take(budget, connections)};
 }
 
 static uint64_t portion(const struct request_budget *budget)
@@ -58,7 +58,7 @@ static bool is_warmup(const struct budget_share *share, uint64_t now_ns)
 static bool take_one(struct budget_share *share)
 {
     if (share->left == 0 && !share->closed)
-        share->left = draw(share->budget, portion(share->budget));
+        share->left = budget_take(share->budget, portion(share->budget));
     if (share->left == 0)
         return false;
     share->left--;

@@ -1,7 +1,8 @@
 /*
- * The minimal cost of a response: a process that answers every read with the same bytes. It parses,
- * counts and logs nothing, so if its cost per request grows with the number of connections, the
- * kernel causes it. One thread with epoll on its own port of 127.0.0.1. Main thread.
+ * The baseline of the CPU time per response: a process that answers every read with the same bytes.
+ * It parses, counts and logs nothing, so growth of its CPU time per request with the number of
+ * connections is due to the kernel. One thread with epoll on its own port of 127.0.0.1. Main
+ * thread.
  */
 #ifndef LOADGEN_LAB_BARE_SERVER_H
 #define LOADGEN_LAB_BARE_SERVER_H
@@ -13,8 +14,8 @@
 struct bare_server;
 
 /*
- * Starts a server whose bodies have BODY bytes. The caller has no other threads. Returns NULL with
- * WHY.
+ * Starts a server whose response bodies have BODY bytes. The process must be single-threaded.
+ * Returns NULL with WHY.
  */
 struct bare_server *bare_server_create(size_t body, char *why, size_t size);
 

@@ -204,13 +204,13 @@ void lab_help(FILE *out)
 
 /* ---- Pages ---- */
 
-static int complain(const char *why)
+static int report_error(const char *why)
 {
     fprintf(stderr, "wsload: %s\n", why);
     return RESULT_WRONG_USE;
 }
 
-/* Writes DOCUMENT to NAME.html and tells so after LABEL. Returns an exit status. */
+/* Writes DOCUMENT to NAME.html and prints "LABEL: path". Returns an exit status. */
 static int write_page(const struct lab_options *options, const char *name, const char *label,
                       const struct document *document)
 {
@@ -225,7 +225,7 @@ static int write_page(const struct lab_options *options, const char *name, const
         failed = true;
     if (failed) {
         snprintf(why, sizeof(why), "cannot write %s: %s", path, strerror(errno != 0 ? errno : EIO));
-        return complain(why);
+        return report_error(why);
     }
     printf("%s: %s\n", label, path);
     fflush(stdout);
@@ -238,7 +238,7 @@ static int write_findings(const struct lab_options *options, const struct experi
     findings_add_published(findings, experiment->name);
     putchar('\n');
     if (document_write_text(stdout, findings, false) != 0)
-        return complain("out of memory");
+        return report_error("out of memory");
     fflush(stdout);
     document_section(findings, "The machine", NULL);
     findings_add_machine(findings, machine);
@@ -272,8 +272,8 @@ static void set_up(struct lab *lab, const struct lab_options *options)
         lab->trial_ms = options->duration_ms;
 }
 
-/* The version of the server, from one that is started to report it. Returns 0, or -1 with WHY. */
-static int ask_version(struct lab *lab, char *version, size_t size)
+/* Starts a server to read its version. Returns 0, or -1 with WHY. */
+static int read_version(struct lab *lab, char *version, size_t size)
 {
     struct private_server *server = private_server_create(lab->program, lab->why, sizeof(lab->why));
     json_t *status = NULL;
@@ -288,7 +288,7 @@ static int ask_version(struct lab *lab, char *version, size_t size)
     return 0;
 }
 
-/* Returns an exit status; RESULT_GOOD with the findings, which the caller frees. */
+/* Returns an exit status; if it is RESULT_GOOD, *findings is set and the caller frees it. */
 static int conduct(struct lab *lab, const struct lab_options *options,
                    const struct experiment *experiment, const struct machine *machine,
                    struct document **findings)
@@ -298,14 +298,14 @@ static int conduct(struct lab *lab, const struct lab_options *options,
 
     *findings = findings_create(experiment->title);
     if (*findings == NULL)
-        return complain("out of memory");
+        return report_error("out of memory");
     if (lab_conduct(lab, experiment, *findings) == 0) {
         status = write_findings(options, experiment, *findings, machine);
     } else if (lab->interrupted) {
         status = RESULT_INTERRUPTED;
     } else {
         snprintf(why, sizeof(why), "%s: %s", experiment->name, lab->why);
-        status = complain(why);
+        status = report_error(why);
     }
     if (status != RESULT_GOOD)
         document_free(*findings);
@@ -321,7 +321,7 @@ static int conduct_all(struct lab *lab, const struct lab_options *options,
     int worst = RESULT_GOOD;
 
     if (index == NULL)
-        return complain("out of memory");
+        return report_error("out of memory");
     for (size_t i = 0; i < options->count && !lab_is_interrupted(lab); i++) {
         int status = conduct(lab, options, options->chosen[i], machine, &findings);
 
@@ -354,16 +354,16 @@ static int run(const struct lab_options *options)
     if (mkdir(options->directory, 0777) != 0 && errno != EEXIST) {
         snprintf(why, sizeof(why), "cannot create the directory %s: %s", options->directory,
                  strerror(errno));
-        return complain(why);
+        return report_error(why);
     }
-    if (ask_version(&lab, version, sizeof(version)) != 0)
-        return complain(lab.why);
+    if (read_version(&lab, version, sizeof(version)) != 0)
+        return report_error(lab.why);
     machine_describe(&machine, version);
     about = document_create("wsload lab", (struct document_layout){0});
     if (about != NULL)
         findings_add_machine(about, &machine);
     if (about == NULL || document_write_text(stdout, about, false) != 0)
-        complain("out of memory");
+        report_error("out of memory");
     document_free(about);
     return conduct_all(&lab, options, &machine);
 }
@@ -375,13 +375,13 @@ int lab_main(int argc, char **argv)
     int status;
 
     if (lab_options_parse(&options, argc, argv, why, sizeof(why)) != 0)
-        return complain(why);
+        return report_error(why);
     if (options.help || options.count == 0) {
         lab_help(stdout);
         return RESULT_GOOD;
     }
     if (interrupts_begin() != 0)
-        return complain("too few file descriptors");
+        return report_error("too few file descriptors");
     status = run(&options);
     interrupts_end();
     return status;

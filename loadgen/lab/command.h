@@ -18,7 +18,7 @@ const struct experiment *lab_find(const char *name);
 /* A command line. */
 struct lab_options {
     const char *directory; /* of the pages */
-    const char *program;   /* NULL: webserverd is looked for */
+    const char *program;   /* NULL: searches for webserverd */
     bool quick, quiet, help;
     uint32_t rounds;      /* 0: the default */
     uint64_t duration_ms; /* 0: the default */

@@ -73,7 +73,10 @@ const struct point *curve_peak(const struct curve *curve)
     return peak;
 }
 
-/* Little's law: mean latency = connections / rate, so it grows where the rate does not. */
+/*
+ * Little's law: mean latency = connections / rate. Where the rate does not grow with the
+ * connections, the latency does.
+ */
 void curve_explain(struct document *findings, const struct curve *curve)
 {
     const struct point *first = &curve->points[0], *last = &curve->points[curve->count - 1];
@@ -103,7 +106,10 @@ void curve_explain(struct document *findings, const struct curve *curve)
 /* The allowed increase of the CPU time per request, in percent. */
 #define TOLERANCE 10.0
 
-/* Pairs per round of the experiment, and the longest trial: many short trials are more precise. */
+/*
+ * Pairs in each round of the experiment, and the maximum duration of a trial: many short trials
+ * give a narrower interval than few long ones.
+ */
 enum { PAIRS_A_ROUND = 3, LONGEST_MS = 1000 };
 
 /* The points of a curve: webserverd and the bare server, with few and with many connections. */
@@ -162,7 +168,10 @@ static void judge_total(struct document *findings, const char *name, const struc
                  TOLERANCE, advice(verdict));
 }
 
-/* The ratio without what the bare server needs more with many connections: the kernel's part. */
+/*
+ * The ratio for webserverd after subtracting the increase of the bare server, which is the
+ * kernel's.
+ */
 static struct interval own_ratio(const struct point *parts)
 {
     double ratios[POINT_ROUNDS];

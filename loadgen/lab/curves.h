@@ -1,6 +1,6 @@
 /*
- * Curves: points that differ in the number of connections only, as tables, plots and sentences. And
- * whether a request costs more CPU time with many connections. Main thread.
+ * Curves: points that differ only in the number of connections, as tables, plots and sentences; and
+ * whether a request takes more CPU time with many connections. Main thread.
  */
 #ifndef LOADGEN_LAB_CURVES_H
 #define LOADGEN_LAB_CURVES_H
@@ -14,17 +14,20 @@ struct curve {
 };
 
 /*
- * Initialises COUNT points from FIRST on, one for each of CONNECTIONS: GET PATH from SERVER. NAME
- * is for progress.
+ * Initialises COUNT points from FIRST on, one for each number in CONNECTIONS: GET PATH from SERVER.
+ * Progress lines show NAME.
  */
 void curve_init(struct lab *lab, struct point *first, struct private_server *server,
                 const char *path, const uint32_t *connections, size_t count, const char *name);
 
-/* A row for each point: connections, rate, latency, CPU time of server and client. */
+/*
+ * Adds a table with a row for each point: connections, rate, latency, CPU time of server and
+ * client.
+ */
 void curve_table(struct document *findings, const char *title, const struct curve *curve);
 
 /*
- * MEASURE over the connections, on logarithmic axes except for rates. At most PLOT_LINES_MAX
+ * Plots MEASURE over the connections, on logarithmic axes except for rates. At most PLOT_LINES_MAX
  * curves.
  */
 void curves_plot(struct document *findings, const char *title, const struct curve *curves,
@@ -39,16 +42,16 @@ const struct point *curve_peak(const struct curve *curve);
 /* Adds sentences about rate and latency from the first point to the last. */
 void curve_explain(struct document *findings, const struct curve *curve);
 
-/* ---- Growth of the cost of a request with the number of connections ---- */
+/* ---- CPU time per request against the number of connections ---- */
 
-/* Connections; each curve has a point with either number. */
+/* Numbers of connections to compare; each curve has a point for both. */
 enum { GROWTH_FEW = 100, GROWTH_MANY = 1000 };
 
 /*
  * Measures both ends of COUNT curves and adds for each whether the server's CPU time per request
- * stays within the tolerance. The trials of a curve are seconds apart, and the machine changes more
- * in that time than the difference in question; so this measures many pairs of short, consecutive
- * trials. Returns as points_measure().
+ * stays within the tolerance. The machine's speed varies more between the trials of a curve, which
+ * are seconds apart, than the difference in question; so this measures many pairs of short,
+ * consecutive trials. Returns as points_measure().
  */
 int growth_judge(struct lab *lab, struct document *findings, const struct curve *curves,
                  size_t count);

@@ -19,7 +19,7 @@ enum {
 static const char *const names[KINDS] = {"cold: from the disk", "warm: in the page cache",
                                          "hot: one file of 1 KiB"};
 
-/* What was in the page cache when the cold trials began: the worst of them. */
+/* The files, and the highest percentage of them in the page cache at the start of a cold trial. */
 struct coldness {
     struct files files;
     double cached; /* percent; NAN: unknown */
@@ -37,7 +37,7 @@ static int make_cold(struct lab *lab, struct point *point)
     return 0;
 }
 
-/* The order of rounds alternates, so the files are loaded before each warm trial. */
+/* Loads the files before each warm trial, because a cold trial may have come just before. */
 static int make_warm(struct lab *lab, struct point *point)
 {
     const struct coldness *coldness = point->context;

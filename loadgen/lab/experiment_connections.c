@@ -1,11 +1,11 @@
-/* The experiments that differ in the number of connections: concurrency, scaling, connections. */
+/* The experiments that vary the number of connections: concurrency, scaling, connections. */
 #include "loadgen/lab/curves.h"
 
 #include "common/units.h"
 
 #include <sys/resource.h>
 
-/* ---- concurrency: whether the server slows down when many connect at once ---- */
+/* ---- concurrency: does the server slow down with many connections? ---- */
 
 static const uint32_t concurrency_steps[] = {10, 50, 100, 500, 1000};
 
@@ -59,7 +59,7 @@ int experiment_concurrency(struct lab *lab, struct document *findings)
     return 0;
 }
 
-/* ---- scaling: how long a number of requests takes, by the connections that share it ---- */
+/* ---- scaling: how many connections finish fixed work fastest? ---- */
 
 static const uint32_t scaling_steps[] = {10, 50, 100, 250, 500, 1000};
 
@@ -73,10 +73,10 @@ static void explain_scaling(struct document *findings, const struct curve *curve
     double fastest = (double)requests / point_median(peak, MEASURE_RATE) * 1e6;
 
     if (peak == first)
-        findings_add(
-            findings, FINDINGS_LESSON,
-            "The fewest connections finish first, in %s: %u already keep this machine busy.",
-            lab_time(one, sizeof(one), slowest), first->plan.connections);
+        findings_add(findings, FINDINGS_LESSON,
+                     "The fewest connections finish first, in %s: %u connections already keep this "
+                     "machine busy.",
+                     lab_time(one, sizeof(one), slowest), first->plan.connections);
     else
         findings_add(findings, FINDINGS_LESSON,
                      "The requests take %s with %u connections and %s with %u: %.0f%% less.",
@@ -115,14 +115,15 @@ int experiment_scaling(struct lab *lab, struct document *findings)
     return 0;
 }
 
-/* ---- connections: the maximum number ---- */
+/* ---- connections: how many are too many? ---- */
 
 static const uint32_t connection_steps[] = {100, 500, 1000, 2000, 5000};
 
 enum { CONNECTION_STEPS = ARRAY_LENGTH(connection_steps), OTHER_FILES = 200 };
 
 /*
- * The number of steps that the limit of open files allows, which holds for client and server each.
+ * The number of steps that the limit on open files allows. The limit applies to client and server
+ * separately.
  */
 static size_t allowed_steps(void)
 {

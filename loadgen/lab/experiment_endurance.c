@@ -6,7 +6,8 @@
 #include <math.h>
 
 enum {
-    TRIALS_LONG = 100, /* the duration in trials: five minutes with trials of three seconds */
+    TRIALS_LONG =
+        100, /* trial durations in the run: five minutes at the default of three seconds */
     TRIALS_LONG_QUICK = 40,
     STEP_MS = 1000,
     STEPS_LEAST = 8,
@@ -33,7 +34,7 @@ static double resident_of(const struct observed_sample *sample)
     return (double)sample->usage.resident;
 }
 
-/* Without those of client connections, which come and go. */
+/* Excludes client connections. */
 static double descriptors_of(const struct observed_sample *sample)
 {
     return (double)sample->usage.descriptors - (double)sample->connections;
@@ -91,7 +92,7 @@ static void put_table(struct document *findings, const struct observed *run)
         put_row(findings, run, names[i], steps * i / 4, steps * (i + 1) / 4);
 }
 
-/* One line over time. */
+/* Adds a plot of one value over time. */
 static void put_plot(struct document *findings, const struct observed *run, const char *title,
                      void (*format)(char *label, double value),
                      double (*value)(const struct observed *run, size_t step))
@@ -123,7 +124,7 @@ static double p99_at(const struct observed *run, size_t step)
     return (double)run->series->entry[step].p99_ns;
 }
 
-/* Not from the first quarter, in which caches and pools fill. */
+/* Ignores the first quarter, in which caches and pools fill. */
 static void judge_memory(struct document *findings, const struct observed *run)
 {
     size_t steps = steps_of(run), quarter = steps / 4;

@@ -12,14 +12,14 @@
 
 enum {
     STEP_MS = 100,
-    TRIALS_LONG = 3, /* the duration in trials */
+    TRIALS_LONG = 3, /* duration of a run, in trial durations */
     TRIALS_LONG_QUICK = 5,
     LEAST_STEPS = 15,
     ROUNDS_MOST = 9,
     POINTS_MOST = 400,
 };
 
-/* The rate has recovered when it reaches this part of the rate before the event. */
+/* The rate has recovered at this share of the rate before the event. */
 #define RECOVERED 0.9
 
 /* ---- Events ---- */
@@ -27,7 +27,7 @@ enum {
 struct noise {
     struct lab *lab;
     struct private_server *server;
-    pid_t worker; /* that is killed */
+    pid_t worker; /* the worker to kill */
     char log[PRIVATE_SERVER_PATH + 16], rotated[PRIVATE_SERVER_PATH + 16];
 };
 
@@ -74,7 +74,7 @@ enum { EVENTS = ARRAY_LENGTH(events), NO_EVENT = 0 };
 
 enum effect { RATE_BEFORE, RATE_LOWEST, P99_BEFORE, P99_WORST, ERRORS, RECOVERY_NS, EFFECTS };
 
-/* Of an event: the effects by round, and the steps of the first round. */
+/* The effects of one event by round, and the steps of the first round. */
 struct effects {
     double value[EFFECTS][ROUNDS_MOST];
     uint32_t rounds;
@@ -83,7 +83,7 @@ struct effects {
     double seconds[POINTS_MOST], rate[POINTS_MOST], p99[POINTS_MOST];
 };
 
-/* Without the incomplete step at the end. */
+/* The number of complete steps. */
 static size_t whole_steps(const struct series *series)
 {
     return series->count > 1 ? series->count - 1 : 0;
@@ -268,7 +268,7 @@ static void put_plot(struct document *findings, const struct effects *all, const
     }
 }
 
-/* Compared with rounds without an event, which show the noise of the machine. */
+/* Compares with rounds without an event, which show the noise of the machine. */
 static void explain(struct document *findings, const struct effects *all, size_t event)
 {
     double worst = median_of(&all[event], P99_WORST);

@@ -6,7 +6,7 @@ static const uint32_t steps[] = {1, 2, 4, 8, 10, 15, 20, 25, 30};
 
 enum { STEPS = ARRAY_LENGTH(steps), LIMIT = 10 };
 
-/* A collapse: less than this part of the maximum rate. */
+/* Below this share of the maximum rate the server has collapsed. */
 #define COLLAPSE 0.5
 
 struct zoned {
@@ -101,7 +101,7 @@ static void explain_zones(struct document *findings, const struct zoned *zoned)
     explain_overload(findings, zoned);
 }
 
-/* The cost of closing connections that clients would reuse. */
+/* The cost of closing connections that clients would have reused. */
 static void explain_limit(struct document *findings, const struct curve *always,
                           const struct curve *limited)
 {

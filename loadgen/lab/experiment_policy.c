@@ -5,8 +5,8 @@
 #include <math.h>
 
 /*
- * The popularity of one half of the files follows Zipf's law; scans, such as a crawler's, request
- * the other half in order, each file once.
+ * The popularity of one half of the files follows Zipf's law. Scans, such as those of a crawler,
+ * request the other half in order, each file once.
  */
 enum {
     FILES = 2000,
@@ -71,7 +71,7 @@ static int make_traces(struct study *study)
     return 0;
 }
 
-/* One worker with one thread has one cache, which gets the trace in its order. */
+/* One worker with one thread: a single cache, which sees the requests in the order of the trace. */
 static int make_server(struct study *study, size_t size)
 {
     struct private_server *server = lab_create_server(study->lab);
@@ -87,7 +87,7 @@ static int make_server(struct study *study, size_t size)
                : lab_start(study->lab, server, options);
 }
 
-/* The simulation begins with an empty cache, too. */
+/* Empties the cache, because the simulation begins with an empty one. */
 static int empty_cache(struct lab *lab, struct point *point)
 {
     return lab_command(lab, point->server, "cache-flush");
@@ -172,7 +172,7 @@ static void put_table(struct document *findings, const struct study *study, size
     }
 }
 
-/* The largest and the smallest lead of SIEVE over all simulated sizes, in percentage points. */
+/* Reports the largest and the smallest lead of SIEVE over all simulated sizes. */
 static void explain(struct document *findings, const struct study *study, size_t trace)
 {
     double least = INFINITY, most = -INFINITY;
@@ -212,7 +212,7 @@ static void compare(struct document *findings, const struct study *study)
                  most);
 }
 
-/* Hits among the requests outside scans; scans hit next to nothing in a small cache. */
+/* Compares the hits outside scans; scans have almost no hits in a small cache. */
 static void explain_scans(struct document *findings, const struct study *study)
 {
     const double rest = (double)SCAN_GAP / (SCAN_GAP + SCAN_LENGTH);

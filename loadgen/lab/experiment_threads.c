@@ -24,7 +24,7 @@ enum {
     WORK_US = 2000,
 };
 
-/* Smaller gains than 5 % do not count. */
+/* A gain below 5 % counts as none. */
 #define WORTH 1.05
 
 /* ---- Serving threads ---- */
@@ -100,10 +100,9 @@ static void explain_grid(struct document *findings, struct point *grid)
     }
     gain = mean_rate(grid, best) / mean_rate(grid, worst);
     findings_add(findings, FINDINGS_LESSON,
-                 "On one core %u serving thread%s are best, with %s requests/s on average, and %u "
-                 "worst, with %s: %s",
-                 threads[best], threads[best] == 1 ? "" : "s",
-                 lab_number(one, sizeof(one), mean_rate(grid, best)), threads[worst],
+                 "On one core, the best number of serving threads is %u (%s requests/s on "
+                 "average), the worst %u (%s): %s",
+                 threads[best], lab_number(one, sizeof(one), mean_rate(grid, best)), threads[worst],
                  lab_number(other, sizeof(other), mean_rate(grid, worst)),
                  gain < WORTH ? "their number hardly matters."
                  : best == 0

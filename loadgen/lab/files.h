@@ -1,4 +1,4 @@
-/* Numbered files on a private server, and lists of URLs of them for wsload's -f. Main thread. */
+/* Numbered files on a private server, and lists of their URLs for wsload's -f. Main thread. */
 #ifndef LOADGEN_LAB_FILES_H
 #define LOADGEN_LAB_FILES_H
 
@@ -15,13 +15,14 @@ struct files {
 int files_write(struct lab *lab, const struct files *files);
 
 /*
- * Waits until they are on the disk; only then the kernel can evict them. Returns 0, or -1 with WHY.
+ * Waits until the files are on the disk: the kernel cannot evict dirty pages. Returns 0, or -1 with
+ * WHY.
  */
 int files_sync(struct lab *lab, const struct files *files);
 
 /*
- * Makes POINT request the files of COUNT NUMBERS in that order, each number once. NAME is that of
- * the list of URLs, which is written to the server's directory. Returns 0, or -1 with WHY.
+ * Makes POINT request the files with the COUNT NUMBERS, in this order, once. Writes their URLs to
+ * NAME.list in the server's directory. Returns 0, or -1 with WHY.
  */
 int files_request(struct lab *lab, const struct files *files, struct point *point, const char *name,
                   const uint32_t *numbers, size_t count);
@@ -33,7 +34,8 @@ int files_evict(struct lab *lab, const struct files *files);
 int files_preload(struct lab *lab, const struct files *files);
 
 /*
- * The files whose first byte is in the page cache, in percent; NAN if unknown. Does not load them.
+ * The percentage of files whose first byte is in the page cache; NAN if unknown. Does not load
+ * them.
  */
 double files_cached(const struct files *files);
 

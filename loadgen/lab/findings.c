@@ -49,7 +49,7 @@ void findings_add(struct document *findings, enum findings_kind kind, const char
     document_note(findings, kinds[kind].tone, kinds[kind].lead, "%s", text);
 }
 
-/* ---- What pages add ---- */
+/* ---- For pages ---- */
 
 const struct published *published_next(const char *experiment, const struct published *after)
 {

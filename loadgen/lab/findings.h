@@ -1,6 +1,7 @@
 /*
- * What an experiment found, as a document: tables, plots, and sentences with a verdict or a lesson.
- * And what pages add to it: figures published by others, and the machine. Main thread.
+ * The findings of an experiment as a document: tables, plots, and sentences with a verdict or a
+ * lesson. Pages also have figures published by others and a description of the machine. Main
+ * thread.
  */
 #ifndef LOADGEN_LAB_FINDINGS_H
 #define LOADGEN_LAB_FINDINGS_H
@@ -10,9 +11,9 @@
 
 enum findings_kind {
     FINDINGS_LESSON,    /* what the numbers show */
-    FINDINGS_MET,       /* a condition that holds */
-    FINDINGS_NOT_MET,   /* one that does not */
-    FINDINGS_UNDECIDED, /* one that these measurements cannot decide */
+    FINDINGS_MET,       /* a requirement is met */
+    FINDINGS_NOT_MET,   /* a requirement is not met */
+    FINDINGS_UNDECIDED, /* the measurements are too imprecise to decide */
     FINDINGS_CAUTION,   /* a limit of the measurement */
 };
 
@@ -25,20 +26,20 @@ void findings_table(struct document *findings, const char *title, const char *co
 PRINTF_LIKE(3, 4)
 void findings_add(struct document *findings, enum findings_kind kind, const char *format, ...);
 
-/* ---- What pages add ---- */
+/* ---- For pages ---- */
 
-/* A figure that others have published of the same experiment: published.def. */
+/* A result of the same experiment that others published (published.def). */
 struct published {
     const char *experiment, *setting, *figure;
 };
 
-/* The figure of EXPERIMENT after AFTER (NULL: the first), or NULL. */
+/* The entry of EXPERIMENT that follows AFTER (NULL: the first one); NULL at the end. */
 const struct published *published_next(const char *experiment, const struct published *after);
 
 /* A section with the published figures of EXPERIMENT, if there are any. */
 void findings_add_published(struct document *findings, const char *experiment);
 
-/* The facts of the machine, in the last section. */
+/* Adds the facts of the machine to the last section. */
 void findings_add_machine(struct document *findings, const struct machine *machine);
 
 /* A section of INDEX that links to NAME.html and repeats the sentences of FINDINGS. */

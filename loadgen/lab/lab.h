@@ -1,6 +1,6 @@
 /*
  * The environment of an experiment. An experiment starts private servers, measures, and fills its
- * findings. The lab releases the servers and all memory when the experiment ends, however it ends.
+ * findings. The lab releases the servers and all memory when the experiment ends, even if it fails.
  * Main thread.
  */
 #ifndef LOADGEN_LAB_LAB_H
@@ -62,7 +62,7 @@ struct experiment {
 #include "loadgen/lab/experiments.def"
 #undef EXPERIMENT
 
-/* Conducts EXPERIMENT and releases what it used. Returns as conduct does. */
+/* Conducts EXPERIMENT and releases its servers and memory. Returns as conduct(). */
 int lab_conduct(struct lab *lab, const struct experiment *experiment, struct document *findings);
 
 /* ---- For experiments ---- */
@@ -71,7 +71,7 @@ int lab_conduct(struct lab *lab, const struct experiment *experiment, struct doc
 PRINTF_LIKE(2, 3)
 int lab_fail(struct lab *lab, const char *format, ...);
 
-/* Whether a signal has arrived since the start of the lab: nothing new may begin. */
+/* Whether a signal has arrived since the start of the lab; experiments must then return -1. */
 bool lab_is_interrupted(struct lab *lab);
 
 /* Zeroed memory until the end of the experiment, or NULL with WHY. */
@@ -95,7 +95,7 @@ const struct bare_server *lab_bare_server(struct lab *lab);
 /* Sends the control command LINE. Returns 0, or -1 with WHY. */
 int lab_command(struct lab *lab, const struct private_server *server, const char *line);
 
-/* Shows what is being done. */
+/* Replaces the progress line. */
 PRINTF_LIKE(2, 3)
 void lab_progress(const struct lab *lab, const char *format, ...);
 

@@ -33,7 +33,7 @@ double observed_rate(const struct series_entry *step)
     return ns > 0 ? (double)step->answered * 1e9 / (double)ns : 0;
 }
 
-/* The log of a long run could fill the disk. */
+/* Otherwise the log of a long run could fill the disk. */
 static void truncate_log(const struct observed *observed)
 {
     char path[PRIVATE_SERVER_PATH + 16];

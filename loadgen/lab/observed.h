@@ -1,7 +1,7 @@
 /*
- * A run at a constant rate, recorded in steps, optionally with the resources that the server uses
- * and with an event in the middle. The rate is half the server's maximum, so that latencies are
- * those of a server that is not saturated. Main thread.
+ * A run at a constant rate, recorded in steps; optionally with the server's resource usage, and
+ * with an event during the run. The rate is half the server's maximum, so that latencies are those
+ * of a server that is not saturated. Main thread.
  */
 #ifndef LOADGEN_LAB_OBSERVED_H
 #define LOADGEN_LAB_OBSERVED_H
@@ -25,7 +25,7 @@ struct observed {
     uint64_t duration_ms;
     uint64_t step_ms;   /* at least 100; raised so that there are at most OBSERVED_STEPS */
     bool records_usage; /* records the server's memory and descriptors in each step */
-    /* Called once, ACT_MS after the start; must not block. NULL: no event. */
+    /* Called once, EVENT_MS after the start; must not block. NULL: no event. */
     void (*event)(void *context);
     void *context;
     uint64_t event_ms;

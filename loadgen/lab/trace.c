@@ -21,7 +21,7 @@ static double next_fraction(uint64_t *state)
     return (double)(next_random(state) >> 11) * 0x1p-53;
 }
 
-/* The index of the first of COUNT rising SUMS above VALUE. */
+/* The index of the first of COUNT SUMS (ascending) above VALUE. */
 static uint32_t find_above(const double *sums, uint32_t count, double value)
 {
     uint32_t low = 0, high = count - 1;

@@ -1,6 +1,6 @@
 /*
- * Traces: orders in which numbered files are requested, the same for the same seed; and a cache
- * that only counts, to tell how many of the requests would be hits. Pure.
+ * Traces: sequences of requests for numbered files, reproducible from a seed; and a simulated cache
+ * that counts the hits of a trace. Pure.
  */
 #ifndef LOADGEN_LAB_TRACE_H
 #define LOADGEN_LAB_TRACE_H
@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 /*
- * Fills COUNT numbers below FILES by Zipf's law: file k (from 0) is requested in proportion to
- * 1 / (k + 1)^EXPONENT. Web requests have exponents of 0.6 to 1 (Breslau et al., "Web Caching and
- * Zipf-like Distributions", INFOCOM 1999). Returns 0, or -1 if out of memory.
+ * Fills NUMBERS with COUNT file numbers from 0 to FILES - 1 by Zipf's law: file k has a probability
+ * proportional to 1 / (k + 1)^EXPONENT. Web requests have exponents of 0.6 to 1 (Breslau et al.,
+ * "Web Caching and Zipf-like Distributions", INFOCOM 1999). Returns 0, or -1 if out of memory.
  */
 int trace_zipf(uint32_t *numbers, size_t count, uint32_t files, double exponent, uint64_t seed);
 
@@ -25,8 +25,8 @@ void trace_add_scans(uint32_t *numbers, size_t count, size_t gap, size_t length,
                      uint32_t files);
 
 /*
- * The hits among COUNT NUMBERS, which are below FILES, in percent, in a cache for ROOM files that
- * begins empty and evicts by POLICY, the server's own code. NAN if out of memory.
+ * The hit ratio in percent of COUNT requests for NUMBERS (0 to FILES - 1) in an initially empty
+ * cache of ROOM files that evicts by POLICY, the code that the server uses. NAN if out of memory.
  */
 double cache_simulate(const struct cache_policy *policy, const uint32_t *numbers, size_t count,
                       uint32_t files, size_t room);

@@ -98,7 +98,7 @@ static uint64_t resident_of(pid_t pid)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Returns false without permission. */
+/* Adds the open descriptors of PID to *SUM. Returns false without permission. */
 static bool add_descriptors(pid_t pid, uint64_t *sum)
 {
     char path[PATH];

@@ -1,6 +1,6 @@
 /*
- * The resources that a process and its descendants use, from /proc. CPU time is that of the
- * scheduler (schedstat); threads that have ended are left out. Any thread.
+ * The resources that a process and its descendants use, from /proc. CPU time is the scheduler's
+ * (/proc/PID/task/TID/schedstat); threads that have exited are not included. Any thread.
  */
 #ifndef LOADGEN_LAB_USAGE_H
 #define LOADGEN_LAB_USAGE_H
@@ -14,14 +14,14 @@ struct usage {
     uint64_t cpu_ns;       /* user and system */
     uint64_t resident;     /* bytes; shared pages count once per process */
     uint64_t descriptors;  /* open files */
-    bool descriptors_seen; /* of all processes; false: descriptors is incomplete */
+    bool descriptors_seen; /* could be read for all processes; false: descriptors is incomplete */
     size_t processes;
 };
 
-/* Of PID and its descendants. Processes that end meanwhile are left out. */
+/* The usage of PID and its descendants. Processes that exit meanwhile are not included. */
 struct usage usage_of(pid_t pid);
 
-/* Only cpu_ns, which is cheaper. */
+/* usage_of().cpu_ns alone, which is cheaper to read. */
 uint64_t usage_cpu_ns(pid_t pid);
 
 #endif

@@ -131,7 +131,10 @@ static double number(const json_t *second, const char *member)
     return json_number_value(json_object_get(second, member));
 }
 
-/* Not the warm-up, part of a second at the end, and seconds without responses. */
+/*
+ * Whether a second is compared: not the warm-up, an incomplete last second, or one without
+ * responses.
+ */
 static bool counts(const json_t *second)
 {
     return !json_is_true(json_object_get(second, "warmup")) &&
@@ -157,7 +160,7 @@ static size_t collect_seconds(const json_t *seconds, const struct row *row, doub
     return count;
 }
 
-/* The same for rounds. */
+/* As collect_seconds(), for rounds. */
 static size_t collect_rounds(const json_t *rounds, const struct row *row, double *values)
 {
     size_t count = 0, i;
@@ -321,7 +324,7 @@ static void note_seconds(struct document *document, const json_t *a, const json_
                       "Only %zu seconds are compared; use runs of at least %d seconds.", seconds,
                       ENOUGH_SECONDS);
     document_note(document, DOCUMENT_WARNING, "",
-                  "Single runs also differ by what else the machine did. Use several runs "
+                  "Other activity of the machine also makes single runs differ. Use several runs "
                   "(--repeat) before you trust a small difference.");
 }
 

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* The series has these percentiles of each second; others are only known of the whole run. */
+/* The percentiles that the series has for each second; others are known only for the whole run. */
 static bool is_kept(double percent)
 {
     return percent == 50 || percent == 90 || percent == 99;
@@ -42,7 +42,7 @@ static void put_time(FILE *out, bool known, uint64_t ns)
         fprintf(out, "%.3f", microseconds(ns));
 }
 
-/* Ends a row that has none of the other percentiles. */
+/* Leaves the columns of the percentiles of the whole run empty. */
 static void put_blanks(FILE *out, const struct plan *plan)
 {
     size_t count;
@@ -102,7 +102,10 @@ static void put_total(FILE *out, const struct result *result)
     fputc('\n', out);
 }
 
-/* END of the intervals over the rounds; empty where rounds have no such measure. */
+/*
+ * A row with one value (median, low or high) of each interval over the rounds; empty where rounds
+ * do not have the measure.
+ */
 static void put_statistic(FILE *out, const char *row, const struct result *result,
                           double (*end)(const struct interval *))
 {

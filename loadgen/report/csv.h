@@ -1,8 +1,8 @@
 /*
- * The report of a run as comma-separated values (RFC 4180, but lines end with LF): a line of names;
- * a row for each second, those of the warm-up first; of a repeated run a row for each round, for
- * the medians and for the ends of their 95 % confidence intervals; the total. Every row has the
- * same columns. Only the total has percentiles other than p50, p90 and p99. Main thread.
+ * The report of a run as comma-separated values (RFC 4180, but lines end with LF): a line of column
+ * names; a row for each second, the warm-up first; for a repeated run, a row for each round, one
+ * for the medians and two for the ends of their 95 % confidence intervals; the total. Every row has
+ * the same columns. Only the total has percentiles other than p50, p90 and p99. Main thread.
  */
 #ifndef LOADGEN_REPORT_CSV_H
 #define LOADGEN_REPORT_CSV_H

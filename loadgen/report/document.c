@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Everything is freed at once, so arrays grow by copying and leave the old one behind. */
+/*
+ * An arena: blocks are freed only with the document. A growing array is copied, and its old block
+ * stays.
+ */
 struct document_memory {
     struct document_memory *next;
     max_align_t bytes[];
@@ -30,7 +33,7 @@ static void *allocate(struct document *document, size_t size)
     return memory->bytes;
 }
 
-/* ARRAY, of COUNT elements, with room for one more; the capacity is a power of two. */
+/* Returns ARRAY, which has COUNT elements, with capacity for one more: a power of two. */
 static void *grow(struct document *document, void *array, size_t count, size_t size)
 {
     void *larger;
@@ -50,7 +53,7 @@ static const char *copy(struct document *document, const char *text)
     return bytes != NULL ? strcpy(bytes, text) : NULL;
 }
 
-/* Returns "" when memory is short. */
+/* Returns "" if out of memory. */
 PRINTF_LIKE(2, 0)
 static const char *format_text(struct document *document, const char *format, va_list arguments)
 {

@@ -13,10 +13,10 @@
 
 enum { DOCUMENT_COLUMNS_MAX = 64 };
 
-/* How a row, a fact or a note is emphasised. */
+/* The emphasis of a row, a fact or a note. */
 enum document_tone {
     DOCUMENT_NORMAL,
-    DOCUMENT_STRONG,  /* bold; a strong fact is the main result */
+    DOCUMENT_STRONG,  /* bold; for facts: the main result */
     DOCUMENT_WARNING, /* yellow; a note has the mark "!" */
     DOCUMENT_BAD,     /* red */
     DOCUMENT_QUIET,   /* a note without a mark */
@@ -25,7 +25,7 @@ enum document_tone {
 enum document_align {
     DOCUMENT_RIGHT,
     DOCUMENT_LEFT,
-    DOCUMENT_WRAPPED, /* left; text breaks it at the page width. Only the last column */
+    DOCUMENT_WRAPPED, /* left, wrapped at the page width in text; last column only */
     DOCUMENT_BAR,     /* left; a bar of characters in colour, then text */
 };
 
@@ -35,7 +35,7 @@ enum document_media { DOCUMENT_EVERYWHERE, DOCUMENT_IN_TEXT, DOCUMENT_IN_MARKUP 
 struct document_column {
     const char *head; /* NULL in every column: the table has no head */
     enum document_align align;
-    unsigned width; /* least width in text, in characters, with the gap before the column */
+    unsigned width; /* minimum width in text, in characters, including the gap before the column */
 };
 
 struct document_row {
@@ -65,7 +65,7 @@ struct document_note {
 
 /* Text shows tables, plots, then notes. A page leads with the notes and the plots. */
 struct document_section {
-    const char *heading; /* NULL in the first section, which the title heads */
+    const char *heading; /* NULL in the first section, which follows the title */
     const char *link;    /* address that the heading links to; NULL: none */
     struct document_fact *facts;
     struct document_table *tables;
@@ -74,7 +74,7 @@ struct document_section {
     size_t fact_count, table_count, plot_count, note_count;
 };
 
-/* What differs between reports in text. */
+/* The text layout of a report. */
 struct document_layout {
     unsigned indent, gap; /* of tables and notes; between columns */
     bool underlines;      /* the title */
@@ -82,18 +82,19 @@ struct document_layout {
 };
 
 struct document {
-    const char *program;  /* that wrote it: "wsload" */
-    const char *title;    /* NULL: none, in text only */
+    const char *program;  /* that writes the document: "wsload" */
+    const char *title;    /* NULL: none, which only text allows */
     const char *subtitle; /* NULL: none */
     const char *legend;   /* explains marks, on pages only; NULL: none */
     struct document_layout layout;
-    struct document_section *sections; /* at least one; notes of the first are about the whole */
+    struct document_section
+        *sections; /* at least one; the notes of the first one apply to the whole document */
     size_t section_count;
     bool failed; /* out of memory: something is missing */
 
     /* Private. */
     struct document_memory *memory;
-    struct plot_line *line; /* that points go to; NULL: they are ignored */
+    struct plot_line *line; /* receives the points; NULL: they are ignored */
     struct plot_point *points;
     struct plot_bar *bars;
     size_t cell_count; /* of the last row */
@@ -111,8 +112,8 @@ PRINTF_LIKE(2, 3)
 void document_legend(struct document *document, const char *format, ...);
 
 /*
- * Begins a section; facts, tables, plots and notes then go to it. The first exists already. LINK
- * may be NULL.
+ * Begins a section, which receives all later facts, tables, plots and notes. The first section
+ * exists from the start. LINK may be NULL.
  */
 void document_section(struct document *document, const char *heading, const char *link);
 
@@ -131,21 +132,21 @@ struct document_table *document_table(struct document *document, const char *tit
 /* Begins a row; its cells are empty. */
 void document_row(struct document *document, enum document_tone tone);
 
-/* The next cell of the last row. One beyond the last column is ignored. */
+/* Appends a cell to the last row; ignored after the last column. */
 PRINTF_LIKE(2, 3)
 void document_cell(struct document *document, const char *format, ...);
 
-/* Begins a plot; lines and points then go to it. */
+/* Begins a plot, which receives all later lines. */
 void document_plot(struct document *document, const char *title, struct plot_axis x,
                    struct plot_axis y);
 
 /* Shades the background of the last plot from 0 to TO. */
 void document_shade(struct document *document, double to);
 
-/* Begins a line; one beyond PLOT_LINES_MAX is ignored with its points. */
+/* Begins a line, which receives all later points; ignored after PLOT_LINES_MAX lines. */
 void document_line(struct document *document, const char *name, bool smooth);
 
-/* Points in the order of X. LOW and HIGH: the confidence interval of Y. */
+/* Adds a point; X must not decrease. LOW and HIGH: the confidence interval of Y. */
 void document_point(struct document *document, double x, double y);
 void document_point_between(struct document *document, double x, double y, double low, double high);
 

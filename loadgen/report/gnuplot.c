@@ -11,7 +11,7 @@
 
 enum { PLOT_WIDTH = 700, PLOT_HEIGHT = 420, TITLE_HEIGHT = 40, TITLE = 512 };
 
-/* As on a page: colours for all kinds of colour vision, and dashes for print. */
+/* The colours of the HTML pages, which colour-blind readers can tell apart; dashes for print. */
 static const struct {
     const char *colour, *pale, *dashes;
 } styles[PLOT_LINES_MAX] = {
@@ -79,7 +79,7 @@ static void put_axis(FILE *script, const struct plot *plot, char axis)
     fputs(")\n", script);
 }
 
-/* The block of data $dPLOT_LINE: x, y, and the ends of the bar. */
+/* Writes the data block $dPLOT_LINE; its columns are x, y, and the two ends of the error bar. */
 static void put_data(FILE *script, const struct plot_line *line, size_t plot, size_t number)
 {
     fprintf(script, "$d%zu_%zu << END\n", plot, number);
@@ -90,7 +90,7 @@ static void put_data(FILE *script, const struct plot_line *line, size_t plot, si
     fputs("END\n", script);
 }
 
-/* The bars lie below the line. */
+/* Draws the error bars first, so that the line covers them. */
 static void put_line(FILE *script, const struct plot_line *line, size_t plot, size_t number)
 {
     if (line->bars != NULL)
@@ -232,7 +232,7 @@ static int draw_script(FILE *script, FILE *out)
     return -1;
 }
 
-/* The script is a file, so that neither program waits for the other. */
+/* The script is a temporary file: with two pipes each program could block on the other. */
 int document_write_png(FILE *out, const struct document *document)
 {
     FILE *script;

@@ -13,9 +13,9 @@
 bool gnuplot_is_installed(void);
 
 /*
- * Draws the plots two beside each other, below the title and the strong facts. Returns 0, or -1
- * with errno: ENOMEM when the document is incomplete, EIO when gnuplot failed, which has then said
- * why on standard error.
+ * Draws the plots in two columns, below the title and the strong facts. Returns 0, or -1 with
+ * errno: ENOMEM when the document is incomplete, EIO when gnuplot failed; its message is on
+ * standard error.
  */
 int document_write_png(FILE *out, const struct document *document);
 

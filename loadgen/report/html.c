@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <math.h>
 
-/* Light or dark as the reader's system is; light on paper. Plots take their colours from it. */
+/*
+ * Light or dark as the reader's system prefers; light in print. Also has the colours of the plots.
+ */
 static const char style[] =
     ":root{color-scheme:light dark;--back:#fff;--text:#1d2430;--soft:#5b6675;--rule:#d8dde4;"
     "--shade:#eef1f5;--bad:#b42318;--c0:#0072b2;--c1:#c05600;--c2:#00785a;--c3:#7b3fa0;--c4:#"
@@ -81,7 +83,7 @@ static double row(const struct plot_scale *y, double value)
     return HEIGHT - BOTTOM - plot_position(y, value) * (HEIGHT - TOP - BOTTOM);
 }
 
-/* A label near the right edge ends at the edge, so that it is not cut off. */
+/* Right-aligns a label near the right edge, so that it is not cut off. */
 static void put_ticks(FILE *out, const struct plot_scale *x, const struct plot_scale *y)
 {
     for (size_t i = 0; i < x->tick_count; i++) {

@@ -1,6 +1,6 @@
 /*
- * A document as an HTML page that needs nothing beside itself, with its plots as SVG. Readable on a
- * phone, in the dark and on paper. Main thread.
+ * A document as a self-contained HTML page with SVG plots, for small screens, dark mode and print,
+ * too. Main thread.
  */
 #ifndef LOADGEN_REPORT_HTML_H
 #define LOADGEN_REPORT_HTML_H

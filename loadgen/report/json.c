@@ -119,7 +119,7 @@ static json_t *statuses_object(const struct tally *tally)
     return object;
 }
 
-/* All kinds, so that readers need no list of them. */
+/* Every kind is a member, even if its count is 0. */
 static json_t *errors_object(const struct result *result)
 {
     json_t *object = json_object();

@@ -1,5 +1,6 @@
 /*
- * The report of a run as JSON (wsload.schema.json), and the parts that a sweep shares. Main thread.
+ * The report of a run as JSON (wsload.schema.json), and the parts that the report of a sweep has,
+ * too. Main thread.
  */
 #ifndef LOADGEN_REPORT_JSON_H
 #define LOADGEN_REPORT_JSON_H

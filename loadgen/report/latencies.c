@@ -91,7 +91,7 @@ static void put_label(struct latency_bar *bar)
                  high, time_units[to].name);
 }
 
-/* The bounds of the values. Returns false for an empty histogram. */
+/* The minimum and maximum of the values. Returns false for an empty histogram. */
 static bool find_ends(const struct histogram *times, uint64_t *least, uint64_t *greatest)
 {
     uint32_t from = UINT32_MAX, to = 0;
@@ -144,7 +144,7 @@ static size_t draw_bar(struct latency_bar *bar, double fraction, size_t width, b
     return whole + (unicode ? eighths % 8 > 0 : whole == 0);
 }
 
-/* The share of all values, and the percentiles that lie in the row. */
+/* The row's share of all values, and the percentiles in the row. */
 static void put_behind(struct latency_bar *bar, const struct histogram *times, size_t blanks)
 {
     static const double marks[] = {50, 90, 99, 99.9};

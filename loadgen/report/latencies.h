@@ -1,4 +1,4 @@
-/* How reports show latencies: the percentiles that they give, and a bar chart. Pure. */
+/* Latencies in reports: the percentiles to list, and a bar chart. Pure. */
 #ifndef LOADGEN_REPORT_LATENCIES_H
 #define LOADGEN_REPORT_LATENCIES_H
 
@@ -16,8 +16,8 @@ enum { REPORT_PERCENTILE_NAME = 24 };
 char *report_percentile_name(char *buffer, double percent);
 
 /*
- * The percentile after PERCENT where a whole distribution is written. As in HdrHistogram, each
- * halving of the distance to 100 has five steps.
+ * The percentile that follows PERCENT when a whole distribution is written. As in HdrHistogram,
+ * there are five steps to each halving of the distance to 100.
  */
 double report_next_level(double percent);
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Escapes what would be markup, or end a cell. */
+/* Escapes markup characters and the cell separator. */
 static void put_text(FILE *out, const char *text)
 {
     for (; *text != '\0'; text++) {

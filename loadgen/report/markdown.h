@@ -1,4 +1,4 @@
-/* A document as Markdown with tables, such as code forges show it. Main thread. */
+/* A document as Markdown with tables (GitHub Flavored Markdown). Main thread. */
 #ifndef LOADGEN_REPORT_MARKDOWN_H
 #define LOADGEN_REPORT_MARKDOWN_H
 

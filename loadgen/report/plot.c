@@ -27,7 +27,7 @@ bool plot_shows(const struct plot *plot, const struct plot_point *point)
            (!plot->y.logarithmic || point->y > 0);
 }
 
-/* The least and the greatest values of all lines. Returns false if there are none. */
+/* The minimum and maximum coordinates of all lines. Returns false if no point can be shown. */
 static bool find_limits(const struct plot *plot, struct plot_point *least, struct plot_point *most)
 {
     *least = (struct plot_point){INFINITY, INFINITY};
@@ -61,8 +61,8 @@ double plot_position(const struct plot_scale *scale, double value)
 }
 
 /*
- * The tick after VALUE. STEP is that of a linear axis; a long logarithmic one has powers of ten
- * only.
+ * The tick after VALUE. STEP applies to linear axes; a long logarithmic axis has ticks at powers of
+ * ten only.
  */
 static double next_tick(const struct plot_scale *scale, double step, double value)
 {
@@ -104,7 +104,7 @@ struct plot_scale plot_scale_of(const struct plot *plot, bool of_x)
 
 /* ---- Labels ---- */
 
-/* A short axis has ticks between whole numbers. */
+/* Shows decimals if VALUE is fractional: a short axis has such ticks. */
 void axis_count(char *label, double value)
 {
     if (value < 100)

@@ -1,6 +1,6 @@
 /*
- * A plot of lines: what is drawn, and where its axes begin, end and have ticks. text.h, html.h and
- * gnuplot.h draw it. Pure.
+ * A plot: its lines, and the range and ticks of its axes. text.h, html.h and gnuplot.h draw it.
+ * Pure.
  */
 #ifndef LOADGEN_REPORT_PLOT_H
 #define LOADGEN_REPORT_PLOT_H
@@ -24,17 +24,17 @@ struct plot_line {
     const struct plot_point *points; /* by rising x; borrowed */
     size_t count;
     const struct plot_bar *bars; /* one for each point, or NULL; borrowed */
-    bool smooth;                 /* a curve: its points have no dots */
+    bool smooth;                 /* drawn without dots at the points */
 };
 
-/* A linear axis begins at 0. A logarithmic one leaves out values that are not positive. */
+/* A linear axis begins at 0. On a logarithmic axis, values that are not positive are left out. */
 struct plot_axis {
     bool logarithmic;
     void (*format)(char *label, double value); /* writes at most PLOT_LABEL bytes */
 };
 
 struct plot {
-    const char *title; /* also read out by screen readers */
+    const char *title; /* also for screen readers */
     struct plot_axis x, y;
     double shaded_to; /* a shaded background from 0 to this x, such as the warm-up; 0: none */
     struct plot_line line[PLOT_LINES_MAX];
@@ -58,10 +58,10 @@ bool plot_has_points(const struct plot *plot);
 /* Whether the axes can show POINT. */
 bool plot_shows(const struct plot *plot, const struct plot_point *point);
 
-/* The axis of x, or else of y, of a plot that has points. */
+/* The x axis (OF_X) or the y axis of a plot that has points. */
 struct plot_scale plot_scale_of(const struct plot *plot, bool of_x);
 
-/* The position of VALUE on the axis: 0 at its begin, 1 at its end. */
+/* The position of VALUE on the axis: 0 at its start, 1 at its end. */
 double plot_position(const struct plot_scale *scale, double value);
 
 /* ---- Labels of an axis, for struct plot_axis ---- */

@@ -14,8 +14,8 @@
 int report_write(FILE *out, const struct result *result, bool colour);
 
 /*
- * Writes DOCUMENT, which may be NULL for lack of memory, in FORMAT: text, HTML, Markdown or PNG.
- * Frees it. Returns as report_write().
+ * Writes DOCUMENT in FORMAT (text, HTML, Markdown or PNG) and frees it. DOCUMENT may be NULL: out
+ * of memory. Returns as report_write().
  */
 int report_write_document(FILE *out, struct document *document, enum plan_format format,
                           bool colour);

@@ -20,10 +20,10 @@ enum {
     COLUMNS_MAX = PLAN_PERCENTILES_MAX + 8,
     DISTRIBUTION_ROWS = 12,
     DISTRIBUTION_WIDTH =
-        42, /* of the longest bar: with two percentiles its row has 80 characters */
+        42, /* of the longest bar: a row with two percentiles then has 80 characters */
 };
 
-/* A kind of time that was measured. */
+/* A histogram of times with its name. */
 struct times {
     const char *label;
     const struct histogram *histogram; /* not empty */
@@ -83,7 +83,7 @@ static void put_requests(struct document *document, const struct result *result)
             format_integer(begun, sizeof(begun), tally_get(&result->warmup, TALLY_begun)));
 }
 
-/* The sum over rounds would hide how uncertain the rate is; their median shows it. */
+/* The median of the rounds, with its interval: a sum over the rounds would hide the variation. */
 static void put_median_rate(struct document *document, const struct rounds *rounds)
 {
     struct interval rate = rounds_interval(rounds, MEASURE_RATE);
@@ -129,7 +129,7 @@ static void put_received(struct document *document, const struct result *result)
                                      seconds > 0 ? (double)with_heads / seconds : 0));
 }
 
-/* libcurl opens no more connections than are busy at a time: an open loop may need fewer. */
+/* libcurl opens connections on demand: an open loop may need fewer than allowed. */
 static void put_connections(struct document *document, const struct result *result)
 {
     uint64_t opened = tally_get(&result->tally, TALLY_connections_opened);
@@ -184,7 +184,7 @@ static void put_rounds(struct document *document, const struct rounds *rounds)
     if (rounds == NULL || rounds->done == 0)
         return;
     document_table(document, NULL, columns, ARRAY_LENGTH(columns));
-    document_legend(document, "Low and high: 95 %% confidence.");
+    document_legend(document, "low and high are the ends of the 95 %% confidence interval.");
     for (size_t i = 0; i < ARRAY_LENGTH(measures); i++) {
         struct interval of = rounds_interval(rounds, measures[i]);
         double percent = interval_percent(&of);
@@ -200,7 +200,7 @@ static void put_rounds(struct document *document, const struct rounds *rounds)
     }
 }
 
-/* A percentile that no value lies beyond would be the maximum under another name. */
+/* Omits a percentile with no value above it: it would equal the maximum. */
 static void put_percentile(struct document *document, const struct histogram *times, double percent)
 {
     char text[UNITS_TEXT];
@@ -243,7 +243,7 @@ static void put_latencies(struct document *document, const struct result *result
     }
 }
 
-/* Begins a table that only one kind of writer shows. */
+/* Begins a table that only the writers of MEDIA show. */
 static void begin_table(struct document *document, enum document_media media, const char *title,
                         const struct document_column *columns, size_t count, unsigned gap)
 {
@@ -302,7 +302,7 @@ static void put_statuses(struct document *document, const struct result *result)
     }
 }
 
-/* Below each kind of error, the text of the first one. */
+/* Each kind of error, with the message of the first error of that kind. */
 static void put_errors(struct document *document, const struct result *result)
 {
     static const struct document_column columns[] = {{NULL, DOCUMENT_LEFT, LABEL_WIDTH},
@@ -391,7 +391,7 @@ static double value_of(const struct series_entry *entry, enum second_value value
     return 0;
 }
 
-/* Without the part of a second at the end, which is too short to compare. */
+/* Omits an incomplete last second, whose rate is not comparable. */
 static void put_seconds(struct document *document, const char *name, const struct series *series,
                         enum second_value value)
 {
@@ -436,13 +436,13 @@ static void put_series(struct document *document, const struct result *result)
     put_seconds(document, "max", series, MAX);
 }
 
-/* An axis of 1 / (1 - p), labelled with the percentile: 100 is 99 %. */
+/* Labels an axis of 1 / (1 - p) with the percentile: 100 becomes 99 %. */
 static void format_tail(char *label, double value)
 {
     snprintf(label, PLOT_LABEL, "%.10g%%", 100 - 100 / value);
 }
 
-/* Each curve ends at the last percentile that one value lies beyond. */
+/* Each curve ends at the last percentile that still has a value above it. */
 static void put_percentile_plot(struct document *document, const struct result *result)
 {
     struct times times[TIMES_MAX];

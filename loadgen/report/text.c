@@ -41,7 +41,7 @@ static const char *end_of(const struct page *page, enum document_tone tone)
     return style_of(page, tone)[0] != '\0' ? PLAIN : "";
 }
 
-/* Characters, not bytes: the columns that TEXT takes. */
+/* The width of TEXT in columns: characters, not bytes. */
 static unsigned width_of(const char *text)
 {
     unsigned width = 0;
@@ -51,7 +51,7 @@ static unsigned width_of(const char *text)
     return width;
 }
 
-/* TEXT from AT on, broken at PAGE_WIDTH; continued lines begin at COLUMN. */
+/* Writes TEXT from column AT, wrapped at PAGE_WIDTH; further lines begin at COLUMN. */
 static void put_wrapped(FILE *out, unsigned column, unsigned at, const char *text)
 {
     while (*text != '\0') {
@@ -68,7 +68,7 @@ static void put_wrapped(FILE *out, unsigned column, unsigned at, const char *tex
 
 /* ---- Tables ---- */
 
-/* Text has no signs that a terminal may lack. */
+/* Replaces characters that a terminal may lack. */
 static const char *ascii(const char *cell)
 {
     if (strcmp(cell, "±") == 0)
@@ -94,7 +94,7 @@ static void find_widths(const struct document_table *table, unsigned *widths)
     }
 }
 
-/* CELL begins at column AT. The last column gets no blanks behind it. */
+/* Writes CELL at column AT; pads it unless it is the last one. */
 static void put_cell(const struct page *page, const char *cell, enum document_align align,
                      unsigned at, unsigned width, bool last)
 {
@@ -191,7 +191,7 @@ static void put_notes(const struct page *page, const struct document_section *se
 
 enum { COLUMNS = 64, ROWS = 10, LABELS = 12, LABEL_GAP = 2 };
 
-/* Of a line: its points, and what lies between two of them. */
+/* Of each line: at its points, and between them. */
 static const char marks[PLOT_LINES_MAX + 1] = "ox+*#@";
 enum { BETWEEN = '.' };
 
@@ -210,7 +210,7 @@ static char *cell_at(struct canvas *canvas, struct plot_point position)
     return &canvas->cell[ROWS - 1 - place(position.y, ROWS)][place(position.x, COLUMNS)];
 }
 
-/* The blank cells between two positions. */
+/* Fills the blank cells between two positions. */
 static void connect(struct canvas *canvas, struct plot_point from, struct plot_point to)
 {
     for (int i = 1; i < COLUMNS; i++) {
@@ -270,7 +270,7 @@ static void put_rows(FILE *out, const struct canvas *canvas)
     fputc('\n', out);
 }
 
-/* Labels that would touch the one before are left out. */
+/* Omits labels that would touch the previous one. */
 static void put_x_labels(FILE *out, const struct canvas *canvas)
 {
     int at = 0;
@@ -314,7 +314,7 @@ void plot_write_text(FILE *out, const struct plot *plot)
 
 /* ---- The document ---- */
 
-/* SEPARATE: a blank line goes in front. */
+/* SEPARATE: a blank line comes first. */
 static void put_section(const struct page *page, const struct document_section *section,
                         bool separate)
 {

@@ -12,7 +12,7 @@
  */
 int document_write_text(FILE *out, const struct document *document, bool colour);
 
-/* Title, picture and legend, drawn with characters. Nothing if no line has a point. */
+/* Title, plot and legend, drawn with characters. Writes nothing if no line has a point. */
 void plot_write_text(FILE *out, const struct plot *plot);
 
 #endif

@@ -41,7 +41,7 @@ char *measure_format(char *buffer, enum measure measure, double value)
 struct trials {
     size_t point_count;
     uint32_t rounds;
-    uint32_t *done;            /* of each point */
+    uint32_t *done;            /* trials added to each point */
     struct measures *measures; /* [point * rounds + number] */
 };
 

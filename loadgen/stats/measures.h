@@ -1,6 +1,6 @@
 /*
- * The measures of a run: the few numbers that runs are compared by, and the container of the measures of
- * many runs. Main thread.
+ * The measures of a run: the numbers by which runs are compared; and a container for the measures
+ * of many runs. Main thread.
  */
 #ifndef LOADGEN_MEASURES_H
 #define LOADGEN_MEASURES_H
@@ -52,7 +52,7 @@ struct trials;
 struct trials *trials_create(size_t point_count, uint32_t rounds);
 void trials_free(struct trials *trials);
 
-/* Adds a trial of POINT; ignored if all its rounds are there. */
+/* Adds a trial of POINT; ignored if it already has all its rounds. */
 void trials_add(struct trials *trials, size_t point, const struct measures *measures);
 
 /* The number of trials of POINT. */

@@ -1,4 +1,4 @@
-/* Notes: what a reader must know about a run before trusting its numbers. Main thread. */
+/* Notes: warnings for the reader of a result. Main thread. */
 #ifndef LOADGEN_NOTES_H
 #define LOADGEN_NOTES_H
 

@@ -190,7 +190,10 @@ static void keep_worst_connections(struct tally *into, const struct tally *from,
                           memory_order_relaxed);
 }
 
-/* A difference in one round counts for all; without the server in one round nothing is known. */
+/*
+ * A difference in one round makes the sum differ; if the server is unknown in one round, the sum is
+ * unknown.
+ */
 static void add_server(struct server_check_result *into, const struct server_check_result *from)
 {
     into->counted += from->counted;

@@ -1,4 +1,4 @@
-/* The result of a run, which has everything that reports need. Main thread. */
+/* The result of a run: the input of all reports. Main thread. */
 #ifndef LOADGEN_RESULT_H
 #define LOADGEN_RESULT_H
 
@@ -25,8 +25,8 @@ struct server_check_result {
 /* The rounds of a repeated run (--repeat). */
 struct rounds {
     struct trials *trials;      /* of one point, number 0 */
-    struct series_entry *total; /* of each round in the trials */
-    uint32_t requested, done;   /* done: complete rounds, which are in the trials */
+    struct series_entry *total; /* one for each of these rounds */
+    uint32_t requested, done;   /* done: complete rounds, which TRIALS has */
 };
 
 /* Empty, with room for COUNT rounds. Returns NULL if out of memory. */
@@ -41,21 +41,21 @@ static inline struct interval rounds_interval(const struct rounds *rounds, enum 
 struct result {
     const struct plan *plan;
     const char *url;  /* the first one; owned */
-    size_t requests;  /* distinct ones */
-    size_t origins;   /* of the requests */
-    uint64_t skipped; /* lines of a log that cannot be sent */
+    size_t requests;  /* number of distinct requests */
+    size_t origins;   /* number of distinct origins */
+    uint64_t skipped; /* lines of the log that cannot be sent */
     const char *engine;
     struct tally tally;    /* of all threads, without the warm-up */
     struct tally warmup;   /* requests begun during the warm-up */
     struct series *series; /* including the warm-up */
     /*
-     * Duration without the warm-up: from the first request's begin (open loop: from the begin of the
-     * schedule) to the last one's end or the deadline, whichever is later.
+     * Duration without the warm-up: from the start of the first request (open loop: of the
+     * schedule) to the end of the last one or the deadline, whichever is later.
      */
     uint64_t elapsed_ns;
-    uint64_t due_ns;               /* the part of it in which requests began */
+    uint64_t due_ns;               /* the part of elapsed_ns in which requests could begin */
     uint64_t cpu_ns;               /* of all client threads, user and system */
-    uint64_t waited_ns;            /* that they were ready to run but waited for a core */
+    uint64_t waited_ns;            /* time in which they were ready to run but had no core */
     uint64_t thread_ns;            /* the sum of their lifetimes */
     uint32_t connections, threads; /* at the end of the run */
     uint64_t changes;              /* of the load during the run */
@@ -65,7 +65,7 @@ struct result {
     struct server_check_result server;
     double machine_busy; /* part of all cores of this machine in use, 0 to 1; NAN: unknown */
     struct error_texts error_texts;
-    struct rounds *rounds; /* of which this is the sum; NULL: a single run. Owned */
+    struct rounds *rounds; /* the rounds that this is the sum of; NULL: a single run; owned */
 };
 
 /* Frees what *result owns. */
@@ -118,7 +118,7 @@ enum result_status {
 };
 enum result_status result_status(const struct result *result);
 
-/* The measures of a run. */
+/* Fills *measures from RESULT. */
 void result_measure(const struct result *result, struct measures *measures);
 
 /*

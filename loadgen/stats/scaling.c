@@ -4,9 +4,9 @@
 
 /* ---- The Universal Scalability Law ---- */
 
-enum { TERMS = 3 }; /* 1, N - 1, N (N - 1) */
+enum { TERMS = 3 }; /* the terms 1, N - 1 and N (N - 1) */
 
-/* The normal equations, and the terms in use. */
+/* The normal equations of the least-squares fit, and the terms in use. */
 struct equations {
     double left[TERMS][TERMS], right[TERMS];
     bool used[TERMS];
@@ -98,7 +98,10 @@ static bool try_terms(struct equations sums, const struct usl_point *points, siz
     return true;
 }
 
-/* sigma and kappa must not be negative: tries each with and without, and keeps the best fit. */
+/*
+ * sigma and kappa must not be negative: tries all four combinations of including or omitting them,
+ * and keeps the best valid fit.
+ */
 bool usl_fit(const struct usl_point *points, size_t count, struct usl *usl)
 {
     struct equations sums = {.used = {true, false, false}};

@@ -1,6 +1,6 @@
 /*
- * How the throughput depends on the number of connections: a law that is fitted to the points, and zones
- * of the curve. Pure.
+ * Throughput as a function of the number of connections: a fitted law, and the zones of the curve.
+ * Pure.
  */
 #ifndef LOADGEN_SCALING_H
 #define LOADGEN_SCALING_H
@@ -27,7 +27,7 @@ struct usl_point {
     double n, x; /* both above 0 */
 };
 
-/* A fit of fewer points or with a larger error is not good. */
+/* A good fit has at least this many points and at most this error. */
 enum { USL_POINTS_MIN = 5 };
 #define USL_ERROR_MAX 0.10
 
@@ -49,8 +49,8 @@ double usl_peak_n(const struct usl *usl);
 double usl_peak_throughput(const struct usl *usl);
 
 /*
- * Zones of the throughput over a rising number of connections: it grows with them (linear), from the knee
- * on more connections only wait (plateau), and finally there are so many that it falls (overload).
+ * Zones of the throughput over a rising number of connections: it grows with them (linear), stays
+ * the same above the knee (plateau), and falls with too many (overload).
  */
 enum zone { ZONE_UNKNOWN, ZONE_LINEAR, ZONE_PLATEAU, ZONE_OVERLOAD };
 extern const char *const zone_names[];
@@ -72,7 +72,10 @@ struct zones {
     double knee;
 };
 
-/* The plateau has at least this part of the maximum throughput, and at most so many errors. */
+/*
+ * Points of the plateau have at least this part of the maximum throughput, and at most this share
+ * of errors.
+ */
 #define ZONES_PLATEAU 0.9
 #define ZONES_ERRORS  1.0 /* percent */
 

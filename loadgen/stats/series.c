@@ -30,7 +30,7 @@ static struct series_entry *add_entry(struct series *series)
     return &series->entry[series->count++];
 }
 
-/* The values of FROM that are not in EARLIER. */
+/* Subtracts EARLIER, an older state of the same histogram, from FROM. */
 static const struct histogram *difference(struct histogram *capacity, const struct histogram *from,
                                           const struct histogram *earlier)
 {

@@ -19,7 +19,7 @@ struct series_entry {
     uint32_t connections; /* target */
     uint32_t threads;
     bool warmup;    /* not counted in the totals */
-    uint32_t round; /* of a repeated run, from 1; 0: a single run */
+    uint32_t round; /* round of a repeated run, from 1; 0: a single run */
 };
 
 struct series {
@@ -35,8 +35,8 @@ struct series *series_create(void);
 void series_free(struct series *series);
 
 /*
- * Whether an entry ends at NOW_NS. Seconds are counted again from the end of the warm-up, WARMUP_NS after
- * the run's begin, so that no entry has both.
+ * Whether an entry ends at NOW_NS. Seconds restart at the end of the warm-up, WARMUP_NS after the
+ * start of the run, so that no entry covers both.
  */
 bool series_second_is_over(const struct series *series, uint64_t warmup_ns, uint64_t now_ns);
 
@@ -47,9 +47,9 @@ bool series_second_is_over(const struct series *series, uint64_t warmup_ns, uint
 bool series_append(struct series *into, const struct series *from);
 
 /*
- * Adds an entry with what was counted since the last one: TALLY is the total up to NOW_NS, since the run's
- * begin. SETTING provides rate, connections, threads and warmup. If out of memory, the next entry includes
- * these numbers.
+ * Adds an entry with the counts since the last one: TALLY is the total up to NOW_NS, ns since the
+ * start of the run. SETTING provides rate, connections, threads and warmup. If out of memory, the
+ * next entry includes these numbers.
  */
 void series_add(struct series *series, const struct tally *tally, uint64_t now_ns,
                 const struct series_entry *setting);

@@ -22,7 +22,7 @@ double statistics_median(double *values, size_t count)
     return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
-/* A series; size: its number of independent values. */
+/* size: number of independent values. */
 struct summary {
     double mean, variance, size;
 };
@@ -159,8 +159,8 @@ static double student_limit(double chance, double freedom)
 }
 
 /*
- * The number of values outside the interval at each end. The true median is below the value number K (from
- * 0) with the probability of at most K heads in COUNT tosses of a fair coin.
+ * The number of values outside the interval at each end. The true median is below value number K
+ * (from 0, ascending) with the probability of at most K heads in COUNT tosses of a fair coin.
  */
 static size_t left_out(size_t count)
 {

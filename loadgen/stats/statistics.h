@@ -35,7 +35,10 @@ double interval_percent(const struct interval *interval);
 enum { STATISTICS_MIN = 5 };
 double statistics_p_value(const double *a, size_t a_count, const double *b, size_t b_count);
 
-/* The same for independent values, such as whole runs; at least STATISTICS_INTERVAL_MIN of each. */
+/*
+ * As statistics_p_value(), for independent values such as whole runs. NAN if a side has fewer than
+ * STATISTICS_INTERVAL_MIN.
+ */
 double statistics_p_value_of_runs(const double *a, size_t a_count, const double *b, size_t b_count);
 
 #endif

@@ -158,7 +158,7 @@ static const struct histogram *series_of(const struct condition *condition,
     return &tally->latency;
 }
 
-/* Returns false if the number does not exist yet. */
+/* Returns false if the number is undefined, such as a percentile without responses. */
 static bool value_of(const struct condition *condition, const struct tally *tally,
                      uint64_t elapsed_ns, double *value)
 {

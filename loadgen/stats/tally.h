@@ -70,7 +70,7 @@ struct transaction {
     bool connected;               /* a connection was established for it; connect_ns is valid */
     uint64_t connect_ns;
     uint64_t first_byte_ns;
-    uint64_t service_ns; /* since its begin */
+    uint64_t service_ns; /* since it began */
     uint64_t latency_ns; /* since it was due */
     uint64_t head_bytes; /* received, also of incomplete responses */
     uint64_t body_bytes;
@@ -90,7 +90,7 @@ void tally_record(struct tally *tally, const struct transaction *transaction);
 /* Counts the connection if one was established for the request. Writer's thread. */
 void tally_record_connection(struct tally *tally, const struct transaction *transaction);
 
-/* Adds FROM to INTO. INTO's thread; FROM may be written at the same time. */
+/* Adds FROM to INTO. Thread that owns INTO; FROM may be written at the same time. */
 void tally_add(struct tally *into, const struct tally *from);
 
 /* Sets everything to 0. Writer's thread. */
@@ -110,8 +110,8 @@ uint64_t tally_errors(const struct tally *tally);
 uint64_t tally_bad(const struct tally *tally);
 
 /*
- * Whether CONDITION is true for what was counted in ELAPSED_NS. A condition on a number that does not
- * exist yet, such as the percentile of no answers, is false.
+ * Whether CONDITION is true for what was counted in ELAPSED_NS. A condition on an undefined number,
+ * such as a percentile without responses, is false.
  */
 bool tally_meets_condition(const struct tally *tally, const struct condition *condition,
                            uint64_t elapsed_ns);

@@ -1,4 +1,4 @@
-/* A sweep as data for other programs. Main thread. */
+/* A sweep as CSV or JSON. Main thread. */
 #ifndef LOADGEN_SWEEP_EXPORT_H
 #define LOADGEN_SWEEP_EXPORT_H
 
@@ -13,7 +13,7 @@
  */
 int sweep_write_csv(FILE *out, const struct sweep *sweep);
 
-/* As wsload.schema.json describes it. Returns 0, or -1 if out of memory or OUT fails. */
+/* JSON as specified by wsload.schema.json. Returns 0, or -1 if out of memory or OUT fails. */
 int sweep_write_json(FILE *out, const struct sweep *sweep);
 
 #endif

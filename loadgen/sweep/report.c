@@ -14,7 +14,7 @@ enum { LAW_POINTS = 60 };
 
 /* ---- Plots ---- */
 
-/* Measures of time are in microseconds, axes in nanoseconds. */
+/* Times are converted: measures have microseconds, axes nanoseconds. */
 static void put_line(struct document *document, const struct sweep_curve *curve, const char *name,
                      enum measure measure)
 {
@@ -30,7 +30,10 @@ static void put_line(struct document *document, const struct sweep_curve *curve,
     }
 }
 
-/* The fitted law over the whole range, evenly on the logarithmic axis. */
+/*
+ * Draws the fitted law over the whole range, with points at equal distances on the logarithmic
+ * axis.
+ */
 static void put_law(struct document *document, const struct sweep_curve *curve)
 {
     double from = curve->points[0].plan.connections_requested;
@@ -44,7 +47,7 @@ static void put_law(struct document *document, const struct sweep_curve *curve)
     }
 }
 
-/* A curve needs two points. */
+/* No plots for a curve with fewer than two points. */
 static void put_curve_plots(struct document *document, const struct sweep_curve *curve)
 {
     static const enum measure measures[] = {MEASURE_P50, MEASURE_P90, MEASURE_P99, MEASURE_P99_9};
@@ -61,7 +64,7 @@ static void put_curve_plots(struct document *document, const struct sweep_curve 
         put_line(document, curve, measure_table[measures[i]].label, measures[i]);
 }
 
-/* All curves beside each other, in as many plots as that takes. */
+/* All curves in common plots: as many plots as needed for PLOT_LINES_MAX lines each. */
 static void put_overview_plots(struct document *document, const struct sweep *sweep)
 {
     static const struct plot_axis x = {true, axis_count};

@@ -12,7 +12,7 @@ struct execution {
     struct sweep *sweep;
     struct server_control *control; /* NULL: another server */
     bool sets_sizes;
-    bool answered, erred, gated; /* in any trial */
+    bool answered, erred, gated; /* true for at least one trial */
 };
 
 static int before_trial(void *context, size_t point, char *why, size_t size)
@@ -37,7 +37,7 @@ static void after_trial(void *context, size_t point, const struct result *result
     execution->gated = execution->gated || status == RESULT_GATE;
 }
 
-/* The exit status over all trials; the order is that of result_status(). */
+/* The exit status over all trials, with the precedence of result_status(). */
 static enum result_status status_of(const struct execution *execution, enum trials_end end)
 {
     if (end == TRIALS_INTERRUPTED)
@@ -72,7 +72,7 @@ static int run_trials(struct execution *execution, enum result_status *status, c
     return sweep->end == TRIALS_FAILED ? -1 : 0;
 }
 
-/* After SIGKILL nobody restores the sizes: print the commands that do. */
+/* SIGKILL prevents the restoration of the sizes: print the commands for it. */
 static void print_restore_commands(const struct execution *execution)
 {
     char by_hand[SERVER_CONTROL_COMMANDS];

@@ -5,10 +5,10 @@
 #include "loadgen/sweep/sweep.h"
 
 /*
- * Runs all trials of PLAN with the server's workers and threads of each curve, restores these at
- * the end and draws the conclusions. Reports on standard error what cannot be restored. Returns
- * NULL with WHY and the program's exit status in *STATUS if it could not begin or continue. Free
- * with sweep_free().
+ * Runs all trials of PLAN, with the number of workers and threads of each curve, restores the
+ * server's own numbers at the end, and calls sweep_conclude(). Reports on standard error if they
+ * cannot be restored. Returns NULL, with WHY and the program's exit status in *STATUS, if the sweep
+ * could not begin or continue. Free with sweep_free().
  */
 struct sweep *sweep_run(const struct plan *plan, enum result_status *status, char *why,
                         size_t size);

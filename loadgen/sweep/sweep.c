@@ -52,7 +52,7 @@ static void fill_points(struct sweep *sweep, size_t number)
     }
 }
 
-/* Keep-alive varies slowest, the server's threads fastest. */
+/* Order of the curves: keep-alive is the outermost loop, the server's threads the innermost. */
 static void fill_curves(struct sweep *sweep, struct server_sizes server)
 {
     const struct plan_sweep *over = &sweep->plan->sweep;

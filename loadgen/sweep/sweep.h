@@ -1,8 +1,8 @@
 /*
  * A sweep: the same load with different numbers of connections, with and without keep-alive, and
- * with different numbers of workers and threads of our server. A point is one such setting; it is
- * measured in every round. A curve has the points that differ in the number of connections only.
- * Main thread.
+ * with different numbers of workers and threads of webserverd. A point is one such setting; it is
+ * measured in every round. The points of a curve differ only in the number of connections. Main
+ * thread.
  */
 #ifndef LOADGEN_SWEEP_SWEEP_H
 #define LOADGEN_SWEEP_SWEEP_H
@@ -35,7 +35,7 @@ enum sweep_limit {
     SWEEP_LIMIT_UNKNOWN,
     SWEEP_LIMIT_NOT_REACHED, /* throughput still grows at the last point */
     SWEEP_LIMIT_CLIENT,
-    SWEEP_LIMIT_SERVER_THREADS, /* all are busy, and the machine has more cores */
+    SWEEP_LIMIT_SERVER_THREADS, /* the server's threads are all busy; the machine has more cores */
     SWEEP_LIMIT_SERVER_CPU,     /* all cores are busy with the server */
     SWEEP_LIMIT_MACHINE,        /* all cores are busy, with server and client */
     SWEEP_LIMIT_CONTENTION,
@@ -51,10 +51,11 @@ struct sweep_finding {
 struct sweep_curve {
     char name[SWEEP_CURVE_NAME]; /* "keep-alive, 2 workers x 6 threads" */
     bool keepalive;
-    struct server_sizes server; /* 0: unknown, or not our server */
+    struct server_sizes server; /* 0: unknown, or not webserverd */
     struct sweep_point *points; /* by number of connections; in the sweep's points */
-    size_t count, measured;     /* measured: the first points, with at least one round each */
-    bool noisy;                 /* the rounds differ too much for conclusions beyond the medians */
+    size_t count,
+        measured; /* measured: how many of them, from the first, have at least one round */
+    bool noisy;   /* the rounds differ too much for conclusions beyond the medians */
     struct zones zones;
     bool has_usl; /* usl fits well */
     struct usl usl;
@@ -70,7 +71,7 @@ struct sweep {
     struct sweep_curve *curves;
     size_t curve_count;
     struct trials *trials;
-    char server[64]; /* instance name of our server; "": another server */
+    char server[64]; /* instance name of the webserverd; "": another server */
     uint32_t cores;  /* of this machine */
     enum trials_end end;
     enum result_status status;
@@ -80,7 +81,8 @@ struct sweep {
 
 /*
  * Creates the points and curves of PLAN, which outlives the sweep. SERVER has the current sizes of
- * our server, for what the plan leaves open; {0, 0}: another server. Returns NULL with WHY.
+ * the webserverd, the defaults where the plan sets none; {0, 0}: another server. Returns NULL with
+ * WHY.
  */
 struct sweep *sweep_create(const struct plan *plan, struct server_sizes server, char *why,
                            size_t size);
