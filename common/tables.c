@@ -13,26 +13,22 @@ const struct metric_info metric_table[METRIC_COUNT] = {
 
 const struct thread_state_info thread_state_table[THREAD_STATE_COUNT] = {
 #define THREAD_STATE(id, letter, name, help) {letter, name, help},
-#include "common/thread_states.def"
-#undef THREAD_STATE
+#include "common/enums.def"
 };
 
 const char *const outcome_names[OUTCOME_COUNT] = {
 #define OUTCOME(id, name, help) name,
-#include "common/outcomes.def"
-#undef OUTCOME
+#include "common/enums.def"
 };
 
 const char *const level_names[LEVEL_COUNT] = {
 #define LEVEL(id, name) name,
-#include "common/levels.def"
-#undef LEVEL
+#include "common/enums.def"
 };
 
 const char *const role_names[ROLE_COUNT] = {
 #define ROLE(id, name) name,
-#include "common/roles.def"
-#undef ROLE
+#include "common/enums.def"
 };
 
 const struct command_info command_table[COMMAND_COUNT] = {

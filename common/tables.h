@@ -29,8 +29,7 @@ extern const struct metric_info metric_table[METRIC_COUNT];
 
 enum thread_state {
 #define THREAD_STATE(id, letter, name, help) THREAD_STATE_##id,
-#include "common/thread_states.def"
-#undef THREAD_STATE
+#include "common/enums.def"
     THREAD_STATE_COUNT
 };
 
@@ -43,24 +42,21 @@ extern const struct thread_state_info thread_state_table[THREAD_STATE_COUNT];
 
 enum outcome {
 #define OUTCOME(id, name, help) OUTCOME_##id,
-#include "common/outcomes.def"
-#undef OUTCOME
+#include "common/enums.def"
     OUTCOME_COUNT
 };
 extern const char *const outcome_names[OUTCOME_COUNT];
 
 enum level {
 #define LEVEL(id, name) LEVEL_##id,
-#include "common/levels.def"
-#undef LEVEL
+#include "common/enums.def"
     LEVEL_COUNT
 };
 extern const char *const level_names[LEVEL_COUNT];
 
 enum role {
 #define ROLE(id, name) ROLE_##id,
-#include "common/roles.def"
-#undef ROLE
+#include "common/enums.def"
     ROLE_COUNT
 };
 extern const char *const role_names[ROLE_COUNT];
