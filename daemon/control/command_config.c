@@ -118,47 +118,48 @@ static void describe_rate_limit(const struct config *config, char *text, size_t 
              config->ratelimit_burst);
 }
 
-/* Parses TEXT as the value of KEY, a count. Returns NULL, or an error reply. */
-static json_t *parse_count(const char *text, enum config_key_number key, uint32_t *count)
+/* Parses TEXT as the value of KEY, a count. Returns false with an error in *FAILED if it is invalid. */
+static bool parse_count(const char *text, enum config_key_number key, uint32_t *count,
+                        struct command_result *failed)
 {
     uint64_t most = config_value_max(&config_keys[key]), number;
 
-    if (units_parse_number(text, &number) != 0 || number < 1 || number > most)
-        return command_error("invalid %s '%.64s' (valid: 1-%llu)", config_keys[key].name, text,
-                             (unsigned long long)most);
-    *count = (uint32_t)number;
-    return NULL;
+    if (units_parse_number(text, &number) == 0 && number >= 1 && number <= most) {
+        *count = (uint32_t)number;
+        return true;
+    }
+    *failed = command_reply(command_error("invalid %s '%.64s' (valid: 1-%llu)",
+                                          config_keys[key].name, text, (unsigned long long)most));
+    return false;
 }
 
 /* "on", "off", or a rate that turns it on, with a burst if one is given. */
-static json_t *parse_rate_limit(const struct call *call, struct config *config)
+static bool parse_rate_limit(const struct call *call, struct config *config,
+                             struct command_result *failed)
 {
     const char *word = call->argument[0];
-    json_t *error;
 
     if (call->count == 1 && (strcmp(word, "on") == 0 || strcmp(word, "off") == 0)) {
         config->ratelimit_enabled = strcmp(word, "on") == 0;
-        return NULL;
+        return true;
     }
-    error = parse_count(word, KEY_ratelimit_requests_per_second,
-                        &config->ratelimit_requests_per_second);
-    if (error == NULL && call->count > 1)
-        error = parse_count(call->argument[1], KEY_ratelimit_burst, &config->ratelimit_burst);
     config->ratelimit_enabled = true;
-    return error;
+    return parse_count(word, KEY_ratelimit_requests_per_second,
+                       &config->ratelimit_requests_per_second, failed) &&
+           (call->count == 1 ||
+            parse_count(call->argument[1], KEY_ratelimit_burst, &config->ratelimit_burst, failed));
 }
 
 struct command_result command_ratelimit(const struct call *call)
 {
     struct config *config = call->master->server.config, wanted = *config;
+    struct command_result failed;
     char from[80], to[80];
-    json_t *error;
 
     if (call->count == 0)
         return command_reply(report_rate_limit(call->master));
-    error = parse_rate_limit(call, &wanted);
-    if (error != NULL)
-        return command_reply(error);
+    if (!parse_rate_limit(call, &wanted, &failed))
+        return failed;
     describe_rate_limit(config, from, sizeof(from));
     describe_rate_limit(&wanted, to, sizeof(to));
     command_log_change(call, "rate limit", from, to);
@@ -339,15 +340,17 @@ static void store_fault(void *owner, const struct config_fault *fault)
                                fault->advice);
 }
 
-/* Parses the argument as the value of KEY. Returns NULL, or an error reply. */
-static json_t *parse_value(const struct call *call, enum config_key_number key, void *value)
+/* Parses the argument as the value of KEY. Returns false with an error in *FAILED if it is invalid. */
+static bool parse_value(const struct call *call, enum config_key_number key, void *value,
+                        struct command_result *failed)
 {
     json_t *error = NULL;
     const struct config_faults faults = {store_fault, &error};
 
     if (config_value_parse(&config_keys[key], call->argument[0], "/", value, &faults) == 0)
-        return NULL;
-    return error != NULL ? error : command_error("out of memory");
+        return true;
+    *failed = command_reply(error); /* NULL: out of memory */
+    return false;
 }
 
 struct command_result command_cache_size(const struct call *call)
@@ -356,15 +359,13 @@ struct command_result command_cache_size(const struct call *call)
     struct command_result result;
     char from[UNITS_TEXT], to[UNITS_TEXT];
     uint64_t size;
-    json_t *error;
 
     if (!has_cache(call, &result))
         return result;
     if (call->count == 0)
         return command_reply(report_size(call->master, 0));
-    error = parse_value(call, KEY_cache_size, &size);
-    if (error != NULL)
-        return command_reply(error);
+    if (!parse_value(call, KEY_cache_size, &size, &result))
+        return result;
     command_log_change(call, "cache size",
                        units_format_size(from, sizeof(from), config->cache_size),
                        units_format_size(to, sizeof(to), size));
