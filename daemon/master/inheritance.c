@@ -150,13 +150,6 @@ void inheritance_free(struct inheritance *inheritance)
     *inheritance = (struct inheritance){.link = -1, .lock_fd = -1};
 }
 
-static char mark_of(const struct inherited_socket *socket)
-{
-    if (socket->activated)
-        return '^';
-    return socket->shared ? '!' : '=';
-}
-
 int inheritance_export(int link, int lock_fd, const struct inherited_socket *socket, size_t count)
 {
     char *text = NULL;
@@ -169,7 +162,9 @@ int inheritance_export(int link, int lock_fd, const struct inherited_socket *soc
     set_inheritable(link, true);
     set_inheritable(lock_fd, true);
     for (size_t i = 0; i < count; i++) {
-        fprintf(memory, " %d%c%s", socket[i].fd, mark_of(&socket[i]), socket[i].text);
+        char mark = socket[i].activated ? '^' : socket[i].shared ? '!' : '=';
+
+        fprintf(memory, " %d%c%s", socket[i].fd, mark, socket[i].text);
         set_inheritable(socket[i].fd, true);
     }
     if (memstream_close(memory, &text) != 0 || setenv(variable, text, 1) != 0) {

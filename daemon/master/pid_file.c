@@ -69,30 +69,24 @@ static bool path_is(const char *path, int fd)
 
 enum lock_result { LOCKED, BUSY, LOCK_FAILED };
 
+/*
+ * Signals are held as soon as the file may exist, so that it is always removed; unless it is LOCKED,
+ * they are handled again. LOCK_FAILED sets errno.
+ */
 static enum lock_result try_lock(struct pid_file *pid_file)
 {
-    int fd = open(pid_file->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int fd;
 
-    if (fd < 0)
-        return LOCK_FAILED;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && path_is(pid_file->path, fd)) {
+    signals_block();
+    fd = open(pid_file->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && path_is(pid_file->path, fd)) {
         pid_file->lock_fd = fd;
         return LOCKED;
     }
-    close(fd);
-    return BUSY;
-}
-
-/* Signals are held as soon as the file may exist, so that it is always removed. */
-static enum lock_result try_lock_holding_signals(struct pid_file *pid_file)
-{
-    enum lock_result result;
-
-    signals_block();
-    result = try_lock(pid_file);
-    if (result != LOCKED)
-        signals_unblock();
-    return result;
+    if (fd >= 0)
+        close(fd);
+    signals_unblock();
+    return fd >= 0 ? BUSY : LOCK_FAILED;
 }
 
 static long pid_of_owner(const struct pid_file *pid_file)
@@ -111,7 +105,7 @@ static int wait_for_lock(struct pid_file *pid_file, const struct config *config,
     uint64_t deadline = clock_monotonic_ns() + WAIT_MS * NS_PER_MS;
     enum lock_result result;
 
-    while ((result = try_lock_holding_signals(pid_file)) == BUSY) {
+    while ((result = try_lock(pid_file)) == BUSY) {
         bool answers = master_answers(config->control_socket);
 
         if (answers || clock_monotonic_ns() > deadline) {

@@ -229,15 +229,6 @@ static void end(struct reload *reload)
     reload->done = reload->started;
 }
 
-static void log_success(const struct reload *reload)
-{
-    char *keys = json_dumps(reload->changed, JSON_COMPACT);
-
-    event_log(LEVEL_INFO, "configuration reloaded, generation %u; changed: %s",
-              reload->setup.workers->generation, keys != NULL ? keys : "?");
-    free(keys);
-}
-
 static bool logs_differ(const struct config *before, const struct config *after)
 {
     for (size_t i = 0; i < KEY_COUNT; i++)
@@ -251,6 +242,7 @@ void reload_commit(struct reload *reload)
     const struct reload_setup *setup = &reload->setup;
     struct server *server = setup->server;
     struct config *previous = reload->previous;
+    char *keys;
 
     if (previous == NULL)
         return;
@@ -265,7 +257,10 @@ void reload_commit(struct reload *reload)
     if (logs_differ(previous, server->config))
         supervisor_restart_logger(setup->supervisor);
     free_config(previous);
-    log_success(reload);
+    keys = json_dumps(reload->changed, JSON_COMPACT);
+    event_log(LEVEL_INFO, "configuration reloaded, generation %u; changed: %s",
+              setup->workers->generation, keys != NULL ? keys : "?");
+    free(keys);
 }
 
 static void abandon(struct reload *reload, const char *why)

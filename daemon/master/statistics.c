@@ -112,34 +112,28 @@ static void update_summary(struct summary *summary, const struct segment *segmen
     move_window(&summary->latency, segment);
 }
 
-static double hit_percent(const struct summary *summary)
-{
-    uint64_t hits = summary->grown[METRIC_cache_hits];
-    uint64_t lookups = hits + summary->grown[METRIC_cache_misses];
-
-    return lookups > 0 ? 100.0 * (double)hits / (double)lookups : 0;
-}
-
 static void log_summary(const struct summary *summary, const struct segment *segment,
                         uint64_t now_ns)
 {
     double seconds = (double)(now_ns - summary->since_ns) / (double)NS_PER_S;
     const struct histogram *latency = &summary->latency.since;
     const uint64_t *grown = summary->grown;
+    uint64_t hits = grown[METRIC_cache_hits], lookups = hits + grown[METRIC_cache_misses];
+    double hit_percent = lookups > 0 ? 100.0 * (double)hits / (double)lookups : 0;
     char sent[UNITS_TEXT], p50[UNITS_TEXT], p99[UNITS_TEXT], max[UNITS_TEXT];
 
-    event_log(
-        LEVEL_INFO,
-        "summary of %.0f s: %" PRIu64 " requests (%.1f/s), 4xx %" PRIu64 ", 5xx %" PRIu64
-        ", limited %" PRIu64 ", sent %s, latency p50 %s p99 %s max %s, cache hits %.1f %%, "
-        "connections %" PRIu64 ", log lines dropped %" PRIu64,
-        seconds, grown[METRIC_requests], (double)grown[METRIC_requests] / seconds,
-        grown[METRIC_responses_4xx], grown[METRIC_responses_5xx], grown[METRIC_requests_limited],
-        units_format_bytes(sent, sizeof(sent), (double)grown[METRIC_bytes_sent]),
-        units_format_ns(p50, sizeof(p50), (double)histogram_percentile(latency, 50)),
-        units_format_ns(p99, sizeof(p99), (double)histogram_percentile(latency, 99)),
-        units_format_ns(max, sizeof(max), (double)histogram_max(latency)), hit_percent(summary),
-        segment_sum(segment, METRIC_connections_open), grown[METRIC_log_dropped]);
+    event_log(LEVEL_INFO,
+              "summary of %.0f s: %" PRIu64 " requests (%.1f/s), 4xx %" PRIu64 ", 5xx %" PRIu64
+              ", limited %" PRIu64 ", sent %s, latency p50 %s p99 %s max %s, cache hits %.1f %%, "
+              "connections %" PRIu64 ", log lines dropped %" PRIu64,
+              seconds, grown[METRIC_requests], (double)grown[METRIC_requests] / seconds,
+              grown[METRIC_responses_4xx], grown[METRIC_responses_5xx],
+              grown[METRIC_requests_limited],
+              units_format_bytes(sent, sizeof(sent), (double)grown[METRIC_bytes_sent]),
+              units_format_ns(p50, sizeof(p50), (double)histogram_percentile(latency, 50)),
+              units_format_ns(p99, sizeof(p99), (double)histogram_percentile(latency, 99)),
+              units_format_ns(max, sizeof(max), (double)histogram_max(latency)), hit_percent,
+              segment_sum(segment, METRIC_connections_open), grown[METRIC_log_dropped]);
 }
 
 void statistics_log_summary(struct statistics *statistics, uint32_t interval_ms, uint64_t now_ns)

@@ -292,15 +292,6 @@ static bool some_missing(const struct supervisor *supervisor)
     return workers_count(supervisor->workers, worker_is_current) < wanted_of(supervisor);
 }
 
-static void start_missing(struct supervisor *supervisor)
-{
-    struct worker_process *worker;
-
-    while (some_missing(supervisor) && backoff_over(&supervisor->backoff, clock_monotonic_ns()) &&
-           (worker = lowest_free(supervisor->workers)) != NULL)
-        handle(supervisor, worker, EVENT_START);
-}
-
 /* Current, but all thread slots are in use by others. */
 static bool is_without_threads(const struct workers *workers, const struct worker_process *worker)
 {
@@ -334,8 +325,11 @@ static void replace_old(struct supervisor *supervisor)
 static void reconcile_workers(struct supervisor *supervisor)
 {
     const struct workers *workers = supervisor->workers;
+    struct worker_process *free_slot;
 
-    start_missing(supervisor);
+    while (some_missing(supervisor) && backoff_over(&supervisor->backoff, clock_monotonic_ns()) &&
+           (free_slot = lowest_free(workers)) != NULL)
+        handle(supervisor, free_slot, EVENT_START);
     while (workers_count(workers, worker_is_current) > wanted_of(supervisor))
         handle(supervisor, workers_highest(workers, worker_is_current), EVENT_LEAVE);
     for (uint32_t i = 0; i < workers->count; i++)

@@ -34,16 +34,10 @@ static void close_link(struct upgrade *upgrade)
     event_del(upgrade->deadline);
 }
 
-/* The new master serves and has taken over all names. */
-static void hand_over(struct upgrade *upgrade)
-{
-    event_log(LEVEL_INFO, "the new master (pid %d) serves: this one shuts down", upgrade->pid);
-    notify_send("MAINPID=%d", upgrade->pid);
-    close_link(upgrade);
-    shutdown_begin_graceful(upgrade->shutdown);
-}
-
-/* One byte: the new master serves. End of file: it died, and SIGCHLD has the status. */
+/*
+ * One byte: the new master serves and has taken over all names. End of file: it died, and SIGCHLD has
+ * the status.
+ */
 static void on_link(evutil_socket_t fd, short what, void *argument)
 {
     struct upgrade *upgrade = argument;
@@ -51,7 +45,10 @@ static void on_link(evutil_socket_t fd, short what, void *argument)
 
     (void)what;
     if (recv(fd, &byte, 1, MSG_DONTWAIT) == 1) {
-        hand_over(upgrade);
+        event_log(LEVEL_INFO, "the new master (pid %d) serves: this one shuts down", upgrade->pid);
+        notify_send("MAINPID=%d", upgrade->pid);
+        close_link(upgrade);
+        shutdown_begin_graceful(upgrade->shutdown);
         return;
     }
     event_free(upgrade->readable);
