@@ -7,6 +7,7 @@ usage: layers.py [BUILD_DIRECTORY]
    allows.
 2. No circle of modules. A module is a .c file with its .h file. One module depends on another if it
    includes a file of it or, when BUILD_DIRECTORY names a finished build, uses a symbol that it defines.
+3. The library of a directory links the libraries of exactly the directories that the table allows.
 """
 import json
 import os
@@ -42,6 +43,20 @@ def sources():
 
 def module(path):
     return os.path.splitext(path)[0] if path.endswith((".c", ".h")) else path
+
+
+def check_links(problems):
+    for directory in LAYERS:
+        program, _, name = directory.partition("/")
+        if not name:
+            continue
+        with open(os.path.join(directory, "CMakeLists.txt"), encoding="utf-8") as file:
+            found = re.search(rf"target_link_libraries\({program}_{name} PUBLIC([^)]*)\)", file.read())
+        linked = set(found.group(1).split()) - {f"{program}_libraries"} if found else set()
+        wanted = {path.replace("/", "_") for path in allowed(directory) - {directory, "common"}}
+        if linked != wanted:
+            problems.append(f"{directory}/CMakeLists.txt: links {' '.join(sorted(linked))} instead of "
+                            f"{' '.join(sorted(wanted))}")
 
 
 def include_edges(paths, problems):
@@ -116,6 +131,7 @@ def main():
     sys.setrecursionlimit(10000)
     read_layers()
     problems = []
+    check_links(problems)
     edges = include_edges(sources(), problems)
     if len(sys.argv) > 1:
         for user, targets in symbol_edges(sys.argv[1]).items():
