@@ -1,6 +1,6 @@
 /*
- * Restart delay of a process that keeps dying: a point in time, not a sleep. If the process ran long
- * enough, the restart is immediate; otherwise the delay doubles with each failure. Pure.
+ * Restart delay of a process that keeps dying: a point in time, not a sleep. If the process ran
+ * long enough, the restart is immediate; otherwise the delay doubles with each failure. Pure.
  */
 #ifndef DAEMON_BACKOFF_H
 #define DAEMON_BACKOFF_H

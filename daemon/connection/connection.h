@@ -1,9 +1,9 @@
 /*
- * A client connection of any protocol version, and the event loop of the serving thread that owns it. One
- * thread at a time touches a connection; it moves to another thread as a mailbox item. An idle connection
- * has no buffer.
+ * A client connection of any protocol version, and the event loop of the serving thread that owns
+ * it. Only one thread at a time uses a connection; it moves to another thread as a mailbox item. An
+ * idle connection has no buffer.
  *
- * The protocol above fills struct connection_protocol and embeds struct connection in its own.
+ * A protocol fills struct connection_protocol and embeds struct connection in its own struct.
  */
 #ifndef DAEMON_CONNECTION_CONNECTION_H
 #define DAEMON_CONNECTION_CONNECTION_H
@@ -23,26 +23,26 @@ TAILQ_HEAD(connection_list, connection);
 /* Mailbox items to a serving thread. */
 enum loop_item {
     ITEM_CONNECTION,         /* struct connection: adopt it */
-    ITEM_ARRIVAL,            /* struct arrival: make a connection of it */
+    ITEM_ARRIVAL,            /* struct arrival: make it a connection */
     ITEM_LISTEN_SOCKET_ADD,  /* struct listen_socket: accept from it */
     ITEM_LISTEN_SOCKET_DROP, /* struct listen_socket: close it */
-    ITEM_LEAVE,              /* struct serving_thread: end, in the mode that it names */
+    ITEM_LEAVE,              /* struct serving_thread: exit in the mode that it names */
     ITEM_SWEEP,              /* struct sweep_item: sweep the thread's caches and post it back */
     ITEM_OFFLOADED = OFFLOAD_ITEM,
 };
 
 /* Mailbox items to the worker's main thread. */
 enum main_item {
-    ITEM_HANDED_OVER = 100, /* struct connection: its thread has given it up */
+    ITEM_HANDED_OVER = 100, /* struct connection: its thread has handed it over */
     ITEM_THREAD_ENDED,      /* struct serving_thread: join it */
     ITEM_SWEPT,             /* struct sweep_item */
 };
 
 enum thread_mode {
     THREAD_SERVING,
-    THREAD_MOVING, /* hands all connections over, for its siblings */
-    THREAD_DRAINING, /* hands those between two requests over, for another worker; finishes the rest */
-    THREAD_STOPPING, /* finishes the requests under way, closes the rest */
+    THREAD_MOVING,   /* hands all connections over to sibling threads */
+    THREAD_DRAINING, /* hands idle ones over to other workers, finishes the rest */
+    THREAD_STOPPING, /* finishes current requests, closes the rest */
     THREAD_RETIRING, /* closes each connection after its next response */
 };
 
@@ -51,8 +51,8 @@ enum deadline {
     DEADLINE_KEEPALIVE, /* the next request */
     DEADLINE_HEADER,    /* the rest of a request head */
     DEADLINE_BODY,      /* the rest of a request body */
-    DEADLINE_SEND,      /* the client takes a response */
-    DEADLINE_LINGER,    /* the client closes after its last response */
+    DEADLINE_SEND,      /* the client to receive a response */
+    DEADLINE_LINGER,    /* the client to close after its last response */
     DEADLINE_NONE,      /* an offload job, or space in the log ring */
     DEADLINE_COUNT
 };
@@ -62,7 +62,7 @@ enum { LOOP_READ_BYTES = 64 * 1024 };
 /* Bytes read from a connection that have not been served yet. */
 struct read_ahead {
     struct connection *connection; /* NULL: none */
-    const char *data;              /* in one of the loop's read_space */
+    const char *data;              /* in the loop's read_space */
     size_t length;
 };
 
@@ -103,21 +103,24 @@ struct connection {
 struct connection_protocol {
     size_t connection_bytes; /* of its struct, whose first member is struct connection */
 
-    /* Initialises the protocol's members, which are zero. */
+    /* Initialises the protocol's members, which are all zero. */
     void (*init)(struct connection *connection);
-    /* A new connection: its first request has often arrived with it. */
+    /* Starts a new connection, whose first request has often arrived with it. */
     void (*accepted)(struct connection *connection);
     /* The event callback: CONNECTION is readable or writable. */
     event_callback_fn ready;
     /* Serves bytes that were read ahead. */
     void (*serve)(struct connection *connection, const char *data, size_t length);
-    /* Continues with what is unsent and unserved: after an adoption, or with space in the log ring. */
+    /*
+     * Continues with unsent responses and unserved bytes: after an adoption, or when the log ring
+     * has space.
+     */
     void (*resume)(struct connection *connection);
-    /* A deadline has passed: answers and closes, or closes. */
+    /* A deadline has passed: sends an error response and closes, or closes. */
     void (*timed_out)(struct connection *connection);
-    /* No response is unsent and no request body incomplete. */
+    /* True if no response is unsent and no request body incomplete. */
     bool (*is_between_requests)(const struct connection *connection);
-    /* The connection has come to a thread (LEAVING false), or is about to leave it. */
+    /* The connection has been adopted by a thread (LEAVING false) or is about to leave it. */
     void (*moved)(struct connection *connection, bool leaving);
     /* The connection closes: counts and logs an unsent response. */
     void (*abort)(struct connection *connection);
@@ -129,9 +132,9 @@ struct connection_protocol {
 void loop_begin_iteration(struct event_loop *loop);
 
 /*
- * Must be called first in every event callback except that of connections, which calls
- * loop_begin_iteration(): does the same, and serves what was read ahead, so that no connection has
- * unserved bytes outside its own buffer.
+ * Every event callback must call this first, except those of connections, which call
+ * loop_begin_iteration(). Also serves what was read ahead, so that no connection has unserved bytes
+ * outside its own buffer.
  */
 void loop_enter(struct event_loop *loop);
 

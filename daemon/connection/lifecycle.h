@@ -1,40 +1,40 @@
 /*
- * The life of a connection: accepted, or adopted from another thread or worker; handed over or closed as
- * its thread's mode demands.
+ * The life of a connection: accepted, or adopted from another thread or worker; handed over or
+ * closed as its thread's mode requires.
  *
  *   accept ─┐                       ┌─▶ close
- *   adopt ──┴─▶ served by protocol ─┴─▶ hand over ─▶ main thread ─▶ sibling thread, or arrival ─▶ worker
+ *   adopt ──┴─▶ served by protocol ─┴─▶ hand over ─▶ main thread ─▶ sibling thread or other worker
  */
 #ifndef DAEMON_CONNECTION_LIFECYCLE_H
 #define DAEMON_CONNECTION_LIFECYCLE_H
 
 #include "daemon/connection/connection.h"
 
-/* A connection in transit: a descriptor and what is known of it. */
+/* A connection in transit: its descriptor and state. */
 struct arrival {
     struct mailbox_item item;
     int fd;
     uint8_t address[CLIENT_ADDRESS_BYTES];
     uint32_t requests;
     uint32_t length;
-    bool admitted; /* it was open before, in another thread or worker */
+    bool admitted; /* was already open in another thread or worker */
     char bytes[];  /* read but not served */
 };
 
-/* Makes a connection of FD, just accepted, and serves it; or rejects it. */
+/* Makes FD, just accepted, a connection and serves it; or rejects it. */
 void connection_accept(struct event_loop *loop, int fd,
                        const uint8_t address[CLIENT_ADDRESS_BYTES]);
 
-/* The same for ARRIVAL, which it frees. */
+/* Makes ARRIVAL a connection and serves it; frees ARRIVAL. */
 void connection_adopt_arrival(struct event_loop *loop, struct arrival *arrival);
 
 /* Takes over a connection that another thread has handed over. */
 void connection_adopt(struct event_loop *loop, struct connection *connection);
 
-/* Closes and frees. Not while an offload job refers to it (client.jobs_out). */
+/* Closes and frees. Must not be called while an offload job refers to it (client.jobs_out). */
 void connection_close(struct connection *connection);
 
-/* Hands over or closes CONNECTION if the thread's mode demands that; true if it did. */
+/* Hands over or closes CONNECTION if the thread's mode requires that; true if it did. */
 bool connection_apply_mode(struct connection *connection);
 
 /* The same for all connections of the loop. */
@@ -44,16 +44,16 @@ void connections_apply_mode(struct event_loop *loop);
 void connections_close(struct event_loop *loop);
 
 /*
- * Converts a connection between two requests that was handed over into an arrival; the connection is
- * freed. NULL: out of memory, and the connection is closed. Any thread.
+ * Converts a handed-over connection between two requests into an arrival and frees it. NULL: out of
+ * memory, and the connection is closed. Any thread.
  */
 struct arrival *connection_to_arrival(struct connection *connection,
                                       const struct worker_context *worker);
 
 /*
- * Counts a connection that the master has passed to the worker and that a thread has, or that was given
- * back or lost. The master computes the worker's connections from those passed and those received. Any
- * thread.
+ * Counts a connection that the master has passed to the worker, once a thread owns it or it was
+ * returned or lost. The master computes the worker's connections from those passed and those
+ * received. Any thread.
  */
 void connection_count_received(const struct worker_context *worker);
 

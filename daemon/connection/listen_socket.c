@@ -13,10 +13,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ACCEPTS_PER_EVENT = 64 }; /* then open connections are served */
+enum { ACCEPTS_PER_EVENT = 64 }; /* so that open connections are served in between */
 
 struct listen_socket {
-    struct mailbox_item add, drop; /* from the main thread */
+    struct mailbox_item add, drop; /* posted by the main thread */
     LIST_ENTRY(listen_socket) link;
     struct event_loop *loop;
     struct event event;
@@ -35,7 +35,10 @@ static void pause_accepting(struct listen_socket *listener)
     listener->paused = true;
 }
 
-/* New connections stay in the backlog until a thread of any worker closes one; poll for that. */
+/*
+ * New connections stay in the accept queue until a thread of any worker closes one; a timer checks
+ * for that.
+ */
 static void hold_accepting(struct listen_socket *listener)
 {
     static const struct timeval soon = {.tv_usec = 10000};
@@ -112,7 +115,9 @@ void listen_socket_add(struct event_loop *loop, struct mailbox_item *item)
     listener->paused = event_add(&listener->event, NULL) != 0;
 }
 
-/* event_del() before close(): the master keeps the socket open, so epoll would keep reporting it. */
+/*
+ * event_del() before close(): the master keeps the socket open, so epoll would keep reporting it.
+ */
 static void drop(struct listen_socket *listener)
 {
     LIST_REMOVE(listener, link);

@@ -34,8 +34,8 @@ static void move_to_list(struct connection *connection, enum deadline deadline)
 }
 
 /*
- * Each list is ordered by deadline_from_ns. A connection that stays in its list moves to the end at most
- * once a second, so that a busy one costs nothing here; its deadline may be a second late.
+ * Each list is ordered by deadline_from_ns. A connection that stays in its list moves to the end at
+ * most once a second, so that a busy one costs little; its deadline may be a second late.
  */
 void connection_set_deadline(struct connection *connection, enum deadline deadline)
 {
@@ -108,7 +108,10 @@ void connections_retry_log(struct event_loop *loop)
 
 /* Expiry */
 
-/* Deadlines that connection_set_deadline() restarts at most once a second get one second more. */
+/*
+ * connection_set_deadline() restarts some deadlines at most once a second: these are one second
+ * longer.
+ */
 static uint64_t timeout_ns(const struct config *config, enum deadline deadline)
 {
     switch (deadline) {
@@ -130,8 +133,8 @@ static uint64_t timeout_ns(const struct config *config, enum deadline deadline)
 }
 
 /*
- * The socket becomes writable only when much of its buffer is free, so a slow client may have taken some
- * bytes without an event. If it has, restarts its deadline and returns true.
+ * The socket becomes writable only when much of its buffer is free, so a slow client may have
+ * received bytes without an event. If so, restarts its deadline and returns true.
  */
 static bool client_has_progressed(struct connection *connection)
 {

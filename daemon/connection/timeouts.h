@@ -1,5 +1,5 @@
 /*
- * What a connection waits for, and how long: each is in one list of its loop, by kind of deadline and in
+ * The deadlines of connections. Each connection is in one list of its loop, by kind of deadline, in
  * the order in which the waits began. The owning thread.
  */
 #ifndef DAEMON_CONNECTION_TIMEOUTS_H
@@ -7,7 +7,7 @@
 
 #include "daemon/connection/connection.h"
 
-/* Waits for WHAT (EV_READ, EV_WRITE, or 0 for something that is not an event) until DEADLINE. */
+/* Waits for WHAT (EV_READ, EV_WRITE, or 0 if no event is awaited) until DEADLINE. */
 void connection_wait(struct connection *connection, short what, enum deadline deadline);
 
 /* The two halves of connection_wait(). */
@@ -23,13 +23,13 @@ static inline bool connection_awaits_request(const struct connection *connection
     return connection->deadline == DEADLINE_HEADER || connection->deadline == DEADLINE_BODY;
 }
 
-/* A response is partly sent: waits until the client takes more. */
+/* Waits until the client receives more of a partly sent response. */
 void connection_wait_for_client(struct connection *connection);
 
-/* The log ring is full: waits until connections_retry_log() resumes it. */
+/* Waits until the log ring has space and connections_retry_log() resumes the connection. */
 void connection_wait_for_log(struct connection *connection);
 
-/* Resumes connections that wait for space in the log ring, while there is some. On loop->log_retry. */
+/* Resumes connections that wait for the log ring, as long as it has space. On loop->log_retry. */
 void connections_retry_log(struct event_loop *loop);
 
 /* Calls the protocol for every connection whose deadline has passed. Once a second. */

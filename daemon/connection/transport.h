@@ -1,6 +1,6 @@
 /*
- * Transport: how bytes move between a connection and its client. All functions are non-blocking and return
- * what the system calls of the same name return.
+ * Transport: how bytes move between a connection and its client. All functions are non-blocking and
+ * return what the system calls of the same name return.
  */
 #ifndef DAEMON_CONNECTION_TRANSPORT_H
 #define DAEMON_CONNECTION_TRANSPORT_H

@@ -9,7 +9,7 @@
  *   a chunk size of hexadecimal digits                     ok  9112 7.1
  *   one above 64 bits, an empty one, "0x", signs, spaces  400  9112 7.1
  *   leading zeros beyond 16 digits                         ok  9112 7.1; they count as extension
- *   white space before the CRLF of a size                 400  some programs read it as part of the size
+ *   white space before the CRLF of a size                 400  some programs add it to the size
  *   extensions: ;name, ;name=token, ;name="quoted"         ok  9112 7.1.1; ignored
  *   white space around ';' and '='                         ok  9112 7.1.1, BWS
  *   any other form of extensions                          400  9112 7.1.1
@@ -88,7 +88,7 @@ static int at_size_first(struct body_parser *body, unsigned char byte)
     return add_digit(body, byte);
 }
 
-/* After a complete part of the line. BLANK: the state after white space. */
+/* The next state after a complete part of the line. BLANK: the state after white space. */
 static int after_part(unsigned char byte, int blank)
 {
     switch (byte) {
@@ -181,7 +181,7 @@ static int at_value_end(struct body_parser *body, unsigned char byte)
     return after_part(byte, BLANK);
 }
 
-/* The end of the chunk size line: checks the limit. */
+/* The LF after a chunk size: checks the limit. */
 static int at_line_lf(struct body_parser *body, unsigned char byte)
 {
     if (byte != '\n')

@@ -1,7 +1,7 @@
 /*
- * Parser of HTTP/1 request bodies, of known length or chunked (RFC 9112 sections 6 and 7.1): finds where
- * the body ends. Pure and incremental; it keeps no bytes between calls. body_parser.c lists what it
- * rejects and with which status.
+ * Parser of HTTP/1 request bodies, of known length or chunked (RFC 9112 sections 6 and 7.1): finds
+ * where the body ends. Pure and incremental; it keeps no bytes between calls. body_parser.c lists
+ * what it rejects and with which status.
  */
 #ifndef DAEMON_HTTP1_BODY_PARSER_H
 #define DAEMON_HTTP1_BODY_PARSER_H
@@ -29,14 +29,20 @@ struct body_parser {
 enum body_result {
     BODY_MORE = 0, /* all bytes belong to the body, which continues */
     BODY_DONE = 1,
-    /* or minus the status to answer with before closing: -400, -413, -431 */
+    /* or minus the status to respond with before closing: -400, -413, -431 */
 };
 
-/* Begins the body that REQUEST announces. Returns BODY_MORE, BODY_DONE (no body), or minus a status. */
+/*
+ * Begins the body that REQUEST announces. Returns BODY_MORE, BODY_DONE (no body), or minus a
+ * status.
+ */
 int body_parser_begin(struct body_parser *body, const struct request *request,
                       const struct body_limits *limits);
 
-/* Parses the next LENGTH bytes, of which *USED belong to the body. Returns an enum body_result. */
+/*
+ * Parses the next LENGTH bytes. *USED is how many of them belong to the body. Returns an enum
+ * body_result.
+ */
 int body_parser_feed(struct body_parser *body, const char *data, size_t length, size_t *used);
 
 #endif

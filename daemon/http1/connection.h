@@ -1,9 +1,9 @@
 /*
  * An HTTP/1 connection: what this protocol adds to a connection, and its state machine
- * (state_machine.c), which reads, parses requests, answers them in order, sends the responses, and
- * waits for more or closes.
+ * (state_machine.c), which reads, parses requests, processes them in order, sends the responses,
+ * and waits for more or closes.
  *
- *   readable ─▶ read ahead ─▶ serve: parse, process … ─▶ flush ─▶ (unsent: writable …) ─▶ wait or close
+ *   readable ─▶ read ahead ─▶ serve: parse, process … ─▶ flush ─▶ (unsent: writable …) ─▶ wait/close
  *                                      └─▶ offload job ─▶ resume: the same request again
  */
 #ifndef DAEMON_HTTP1_CONNECTION_H
@@ -16,11 +16,11 @@ struct request_body;
 
 struct http1_connection {
     struct connection connection;     /* first */
-    struct transaction_state state;   /* of the request under way */
+    struct transaction_state state;   /* of the current request */
     struct request_body *body;        /* being received; NULL: none */
     struct pending_response *pending; /* partly sent; NULL: none */
-    size_t scanned;                   /* of the unserved bytes, by the request parser */
-    bool counted_busy;                /* in the gauge connections_busy */
+    size_t scanned;                   /* unserved bytes already scanned by the request parser */
+    bool counted_busy;                /* counted in the gauge connections_busy */
 };
 
 extern const struct connection_protocol http1_protocol;

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A client must send this much before body_timeout to restart it. */
+/* Number of bytes that restarts body_timeout. */
 enum { BYTES_TO_RESTART = 64 * 1024 };
 
 struct request_body {
@@ -19,7 +19,7 @@ struct request_body {
     bool continue_due;
 };
 
-/* The rest of the body has not been read yet. */
+/* Begins to receive a body that is incomplete. */
 static int begin_receiving(struct http1_connection *http1, const struct request_body *initial)
 {
     struct request_body *body = malloc(sizeof(*body));
@@ -44,7 +44,7 @@ static int check_first_bytes(struct http1_connection *http1, const struct reques
     int result = body_parser_begin(&body.parser, request, &limits);
 
     if (result == BODY_MORE && expects_continue && !transaction_supports_method(request->method)) {
-        /* The client reads the final status and sends no body, or all of it. */
+        /* The client may read the final status and send no body, or still send all of it. */
         http1->connection.client.closing = true;
         http1->connection.client.linger_wanted = true;
         return (int)head;

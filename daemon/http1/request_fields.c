@@ -18,7 +18,7 @@ static bool list_next(struct span *list, struct span *element)
     return true;
 }
 
-/* Records a field. Returns false if it is repeated. */
+/* Records that a field occurred. Returns false if it is repeated. */
 static bool first_time(struct head *head, unsigned bit)
 {
     bool first = (head->seen & bit) == 0;
@@ -60,7 +60,7 @@ int request_field_content_length(struct head *head, struct span value)
     return GOOD;
 }
 
-/* One transfer coding: a token, optionally with parameters after a ';'. */
+/* Adds one transfer coding: a token, optionally with parameters after a ';'. */
 static int add_transfer_coding(struct head *head, struct span coding)
 {
     const char *end = coding.start + coding.length;

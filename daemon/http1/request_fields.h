@@ -1,6 +1,6 @@
 /*
- * The header fields that the request parser interprets: one handler for each, and the state of the head
- * that is being parsed. For request_parser.c only.
+ * The header fields that the request parser interprets: one handler for each, and the state of a
+ * head while it is parsed. For request_parser.c only.
  */
 #ifndef DAEMON_HTTP1_REQUEST_FIELDS_H
 #define DAEMON_HTTP1_REQUEST_FIELDS_H
@@ -21,7 +21,7 @@ struct head {
     const char *start;      /* of the parsed bytes */
     const char *at;         /* everything before it is parsed */
     const char *end;        /* of the received bytes within limits.head_bytes */
-    bool cut;               /* END is at the limit: waiting for more bytes is pointless */
+    bool cut;               /* END is at the limit; do not wait for more bytes */
     bool close, keep_alive; /* options of Connection */
     bool unknown_coding;    /* in Transfer-Encoding */
     unsigned seen;          /* SEEN_... */

@@ -6,8 +6,8 @@
  *   ------------------------------------------------  -------  ------------------------------------
  *   up to 4 empty lines before the request line            ok  9112 2.2
  *   more of them                                          400  bounds the work per request
- *   LF alone as a line end                                400  9112 2.2 permits it, but a proxy that
- *                                                              rejects it sees other lines
+ *   LF alone as a line end                                400  9112 2.2 permits it, but a proxy
+ *                                                              that rejects it sees other lines
  *   CR alone, anywhere                                    400  9112 2.2
  *   a field or line end after white space (obs-fold)      400  9112 5.2
  *   white space before the colon, no colon, no name       400  9112 5.1
@@ -16,7 +16,7 @@
  *   bytes 0x80 to 0xff in a target                         ok  clients send unescaped UTF-8
  *   not exactly one SP between the three parts             400  9112 3
  *   a method that is not a token                           400  9110 9.1
- *   a method in no registry ("get" is one)                 ok  METHOD_UNKNOWN; the caller answers 501
+ *   a method in no registry ("get" is one)                 ok  METHOD_UNKNOWN; the caller sends 501
  *   a method that fills the request line limit            501  9112 3
  *   a request line without a version (HTTP/0.9)           400  9112 2.3
  *   "HTTP/x.y" and "HTTP/x" with x other than 1           505  9110 15.6.6
@@ -29,15 +29,15 @@
  *   absolute form: "https://"                             421  9110 7.4; not served without TLS
  *   no Host in HTTP/1.1                                   400  9112 3.2
  *   Host twice or malformed                               400  9112 3.2; the maximum port is 65535
- *   an empty Host in HTTP/1.1                             400  9110 4.2.1: a host is required...
- *   the same beside an absolute form                       ok  9112 3.2.2: ...and the target has one
+ *   an empty Host in HTTP/1.1                             400  9110 4.2.1: a host is required
+ *   the same beside an absolute form                       ok  9112 3.2.2: the target has one
  *   the same in HTTP/1.0                                   ok  as without Host
  *   Content-Length: a list, or twice, equal or not        400  9112 6.3
  *   Content-Length: not 1*DIGIT, or above 2^63 - 1         400  9110 8.6
  *   Content-Length and Transfer-Encoding                  400  9112 6.1, 6.3
  *   Transfer-Encoding in HTTP/1.0                         400  9112 6.1
  *   chunked twice, not last, with parameters              400  9112 6.1, 7.1
- *   Transfer-Encoding with an empty element               400  9110 5.6.1 permits it; it hides errors
+ *   Transfer-Encoding with an empty element               400  9110 5.6.1 permits it; hides errors
  *   another transfer coding before chunked                501  9112 6.1
  *   another transfer coding without chunked after it      400  9112 6.3: the length is unknown
  *   Expect other than 100-continue                        417  9110 10.1.1
@@ -105,7 +105,7 @@ BYTE_SCAN_INLINE bool is_line_end(const char *at, const char *end)
     return LIKELY(end - at >= 2) && load_2(at) == load_2("\r\n");
 }
 
-/* Checks for CRLF at AT. Returns RAN_OUT if END comes first. */
+/* Checks for CRLF at AT. Returns RAN_OUT if END is reached first. */
 static int check_line_end(const char *at, const char *end, int ran_out)
 {
     if (is_line_end(at, end))
@@ -142,7 +142,10 @@ static int store_version(struct request *request, struct span text)
     return GOOD;
 }
 
-/* Returns the start of the authority of an absolute-form target, or NULL. *SECURE: its scheme is https. */
+/*
+ * Returns the start of the authority of an absolute-form target, or NULL. *SECURE: its scheme is
+ * https.
+ */
 static const char *find_authority(struct span target, bool *secure)
 {
     static const struct span schemes[] = {{"http://", 7}, {"https://", 8}};
@@ -186,7 +189,7 @@ static int check_target_form(struct head *head, struct span target, enum http_me
     return parse_absolute_form(head, target);
 }
 
-/* Parses from LINE to the first space, and stores where that is. */
+/* Parses from LINE to the first space, and stores the position of that space. */
 static inline int parse_method(struct head *head, const char *line, const char *end,
                                const char **method_end)
 {
@@ -202,7 +205,7 @@ static inline int parse_method(struct head *head, const char *line, const char *
     return *method_end != line && **method_end == ' ' ? GOOD : 400;
 }
 
-/* Parses from VERSION to the CRLF, and stores where that is. */
+/* Parses from VERSION to the CRLF, and stores the position of the CRLF. */
 static inline int parse_version(struct head *head, const char *version, const char *end,
                                 int ran_out, const char **line_end)
 {
@@ -295,7 +298,7 @@ static inline field_handler *find_field(struct span name)
     }
 }
 
-/* Continues after HTAB, the only control byte allowed in a value, to the CRLF. */
+/* Moves *AT to the CRLF past HTABs, the only control byte allowed in a value. */
 static int skip_tabs(const struct head *head, const char **at, int ran_out)
 {
     while (*at < head->end && **at == '\t')
@@ -303,7 +306,7 @@ static int skip_tabs(const struct head *head, const char **at, int ran_out)
     return check_line_end(*at, head->end, ran_out);
 }
 
-/* Parses the field line at *AT, which moves to the next line. */
+/* Parses the field line at *AT and moves *AT to the next line. */
 static inline int parse_field(struct head *head, const char **at, const char *end, int ran_out)
 {
     const char *start = head->start;
@@ -399,9 +402,9 @@ static int parse_head(struct head *head, const struct request_limits *limits)
 }
 
 /*
- * An incomplete head is parsed again only if its new bytes may complete it or cause a rejection: an empty
- * line, a bare LF, a limit. Each limit is reached once, and each of the others ends the head (except for
- * LEADING_LINES_MAX empty lines), so that all calls together take linear time.
+ * Whether to parse an incomplete head again: only if its new bytes may complete it or cause a
+ * rejection (an empty line, a bare LF, a limit). Each limit is reached once, and each of the others
+ * ends the head, except for LEADING_LINES_MAX empty lines; so all calls together take linear time.
  */
 static bool new_bytes_decide(const char *data, size_t length, size_t scanned,
                              const struct request_limits *limits)
@@ -421,7 +424,10 @@ static bool new_bytes_decide(const char *data, size_t length, size_t scanned,
     return false;
 }
 
-/* Field by field: for an assignment of the whole struct compilers emit a slower string instruction. */
+/*
+ * Field by field, because compilers emit a slower string instruction for assigning the whole
+ * struct.
+ */
 static void clear_request(struct request *request)
 {
     const struct span none = {NULL, 0};

@@ -10,19 +10,19 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A client that has taken this much of a body takes more: lift the limit of unsent bytes. */
+/* After this many bytes of a body the client is known to read: lift the limit of unsent bytes. */
 enum { LIFT_LIMIT_BYTES = 1024 * 1024 };
 
 /* The unsent rest of a response, with its log record. */
 struct pending_response {
     struct resource *body;    /* a reference, or NULL */
     struct byteranges *parts; /* owned; NULL: the body is one piece */
-    uint64_t body_start;      /* where the representation begins in its memory or file */
+    uint64_t body_start;      /* offset of the representation in its memory or file */
     uint64_t body_offset, body_left;
     uint64_t body_sent;             /* including the framing of parts, for the log */
     uint64_t warm_from, warm_until; /* these bytes of the file are in the page cache */
-    struct span text; /* sent before the body: the copied rest, then the text of a part */
-    uint64_t *record; /* behind the rest */
+    struct span text; /* sent before the body: the copied rest, then the header of a part */
+    uint64_t *record; /* after the rest */
     bool reserved;    /* the record's words are counted in ring_reserved */
     char rest[];
 };
@@ -82,7 +82,9 @@ static void clear_output(struct transaction_context *context)
     output_clear(output);
 }
 
-/* The client is gone: counts its responses as sent, but the last one without a body. */
+/*
+ * The client is gone: accounts for its responses as sent, but with 0 body bytes for the last one.
+ */
 static enum write_result fail_output(struct transaction_context *context)
 {
     struct output_buffer *output = &context->output;
@@ -110,7 +112,7 @@ static void move_body(struct output_buffer *output, struct pending_response *pen
     output->parts = NULL;
 }
 
-/* Makes what is left of the output after SENT bytes the pending response. False: out of memory. */
+/* Makes the output after the first SENT bytes the pending response. False: out of memory. */
 static bool make_pending(struct http1_connection *http1, size_t sent)
 {
     struct transaction_context *context = context_of(http1);
@@ -156,7 +158,7 @@ enum write_result response_flush(struct http1_connection *http1)
         all += output->body_left;
     }
     segment_activity_state(context->activity, THREAD_STATE_WRITE, context->loop_now_ns);
-    /* The FIN follows the last response at once: send both in one segment. */
+    /* The FIN follows the last response immediately: send both in one segment. */
     sent = connection->transport->write(connection->fd, parts, count,
                                         later || connection->client.closing);
     if (sent < 0 && errno != EAGAIN && errno != EINTR)
@@ -174,14 +176,17 @@ enum write_result response_flush(struct http1_connection *http1)
     return response_continue(http1);
 }
 
-/* Steps of a pending response: return the bytes sent, 0 if blocked or waiting for a job, -1 on failure. */
+/*
+ * The steps of a pending response return the bytes sent; 0 if blocked or waiting for a job; -1 on
+ * failure.
+ */
 
 static ssize_t blocked_or_failed(void)
 {
     return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-/* More text follows the piece of the body that is sent now. */
+/* True if more text follows the piece of the body being sent. */
 static bool parts_follow(const struct pending_response *pending)
 {
     return pending->parts != NULL && pending->parts->next < pending->parts->count;
@@ -267,7 +272,10 @@ static void finish_warm(struct offload_job *job)
     connection->protocol->resume(connection);
 }
 
-/* Returns false if the job cannot be queued: read here instead, since a response has begun. */
+/*
+ * Returns false if the job cannot be queued: the caller then reads here, because the response has
+ * begun.
+ */
 static bool submit_warm(struct http1_connection *http1, uint64_t length)
 {
     const struct pending_response *pending = http1->pending;
@@ -296,7 +304,7 @@ static bool submit_warm(struct http1_connection *http1, uint64_t length)
     return true;
 }
 
-/* True if the window that begins here can be sent without waiting for a disk. */
+/* True if the window that starts here can be sent without waiting for a disk. */
 static bool window_is_warm(struct http1_connection *http1, struct pending_response *pending)
 {
     uint64_t offset = pending->body_offset;
@@ -329,7 +337,7 @@ static ssize_t send_window(struct http1_connection *http1, struct pending_respon
     sent = connection->transport->send_file(connection->fd, pending->body->fd, &offset, length);
     if (sent < 0)
         return blocked_or_failed();
-    if (sent == 0) { /* the file has shrunk: its announced length cannot be sent */
+    if (sent == 0) { /* the file has shrunk: the rest of the announced length cannot be sent */
         errno = EIO;
         return -1;
     }
@@ -399,7 +407,7 @@ enum write_result response_continue(struct http1_connection *http1)
 {
     struct transaction_context *context = context_of(http1);
     struct pending_response *pending = http1->pending;
-    uint64_t budget = RESPONSE_WINDOW_BYTES; /* then other connections are served */
+    uint64_t budget = RESPONSE_WINDOW_BYTES; /* so that other connections are served in between */
 
     segment_activity_work(context->activity, THREAD_STATE_WRITE, context->loop_now_ns,
                           pending->body != NULL ? pending->body->entry.path : "",

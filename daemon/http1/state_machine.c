@@ -31,8 +31,9 @@ static struct transaction_context *context_of(const struct http1_connection *htt
 /* Waiting and closing */
 
 /*
- * The last response is sent. Closing at once would reset the connection if the client still sends, and
- * the response might be lost (RFC 9112 section 9.6): shuts down only our side and reads on.
+ * Called after the last response. Closing now would reset the connection if the client still sends,
+ * and the response might be lost (RFC 9112 section 9.6): shuts down only our side and continues to
+ * read.
  */
 static void close_after_response(struct http1_connection *http1)
 {
@@ -48,7 +49,7 @@ static void close_after_response(struct http1_connection *http1)
     connection_wait(connection, EV_READ, DEADLINE_LINGER);
 }
 
-/* Everything that was read is served: closes, hands over, or waits for the client. */
+/* Called when everything that was read is served: closes, hands over, or waits for the client. */
 static void wait_or_close(struct http1_connection *http1)
 {
     struct connection *connection = &http1->connection;
@@ -61,7 +62,7 @@ static void wait_or_close(struct http1_connection *http1)
                                                                   : DEADLINE_HEADER);
 }
 
-/* Closes at once, or when the offload job that refers to the connection is done. */
+/* Closes now, or when the offload job that refers to the connection is done. */
 static void close_when_idle(struct http1_connection *http1)
 {
     struct connection *connection = &http1->connection;
@@ -77,7 +78,7 @@ static void close_when_idle(struct http1_connection *http1)
     connection_wait(connection, 0, DEADLINE_NONE);
 }
 
-/* A response is partly sent. */
+/* Waits to send the rest of a response. */
 static void wait_to_send(struct connection *connection, enum write_result why)
 {
     if (why == WRITE_OFFLOAD)
@@ -103,7 +104,7 @@ static void wait_for_body(struct http1_connection *http1)
 /* Requests */
 
 enum progress {
-    PROGRESS_NEXT,       /* a request is answered: look at the next */
+    PROGRESS_NEXT,       /* the response is composed: look for the next request */
     PROGRESS_INCOMPLETE, /* the rest is not a complete request head */
     PROGRESS_BODY,       /* the request's body is incomplete */
     PROGRESS_OFFLOAD,    /* an offload job runs for the request */
@@ -118,7 +119,7 @@ static struct request_limits limits_of(const struct http1_connection *http1)
                                    config->limits_header_count};
 }
 
-/* Answers the request at DATA. Adds to *USED the bytes that belong to it. */
+/* Processes the request at DATA. Adds to *USED the bytes that belong to it. */
 static enum progress serve_one(struct http1_connection *http1, const char *data, size_t length,
                                size_t *used)
 {
@@ -152,7 +153,7 @@ static enum progress serve_one(struct http1_connection *http1, const char *data,
     return PROGRESS_NEXT;
 }
 
-/* Chooses what the connection waits for after its bytes are served and its responses written. */
+/* Selects what the connection waits for after its bytes are served and its responses written. */
 static void wait_for_next(struct http1_connection *http1, enum progress progress,
                           enum write_result sent)
 {
@@ -206,7 +207,7 @@ static void serve_unserved(struct http1_connection *http1)
     serve(http1, unserved->bytes, unserved->length);
 }
 
-/* The pending response is sent. */
+/* Called when the pending response is sent: serves the bytes already read, or waits. */
 static void serve_rest(struct http1_connection *http1)
 {
     const struct connection *connection = &http1->connection;
@@ -284,7 +285,7 @@ static void reject_slow_head(struct http1_connection *http1)
         wait_to_send(connection, sent);
 }
 
-/* Answers an incomplete request with 408 (RFC 9110 section 15.5.9). */
+/* Responds to an incomplete request with 408 (RFC 9110 section 15.5.9). */
 static void time_out(struct connection *connection)
 {
     struct http1_connection *http1 = http1_of(connection);
@@ -366,10 +367,12 @@ static void read_rest(struct http1_connection *http1)
     serve_unserved(http1);
 }
 
-/* Read-ahead: a thread with many ready connections reads from the next one before it serves what it read
- * from this one; meanwhile the cache entry for this one is prefetched from memory. */
+/*
+ * Read-ahead: a thread with many ready connections reads from the next one before it serves the
+ * bytes of the current one. Meanwhile the CPU prefetches the cache entry for the current one.
+ */
 
-/* The bytes where a request line has its target; empty if there is none. */
+/* The bytes where the target of a request line would be; empty if there are none. */
 static struct span probable_target(const char *data, size_t length)
 {
     enum { METHOD_MAX = 8 };
@@ -380,7 +383,7 @@ static struct span probable_target(const char *data, size_t length)
     return end != NULL ? (struct span){space + 1, (size_t)(end - space) - 1} : SPAN("");
 }
 
-/* Reads into TO. Returns false if nothing was read. */
+/* Reads into TO. Returns false if it read nothing. */
 static bool read_ahead_into(struct connection *connection, char *to)
 {
     struct event_loop *loop = connection->loop;
@@ -408,7 +411,7 @@ static void read_ahead(struct connection *connection)
         serve(http1_of(before.connection), before.data, before.length);
 }
 
-/* If it closes at once, no event is ever added. */
+/* If the connection closes immediately, no event is ever added. */
 static void begin(struct connection *connection)
 {
     struct event_loop *loop = connection->loop;

@@ -1,9 +1,9 @@
 /*
  * Lexical helpers of the HTTP/1 parsers. Pure.
  *
- * The scans search untrusted bytes, 16 at a time with SSE2, else one at a time. START <= AT <= END; they
- * read nothing outside START to END. The last step reads the 16 bytes that end at END again and ignores
- * those before AT, so all bytes from START on must be readable.
+ * The scans search untrusted bytes, 16 at a time with SSE2, else one at a time. START <= AT <= END;
+ * they read nothing outside START to END. The last step reads the 16 bytes that end at END again
+ * and ignores those before AT, so all bytes from START on must be readable.
  */
 #ifndef DAEMON_HTTP1_SYNTAX_H
 #define DAEMON_HTTP1_SYNTAX_H
@@ -24,7 +24,7 @@
 
 #define BYTE_SCAN_INLINE static inline __attribute__((always_inline))
 
-/* What each scan stops at, for one byte. */
+/* The bytes at which each scan stops. */
 BYTE_SCAN_INLINE bool byte_is_control(unsigned char byte)
 {
     return byte < 0x20 || byte == 0x7f;
@@ -51,8 +51,10 @@ BYTE_SCAN_INLINE const char *scan_bytes(const char *at, const char *end,
 
 #if BYTE_SCAN_SSE2
 
-/* The same for 16 bytes: bit n is set if the scan stops at byte n. SSE2 has no unsigned comparison of
- * bytes, hence min(bytes, limit) == bytes for "at most LIMIT". */
+/*
+ * The same for 16 bytes: bit n is set if the scan stops at byte n. SSE2 has no unsigned comparison
+ * of bytes, hence min(bytes, limit) == bytes for "at most LIMIT".
+ */
 BYTE_SCAN_INLINE __m128i bytes_at_most(__m128i bytes, char limit)
 {
     return _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(limit)), bytes);
@@ -151,7 +153,7 @@ static inline bool is_blank(char byte)
     return byte == ' ' || byte == '\t';
 }
 
-/* Without leading and trailing white space. Most values have one leading space. */
+/* The text without surrounding white space. Most values have one leading space. */
 static inline struct span trim(const char *start, const char *end)
 {
     while (start < end && is_blank(*start))
@@ -197,8 +199,9 @@ BYTE_SCAN_INLINE uint16_t load_2(const char *at)
 }
 
 /*
- * True if NAME is LOWER, which has LENGTH (4 or more) lower-case letters and '-'; ignores case. Setting
- * bit 0x20 lower-cases letters and keeps '-'; CR, which would become '-', occurs in no name or value.
+ * True if NAME is LOWER, which has LENGTH (4 or more) lower-case letters and '-'; ignores case.
+ * Setting bit 0x20 lower-cases letters and keeps '-'; CR, which would become '-', occurs in no name
+ * or value.
  */
 BYTE_SCAN_INLINE bool name_is(const char *name, const char *lower, size_t length)
 {

@@ -4,7 +4,10 @@
 
 #include <sys/eventfd.h>
 
-/* Words of a packed record. The first holds the start time until the response has been sent. */
+/*
+ * Words of a packed record. Until the response has been sent, DURATION_WORD contains the start
+ * time.
+ */
 enum { DURATION_WORD = 2, BODY_WORD = 3 };
 
 bool accounting_has_room(const struct transaction_context *context, uint64_t words)
@@ -52,7 +55,7 @@ void accounting_wake_logger(const struct transaction_context *context)
         eventfd_write(context->worker->doorbell, 1);
 }
 
-/* The logger polls often enough unless a burst fills the ring: wakes it when the ring is half full. */
+/* Usually polling by the logger suffices. In case a burst fills the ring, wakes it at half full. */
 static void append_to_ring(struct transaction_context *context, const uint64_t *record)
 {
     uint64_t words = accounting_words(record);
@@ -87,7 +90,8 @@ void accounting_finish(struct transaction_context *context, uint64_t *record, ui
         append_to_ring(context, record);
     metric_add(context->metrics, status_class(status), 1);
     histogram_record(&context->latency[outcome], duration);
-    metric_add(context->metrics, METRIC_requests, 1); /* last: a counted request has been logged */
+    metric_add(context->metrics, METRIC_requests,
+               1); /* last, so that a counted request has been logged */
 }
 
 void accounting_correct(uint64_t *record, uint64_t body_bytes)

@@ -50,7 +50,7 @@ enum client_limit_verdict admission_of_connection(const struct worker_context *w
     return client_limit_enter(worker->client_limit, key, admitted ? UINT32_MAX : max);
 }
 
-/* Reads what the client has sent: unread bytes would turn the close into a reset. */
+/* Reads what the client has sent, because closing with unread bytes would reset the connection. */
 static void send_unavailable(struct transaction_context *context, int fd)
 {
     char response[RESPONSE_PREFIX_MAX + HEADER_RULES_MAX + 64], ignored[4096];

@@ -58,8 +58,10 @@ static int hex_value(char digit)
     return found != NULL ? (int)(found - digits) : -1;
 }
 
-/* Decodes escaped unreserved characters (RFC 3986 section 6.2.2.2); numbers, durations and names consist
- * of these alone. Text that does not fit into BUFFER is returned unchanged. */
+/*
+ * Decodes escaped unreserved characters (RFC 3986 section 6.2.2.2); numbers, durations and names
+ * consist of these alone. Text that does not fit into BUFFER is returned unchanged.
+ */
 static struct span unescape(struct span text, char buffer[TEXT_MAX])
 {
     size_t length = 0;

@@ -1,6 +1,6 @@
 /*
- * Exact 64-bit integer arithmetic for the demonstration handler: parses the query and computes the result.
- * Pure.
+ * Exact 64-bit integer arithmetic for the demonstration handler: parses the query and computes the
+ * result. Pure.
  */
 #ifndef DAEMON_TRANSACTION_ARITHMETIC_H
 #define DAEMON_TRANSACTION_ARITHMETIC_H
@@ -37,12 +37,12 @@ const char *arithmetic_name(enum arithmetic_function function);
 
 /*
  * Parses "n=10&work=2ms" for the query's function. Returns 0; or -1 with the reason in WHY
- * (ARITHMETIC_WHY_MAX bytes): n is missing, not a number or out of range; work is not a duration or too
- * long; a parameter is unknown or repeated.
+ * (ARITHMETIC_WHY_MAX bytes): n is missing, not a number or out of range; work is not a duration or
+ * too long; a parameter is unknown or repeated.
  */
 int arithmetic_parse(struct arithmetic_query *query, struct span text, char *why);
 
-/* QUERY has been accepted by arithmetic_parse(). */
+/* QUERY must come from arithmetic_parse(). */
 struct arithmetic_result arithmetic_compute(const struct arithmetic_query *query);
 
 #endif

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { PROBES = 16 }; /* a key is in one of this many entries from its home position */
+enum { PROBES = 16 }; /* number of entries from its home position where a key may be */
 
 struct client_limit {
     pthread_mutex_t lock; /* guards the table against the worker's other threads; innermost */
@@ -45,7 +45,10 @@ static uint64_t count_of(const struct segment_client *client)
     return atomic_load_explicit(&client->count, memory_order_acquire);
 }
 
-/* Returns the entry of KEY. If it has none: NULL, with *FREE the first unused one for it, or NULL. */
+/*
+ * Returns the entry of KEY. If there is none, returns NULL and sets *FREE to the first unused entry
+ * or NULL.
+ */
 static struct segment_client *find(const struct client_limit *limit, uint64_t key,
                                    struct segment_client **free)
 {
@@ -114,7 +117,10 @@ void client_limit_leave(struct client_limit *limit, uint64_t key)
     pthread_mutex_unlock(&limit->lock);
 }
 
-/* Counts first and then reads: of two workers that do so concurrently, at least one sees the other. */
+/*
+ * Counts first and then reads, so that of two workers that do so concurrently, at least one sees
+ * the other.
+ */
 enum client_limit_verdict client_limit_enter(struct client_limit *limit, uint64_t key, uint32_t max)
 {
     bool counted;

@@ -1,7 +1,7 @@
 /*
- * Client limit ([connections] max_per_ip): how many connections each client address has open. A worker
- * counts its own in a table in the segment; the workers add up all tables. Each table has one writing
- * process, so that the master can clear that of a worker that died.
+ * Client limit ([connections] max_per_ip): limits the open connections per client address. A worker
+ * counts its own in a table in the segment; the sum over all tables is compared with the limit.
+ * Each table has one writing process, so that the master can clear the table of a dead worker.
  */
 #ifndef DAEMON_TRANSACTION_CLIENT_LIMIT_H
 #define DAEMON_TRANSACTION_CLIENT_LIMIT_H
@@ -10,7 +10,7 @@
 
 struct client_limit;
 
-/* Uses the table of worker slot WORKER, which is all zero. NULL: out of memory. */
+/* Uses the table of worker slot WORKER, which must be all zero. NULL: out of memory. */
 struct client_limit *client_limit_new(const struct segment *segment, uint32_t worker);
 void client_limit_free(struct client_limit *limit);
 
@@ -21,9 +21,9 @@ enum client_limit_verdict {
 };
 
 /*
- * Counts a connection of the address KEY (see client_key(); not 0) if all workers count fewer than MAX.
- * Of two concurrent calls for the last place both may be rejected, but never both admitted. Any serving
- * thread of the worker.
+ * Counts a connection of the address KEY (see client_key(); not 0) if all workers count fewer than
+ * MAX. Two concurrent calls for the last place may both be rejected, but never both admitted. Any
+ * serving thread of the worker.
  */
 enum client_limit_verdict client_limit_enter(struct client_limit *limit, uint64_t key,
                                              uint32_t max);

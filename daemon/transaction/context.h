@@ -1,6 +1,6 @@
 /*
- * What a transaction needs from the worker and the thread that it runs on: worker_context is shared by
- * all threads of a worker, transaction_context belongs to one of them.
+ * What a transaction needs from the worker and the thread that it runs on: worker_context is shared
+ * by all threads of a worker, transaction_context belongs to one of them.
  */
 #ifndef DAEMON_TRANSACTION_CONTEXT_H
 #define DAEMON_TRANSACTION_CONTEXT_H
@@ -42,14 +42,14 @@ struct worker_context {
 
 enum {
     OUTPUT_BUFFER_BYTES = 32 * 1024,
-    OUTPUT_RESPONSE_MAX = 12 * 1024, /* free space required before a response is composed */
-    OUTPUT_COPY_MAX = 4 * 1024,      /* larger bodies are referenced */
+    OUTPUT_RESPONSE_MAX = 12 * 1024, /* free space required to compose a response */
+    OUTPUT_COPY_MAX = 4 * 1024,      /* larger bodies are referenced, not copied */
     OUTPUT_RECORD_WORDS = 8 * 1024,
 };
 
 /*
- * Responses to all requests that one read returned, collected so that one system call sends them. Heads
- * and small bodies are copied into the buffer; a referenced body is always the last.
+ * Responses to all requests of one read, collected so that one system call sends them. Heads and
+ * small bodies are copied into the buffer; a referenced body is always the last.
  *
  *   bytes:   [head body][head body][head] ──▶ body of the last response (memory or file)
  *   records: one per response, finished and logged when it has been sent
@@ -66,21 +66,21 @@ struct output_buffer {
     uint64_t records[OUTPUT_RECORD_WORDS];
 };
 
-/* The last Accept-Encoding value of a thread's requests, parsed: most clients send one of a few. */
+/* A thread's last Accept-Encoding value, parsed: most clients send one of a few. */
 struct accept_encoding_memo {
     size_t length;
     coding_preference preference;
     char value[108];
 };
 
-/* One per serving thread, which alone uses it. */
+/* Belongs to one serving thread; no other uses it. */
 struct transaction_context {
     const struct worker_context *worker;
     struct mailbox *mailbox;  /* receives finished offload jobs */
-    uint32_t jobs_out;        /* offload jobs that have not come back */
-    bool closing_connections; /* every response is the last of its connection */
+    uint32_t jobs_out;        /* offload jobs not finished yet */
+    bool closing_connections; /* all connections close after their next response */
 
-    /* Time of the loop iteration: one clock reading for everything that one wake-up brings. */
+    /* Time of the loop iteration: the clock is read once per wake-up. */
     uint64_t loop_now_ns;    /* monotonic; 0: not read in this iteration */
     uint64_t wall_offset_ns; /* wall clock minus monotonic clock, updated every second */
 
@@ -94,11 +94,11 @@ struct transaction_context {
     _Atomic uint64_t *metrics;
     struct histogram *latency; /* by outcome */
     struct log_ring *ring;     /* NULL: access log off */
-    bool ring_half_full;       /* and the logger has been woken for it */
-    uint64_t ring_reserved;    /* words reserved for responses that are still being sent */
+    bool ring_half_full;       /* and the logger has been woken */
+    uint64_t ring_reserved;    /* words reserved for responses that are being sent */
 
-    uint64_t connections_open; /* of all workers, as counted... */
-    uint64_t counted_open_ns;  /* ...in the iteration of this time; 0: count again */
+    uint64_t connections_open; /* in all workers, cached... */
+    uint64_t counted_open_ns;  /* ...for the iteration of this time; 0: not counted */
 
     struct response_prefixes prefixes;
     struct output_buffer output;

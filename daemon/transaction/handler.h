@@ -1,7 +1,8 @@
 /*
- * Handlers answer the requests that the thread cache cannot: one for each kind of content. process.c selects
- * one. A handler composes a response with reply.h; or it submits an offload job and returns
- * TRANSACTION_WAITING, and is called again with the same request when the job is done.
+ * Handlers respond to the requests that the thread cache cannot serve, one for each kind of
+ * content. process.c selects one. A handler composes a response with reply.h; or it submits an
+ * offload job and returns TRANSACTION_WAITING, and is called again with the same request when the
+ * job is done.
  */
 #ifndef DAEMON_TRANSACTION_HANDLER_H
 #define DAEMON_TRANSACTION_HANDLER_H

@@ -49,7 +49,7 @@ static uint64_t processor_time_ns(void)
     return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-/* A page_maker. */
+/* Generates the page: a page_maker. */
 static int make_result_page(const struct worker_context *worker, const struct page_spec *spec,
                             struct span path, struct resource **page)
 {
@@ -61,7 +61,7 @@ static int make_result_page(const struct worker_context *worker, const struct pa
     return new_result_page(spec, path, page);
 }
 
-/* 400 with the reason. */
+/* Responds 400 with the reason. */
 static enum transaction_result answer_bad_query(struct transaction *transaction, struct span path,
                                                 bool json, const char *why)
 {

@@ -42,7 +42,7 @@ static int write_listing(const struct listing *listing, const struct page_spec *
     return memstream_close(out, text);
 }
 
-/* A page_maker. */
+/* Generates the page: a page_maker. */
 static int make_listing(const struct worker_context *worker, const struct page_spec *spec,
                         struct span path, struct resource **page)
 {
@@ -87,7 +87,9 @@ static enum transaction_result answer_listing(struct transaction *transaction,
 
 /* Redirects */
 
-/* Writes "/directory/" with the query. Returns the length; above LOCATION_MAX if it does not fit. */
+/*
+ * Writes "/directory/" with the query. Returns the length; above LOCATION_MAX if it does not fit.
+ */
 static size_t write_location(char *location, const struct target *target)
 {
     size_t length = escape_path(location, LOCATION_MAX, target->path);
@@ -121,13 +123,16 @@ static enum transaction_result answer_redirect(struct transaction *transaction,
 
 /* Missing files */
 
-/* Single-page applications route such paths themselves; names of files have an extension. */
+/* Single-page applications route paths without an extension themselves; files have one. */
 static bool has_no_extension(const char *path)
 {
     return strchr(strrchr(path, '/'), '.') == NULL;
 }
 
-/* The fallback is not stored in the thread cache under this target: a file may appear there. */
+/*
+ * The fallback is not stored in the thread cache under this target, because a file may appear
+ * there.
+ */
 static enum transaction_result answer_missing(struct transaction *transaction,
                                               const struct target *target)
 {
@@ -147,7 +152,7 @@ static enum transaction_result answer_missing(struct transaction *transaction,
     return reply_resource(transaction, resource, true);
 }
 
-/* The index file is missing: lists the directory, if it exists and listings are on. */
+/* Called if the index file is missing: lists the directory, if it exists and listings are on. */
 static enum transaction_result answer_without_index(struct transaction *transaction,
                                                     const struct target *target)
 {
@@ -167,7 +172,10 @@ static enum transaction_result answer_without_index(struct transaction *transact
 
 /* Files */
 
-/* Writes the target's path, for a directory that of its index file. Returns false if it is too long. */
+/*
+ * Writes the path of the file: the target's path, or for a directory that of its index file.
+ * Returns false if it is too long.
+ */
 static bool file_path(const struct config *config, const struct target *target, char *path,
                       size_t *length)
 {

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ends the path of a page in a job: no file has such a path, and no coding has this name. */
+/*
+ * Mark that ends the path of a page in a job: no file has such a path, and no coding has this name.
+ */
 #define PAGE_MARK RESOURCE_VARIANT_MARK "page"
 enum { PAGE_MARK_LENGTH = sizeof(PAGE_MARK) - 1, PAGE_HEAD_MAX = 512 };
 
@@ -18,14 +20,14 @@ struct load_job {
     struct transaction_context *context;
     struct client *client;
     struct transaction_state *state;
-    struct load_job *next;     /* in state->loaded, when done */
-    struct resource *original; /* a reference: load the variant CODING of it; NULL: load a file */
+    struct load_job *next;     /* in state->loaded, when finished */
+    struct resource *original; /* a reference: load its variant CODING; NULL: load a file */
     enum coding coding;
-    struct page_spec page; /* if it has a maker: generate this page instead */
+    struct page_spec page; /* if its maker is set, generate this page instead */
     int failed;            /* result of the loading */
     struct resource *resource;
     size_t length;
-    char path[]; /* of the cache entry, ended by NUL */
+    char path[]; /* path in the cache; ends with a NUL */
 };
 
 /* On an offload thread. */
@@ -46,7 +48,7 @@ static void run_load(struct offload_job *job)
                                      FILES_MAY_BLOCK, job->queued_ns, &load->resource);
 }
 
-/* The file is gone: the cache must not serve its old content. */
+/* The file no longer exists: the cache must not serve its old content. */
 static void invalidate_path(struct cache *cache, const char *path, size_t length)
 {
     struct cache_entry *entry = cache_find(cache, path, length);
@@ -192,7 +194,10 @@ void loading_discard(struct transaction_state *state, struct cache *cache)
 
 /* Pages */
 
-/* Fields that a 304 repeats (RFC 9110 section 15.4.5): all after Content-Length and Content-Type. */
+/*
+ * The fields that a 304 repeats (RFC 9110 section 15.4.5): all after Content-Length and
+ * Content-Type.
+ */
 static struct span fields_after_type(const char *head, size_t length)
 {
     const char *type = strchr(head, '\n') + 1;
@@ -201,7 +206,7 @@ static struct span fields_after_type(const char *head, size_t length)
     return (struct span){rest, (size_t)(head + length - 2 - rest)};
 }
 
-/* One allocation: the struct, the path, the head, the body. */
+/* One allocation for the struct, the path, the head and the body. */
 int page_new(struct span path, const char *fields, const char *body, size_t length,
              struct resource **page)
 {

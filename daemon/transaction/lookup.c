@@ -29,7 +29,7 @@ static void store_in_cache(const struct transaction_context *context, struct res
         cache_insert(context->worker->cache, &resource->entry);
 }
 
-/* Opens and reads without waiting for a disk; an offload thread does what would wait. */
+/* Opens and reads without waiting for a disk; an offload thread does what would block. */
 static int load_now(struct transaction *transaction, struct span path, struct resource **found)
 {
     struct transaction_context *context = transaction->context;
@@ -43,7 +43,7 @@ static int load_now(struct transaction *transaction, struct span path, struct re
     if (failed == EAGAIN || failed == EBUSY) {
         if (transaction->may_wait && loading_submit(transaction, path, NULL, CODING_IDENTITY))
             return LOOKUP_MUST_WAIT;
-        /* The loop opens the file itself, even if that blocks. It does not read a cold file. */
+        /* The loop opens the file itself, even if that blocks, but does not read it from disk. */
         failed = resource_load(source, path.start, path.length, FILES_MAY_BLOCK, FILES_CACHED_ONLY,
                                now_ns, found);
         if (failed == EBUSY)
@@ -56,7 +56,7 @@ static int load_now(struct transaction *transaction, struct span path, struct re
     return failed;
 }
 
-/* Returns true if the file system still has RESOURCE, false if not, or LOOKUP_MUST_WAIT. */
+/* Returns true if RESOURCE is unchanged in the file system, false if not, or LOOKUP_MUST_WAIT. */
 static int revalidate(struct transaction *transaction, struct resource *resource)
 {
     struct transaction_context *context = transaction->context;
@@ -149,7 +149,9 @@ static struct resource *find_variant(const struct transaction_context *context, 
     return variant;
 }
 
-/* Loads a precompressed file without waiting for a disk. Everything else goes to an offload thread. */
+/*
+ * Loads a precompressed file without waiting for a disk. Everything else goes to an offload thread.
+ */
 static int load_variant(struct transaction *transaction, struct span path,
                         struct resource *original, enum coding coding, struct resource **found)
 {
@@ -167,7 +169,7 @@ static int load_variant(struct transaction *transaction, struct span path,
     return EBUSY;
 }
 
-/* Results as of lookup_variant(). */
+/* Results as those of lookup_variant(). */
 static int find_or_load_variant(struct transaction *transaction, struct resource *original,
                                 enum coding coding, struct resource **found)
 {

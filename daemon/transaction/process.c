@@ -14,8 +14,10 @@
 
 /* Route */
 
-/* OPTIONS for any path or for the server as a whole (RFC 9110 section 9.3.7). Every path has the same
- * methods, even one at which nothing exists. */
+/*
+ * OPTIONS for any path or for the server as a whole (RFC 9110 section 9.3.7). Every path has the
+ * same methods, even one at which nothing exists.
+ */
 static enum transaction_result answer_options(struct transaction *transaction)
 {
     reply_begin(transaction, 200);
@@ -83,7 +85,7 @@ static enum transaction_result answer(struct transaction *transaction)
 
     if (UNLIKELY(rate_limit_is_on(transaction->context->worker->segment)) &&
         !admission_of_request(transaction)) {
-        transaction->may_wait = false; /* processed again it would be charged again */
+        transaction->may_wait = false; /* when processed again it would be charged again */
         return reply_error(transaction, 429);
     }
     if (LIKELY(method == METHOD_GET || method == METHOD_HEAD))
@@ -95,7 +97,7 @@ static enum transaction_result answer(struct transaction *transaction)
     return transaction->waiting ? TRANSACTION_WAITING : route(transaction);
 }
 
-/* A request that did not look up a file counts neither as hit nor as miss. */
+/* A request without a file lookup counts neither as hit nor as miss. */
 static void count_outcome(const struct transaction *transaction)
 {
     _Atomic uint64_t *metrics = transaction->context->metrics;
@@ -122,14 +124,14 @@ static struct transaction begin(struct transaction_context *context, struct clie
     };
 }
 
-/* Keeps the state of a waiting request; frees that of an answered one. */
+/* Keeps the state of a waiting request; frees that of a finished one. */
 static enum transaction_result end(struct transaction *transaction, enum transaction_result result)
 {
     struct transaction_state *state = transaction->state;
 
     if (result == TRANSACTION_WAITING) {
         state->began_ns = transaction->began_ns;
-        transaction->client->closing = false; /* decided again with the response */
+        transaction->client->closing = false; /* reset: composing the response decides this again */
         return result;
     }
     state->began_ns = 0;

@@ -14,7 +14,10 @@ enum transaction_result transaction_process(struct transaction_context *context,
                                             struct client *client, struct transaction_state *state,
                                             const struct request *request);
 
-/* Answers a malformed or incomplete request with STATUS. The connection closes after the response. */
+/*
+ * Responds to a malformed or incomplete request with STATUS. The connection closes after the
+ * response.
+ */
 enum transaction_result transaction_reject(struct transaction_context *context,
                                            struct client *client, struct transaction_state *state,
                                            const struct request *request, int status);

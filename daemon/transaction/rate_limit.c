@@ -6,18 +6,22 @@
 #include <sched.h>
 #include <sys/random.h>
 
-/* A claim is held for about ten instructions. The process of one older than this has died. */
+/* A claim lasts about ten instructions; if one is older than this, its process has died. */
 #define CLAIM_DEAD_NS NS_PER_S
 
 enum { CLAIM_TRIES = 10000, CLAIM_SPINS = 64 /* tries before sched_yield() */ };
 
-/* One consistent reading of the limit. */
+/* A consistent copy of the limit. */
 struct rate {
     uint64_t interval_ns; /* between two requests at the full rate */
     uint64_t ahead_ns;    /* burst: how far the arrival time may be ahead of now */
 };
 
-enum charge { CHARGE_ACCEPTED, CHARGE_REJECTED, CHARGE_LOST /* the entry has another key now */ };
+enum charge {
+    CHARGE_ACCEPTED,
+    CHARGE_REJECTED,
+    CHARGE_LOST /* the entry has another key by now */
+};
 
 void rate_limit_set(const struct segment *segment, bool enabled, uint32_t requests_per_second,
                     uint32_t burst)
@@ -37,7 +41,7 @@ void rate_limit_prepare(const struct segment *segment)
         rate->seed = clock_wall_ns();
 }
 
-/* The interval is rounded up, so that the rate is never exceeded. */
+/* The interval is rounded up so that the rate is never exceeded. */
 static struct rate rate_of(const struct segment *segment)
 {
     const struct segment_rate *rate = segment_rate(segment);
@@ -65,7 +69,7 @@ static struct segment_rate_entry *find(struct segment_rate_bucket *bucket, uint6
 }
 
 /*
- * The time is read before the key, and every charge and replacement changes the time: the exchange
+ * Reads the time before the key. Every charge and replacement changes the time, so the exchange
  * succeeds only if no other thread has charged or replaced the entry since its key was read.
  */
 static enum charge charge(struct segment_rate_entry *entry, uint64_t key, const struct rate *rate,
@@ -113,7 +117,7 @@ static void release(struct segment_rate_bucket *bucket, uint64_t now_ns)
                                             memory_order_relaxed);
 }
 
-/* The entry that has used the least of its burst, or whose replacement was never finished. */
+/* The entry that has used the least of its burst, or whose replacement was interrupted. */
 static struct segment_rate_entry *least_used(struct segment_rate_bucket *bucket, uint64_t *time)
 {
     struct segment_rate_entry *best = &bucket->entry[0];
@@ -130,7 +134,10 @@ static struct segment_rate_entry *least_used(struct segment_rate_bucket *bucket,
     return best;
 }
 
-/* Gives KEY an entry and charges it; its first request is always accepted. The bucket is claimed. */
+/*
+ * Gives KEY an entry and charges its first request, which is always accepted. The bucket must be
+ * claimed.
+ */
 static void replace_entry(struct segment_rate_bucket *bucket, uint64_t key, const struct rate *rate,
                           uint64_t now_ns)
 {
@@ -146,7 +153,7 @@ static void replace_entry(struct segment_rate_bucket *bucket, uint64_t key, cons
     atomic_store_explicit(&entry->time_ns, now_ns + rate->interval_ns, memory_order_release);
 }
 
-/* Charges KEY, in a new entry if it has none. If the bucket cannot be claimed, nothing is charged. */
+/* Charges KEY; adds an entry if there is none. If the bucket cannot be claimed, charges nothing. */
 static void charge_or_replace(struct segment_rate_bucket *bucket, uint64_t key,
                               const struct rate *rate, uint64_t now_ns, uint64_t *wait_ns)
 {
@@ -158,7 +165,7 @@ static void charge_or_replace(struct segment_rate_bucket *bucket, uint64_t key,
     entry = find(bucket, key);
     if (entry != NULL)
         result = charge(entry, key, rate, now_ns, wait_ns);
-    if (result == CHARGE_LOST) /* no entry, or one whose replacement was never finished */
+    if (result == CHARGE_LOST) /* no entry, or one whose replacement was interrupted */
         replace_entry(bucket, key, rate, now_ns);
     release(bucket, now_ns);
 }

@@ -40,7 +40,8 @@ void reply_begin(const struct transaction *transaction, int status)
 
     client->closing = !connection_persists(transaction);
     if (client->closing && transaction->request->keep_alive)
-        client->linger_wanted = true; /* the client does not know yet and may send more */
+        client->linger_wanted =
+            true; /* the client has not received the response yet and may send more */
     if (!client->closing)
         persistence =
             transaction->request->minor_version == 0 ? PERSIST_KEEP_ALIVE : PERSIST_DEFAULT;
@@ -77,7 +78,10 @@ static void release(const struct transaction *transaction, struct resource *reso
     resource_release(transaction->context->worker->cache, resource);
 }
 
-/* Copies a small PART of the body and references a large one. HELD: takes over the caller's reference. */
+/*
+ * Copies a small PART of the body and references a large one. With HELD it owns the caller's
+ * reference.
+ */
 static void put_body(const struct transaction *transaction, struct resource *resource,
                      struct byte_range part, bool held)
 {
@@ -131,7 +135,10 @@ static void put_error_head(const struct transaction *transaction, int status, ui
     reply_account(transaction, status, OUTCOME_ERROR, length);
 }
 
-/* Writes "/errors/404.html" and returns its length; 0 if [files] error_pages is off or too long. */
+/*
+ * Writes "/errors/404.html" and returns its length; 0 if [files] error_pages is unset or the path
+ * is too long.
+ */
 static size_t error_page_path(const struct transaction *transaction, int status, char *path)
 {
     static const char ending[] = ".html";
@@ -158,7 +165,7 @@ enum transaction_result reply_error(struct transaction *transaction, int status)
 
     if (length > 0)
         failed = lookup_path(transaction, path, length, &page);
-    transaction->outcome = of_request; /* the lookup of the error page does not count */
+    transaction->outcome = of_request; /* not the outcome of the lookup of the error page */
     if (failed == LOOKUP_MUST_WAIT)
         return TRANSACTION_WAITING;
     if (failed != 0) {
@@ -177,7 +184,7 @@ enum transaction_result reply_error(struct transaction *transaction, int status)
 enum transaction_result reply_queue_full(struct transaction *transaction)
 {
     metric_add(transaction->context->metrics, METRIC_offload_rejected, 1);
-    transaction->may_wait = false; /* processed again it would be counted again */
+    transaction->may_wait = false; /* when processed again it would be counted again */
     return reply_error(transaction, 503);
 }
 
@@ -269,7 +276,7 @@ static enum transaction_result put_parts(struct transaction *transaction, struct
     return TRANSACTION_ANSWERED;
 }
 
-/* A GET whose Range applies. */
+/* Composes the response to a GET whose Range applies. */
 static enum transaction_result put_range(struct transaction *transaction, struct resource *resource,
                                          bool held)
 {
@@ -329,7 +336,10 @@ enum transaction_result reply_resource(struct transaction *transaction, struct r
 
 /* Pages */
 
-/* A page has no validators: only "*" matches it. Conditions do not apply to errors (section 13.2.1). */
+/*
+ * A page has no validators, so only "*" matches it. Preconditions do not apply to errors (section
+ * 13.2.1).
+ */
 static enum verdict page_verdict(const struct transaction *transaction, int status)
 {
     static const struct validators none = {.dated = false};
@@ -362,7 +372,7 @@ enum transaction_result reply_page(struct transaction *transaction, int status,
     transaction->outcome = OUTCOME_ERROR; /* neither a cache hit nor a miss */
     if (verdict == VERDICT_PRECONDITION_FAILED) {
         release(transaction, page);
-        transaction->may_wait = false; /* processed again it would generate the page again */
+        transaction->may_wait = false; /* when processed again it would generate the page again */
         return reply_error(transaction, 412);
     }
     if (verdict == VERDICT_NOT_MODIFIED)

@@ -1,7 +1,7 @@
 /*
- * Composes a response in the thread's output buffer. The complete responses come first; they are made of
- * the parts below: reply_begin(), fields, the empty line, reply_account(), and then a body. A response
- * without a referenced body must fit in OUTPUT_RESPONSE_MAX.
+ * Composes a response in the thread's output buffer. The functions for complete responses come
+ * first. They consist of the parts below: reply_begin(), fields, the empty line, reply_account(),
+ * and then a body. A response without a referenced body must fit in OUTPUT_RESPONSE_MAX.
  */
 #ifndef DAEMON_TRANSACTION_REPLY_H
 #define DAEMON_TRANSACTION_REPLY_H
@@ -12,33 +12,42 @@
 #define REPLY_ALLOWED "GET, HEAD, OPTIONS"
 
 /*
- * The response for a file, as the request's preconditions and Range demand: 200, 206, 304, 412, 416. HELD:
- * takes over the caller's reference. May wait, for an error page.
+ * Composes the response for a file as the request's preconditions and Range require: 200, 206, 304,
+ * 412, 416. With HELD it owns the caller's reference. May wait, for an error page.
  */
 enum transaction_result reply_resource(struct transaction *transaction, struct resource *resource,
                                        bool held);
 
-/* The response for a page, whose reference it takes over: STATUS; instead of a 200 also 304 or 412. */
+/*
+ * Composes the response for a page and owns its reference: STATUS; instead of a 200 also 304 or
+ * 412.
+ */
 enum transaction_result reply_page(struct transaction *transaction, int status,
                                    struct resource *page);
 
-/* STATUS with the configured error page if there is one, else with the built-in one. May wait. */
+/*
+ * Composes an error response with the configured error page if there is one, else the built-in one.
+ * May wait.
+ */
 enum transaction_result reply_error(struct transaction *transaction, int status);
 
-/* 503, counted as rejected: the offload queue is full. Does not wait. */
+/* Composes a 503, counted as rejected, because the offload queue is full. Does not wait. */
 enum transaction_result reply_queue_full(struct transaction *transaction);
 
 /* Parts */
 
-/* Status line, Date, Server and Connection. Decides whether the connection persists. */
+/* Writes status line, Date, Server and Connection. Decides whether the connection persists. */
 void reply_begin(const struct transaction *transaction, int status);
 
 void reply_put(const struct transaction *transaction, struct span text);
 
-/* The configured fields for the request's path, except those that describe the content. */
+/* Writes the configured fields for the request's path, except those that describe the content. */
 void reply_put_configured_fields(const struct transaction *transaction);
 
-/* Packs the log record, after the head. BODY_BYTES: length of the body, even if HEAD omits it. */
+/*
+ * Packs the log record; call it after the head. BODY_BYTES: length of the body, even if HEAD omits
+ * it.
+ */
 void reply_account(const struct transaction *transaction, int status, enum outcome outcome,
                    uint64_t body_bytes);
 

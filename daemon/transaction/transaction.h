@@ -1,7 +1,7 @@
 /*
- * One request and its response, whatever the protocol version. process.h runs a transaction; its steps
- * share struct transaction. Responses are composed in the thread's output buffer; sending them is up to
- * the protocol.
+ * One request and its response in any protocol version. process.h runs a transaction; its steps
+ * share struct transaction. Responses are composed in the thread's output buffer; the protocol
+ * sends them.
  */
 #ifndef DAEMON_TRANSACTION_TRANSACTION_H
 #define DAEMON_TRANSACTION_TRANSACTION_H
@@ -14,22 +14,25 @@ enum transaction_result {
     TRANSACTION_WAITING,  /* an offload job runs: process the request again on state->resume */
 };
 
-/* What transactions know and decide about the client's connection, which embeds it. */
+/* The part of a connection that transactions use; the connection embeds it. */
 struct client {
     uint8_t address[CLIENT_ADDRESS_BYTES];
-    uint32_t requests;  /* answered, including the one being answered */
+    uint32_t requests;  /* requests so far, including the current one */
     uint32_t jobs_out;  /* offload jobs that refer to the connection: do not free or move it */
-    bool closing;       /* no request follows the response under way */
+    bool closing;       /* the connection closes after the current response */
     bool linger_wanted; /* the client may still be sending: delay the close */
-    bool counted;       /* by the client limit */
+    bool counted;       /* counted by the client limit */
     bool transferred;   /* from another worker; see admission_exceeds_limits() */
 };
 
-/* What a request that waits for an offload thread keeps between two calls of transaction_process(). */
+/*
+ * State of a request that waits for an offload thread, between two calls of transaction_process().
+ */
 struct transaction_state {
-    uint64_t began_ns;       /* monotonic: when it was first processed; 0: no request waits */
-    struct load_job *loaded; /* what offload threads have loaded for it */
-    void (*resume)(struct transaction_state *state); /* a job is done; set by the protocol */
+    uint64_t began_ns;       /* monotonic: time of the first processing; 0: no request waits */
+    struct load_job *loaded; /* results of offload threads for it */
+    void (*resume)(
+        struct transaction_state *state); /* called when a job is done; set by the protocol */
 };
 
 struct transaction {

@@ -6,7 +6,7 @@
 
 struct broadcast {
     uint64_t number, affected;
-    uint32_t outstanding; /* items that have not come back */
+    uint32_t outstanding; /* items not returned yet */
 };
 
 static uint64_t change_cache(struct cache *cache, const struct message_command *message)

@@ -72,7 +72,7 @@ int worker_context_open(struct worker_context *context, const struct config *con
     struct rlimit limit;
 
     context->config = config;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) /* fails once the process is confined */
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) /* getrlimit() fails in the sandbox */
         context->cache_descriptors = worker_context_cache_descriptors(&limit);
     context->root.fd = -1;
     return open_root(&context->root, config);

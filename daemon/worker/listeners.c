@@ -15,7 +15,7 @@ struct worker_listener {
     uint32_t id, row;
     int fd; /* the worker's; the thread has a duplicate */
     uint32_t thread;
-    struct listen_socket *socket; /* the thread's, if assigned */
+    struct listen_socket *socket; /* the thread's, while assigned */
 };
 
 static void take_back(struct worker_listener *listener, struct serving_thread **threads,
@@ -45,13 +45,13 @@ static void assign(struct worker_listener *listener, struct serving_thread **thr
 void worker_listeners_assign(struct worker_listeners *listeners, struct serving_thread **threads,
                              uint32_t count)
 {
-    uint32_t rank = 0; /* of the row among the worker's rows */
+    uint32_t rank = 0; /* index of the row among the worker's rows */
 
     for (uint32_t i = 0; i < listeners->count && count > 0; i++) {
         struct worker_listener *listener = &listeners->item[i];
 
         if (listener->thread >= count)
-            listener->thread = UNASSIGNED; /* its thread is leaving and closes it */
+            listener->thread = UNASSIGNED; /* its thread is exiting and closes it */
         if (i > 0 && listener->row != listener[-1].row)
             rank++;
         assign(listener, threads, count, rank % count);

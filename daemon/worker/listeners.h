@@ -1,5 +1,5 @@
 /*
- * The listen sockets of a worker and their assignment to its threads: those of the i-th row belong to
+ * The listen sockets of a worker and their assignment to its threads: the i-th row belongs to
  * thread i modulo the number of threads. The worker's main thread.
  */
 #ifndef DAEMON_WORKER_LISTENERS_H
@@ -13,7 +13,7 @@ struct worker_listeners {
     uint32_t count, capacity;
 };
 
-/* Takes ownership of FD. Returns false and closes it if memory is short. */
+/* Takes ownership of FD. Returns false and closes it if out of memory. */
 bool worker_listeners_add(struct worker_listeners *listeners,
                           const struct message_listen_socket *message, int fd);
 
@@ -21,10 +21,13 @@ bool worker_listeners_add(struct worker_listeners *listeners,
 void worker_listeners_drop(struct worker_listeners *listeners, uint32_t id,
                            struct serving_thread **threads, uint32_t count);
 
-/* Closes all: the threads are leaving and close theirs themselves. */
+/* Closes all. The threads are exiting and close theirs themselves. */
 void worker_listeners_drop_all(struct worker_listeners *listeners);
 
-/* Assigns the listen sockets to the COUNT THREADS. Retries those that failed for lack of descriptors. */
+/*
+ * Assigns the listen sockets to the COUNT THREADS. Retries those that failed for lack of
+ * descriptors.
+ */
 void worker_listeners_assign(struct worker_listeners *listeners, struct serving_thread **threads,
                              uint32_t count);
 

@@ -17,7 +17,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A directory check is trusted for this fraction of [cache] revalidate, which hardly adds to it. */
+/*
+ * The age limit of a directory check is this fraction of [cache] revalidate, and so hardly adds to
+ * it.
+ */
 enum { DIRECTORY_CHECKS_PER_REVALIDATE = 64 };
 
 uint64_t thread_load(const struct serving_thread *thread)
@@ -64,7 +67,7 @@ static void sweep(struct transaction_context *context)
 static void handle_item(struct serving_thread *thread, struct mailbox_item *item)
 {
     struct event_loop *loop = &thread->loop;
-    struct offload_job *job = CONTAINER_OF(item, struct offload_job, item); /* if it is one */
+    struct offload_job *job = CONTAINER_OF(item, struct offload_job, item); /* if the item is one */
 
     switch ((enum loop_item)item->kind) {
     case ITEM_CONNECTION:
@@ -109,9 +112,9 @@ static void on_mail(evutil_socket_t fd, short what, void *argument)
 }
 
 /*
- * The scheduling policy. If serving threads outnumber their cores, each incoming request would preempt
- * another thread in the middle of its own: one wake-up for each request. With SCHED_BATCH (sched(7)) a
- * thread waits until the running one blocks, and then finds several requests.
+ * The scheduling policy. If there are more serving threads than cores, each incoming request would
+ * preempt another thread in the middle of a request, with one wake-up per request. With SCHED_BATCH
+ * (sched(7)) a thread waits until the running one blocks, and then finds several requests.
  */
 
 static uint32_t count_threads_of_workers(const struct segment *segment)
@@ -243,7 +246,8 @@ static struct event_base *base_new(void)
 
     if (config == NULL)
         return NULL;
-    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK); /* others use only the mailbox */
+    /* Only the new thread uses the base; others use the mailbox. */
+    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
     base = event_base_new_with_config(config);
     event_config_free(config);
     return base;
@@ -268,7 +272,7 @@ static int make_events(struct serving_thread *thread)
     return event_add(thread->mail, NULL) != 0 || event_add(thread->tick, &second) != 0 ? -1 : 0;
 }
 
-/* Takes over the thread's block in the segment and clears the gauges of its previous owner. */
+/* Initialises the thread's block in the segment and clears the gauges of its previous owner. */
 static void take_slot(struct serving_thread *thread)
 {
     struct transaction_context *context = &thread->loop.context;
@@ -332,7 +336,7 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
     return NULL;
 }
 
-/* The main thread handles signals: blocks all of them in the new thread. */
+/* The main thread handles signals, so the new thread starts with all blocked. */
 int thread_start(struct serving_thread *thread)
 {
     struct cache *cache = thread->loop.context.worker->cache;

@@ -1,6 +1,6 @@
 /*
- * A serving thread: runs an event loop and serves the requests of its connections from the first byte to
- * the last. Others reach it only through its mailbox.
+ * A serving thread: runs an event loop and serves all requests of its connections from first to
+ * last byte. Other threads communicate with it only by its mailbox.
  */
 #ifndef DAEMON_WORKER_THREAD_H
 #define DAEMON_WORKER_THREAD_H
@@ -19,7 +19,7 @@ struct sweep_item {
 
 struct serving_thread {
     struct mailbox_item leave;     /* from the main thread... */
-    enum thread_mode leaving_mode; /* ...with this mode; not to be read earlier */
+    enum thread_mode leaving_mode; /* ...with this mode; valid after the item arrived */
     struct mailbox_item ended;     /* to the main thread */
     _Atomic uint64_t beat_ns;      /* monotonic; updated every second while the loop runs */
     pthread_t id;
@@ -32,7 +32,7 @@ struct serving_thread {
     struct event_loop loop;
 };
 
-/* Makes a thread for SLOT. NULL with errno. The main thread, as all below unless noted. */
+/* Makes a thread for SLOT. NULL with errno. The main thread, like all below unless noted. */
 struct serving_thread *thread_new(const struct worker_context *worker, uint32_t slot);
 
 /* Starts it. Returns 0, or -1 with errno. */
@@ -44,10 +44,10 @@ void thread_free(struct serving_thread *thread, bool started);
 /* Ends the thread in a MODE other than THREAD_SERVING. At most once. */
 void thread_leave(struct serving_thread *thread, enum thread_mode mode);
 
-/* When its loop last ran, to about a second; monotonic. Any thread. */
+/* When its loop last ran, to within about a second; monotonic. Any thread. */
 uint64_t thread_beat_ns(const struct serving_thread *thread);
 
-/* Connections open and queued. Any thread. */
+/* Number of open and queued connections. Any thread. */
 uint64_t thread_load(const struct serving_thread *thread);
 
 #endif

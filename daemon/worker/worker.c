@@ -35,11 +35,11 @@ struct worker {
 
     struct serving_thread **threads; /* threads[0 .. count) */
     uint32_t count, capacity;
-    uint32_t ending; /* threads that are leaving */
+    uint32_t ending; /* threads that are exiting */
 
     struct worker_listeners listeners;
-    struct arrival *held;      /* no mailbox has room for it: reading is paused */
-    bool leaving;              /* gives connections back to the master */
+    struct arrival *held;      /* rejected by all mailboxes; reading is paused until one has room */
+    bool leaving;              /* returns connections to the master */
     bool stopping;             /* finishes its connections */
     enum thread_mode end_mode; /* of its threads, if leaving or stopping */
 };
@@ -57,7 +57,7 @@ static void publish_threads(struct worker *worker)
                           memory_order_relaxed);
 }
 
-/* Reports to the master when no thread is ending. */
+/* Reports to the master when no thread is exiting. */
 static void report_threads(struct worker *worker)
 {
     struct message_threads_running report = {worker->count};
@@ -122,7 +122,7 @@ static void set_threads(struct worker *worker, const struct message_threads *wan
            start_thread(worker, wanted->slot[worker->count]))
         continue;
     if (worker->count == 0)
-        _exit(EXIT_FAILURE); /* the master starts another, with back-off */
+        _exit(EXIT_FAILURE); /* the master starts a replacement, with back-off */
     assign_listeners(worker);
     if (before != 0 && before != worker->count)
         event_log(LEVEL_INFO, "worker slot %u: serving threads changed from %u to %u",
@@ -204,7 +204,7 @@ static void receive_connection(struct worker *worker, const struct message_conne
 {
     struct arrival *arrival = fd >= 0 ? malloc(sizeof(*arrival) + message->length) : NULL;
 
-    if (arrival == NULL) { /* the channel has logged why the descriptor is missing */
+    if (arrival == NULL) { /* the channel has logged why there is no descriptor */
         connection_count_received(&worker->context);
         if (fd >= 0)
             close(fd);
@@ -219,7 +219,10 @@ static void receive_connection(struct worker *worker, const struct message_conne
     place_arrival(worker, arrival);
 }
 
-/* A thread has handed a connection over: passes it to a sibling or, by the master, to another worker. */
+/*
+ * Passes a connection that a thread has handed over to a sibling or, by the master, to another
+ * worker.
+ */
 static void pass_on(struct worker *worker, struct connection *connection)
 {
     struct serving_thread *sibling = least_loaded(worker);
@@ -244,8 +247,8 @@ static void end_if_done(struct worker *worker)
 }
 
 /*
- * During a resize connections, some with an unsent response, are in transit from an ending thread to a
- * sibling: the siblings end only after all of these have arrived.
+ * During a resize connections, some with an unsent response, are in transit from an exiting thread
+ * to a sibling; so the siblings may exit only after all of these have arrived.
  */
 static void end_all_threads(struct worker *worker)
 {
@@ -255,7 +258,7 @@ static void end_all_threads(struct worker *worker)
     end_if_done(worker);
 }
 
-/* THREAD_DRAINING gives connections back to the master; the other modes finish them. */
+/* THREAD_DRAINING returns connections to the master; the other modes finish them. */
 static void begin_end(struct worker *worker, enum thread_mode mode)
 {
     if (mode == THREAD_DRAINING)
@@ -267,7 +270,9 @@ static void begin_end(struct worker *worker, enum thread_mode mode)
     end_all_threads(worker);
 }
 
-/* No process could stop this worker, and a new master needs its listen sockets: exits at once. */
+/*
+ * Exits immediately: no process could stop this worker, and a new master needs its listen sockets.
+ */
 static void on_master_gone(void *argument)
 {
     (void)argument;
@@ -327,7 +332,7 @@ static void on_connection(void *owner, int kind, const void *data, size_t length
 {
     struct worker *worker = owner;
 
-    (void)length; /* the message has its own */
+    (void)length; /* the message contains its own length */
     if (kind == MESSAGE_LEAVE)
         begin_end(worker, THREAD_DRAINING);
     else if (kind == MESSAGE_STOP)
@@ -402,7 +407,7 @@ static void on_heartbeat(evutil_socket_t fd, short what, void *argument)
         worker->closed_unused_ns = now;
         cache_close_unused(worker->context.cache);
     }
-    assign_listeners(worker); /* retries after a shortage of descriptors */
+    assign_listeners(worker); /* again, after a shortage of descriptors */
     offload_refill(worker->context.offload, now);
 }
 
@@ -433,7 +438,10 @@ static int make_events(struct worker *worker)
                                                                                             : -1;
 }
 
-/* Before this process starts its first thread: only a process with one thread can be confined. */
+/*
+ * Must run before this process starts its first thread, because the sandbox requires a
+ * single-threaded process.
+ */
 static int enter_sandbox(const struct files_root *root, const struct worker_setup *setup)
 {
     const int keep[] = {setup->command_fd, setup->connection_fd, setup->doorbell, setup->lock_fd,
@@ -472,7 +480,7 @@ static int set_up(struct worker *worker, const struct worker_setup *setup)
     return open_channels(worker, setup);
 }
 
-/* All threads have ended: nothing refers to cache entries. */
+/* Call after all threads have ended, so that nothing refers to cache entries. */
 static void tear_down(struct worker *worker)
 {
     worker_context_close(&worker->context);

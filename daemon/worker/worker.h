@@ -1,6 +1,7 @@
 /*
- * A worker process. Its main thread executes the master's commands, starts and ends the serving threads and
- * the offload threads, and assigns listen sockets and connections to them. It serves no requests.
+ * A worker process. Its main thread executes the master's commands, starts and ends the serving
+ * threads and the offload threads, and assigns listen sockets and connections to them. It serves no
+ * requests.
  */
 #ifndef DAEMON_WORKER_WORKER_H
 #define DAEMON_WORKER_WORKER_H
@@ -8,7 +9,7 @@
 #include "common/segment.h"
 #include "daemon/config/config.h"
 
-/* What the worker inherits from the master. Borrowed. */
+/* What the worker inherits from the master. All borrowed, except the channels. */
 struct worker_setup {
     const struct config *config;
     struct segment *segment;
@@ -16,12 +17,12 @@ struct worker_setup {
     int command_fd; /* its ends of the two channels; the worker owns them */
     int connection_fd;
     int doorbell; /* eventfd: wakes the logger; not closed here */
-    int lock_fd;  /* of the lock that lasts while any process of the daemon lives */
+    int lock_fd;  /* the lock of the pid file, held while any process of the daemon lives */
 };
 
 /*
- * Runs until the master stops it or dies. Returns the exit status. The caller has freed the master's
- * event base and closed the descriptors that the worker does not need.
+ * Runs until the master stops it or dies. Returns the exit status. The caller has freed the
+ * master's event base and closed the descriptors that the worker does not need.
  */
 int worker_run(const struct worker_setup *setup);
 
