@@ -237,7 +237,7 @@ static void clear_report(struct state *state, bool bad)
  * started without a file. */
 static int file_of(const struct state *state, const struct scene *scene, char *path, size_t size)
 {
-    char link[64], folder[PATH_BYTES / 2];
+    char link[64], directory[PATH_BYTES / 2];
     ssize_t length;
 
     for (size_t i = 0; i < state->count; i++) {
@@ -246,9 +246,9 @@ static int file_of(const struct state *state, const struct scene *scene, char *p
         if (colon == NULL || !isdigit((unsigned char)colon[1]))
             continue;
         snprintf(link, sizeof(link), "/proc/%" PRId32 "/cwd", model_now(scene->model)->server.pid);
-        length = readlink(link, folder, sizeof(folder) - 1);
-        folder[length > 0 ? length : 0] = '\0';
-        snprintf(path, size, "%s%s%.*s", from[0] == '/' ? "" : folder, from[0] == '/' ? "" : "/",
+        length = readlink(link, directory, sizeof(directory) - 1);
+        directory[length > 0 ? length : 0] = '\0';
+        snprintf(path, size, "%s%s%.*s", from[0] == '/' ? "" : directory, from[0] == '/' ? "" : "/",
                  (int)(colon - from), from);
         return 0;
     }

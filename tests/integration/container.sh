@@ -66,16 +66,16 @@ compose_is_strict() {
 }
 
 it_runs_as_in_the_container() {
-    local folder status=0
+    local directory status=0
 
-    folder=$(mktemp -d)
-    cp "$bin"/{webserverd,wsctl,wsload} etc/container.ini "$folder"
-    mv "$folder/container.ini" "$folder/webserver.ini"
-    cp -r www "$folder/www"
-    chmod -R a+rX "$folder"
-    unshare --mount --pid --fork --mount-proc --kill-child tests/integration/container_inside.sh "$folder" ||
+    directory=$(mktemp -d)
+    cp "$bin"/{webserverd,wsctl,wsload} etc/container.ini "$directory"
+    mv "$directory/container.ini" "$directory/webserver.ini"
+    cp -r www "$directory/www"
+    chmod -R a+rX "$directory"
+    unshare --mount --pid --fork --mount-proc --kill-child tests/integration/container_inside.sh "$directory" ||
         status=$?
-    rm -rf "$folder"
+    rm -rf "$directory"
     [ "$status" -eq 0 ] || fail "the server does not run with the container's settings"
 }
 

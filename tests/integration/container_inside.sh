@@ -2,20 +2,20 @@
 # Runs in its own namespaces, with the file system, user and limits of compose.yaml.
 # container_inside.sh DIRECTORY, with the programs, their configuration and www/.
 set -euo pipefail
-folder=$1
+directory=$1
 mount --make-rprivate /
 mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm
 mount -t tmpfs tmpfs /run
 mkdir -m 700 /run/webserverd
 chown 10001:10001 /run/webserverd
-mount --bind "$folder" "$folder"
-mount -o remount,ro,bind "$folder"
+mount --bind "$directory" "$directory"
+mount -o remount,ro,bind "$directory"
 mount -o remount,ro,bind /
 as_user() {
     setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all \
-        --inh-caps=-all env -i XDG_RUNTIME_DIR=/run PATH="$folder:$PATH" "$@"
+        --inh-caps=-all env -i XDG_RUNTIME_DIR=/run PATH="$directory:$PATH" "$@"
 }
-as_user webserverd -f "$folder/webserver.ini" -o "server.root=$folder/www" \
+as_user webserverd -f "$directory/webserver.ini" -o "server.root=$directory/www" \
     -o server.listen=127.0.0.1:0 >/dev/null &
 server=$!
 for _ in $(seq 300); do

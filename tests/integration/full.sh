@@ -17,25 +17,25 @@ fail() {
     exit 1
 }
 
-folder=$(mktemp -d)
+directory=$(mktemp -d)
 name=full-$$
 server=''
 finish() {
     [ -z "$server" ] || kill "$server" 2>/dev/null || true
     wait
-    umount "$folder/log" 2>/dev/null || true
-    rm -rf "$folder"
+    umount "$directory/log" 2>/dev/null || true
+    rm -rf "$directory"
 }
 trap finish EXIT
 
 mount --make-rprivate /
-chmod 755 "$folder"
-mkdir "$folder/www" "$folder/log"
-echo text >"$folder/www/index.html"
-mount -t tmpfs -o size=256k tmpfs "$folder/log"
+chmod 755 "$directory"
+mkdir "$directory/www" "$directory/log"
+echo text >"$directory/www/index.html"
+mount -t tmpfs -o size=256k tmpfs "$directory/log"
 
 ctl() {
-    "$bin/wsctl" -s "$folder/$name.sock" "$@"
+    "$bin/wsctl" -s "$directory/$name.sock" "$@"
 }
 
 # start OPTION...: starts the server and waits until it answers.
@@ -45,9 +45,9 @@ start() {
     for option in "$@"; do
         options+=(-o "$option")
     done
-    "$bin/webserverd" -o "server.name=$name" -o "server.run_dir=$folder" -o "server.root=$folder/www" \
-        -o server.listen=127.0.0.1:0 -o "log.access=$folder/log/access.log" \
-        -o "log.error=$folder/error.log" -o log.ring=64K "${options[@]}" >/dev/null &
+    "$bin/webserverd" -o "server.name=$name" -o "server.run_dir=$directory" -o "server.root=$directory/www" \
+        -o server.listen=127.0.0.1:0 -o "log.access=$directory/log/access.log" \
+        -o "log.error=$directory/error.log" -o log.ring=64K "${options[@]}" >/dev/null &
     server=$!
     until ctl ping >/dev/null 2>&1; do
         kill -0 "$server"
@@ -75,33 +75,33 @@ start log.when_full=drop
 load 20000
 [ "$(metric requests)" -eq 20000 ] || fail "requests were lost with when_full = drop"
 [ "$(metric log_dropped)" -gt 0 ] || fail "nothing was dropped although the disk is full"
-grep -q 'No space left on device' "$folder/error.log" || fail "the error log does not report the full disk"
+grep -q 'No space left on device' "$directory/error.log" || fail "the error log does not report the full disk"
 stop
 
 # when_full = wait: clients wait for room. Once there is room, every answer is in the log.
-: >"$folder/log/access.log"
+: >"$directory/log/access.log"
 start log.when_full=wait
 load 20000 &
 waiting=$!
 until [ "$(metric log_waits)" -gt 0 ]; do
     sleep 0.05
 done
-mount -o remount,size=64m "$folder/log"
+mount -o remount,size=64m "$directory/log"
 wait "$waiting"
 until [ "$(metric log_lines)" -eq 20000 ]; do
     sleep 0.05
 done
-[ "$(wc -l <"$folder/log/access.log")" -eq 20000 ] || fail "lines are missing after the disk had room again"
+[ "$(wc -l <"$directory/log/access.log")" -eq 20000 ] || fail "lines are missing after the disk had room again"
 [ "$(metric log_dropped)" -eq 0 ] || fail "lines were dropped with when_full = wait"
 stop
 
 # No room for the segment in shared memory: the start fails with a message and leaves nothing behind.
 mount -t tmpfs -o size=64k tmpfs /dev/shm
-if "$bin/webserverd" -o "server.name=$name" -o "server.run_dir=$folder" -o "server.root=$folder/www" \
-    -o server.listen=127.0.0.1:0 -o log.access=off >"$folder/said" 2>&1; then
+if "$bin/webserverd" -o "server.name=$name" -o "server.run_dir=$directory" -o "server.root=$directory/www" \
+    -o server.listen=127.0.0.1:0 -o log.access=off >"$directory/said" 2>&1; then
     fail "the server started without shared memory"
 fi
-grep -qi 'shared memory\|/dev/shm' "$folder/said" || fail "the message does not name shared memory: $(cat "$folder/said")"
+grep -qi 'shared memory\|/dev/shm' "$directory/said" || fail "the message does not name shared memory: $(cat "$directory/said")"
 [ -z "$(ls -A /dev/shm)" ] || fail "files left in /dev/shm"
 umount /dev/shm
 echo "full: passed"

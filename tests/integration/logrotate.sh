@@ -10,41 +10,41 @@ command -v logrotate >/dev/null || {
     exit 77
 }
 
-folder=$(mktemp -d)
+directory=$(mktemp -d)
 server='' load=''
 finish() {
     [ -z "$load" ] || kill "$load" 2>/dev/null || true
     [ -z "$server" ] || kill "$server" 2>/dev/null || true
     wait
-    rm -rf "$folder"
+    rm -rf "$directory"
 }
 trap finish EXIT
 
-mkdir "$folder/www" "$folder/log"
-chmod 755 "$folder" # the workers may run as another user
-echo text >"$folder/www/index.html"
+mkdir "$directory/www" "$directory/log"
+chmod 755 "$directory" # the workers may run as another user
+echo text >"$directory/www/index.html"
 name=logrotate-$$
-sed -e "s|/var/log/webserverd|$folder/log|" -e "s|wsctl |$bin/wsctl -s $folder/$name.sock |" \
-    -e 's|compress|nocompress|' -e "s|daily|su $(id -un) $(id -gn)|" "$snippet" >"$folder/conf"
-chmod 644 "$folder/conf"
+sed -e "s|/var/log/webserverd|$directory/log|" -e "s|wsctl |$bin/wsctl -s $directory/$name.sock |" \
+    -e 's|compress|nocompress|' -e "s|daily|su $(id -un) $(id -gn)|" "$snippet" >"$directory/conf"
+chmod 644 "$directory/conf"
 
-"$bin/webserverd" -o "server.name=$name" -o "server.run_dir=$folder" -o "server.root=$folder/www" \
-    -o server.listen=127.0.0.1:0 -o "log.access=$folder/log/access.log" -o "log.error=$folder/log/error.log" &
+"$bin/webserverd" -o "server.name=$name" -o "server.run_dir=$directory" -o "server.root=$directory/www" \
+    -o server.listen=127.0.0.1:0 -o "log.access=$directory/log/access.log" -o "log.error=$directory/log/error.log" &
 server=$!
-until "$bin/wsctl" -s "$folder/$name.sock" ping >/dev/null 2>&1; do
+until "$bin/wsctl" -s "$directory/$name.sock" ping >/dev/null 2>&1; do
     kill -0 "$server"
     sleep 0.05
 done
-address=$("$bin/wsctl" -s "$folder/$name.sock" --json status | sed -n 's/.*"listening":\["\([^"]*\).*/\1/p')
+address=$("$bin/wsctl" -s "$directory/$name.sock" --json status | sed -n 's/.*"listening":\["\([^"]*\).*/\1/p')
 
-"$bin/wsload" -c 20 -n "$requests" "http://$address/" >"$folder/load" &
+"$bin/wsload" -c 20 -n "$requests" "http://$address/" >"$directory/load" &
 load=$!
 for _ in 1 2 3; do
-    until [ -s "$folder/log/access.log" ]; do
+    until [ -s "$directory/log/access.log" ]; do
         kill -0 "$load" # the load must still run
         sleep 0.01
     done
-    logrotate --force --state "$folder/state" "$folder/conf"
+    logrotate --force --state "$directory/state" "$directory/conf"
 done
 wait "$load"
 load=''
@@ -52,7 +52,7 @@ kill "$server"
 wait "$server"
 server=''
 
-lines=$(cat "$folder"/log/access.log* | wc -l)
-files=$(find "$folder/log" -name 'access.log*' | wc -l)
+lines=$(cat "$directory"/log/access.log* | wc -l)
+files=$(find "$directory/log" -name 'access.log*' | wc -l)
 echo "$requests requests, $lines lines in $files files"
 [ "$lines" -eq "$requests" ] && [ "$files" -eq 4 ]

@@ -301,9 +301,9 @@ static void file_replaced_by_rename_is_served(void **state)
         WAIT_UNTIL(body_is(server, "/page.txt", "behind"));
         unlink(path);
         WAIT_UNTIL(status_is(server, "/page.txt", 404));
-        server_put_text(server, "/page.txt/index.html", "a folder now");
+        server_put_text(server, "/page.txt/index.html", "a directory now");
         WAIT_UNTIL(status_is(server, "/page.txt", 301));
-        assert_true(body_is(server, "/page.txt/", "a folder now"));
+        assert_true(body_is(server, "/page.txt/", "a directory now"));
         server_stop(server);
         scratch_remove(path);
     }

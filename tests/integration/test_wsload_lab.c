@@ -154,7 +154,7 @@ static void check_page(const char *page)
     assert_memory_equal(page, "<!DOCTYPE html>", 15);
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
         if (count_of(page, pairs[i][0]) != count_of(page, pairs[i][1]))
-            fail_msg("%s and %s are no pairs", pairs[i][0], pairs[i][1]);
+            fail_msg("unbalanced %s and %s", pairs[i][0], pairs[i][1]);
     assert_null(strstr(page, "://"));
     assert_null(strstr(page, "nan"));
     assert_null(strstr(page, "inf\""));

@@ -14,9 +14,9 @@ def digest(path):
 
 
 def scratch(server, name):
-    folder = server.folder / name
-    folder.mkdir()
-    return folder
+    directory = server.directory / name
+    directory.mkdir()
+    return directory
 
 
 def expect_same(path, server, name):
@@ -35,22 +35,22 @@ def fetch(*words):
 
 @client("curl-parallel")
 def curl_parallel(server):
-    folder = scratch(server, "parallel")
-    fetch("--parallel", "--parallel-max", "20", "-o", f"{folder}/#1",
+    directory = scratch(server, "parallel")
+    fetch("--parallel", "--parallel-max", "20", "-o", f"{directory}/#1",
           f"{server.url}/large.bin?[1-20]")
     for number in range(1, 21):
-        expect_same(folder / str(number), server, "large.bin")
+        expect_same(directory / str(number), server, "large.bin")
 
 
 @client("curl-resume")
 def curl_resume(server):
-    folder = scratch(server, "resume")
-    put_half(folder / "large.bin", server, "large.bin")
-    said = fetch("-C", "-", "-o", folder / "large.bin", "-w", "%{http_code} %{size_download}",
+    directory = scratch(server, "resume")
+    put_half(directory / "large.bin", server, "large.bin")
+    said = fetch("-C", "-", "-o", directory / "large.bin", "-w", "%{http_code} %{size_download}",
                  f"{server.url}/large.bin")
     size = (server.site / "large.bin").stat().st_size
     expect(said, f"206 {size - size // 2}", "the rest of a download")
-    expect_same(folder / "large.bin", server, "large.bin")
+    expect_same(directory / "large.bin", server, "large.bin")
 
 
 @client("curl-huge")
@@ -64,24 +64,24 @@ def curl_huge(server):
     if f"content-length: {4 * GIB + 5}" not in said.lower():
         raise AssertionError("the length of a file beyond 4 GiB: " + said)
     expect(fetch("-r", f"{4 * GIB}-", f"{server.url}/huge.bin"), "tail\n", "what is beyond 4 GiB")
-    folder = scratch(server, "huge")
-    with open(folder / "huge.bin", "wb") as file:
+    directory = scratch(server, "huge")
+    with open(directory / "huge.bin", "wb") as file:
         file.truncate(4 * GIB - 1000)
-    said = fetch("-C", "-", "-o", folder / "huge.bin", "-w", "%{http_code} %{size_download}",
+    said = fetch("-C", "-", "-o", directory / "huge.bin", "-w", "%{http_code} %{size_download}",
                  f"{server.url}/huge.bin")
     expect(said, "206 1005", "resuming before 4 GiB")
-    with open(folder / "huge.bin", "rb") as file:
+    with open(directory / "huge.bin", "rb") as file:
         file.seek(4 * GIB)
         expect(file.read(), b"tail\n", "the end of a resumed download")
-    os.unlink(folder / "huge.bin")
+    os.unlink(directory / "huge.bin")
     os.unlink(server.site / "huge.bin")
 
 
 @client("curl-conditional")
 def curl_conditional(server):
-    folder = scratch(server, "conditional")
-    tag, url = folder / "tag", f"{server.url}/hello.txt"
-    again = ["--etag-compare", tag, "--etag-save", tag, "-o", folder / "hello.txt",
+    directory = scratch(server, "conditional")
+    tag, url = directory / "tag", f"{server.url}/hello.txt"
+    again = ["--etag-compare", tag, "--etag-save", tag, "-o", directory / "hello.txt",
              "-w", "%{http_code}", url]
     expect(fetch(*again), "200", "the first time")
     expect(fetch(*again), "304", "--etag-compare")
@@ -90,20 +90,20 @@ def curl_conditional(server):
     server.control("cache-flush")
     expect(fetch(*again), "200", "--etag-compare after a change")
     expect(fetch(*again), "304", "--etag-compare with the new tag")
-    expect(fetch("-z", server.site / "hello.txt", "-o", folder / "x", "-w", "%{http_code}", url),
+    expect(fetch("-z", server.site / "hello.txt", "-o", directory / "x", "-w", "%{http_code}", url),
            "304", "-z")
-    expect(fetch("-z", "1 Jan 1990", "-o", folder / "x", "-w", "%{http_code}", url), "200",
+    expect(fetch("-z", "1 Jan 1990", "-o", directory / "x", "-w", "%{http_code}", url), "200",
            "-z with an old date")
 
 
 @client("curl-compressed")
 def curl_compressed(server):
     """All codings that curl can decode, from the server and from files."""
-    folder = scratch(server, "compressed")
+    directory = scratch(server, "compressed")
     url = f"{server.url}/prose.txt"
     size = (server.site / "prose.txt").stat().st_size
-    sent = int(fetch("--compressed", "-o", folder / "prose.txt", "-w", "%{size_download}", url))
-    expect_same(folder / "prose.txt", server, "prose.txt")
+    sent = int(fetch("--compressed", "-o", directory / "prose.txt", "-w", "%{size_download}", url))
+    expect_same(directory / "prose.txt", server, "prose.txt")
     if sent * 4 > size:
         raise AssertionError(f"{size} bytes were sent as {sent}")
     for program, ending, coding, words in (("gzip", ".gz", "gzip", ["-9", "-k"]),
@@ -112,34 +112,34 @@ def curl_compressed(server):
         need(program)
         run(program, *words, server.site / "prose.txt")
         server.control("cache-flush")
-        fetch("--compressed", "-o", folder / "prose.txt", url)
-        expect_same(folder / "prose.txt", server, "prose.txt")
-        fetch("-H", f"Accept-Encoding: {coding}", "-o", folder / "raw", url)
-        expect(digest(folder / "raw"), digest(f"{server.site}/prose.txt{ending}"),
+        fetch("--compressed", "-o", directory / "prose.txt", url)
+        expect_same(directory / "prose.txt", server, "prose.txt")
+        fetch("-H", f"Accept-Encoding: {coding}", "-o", directory / "raw", url)
+        expect(digest(directory / "raw"), digest(f"{server.site}/prose.txt{ending}"),
                f"the bytes of prose.txt{ending}")
         os.unlink(f"{server.site}/prose.txt{ending}")
 
 
 @client("wget")
 def wget(server):
-    folder = scratch(server, "wget")
-    put_half(folder / "large.bin", server, "large.bin")
-    run(need("wget"), "-q", "-c", f"{server.url}/large.bin", cwd=folder)
-    expect_same(folder / "large.bin", server, "large.bin")
-    before = os.stat(folder / "large.bin").st_mtime_ns
-    run("wget", "-q", "-N", f"{server.url}/large.bin", cwd=folder)
-    expect(os.stat(folder / "large.bin").st_mtime_ns, before, "-N fetches nothing again")
-    run("wget", "-q", "--compression=gzip", f"{server.url}/prose.txt", cwd=folder)
-    expect_same(folder / "prose.txt", server, "prose.txt")
+    directory = scratch(server, "wget")
+    put_half(directory / "large.bin", server, "large.bin")
+    run(need("wget"), "-q", "-c", f"{server.url}/large.bin", cwd=directory)
+    expect_same(directory / "large.bin", server, "large.bin")
+    before = os.stat(directory / "large.bin").st_mtime_ns
+    run("wget", "-q", "-N", f"{server.url}/large.bin", cwd=directory)
+    expect(os.stat(directory / "large.bin").st_mtime_ns, before, "-N fetches nothing again")
+    run("wget", "-q", "--compression=gzip", f"{server.url}/prose.txt", cwd=directory)
+    expect_same(directory / "prose.txt", server, "prose.txt")
 
 
 @client("aria2c")
 def aria2c(server):
     """Eight connections with different ranges."""
-    folder = scratch(server, "aria2")
-    run(need("aria2c"), "-q", "-x8", "-s8", "-k1M", "--no-conf", "-d", folder,
+    directory = scratch(server, "aria2")
+    run(need("aria2c"), "-q", "-x8", "-s8", "-k1M", "--no-conf", "-d", directory,
         f"{server.url}/large.bin")
-    expect_same(folder / "large.bin", server, "large.bin")
+    expect_same(directory / "large.bin", server, "large.bin")
 
 
 @client("python-ranges")

@@ -44,21 +44,21 @@ def run(*words, stdin=None, cwd=None, env=None):
 
 
 class Server:
-    """A webserverd on a free port, with its own directory below FOLDER."""
+    """A webserverd on a free port, with its own directory below DIRECTORY."""
 
-    def __init__(self, programs, folder):
+    def __init__(self, programs, directory):
         self.programs = pathlib.Path(programs).resolve()
-        self.folder = pathlib.Path(folder)
-        self.site = self.folder / "www"
+        self.directory = pathlib.Path(directory)
+        self.site = self.directory / "www"
         self.name = f"clients-{os.getpid()}"
         self.site.mkdir()
         self.make_site()
-        self.log = open(self.folder / "said", "wb")
+        self.log = open(self.directory / "said", "wb")
         self.process = subprocess.Popen(
             [self.programs / "webserverd", *self.options(
                 f"server.name={self.name}", "server.listen=127.0.0.1:0",
-                f"server.root={self.site}", f"server.run_dir={self.folder}",
-                f"log.access={self.folder}/access.log")],
+                f"server.root={self.site}", f"server.run_dir={self.directory}",
+                f"log.access={self.directory}/access.log")],
             stdout=self.log, stderr=self.log)
         self.port = self.wait_for_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -74,13 +74,13 @@ class Server:
         (self.site / "prose.txt").write_text("".join(f"line {i} of many\n" for i in range(5000)))
 
     def control(self, *words):
-        return run(self.programs / "wsctl", "-s", self.folder / f"{self.name}.sock", *words)
+        return run(self.programs / "wsctl", "-s", self.directory / f"{self.name}.sock", *words)
 
     def wait_for_port(self):
         give_up = time.monotonic() + PATIENCE_S
         marker = b" on 127.0.0.1:"
         while time.monotonic() < give_up:
-            said = (self.folder / "said").read_bytes()
+            said = (self.directory / "said").read_bytes()
             if self.process.poll() is not None:
                 raise AssertionError("webserverd ended:\n" + said.decode(errors="replace"))
             if marker in said:

@@ -16,10 +16,10 @@ PLAIN = {key: value for key, value in os.environ.items()
 def git(server):
     """Clone and fetch over dumb HTTP: a bare repository as plain files."""
     need("git")
-    work, bare, clone = (server.folder / "work", server.site / "project.git",
-                         server.folder / "clone")
+    work, bare, clone = (server.directory / "work", server.site / "project.git",
+                         server.directory / "clone")
     plain = {**PLAIN, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null",
-             "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0", "HOME": str(server.folder)}
+             "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0", "HOME": str(server.directory)}
 
     def call(*words, cwd=None):
         return run("git", "-c", "user.name=n", "-c", "user.email=e@example.org",
@@ -47,7 +47,7 @@ def git(server):
     call("fsck", "--strict", cwd=clone)
 
 
-def make_wheel(folder, name):
+def make_wheel(directory, name):
     """A minimal wheel: one module, its metadata, and a record of both."""
     files = {f"{name}.py": "ANSWER = 42\n",
              f"{name}-1.0.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
@@ -59,7 +59,7 @@ def make_wheel(folder, name):
         sum_ = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
         lines.append(f"{path},sha256={sum_},{len(text)}\n")
     files[record] = "".join(lines) + f"{record},,\n"
-    wheel = folder / f"{name}-1.0-py3-none-any.whl"
+    wheel = directory / f"{name}-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for path, text in files.items():
             archive.writestr(path, text)
@@ -70,13 +70,13 @@ def make_wheel(folder, name):
 def pip(server):
     """pip install from a static index, PEP 503: a directory with an index.html per project."""
     name = "webserverdprobe"
-    folder = server.site / "simple" / name
-    folder.mkdir(parents=True)
-    wheel = make_wheel(folder, name)
+    directory = server.site / "simple" / name
+    directory.mkdir(parents=True)
+    wheel = make_wheel(directory, name)
     sum_ = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    (folder / "index.html").write_text(f'<!DOCTYPE html><a href="{wheel.name}#sha256={sum_}">'
+    (directory / "index.html").write_text(f'<!DOCTYPE html><a href="{wheel.name}#sha256={sum_}">'
                                        f"{wheel.name}</a>\n")
-    to = server.folder / "installed"
+    to = server.directory / "installed"
     try:
         run(sys.executable, "-m", "pip", "--version")
     except AssertionError:
@@ -88,14 +88,14 @@ def pip(server):
 
 
 APT_CONFIGURATION = """
-Dir "{folder}/apt";
+Dir "{directory}/apt";
 Dir::Etc "etc";
 Dir::Etc::sourcelist "sources.list";
 Dir::Etc::sourceparts "none";
 Dir::Etc::trusted "none";
 Dir::Etc::trustedparts "none";
 Dir::State "state";
-Dir::State::status "{folder}/apt/status";
+Dir::State::status "{directory}/apt/status";
 Dir::Cache "cache";
 APT::Architecture "all";
 APT::Architectures "all";
@@ -107,7 +107,7 @@ Acquire::http::Proxy "DIRECT";
 
 def make_package(server, tree):
     """An empty package, and the index files of an apt repository."""
-    root = server.folder / "package"
+    root = server.directory / "package"
     (root / "DEBIAN").mkdir(parents=True)
     (root / "DEBIAN" / "control").write_text(
         "Package: webserverd-probe\nVersion: 1.0\nArchitecture: all\n"
@@ -129,15 +129,15 @@ def apt(server):
     """apt-get update (twice) and a download, with a private configuration."""
     need("apt-get")
     need("dpkg-deb")
-    tree, private = server.site / "debian", server.folder / "apt"
+    tree, private = server.site / "debian", server.directory / "apt"
     tree.mkdir()
     make_package(server, tree)
     for part in ("etc", "state/lists/partial", "cache/archives/partial"):
         (private / part).mkdir(parents=True)
     (private / "status").touch()
     (private / "etc" / "sources.list").write_text(f"deb [trusted=yes] {server.url}/debian ./\n")
-    configuration = server.folder / "apt.conf"
-    configuration.write_text(APT_CONFIGURATION.format(folder=server.folder))
+    configuration = server.directory / "apt.conf"
+    configuration.write_text(APT_CONFIGURATION.format(directory=server.directory))
     plain = {**PLAIN, "APT_CONFIG": str(configuration)}
     for _ in range(2):
         said = run("apt-get", "-o", "APT::Update::Error-Mode=any", "update", env=plain).decode()

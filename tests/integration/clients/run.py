@@ -31,7 +31,7 @@ def curl_bodies(server):
     """Uploads are answered and keep their connection; an upload that is too large gets 413."""
     small, url = str(server.site / "hello.txt"), f"{server.url}/hello.txt"
     over = str(server.site / "large.bin")
-    just = server.folder / "just"
+    just = server.directory / "just"
     just.write_bytes(bytes(1024 * 1024))
     again = ["--next", "-sS", "-o", "/dev/null", "-w", "%{http_code}/%{num_connects} ", url]
 
@@ -195,7 +195,7 @@ func main() {
 def go_net_http(server):
     """Known lengths, chunks with a trailer, 100-continue: only the rejected body closes a connection."""
     need("go")
-    source = server.folder / "client.go"
+    source = server.directory / "client.go"
     source.write_text(GO_PROGRAM)
     environment = {**os.environ, "GOFLAGS": "-mod=mod", "GO111MODULE": "off"}
     said = run("go", "run", source, server.url, env=environment).decode().splitlines()
@@ -247,9 +247,9 @@ def main():
     if len(sys.argv) < 2 or not set(sys.argv[2:]) <= set(CLIENTS):
         sys.exit(__doc__ + "\nClients: " + " ".join(CLIENTS))
     results = []
-    with tempfile.TemporaryDirectory(prefix="webserverd-clients-") as folder:
-        os.chmod(folder, 0o755)  # a worker may run as another user
-        server = Server(sys.argv[1], folder)
+    with tempfile.TemporaryDirectory(prefix="webserverd-clients-") as directory:
+        os.chmod(directory, 0o755)  # a worker may run as another user
+        server = Server(sys.argv[1], directory)
         try:
             for name in sys.argv[2:] or CLIENTS:
                 result, why = try_client(name, server)

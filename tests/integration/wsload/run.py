@@ -40,9 +40,9 @@ def run_text(words):
 
 class WithFolder(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="wsload-test.")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        directory = tempfile.TemporaryDirectory(prefix="wsload-test.")
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
 
 
 @unittest.skipUnless(servers.NGINX and servers.OPENSSL, "nginx or openssl is missing")
@@ -50,8 +50,8 @@ class BeforeNginx(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.kept = tempfile.TemporaryDirectory(prefix="wsload-test.")
-        cls.folder = pathlib.Path(cls.kept.name)
-        cls.nginx = servers.Nginx(cls.folder)
+        cls.directory = pathlib.Path(cls.kept.name)
+        cls.nginx = servers.Nginx(cls.directory)
 
     @classmethod
     def tearDownClass(cls):
@@ -65,7 +65,7 @@ class BeforeNginx(unittest.TestCase):
     def test_tls(self):
         """With a valid certificate, by any option, every request is sent over TLS exactly once."""
         for engine in ENGINES:
-            for words in (["-k"], ["--cacert", self.folder / "server.pem"]):
+            for words in (["-k"], ["--cacert", self.directory / "server.pem"]):
                 with self.subTest(engine=engine, words=words):
                     report = run(["-c", 3, "-n", 200, *words, self.url("tls")], engine)
                     arrived = self.nginx.arrived("tls", 200)
@@ -85,8 +85,8 @@ class BeforeNginx(unittest.TestCase):
     def test_refused_certificate(self):
         """Untrusted certificate or wrong host: no request is sent, and the report says why."""
         cases = ((["--cacert", "/etc/ssl/certs/ca-certificates.crt"], "127.0.0.1", "certificate"),
-                 (["--cacert", self.folder / "client.pem"], "127.0.0.1", "certificate"),
-                 (["--cacert", self.folder / "server.pem", "--connect-to",
+                 (["--cacert", self.directory / "client.pem"], "127.0.0.1", "certificate"),
+                 (["--cacert", self.directory / "server.pem", "--connect-to",
                    f"elsewhere.test:{self.nginx.port['tls']}:127.0.0.1:{self.nginx.port['tls']}"],
                   "elsewhere.test", "elsewhere.test"))
         for engine in ENGINES:
@@ -102,8 +102,8 @@ class BeforeNginx(unittest.TestCase):
     def test_certificate_of_the_client(self):
         for engine in ENGINES:
             with self.subTest(engine=engine):
-                run(["-c", 2, "-n", 10, "-k", "--cert", self.folder / "client.pem",
-                     "--key", self.folder / "client.key", self.url("client")], engine)
+                run(["-c", 2, "-n", 10, "-k", "--cert", self.directory / "client.pem",
+                     "--key", self.directory / "client.key", self.url("client")], engine)
                 arrived = self.nginx.arrived("client", 10)
                 self.assertEqual([row["client"] for row in arrived], ["SUCCESS"] * 10)
                 report = run(["-c", 1, "-n", 2, "-k", self.url("client")], engine, 3)
@@ -111,7 +111,7 @@ class BeforeNginx(unittest.TestCase):
                 self.assertEqual({row["client"] for row in self.nginx.arrived("client", 2)}, {"NONE"})
 
     def test_files_that_cannot_be_read(self):
-        missing = self.folder / "missing"
+        missing = self.directory / "missing"
         for words in (["--cacert", missing], ["--cert", missing, "--key", missing]):
             said = run(["-n", 1, *words, self.url("tls")], status=1)
             self.assertIn(f"cannot read '{missing}'", said)
@@ -267,20 +267,20 @@ class Requests(WithFolder):
         for engine in ENGINES:
             for body in bodies:
                 with self.subTest(engine=engine, length=len(body)):
-                    (self.folder / "body").write_bytes(body)
+                    (self.directory / "body").write_bytes(body)
                     self.origin.seen.clear()
-                    run(["-c", 2, "-n", 6, "-m", "PUT", "--body-file", self.folder / "body",
+                    run(["-c", 2, "-n", 6, "-m", "PUT", "--body-file", self.directory / "body",
                          f"{self.origin.url}/put"], engine)
                     expected = ("PUT", "/put", len(body), hashlib.sha256(body).hexdigest())
                     self.assertEqual([row[:4] for row in self.origin.seen], [expected] * 6)
 
     def test_random_order(self):
         """Shares match the weights within five standard deviations, in no fixed order."""
-        (self.folder / "list").write_text("/a 6\n/b 3\n# a comment\n\nHEAD /c 1\n")
+        (self.directory / "list").write_text("/a 6\n/b 3\n# a comment\n\nHEAD /c 1\n")
         for engine in ENGINES:
             with self.subTest(engine=engine):
                 self.origin.seen.clear()
-                run(["-c", 4, "-n", 2000, "-t", 2, "--order", "random", "-f", self.folder / "list",
+                run(["-c", 4, "-n", 2000, "-t", 2, "--order", "random", "-f", self.directory / "list",
                      self.origin.url], engine)
                 self.assertEqual(len(self.origin.seen), 2000)
                 for method, path, part in (("GET", "/a", .6), ("GET", "/b", .3), ("HEAD", "/c", .1)):
@@ -290,10 +290,10 @@ class Requests(WithFolder):
 
     def replay(self, lines, engine, *words):
         """The replayed requests as (seconds since before wsload began, method, path)."""
-        (self.folder / "access.log").write_text(lines)
+        (self.directory / "access.log").write_text(lines)
         self.origin.seen.clear()
         begun = time.monotonic()
-        report = run(["-c", 4, "-t", 1, "--replay", self.folder / "access.log", *words,
+        report = run(["-c", 4, "-t", 1, "--replay", self.directory / "access.log", *words,
                       self.origin.url], engine)
         return report, [(row[4] - begun, *row[:2]) for row in self.origin.seen]
 
@@ -334,11 +334,11 @@ class Limits(WithFolder):
 
     def test_changes_from_a_file(self):
         """A file cannot be polled: its content applies from the start."""
-        (self.folder / "changes").write_text("connections 7\nthreads 2\n")
+        (self.directory / "changes").write_text("connections 7\nthreads 2\n")
         for engine in ENGINES:
             for words in (["-d", "500ms"], ["-r", 200, "-n", 100]):
                 with self.subTest(engine=engine, words=words), \
-                        (self.folder / "changes").open() as changes:
+                        (self.directory / "changes").open() as changes:
                     report = run(["-c", 3, "-t", 1, "--control-fd", 0, *words, self.origin.url],
                                  engine, stdin=changes)
                     self.assertEqual(report["plan"]["connections"], 3)

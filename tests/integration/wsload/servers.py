@@ -34,9 +34,9 @@ def free_ports(count):
     return ports
 
 
-def make_certificate(folder, name, alternatives):
+def make_certificate(directory, name, alternatives):
     """Files of a self-signed certificate and its key."""
-    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
+    certificate, key = directory / f"{name}.pem", directory / f"{name}.key"
     subprocess.run([OPENSSL, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
                     "-subj", f"/CN={name}", "-addext", f"subjectAltName={alternatives}",
                     "-keyout", key, "-out", certificate],
@@ -74,18 +74,18 @@ http {{
 class Nginx:
     """One nginx with a port per protocol: self.port["tls"] and so on."""
 
-    def __init__(self, folder):
+    def __init__(self, directory):
         names = ("plain", "h2c", "tls", "h2", "client")
-        self.folder = folder
+        self.directory = directory
         self.port = dict(zip(names, free_ports(len(names))))
-        (folder / "site").mkdir()
-        (folder / "temp").mkdir()
-        (folder / "site" / "hello").write_text("hello")
-        (folder / "site" / "long").write_text("many words " * 2000)
-        make_certificate(folder, "server", "IP:127.0.0.1,DNS:localhost")
-        make_certificate(folder, "client", "DNS:client")
-        (folder / "nginx.conf").write_text(CONFIGURATION.format(**self.port))
-        self.process = subprocess.Popen([NGINX, "-p", folder, "-c", "nginx.conf"],
+        (directory / "site").mkdir()
+        (directory / "temp").mkdir()
+        (directory / "site" / "hello").write_text("hello")
+        (directory / "site" / "long").write_text("many words " * 2000)
+        make_certificate(directory, "server", "IP:127.0.0.1,DNS:localhost")
+        make_certificate(directory, "client", "DNS:client")
+        (directory / "nginx.conf").write_text(CONFIGURATION.format(**self.port))
+        self.process = subprocess.Popen([NGINX, "-p", directory, "-c", "nginx.conf"],
                                         stderr=subprocess.DEVNULL)
         wait_for(self.answers, "nginx")
 
@@ -95,7 +95,7 @@ class Nginx:
 
     def arrived(self, port, count=0):
         """The requests to the named port since the last call. Waits for at least COUNT."""
-        log = self.folder / "access.log"
+        log = self.directory / "access.log"
 
         def lines():
             rows = [dict(zip(FIELDS, line.split("|"))) for line in log.read_text().splitlines()]
