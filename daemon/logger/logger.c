@@ -296,11 +296,6 @@ static void recover(struct logger *logger)
 
 /* The loop */
 
-static void set_asleep(struct logger *logger, uint32_t asleep)
-{
-    atomic_store_explicit(&logger->block->asleep, asleep, memory_order_release);
-}
-
 enum command { CONTINUE, FINISH, ORPHANED /* the master has died */ };
 
 /* Waits for a half full ring, the master's byte, or TIMEOUT_MS. */
@@ -312,14 +307,14 @@ static enum command wait_for_work(struct logger *logger, int timeout_ms)
     eventfd_t rings;
     char byte;
 
-    set_asleep(logger, 1);
+    atomic_store_explicit(&logger->block->asleep, 1, memory_order_release);
     if (poll(watched, 2, timeout_ms) > 0) {
         if (watched[1].revents & POLLIN)
             eventfd_read(logger->doorbell, &rings);
         if (watched[0].revents != 0)
             command = read(logger->command_fd, &byte, 1) > 0 ? FINISH : ORPHANED;
     }
-    set_asleep(logger, 0);
+    atomic_store_explicit(&logger->block->asleep, 0, memory_order_release);
     return command;
 }
 
@@ -437,11 +432,6 @@ static int run(const struct logger_setup *setup)
 
 /* The master's side */
 
-static void publish(struct segment *segment, pid_t pid)
-{
-    atomic_store_explicit(&segment_logger(segment)->pid, pid, memory_order_relaxed);
-}
-
 /* FDS[1] is the child's end. Returns the child's pid, or -1 with errno. */
 static pid_t fork_logger(struct logger_setup *setup, const int fds[2],
                          void (*after_fork)(void *context), void *context)
@@ -475,7 +465,8 @@ void logger_process_start(struct logger_process *process, struct logger_setup *s
     if (process->pid > 0) {
         process->fd = fds[0];
         process->started_ns = now;
-        publish(setup->segment, process->pid);
+        atomic_store_explicit(&segment_logger(setup->segment)->pid, process->pid,
+                              memory_order_relaxed);
         return;
     }
     event_log(LEVEL_ERROR, "cannot start the logger: %s", strerror(errno));
@@ -491,7 +482,7 @@ void logger_process_ended(struct logger_process *process, struct segment *segmen
     close(process->fd);
     process->fd = -1;
     process->pid = 0;
-    publish(segment, 0);
+    atomic_store_explicit(&segment_logger(segment)->pid, 0, memory_order_relaxed);
     if (process->stopped || process->restarting) {
         process->restarting = false;
         return;

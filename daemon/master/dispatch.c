@@ -51,11 +51,6 @@ static void set_accepting(struct dispatch *dispatch, bool accepting)
     }
 }
 
-static _Atomic uint64_t *metrics_of(const struct dispatch *dispatch)
-{
-    return segment_master(&dispatch->server->segment)->metrics;
-}
-
 /* Choosing a worker */
 
 /* Connections that are open in its threads or on their way to it. */
@@ -157,7 +152,8 @@ static bool send_to_worker(struct dispatch *dispatch, const void *message, size_
     if (worker == NULL)
         return false;
     worker->dispatched++;
-    metric_add(metrics_of(dispatch), METRIC_connections_dispatched, 1);
+    metric_add(segment_master(&dispatch->server->segment)->metrics, METRIC_connections_dispatched,
+               1);
     return true;
 }
 
@@ -165,7 +161,8 @@ static bool send_to_worker(struct dispatch *dispatch, const void *message, size_
 
 static void publish_queue_length(const struct dispatch *dispatch)
 {
-    metric_set(metrics_of(dispatch), METRIC_dispatch_pending, dispatch->queue_length);
+    metric_set(segment_master(&dispatch->server->segment)->metrics, METRIC_dispatch_pending,
+               dispatch->queue_length);
 }
 
 static void retry_soon(struct dispatch *dispatch)

@@ -59,14 +59,6 @@ static int64_t allocate_number(struct listeners *listeners)
     return listeners->count++;
 }
 
-static void close_socket(struct listeners *listeners, uint32_t id)
-{
-    close(listeners->socket[id].fd);
-    listeners->socket[id].fd = NO_SOCKET;
-    while (listeners->count > 0 && listeners->socket[listeners->count - 1].fd == NO_SOCKET)
-        listeners->count--;
-}
-
 static int add_socket(struct listeners *listeners, struct listen_address *address)
 {
     int64_t id = allocate_number(listeners);
@@ -87,10 +79,16 @@ static void cut_rows(struct listeners *listeners, struct listen_address *address
 {
     int error = errno;
 
-    for (uint32_t i = listeners->count; i-- > 0;)
-        if (listeners->socket[i].fd != NO_SOCKET && listeners->socket[i].address == address &&
-            listeners->socket[i].row >= rows)
-            close_socket(listeners, i);
+    for (uint32_t i = listeners->count; i-- > 0;) {
+        struct listen_socket *socket = &listeners->socket[i];
+
+        if (socket->fd == NO_SOCKET || socket->address != address || socket->row < rows)
+            continue;
+        close(socket->fd);
+        socket->fd = NO_SOCKET;
+    }
+    while (listeners->count > 0 && listeners->socket[listeners->count - 1].fd == NO_SOCKET)
+        listeners->count--;
     if (address->rows > rows)
         address->rows = rows;
     errno = error;

@@ -41,23 +41,12 @@ enum worker_event {
     EVENT_COUNT
 };
 
-static struct segment_worker *block_of(const struct supervisor *supervisor,
-                                       const struct worker_process *worker)
-{
-    return segment_worker(&supervisor->server->segment, worker->slot);
-}
-
-static _Atomic uint64_t *metrics_of(const struct supervisor *supervisor)
-{
-    return segment_master(&supervisor->server->segment)->metrics;
-}
-
 /* The grid: the action for each state of a worker and each event */
 
 static void set_state(struct supervisor *supervisor, struct worker_process *worker,
                       enum segment_worker_state state)
 {
-    struct segment_worker *block = block_of(supervisor, worker);
+    struct segment_worker *block = segment_worker(&supervisor->server->segment, worker->slot);
 
     worker->state = state;
     atomic_store_explicit(&block->pid, worker->pid, memory_order_relaxed);
@@ -71,7 +60,7 @@ static void nothing(struct supervisor *supervisor, struct worker_process *worker
 
 static void record_start(struct supervisor *supervisor, struct worker_process *worker)
 {
-    struct segment_worker *block = block_of(supervisor, worker);
+    struct segment_worker *block = segment_worker(&supervisor->server->segment, worker->slot);
 
     worker->generation = supervisor->workers->generation;
     worker->threads_sent = worker->threads_actual = 0;
@@ -80,7 +69,7 @@ static void record_start(struct supervisor *supervisor, struct worker_process *w
     worker->received_before = metric_get(block->metrics, METRIC_connections_received);
     atomic_store_explicit(&block->started_ns, clock_wall_ns(), memory_order_relaxed);
     atomic_fetch_add_explicit(&block->starts, 1, memory_order_relaxed);
-    metric_add(metrics_of(supervisor), METRIC_workers_started, 1);
+    metric_add(segment_master(&supervisor->server->segment)->metrics, METRIC_workers_started, 1);
     set_state(supervisor, worker, WORKER_STARTING);
 }
 
@@ -151,7 +140,7 @@ static void died(struct supervisor *supervisor, struct worker_process *worker)
 {
     uint64_t now = clock_monotonic_ns();
 
-    metric_add(metrics_of(supervisor), METRIC_workers_died, 1);
+    metric_add(segment_master(&supervisor->server->segment)->metrics, METRIC_workers_died, 1);
     backoff_count(&supervisor->backoff, now - worker->started_ns, now);
     ended(supervisor, worker);
 }
@@ -282,14 +271,10 @@ static struct worker_process *lowest_free(const struct workers *workers)
     return NULL;
 }
 
-static uint32_t wanted_of(const struct supervisor *supervisor)
-{
-    return supervisor->server->config->workers_processes;
-}
-
 static bool some_missing(const struct supervisor *supervisor)
 {
-    return workers_count(supervisor->workers, worker_is_current) < wanted_of(supervisor);
+    return workers_count(supervisor->workers, worker_is_current) <
+           supervisor->server->config->workers_processes;
 }
 
 /* Current, but all thread slots are in use by others. */
@@ -330,7 +315,8 @@ static void reconcile_workers(struct supervisor *supervisor)
     while (some_missing(supervisor) && backoff_over(&supervisor->backoff, clock_monotonic_ns()) &&
            (free_slot = lowest_free(workers)) != NULL)
         handle(supervisor, free_slot, EVENT_START);
-    while (workers_count(workers, worker_is_current) > wanted_of(supervisor))
+    while (workers_count(workers, worker_is_current) >
+           supervisor->server->config->workers_processes)
         handle(supervisor, workers_highest(workers, worker_is_current), EVENT_LEAVE);
     for (uint32_t i = 0; i < workers->count; i++)
         if (worker_is_current(workers, &workers->worker[i]))
