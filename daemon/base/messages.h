@@ -76,7 +76,7 @@ struct message_command_done {
 /* A client connection between two requests. */
 struct message_connection {
     uint8_t address[CLIENT_ADDRESS_BYTES];
-    uint32_t requests; /* answered so far */
+    uint32_t requests; /* served so far */
     uint32_t length;   /* unread bytes that follow */
     uint32_t admitted; /* 1: already admitted by a worker */
     char bytes[];

@@ -241,7 +241,7 @@ static enum header_part part_of(const char *name)
     return strncasecmp(name, "Content-", 8) == 0 &&
                    strncasecmp(name, policy, sizeof(policy) - 1) != 0
                ? HEADER_OF_CONTENT
-               : HEADER_OF_ANSWER;
+               : HEADER_OF_RESPONSE;
 }
 
 static bool is_server(const struct config_header *rule)

@@ -20,7 +20,7 @@ enum header_part {
      * 15.4.5) and in responses with other content, such as errors.
      */
     HEADER_OF_CONTENT,
-    HEADER_OF_ANSWER, /* all other fields */
+    HEADER_OF_RESPONSE, /* all other fields */
 };
 
 /* Borrows the configuration. */

@@ -21,8 +21,8 @@ struct listen_socket {
     struct event_loop *loop;
     struct event event;
     int fd;
-    bool paused; /* out of descriptors or memory */
-    bool held;   /* [connections] max is reached */
+    bool paused;   /* out of descriptors or memory */
+    bool at_limit; /* [connections] max is reached */
 };
 
 /* accept() would keep failing; stop polling until the next tick. */
@@ -39,14 +39,14 @@ static void pause_accepting(struct listen_socket *listener)
  * New connections stay in the accept queue until a thread of any worker closes one; a timer checks
  * for that.
  */
-static void hold_accepting(struct listen_socket *listener)
+static void pause_at_limit(struct listen_socket *listener)
 {
     static const struct timeval soon = {.tv_usec = 10000};
     struct event_loop *loop = listener->loop;
 
     metric_add(loop->context.metrics, METRIC_accept_pauses, 1);
     event_del(&listener->event);
-    listener->held = true;
+    listener->at_limit = true;
     event_add(loop->listen_retry, &soon);
 }
 
@@ -70,7 +70,7 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
         int client;
 
         if (UNLIKELY(!admission_has_room(loop->context.worker))) {
-            hold_accepting(listener);
+            pause_at_limit(listener);
             return;
         }
         client = accept4(fd, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -146,10 +146,10 @@ void listen_sockets_retry(struct event_loop *loop)
 
     LIST_FOREACH(listener, &loop->listen_sockets, link)
     {
-        if (!listener->held)
+        if (!listener->at_limit)
             continue;
         if (room && event_add(&listener->event, NULL) == 0)
-            listener->held = false;
+            listener->at_limit = false;
         else
             event_add(loop->listen_retry, &soon);
     }

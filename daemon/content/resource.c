@@ -176,7 +176,7 @@ static void write_head(struct head *head, const struct build *build, uint64_t le
     put_etag(head, file_of(build), build->coding);
     if (varies(build, length))
         put(head, "Vary: Accept-Encoding\r\n");
-    put_rules(head, build, HEADER_OF_ANSWER);
+    put_rules(head, build, HEADER_OF_RESPONSE);
     end_piece(head, &head->validators);
     end_piece(head, &head->common_fields);
     put(head, "\r\n");
@@ -217,14 +217,14 @@ static void fill(struct resource *resource, const struct build *build, const str
     resource->head_length = head->length;
     resource->body_length = body_length;
     resource->fd = -1;
-    resource->type_fields = piece_at(resource->answer, head->type_fields);
-    resource->common_fields = piece_at(resource->answer, head->common_fields);
-    resource->validators = piece_at(resource->answer, head->validators);
-    resource->etag = piece_at(resource->answer, head->etag);
+    resource->type_fields = piece_at(resource->response, head->type_fields);
+    resource->common_fields = piece_at(resource->response, head->common_fields);
+    resource->validators = piece_at(resource->response, head->validators);
+    resource->etag = piece_at(resource->response, head->etag);
     resource->varies = varies(build, body_length);
     resource->dated = head->dated;
     resource->modified_s = modified_of(build);
-    resource->modified_text = piece_at(resource->answer, head->modified);
+    resource->modified_text = piece_at(resource->response, head->modified);
 }
 
 /* One allocation for the struct, two paths, the head and the body (NULL: it stays in the file). */
@@ -252,8 +252,8 @@ static struct resource *allocate(const struct build *build, const char *body, ui
     memcpy(place, head.text, head.length);
     if (in_memory > 0)
         memcpy(place + head.length, body, in_memory);
-    resource->answer = place;
-    resource->answer_length = head.length + in_memory;
+    resource->response = place;
+    resource->response_length = head.length + in_memory;
     fill(resource, build, &head, body_length);
     return resource;
 }
@@ -368,7 +368,7 @@ static int whole_body(const struct resource *original, enum files_effort effort,
     int failed;
 
     *read = NULL;
-    *body = (struct span){original->answer + original->head_length, original->body_length};
+    *body = (struct span){original->response + original->head_length, original->body_length};
     if (original->fd < 0)
         return 0;
     *read = malloc(file.size + 1);

@@ -58,12 +58,12 @@ struct resource {
     uint64_t device;          /* of the file that fd refers to */
     struct cache_entry entry; /* a hit reads only the members after it */
     /*
-     * The field lines, the empty line, and the body if it is in memory. HEAD sends answer[0 ..
-     * head_length), GET sends answer[0 .. answer_length).
+     * The field lines, the empty line, and the body if it is in memory. HEAD sends response[0 ..
+     * head_length), GET sends response[0 .. response_length).
      */
-    const char *answer;
+    const char *response;
     size_t head_length;
-    size_t answer_length;
+    size_t response_length;
     uint64_t body_length;
     int fd; /* of the body if it is not in memory, else -1 */
 };

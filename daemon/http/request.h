@@ -20,11 +20,13 @@ static inline bool http_is_blank(char byte)
 /* TEXT without surrounding white space. */
 static inline struct span http_trim(struct span text)
 {
-    while (text.length > 0 && http_is_blank(text.start[0]))
-        text = (struct span){text.start + 1, text.length - 1};
-    while (text.length > 0 && http_is_blank(text.start[text.length - 1]))
-        text.length--;
-    return text;
+    const char *start = text.start, *end = start + text.length;
+
+    while (start < end && http_is_blank(*start))
+        start++;
+    while (start < end && http_is_blank(end[-1]))
+        end--;
+    return (struct span){start, (size_t)(end - start)};
 }
 
 enum http_method {

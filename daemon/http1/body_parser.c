@@ -115,22 +115,22 @@ static int at_size(struct body_parser *body, unsigned char byte)
 static int at_blank(struct body_parser *body, unsigned char byte)
 {
     (void)body;
-    return byte == ';' ? NAME_FIRST : is_blank((char)byte) ? BLANK : 400;
+    return byte == ';' ? NAME_FIRST : http_is_blank((char)byte) ? BLANK : 400;
 }
 
 static int at_name_first(struct body_parser *body, unsigned char byte)
 {
     (void)body;
-    return is_blank((char)byte) ? NAME_FIRST : request_token_bytes[byte] ? NAME : 400;
+    return http_is_blank((char)byte) ? NAME_FIRST : request_token_bytes[byte] ? NAME : 400;
 }
 
 static int at_name_blank(struct body_parser *body, unsigned char byte)
 {
     (void)body;
-    return byte == '='            ? VALUE_FIRST
-           : byte == ';'          ? NAME_FIRST
-           : is_blank((char)byte) ? NAME_BLANK
-                                  : 400;
+    return byte == '='                 ? VALUE_FIRST
+           : byte == ';'               ? NAME_FIRST
+           : http_is_blank((char)byte) ? NAME_BLANK
+                                       : 400;
 }
 
 static int at_name(struct body_parser *body, unsigned char byte)
@@ -146,7 +146,7 @@ static int at_value_first(struct body_parser *body, unsigned char byte)
     (void)body;
     if (byte == '"')
         return QUOTED;
-    return is_blank((char)byte) ? VALUE_FIRST : request_token_bytes[byte] ? VALUE : 400;
+    return http_is_blank((char)byte) ? VALUE_FIRST : request_token_bytes[byte] ? VALUE : 400;
 }
 
 static int at_value(struct body_parser *body, unsigned char byte)

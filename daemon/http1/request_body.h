@@ -1,6 +1,6 @@
 /*
  * Receives the body of a request and discards it, so that the next request starts where it should.
- * The request is answered when its body is complete. Until then only its head is kept.
+ * The request is processed when its body is complete. Until then only its head is kept.
  *
  *   head parsed ─▶ request_body_check ─▶ complete ────────────────────────────▶ response
  *                       ├─▶ incomplete ─▶ (100) ─▶ request_body_receive … ──▶ request_body_check

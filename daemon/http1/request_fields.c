@@ -13,7 +13,7 @@ static bool list_next(struct span *list, struct span *element)
         return false;
     end = list->start + list->length;
     comma = memchr(list->start, ',', list->length);
-    *element = trim(list->start, comma != NULL ? comma : end);
+    *element = http_trim(span_between(list->start, comma != NULL ? comma : end));
     *list = comma != NULL ? span_between(comma + 1, end) : (struct span){NULL, 0};
     return true;
 }
@@ -65,7 +65,7 @@ static int add_transfer_coding(struct head *head, struct span coding)
 {
     const char *end = coding.start + coding.length;
     const char *name_end = skip_token(head->start, coding.start, end);
-    struct span rest = trim(name_end, end);
+    struct span rest = http_trim(span_between(name_end, end));
 
     if (name_end == coding.start || head->request->chunked)
         return 400;

@@ -76,7 +76,7 @@ static void clear_output(struct transaction_context *context)
 {
     struct output_buffer *output = &context->output;
 
-    if (output->body != NULL && output->body_held)
+    if (output->body != NULL && output->body_owned)
         resource_release(context->worker->cache, output->body);
     free(output->parts);
     output_clear(output);
@@ -100,7 +100,7 @@ static enum write_result fail_output(struct transaction_context *context)
 static void move_body(struct output_buffer *output, struct pending_response *pending,
                       size_t of_body)
 {
-    if (!output->body_held)
+    if (!output->body_owned)
         cache_acquire(&output->body->entry);
     pending->body = output->body;
     pending->body_start = output->body->fd < 0 ? output->body->head_length : 0;
@@ -153,7 +153,7 @@ enum write_result response_flush(struct http1_connection *http1)
     if (output_is_empty(output))
         return WRITE_DONE;
     if (body != NULL && !later) {
-        parts[count++] = (struct iovec){(void *)(uintptr_t)(body->answer + output->body_offset),
+        parts[count++] = (struct iovec){(void *)(uintptr_t)(body->response + output->body_offset),
                                         output->body_left};
         all += output->body_left;
     }
@@ -216,7 +216,7 @@ static void advance_body(struct pending_response *pending, ssize_t sent)
 
 static ssize_t send_memory(struct connection *connection, struct pending_response *pending)
 {
-    struct iovec piece = {(void *)(uintptr_t)(pending->body->answer + pending->body_offset),
+    struct iovec piece = {(void *)(uintptr_t)(pending->body->response + pending->body_offset),
                           pending->body_left};
     ssize_t sent = connection->transport->write(connection->fd, &piece, 1, parts_follow(pending));
 

@@ -148,21 +148,6 @@ static inline bool is_digit(char byte)
     return byte >= '0' && byte <= '9';
 }
 
-static inline bool is_blank(char byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
-/* The text without surrounding white space. Most values have one leading space. */
-static inline struct span trim(const char *start, const char *end)
-{
-    while (start < end && is_blank(*start))
-        start++;
-    while (start < end && is_blank(end[-1]))
-        end--;
-    return span_between(start, end);
-}
-
 /* The end of the token at AT. Nearly all tokens consist of letters, digits and '-'. */
 BYTE_SCAN_INLINE const char *skip_token(const char *start, const char *at, const char *end)
 {

@@ -28,7 +28,7 @@ bool admission_of_request(struct transaction *transaction)
 
     if (counted || key == 0 /* a UNIX socket */ || is_exempt(worker->config, address))
         return true;
-    wait_ns = rate_limit_take(worker->segment, key, context->loop_now_ns);
+    wait_ns = rate_limit_charge(worker->segment, key, context->loop_now_ns);
     if (wait_ns == 0)
         return true;
     metric_add(context->metrics, METRIC_requests_limited, 1);
@@ -57,7 +57,7 @@ static void send_unavailable(struct transaction_context *context, int fd)
     size_t length = response_prefix(&context->prefixes, 503, PERSIST_CLOSE, response);
 
     length +=
-        header_rules_write(&context->worker->headers, NULL, HEADER_OF_ANSWER, response + length);
+        header_rules_write(&context->worker->headers, NULL, HEADER_OF_RESPONSE, response + length);
     length += (size_t)snprintf(response + length, sizeof(response) - length,
                                "Retry-After: 1\r\nContent-Length: 0\r\n\r\n");
     recv(fd, ignored, sizeof(ignored), MSG_DONTWAIT);

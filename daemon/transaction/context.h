@@ -57,7 +57,7 @@ enum {
 struct output_buffer {
     size_t used;
     struct resource *body; /* NULL: everything is in the buffer */
-    bool body_held;        /* the buffer owns a reference to body */
+    bool body_owned;       /* the buffer owns a reference to body */
     uint64_t body_offset, body_left;
     struct byteranges *parts; /* owned; NULL: the body is one piece */
     uint64_t record_words;
@@ -132,7 +132,7 @@ static inline void output_clear(struct output_buffer *output)
 {
     output->used = 0;
     output->body = NULL;
-    output->body_held = false;
+    output->body_owned = false;
     output->body_left = 0;
     output->parts = NULL;
     output->record_words = 0;

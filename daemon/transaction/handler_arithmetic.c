@@ -62,8 +62,8 @@ static int make_result_page(const struct worker_context *worker, const struct pa
 }
 
 /* Responds 400 with the reason. */
-static enum transaction_result answer_bad_query(struct transaction *transaction, struct span path,
-                                                bool json, const char *why)
+static enum transaction_result respond_bad_query(struct transaction *transaction, struct span path,
+                                                 bool json, const char *why)
 {
     char *text = NULL;
     struct resource *page;
@@ -85,8 +85,8 @@ static enum transaction_result answer_bad_query(struct transaction *transaction,
     return failed == 0 ? reply_page(transaction, 400, page) : reply_error(transaction, 503);
 }
 
-static enum transaction_result answer(struct transaction *transaction, struct span path,
-                                      const struct page_spec *spec)
+static enum transaction_result respond(struct transaction *transaction, struct span path,
+                                       const struct page_spec *spec)
 {
     struct resource *page = NULL;
     int failed = 0;
@@ -123,6 +123,6 @@ enum transaction_result handler_arithmetic(struct transaction *transaction,
         return reply_error(transaction, 404);
     spec.json = accept_prefers_json(transaction->request, SPAN("plain"));
     if (arithmetic_parse(&spec.arithmetic, target->query, why) != 0)
-        return answer_bad_query(transaction, path, spec.json, why);
-    return answer(transaction, path, &spec);
+        return respond_bad_query(transaction, path, spec.json, why);
+    return respond(transaction, path, &spec);
 }

@@ -66,8 +66,8 @@ static int make_listing(const struct worker_context *worker, const struct page_s
     return failed;
 }
 
-static enum transaction_result answer_listing(struct transaction *transaction,
-                                              const struct target *target)
+static enum transaction_result respond_listing(struct transaction *transaction,
+                                               const struct target *target)
 {
     struct span path = {target->path, target->length};
     struct page_spec spec = {.make = make_listing,
@@ -104,8 +104,8 @@ static size_t write_location(char *location, const struct target *target)
 }
 
 /* Redirects "/directory" to "/directory/". */
-static enum transaction_result answer_redirect(struct transaction *transaction,
-                                               const struct target *target)
+static enum transaction_result respond_redirect(struct transaction *transaction,
+                                                const struct target *target)
 {
     char location[LOCATION_MAX];
     size_t length = write_location(location, target);
@@ -118,7 +118,7 @@ static enum transaction_result answer_redirect(struct transaction *transaction,
     reply_put(transaction, (struct span){location, length});
     reply_put(transaction, SPAN("\r\nContent-Length: 0\r\n\r\n"));
     reply_account(transaction, 301, transaction->outcome, 0);
-    return TRANSACTION_ANSWERED;
+    return TRANSACTION_DONE;
 }
 
 /* Missing files */
@@ -133,8 +133,8 @@ static bool has_no_extension(const char *path)
  * The fallback is not stored in the thread cache under this target, because a file may appear
  * there.
  */
-static enum transaction_result answer_missing(struct transaction *transaction,
-                                              const struct target *target)
+static enum transaction_result respond_missing(struct transaction *transaction,
+                                               const struct target *target)
 {
     const char *fallback = transaction->context->worker->config->files_fallback;
     struct resource *resource;
@@ -153,8 +153,8 @@ static enum transaction_result answer_missing(struct transaction *transaction,
 }
 
 /* Called if the index file is missing: lists the directory, if it exists and listings are on. */
-static enum transaction_result answer_without_index(struct transaction *transaction,
-                                                    const struct target *target)
+static enum transaction_result respond_without_index(struct transaction *transaction,
+                                                     const struct target *target)
 {
     const struct worker_context *worker = transaction->context->worker;
     struct resource *unused;
@@ -165,8 +165,8 @@ static enum transaction_result answer_without_index(struct transaction *transact
     if (failed == 0)
         resource_release(worker->cache, unused);
     if (failed != EISDIR)
-        return answer_missing(transaction, target);
-    return worker->config->files_autoindex ? answer_listing(transaction, target)
+        return respond_missing(transaction, target);
+    return worker->config->files_autoindex ? respond_listing(transaction, target)
                                            : reply_error(transaction, 403);
 }
 
@@ -204,11 +204,11 @@ enum transaction_result handler_files(struct transaction *transaction, const str
         return reply_error(transaction, 404);
     failed = lookup_path(transaction, path, length, &resource);
     if (failed == EISDIR && !target->directory)
-        return answer_redirect(transaction, target);
+        return respond_redirect(transaction, target);
     if (failed == EISDIR || (failed == ENOENT && target->directory))
-        return answer_without_index(transaction, target);
+        return respond_without_index(transaction, target);
     if (failed == ENOENT || failed == ENOTDIR)
-        return answer_missing(transaction, target);
+        return respond_missing(transaction, target);
     if (failed == 0)
         failed = lookup_variant(transaction, &resource);
     if (failed == LOOKUP_MUST_WAIT)

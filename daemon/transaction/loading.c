@@ -226,10 +226,10 @@ int page_new(struct span path, const char *fields, const char *body, size_t leng
     at += path.length + 1;
     memcpy(at, head, head_length);
     memcpy(at + head_length, body, length);
-    resource->answer = at;
+    resource->response = at;
     resource->validators = fields_after_type(at, head_length);
     resource->head_length = head_length;
-    resource->answer_length = head_length + length;
+    resource->response_length = head_length + length;
     resource->body_length = length;
     resource->fd = -1;
     *page = resource;

@@ -18,13 +18,13 @@
  * OPTIONS for any path or for the server as a whole (RFC 9110 section 9.3.7). Every path has the
  * same methods, even one at which nothing exists.
  */
-static enum transaction_result answer_options(struct transaction *transaction)
+static enum transaction_result respond_options(struct transaction *transaction)
 {
     reply_begin(transaction, 200);
     reply_put_configured_fields(transaction);
     reply_put(transaction, SPAN("Allow: " REPLY_ALLOWED "\r\nContent-Length: 0\r\n\r\n"));
     reply_account(transaction, 200, OUTCOME_HIT, 0);
-    return TRANSACTION_ANSWERED;
+    return TRANSACTION_DONE;
 }
 
 /* The asterisk form, or an absolute form without a path: RFC 9112 section 3.2.4. */
@@ -43,13 +43,13 @@ bool transaction_supports_method(enum http_method method)
     return method == METHOD_GET || method == METHOD_HEAD || method == METHOD_OPTIONS;
 }
 
-static enum transaction_result answer_target(struct transaction *transaction,
-                                             const struct target *target)
+static enum transaction_result respond_to_target(struct transaction *transaction,
+                                                 const struct target *target)
 {
     const struct config *config = transaction->context->worker->config;
 
     if (transaction->request->method == METHOD_OPTIONS)
-        return answer_options(transaction);
+        return respond_options(transaction);
     if (handler_arithmetic_owns(config, target->path))
         return handler_arithmetic(transaction, target);
     return handler_files(transaction, target);
@@ -66,19 +66,19 @@ static enum transaction_result route(struct transaction *transaction)
     if (!transaction_supports_method(request->method))
         return reply_error(transaction, request->method == METHOD_UNKNOWN ? 501 : 405);
     if (request->method == METHOD_OPTIONS && is_whole_server(request->target))
-        return answer_options(transaction);
+        return respond_options(transaction);
     status = target_canonical(request->target, &target);
     if (status != 0)
         return reply_error(transaction, status);
     transaction->path = target.path;
-    result = answer_target(transaction, &target);
+    result = respond_to_target(transaction, &target);
     transaction->path = NULL;
     return result;
 }
 
 /* One transaction */
 
-static enum transaction_result answer(struct transaction *transaction)
+static enum transaction_result respond(struct transaction *transaction)
 {
     enum http_method method = transaction->request->method;
     struct resource *resource = NULL;
@@ -145,9 +145,9 @@ enum transaction_result transaction_process(struct transaction_context *context,
                                             const struct request *request)
 {
     struct transaction transaction = begin(context, client, state, request);
-    enum transaction_result result = answer(&transaction);
+    enum transaction_result result = respond(&transaction);
 
-    if (result == TRANSACTION_ANSWERED)
+    if (result == TRANSACTION_DONE)
         count_outcome(&transaction);
     return end(&transaction, result);
 }

@@ -170,7 +170,7 @@ static void charge_or_replace(struct segment_rate_bucket *bucket, uint64_t key,
     release(bucket, now_ns);
 }
 
-uint64_t rate_limit_take(const struct segment *segment, uint64_t key, uint64_t now_ns)
+uint64_t rate_limit_charge(const struct segment *segment, uint64_t key, uint64_t now_ns)
 {
     const struct rate rate = rate_of(segment);
     struct segment_rate_bucket *bucket = bucket_of(segment, key);

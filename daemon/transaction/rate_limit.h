@@ -28,6 +28,6 @@ static inline bool rate_limit_is_on(const struct segment *segment)
  * Charges one request at NOW_NS (monotonic) to KEY, which is not 0. Returns 0 if it is within the
  * limit, or the time in ns until the next request will be. Any thread of any worker.
  */
-uint64_t rate_limit_take(const struct segment *segment, uint64_t key, uint64_t now_ns);
+uint64_t rate_limit_charge(const struct segment *segment, uint64_t key, uint64_t now_ns);
 
 #endif

@@ -59,7 +59,7 @@ void reply_put_configured_fields(const struct transaction *transaction)
     struct output_buffer *output = &transaction->context->output;
 
     output->used += header_rules_write(&transaction->context->worker->headers, transaction->path,
-                                       HEADER_OF_ANSWER, output->bytes + output->used);
+                                       HEADER_OF_RESPONSE, output->bytes + output->used);
 }
 
 static bool wants_body(const struct transaction *transaction)
@@ -79,25 +79,25 @@ static void release(const struct transaction *transaction, struct resource *reso
 }
 
 /*
- * Copies a small PART of the body and references a large one. With HELD it owns the caller's
+ * Copies a small PART of the body and references a large one. If OWNED, it takes over the caller's
  * reference.
  */
 static void put_body(const struct transaction *transaction, struct resource *resource,
-                     struct byte_range part, bool held)
+                     struct byte_range part, bool owned)
 {
     struct output_buffer *output = &transaction->context->output;
     uint64_t offset = resource->fd < 0 ? resource->head_length + part.first : part.first;
 
     if (wants_body(transaction) && (resource->fd >= 0 || part.length > OUTPUT_COPY_MAX)) {
         output->body = resource;
-        output->body_held = held;
+        output->body_owned = owned;
         output->body_offset = offset;
         output->body_left = part.length;
         return;
     }
     if (wants_body(transaction))
-        output_put(output, resource->answer + offset, part.length);
-    if (held)
+        output_put(output, resource->response + offset, part.length);
+    if (owned)
         release(transaction, resource);
 }
 
@@ -174,11 +174,11 @@ enum transaction_result reply_error(struct transaction *transaction, int status)
         put_error_head(transaction, status, built_in.length);
         if (wants_body(transaction))
             reply_put(transaction, built_in);
-        return TRANSACTION_ANSWERED;
+        return TRANSACTION_DONE;
     }
     put_error_head(transaction, status, page->body_length);
     put_body(transaction, page, (struct byte_range){0, page->body_length}, true);
-    return TRANSACTION_ANSWERED;
+    return TRANSACTION_DONE;
 }
 
 enum transaction_result reply_queue_full(struct transaction *transaction)
@@ -191,29 +191,29 @@ enum transaction_result reply_queue_full(struct transaction *transaction)
 /* Files */
 
 static enum transaction_result put_whole(struct transaction *transaction, struct resource *resource,
-                                         bool held)
+                                         bool owned)
 {
     reply_begin(transaction, 200);
-    output_put(&transaction->context->output, resource->answer, resource->head_length);
+    output_put(&transaction->context->output, resource->response, resource->head_length);
     reply_account(transaction, 200, transaction->outcome, resource->body_length);
-    put_body(transaction, resource, (struct byte_range){0, resource->body_length}, held);
-    return TRANSACTION_ANSWERED;
+    put_body(transaction, resource, (struct byte_range){0, resource->body_length}, owned);
+    return TRANSACTION_DONE;
 }
 
 static enum transaction_result put_not_modified(struct transaction *transaction,
-                                                struct resource *resource, bool held)
+                                                struct resource *resource, bool owned)
 {
     reply_begin(transaction, 304);
     reply_put(transaction, resource->validators);
     reply_put(transaction, SPAN("\r\n"));
     reply_account(transaction, 304, transaction->outcome, 0);
-    if (held)
+    if (owned)
         release(transaction, resource);
-    return TRANSACTION_ANSWERED;
+    return TRANSACTION_DONE;
 }
 
 static enum transaction_result put_error(struct transaction *transaction, struct resource *resource,
-                                         bool held, int status)
+                                         bool owned, int status)
 {
     enum transaction_result result;
 
@@ -222,7 +222,7 @@ static enum transaction_result put_error(struct transaction *transaction, struct
     if (transaction->path == NULL)
         transaction->path = resource->entry.path;
     result = reply_error(transaction, status);
-    if (held)
+    if (owned)
         release(transaction, resource);
     return result;
 }
@@ -234,7 +234,7 @@ static bool has_fields(const struct transaction *transaction)
 }
 
 static enum transaction_result put_part(struct transaction *transaction, struct resource *resource,
-                                        bool held, struct byte_range part)
+                                        bool owned, struct byte_range part)
 {
     struct output_buffer *output = &transaction->context->output;
 
@@ -252,12 +252,12 @@ static enum transaction_result put_part(struct transaction *transaction, struct 
     }
     reply_put(transaction, SPAN("\r\n"));
     reply_account(transaction, 206, transaction->outcome, part.length);
-    put_body(transaction, resource, part, held);
-    return TRANSACTION_ANSWERED;
+    put_body(transaction, resource, part, owned);
+    return TRANSACTION_DONE;
 }
 
 static enum transaction_result put_parts(struct transaction *transaction, struct resource *resource,
-                                         bool held, struct byteranges *parts)
+                                         bool owned, struct byteranges *parts)
 {
     struct output_buffer *output = &transaction->context->output;
 
@@ -271,37 +271,37 @@ static enum transaction_result put_parts(struct transaction *transaction, struct
     reply_put(transaction, SPAN("\r\n"));
     reply_account(transaction, 206, transaction->outcome, parts->length);
     output->body = resource;
-    output->body_held = held;
+    output->body_owned = owned;
     output->parts = parts;
-    return TRANSACTION_ANSWERED;
+    return TRANSACTION_DONE;
 }
 
 /* Composes the response to a GET whose Range applies. */
 static enum transaction_result put_range(struct transaction *transaction, struct resource *resource,
-                                         bool held)
+                                         bool owned)
 {
     struct byteranges *parts;
     struct range_set set;
 
     switch (range_parse(transaction->request->range, resource->body_length, &set)) {
     case RANGE_UNSATISFIABLE:
-        return put_error(transaction, resource, held, 416);
+        return put_error(transaction, resource, owned, 416);
     case RANGE_PARTIAL:
         if (set.count == 1)
-            return put_part(transaction, resource, held, set.range[0]);
+            return put_part(transaction, resource, owned, set.range[0]);
         parts = byteranges_new(&set, resource->type_fields, resource->body_length);
         if (parts != NULL)
-            return put_parts(transaction, resource, held, parts);
+            return put_parts(transaction, resource, owned, parts);
         break;
     case RANGE_WHOLE:
         break;
     }
-    return put_whole(transaction, resource, held);
+    return put_whole(transaction, resource, owned);
 }
 
 /* Evaluates preconditions and Range in the order of RFC 9110 section 13.2.2. */
 static enum transaction_result put_conditional(struct transaction *transaction,
-                                               struct resource *resource, bool held)
+                                               struct resource *resource, bool owned)
 {
     const struct validators validators = {resource->etag, resource->dated, resource->modified_s,
                                           resource->modified_text};
@@ -310,28 +310,28 @@ static enum transaction_result put_conditional(struct transaction *transaction,
 
     switch (conditional_verdict(request, &validators, now)) {
     case VERDICT_PRECONDITION_FAILED:
-        return put_error(transaction, resource, held, 412);
+        return put_error(transaction, resource, owned, 412);
     case VERDICT_NOT_MODIFIED:
-        return put_not_modified(transaction, resource, held);
+        return put_not_modified(transaction, resource, owned);
     case VERDICT_PROCEED:
         break;
     }
     if ((request->present & ~request->repeated & REQUEST_RANGE) != 0 &&
         request->method == METHOD_GET && conditional_range_holds(request, &validators, now))
-        return put_range(transaction, resource, held);
-    return put_whole(transaction, resource, held);
+        return put_range(transaction, resource, owned);
+    return put_whole(transaction, resource, owned);
 }
 
 enum transaction_result reply_resource(struct transaction *transaction, struct resource *resource,
-                                       bool held)
+                                       bool owned)
 {
     static const uint8_t conditions = REQUEST_IF_MATCH | REQUEST_IF_NONE_MATCH |
                                       REQUEST_IF_MODIFIED_SINCE | REQUEST_IF_UNMODIFIED_SINCE |
                                       REQUEST_RANGE;
 
     if (LIKELY((transaction->request->present & conditions) == 0))
-        return put_whole(transaction, resource, held);
-    return put_conditional(transaction, resource, held);
+        return put_whole(transaction, resource, owned);
+    return put_conditional(transaction, resource, owned);
 }
 
 /* Pages */
@@ -358,7 +358,7 @@ static enum transaction_result put_page_not_modified(struct transaction *transac
     reply_put(transaction, SPAN("\r\n"));
     reply_account(transaction, 304, outcome, 0);
     release(transaction, page);
-    return TRANSACTION_ANSWERED;
+    return TRANSACTION_DONE;
 }
 
 enum transaction_result reply_page(struct transaction *transaction, int status,
@@ -379,8 +379,8 @@ enum transaction_result reply_page(struct transaction *transaction, int status,
         return put_page_not_modified(transaction, outcome, page);
     reply_begin(transaction, status);
     reply_put_configured_fields(transaction);
-    output_put(&transaction->context->output, page->answer, page->head_length);
+    output_put(&transaction->context->output, page->response, page->head_length);
     reply_account(transaction, status, outcome, page->body_length);
     put_body(transaction, page, (struct byte_range){0, page->body_length}, true);
-    return TRANSACTION_ANSWERED;
+    return TRANSACTION_DONE;
 }

@@ -13,10 +13,10 @@
 
 /*
  * Composes the response for a file as the request's preconditions and Range require: 200, 206, 304,
- * 412, 416. With HELD it owns the caller's reference. May wait, for an error page.
+ * 412, 416. If OWNED, it takes over the caller's reference. May wait, for an error page.
  */
 enum transaction_result reply_resource(struct transaction *transaction, struct resource *resource,
-                                       bool held);
+                                       bool owned);
 
 /*
  * Composes the response for a page and owns its reference: STATUS; instead of a 200 also 304 or

@@ -10,8 +10,8 @@
 #include "daemon/transaction/context.h"
 
 enum transaction_result {
-    TRANSACTION_ANSWERED, /* the response is in the output buffer */
-    TRANSACTION_WAITING,  /* an offload job runs: process the request again on state->resume */
+    TRANSACTION_DONE,    /* the response is in the output buffer */
+    TRANSACTION_WAITING, /* an offload job runs: process the request again on state->resume */
 };
 
 /* The part of a connection that transactions use; the connection embeds it. */

@@ -18,8 +18,8 @@ struct worker_listener {
     struct listen_socket *socket; /* the thread's, while assigned */
 };
 
-static void take_back(struct worker_listener *listener, struct serving_thread **threads,
-                      uint32_t count)
+static void revoke_socket(struct worker_listener *listener, struct serving_thread **threads,
+                          uint32_t count)
 {
     if (listener->thread < count)
         listen_socket_revoke(&threads[listener->thread]->loop, listener->socket);
@@ -33,7 +33,7 @@ static void assign(struct worker_listener *listener, struct serving_thread **thr
 
     if (listener->thread == thread)
         return;
-    take_back(listener, threads, count);
+    revoke_socket(listener, threads, count);
     copy = fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
     listener->socket = copy >= 0 ? listen_socket_assign(&threads[thread]->loop, copy) : NULL;
     if (listener->socket != NULL)
@@ -109,7 +109,7 @@ void worker_listeners_drop(struct worker_listeners *listeners, uint32_t id,
 
         if (listener->id != id)
             continue;
-        take_back(listener, threads, count);
+        revoke_socket(listener, threads, count);
         close(listener->fd);
         listeners->count--;
         memmove(listener, listener + 1, (listeners->count - i) * sizeof(*listener));

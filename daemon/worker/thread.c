@@ -273,7 +273,7 @@ static int make_events(struct serving_thread *thread)
 }
 
 /* Initialises the thread's block in the segment and clears the gauges of its previous owner. */
-static void take_slot(struct serving_thread *thread)
+static void init_slot(struct serving_thread *thread)
 {
     struct transaction_context *context = &thread->loop.context;
     const struct segment *segment = context->worker->segment;
@@ -327,7 +327,7 @@ struct serving_thread *thread_new(const struct worker_context *worker, uint32_t 
     loop->context.accept_encoding.preference = PREFER_IDENTITY; /* of an empty value */
     loop->context.prefixes.server = header_rules_server(worker->source.headers);
     loop->context.wall_offset_ns = clock_wall_ns() - clock_monotonic_ns();
-    take_slot(thread);
+    init_slot(thread);
     if (make_caches(&loop->context, slot) == 0 &&
         mailbox_open(&loop->mailbox, worker->config->workers_connection_queue) == 0 &&
         make_events(thread) == 0)

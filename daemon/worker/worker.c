@@ -38,7 +38,7 @@ struct worker {
     uint32_t ending; /* threads that are exiting */
 
     struct worker_listeners listeners;
-    struct arrival *held;      /* rejected by all mailboxes; reading is paused until one has room */
+    struct arrival *deferred;  /* rejected by all mailboxes; reading is paused until one has room */
     bool leaving;              /* returns connections to the master */
     bool stopping;             /* finishes its connections */
     enum thread_mode end_mode; /* of its threads, if leaving or stopping */
@@ -144,7 +144,7 @@ static bool offer_to_threads(struct worker *worker, struct arrival *arrival)
     return false;
 }
 
-static void give_back(struct worker *worker, struct arrival *arrival)
+static void return_arrival(struct worker *worker, struct arrival *arrival)
 {
     _Alignas(struct message_connection) char
         buffer[sizeof(struct message_connection) + PASSED_BYTES_MAX];
@@ -163,17 +163,17 @@ static void give_back(struct worker *worker, struct arrival *arrival)
     memcpy(message->bytes, arrival->bytes, arrival->length);
     if (channel_send(worker->connections, MESSAGE_CONNECTION, message, length, arrival->fd, true) !=
         0) {
-        event_log(LEVEL_ERROR, "cannot give a connection back to the master: %s", strerror(errno));
+        event_log(LEVEL_ERROR, "cannot return a connection to the master: %s", strerror(errno));
         close(arrival->fd);
     }
     free(arrival);
 }
 
-static void hold_arrival(struct worker *worker, struct arrival *arrival)
+static void defer_arrival(struct worker *worker, struct arrival *arrival)
 {
     static const struct timeval soon = {.tv_usec = 2000};
 
-    worker->held = arrival;
+    worker->deferred = arrival;
     channel_set_reading(worker->connections, false);
     event_add(worker->retry, &soon);
 }
@@ -182,19 +182,19 @@ static void place_arrival(struct worker *worker, struct arrival *arrival)
 {
     if (worker->leaving) {
         connection_count_received(&worker->context);
-        give_back(worker, arrival);
+        return_arrival(worker, arrival);
     } else if (!offer_to_threads(worker, arrival)) {
-        hold_arrival(worker, arrival);
+        defer_arrival(worker, arrival);
     }
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *argument)
 {
     struct worker *worker = argument;
-    struct arrival *arrival = worker->held;
+    struct arrival *arrival = worker->deferred;
 
     (void)fd, (void)what;
-    worker->held = NULL;
+    worker->deferred = NULL;
     channel_set_reading(worker->connections, true);
     place_arrival(worker, arrival);
 }
@@ -234,7 +234,7 @@ static void pass_on(struct worker *worker, struct connection *connection)
     }
     arrival = connection_to_arrival(connection, &worker->context);
     if (arrival != NULL)
-        give_back(worker, arrival);
+        return_arrival(worker, arrival);
 }
 
 /* The end */

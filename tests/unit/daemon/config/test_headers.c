@@ -1,4 +1,4 @@
-/* The configured header fields of an answer, by path. */
+/* The configured header fields of a response, by path. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,7 @@ static void most_specific_rule_applies(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        buffer[header_rules_write(&rules, cases[i].path, HEADER_OF_ANSWER, buffer)] = '\0';
+        buffer[header_rules_write(&rules, cases[i].path, HEADER_OF_RESPONSE, buffer)] = '\0';
         if (strcmp(buffer, cases[i].fields) != 0)
             fail_msg("%s: %s", cases[i].path, buffer);
     }
@@ -83,7 +83,7 @@ static void server_is_not_in_field_lines(void **state)
     (void)state;
     assert_string_equal(header_rules_server(&rules), "ours");
     assert_null(header_rules_server(&none));
-    assert_int_equal(header_rules_write(&none, "/", HEADER_OF_ANSWER, buffer), 0);
+    assert_int_equal(header_rules_write(&none, "/", HEADER_OF_RESPONSE, buffer), 0);
 }
 
 static void rule_bytes_equal_line_length(void **state)

@@ -70,16 +70,16 @@ static void burst_is_accepted_then_the_rate(void **state)
     (void)state;
     rate_limit_set(&segment, true, 10, 5);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(rate_limit_take(&segment, 7, START), 0);
-    assert_int_equal(rate_limit_take(&segment, 7, START), NS_PER_S / 10);
-    assert_int_equal(rate_limit_take(&segment, 7, START + NS_PER_S / 20), NS_PER_S / 20);
-    assert_int_equal(rate_limit_take(&segment, 8, START), 0); /* another client */
-    assert_int_equal(rate_limit_take(&segment, 7, START + NS_PER_S / 10), 0);
-    assert_int_not_equal(rate_limit_take(&segment, 7, START + NS_PER_S / 10), 0);
+        assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
+    assert_int_equal(rate_limit_charge(&segment, 7, START), NS_PER_S / 10);
+    assert_int_equal(rate_limit_charge(&segment, 7, START + NS_PER_S / 20), NS_PER_S / 20);
+    assert_int_equal(rate_limit_charge(&segment, 8, START), 0); /* another client */
+    assert_int_equal(rate_limit_charge(&segment, 7, START + NS_PER_S / 10), 0);
+    assert_int_not_equal(rate_limit_charge(&segment, 7, START + NS_PER_S / 10), 0);
     /* A rejected request is not charged; after a pause the burst is available again, and no more. */
     for (int i = 0; i < 5; i++)
-        assert_int_equal(rate_limit_take(&segment, 7, START + 100 * NS_PER_S), 0);
-    assert_int_not_equal(rate_limit_take(&segment, 7, START + 100 * NS_PER_S), 0);
+        assert_int_equal(rate_limit_charge(&segment, 7, START + 100 * NS_PER_S), 0);
+    assert_int_not_equal(rate_limit_charge(&segment, 7, START + 100 * NS_PER_S), 0);
 }
 
 static void rejected_requests_are_counted(void **state)
@@ -88,9 +88,9 @@ static void rejected_requests_are_counted(void **state)
 
     (void)state;
     rate_limit_set(&segment, true, 1, 1);
-    assert_int_equal(rate_limit_take(&segment, 7, START), 0);
+    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
     for (int i = 0; i < 3; i++)
-        assert_int_not_equal(rate_limit_take(&segment, 7, START), 0);
+        assert_int_not_equal(rate_limit_charge(&segment, 7, START), 0);
     for (uint32_t i = 0; i < segment_count(&segment, SEGMENT_RATE_BUCKETS); i++)
         for (int way = 0; way < SEGMENT_RATE_WAYS; way++)
             rejected += segment_rate_bucket(&segment, i)->entry[way].rejected;
@@ -101,13 +101,13 @@ static void new_limit_applies_at_once(void **state)
 {
     (void)state;
     rate_limit_set(&segment, true, 10, 2);
-    assert_int_equal(rate_limit_take(&segment, 7, START), 0);
-    assert_int_equal(rate_limit_take(&segment, 7, START), 0);
-    assert_int_not_equal(rate_limit_take(&segment, 7, START), 0);
+    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
+    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
+    assert_int_not_equal(rate_limit_charge(&segment, 7, START), 0);
     rate_limit_set(&segment, true, 10, 4);
-    assert_int_equal(rate_limit_take(&segment, 7, START), 0);
-    assert_int_equal(rate_limit_take(&segment, 7, START), 0);
-    assert_int_not_equal(rate_limit_take(&segment, 7, START), 0);
+    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
+    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
+    assert_int_not_equal(rate_limit_charge(&segment, 7, START), 0);
 }
 
 /* A textbook token bucket, in units of 1/RATE ns, so that it is exact. */
@@ -144,7 +144,7 @@ static void random_clients_get_what_a_token_bucket_gives(void **state)
             now += random % (2 * NS_PER_S / rate) * (random >> 60 == 0 ? 20 : 1);
             fill(&tokens, now);
             may = tokens.have >= NS_PER_S;
-            assert_int_equal(rate_limit_take(&segment, 100 + run, now) == 0, may);
+            assert_int_equal(rate_limit_charge(&segment, 100 + run, now) == 0, may);
             if (may)
                 tokens.have -= NS_PER_S;
         }
@@ -162,7 +162,7 @@ static void uneven_rate_is_never_exceeded(void **state)
 
         rate_limit_set(&segment, true, rates[i], 4);
         for (; now < START + 5 * NS_PER_S && passed < 50000; now += step)
-            passed += rate_limit_take(&segment, 200 + i, now) == 0;
+            passed += rate_limit_charge(&segment, 200 + i, now) == 0;
         assert_in_range(passed * NS_PER_S, 0, 4 * NS_PER_S + (now - START) * rates[i]);
         assert_true(passed * NS_PER_S > (now - START) * rates[i] / 100 * 99);
     }
@@ -188,7 +188,7 @@ static void *race(void *argument)
         sched_yield();
     for (int i = 0; i < TRIES * KEYS; i++)
         racer->passed[i % KEYS] +=
-            rate_limit_take(&segment, 1000 + (uint64_t)(i % KEYS), START) == 0;
+            rate_limit_charge(&segment, 1000 + (uint64_t)(i % KEYS), START) == 0;
     return NULL;
 }
 
@@ -216,7 +216,7 @@ static void *flood(void *argument)
     uint64_t key = (uint64_t)(uintptr_t)argument << 32;
 
     for (uint64_t i = 0; i < 60000; i++)
-        rate_limit_take(&segment, key + i, START + i);
+        rate_limit_charge(&segment, key + i, START + i);
     return NULL;
 }
 
@@ -228,12 +228,12 @@ static void flood_of_addresses_keeps_used_up_entry(void **state)
     (void)state;
     rate_limit_set(&segment, true, 1, 100);
     for (int i = 0; i < 100; i++)
-        assert_int_equal(rate_limit_take(&segment, 7, START), 0);
+        assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&id[i], NULL, flood, (void *)(uintptr_t)(i + 1)), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(id[i], NULL);
-    assert_int_not_equal(rate_limit_take(&segment, 7, START), 0);
+    assert_int_not_equal(rate_limit_charge(&segment, 7, START), 0);
 }
 
 static void claim_of_dead_process_expires(void **state)
@@ -245,11 +245,11 @@ static void claim_of_dead_process_expires(void **state)
         segment_rate_bucket(&segment, i)->entry[2].time_ns = SEGMENT_RATE_CHANGING;
         segment_rate_bucket(&segment, i)->entry[2].key = 7;
     }
-    assert_int_equal(rate_limit_take(&segment, 7, START),
+    assert_int_equal(rate_limit_charge(&segment, 7, START),
                      0); /* claimed: accepted without a charge */
-    assert_int_equal(rate_limit_take(&segment, 7, START), 0);
-    assert_int_equal(rate_limit_take(&segment, 7, START + 2 * NS_PER_S), 0);
-    assert_int_not_equal(rate_limit_take(&segment, 7, START + 2 * NS_PER_S), 0);
+    assert_int_equal(rate_limit_charge(&segment, 7, START), 0);
+    assert_int_equal(rate_limit_charge(&segment, 7, START + 2 * NS_PER_S), 0);
+    assert_int_not_equal(rate_limit_charge(&segment, 7, START + 2 * NS_PER_S), 0);
 }
 
 static void addresses_map_to_keys(void **state)
