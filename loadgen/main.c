@@ -45,7 +45,7 @@ static int fail_write(const struct plan *plan, int error)
     return RESULT_WRONG_USE;
 }
 
-/* PNG needs a file and gnuplot. */
+/* Whether the plan's PNG report can be written: it needs a file and gnuplot. */
 static bool can_draw(const struct plan *plan)
 {
     if (plan->format != PLAN_FORMAT_PNG)
@@ -61,7 +61,7 @@ static bool can_draw(const struct plan *plan)
     return false;
 }
 
-/* Before the run, so that a long run does not fail to write its report. */
+/* Opens the file before the run, so that a long run does not fail at its end. */
 static FILE *open_output(const struct plan *plan)
 {
     FILE *out = plan->output != NULL ? fopen(plan->output, "we") : stdout;
@@ -165,7 +165,7 @@ static int run_lab(int argc, char **argv)
     return status;
 }
 
-/* The callers of libevent report its errors. */
+/* Drops libevent's messages: the callers report its errors. */
 static void ignore_warning(int severity, const char *text)
 {
     (void)severity;

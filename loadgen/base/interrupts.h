@@ -1,14 +1,14 @@
 /*
- * SIGINT, SIGTERM and SIGHUP (unless ignored, as under nohup) as a descriptor to poll. Every signal between
- * the outermost interrupts_begin() and its interrupts_end() is counted. Main thread. Child processes have
- * the original handlers.
+ * SIGINT, SIGTERM and SIGHUP (unless ignored, as under nohup) as a descriptor to poll. Counts all
+ * signals between the outermost interrupts_begin() and its interrupts_end(). Main thread. Child
+ * processes get the original handlers.
  */
 #ifndef LOADGEN_INTERRUPTS_H
 #define LOADGEN_INTERRUPTS_H
 
 #include <stdint.h>
 
-/* Nests. Returns 0 or an errno; only after 0 call interrupts_end(). */
+/* Calls may nest. Returns 0 or an errno; after 0 the caller must call interrupts_end(). */
 int interrupts_begin(void);
 void interrupts_end(void);
 

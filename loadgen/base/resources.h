@@ -24,7 +24,7 @@ struct machine_cpu {
 };
 struct machine_cpu resources_machine_cpu(void);
 
-/* The part of all cores that was busy since THEN, 0 to 1; NAN if less than 20 ticks have passed. */
+/* The busy part of all cores since THEN, 0 to 1; NAN if less than 20 ticks have passed. */
 double resources_machine_busy(struct machine_cpu then);
 
 #endif

@@ -29,7 +29,7 @@ bool option_set_requests(struct option_reader *reader, struct option_value value
     return true;
 }
 
-/* In some load generators, and in curl, -d takes a body. */
+/* Suggests -b: in curl and some load generators -d takes a body. */
 bool option_set_duration(struct option_reader *reader, struct option_value value)
 {
     if (strpbrk(value.text, "{}[]=&@\"<") != NULL)
@@ -40,7 +40,7 @@ bool option_set_duration(struct option_reader *reader, struct option_value value
     return option_read_time(reader, value, 1, &reader->plan->duration_ms);
 }
 
-/* In some load generators -t takes a time limit. */
+/* Suggests -d and --timeout: in some load generators -t takes a time. */
 bool option_set_threads(struct option_reader *reader, struct option_value value)
 {
     uint64_t number, ms;
@@ -99,7 +99,10 @@ bool option_set_help(struct option_reader *reader, struct option_value value)
 
 /* ---- Open loop, ramps, stages, think time ---- */
 
-/* A decimal number above 0 at the front of TEXT, with an optional k or m; *end follows it. */
+/*
+ * Parses a decimal number above 0 at the start of TEXT, with an optional k or m; *end points after
+ * it.
+ */
 static bool read_positive(const char *text, double *out, const char **end)
 {
     size_t digits = strspn(text, "0123456789.");
@@ -116,7 +119,7 @@ static bool read_positive(const char *text, double *out, const char **end)
     return true;
 }
 
-/* In other load generators -q means quiet, and a URL follows. */
+/* Suggests --quiet: in other load generators -q means quiet. */
 bool option_set_rate(struct option_reader *reader, struct option_value value)
 {
     const char *end;

@@ -1,7 +1,4 @@
-/*
- * The arguments of a command line while they are read, and the parsers of values that several options
- * share. Pure.
- */
+/* Reads the arguments of a command line; parses values that several options share. Pure. */
 #ifndef LOADGEN_OPTION_READER_H
 #define LOADGEN_OPTION_READER_H
 
@@ -45,7 +42,7 @@ bool option_read_time(struct option_reader *reader, struct option_value value, u
 bool option_read_number(struct option_reader *reader, struct option_value value, uint64_t max,
                         uint32_t *out);
 
-/* A comma-separated list of such; sorted, without duplicates. */
+/* A comma-separated list of integers from 1 to MAX; the result is sorted and has no duplicates. */
 bool option_read_numbers(struct option_reader *reader, struct option_value value, uint64_t max,
                          struct plan_numbers *out);
 

@@ -149,7 +149,7 @@ static bool read_long(struct option_reader *reader, const char *word)
     return take_option(reader, option, spelling, rest);
 }
 
-/* "-duration=30s": some load generators use one dash for long names. */
+/* Whether WORD is a long name with a single dash, as in some load generators: "-duration=30s". */
 static bool lacks_a_dash(const char *word)
 {
     char name[64];
@@ -248,7 +248,7 @@ static void complete_sweep(struct plan *plan)
     plan->connections_requested = connections->value[connections->count - 1];
 }
 
-/* The maximum number of connections of the stages, or that of -c. */
+/* The maximum number of connections over all stages, or the number of -c. */
 static uint32_t max_connections(const struct plan *plan)
 {
     double max = 0;
@@ -276,7 +276,7 @@ static enum plan_format format_of_output(const char *output)
     return PLAN_FORMAT_TEXT;
 }
 
-/* Sets what the command line does not, and limits what depends on other options. */
+/* Sets defaults and limits that depend on other options. */
 static void complete(struct plan *plan)
 {
     if (plan->command == PLAN_SWEEP)
@@ -377,6 +377,6 @@ void options_help(FILE *out)
 #undef GROUP
 #undef OPTION
 #undef ALIAS
-    fprintf(out, "\nExit status: 0 success, 1 wrong usage, 2 no response, 3 more errors than\n"
+    fprintf(out, "\nExit status: 0 success, 1 usage error, 2 no response, 3 more errors than\n"
                  "--max-errors, 99 a condition of --fail-if or --abort-on, 130 interrupted.\n");
 }

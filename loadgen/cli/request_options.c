@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* A token: what methods and field names consist of (RFC 9110 section 5.6.2). */
+/* The characters of a token, such as a method or a field name (RFC 9110 section 5.6.2). */
 #define TOKEN_CHARACTERS                                                                           \
     "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -22,7 +22,7 @@
         return true;                                                                               \
     }
 
-/* An option whose value is stored as it is. */
+/* An option whose value is stored unchecked. */
 #define STRING(name, field)                                                                        \
     bool option_set_##name(struct option_reader *reader, struct option_value value)                \
     {                                                                                              \
@@ -70,7 +70,7 @@ bool option_set_method(struct option_reader *reader, struct option_value value)
     return true;
 }
 
-/* Whether the field is one that frames the message, which wsload sets itself. */
+/* Whether the field frames the message; wsload sets these fields itself. */
 static bool is_framing_field(const char *header, size_t name_length)
 {
     static const char *const names[] = {"Content-Length", "Transfer-Encoding"};
@@ -185,7 +185,8 @@ bool option_set_connect_to(struct option_reader *reader, struct option_value val
         colons += *at == ':' && depth == 0;
     }
     if (colons != 3)
-        return option_fail(reader, "%s %s: invalid (HOST1:PORT1:HOST2:PORT2; parts may be empty)",
+        return option_fail(reader,
+                           "%s %s: invalid mapping (HOST1:PORT1:HOST2:PORT2; parts may be empty)",
                            value.spelling, value.text);
     if (plan->connect_to_count == PLAN_CONNECT_TO_MAX)
         return option_fail(reader, "%s: too many (up to %d)", value.spelling, PLAN_CONNECT_TO_MAX);

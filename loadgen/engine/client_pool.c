@@ -174,7 +174,7 @@ static bool set_up_thread(struct client_thread *thread, const struct client_pool
     return thread->driver != NULL && thread->woken != NULL && event_add(thread->woken, NULL) == 0;
 }
 
-/* LATE: the run has begun. Returns NULL with errno set. */
+/* LATE: the run has already started. Returns NULL with errno set. */
 static struct client_thread *create_thread(const struct client_pool_config *config, uint32_t index,
                                            bool late, const struct driver_settings *settings)
 {
@@ -195,7 +195,7 @@ static struct client_thread *create_thread(const struct client_pool_config *conf
     return NULL;
 }
 
-/* Adds COMMANDS to those that the thread has not taken yet. */
+/* Merges COMMANDS into the mailbox and wakes the thread. */
 static void send_commands(struct client_thread *thread, const struct mailbox *commands)
 {
     struct mailbox *mailbox = &thread->mailbox;
@@ -212,7 +212,7 @@ static void send_commands(struct client_thread *thread, const struct mailbox *co
 
 /* ---- The pool ---- */
 
-/* The even share of active thread PLACE; the first threads get the remaining connections. */
+/* The share of active thread PLACE; the first threads get one of the remaining connections each. */
 static struct driver_settings settings_of(const struct client_pool_settings *settings,
                                           uint32_t place)
 {

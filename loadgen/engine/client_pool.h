@@ -22,7 +22,7 @@ struct client_pool_config {
 /* The load of all threads together. */
 struct client_pool_settings {
     uint32_t threads;
-    uint32_t connections; /* at least as many as threads */
+    uint32_t connections; /* total; at least one per thread */
     struct profile rate;  /* requests per second; open loop only */
 };
 
@@ -42,7 +42,7 @@ uint32_t client_pool_count_ended(struct client_pool *pool, uint32_t count);
 
 uint32_t client_pool_running(const struct client_pool *pool);
 
-/* Makes all threads check whether the run is over. */
+/* Makes all threads check whether the run has ended. */
 void client_pool_wake(struct client_pool *pool);
 
 /* Makes all threads count their requests in flight as unanswered and end. Stop the budget first. */
@@ -64,7 +64,7 @@ struct client_pool_totals {
 };
 struct client_pool_totals client_pool_totals(const struct client_pool *pool);
 
-/* Whether a thread lacked memory for connections that its settings asked for. */
+/* Whether a thread could not create all connections of its settings. */
 bool client_pool_ran_out_of_memory(const struct client_pool *pool);
 
 void client_pool_destroy(struct client_pool *pool);

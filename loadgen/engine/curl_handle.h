@@ -25,17 +25,23 @@ bool curl_handle_make_headers(const struct request_plan *request_plan, struct cu
 bool curl_handle_set_connection(const struct plan *plan, const struct request_plan *request_plan,
                                 CURL *easy);
 
-/* Sets what all requests share. HEADERS must outlive the handle. Returns false if libcurl rejects it. */
+/*
+ * Sets the options common to all requests. HEADERS must outlive the handle. Returns false if
+ * libcurl rejects it.
+ */
 bool curl_handle_set_common(const struct request_plan *request_plan,
                             const struct curl_slist *headers, CURL *easy);
 
-/* Sets what REQUEST needs; BEFORE is the previous request of the handle, or NULL. */
+/*
+ * Sets the options of REQUEST. BEFORE is the previous request of the handle, or NULL: unchanged
+ * options are skipped.
+ */
 void curl_handle_set_request(CURL *easy, const struct request_plan *request_plan,
                              const struct request *request, const struct request *before);
 
 /* ---- Results ---- */
 
-/* A transfer that ended, before the handle is used again. */
+/* A completed transfer; valid until the handle is used again. */
 struct curl_ending {
     CURL *easy;
     CURLcode code;
@@ -52,7 +58,7 @@ bool curl_handle_connected(CURL *easy);
 /* Whether the response was HTTP/2. */
 bool curl_handle_is_http2(CURL *easy);
 
-/* Why a failed transfer failed; valid until the next call. */
+/* The reason why a transfer failed; valid until the next call. */
 const char *curl_handle_error_text(const struct curl_ending *ending);
 
 #endif

@@ -9,7 +9,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* The registration of one file descriptor. Kept when it is closed: the number will be used again. */
+/*
+ * The registration of one file descriptor. Kept after close() for the next socket with the same
+ * number.
+ */
 struct watch {
     struct event *event;
     struct curl_group *group;
@@ -77,7 +80,7 @@ static void arm_timer(struct curl_group *group)
     group->timer_armed_ns = group->timer_due_ns;
 }
 
-/* Lets libcurl handle an event or a timeout, then the owner the results. */
+/* Calls libcurl for an event or a timeout, then ended() if there are results. */
 static void run_action(struct curl_group *group, curl_socket_t fd, int ready)
 {
     group->in_action = true;

@@ -25,7 +25,7 @@ struct curl_group {
     struct curl_sockets *sockets;
     CURLM *multi;
     struct event *timer;
-    uint64_t timer_due_ns;   /* requested by libcurl, monotonic; UINT64_MAX: none */
+    uint64_t timer_due_ns;   /* timeout requested by libcurl, monotonic; UINT64_MAX: none */
     uint64_t timer_armed_ns; /* when the event fires, never later than due; UINT64_MAX: not armed */
     bool in_action;          /* inside run_action(), which arms the timer at its end */
     int running;             /* transfers in flight, as of the last libcurl call */
@@ -35,7 +35,7 @@ struct curl_group {
 /* Returns NULL if out of memory. */
 struct curl_sockets *curl_sockets_create(struct event_base *base);
 
-/* After all groups and easy handles are gone. */
+/* Call after all groups and easy handles have been destroyed. */
 void curl_sockets_destroy(struct curl_sockets *sockets);
 
 /* Makes EASY open and close its sockets through SOCKETS. Returns false if libcurl rejects it. */
@@ -46,15 +46,15 @@ bool curl_group_begin(struct curl_group *group, struct curl_sockets *sockets,
                       void (*ended)(struct curl_group *group));
 
 /*
- * Starts transfers that were just added now, not in the next loop iteration. Does not call ended(). Not
- * from within a callback of libcurl.
+ * Starts newly added transfers immediately instead of in the next loop iteration. Does not call
+ * ended(). Must not be called from a libcurl callback.
  */
 void curl_group_run_added(struct curl_group *group);
 
 /* Makes the loop call ended() in its next iteration. */
 void curl_group_call_again(struct curl_group *group);
 
-/* After all its easy handles are removed. */
+/* Call after all its easy handles have been removed. */
 void curl_group_end(struct curl_group *group);
 
 /* The groups of an engine, which assigns its slots to them in order. Embedded in the engine. */
@@ -73,7 +73,7 @@ struct curl_groups {
  */
 struct curl_group *curl_groups_get(struct curl_groups *groups, uint32_t slot);
 
-/* After all easy handles of the groups are removed. */
+/* Call after all easy handles of the groups have been removed. */
 void curl_groups_end(struct curl_groups *groups);
 
 #endif

@@ -12,7 +12,7 @@ enum { FIRST_WAVE = 20 };
 /* A request that begins this long after it was due counts as late. */
 #define LATE_NS (1000 * 1000)
 
-/* When requests of an open loop are due, and which: by rate, or by the times of a replayed log. */
+/* The due times and requests of an open loop: from the rate, or from a replayed log. */
 struct schedule {
     struct request_plan *request_plan;
     uint64_t origin_ns;                /* the run's begin, monotonic */
@@ -22,11 +22,11 @@ struct schedule {
 };
 
 enum slot_state {
-    SLOT_OFF,      /* not needed, or not started yet */
+    SLOT_OFF,      /* not in use, or not started yet */
     SLOT_FREE,     /* open loop: in the queue of free slots */
     SLOT_THINKING, /* its timer runs */
     SLOT_BUSY,     /* a request is in flight */
-    SLOT_DONE,     /* the budget had no more requests for it */
+    SLOT_DONE,     /* the budget is used up */
 };
 
 struct slot {
@@ -55,7 +55,7 @@ struct driver {
     uint64_t origin_ns;
     uint64_t last_end_ns;
     uint64_t random;
-    struct event *timer; /* open loop: the next request; closed loop: the next wave */
+    struct event *timer; /* for the next request (open loop) or the next wave (closed loop) */
 };
 
 static struct timeval timeval_of_us(uint64_t us)
@@ -87,7 +87,7 @@ static uint64_t schedule_next_ns(const struct schedule *schedule)
                : schedule->origin_ns + (uint64_t)schedule->arrivals.next_ns;
 }
 
-/* Returns the next request, which must exist, and advances. */
+/* Removes and returns the next request, which must exist. */
 static const struct request *schedule_take(struct schedule *schedule, uint64_t *random)
 {
     const struct request_entry *entry = schedule->entry;
@@ -102,7 +102,7 @@ static const struct request *schedule_take(struct schedule *schedule, uint64_t *
 
 /* ---- One request ---- */
 
-/* The run's age; 0 before its origin, which is a little in the future when an open loop starts. */
+/* Time since the origin; 0 before it: an open loop starts shortly before its origin. */
 static double age_ns(const struct driver *driver, uint64_t now_ns)
 {
     return now_ns > driver->origin_ns ? (double)(now_ns - driver->origin_ns) : 0;
@@ -153,7 +153,7 @@ static void turn_off(struct driver *driver, uint32_t number)
 
 /* ---- Closed loop ---- */
 
-/* Begins the next request of a slot, if there is one. FIRST: the slot belongs to a first wave. */
+/* Begins the next request of a slot, if there is one. FIRST: the first request of the slot. */
 static void begin_closed(struct driver *driver, uint32_t number, uint64_t now_ns, bool first)
 {
     struct budget_share *share = driver->config.share;
@@ -195,8 +195,8 @@ static void start_thinking(struct driver *driver, struct slot *slot)
 }
 
 /*
- * Connections start in waves, one per loop iteration, each as large as all before it: the first responses
- * are read before the last connection is opened, and yet the last one opens soon.
+ * Connections start in waves, one per loop iteration, each as large as all previous ones together:
+ * responses are read between the waves, and N connections take only log2(N) waves.
  */
 static void start_wave(struct driver *driver)
 {
@@ -222,7 +222,9 @@ static void push_free(struct driver *driver, uint32_t number, uint64_t now_ns)
     slot_queue_push(&driver->free, number);
 }
 
-/* If a connection was free all along, the client was slow, not the server. */
+/*
+ * Counts a late request: if a connection was free meanwhile, the client was slow, not the server.
+ */
 static void count_lateness(struct driver *driver, const struct slot *slot, uint64_t due_ns,
                            uint64_t now_ns)
 {
@@ -263,7 +265,7 @@ static void send_due(struct driver *driver, uint64_t now_ns)
     }
     if (due_ns == UINT64_MAX)
         driver->exhausted = true;
-    /* A request due after the deadline does not end the run early: it lasts as long as planned. */
+    /* If the next request is due after the deadline, the run still lasts until the deadline. */
     if (!driver->exhausted && driver->free.length > 0 &&
         budget_share_allows(driver->config.share, due_ns))
         arm_timer(driver, due_ns);
@@ -285,7 +287,7 @@ static void start_open(struct driver *driver)
     send_due(driver, now_ns);
 }
 
-/* Whether a connection was free long before END_NS although requests were due. */
+/* Whether a connection was free well before END_NS although requests were due. */
 static bool was_late(const struct driver *driver, uint64_t end_ns)
 {
     for (uint32_t i = 0; i < driver->slot_count; i++)
@@ -441,7 +443,7 @@ static void drop_free_slots(struct driver *driver)
     }
 }
 
-/* Starts every slot that is off and within the settings; no further waves. */
+/* Starts all slots of the settings that are off, at once instead of in waves. */
 static void start_slots(struct driver *driver, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < driver->settings.connections; i++) {

@@ -22,9 +22,9 @@ struct driver_config {
     struct request_plan *request_plan;
     struct event_base *base;
     struct budget_share *share;
-    struct tally *tally;  /* of counted requests, and of all connections */
-    struct tally *warmup; /* of requests that were begun before counting */
-    uint32_t index;       /* of the thread */
+    struct tally *tally;  /* counted requests, and all connections */
+    struct tally *warmup; /* requests begun during the warm-up */
+    uint32_t index;       /* index of the thread */
     bool late;            /* created during the run: requests due earlier belong to other threads */
     struct transcript *transcript; /* of the first slot; NULL: none */
 };
@@ -32,7 +32,7 @@ struct driver_config {
 /* The load of one thread; may change during the run. */
 struct driver_settings {
     uint32_t connections; /* of this thread */
-    uint32_t threads;     /* that share the rate */
+    uint32_t threads;     /* number of threads that share the rate */
     struct profile rate;  /* of all threads together; open loop only */
 };
 
@@ -40,13 +40,16 @@ struct driver_settings {
 struct driver *driver_create(const struct driver_config *config,
                              const struct driver_settings *settings);
 
-/* Begins. The rest happens in the event loop, which the driver leaves (event_base_loopbreak) at the end. */
+/*
+ * Begins the first requests; the event loop does the rest. At the end the driver leaves the loop
+ * (event_base_loopbreak).
+ */
 void driver_start(struct driver *driver);
 
 /* Applies new settings. Returns false if out of memory for more connections. */
 bool driver_apply(struct driver *driver, const struct driver_settings *settings);
 
-/* Leaves the loop if the run is over: others may have stopped it or used up the budget. */
+/* Leaves the loop if the run has ended: other threads may have stopped it or used up the budget. */
 void driver_check_end(struct driver *driver);
 
 /* Counts every request in flight as unanswered, cancels it, and leaves the loop. */

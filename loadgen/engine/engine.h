@@ -37,7 +37,7 @@ struct engine_owner {
     void *context;
 };
 
-/* Everything outlives the engine. */
+/* All pointers must outlive the engine. */
 struct engine_config {
     const struct plan *plan;
     const struct request_plan *request_plan;
@@ -59,7 +59,7 @@ struct engine_ops {
     void (*begin)(struct engine *engine, uint32_t slot, const struct request *request,
                   uint64_t now_ns);
 
-    /* Sends what was begun since the last flush, unless the engine will do so from the loop. */
+    /* Sends the requests begun since the last flush, unless the engine sends them from the loop. */
     void (*flush)(struct engine *engine);
 
     /*
@@ -68,7 +68,7 @@ struct engine_ops {
      */
     bool (*cancel)(struct engine *engine, uint32_t slot);
 
-    /* Closes the connection of a slot that is free and not needed for now. */
+    /* Closes the connection of a free slot that is not in use for now. */
     void (*close)(struct engine *engine, uint32_t slot);
 
     const struct error_texts *(*error_texts)(const struct engine *engine);

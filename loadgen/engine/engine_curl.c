@@ -1,14 +1,14 @@
 /*
- * The engine that leaves HTTP to libcurl. These make it fast, each by measurement:
+ * The engine that leaves HTTP to libcurl. Measures that make it fast:
  *
- *   - libcurl searches all connections of a multi handle for one, so each group of slots has its own;
- *   - an easy handle is set up once and used for every request of its slot;
- *   - URLs are parsed once (CURLOPT_CURLU) and the environment is not searched for proxies;
- *   - sockets stay registered between requests (curl_sockets.h).
+ * - libcurl searches all connections of a multi handle for one, so each group of slots has its own;
+ * - an easy handle is set up once and used for every request of its slot; - URLs are parsed once
+ * (CURLOPT_CURLU) and the environment is not searched for proxies; - sockets stay registered
+ * between requests (curl_sockets.h).
  *
- * If a reused connection turns out to be closed, libcurl retries the request on a new one. That would
- * hide a lost request and log it twice at the server, so on_prerequest() rejects the retry: the request
- * fails as closed.
+ * If a reused connection turns out to be closed, libcurl retries the request on a new one. That
+ * would hide a lost request and log it twice at the server, so on_prerequest() rejects the retry:
+ * the request fails as closed.
  */
 #include "loadgen/engine/curl_handle.h"
 #include "loadgen/engine/curl_sockets.h"
@@ -25,11 +25,11 @@ struct client {
     struct group *group;
     CURL *easy;
     uint32_t slot;
-    const struct request *request; /* the last one; NULL before the first */
+    const struct request *request; /* the current or last one; NULL before the first */
     uint64_t begun_ns;
     uint32_t attempts; /* of the request in flight */
     uint32_t requests; /* on this connection; only counted with --max-reqs-per-conn */
-    bool off;          /* needs no connection for now */
+    bool off;          /* has no connection for now */
     struct body_check check;
     char error[CURL_ERROR_SIZE];
 };
@@ -96,8 +96,8 @@ static void mark_dirty(struct group *group)
 }
 
 /*
- * libcurl's idle connections belong to the multi handle, not to an easy handle. It keeps as many as there
- * are clients on, and closes the oldest when another becomes idle.
+ * Idle connections belong to the multi handle, not to an easy handle. The multi handle keeps as
+ * many as there are clients that are not off, and closes the oldest if there is one more.
  */
 static void set_off(struct client *client, bool off)
 {
@@ -197,7 +197,7 @@ static struct transaction read_result(struct client *client, CURLcode code)
     return transaction;
 }
 
-/* The ended() of a group: reads the results that libcurl has. */
+/* The ended() of a group: reads the results from libcurl. */
 static void on_ended(struct curl_group *curl)
 {
     struct group *group = (struct group *)curl;

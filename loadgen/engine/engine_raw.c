@@ -12,7 +12,7 @@
 
 enum {
     CONNECTIONS_IN_GROUP = 20,
-    SWEEPS_IN_TIMEOUT = 20, /* of --timeout */
+    SWEEPS_IN_TIMEOUT = 20, /* timeout checks within one --timeout */
     SWEEP_MS_MIN = 5,
     SWEEP_MS_MAX = 250,
 };
@@ -92,7 +92,7 @@ static void engine_raw_begin(struct engine *engine, uint32_t slot, const struct 
 
 static void engine_raw_flush(struct engine *engine)
 {
-    (void)engine; /* begin() has sent everything */
+    (void)engine; /* raw_connection_begin() has already sent it */
 }
 
 static bool engine_raw_cancel(struct engine *engine, uint32_t slot)

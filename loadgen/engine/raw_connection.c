@@ -90,7 +90,8 @@ static void start_connecting(struct raw_connection *connection)
     curl_easy_setopt(connection->stream.easy, CURLOPT_CURLU, request->target.url);
     curl_easy_setopt(connection->stream.easy, CURLOPT_RESOLVE, request->addresses);
     curl_multi_add_handle(group->multi, connection->stream.easy);
-    curl_group_call_again(group); /* connect() may fail at once, and the owner waits for the loop */
+    curl_group_call_again(
+        group); /* connect() may fail at once; ended() must then come from the loop */
 }
 
 /* ---- The end of a request ---- */
@@ -126,7 +127,10 @@ static void fail(struct raw_connection *connection, enum error_kind error)
     finish(connection, &transaction, clock_monotonic_ns());
 }
 
-/* Fails in the next loop iteration: the owner, which is beginning the request, cannot be called now. */
+/*
+ * Fails the request in the next loop iteration, because the owner must not be called from within
+ * raw_connection_begin().
+ */
 static void fail_later(struct raw_connection *connection, enum error_kind error)
 {
     struct raw_shared *shared = connection->shared;
@@ -192,7 +196,7 @@ static bool watch_writable(struct raw_connection *connection)
     return connection->writable != NULL && event_add(connection->writable, NULL) == 0;
 }
 
-/* Sends what the socket takes. Returns false if the connection failed. */
+/* Sends until the socket's buffer is full. Returns false if the connection failed. */
 static bool send_some(struct raw_connection *connection)
 {
     const struct request *request = connection->request;

@@ -24,7 +24,7 @@ struct raw_connection;
 /* Shared by the connections of an engine; outlives them. */
 struct raw_shared {
     struct engine_config config;
-    char *buffer;                  /* for received bytes */
+    char *buffer;                  /* receive buffer */
     struct raw_connection *broken; /* a list of failures not yet reported to the owner */
     struct event *report_broken;   /* reports them in the next loop iteration */
     struct error_texts error_texts;
@@ -52,15 +52,15 @@ struct stream {
 
 struct raw_connection {
     struct raw_shared *shared;
-    struct curl_group *group; /* its multi handle establishes the connection */
+    struct curl_group *group; /* whose multi handle establishes the connection */
     struct stream stream;
     struct event *readable, *writable;
     uint32_t slot;
     enum raw_connection_state state;
-    bool in_multi; /* connecting, or TLS: the multi handle owns the socket */
+    bool in_multi; /* the socket is in the multi handle: connecting, or TLS */
     bool fresh;    /* established for the request in flight */
     uint32_t origin;
-    uint32_t requests; /* on this connection */
+    uint32_t requests; /* requests on this connection */
     const struct request *request;
     size_t sent;
     uint64_t begun_ns, connect_ns, first_byte_ns;

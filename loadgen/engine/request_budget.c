@@ -2,7 +2,8 @@
 
 enum {
     PORTION_MAX = 256,
-    PORTIONS_LEFT = 8, /* a portion is 1/8 of an even share, so that all threads end together */
+    PORTIONS_LEFT =
+        8, /* a portion is 1/8 of the remaining requests per thread, so that all threads end at about the same time */
 };
 
 void request_budget_begin(struct request_budget *budget, uint64_t requests, uint32_t threads)

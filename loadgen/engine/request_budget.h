@@ -26,7 +26,7 @@ struct request_budget {
 struct budget_share {
     struct request_budget *budget;
     uint64_t left;
-    uint64_t reserved; /* for connections that have not started yet */
+    uint64_t reserved; /* first requests of connections that have not started yet */
     bool closed;       /* takes no more portions: the thread is draining */
 };
 
@@ -42,23 +42,26 @@ void budget_share_begin(struct budget_share *share, struct request_budget *budge
                         uint32_t connections);
 
 /*
- * Takes a request that begins at NOW_NS. Returns false if none may begin. The first request of each
- * connection comes from the reserved ones, so that fast connections leave it to slow ones. This and all
+ * Takes a request that begins at NOW_NS. Returns false if none may begin. For the first request of
+ * each connection, which is a reserved one: fast connections cannot use it up. This and all
  * budget_share_ functions below: the thread of the share.
  */
 bool budget_share_take_first(struct budget_share *share, uint64_t now_ns);
 bool budget_share_take(struct budget_share *share, uint64_t now_ns);
 
-/* The same for a request due at DUE_NS, which decides whether it is part of the warm-up. */
+/*
+ * As budget_share_take_first(), for a request due at DUE_NS, which decides whether it belongs to
+ * the warm-up.
+ */
 bool budget_share_take_due(struct budget_share *share, uint64_t due_ns, uint64_t now_ns);
 
 /* Makes the reserved requests available to any connection of the thread. */
 void budget_share_release(struct budget_share *share);
 
-/* Takes a request that will not begin, even if the run is over. */
+/* Takes a request that was due but will never begin. Works after the end of the run, too. */
 bool budget_share_take_unsent(struct budget_share *share);
 
-/* Whether the run's time allows a request at DUE_NS. */
+/* Whether DUE_NS is before the end of the run. */
 bool budget_share_allows(const struct budget_share *share, uint64_t due_ns);
 
 /* Whether the thread has no more requests to begin at NOW_NS. */

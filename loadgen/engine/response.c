@@ -32,7 +32,9 @@ struct input {
 
 enum line_result { LINE_WHOLE, LINE_MORE, LINE_TOO_LONG };
 
-/* The next line without its end. Copied to response->line only if it comes in pieces. */
+/*
+ * Returns the next line without its end. Copies it to response->line only if it arrives in pieces.
+ */
 static enum line_result take_line(struct response *response, struct input *input, struct span *line)
 {
     size_t there = (size_t)(input->end - input->at);
@@ -142,7 +144,7 @@ static bool read_length(struct span text, uint64_t *out)
     return text.length > 0;
 }
 
-/* A list of equal numbers counts as one (RFC 9110 section 8.6). */
+/* Accepts a list of equal numbers (RFC 9110 section 8.6). */
 static enum response_result read_content_length(struct response *response, struct span value)
 {
     struct span member;
@@ -187,7 +189,7 @@ static enum response_result read_connection(struct response *response, struct sp
     return RESPONSE_MORE;
 }
 
-/* Only three fields matter. */
+/* Handles Content-Length, Transfer-Encoding and Connection; ignores all others. */
 static enum response_result read_value(struct response *response, struct span name,
                                        struct span value)
 {
@@ -230,7 +232,7 @@ static enum response_result finish(struct response *response)
     return RESPONSE_DONE;
 }
 
-/* After an interim response comes another response. */
+/* Resets the parser for the response that follows an interim one. */
 static enum response_result end_interim(struct response *response)
 {
     uint64_t head_bytes = response->head_bytes;
@@ -247,7 +249,7 @@ static bool has_no_body(const struct response *response)
     return response->head_request || response->status == 204 || response->status == 304;
 }
 
-/* Where the body ends: RFC 9112 section 6.3. */
+/* Determines where the body ends (RFC 9112 section 6.3). */
 static enum response_result end_head(struct response *response)
 {
     if (response->status < 200)

@@ -35,7 +35,7 @@ enum response_state {
 };
 
 struct response {
-    /* Set by the owner. */
+    /* Set by the caller. */
     char *line; /* RESPONSE_LINE_MAX bytes, for a line in pieces */
     void (*on_body)(void *context, const char *bytes, size_t length); /* or NULL */
     void *context;
@@ -54,14 +54,20 @@ struct response {
     uint64_t left; /* of a body or chunk */
 };
 
-/* Call before each response; keeps what the owner set. HEAD_REQUEST: the method was HEAD. */
+/*
+ * Call before each response; keeps the members set by the caller. HEAD_REQUEST: the method was
+ * HEAD.
+ */
 void response_begin(struct response *response, bool head_request);
 
 /* Parses LENGTH bytes. *used: how many of them belong to this response. */
 enum response_result response_feed(struct response *response, const char *bytes, size_t length,
                                    size_t *used);
 
-/* The connection ended: DONE if that completes the response, BAD if part of it is missing. */
+/*
+ * Call when the connection ends. Returns DONE if the response is complete, BAD if part of it is
+ * missing.
+ */
 enum response_result response_end(struct response *response);
 
 #endif

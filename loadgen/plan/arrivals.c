@@ -46,8 +46,8 @@ double profile_at(const struct profile *profile, double time_ns)
 }
 
 /*
- * The time in which the integral of a value that is AT now and grows by SLOPE reaches AREA: the root of
- * AT t + SLOPE t^2 / 2 = AREA, in the form that is numerically stable for small SLOPE.
+ * The time in which the integral of a value that starts at AT and grows by SLOPE reaches AREA: the
+ * root of AT t + SLOPE t^2 / 2 = AREA, in the form that is numerically stable for small SLOPE.
  */
 static double time_to_reach(double at, double slope, double area)
 {
@@ -87,7 +87,7 @@ double random_unit(uint64_t *state)
     return (double)(random_next(state) >> 11) * 0x1p-53;
 }
 
-/* How much the integral of the total rate grows until this thread's next request. */
+/* The growth of the integral of the total rate until this thread's next request. */
 static double gap(struct arrivals *arrivals)
 {
     return arrivals->poisson ? -log(1 - random_unit(&arrivals->random)) * arrivals->threads

@@ -13,7 +13,7 @@
 
 enum { PROFILE_STEPS_MAX = 72 };
 
-/* The value goes linearly from FROM to TO, which it reaches where the next step begins. */
+/* The value changes linearly from FROM to TO, which it reaches at the start of the next step. */
 struct profile_step {
     double begin_ns;
     double from, to;
@@ -28,7 +28,7 @@ struct profile {
 /* VALUE at all times. */
 struct profile profile_constant(double value);
 
-/* Adds a step. The caller respects PROFILE_STEPS_MAX and keeps begins rising. */
+/* Adds a step. Steps must be added in order of BEGIN_NS, at most PROFILE_STEPS_MAX of them. */
 void profile_add(struct profile *profile, double begin_ns, double from, double to);
 
 double profile_at(const struct profile *profile, double time_ns);
@@ -43,16 +43,19 @@ uint64_t random_next(uint64_t *state);
 /* Uniform in [0, 1). */
 double random_unit(uint64_t *state);
 
-/* When the requests of one thread are due, of several that share a rate. */
+/* The due times of one thread's requests; the threads share the rate. */
 struct arrivals {
     struct profile rate;
-    double threads; /* this one gets one request in THREADS */
+    double threads; /* number of threads; this one gets one request in THREADS */
     bool poisson;
     uint64_t random;
     double next_ns; /* when the next one is due; INFINITY: never */
 };
 
-/* For thread INDEX of THREADS. Constant arrivals of the threads interleave evenly. */
+/*
+ * Initializes the arrivals of thread INDEX of THREADS. Constant arrivals of the threads interleave
+ * evenly.
+ */
 void arrivals_begin(struct arrivals *arrivals, const struct profile *rate, uint32_t index,
                     uint32_t threads, bool poisson);
 

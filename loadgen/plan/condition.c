@@ -133,8 +133,8 @@ int condition_parse(struct condition *condition, const char *text, char *why, si
     condition->or_equal = sign[1] == '=';
     if (!read_limit(condition, sign + (condition->or_equal ? 2 : 1)))
         return fail(text,
-                    is_time(condition->metric) ? "no time with a unit after the sign"
-                                               : "no number after the sign",
+                    is_time(condition->metric) ? "no time with a unit after the operator"
+                                               : "no number after the operator",
                     why, size);
     return 0;
 }

@@ -64,10 +64,10 @@ struct plan_numbers {
 struct plan_sweep {
     struct plan_numbers connections;
     enum plan_keepalive keepalive;
-    struct plan_numbers server_threads, server_workers; /* empty: unchanged */
+    struct plan_numbers server_threads, server_workers; /* numbers to set; empty: unchanged */
 };
 
-/* What is expected of a response. */
+/* The expected response. */
 struct plan_checks {
     uint16_t statuses[PLAN_STATUSES_MAX];
     size_t status_count; /* 0: any of 2xx and 3xx */
@@ -85,8 +85,8 @@ struct plan {
     size_t url_count;
     const char *urls_file; /* a list of URLs, or an access log; NULL: none */
     enum plan_order order;
-    const char *replay_file; /* an access log, sent at its times; NULL: none */
-    double replay_speed;     /* 2: twice as fast */
+    const char *replay_file; /* an access log to replay with its timing; NULL: none */
+    double replay_speed;     /* factor: 2 is twice as fast */
     const char *method;
     const char *headers[PLAN_HEADERS_MAX]; /* "Name: value" */
     size_t header_count;
@@ -112,9 +112,9 @@ struct plan {
 
     /* Load and duration */
     uint32_t connections_requested;
-    uint32_t connections; /* actual: at most as many as requests */
+    uint32_t connections; /* in use: at most one per request */
     uint32_t threads_requested;
-    uint32_t threads;     /* actual: at most as many as connections */
+    uint32_t threads;     /* in use: at most one per connection */
     uint64_t requests;    /* without the warm-up; 0: no limit */
     uint64_t duration_ms; /* without the warm-up; 0: no limit */
     uint64_t warmup_ms;   /* sent but not counted */
@@ -142,9 +142,9 @@ struct plan {
     int control_fd;    /* reads changes of the load; -1: none */
     enum plan_format format;
     const char *output;                       /* the report's file; NULL: standard output */
-    double percentiles[PLAN_PERCENTILES_MAX]; /* of the reports, in percent */
+    double percentiles[PLAN_PERCENTILES_MAX]; /* percentiles in reports, in percent */
     size_t percentile_count;                  /* 0: the defaults */
-    const char *compare; /* a report to compare with urls[0], another report; NULL: a run */
+    const char *compare; /* --compare: a report to compare with the report urls[0]; NULL: a run */
     const char *label;   /* title of the live view; NULL: none */
     bool progress_lines; /* JSON lines on standard error instead of the live view */
     bool quiet;
@@ -164,7 +164,7 @@ void plan_set_connections(struct plan *plan, uint32_t connections);
 /* Whether STATUS is an expected one. */
 bool plan_accepts_status(const struct plan_checks *checks, uint32_t status);
 
-/* Whether this is an open loop: requests are sent when due, not after the last response. */
+/* Whether this is an open loop: requests are sent when due, not after the previous response. */
 static inline bool plan_is_open(const struct plan *plan)
 {
     return plan->rate > 0 || plan->replay_file != NULL ||

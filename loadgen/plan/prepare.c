@@ -102,7 +102,7 @@ static bool append_range(struct curl_slist **list, const char *range)
     return append_pair(list, "Range", value);
 }
 
-/* Connection: only where the default of the HTTP version differs from the plan. */
+/* Adds a Connection field only if the default of the HTTP version differs from the plan. */
 static bool append_connection(const struct plan *plan, struct curl_slist **list)
 {
     if (has_field(plan, "Connection") || plan->http == PLAN_HTTP_2)
@@ -249,7 +249,7 @@ static int read_body(struct request_plan *request_plan, char *why, size_t size)
     return request_plan->body != NULL ? 0 : fail(why, size, "out of memory");
 }
 
-/* With a file, the URL of the command line is only the base of the paths in the file. */
+/* If there is a file, the URL of the command line is only the base of the paths in the file. */
 static int add_urls(struct request_plan *request_plan, char *why, size_t size)
 {
     const struct plan *plan = request_plan->plan;
@@ -270,7 +270,7 @@ static int add_urls(struct request_plan *request_plan, char *why, size_t size)
     return -1;
 }
 
-/* The number of the first request with the same origin. */
+/* The origin of a request: the number of the first request with the same scheme, host and port. */
 static uint32_t origin_of(const struct request_plan *request_plan, uint32_t number)
 {
     for (uint32_t i = 0; i < number; i++)
@@ -301,7 +301,7 @@ static int make_connect_to(struct request_plan *request_plan, char *why, size_t 
     return 0;
 }
 
-/* libcurl would report it once per connection. */
+/* Checks a file before the run: libcurl would report the error once per connection. */
 static int check_readable(const char *option, const char *file, char *why, size_t size)
 {
     if (file == NULL || access(file, R_OK) == 0)

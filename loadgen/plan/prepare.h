@@ -1,7 +1,7 @@
 /*
- * Prepares the requests of a run: reads the files, parses the URLs, resolves the hosts, and builds header
- * fields and messages. Both engines send the same: libcurl gets the list of fields, the raw engine the
- * message. Main thread.
+ * Prepares the requests of a run: reads the files, parses the URLs, resolves the hosts, and builds
+ * header fields and messages. Both engines send the same bytes: libcurl gets the list of fields,
+ * the raw engine the complete message. Main thread.
  */
 #ifndef LOADGEN_PREPARE_H
 #define LOADGEN_PREPARE_H
@@ -17,7 +17,7 @@
 int request_plan_prepare(struct request_plan *request_plan, const struct plan *plan, char *why,
                          size_t size);
 
-/* Resolves the hosts, unless a proxy or a UNIX socket makes that needless. Returns 0, or -1 with WHY. */
+/* Resolves the hosts, unless requests go to a proxy or a UNIX socket. Returns 0, or -1 with WHY. */
 int request_plan_resolve(struct request_plan *request_plan, char *why, size_t size);
 
 /* Appends a copy of TEXT to *list. Returns false if out of memory. */

@@ -199,7 +199,7 @@ static const json_t *member(const json_t *object, const char *const *names)
     return found;
 }
 
-/* The strings of *logged are stored in TEXT. */
+/* Parses TEXT and overwrites it with the strings of *logged. */
 static bool read_json(char *text, struct logged *logged)
 {
     static const char *const targets[] = {"target", "uri", "url", "path", NULL};
@@ -212,7 +212,7 @@ static bool read_json(char *text, struct logged *logged)
 
     logged->time_s = read_json_time(member(object, times));
     if (line != NULL) {
-        memmove(text, line, strlen(line) + 1); /* part of the original text: it fits */
+        memmove(text, line, strlen(line) + 1); /* shorter than TEXT, which contains it */
         good = read_request_line(text, logged);
     } else if (method != NULL && target != NULL && is_method(method) &&
                strlen(method) < sizeof(logged->method)) {
@@ -235,7 +235,7 @@ static bool read_line_of_log(char *text, struct logged *logged)
     return line != NULL && read_request_line(line, logged);
 }
 
-/* A log has no request bodies. */
+/* Whether the request can be sent without a body, which a log does not have. */
 static bool can_be_sent(const struct logged *logged)
 {
     return strcmp(logged->method, "GET") == 0 || strcmp(logged->method, "HEAD") == 0 ||
@@ -260,8 +260,8 @@ static int read_logged(const struct reader *reader, char *text)
     if (reader->times && !(logged.time_s >= 0))
         return reader->request_plan->entry_count > 0
                    ? skip(reader)
-                   : fail(reader, "no time, which --replay needs; use -f to send the requests "
-                                  "without times");
+                   : fail(reader, "no time in this line, which --replay needs; use -f to send the "
+                                  "requests without timing");
     entry.due_ns = (uint64_t)(logged.time_s * 1e9);
     result = request_plan_add(reader->request_plan, logged.method, logged.target, entry, why,
                               sizeof(why));
@@ -285,7 +285,8 @@ static int read_line(struct reader *reader, char *text)
     if (reader->is_log)
         return is_of_log(text) ? read_logged(reader, text) : skip(reader);
     if (reader->times)
-        return fail(reader, "not a line of an access log, which --replay needs; use -f for a list");
+        return fail(reader,
+                    "not a line of an access log, which --replay needs; use -f for a list of URLs");
     return read_listed(reader, text);
 }
 

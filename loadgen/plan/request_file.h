@@ -13,7 +13,10 @@
 
 #include "loadgen/plan/request_plan.h"
 
-/* Adds the requests of FILE; with TIMES it must be an access log. Returns 0, or -1 with WHY. */
+/*
+ * Adds the requests of FILE; with TIMES it must be an access log with times. Returns 0, or -1 with
+ * WHY.
+ */
 int request_file_read(struct request_plan *request_plan, const char *file, bool times, char *why,
                       size_t size);
 

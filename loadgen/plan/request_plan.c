@@ -25,7 +25,7 @@ static uint64_t hash(const char *method, const char *url)
     return sum;
 }
 
-/* The position of a request in the index, or the empty one where it belongs. */
+/* The place of a request in the index, or the empty place where it would be inserted. */
 static uint32_t *find_place(const struct request_plan *request_plan, const char *method,
                             const char *url)
 {

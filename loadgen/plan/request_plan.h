@@ -26,7 +26,7 @@ struct request {
     size_t message_length;
 };
 
-/* One position in the order. */
+/* An entry of the order. */
 struct request_entry {
     uint64_t due_ns; /* of a replay: since the run's begin */
     uint32_t request;
@@ -49,9 +49,9 @@ struct request_plan {
 };
 
 /*
- * Appends a request to the order: METHOD (NULL: the plan's) of URL, which may be relative to the first
- * request's. Returns 0, 1 with WHY if the URL is invalid, or -1 with WHY if the plan is full or out of
- * memory.
+ * Appends a request to the order: METHOD (NULL: the plan's) for URL, which may be relative to the
+ * URL of the first request. Returns 0, 1 with WHY if the URL is invalid, or -1 with WHY if the plan
+ * is full or out of memory.
  */
 int request_plan_add(struct request_plan *request_plan, const char *method, const char *url,
                      struct request_entry entry, char *why, size_t size);
@@ -60,7 +60,7 @@ void request_plan_free(struct request_plan *request_plan);
 
 /* ---- Any thread ---- */
 
-/* The next request to send; *random is the thread's. */
+/* The next request to send; *random is the calling thread's generator state. */
 const struct request *request_plan_next(struct request_plan *request_plan, uint64_t *random);
 
 /* The next entry of a replay; NULL: none is left. */

@@ -35,7 +35,7 @@ static bool has_web_scheme(struct target *target)
     return good;
 }
 
-/* Credentials in the URL would appear in every report. */
+/* Rejected, because credentials in the URL would appear in every report. */
 static bool has_credentials(const struct target *target)
 {
     char *name = part(target, CURLUPART_USER, 0), *password = part(target, CURLUPART_PASSWORD, 0);
@@ -69,7 +69,7 @@ int target_parse(struct target *target, const struct target *base, const char *u
     if (target->url == NULL)
         return fail(url, "out of memory", why, size);
     if (url[0] != '\0' &&
-        strspn(url, "0123456789") == strlen(url)) /* libcurl takes it for an IPv4 address */
+        strspn(url, "0123456789") == strlen(url)) /* libcurl would parse it as an IPv4 address */
         return fail(url, "a port needs a host: http://127.0.0.1:PORT/", why, size);
     code = curl_url_set(target->url, CURLUPART_URL, url, CURLU_GUESS_SCHEME);
     if (code == CURLUE_UNSUPPORTED_SCHEME || (code == CURLUE_OK && !has_web_scheme(target)))

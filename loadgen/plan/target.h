@@ -1,6 +1,6 @@
 /*
- * The target of requests: a URL, parsed once, and the addresses of its host, resolved once before the run.
- * Filled by the main thread; read by all.
+ * The target of requests: a URL, parsed once, and the addresses of its host, resolved once before
+ * the run. Filled by the main thread; read by all threads.
  */
 #ifndef LOADGEN_TARGET_H
 #define LOADGEN_TARGET_H

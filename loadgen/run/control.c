@@ -114,7 +114,7 @@ double change_apply(const struct change *change, double value)
 
     if (change->kind == CHANGE_RATE)
         return changed > 0 ? changed : value;
-    if (change->way == CHANGE_BY_PERCENT) /* at least one step, in spite of rounding */
+    if (change->way == CHANGE_BY_PERCENT) /* at least one step even after rounding */
         changed =
             changed > value ? fmax(floor(changed), value + 1) : fmin(ceil(changed), value - 1);
     changed = floor(changed);
@@ -214,7 +214,7 @@ static void on_lines(evutil_socket_t fd, short events, void *context)
     }
 }
 
-/* epoll does not accept a regular file: reads it completely at the begin. */
+/* epoll does not accept regular files, so they are read completely at the start. */
 static void on_file(evutil_socket_t fd, short events, void *context)
 {
     struct control *control = context;

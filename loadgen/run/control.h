@@ -14,14 +14,14 @@
 
 #include <event2/event.h>
 
-/* ---- Changes. Pure. ---- */
+/* ---- Parsing of changes (pure) ---- */
 
 enum change_kind {
     CHANGE_RATE,
     CHANGE_CONNECTIONS,
     CHANGE_THREADS,
     CHANGE_STOP,
-    CHANGE_LOAD, /* of a key: the rate in an open loop, connections in a closed one */
+    CHANGE_LOAD, /* by a key: the rate in an open loop, the connections in a closed one */
 };
 
 enum change_way { CHANGE_TO, CHANGE_BY, CHANGE_BY_PERCENT };

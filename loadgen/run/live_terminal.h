@@ -1,6 +1,6 @@
 /*
- * A frame of lines on a terminal that is redrawn in place, below the previous output; not full-screen, so
- * that the last frame can stay. Main thread.
+ * A frame of lines that is redrawn in place on a terminal, below the previous output. It is not
+ * full-screen, so the last frame can remain. Main thread.
  */
 #ifndef LOADGEN_LIVE_TERMINAL_H
 #define LOADGEN_LIVE_TERMINAL_H
@@ -28,7 +28,7 @@ void live_terminal_size(const struct live_terminal *terminal, size_t *width, siz
 /* Replaces the frame on the terminal by *FRAME. No effect while the process is in the background. */
 void live_terminal_show(struct live_terminal *terminal, const struct live_frame *frame);
 
-/* Removes the frame, or, if it STAYS, moves the cursor below it. */
+/* Removes the frame; with STAYS, keeps it and moves the cursor below it. */
 void live_terminal_end(struct live_terminal *terminal, bool stays);
 
 #endif

@@ -82,11 +82,11 @@ enum {
     WIDE = 60,  /* columns for more percentiles and marks */
     LABEL = 13, /* columns of a label, without its indent of 2 */
     SHARE = 7,  /* columns of a bar's share, including the gap before it */
-    MARKS = 15, /* columns after the share for names of percentiles */
+    MARKS = 15, /* columns after the share, for the names of percentiles */
     BAR_MIN = 6,
     TRACE_WIDTH = 40,
     BARS = 14, /* maximum rows of the distribution */
-    REST = 3,  /* the empty lines around it and the last line */
+    REST = 3,  /* other lines: two empty ones and the last one */
 };
 
 #define BOLD   "\x1b[1m"
@@ -192,7 +192,9 @@ double live_view_percent(const struct progress_goal *goal, const struct tally *t
     return by_time < 1 ? by_time * 100 : 100;
 }
 
-/* Until the time is over or, at the current rate, all requests are done; negative: unknown. */
+/*
+ * Seconds until the time is over or, at the current rate, all requests are done; negative: unknown.
+ */
 static double seconds_left(const struct live_scene *scene)
 {
     const struct progress_goal *goal = scene->goal;

@@ -1,5 +1,5 @@
 /*
- * The live view of a run: a frame of a few lines, composed for the size of the terminal. A large one has
+ * The live view of a run: a frame of a few lines, composed for the size of the terminal. On a large one:
  *
  *       1.5 s   50%  ━━━━━━━━━━━━━━━━━━━━━━━━━━───────────────────────────  1.5 s left
  *     requests/s     75.2k  peak 80.1k  ▁▃▅▇█▇▇▇█▇▇▇
@@ -13,7 +13,7 @@
  *         ...
  *     + - load  C c connections  T t threads  q end
  *
- * A small one has a single line: live_view_line(). Pure.
+ * A small one shows a single line: live_view_line(). Pure.
  */
 #ifndef LOADGEN_LIVE_VIEW_H
 #define LOADGEN_LIVE_VIEW_H
@@ -28,7 +28,7 @@ enum {
     RATE_TRACE_TEXT = 4 * RATE_TRACE_CELLS, /* bytes of a drawn trace */
 };
 
-/* When all cells are in use, each two are merged into one. */
+/* When all cells are in use, each pair of cells is merged into one. */
 struct rate_trace {
     double cell[RATE_TRACE_CELLS]; /* responses per second */
     size_t count;
@@ -37,7 +37,7 @@ struct rate_trace {
     unsigned samples;         /* of the incomplete cell */
 };
 
-/* Adds the rate since the last call. Call at equal intervals. */
+/* Adds RATE, the rate since the last call. Call at equal intervals. */
 void rate_trace_add(struct rate_trace *trace, double rate);
 
 /* The highest cell. */
@@ -66,7 +66,7 @@ struct progress_setting {
     uint32_t connections, threads;
 };
 
-/* Where a run ends; 0: no such limit. */
+/* The limits of a run; 0: none. */
 struct progress_goal {
     uint64_t requests;
     uint64_t duration_ns, warmup_ns; /* duration_ns includes the warm-up */

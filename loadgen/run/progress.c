@@ -30,7 +30,7 @@ void progress_begin(struct progress *progress, const struct plan *plan,
         progress->kind = PROGRESS_LIVE;
 }
 
-/* Rates: over the last 10 ticks (progress->rate), and of the last tick (the trace). */
+/* Updates progress->rate (over the last 10 ticks) and the trace (the last tick). */
 static void take_sample(struct progress *progress, uint64_t answered, uint64_t elapsed_ns)
 {
     size_t slots = ARRAY_LENGTH(progress->past_ns), slot = progress->ticks % slots;
@@ -105,7 +105,10 @@ void progress_suspend(struct progress *progress)
         terminal_keys_begin();
 }
 
-/* A text report on the same terminal, or a series' report, has everything that the view shows. */
+/*
+ * Whether a report follows that makes the last frame redundant: a text report on the same terminal,
+ * or the report of a series.
+ */
 static bool is_followed_by_report(const struct plan *plan)
 {
     return plan->label != NULL ||

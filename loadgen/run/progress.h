@@ -26,14 +26,14 @@ struct progress {
     FILE *out;
     uint64_t ticks;
     uint64_t past_ns[10];       /* times of the last ticks, a ring */
-    uint64_t past_answered[10]; /* responses up to then */
+    uint64_t past_answered[10]; /* responses up to these ticks */
     double rate;                /* responses per second over these ticks */
     struct rate_trace trace;
     struct histogram shown; /* latency up to the last JSON line */
     struct live_terminal terminal;
     bool keys;              /* the live view lists the keys */
-    char message[80];       /* the last line of the live view for a while */
-    uint64_t message_until; /* that tick */
+    char message[80];       /* shown in the last line of the live view for a while */
+    uint64_t message_until; /* tick at which the message expires */
 };
 
 /* The state of the run to display. */
@@ -54,8 +54,8 @@ void progress_tick(struct progress *progress, const struct progress_now *now);
 void progress_draw(struct progress *progress, const struct progress_now *now);
 
 /*
- * Reports a change: the load now in effect, if it was ACCEPTED, or WHY it was not. As a JSON line it has
- * a member "event": "changed" or "rejected".
+ * Reports a change: if ACCEPTED, the load now in effect; else WHY it was rejected. As a JSON line
+ * it has a member "event": "changed" or "rejected".
  */
 void progress_report_change(struct progress *progress, bool accepted, const char *why, double rate,
                             uint32_t connections, uint32_t threads);

@@ -45,7 +45,7 @@ struct run {
     struct series *series;
     struct server_check *check;
     struct machine_cpu machine;     /* at the begin */
-    struct tally sum, warmup, both; /* of all threads, as of the last add_up() */
+    struct tally sum, warmup, both; /* over all threads, updated by add_up() */
 };
 
 static struct timeval timeval_of_ms(uint64_t ms)
@@ -75,7 +75,7 @@ static void stop(struct run *run)
     event_add(run->grace, &grace);
 }
 
-/* The timer may fire a little early, but requests are sent until the deadline. */
+/* The timer may fire early; requests are sent until the deadline. */
 static void on_deadline(evutil_socket_t fd, short events, void *context)
 {
     const struct timeval one_ms = {0, 1000};
@@ -115,7 +115,7 @@ static void on_interrupts(evutil_socket_t fd, short events, void *context)
         interrupt(context);
 }
 
-/* Wakes the others: the budget that they wait for may be used up. */
+/* Wakes the other threads, because the budget may now be used up. */
 static void on_thread_done(evutil_socket_t fd, short events, void *context)
 {
     struct run *run = context;
@@ -255,7 +255,7 @@ static void end_second(struct run *run, uint64_t now_ns)
     series_add(run->series, &run->both, now_ns, &setting);
 }
 
-/* The number of connections follows its profile until it is changed by hand. */
+/* Sets the number of connections from the profile, unless a change has overridden it. */
 static void follow_profile(struct run *run, uint64_t now_ns)
 {
     double planned = profile_at(&run->connections, (double)now_ns);
@@ -364,7 +364,7 @@ static bool make_events(struct run *run)
 static void start_control(struct run *run)
 {
     bool keys = run->progress.kind == PROGRESS_LIVE && run->plan->control_fd != STDIN_FILENO &&
-                run->plan->label == NULL; /* the runs of a series are alike */
+                run->plan->label == NULL; /* not in a series, whose runs must be equal */
 
     run->control = control_create(run->base, run->plan->control_fd, keys, on_change, run);
     if (run->control == NULL)
@@ -468,7 +468,7 @@ static void fill_result(struct run *run, struct result *result)
     result->error_texts = totals.error_texts;
 }
 
-/* The last entry ends with the last request. */
+/* Adds the last entry, which ends with the last request. */
 static void end_series(struct run *run, struct result *result)
 {
     uint64_t end_ns = warmup_ns(run) + result->elapsed_ns;

@@ -31,7 +31,7 @@ enum {
 #define SEGMENTS "/dev/shm"
 #define PREFIX   "webserverd."
 
-/* Whether a server that listens on ADDRESS accepts connections to TARGET. */
+/* Whether connections to TARGET reach a server that listens on ADDRESS. */
 static bool is_at(const char *address, const struct target *target)
 {
     static const char *const any[] = {"*", "0.0.0.0", "[::]"};
@@ -111,10 +111,11 @@ static bool find_server(const struct request_plan *request_plan, struct segment_
 struct server_check {
     struct segment_reader reader;
     uint64_t counted_before;
-    uint64_t begun_ns, cpu_ns; /* at the begin: the time, and the CPU time of its processes */
+    uint64_t begun_ns,
+        cpu_ns; /* at the start: monotonic time, and CPU time of the server's processes */
 };
 
-/* CPU time of the server's processes; the time of a process that has ended is lost. */
+/* CPU time of the server's running processes; excludes processes that have exited. */
 static uint64_t server_cpu_ns(const struct server_check *check)
 {
     const struct segment *map = &check->reader.map;
@@ -244,7 +245,7 @@ static bool is_timed_out(const struct server_control *control)
     return clock_monotonic_ns() >= control->deadline_ns;
 }
 
-/* The reply, owned by the caller; or NULL with WHY, which is empty after a signal. */
+/* Returns the reply, owned by the caller; or NULL with WHY, which is empty after a signal. */
 static json_t *receive_reply(const struct server_control *control, struct control_client *client,
                              char *why, size_t size)
 {
@@ -275,7 +276,7 @@ static json_t *send_command(const struct server_control *control, const char *li
     return reply;
 }
 
-/* 1: NUMBER is in effect; 0: not yet; -1 with WHY: the server rejected it. */
+/* Returns 1 if NUMBER is in effect, 0 if not yet, or -1 with WHY if the server rejected it. */
 static int is_in_effect(const json_t *reply, uint32_t number, char *why, size_t size)
 {
     const char *error = json_string_value(json_object_get(reply, "error"));
@@ -288,8 +289,9 @@ static int is_in_effect(const json_t *reply, uint32_t number, char *why, size_t 
 }
 
 /*
- * Sets the number of WHAT (workers or threads). The server replies when the number is in effect; if somebody
- * else changes it meanwhile, queries it again. Returns 0, also after a signal, or -1 with WHY.
+ * Sets the number of WHAT (workers or threads). The server replies when the number is in effect; if
+ * another client changes it meanwhile, queries the number until it is in effect. Returns 0, also
+ * after a signal, or -1 with WHY.
  */
 static int set_number(struct server_control *control, const char *what, uint32_t number, char *why,
                       size_t size)

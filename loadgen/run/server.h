@@ -1,7 +1,7 @@
 /*
- * The webserverd of this machine that a run's requests go to, if there is one: found by its shared memory
- * segment, which names its listen addresses. A run compares the server's counters with its own; a sweep
- * changes the number of workers and threads. Main thread.
+ * The webserverd on this machine that receives the run's requests, if there is one. It is found by
+ * its shared memory segment, which has its listen addresses. A run compares the server's counters
+ * with its own; a sweep changes the number of workers and threads. Main thread.
  */
 #ifndef LOADGEN_SERVER_H
 #define LOADGEN_SERVER_H
@@ -13,12 +13,12 @@
 
 struct server_check;
 
-/* Finds the server, before the run. Returns NULL if there is none, or out of memory. */
+/* Finds the server. Call before the run. Returns NULL if there is none, or out of memory. */
 struct server_check *server_check_begin(const struct request_plan *request_plan);
 
 /*
- * Compares, after the run: ANSWERED requests got a complete response. Waits up to one second until the
- * server has counted them. Frees CHECK, which may be NULL.
+ * Compares the counters after the run, in which ANSWERED requests got a complete response. Waits up
+ * to one second for the server to count them. Frees CHECK, which may be NULL.
  */
 void server_check_end(struct server_check *check, uint64_t answered,
                       struct server_check_result *result);
@@ -40,7 +40,7 @@ struct server_control *server_control_begin(const struct plan *plan, char *why, 
 
 const char *server_control_name(const struct server_control *control);
 
-/* The sizes at the begin. */
+/* The original sizes. */
 struct server_sizes server_control_original(const struct server_control *control);
 
 /* Writes the commands that restore the original sizes. Returns TEXT, of SERVER_CONTROL_COMMANDS bytes. */

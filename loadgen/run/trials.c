@@ -173,7 +173,7 @@ static struct series_entry total_of(const struct result *result, uint64_t begin_
     return total;
 }
 
-/* A round that ended early is added to the sum, but not to the rounds. */
+/* Adds a round that ended early to the sum, but not to the rounds. */
 static void after_round(void *context, size_t point, const struct result *result)
 {
     struct repeat_state *state = context;
@@ -186,7 +186,7 @@ static void after_round(void *context, size_t point, const struct result *result
         state->out_of_memory = true;
 }
 
-/* Two numbers that have no meaningful sum: takes their medians. */
+/* Replaces two numbers that have no meaningful sum by their medians. */
 static void set_medians(struct result *result)
 {
     const struct rounds *rounds = result->rounds;

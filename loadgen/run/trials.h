@@ -1,9 +1,9 @@
 /*
  * Trials: single runs, series of runs and repeated runs. Main thread.
  *
- * A series runs each of several points, which are plans, once per round, so that disturbances of the
- * machine affect all points alike. The order alternates (A B C, C B A, A B C ...), so that a steady drift
- * does, too. A trial's result is reduced to its measures.
+ * A series runs each of several points, which are plans, once per round, so that short disturbances
+ * of the machine affect all points alike. The order alternates (A B C, C B A, A B C ...), so that
+ * steady drift affects all points alike, too. A trial's result is reduced to its measures.
  */
 #ifndef LOADGEN_TRIALS_H
 #define LOADGEN_TRIALS_H
@@ -15,14 +15,14 @@
 
 enum trial_outcome {
     TRIAL_DONE,         /* *result is valid; release it with result_free() */
-    TRIAL_INVALID,      /* could not begin: WHY names the fault of the plan or the machine */
-    TRIAL_UNKNOWN_HOST, /* could not begin: WHY names the host that was not resolved */
+    TRIAL_INVALID,      /* could not begin: WHY names the error in the plan or on the machine */
+    TRIAL_UNKNOWN_HOST, /* could not begin: WHY names the unresolved host */
 };
 
 /*
- * Runs PLAN, which must outlive *result. OBSERVER may be NULL. The result is large: keep it off the stack.
- * Signals end the run early (interrupts.h), which *result records. What is displayed meanwhile depends on
- * the plan (quiet, label).
+ * Runs PLAN, which must outlive *result. OBSERVER may be NULL. The result is large: keep it off the
+ * stack. Signals end the run early (interrupts.h), which *result records. The progress display
+ * depends on the plan (quiet, label).
  */
 enum trial_outcome trial_run(const struct plan *plan, const struct run_observer *observer,
                              struct result *result, char *why, size_t size);

@@ -305,7 +305,8 @@ static const struct {
     {"--engine go", "--engine go: unknown (curl, raw)"},
     {"--engine raw --http2", "--engine raw does not support --http2"},
     {"--max-reqs-per-conn 0", "--max-reqs-per-conn 0: invalid number of requests (example: 100)"},
-    {"--connect-to a:1", "--connect-to a:1: invalid (HOST1:PORT1:HOST2:PORT2; parts may be empty)"},
+    {"--connect-to a:1",
+     "--connect-to a:1: invalid mapping (HOST1:PORT1:HOST2:PORT2; parts may be empty)"},
     {"--cert x", "--cert requires --key and vice versa"},
     {"--expect-status 2xx", "--expect-status 2xx: invalid statuses (up to 16; example: 200,304)"},
     {"--expect-size 1k", "--expect-size 1k: invalid number of bytes"},
@@ -313,7 +314,7 @@ static const struct {
     {"--fail-if p99",
      "--fail-if: invalid condition 'p99': no < or > (examples: p99>20ms, rate<1000, errors>0.1%)"},
     {"--abort-on p99>20", "--abort-on: invalid condition 'p99>20': no time with a unit after the "
-                          "sign (examples: p99>20ms, rate<1000, errors>0.1%)"},
+                          "operator (examples: p99>20ms, rate<1000, errors>0.1%)"},
     {"--format xml", "--format xml: unknown format (text, json, csv, hdr, html, md, png)"},
     {"-p 50,100", "-p 50,100: invalid percentiles (up to 16 between 0 and 100; example: "
                   "50,95,99.9); use --body-file for a body"},

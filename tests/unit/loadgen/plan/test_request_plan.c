@@ -216,7 +216,7 @@ static void log_without_replay_is_a_list(void **state)
     plan.urls_file = NULL;
     plan.replay_file = path;
     assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
-    assert_non_null(strstr(why, ":1: no time, which --replay needs"));
+    assert_non_null(strstr(why, ":1: no time in this line, which --replay needs"));
     request_plan_free(&request_plan);
     write_file("/one\n");
     assert_int_equal(request_plan_prepare(&request_plan, &plan, why, sizeof(why)), -1);
