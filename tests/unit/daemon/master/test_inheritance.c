@@ -103,6 +103,7 @@ static void invalid_variable_is_an_error(void **state)
         assert_int_equal(inheritance_read(&inheritance, why, sizeof(why)), -1);
         assert_true(why[0] != '\0');
         assert_false(inheritance_is_upgrade());
+        inheritance_free(&inheritance);
     }
     close(fd);
 }
