@@ -1,6 +1,6 @@
 /*
  * One frame of the screen: the bar with the tabs, the line about the server, the view with its
- * overlays, and the line at the bottom. Single thread.
+ * overlays and popups, and the line at the bottom. Single thread.
  */
 #ifndef CONSOLE_FRAME_H
 #define CONSOLE_FRAME_H
@@ -10,8 +10,8 @@
 #include "console/lab/player.h"
 #include "console/scene/scene.h"
 #include "console/ui/dialog.h"
+#include "console/ui/keys.h"
 #include "console/ui/screen.h"
-#include "console/ui/scroll.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +49,14 @@ void frame_draw(const struct frame *frame, const struct screen *screen);
 
 /* The view whose tab is at the line Y and column X of SCREEN while VIEW is shown, or -1. */
 int frame_view_at(const struct screen *screen, size_t view, int y, int x);
+
+/* A popup over the view: the details of the selected row, or a reply of the daemon. Single thread. */
+
+/* Draws the details of the selected row over BODY. */
+void popup_draw_row(struct scroll *scroll, const struct scene *scene, const struct canvas *body);
+
+/* Draws TEXT over BODY. */
+void popup_draw_text(struct scroll *scroll, const char *text, bool ascii,
+                     const struct canvas *body);
 
 #endif

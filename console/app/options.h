@@ -9,8 +9,8 @@
 #include "common/instance.h"
 #include "common/macros.h"
 #include "console/scene/view.h"
+#include "console/ui/canvas.h"
 #include "console/ui/filter.h"
-#include "console/ui/theme.h"
 
 #include <stdbool.h>
 #include <stdint.h>

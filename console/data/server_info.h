@@ -7,12 +7,9 @@
 #define CONSOLE_SERVER_INFO_H
 
 #include "common/segment_reader.h"
-#include "console/data/cache_list.h"
-#include "console/data/client_list.h"
-#include "console/data/event_list.h"
 #include "console/data/history.h"
+#include "console/data/lists.h"
 #include "console/data/model.h"
-#include "console/data/outcomes.h"
 #include "console/data/processes.h"
 #include "console/data/snapshot.h"
 #include "console/data/tail.h"

@@ -7,7 +7,7 @@
 
 #include "console/lab/player.h"
 #include "console/ui/canvas.h"
-#include "console/ui/scroll.h"
+#include "console/ui/keys.h"
 
 #include <stdbool.h>
 

@@ -1,5 +1,9 @@
 #include "console/lab/scenario.h"
 
+#include "common/clock.h"
+#include "console/ui/graph.h"
+
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -48,4 +52,141 @@ int lab_scenario_steps(const struct lab_scenario *scenario)
     while (count < LAB_STEPS && scenario->steps[count].todo != NULL)
         count++;
     return count;
+}
+
+/* Measures */
+
+#define SPACING_NS (NS_PER_S / 4)
+
+enum kind { NONE, RATE, RATIO, QUOTIENT, GAUGE, GROWTH, LATENCY, FAILED };
+
+static const struct {
+    const char *label;
+    enum kind kind;
+    enum graph_unit unit;
+    enum metric metric;
+    int other; /* metric or percentile */
+} measures[LAB_MEASURE_COUNT] = {
+    {"", NONE, GRAPH_COUNT, METRIC_requests, 0},
+#define MEASURE(name, label, kind, unit, metric, other) {label, kind, unit, metric, other},
+#include "console/lab/measures.def"
+#undef MEASURE
+};
+
+static const struct lab_sample *newest(const struct lab_window *window)
+{
+    return &window->sample[(window->taken - 1) % LAB_SAMPLES];
+}
+
+static const struct lab_sample *oldest(const struct lab_window *window)
+{
+    return &window->sample[window->taken > LAB_SAMPLES ? window->taken % LAB_SAMPLES : 0];
+}
+
+void lab_window_take(struct lab_window *window, const struct model *model, uint64_t failed)
+{
+    const struct snapshot *now = model_now(model);
+    struct lab_sample *sample = &window->sample[window->taken % LAB_SAMPLES];
+
+    if (window->taken > 0 && now->time_ns < newest(window)->time_ns + SPACING_NS)
+        return;
+    sample->time_ns = now->time_ns;
+    for (int i = 0; i < METRIC_COUNT; i++)
+        sample->sums[i] = now->sums[i];
+    sample->p50_ns = model_percentile(model, 50);
+    sample->p99_ns = model_percentile(model, 99);
+    sample->failed = failed;
+    if (window->taken++ == 0 && window->base.time_ns == 0)
+        window->base = *sample;
+}
+
+void lab_window_restart(struct lab_window *window)
+{
+    window->taken = 0;
+}
+
+void lab_window_rebase(struct lab_window *window)
+{
+    if (window->taken > 0)
+        window->base = *newest(window);
+}
+
+bool lab_window_full(const struct lab_window *window)
+{
+    return window->taken > 1 &&
+           newest(window)->time_ns - oldest(window)->time_ns >= LAB_WINDOW_S * NS_PER_S;
+}
+
+static double growth(const struct lab_window *window, const struct lab_sample *since, int metric)
+{
+    const struct lab_sample *now = newest(window);
+
+    return now->sums[metric] >= since->sums[metric]
+               ? (double)(now->sums[metric] - since->sums[metric])
+               : NAN; /* the server was restarted */
+}
+
+static double latency(const struct lab_window *window, int percentile)
+{
+    uint64_t count = window->taken < LAB_SAMPLES ? window->taken : LAB_SAMPLES;
+    double sum = 0;
+    int known = 0;
+
+    for (uint64_t i = 0; i < count; i++) {
+        const struct lab_sample *sample = &window->sample[i];
+        double value = percentile == 50 ? sample->p50_ns : sample->p99_ns;
+
+        sum += isnan(value) ? 0 : value;
+        known += !isnan(value);
+    }
+    return known > 0 ? sum / known : NAN;
+}
+
+static double quotient(double part, double whole)
+{
+    return whole > 0 ? part / whole : NAN;
+}
+
+static double value_of(const struct lab_window *window, enum lab_measure measure)
+{
+    const struct lab_sample *first = oldest(window), *last = newest(window);
+    int metric = (int)measures[measure].metric, other = measures[measure].other;
+
+    switch (measures[measure].kind) {
+    case RATE:
+        return quotient(growth(window, first, metric),
+                        (double)(last->time_ns - first->time_ns) / (double)NS_PER_S);
+    case RATIO:
+        return quotient(growth(window, first, metric),
+                        growth(window, first, metric) + growth(window, first, other));
+    case QUOTIENT:
+        return quotient(growth(window, first, metric), growth(window, first, other));
+    case GAUGE:
+        return (double)last->sums[metric];
+    case GROWTH:
+        return growth(window, &window->base, metric);
+    case LATENCY:
+        return latency(window, other);
+    case FAILED:
+        return (double)(last->failed - window->base.failed);
+    case NONE:
+        break;
+    }
+    return NAN;
+}
+
+void lab_window_values(const struct lab_window *window, double values[LAB_MEASURE_COUNT])
+{
+    for (int i = 0; i < LAB_MEASURE_COUNT; i++)
+        values[i] = window->taken > 0 ? value_of(window, (enum lab_measure)i) : NAN;
+}
+
+const char *lab_measure_label(enum lab_measure measure)
+{
+    return measures[measure].label;
+}
+
+char *lab_measure_text(enum lab_measure measure, double value, char *buffer)
+{
+    return graph_number(measures[measure].unit, value, buffer);
 }

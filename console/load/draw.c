@@ -4,8 +4,8 @@
 #include "common/macros.h"
 #include "common/units.h"
 #include "console/scene/summary.h"
+#include "console/ui/canvas.h"
 #include "console/ui/graph.h"
-#include "console/ui/layout.h"
 #include "console/ui/text.h"
 
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #include "console/data/snapshot.h"
 #include "console/scene/view.h"
 #include "console/ui/canvas.h"
-#include "console/ui/scroll.h"
+#include "console/ui/keys.h"
 
 /* Draws the help over the whole canvas, starting with VIEW. Thread states are those that NOW
  * describes; NULL: the built-in ones. */

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void summary_append(char *line, size_t size, int width, const char *format, ...)
@@ -66,4 +67,159 @@ void summary_identity(const struct snapshot *now, char *line, size_t size, int w
         units_format_age(age, sizeof(age), now->wall_ns > started ? now->wall_ns - started : 0));
     summary_append(line, size, width, "on %s", now->server.listening);
     summary_append(line, size, width, "version %s", now->server.version);
+}
+
+/* Strip */
+
+static int by_place(const void *a, const void *b)
+{
+    const struct thread_sample *left = *(const struct thread_sample *const *)a;
+    const struct thread_sample *right = *(const struct thread_sample *const *)b;
+
+    if (left->worker != right->worker)
+        return left->worker < right->worker ? -1 : 1;
+    if (left->thread != right->thread)
+        return left->thread < right->thread ? -1 : 1;
+    return left->slot < right->slot ? -1 : left->slot > right->slot;
+}
+
+/* At least the number of thread slots. */
+enum { THREADS_MAX = 1024 };
+
+uint32_t strip_sorted(const struct snapshot *now, const struct thread_sample *const **sorted)
+{
+    static const struct thread_sample *order[THREADS_MAX];
+    uint32_t count = 0;
+
+    *sorted = order;
+    if (now->thread_count > THREADS_MAX)
+        return 0;
+    for (uint32_t i = 0; i < now->thread_count; i++)
+        if (now->threads[i].activity.state != THREAD_STATE_NONE)
+            order[count++] = &now->threads[i];
+    qsort(order, count, sizeof(*order), by_place);
+    return count;
+}
+
+enum tone strip_tone(uint32_t state)
+{
+    switch (state) {
+    case THREAD_STATE_ACCEPT:
+    case THREAD_STATE_READ:
+    case THREAD_STATE_WRITE:
+        return TONE_GOOD;
+    case THREAD_STATE_STARTING:
+    case THREAD_STATE_FILE:
+    case THREAD_STATE_COMPRESS:
+    case THREAD_STATE_COMPUTE:
+        return TONE_NOTE;
+    case THREAD_STATE_LEAVING:
+    case THREAD_STATE_LOCK:
+        return TONE_WARN;
+    case THREAD_STATE_LOG:
+        return TONE_BAD;
+    case THREAD_STATE_IDLE:
+    case THREAD_STATE_QUEUE:
+        return TONE_DIM;
+    default:
+        return TONE_NORMAL;
+    }
+}
+
+/* Position of the next word, which wraps to the next line. */
+struct pen {
+    int y, x, last_y, indent;
+};
+
+static bool pen_make_room(struct pen *pen, const struct canvas *canvas, int width)
+{
+    if (pen->x > pen->indent && pen->x + width > canvas->width) {
+        pen->y++;
+        pen->x = pen->indent;
+    }
+    return pen->y <= pen->last_y;
+}
+
+/* Draws the letter of THREAD, after the worker's number if it is the first of its worker. */
+static void draw_thread(struct pen *pen, const struct canvas *canvas, const struct snapshot *now,
+                        const struct thread_sample *thread, bool first_of_worker)
+{
+    char name[16] = "?";
+    char letter[2] = {server_state_letter(&now->server, thread->activity.state), '\0'};
+
+    if (first_of_worker) {
+        if (thread->worker != SEGMENT_NO_WORKER)
+            snprintf(name, sizeof(name), "%" PRIu32, thread->worker);
+        pen->x += pen->x > pen->indent ? 2 : 0;
+        if (!pen_make_room(pen, canvas, (int)strlen(name) + 3))
+            return;
+        pen->x = canvas_text(canvas, pen->y, pen->x, TONE_DIM, name) + 1;
+    }
+    if (pen_make_room(pen, canvas, 1))
+        pen->x = canvas_text(canvas, pen->y, pen->x, strip_tone(thread->activity.state), letter);
+}
+
+int strip_draw(const struct canvas *canvas, int y, int lines, const struct snapshot *now)
+{
+    struct pen pen = {.y = y, .x = 9, .last_y = y + lines - 1, .indent = 9};
+    const struct thread_sample *const *order;
+    uint32_t count = strip_sorted(now, &order);
+
+    canvas_text(canvas, y, 0, TONE_TITLE, "threads");
+    for (uint32_t i = 0; i < count; i++)
+        draw_thread(&pen, canvas, now, order[i],
+                    i == 0 || order[i - 1]->worker != order[i]->worker);
+    if (count == 0)
+        canvas_text(canvas, y, pen.x, TONE_DIM, "none");
+    return (pen.y > pen.last_y ? pen.last_y : pen.y) - y + 1;
+}
+
+static bool in_use(const struct snapshot *now, uint32_t state)
+{
+    for (uint32_t i = 0; i < now->thread_count; i++)
+        if (now->threads[i].activity.state == state)
+            return true;
+    return false;
+}
+
+static void draw_letter(struct pen *pen, const struct canvas *canvas,
+                        const struct segment_state *info, uint32_t state)
+{
+    char letter[2] = {info->letter, '\0'};
+
+    if (!pen_make_room(pen, canvas, (int)strlen(info->name) + 2))
+        return;
+    pen->x = canvas_text(canvas, pen->y, pen->x, strip_tone(state), letter) + 1;
+    pen->x = canvas_text(canvas, pen->y, pen->x, TONE_DIM, info->name) + 2;
+}
+
+/* A single line has no room for all states: those in use come first. */
+int strip_draw_legend(const struct canvas *canvas, int y, int lines, const struct snapshot *now)
+{
+    struct pen pen = {.y = y, .x = 9, .last_y = y + lines - 1, .indent = 9};
+
+    canvas_text(canvas, y, 0, TONE_TITLE, "letters");
+    for (int pass = lines == 1 ? 0 : 1; pass < 2; pass++)
+        for (uint32_t state = THREAD_STATE_NONE + 1; state < now->server.state_count; state++)
+            if (lines > 1 || in_use(now, state) == (pass == 0))
+                draw_letter(&pen, canvas, &now->server.states[state], state);
+    return (pen.y > pen.last_y ? pen.last_y : pen.y) - y + 1;
+}
+
+void strip_print(FILE *out, const struct snapshot *now)
+{
+    const struct thread_sample *const *order;
+    uint32_t count = strip_sorted(now, &order);
+
+    fprintf(out, "threads  ");
+    for (uint32_t i = 0; i < count; i++) {
+        if (i == 0 || order[i - 1]->worker != order[i]->worker)
+            fprintf(out, "%s%" PRIu32 " ", i == 0 ? "" : "  ", order[i]->worker);
+        fputc(server_state_letter(&now->server, order[i]->activity.state), out);
+    }
+    fprintf(out, "\nletters ");
+    for (uint32_t state = THREAD_STATE_NONE + 1; state < now->server.state_count; state++)
+        fprintf(out, "%s %c %s", state > THREAD_STATE_NONE + 1 ? " " : "",
+                now->server.states[state].letter, now->server.states[state].name);
+    fputc('\n', out);
 }

@@ -1,10 +1,12 @@
-/* The identity and the sizes of a server as one line of text. Pure. */
+/* A server in a few lines: its identity and sizes, the states of its threads. */
 #ifndef CONSOLE_SUMMARY_H
 #define CONSOLE_SUMMARY_H
 
 #include "console/data/snapshot.h"
+#include "console/ui/canvas.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 /*
  * Appends an item to LINE (SIZE bytes), separated by two spaces, if the line then has at most WIDTH
@@ -18,5 +20,25 @@ void summary_processes(const struct snapshot *now, char *line, size_t size, int 
 
 /* "NAME", "pid 1234", "up 3h 12m", "on 127.0.0.1:8080", "version 0.1.0", up to WIDTH. */
 void summary_identity(const struct snapshot *now, char *line, size_t size, int width);
+
+/* The strip: one state letter per serving thread, by worker, and a legend. The console's only thread. */
+
+/*
+ * Sorts the existing threads by worker and number: *SORTED becomes an array of pointers into NOW, valid
+ * until the next call. Returns their number.
+ */
+uint32_t strip_sorted(const struct snapshot *now, const struct thread_sample *const **sorted);
+
+/* The tone of a thread state: work is good, waiting for others warn or bad, idle dim. */
+enum tone strip_tone(uint32_t state);
+
+/* Draws the letters from line Y on, in at most LINES lines; returns the number used. */
+int strip_draw(const struct canvas *canvas, int y, int lines, const struct snapshot *now);
+
+/* Draws the legend likewise. */
+int strip_draw_legend(const struct canvas *canvas, int y, int lines, const struct snapshot *now);
+
+/* Prints both as text. */
+void strip_print(FILE *out, const struct snapshot *now);
 
 #endif

@@ -6,10 +6,49 @@
 #define CONSOLE_CANVAS_H
 
 #include "common/macros.h"
-#include "console/ui/theme.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <wchar.h>
+
+/*
+ * Colours by meaning: a view chooses a tone, the theme how it looks. Colour is never the only signal:
+ * a letter, a word or a number says the same.
+ */
+enum tone {
+    TONE_NORMAL,
+    TONE_DIM,   /* labels, axes, minor details */
+    TONE_TITLE, /* titles of panels and columns */
+    TONE_VALUE, /* the main number of a panel */
+    TONE_GOOD,  /* busy, answered, in force */
+    TONE_NOTE,  /* notable: redirects, work in progress */
+    TONE_WARN,
+    TONE_BAD,
+    TONE_GRAPH,
+    TONE_PEAK,
+    TONE_BAR,      /* the first and the last line of the screen */
+    TONE_BAR_KEY,  /* a key named there */
+    TONE_TAB,      /* the tab of the visible view */
+    TONE_SELECTED, /* the selected row */
+    TONE_COOL,     /* low, on a scale that continues with TONE_GOOD, TONE_WARN, TONE_BAD */
+    TONE_COUNT
+};
+
+enum theme { THEME_DARK, THEME_LIGHT, THEME_MONO, THEME_COUNT };
+
+extern const char *const theme_names[THEME_COUNT];
+
+/* The theme called NAME, or THEME_COUNT. */
+enum theme theme_named(const char *name);
+
+/*
+ * Prepares the colours of THEME; curses must be running. Returns the theme in force: THEME_MONO if
+ * the terminal has no colours.
+ */
+enum theme theme_start(enum theme theme);
+
+/* The argument of attrset() for TONE. */
+int theme_attributes(enum tone tone);
 
 struct canvas {
     int y, x; /* upper left corner, on the screen */
@@ -42,5 +81,26 @@ void canvas_repeat(const struct canvas *canvas, int y, int x, int count, enum to
                    wchar_t glyph);
 void canvas_cells(const struct canvas *canvas, int y, int x, int count, enum tone tone,
                   const wchar_t *cells);
+
+/*
+ * Stacks the parts of a view on a canvas, one below the other. If not all of them fit at their
+ * minimum height, the least important ones are left out; spare lines are distributed by weight. Pure.
+ */
+enum { LAYOUT_PARTS_MAX = 16 };
+
+struct layout_part {
+    int min;        /* minimum height, lines */
+    int max;        /* maximum height, lines; 0: none */
+    int weight;     /* share of the spare lines; 0: the height stays at its minimum */
+    int importance; /* the least important is left out first; of equals the later one */
+    int gap;        /* empty lines above, unless it is the first part shown */
+};
+
+/*
+ * Sets PLACES for COUNT parts (at most LAYOUT_PARTS_MAX); height 0: left out. Returns the number of
+ * parts shown.
+ */
+int layout_stack(const struct canvas *canvas, const struct layout_part *parts, size_t count,
+                 struct canvas *places);
 
 #endif

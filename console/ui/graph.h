@@ -56,4 +56,23 @@ int heat_draw_scale(const struct canvas *canvas, int y, int x, enum graph_style 
 void bar_draw(const struct canvas *canvas, int y, int x, int width, enum graph_style style,
               double ratio, enum tone tone);
 
+/*
+ * A panel: one number, a line about it, and its history as a graph with scale, span and peak. It
+ * adapts to any size; a single line shows title, number and a small graph. The console's only thread.
+ */
+
+enum { PANEL_TEXT = 96, PANEL_FULL_HEIGHT = 6 };
+
+struct panel {
+    const char *title;
+    enum graph_unit unit;
+    enum graph_style style;
+    double now;           /* NAN: none */
+    const double *values; /* one per second, the newest last; NAN and gaps as in graph_draw() */
+    size_t count;         /* seconds */
+    const char *detail;   /* one line below the title */
+};
+
+void panel_draw(const struct panel *panel, const struct canvas *canvas);
+
 #endif

@@ -1,7 +1,8 @@
-/* Keys and their actions, from keys.def. Any thread. */
+/* Keys and their actions (keys.def), and the scroll position they move. Any thread. */
 #ifndef CONSOLE_KEYS_H
 #define CONSOLE_KEYS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum action {
@@ -20,5 +21,18 @@ extern const struct key_info key_table[ACTION_COUNT];
 
 /* The action of the key with curses code CODE, or ACTION_NONE. */
 enum action key_action(int code);
+
+/* Scroll position of a text or list. Pure. */
+
+struct scroll {
+    int top;  /* first visible row */
+    int page; /* visible rows when last drawn */
+};
+
+/* Moves; false if ACTION is not a movement. The position may be out of range until scroll_fit(). */
+bool scroll_key(struct scroll *scroll, enum action action);
+
+/* Clamps the position for ROWS rows, PAGE of them visible. */
+void scroll_fit(struct scroll *scroll, int rows, int page);
 
 #endif

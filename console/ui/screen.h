@@ -7,7 +7,6 @@
 
 #include "console/ui/canvas.h"
 #include "console/ui/graph.h"
-#include "console/ui/theme.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,7 +6,7 @@
 #include "console/data/child.h"
 #include "console/data/config_text.h"
 #include "console/scene/view.h"
-#include "console/ui/layout.h"
+#include "console/ui/canvas.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"
 

@@ -5,7 +5,7 @@
 #include "common/macros.h"
 #include "common/tables.h"
 #include "console/scene/view.h"
-#include "console/ui/layout.h"
+#include "console/ui/canvas.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"
 

@@ -5,8 +5,8 @@
 #include "common/macros.h"
 #include "common/units.h"
 #include "console/scene/view.h"
+#include "console/ui/canvas.h"
 #include "console/ui/graph.h"
-#include "console/ui/layout.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"
 

@@ -1,6 +1,6 @@
 #include "console/views/panels.h"
 
-#include "console/ui/panel.h"
+#include "console/ui/graph.h"
 #include "console/ui/text.h"
 
 #include <math.h>

@@ -5,7 +5,6 @@
 
 #include "common/escape.h"
 #include "common/macros.h"
-#include "console/scene/strip.h"
 #include "console/scene/summary.h"
 #include "console/scene/view.h"
 #include "console/ui/table.h"

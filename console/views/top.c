@@ -8,8 +8,8 @@
 #include "console/data/config_text.h"
 #include "console/scene/summary.h"
 #include "console/scene/view.h"
+#include "console/ui/canvas.h"
 #include "console/ui/graph.h"
-#include "console/ui/layout.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "common/segment_writer.h"
-#include "console/data/cache_list.h"
+#include "console/data/lists.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "common/client_address.h"
 #include "common/clock.h"
 #include "common/segment_writer.h"
-#include "console/data/client_list.h"
+#include "console/data/lists.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "console/data/event_list.h"
+#include "console/data/lists.h"
 
 #include <stdio.h>
 

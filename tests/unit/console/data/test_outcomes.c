@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
-#include "console/data/outcomes.h"
+#include "console/data/model.h"
 
 #include <math.h>
 #include <stdlib.h>

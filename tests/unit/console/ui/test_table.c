@@ -9,7 +9,6 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "console/ui/keys.h"
-#include "console/ui/scroll.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "console/ui/layout.h"
+#include "console/ui/canvas.h"
 
 static const struct layout_part parts[] = {
     {.min = 2, .importance = 9},
