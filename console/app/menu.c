@@ -146,11 +146,23 @@ static enum menu_result run(struct menu *menu, const struct options *options, bo
 
 /* Instances */
 
+static void select_instance(struct menu *menu, const char *name)
+{
+    for (size_t i = 0; i < menu->count; i++)
+        if (strcmp(menu->instance[i].name, name) == 0)
+            menu->selected = i;
+}
+
+/* The selection stays at its instance while others start and stop. */
 static void find_instances(struct menu *menu)
 {
+    char before[sizeof(menu->instance[0].name)];
+
+    memcpy(before, menu->instance[menu->selected].name, sizeof(before));
     menu->count = instances_find(menu->instance);
     if (menu->selected >= menu->count)
         menu->selected = menu->count > 0 ? menu->count - 1 : 0;
+    select_instance(menu, before);
 }
 
 static void draw_instance(const struct canvas *canvas, int y, const struct instance *instance,
@@ -235,9 +247,7 @@ enum menu_result menu_choose_other_instance(struct options *options, char *why, 
     struct menu *menu = new_instance_menu(true);
     enum menu_result result;
 
-    for (size_t i = 0; i < menu->count; i++)
-        if (strcmp(menu->instance[i].name, options->name) == 0)
-            menu->selected = i;
+    select_instance(menu, options->name);
     result = run_instances(menu, options, why, size);
     return result == MENU_LEFT ? MENU_CHOSEN : result;
 }
