@@ -155,7 +155,7 @@ static void plain(const char *text, char *result)
             text += strspn(text, "0123456789.-");
             text += number && (*text == 'k' || *text == 'M') ? 1 : 0;
             for (size_t i = 0; number && i < sizeof(units) / sizeof(units[0]); i++) {
-                size_t blank = *text == ' ' ? 1 : 0, length = strlen(units[i]);
+                size_t blank = *text == ' ' || *text == '\n' ? 1 : 0, length = strlen(units[i]);
 
                 if (strncmp(text + blank, units[i], length) == 0 &&
                     strchr(" \n.,:", text[blank + length]) != NULL) {
