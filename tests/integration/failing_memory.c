@@ -1,8 +1,8 @@
 /*
- * Preloaded into a server to make allocations fail. Either at random: FAILING_ONE_IN is the mean
- * interval, FAILING_SEED the seed. Or once at each place: FAILING_PLACES names a control file, see
- * failing_memory.h. The first FAILING_AFTER allocations of each process succeed, so that it can
- * start.
+ * Preloaded into a server to make allocations fail, in one of two ways. At random: FAILING_ONE_IN
+ * is the mean interval, FAILING_SEED the seed. Once at each place: FAILING_PLACES names a control
+ * file, see failing_memory.h. The first FAILING_AFTER allocations of each process succeed, so that
+ * it can start.
  */
 #include "failing_memory.h"
 
@@ -49,7 +49,7 @@ static void begin(void)
 }
 
 /* splitmix64: the failing calls depend only on the call number and the seed. */
-static bool has_its_turn(uint64_t number)
+static bool must_fail(uint64_t number)
 {
     return one_in != 0 && mixed((number + seed) * UINT64_C(0x9E3779B97F4A7C15)) % one_in == 0;
 }
@@ -123,7 +123,7 @@ static bool fails(void)
     if (owner != getpid())
         begin();
     number = atomic_fetch_add(&calls, 1);
-    if (number < after || !(places != NULL ? is_a_new_place() : has_its_turn(number)))
+    if (number < after || !(places != NULL ? is_a_new_place() : must_fail(number)))
         return false;
     errno = ENOMEM;
     return true;

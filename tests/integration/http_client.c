@@ -57,7 +57,7 @@ void http_say_bytes(struct http_client *client, const void *bytes, size_t length
     }
 }
 
-void http_say(struct http_client *client, const char *text)
+void http_send(struct http_client *client, const char *text)
 {
     http_say_bytes(client, text, strlen(text));
 }
@@ -111,59 +111,59 @@ static size_t head_length(const struct http_client *client)
 }
 
 /* "HTTP/1.1 200 OK", then "Name: value" lines, each ended by CRLF (RFC 9112 sections 4 and 5). */
-static void cut_fields(struct http_answer *answer)
+static void cut_fields(struct http_response *response)
 {
-    char *rest = answer->copy = strdup(answer->head);
+    char *rest = response->copy = strdup(response->head);
     char *line, *colon;
 
     assert_non_null(rest);
     line = strsep(&rest, "\n");
-    if (sscanf(line, "HTTP/1.1 %3d ", &answer->status) != 1 || line[strlen(line) - 1] != '\r')
+    if (sscanf(line, "HTTP/1.1 %3d ", &response->status) != 1 || line[strlen(line) - 1] != '\r')
         fail_msg("not a status line: '%s'", line);
     while (strcmp(line = strsep(&rest, "\n"), "\r") != 0) {
-        assert_true(answer->field_count < HTTP_FIELDS_MAX);
+        assert_true(response->field_count < HTTP_FIELDS_MAX);
         colon = strstr(line, ": ");
         if (colon == NULL || line[strlen(line) - 1] != '\r')
             fail_msg("not a field line: '%s'", line);
         line[strlen(line) - 1] = '\0';
         *colon = '\0';
-        answer->name[answer->field_count] = line;
-        answer->value[answer->field_count++] = colon + 2;
+        response->name[response->field_count] = line;
+        response->value[response->field_count++] = colon + 2;
     }
     assert_string_equal(rest, "");
 }
 
-const char *http_field(const struct http_answer *answer, const char *name)
+const char *http_field(const struct http_response *response, const char *name)
 {
     const char *value = NULL;
 
-    for (size_t i = 0; i < answer->field_count; i++) {
-        if (strcasecmp(answer->name[i], name) != 0)
+    for (size_t i = 0; i < response->field_count; i++) {
+        if (strcasecmp(response->name[i], name) != 0)
             continue;
         if (value != NULL)
             fail_msg("field %s is repeated", name);
-        value = answer->value[i];
+        value = response->value[i];
     }
     return value;
 }
 
-static bool has_no_body(const struct http_answer *answer, enum http_body body)
+static bool has_no_body(const struct http_response *response, enum http_body body)
 {
-    return body == HTTP_HEAD_ONLY || answer->status < 200 || answer->status == 204 ||
-           answer->status == 304;
+    return body == HTTP_HEAD_ONLY || response->status < 200 || response->status == 204 ||
+           response->status == 304;
 }
 
-static size_t length_of_body(const struct http_answer *answer)
+static size_t length_of_body(const struct http_response *response)
 {
-    const char *length = http_field(answer, "Content-Length");
+    const char *length = http_field(response, "Content-Length");
 
     if (length == NULL)
-        fail_msg("no Content-Length in '%s'", answer->head);
+        fail_msg("no Content-Length in '%s'", response->head);
     return strtoull(length, NULL, 10);
 }
 
 /* The same; receives until LENGTH bytes are available. */
-static char *take_bytes(struct http_client *client, size_t length)
+static char *receive_bytes(struct http_client *client, size_t length)
 {
     while (client->length < length)
         need_more(client, "a body");
@@ -171,7 +171,7 @@ static char *take_bytes(struct http_client *client, size_t length)
 }
 
 /* Reads a line of a chunked body, without its CRLF. */
-static char *take_line(struct http_client *client)
+static char *receive_line(struct http_client *client)
 {
     const char *end;
     char *line;
@@ -184,59 +184,59 @@ static char *take_line(struct http_client *client)
 }
 
 /* Appends one chunk (RFC 9112 section 7.1) to the body. Returns false after the last chunk. */
-static bool take_chunk(struct http_client *client, struct http_answer *answer)
+static bool receive_chunk(struct http_client *client, struct http_response *response)
 {
-    char *line = take_line(client), *end, *data;
+    char *line = receive_line(client), *end, *data;
     size_t length = strtoull(line, &end, 16);
 
     if (end == line || *end != '\0')
         fail_msg("invalid chunk size: '%s'", line);
     free(line);
-    data = take_bytes(client, length);
-    answer->body = realloc(answer->body, answer->body_length + length + 1);
-    assert_non_null(answer->body);
-    memcpy(answer->body + answer->body_length, data, length + 1);
-    answer->body_length += length;
+    data = receive_bytes(client, length);
+    response->body = realloc(response->body, response->body_length + length + 1);
+    assert_non_null(response->body);
+    memcpy(response->body + response->body_length, data, length + 1);
+    response->body_length += length;
     free(data);
-    line = take_line(client); /* end of the chunk data, or of a body without trailer section */
+    line = receive_line(client); /* end of the chunk data, or of a body without trailer section */
     assert_string_equal(line, "");
     free(line);
     return length > 0;
 }
 
-static void take_body(struct http_client *client, struct http_answer *answer)
+static void take_body(struct http_client *client, struct http_response *response)
 {
-    const char *coding = http_field(answer, "Transfer-Encoding");
+    const char *coding = http_field(response, "Transfer-Encoding");
 
     if (coding == NULL) {
-        answer->body_length = length_of_body(answer);
-        answer->body = take_bytes(client, answer->body_length);
+        response->body_length = length_of_body(response);
+        response->body = receive_bytes(client, response->body_length);
         return;
     }
     assert_string_equal(coding, "chunked");
-    while (take_chunk(client, answer))
+    while (receive_chunk(client, response))
         continue;
 }
 
-void http_take(struct http_client *client, enum http_body body, struct http_answer *answer)
+void http_receive(struct http_client *client, enum http_body body, struct http_response *response)
 {
-    *answer = (struct http_answer){0};
+    *response = (struct http_response){0};
     while (head_length(client) == 0)
         need_more(client, "a head");
-    answer->head = cut_off(client, head_length(client));
-    cut_fields(answer);
-    if (has_no_body(answer, body))
-        answer->body = strdup("");
+    response->head = cut_off(client, head_length(client));
+    cut_fields(response);
+    if (has_no_body(response, body))
+        response->body = strdup("");
     else
-        take_body(client, answer);
+        take_body(client, response);
 }
 
-void http_answer_free(struct http_answer *answer)
+void http_response_free(struct http_response *response)
 {
-    free(answer->head);
-    free(answer->body);
-    free(answer->copy);
-    *answer = (struct http_answer){0};
+    free(response->head);
+    free(response->body);
+    free(response->copy);
+    *response = (struct http_response){0};
 }
 
 void http_expect_closed(struct http_client *client)
@@ -250,37 +250,38 @@ void http_expect_closed(struct http_client *client)
         fail_msg("connection not closed in order: %s", strerror(errno));
 }
 
-void http_gather(struct http_client *client)
+void http_read_to_end(struct http_client *client)
 {
     while (read_more(client) > 0)
         continue;
 }
 
-void http_ask(uint16_t port, const char *request, struct http_answer *answer)
+void http_request(uint16_t port, const char *request, struct http_response *response)
 {
     struct http_client client;
 
     http_open(&client, port);
-    http_say(&client, request);
-    http_take(&client, strncmp(request, "HEAD ", 5) == 0 ? HTTP_HEAD_ONLY : HTTP_WITH_BODY, answer);
+    http_send(&client, request);
+    http_receive(&client, strncmp(request, "HEAD ", 5) == 0 ? HTTP_HEAD_ONLY : HTTP_WITH_BODY,
+                 response);
     http_close(&client);
 }
 
-void http_get(uint16_t port, const char *target, int status, struct http_answer *answer)
+void http_get(uint16_t port, const char *target, int status, struct http_response *response)
 {
     char request[16 * 1024];
     int length = snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", target);
 
     assert_in_range(length, 1, sizeof(request) - 1);
-    http_ask(port, request, answer);
-    if (answer->status != status)
-        fail_msg("GET %.200s: status %d instead of %d", target, answer->status, status);
+    http_request(port, request, response);
+    if (response->status != status)
+        fail_msg("GET %.200s: status %d instead of %d", target, response->status, status);
 }
 
 void http_expect(uint16_t port, const char *target, int status)
 {
-    struct http_answer answer;
+    struct http_response response;
 
-    http_get(port, target, status, &answer);
-    http_answer_free(&answer);
+    http_get(port, target, status, &response);
+    http_response_free(&response);
 }

@@ -25,7 +25,7 @@ struct load {
     char request[REQUEST_MAX];
     _Atomic bool finish;
     _Atomic unsigned running;
-    _Atomic uint64_t answers, wrong, lost, not_connected, connections;
+    _Atomic uint64_t responses, wrong, lost, not_connected, connections;
     pthread_t thread[CLIENTS_MAX];
 };
 
@@ -49,10 +49,11 @@ static int connect_to(uint16_t port)
 }
 
 /*
- * Reads one answer: its head and exactly the expected body. *CLOSES is set by "Connection: close".
+ * Reads one response: its head and exactly the expected body. *CLOSES is set by "Connection:
+ * close".
  */
-static enum outcome_of_request read_answer(int fd, const struct load_plan *plan, char *buffer,
-                                           bool *closes)
+static enum outcome_of_request read_response(int fd, const struct load_plan *plan, char *buffer,
+                                             bool *closes)
 {
     size_t room = HEAD_MAX + plan->body_length, length = 0;
     const char *end = NULL, *announced;
@@ -93,7 +94,7 @@ static enum outcome_of_request ask(int fd, struct load *load, char *buffer, bool
     *closes = true;
     if (send(fd, load->request, length, MSG_NOSIGNAL) != (ssize_t)length)
         return LOST;
-    outcome = read_answer(fd, &load->plan, buffer, closes);
+    outcome = read_response(fd, &load->plan, buffer, closes);
     if (outcome == RIGHT && *closes && !ends_in_order(fd))
         return WRONG;
     return outcome;
@@ -102,7 +103,7 @@ static enum outcome_of_request ask(int fd, struct load *load, char *buffer, bool
 static void count(struct load *load, enum outcome_of_request outcome)
 {
     if (outcome == RIGHT)
-        atomic_fetch_add(&load->answers, 1);
+        atomic_fetch_add(&load->responses, 1);
     else if (outcome == WRONG)
         atomic_fetch_add(&load->wrong, 1);
     else
@@ -161,11 +162,11 @@ struct load *load_start(const struct load_plan *plan)
     return load;
 }
 
-void load_pass(struct load *load, uint64_t answers)
+void load_pass(struct load *load, uint64_t responses)
 {
-    uint64_t wanted = atomic_load(&load->answers) + answers;
+    uint64_t wanted = atomic_load(&load->responses) + responses;
 
-    WAIT_UNTIL(atomic_load(&load->answers) >= wanted || atomic_load(&load->running) == 0);
+    WAIT_UNTIL(atomic_load(&load->responses) >= wanted || atomic_load(&load->running) == 0);
 }
 
 struct load_result load_finish(struct load *load)
@@ -175,7 +176,7 @@ struct load_result load_finish(struct load *load)
     atomic_store(&load->finish, true);
     for (unsigned i = 0; i < load->plan.clients; i++)
         pthread_join(load->thread[i], NULL);
-    result = (struct load_result){load->answers, load->wrong, load->lost, load->not_connected,
+    result = (struct load_result){load->responses, load->wrong, load->lost, load->not_connected,
                                   load->connections};
     free(load);
     return result;
@@ -183,8 +184,8 @@ struct load_result load_finish(struct load *load)
 
 void load_check(const struct load_result *result)
 {
-    if (result->wrong + result->lost + result->not_connected > 0 || result->answers == 0)
-        fail_msg("of the load %" PRIu64 " answers were right, %" PRIu64 " wrong, %" PRIu64
+    if (result->wrong + result->lost + result->not_connected > 0 || result->responses == 0)
+        fail_msg("of the load %" PRIu64 " responses were right, %" PRIu64 " wrong, %" PRIu64
                  " lost; %" PRIu64 " connections failed",
-                 result->answers, result->wrong, result->lost, result->not_connected);
+                 result->responses, result->wrong, result->lost, result->not_connected);
 }

@@ -1,7 +1,7 @@
 /*
- * A load generator that checks every answer. Each thread has one blocking connection, requests one
- * file repeatedly and compares each answer byte by byte. It never retries, so every lost request is
- * counted.
+ * A load generator that checks every response. Each thread has one blocking connection, requests
+ * one file repeatedly and compares each response byte by byte. It never retries, so every lost
+ * request is counted.
  */
 #ifndef TESTS_LOAD_H
 #define TESTS_LOAD_H
@@ -11,7 +11,9 @@
 #include <stdint.h>
 
 #ifdef TEST_SANITIZER
-enum { LOAD_STEP = 150 }; /* answers between two steps of a test; fewer with a sanitizer */
+enum {
+    LOAD_STEP = 150
+}; /* number of responses between two steps of a test; fewer with a sanitizer */
 #else
 enum { LOAD_STEP = 1000 };
 #endif
@@ -27,9 +29,9 @@ struct load_plan {
 };
 
 struct load_result {
-    uint64_t answers;       /* complete and equal to the expected body */
+    uint64_t responses;     /* complete and equal to the expected body */
     uint64_t wrong;         /* wrong status or body */
-    uint64_t lost;          /* connection closed before the answer was complete */
+    uint64_t lost;          /* connection closed before the response was complete */
     uint64_t not_connected; /* connect() failed */
     uint64_t connections;   /* connections established */
 };
@@ -39,8 +41,8 @@ struct load;
 /* Starts the load and copies PLAN. Fails the test if a thread cannot be created. */
 struct load *load_start(const struct load_plan *plan);
 
-/* Waits for COUNT more answers, or until every client has stopped (until_failure). */
-void load_pass(struct load *load, uint64_t answers);
+/* Waits for COUNT more responses, or until every client has stopped (until_failure). */
+void load_pass(struct load *load, uint64_t responses);
 
 /* Lets each client finish its request, joins the threads, and frees the load. */
 struct load_result load_finish(struct load *load);

@@ -54,14 +54,14 @@ void log_check_lines(const char *text, uint64_t count, const char *pattern)
 }
 
 void log_check_load(const struct server *server, const char *target, size_t body_length,
-                    uint64_t answers)
+                    uint64_t responses)
 {
     char pattern[512], *text;
 
-    server_expect_metric(server, "requests", answers);
+    server_expect_metric(server, "requests", responses);
     snprintf(pattern, sizeof(pattern), "%s%s\"GET %s HTTP/1.1\" 200 %zu \"-\" \"-\"$",
              LOG_LINE_START, LOG_LINE_TIME, target, body_length);
-    text = log_with_lines(server, answers);
-    log_check_lines(text, answers, pattern);
+    text = log_with_lines(server, responses);
+    log_check_lines(text, responses, pattern);
     free(text);
 }

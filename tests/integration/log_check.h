@@ -23,10 +23,10 @@ char *log_with_lines(const struct server *server, uint64_t lines);
 void log_check_lines(const char *text, uint64_t count, const char *pattern);
 
 /*
- * After a load (load.h): the file has exactly one line for each of the ANSWERS, each in the
+ * After a load (load.h): the file has exactly one line for each of the RESPONSES, each in the
  * expected form, and the counters agree.
  */
 void log_check_load(const struct server *server, const char *target, size_t body_length,
-                    uint64_t answers);
+                    uint64_t responses);
 
 #endif

@@ -36,7 +36,7 @@ void scratch_remove(const char *path)
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-void scratch_make_folders(const char *path)
+void scratch_make_directories(const char *path)
 {
     char folder[SCRATCH_PATH_MAX];
     char *slash;
@@ -55,7 +55,7 @@ void scratch_write(const char *path, const void *bytes, size_t length)
     char beside[SCRATCH_PATH_MAX + 8];
     FILE *file;
 
-    scratch_make_folders(path);
+    scratch_make_directories(path);
     snprintf(beside, sizeof(beside), "%s.new", path);
     file = fopen(beside, "w");
     if (file == NULL)

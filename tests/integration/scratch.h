@@ -16,7 +16,7 @@ void scratch_make(char *path);
 void scratch_remove(const char *path);
 
 /* Creates the missing parent directories of PATH. */
-void scratch_make_folders(const char *path);
+void scratch_make_directories(const char *path);
 
 /* Writes the file atomically: to a temporary file that is renamed to PATH. */
 void scratch_write(const char *path, const void *bytes, size_t length);

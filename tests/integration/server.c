@@ -61,7 +61,7 @@ int server_set_up(void **state)
     write_path(server->output, server, "output");
     snprintf(server->socket, sizeof(server->socket), "%s/%s.sock", server->run_dir, server->name);
     write_path(site, server, "www/");
-    scratch_make_folders(site);
+    scratch_make_directories(site);
     *state = server;
     return 0;
 }
@@ -232,21 +232,21 @@ static pid_t launch(const struct command_line *line, const char *output)
     return pid;
 }
 
-/* The answer to LINE, or NULL: a starting server may not answer. */
+/* The reply to LINE, or NULL: a starting server may not reply. */
 static json_t *try_control(const struct server *server, const char *line)
 {
     struct control_client client;
     const char *text;
     char why[256];
-    json_t *answer = NULL;
+    json_t *reply = NULL;
 
     if (control_connect(&client, server->socket, why, sizeof(why)) != CONTROL_PENDING)
         return NULL;
     if (control_send(&client, line, why, sizeof(why)) == CONTROL_PENDING &&
         control_receive(&client, PATIENCE_S * 1000, &text, why, sizeof(why)) == CONTROL_REPLY)
-        answer = json_loads(text, 0, NULL);
+        reply = json_loads(text, 0, NULL);
     control_close(&client);
-    return answer;
+    return reply;
 }
 
 static json_int_t number_at(const json_t *object, const char *group, const char *key)
@@ -254,7 +254,7 @@ static json_int_t number_at(const json_t *object, const char *group, const char 
     return json_integer_value(json_object_get(json_object_get(object, group), key));
 }
 
-/* Whether wanted and actual state agree. */
+/* True if wanted and actual state agree. */
 static bool all_serve(const json_t *status)
 {
     const json_t *workers = json_object_get(json_object_get(status, "workers"), "list");
@@ -354,7 +354,7 @@ void server_start(struct server *server, ...)
     server_start_under(server, NULL, options);
 }
 
-int server_start_refused(const struct server *server, char **said, const char *const *options)
+int server_start_rejected(const struct server *server, char **said, const char *const *options)
 {
     char output[SCRATCH_PATH_MAX];
     struct command_line line;
@@ -423,7 +423,7 @@ void server_all_gone(struct server *server)
     check_output(server);
 }
 
-void server_forget(struct server *server)
+void server_mark_stopped(struct server *server)
 {
     server->pid = 0;
 }
@@ -435,7 +435,7 @@ void server_use_program(struct server *server, const char *path)
     snprintf(server->program, sizeof(server->program), "%s", path);
 }
 
-static bool another_answers(struct server *server)
+static bool another_master_replies(struct server *server)
 {
     json_t *pong = try_control(server, "ping");
     pid_t pid = (pid_t)json_integer_value(json_object_get(pong, "pid"));
@@ -450,7 +450,7 @@ static bool another_answers(struct server *server)
 
 void server_succeeded(struct server *server)
 {
-    WAIT_UNTIL(another_answers(server));
+    WAIT_UNTIL(another_master_replies(server));
     check_output(server);
 }
 
@@ -502,49 +502,49 @@ PRINTF_LIKE(2, 0)
 static json_t *control(const struct server *server, const char *format, va_list arguments)
 {
     char line[CONTROL_LINE_MAX];
-    json_t *answer;
+    json_t *reply;
 
     vsnprintf(line, sizeof(line), format, arguments);
-    answer = try_control(server, line);
-    if (answer == NULL)
-        fail_msg("no answer to control line '%s'", line);
-    return answer;
+    reply = try_control(server, line);
+    if (reply == NULL)
+        fail_msg("no reply to control line '%s'", line);
+    return reply;
 }
 
 json_t *server_control(const struct server *server, const char *format, ...)
 {
     va_list arguments;
-    json_t *answer;
+    json_t *reply;
 
     va_start(arguments, format);
-    answer = control(server, format, arguments);
+    reply = control(server, format, arguments);
     va_end(arguments);
-    return answer;
+    return reply;
 }
 
 void server_do(const struct server *server, const char *format, ...)
 {
     va_list arguments;
-    json_t *answer;
+    json_t *reply;
 
     va_start(arguments, format);
-    answer = control(server, format, arguments);
+    reply = control(server, format, arguments);
     va_end(arguments);
-    if (!json_is_true(json_object_get(answer, "ok")))
-        fail_msg("'%s' failed: %s", format, json_string_value(json_object_get(answer, "error")));
-    json_decref(answer);
+    if (!json_is_true(json_object_get(reply, "ok")))
+        fail_msg("'%s' failed: %s", format, json_string_value(json_object_get(reply, "error")));
+    json_decref(reply);
 }
 
 void server_refuses(const struct server *server, const char *line, const char *words)
 {
-    json_t *answer = server_control(server, "%s", line);
-    const char *error = json_string_value(json_object_get(answer, "error"));
+    json_t *reply = server_control(server, "%s", line);
+    const char *error = json_string_value(json_object_get(reply, "error"));
 
-    if (!json_is_false(json_object_get(answer, "ok")) || error == NULL)
+    if (!json_is_false(json_object_get(reply, "ok")) || error == NULL)
         fail_msg("'%s' did not fail", line);
     else if (strstr(error, words) == NULL)
         fail_msg("'%s' failed with '%s', which does not contain '%s'", line, error, words);
-    json_decref(answer);
+    json_decref(reply);
 }
 
 uint64_t server_metric(const struct server *server, const char *name)

@@ -53,7 +53,7 @@ void server_start_under(struct server *server, const char *const *wrapper,
  * Starts a webserverd with the name and run directory of SERVER that must fail. Returns its exit
  * status and its output in *SAID (the caller must free it). OPTIONS as above.
  */
-int server_start_refused(const struct server *server, char **said, const char *const *options);
+int server_start_rejected(const struct server *server, char **said, const char *const *options);
 
 /* Fails the test if a segment, a file in the run directory, or a process of the server exists. */
 void server_check_nothing_left(const struct server *server);
@@ -61,14 +61,14 @@ void server_check_nothing_left(const struct server *server);
 /* Stops the server and checks that it exits with status 0 and leaves nothing behind. */
 void server_stop(struct server *server);
 
-/* Waits for a stop that the test has started, with the same checks. */
+/* Waits for a stop that the test has begun, with the same checks. */
 void server_stopped(struct server *server);
 
 /* After a SIGKILL of the master: waits until the master and all its processes are gone. */
 void server_all_gone(struct server *server);
 
 /* After the test has reaped the master: allows another start. */
-void server_forget(struct server *server);
+void server_mark_stopped(struct server *server);
 
 /* Sets the program for later starts; the default is the built webserverd. */
 void server_use_program(struct server *server, const char *path);
@@ -88,11 +88,11 @@ const char *server_log(const struct server *server); /* path of the access log *
 char *server_output(const struct server *server);
 void server_clear_output(const struct server *server);
 
-/* Sends a control line. Returns the answer; the caller owns it. */
+/* Sends a control line. Returns the reply; the caller owns it. */
 json_t *server_control(const struct server *server, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same; the answer must be ok, or an error that contains WORDS. */
+/* The same; the reply must be ok, or an error that contains WORDS. */
 void server_do(const struct server *server, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void server_refuses(const struct server *server, const char *line, const char *words);
@@ -100,7 +100,7 @@ void server_refuses(const struct server *server, const char *line, const char *w
 /* The total of a metric in `status`. */
 uint64_t server_metric(const struct server *server, const char *name);
 
-/* Waits until a metric reaches VALUE: requests are counted shortly after their answers. */
+/* Waits until a metric reaches VALUE: requests are counted shortly after their responses. */
 void server_expect_metric(const struct server *server, const char *name, uint64_t value);
 
 /* Process ids of the serving workers from `status`. Returns their number (at most MOST). */

@@ -1,5 +1,5 @@
 /*
- * The access log: one complete line for each answer, and no client can forge a line.
+ * The access log: one complete line for each response, and no client can forge a line.
  */
 #include "http_client.h"
 #include "load.h"
@@ -37,7 +37,7 @@ static struct load_plan plan_for(const struct server *server)
                               .body_length = sizeof(page) - 1};
 }
 
-static void answer_is_one_line_in_combined_format(void **state)
+static void response_is_one_line_in_combined_format(void **state)
 {
     static const struct {
         const char *request, *line; /* after the time */
@@ -61,13 +61,13 @@ static void answer_is_one_line_in_combined_format(void **state)
     server_put_text(server, "/page.html", page);
     server_put_text(server, "/folder/file", "x");
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct http_answer answer;
+        struct http_response response;
         char pattern[512], *text;
 
         unlink(server_log(server));
         server_start(server, NULL);
-        http_ask(server_port(server), cases[i].request, &answer);
-        http_answer_free(&answer);
+        http_request(server_port(server), cases[i].request, &response);
+        http_response_free(&response);
         text = log_with_lines(server, 1);
         snprintf(pattern, sizeof(pattern), "%s%s%s$", LOG_LINE_START, LOG_LINE_TIME, cases[i].line);
         log_check_lines(text, 1, pattern);
@@ -93,13 +93,13 @@ static void bytes_that_could_forge_a_line_are_escaped(void **state)
     struct server *server = *state;
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct http_answer answer;
+        struct http_response response;
         char *text;
 
         unlink(server_log(server));
         server_start(server, NULL);
-        http_ask(server_port(server), cases[i].request, &answer);
-        http_answer_free(&answer);
+        http_request(server_port(server), cases[i].request, &response);
+        http_response_free(&response);
         text = log_with_lines(server, 1);
         if (strstr(text, cases[i].escaped) == NULL)
             fail_msg("'%s' is not in the line: %s", cases[i].escaped, text);
@@ -111,7 +111,7 @@ static void bytes_that_could_forge_a_line_are_escaped(void **state)
     }
 }
 
-static void aborted_answer_is_logged_with_bytes_sent(void **state)
+static void aborted_response_is_logged_with_bytes_sent(void **state)
 {
     enum { LENGTH = 32 * 1024 * 1024 }; /* larger than the socket buffers */
     struct server *server = *state;
@@ -123,7 +123,7 @@ static void aborted_answer_is_logged_with_bytes_sent(void **state)
     server_put(server, "/large.bin", bytes, LENGTH);
     server_start(server, NULL);
     http_open(&client, server_port(server));
-    http_say(&client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    http_send(&client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
     server_expect_metric(server, "connections_busy", 1);
     setsockopt(client.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     http_close(&client);
@@ -173,7 +173,7 @@ static void start_fails_if_log_cannot_be_opened(void **state)
 
         snprintf(option, sizeof(option), "%s=%s%s", cases[i].key, server_folder(server),
                  cases[i].below);
-        assert_int_equal(server_start_refused(server, &said, options), 1);
+        assert_int_equal(server_start_rejected(server, &said, options), 1);
         if (strstr(said, cases[i].words) == NULL || strstr(said, strchr(option, '/')) == NULL ||
             strstr(said, strerror(cases[i].error)) == NULL)
             fail_msg("case %zu failed with: %s", i, said);
@@ -215,8 +215,8 @@ static void killed_logger_neither_loses_nor_repeats_lines(void **state)
     load_pass(load, LOAD_STEP);
     result = load_finish(load);
     load_check(&result);
-    log_check_load(server, plan.target, plan.body_length, result.answers);
-    server_expect_metric(server, "log_lines", result.answers);
+    log_check_load(server, plan.target, plan.body_length, result.responses);
+    server_expect_metric(server, "log_lines", result.responses);
     server_stop(server);
 }
 
@@ -257,12 +257,14 @@ static void threads_wait_for_a_stopped_logger_and_resume(void **state)
     load_pass(load, LOAD_STEP);
     result = load_finish(load);
     load_check(&result);
-    log_check_load(server, plan.target, plan.body_length, result.answers);
+    log_check_load(server, plan.target, plan.body_length, result.responses);
     segment_detach(&reader);
     server_stop(server);
 }
 
-/* Requests the large file with a long request line, and reads only the first byte of the answer. */
+/*
+ * Requests the large file with a long request line, and reads only the first byte of the response.
+ */
 static void begin_download(const struct server *server, struct http_client *client)
 {
     static const int small = 64 * 1024;
@@ -271,11 +273,11 @@ static void begin_download(const struct server *server, struct http_client *clie
     http_open(client, server_port(server));
     setsockopt(client->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
     snprintf(request, sizeof(request), "GET /large?%0*d HTTP/1.1\r\nHost: h\r\n\r\n", LONG_LINE, 0);
-    http_say(client, request);
+    http_send(client, request);
     assert_int_equal(recv(client->fd, &(char){0}, 1, MSG_PEEK), 1);
 }
 
-/* Reads the available part of the answer without blocking. */
+/* Reads the available part of the response without blocking. */
 static void take_what_is_there(struct http_client *client)
 {
     ssize_t got;
@@ -298,7 +300,7 @@ static void fill_rings(const struct server *server, struct http_client *clients,
     for (size_t i = 0; i < count; i++) {
         http_open(&clients[i], server_port(server));
         for (int n = 0; n < 500; n++)
-            http_say(&clients[i], "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
+            http_send(&clients[i], "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
     }
 }
 
@@ -306,13 +308,13 @@ static void fill_rings(const struct server *server, struct http_client *clients,
  * Downloads in progress move to the remaining thread, whose ring is full. They must wait there
  * until it has room for their lines.
  */
-static void answers_moved_between_threads_lose_no_line(void **state)
+static void responses_moved_between_threads_lose_no_line(void **state)
 {
     enum { DOWNLOADS = 12, FILLERS = 24, FILLED = FILLERS * 500 };
     struct http_client downloads[DOWNLOADS], fillers[FILLERS];
     static char large[LARGE];
     struct server *server = *state;
-    struct http_answer answer;
+    struct http_response response;
     pid_t logger;
 
     server_put_text(server, "/page.html", page);
@@ -334,9 +336,9 @@ static void answers_moved_between_threads_lose_no_line(void **state)
     server_expect_metric(server, "log_dropped", 0);
     server_signal(logger, SIGCONT);
     for (int i = 0; i < DOWNLOADS; i++) {
-        http_take(&downloads[i], HTTP_WITH_BODY, &answer);
-        assert_int_equal(answer.body_length, sizeof(large));
-        http_answer_free(&answer);
+        http_receive(&downloads[i], HTTP_WITH_BODY, &response);
+        assert_int_equal(response.body_length, sizeof(large));
+        http_response_free(&response);
         http_close(&downloads[i]);
     }
     server_expect_metric(server, "requests", DOWNLOADS + FILLED);
@@ -368,9 +370,10 @@ static void threads_drop_and_count_records_with_when_full_drop(void **state)
     server_signal(logger, SIGCONT);
     result = load_finish(load);
     load_check(&result);
-    server_expect_metric(server, "requests", result.answers); /* the last answer is also counted */
+    server_expect_metric(server, "requests",
+                         result.responses); /* the last response is also counted */
     dropped = server_metric(server, "log_dropped");
-    lines = result.answers - dropped;
+    lines = result.responses - dropped;
     text = log_with_lines(server, lines);
     log_check_lines(text, lines, line_of_the_load);
     free(text);
@@ -393,7 +396,7 @@ static void full_disk_with_when_full_drop_does_not_stop_the_server(void **state)
     load_pass(load, LOAD_STEP);
     result = load_finish(load);
     load_check(&result);
-    server_expect_metric(server, "requests", result.answers);
+    server_expect_metric(server, "requests", result.responses);
     server_expect_metric(server, "log_lines", 0);
     assert_true(server_metric(server, "log_write_errors") > 0);
     server_stop(server);
@@ -431,14 +434,14 @@ static void server_that_waits_for_a_full_disk_can_be_stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(answer_is_one_line_in_combined_format),
+        TEST(response_is_one_line_in_combined_format),
         TEST(bytes_that_could_forge_a_line_are_escaped),
-        TEST(aborted_answer_is_logged_with_bytes_sent),
+        TEST(aborted_response_is_logged_with_bytes_sent),
         TEST(log_off_creates_no_file),
         TEST(start_fails_if_log_cannot_be_opened),
         TEST(killed_logger_neither_loses_nor_repeats_lines),
         TEST(threads_wait_for_a_stopped_logger_and_resume),
-        TEST(answers_moved_between_threads_lose_no_line),
+        TEST(responses_moved_between_threads_lose_no_line),
         TEST(threads_drop_and_count_records_with_when_full_drop),
         TEST(full_disk_with_when_full_drop_does_not_stop_the_server),
         TEST(server_that_waits_for_a_full_disk_can_be_stopped),

@@ -23,22 +23,22 @@
 
 static int status_of(const struct server *server, const char *request, char *retry, size_t size)
 {
-    struct http_answer answer;
+    struct http_response response;
     int status;
 
-    http_ask(server_port(server), request, &answer);
-    status = answer.status;
+    http_request(server_port(server), request, &response);
+    status = response.status;
     if (retry != NULL)
         snprintf(retry, size, "%s",
-                 http_field(&answer, "Retry-After") != NULL ? http_field(&answer, "Retry-After")
-                                                            : "none");
-    http_answer_free(&answer);
+                 http_field(&response, "Retry-After") != NULL ? http_field(&response, "Retry-After")
+                                                              : "none");
+    http_response_free(&response);
     return status;
 }
 
 #define GET(target) "GET " target " HTTP/1.1\r\nHost: h\r\n\r\n"
 
-/* The test never waits long enough for a refill: the rate is per second. */
+/* The test is too short for a refill, because the rate is one per second. */
 static void client_over_rate_limit_gets_429(void **state)
 {
     struct server *server = *state;
@@ -68,22 +68,22 @@ static void rate_limit_sends_error_page_and_keeps_connection(void **state)
 {
     struct server *server = *state;
     struct http_client client;
-    struct http_answer answer;
+    struct http_response response;
 
     server_put_text(server, "/errors/429.html", "slower, please");
     server_start(server, "ratelimit.enabled=on", "ratelimit.requests_per_second=1",
                  "ratelimit.burst=1", NULL);
     http_open(&client, server_port(server));
-    http_say(&client, GET("/") GET("/") GET("/") GET("/"));
-    http_take(&client, HTTP_WITH_BODY, &answer);
-    assert_int_equal(answer.status, 403);
-    http_answer_free(&answer);
+    http_send(&client, GET("/") GET("/") GET("/") GET("/"));
+    http_receive(&client, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, 403);
+    http_response_free(&response);
     for (int i = 0; i < 3; i++) {
-        http_take(&client, HTTP_WITH_BODY, &answer);
-        assert_int_equal(answer.status, 429);
-        assert_string_equal(answer.body, "slower, please");
-        assert_null(http_field(&answer, "Connection"));
-        http_answer_free(&answer);
+        http_receive(&client, HTTP_WITH_BODY, &response);
+        assert_int_equal(response.status, 429);
+        assert_string_equal(response.body, "slower, please");
+        assert_null(http_field(&response, "Connection"));
+        http_response_free(&response);
     }
     http_close(&client);
     server_stop(server);
@@ -131,17 +131,17 @@ static void rate_limited_clients_are_published(void **state)
 static void open_many(const struct server *server, struct http_client *clients, int count)
 {
     for (int i = 0; i < count; i++) {
-        struct http_answer answer;
+        struct http_response response;
 
         http_open(&clients[i], server_port(server));
-        http_say(&clients[i], GET("/a"));
-        http_take(&clients[i], HTTP_WITH_BODY, &answer);
-        assert_int_equal(answer.status, 200);
-        http_answer_free(&answer);
+        http_send(&clients[i], GET("/a"));
+        http_receive(&clients[i], HTTP_WITH_BODY, &response);
+        assert_int_equal(response.status, 200);
+        http_response_free(&response);
     }
 }
 
-/* Whether the connection has bytes or EOF to read. */
+/* True if the connection has bytes or EOF to read. */
 static bool has_something(const struct http_client *client)
 {
     struct pollfd wait = {.fd = client->fd, .events = POLLIN};
@@ -152,22 +152,22 @@ static bool has_something(const struct http_client *client)
 static void try_most(struct server *server, const char *dispatch)
 {
     struct http_client clients[6];
-    struct http_answer answer;
+    struct http_response response;
 
     server_put_text(server, "/a", "a");
     server_start(server, "connections.max=5", "workers.processes=2", "workers.threads=2", dispatch,
                  NULL);
     open_many(server, clients, 5);
-    http_open(&clients[5], server_port(server)); /* in the accept queue, not yet accepted */
-    http_say(&clients[5], GET("/a"));
+    http_open(&clients[5], server_port(server)); /* in the accept queue */
+    http_send(&clients[5], GET("/a"));
     if (strstr(dispatch, "kernel") != NULL)
         WAIT_UNTIL(server_metric(server, "accept_pauses") > 0);
     assert_false(has_something(&clients[5]));
     server_expect_metric(server, "connections_open", 5);
     http_close(&clients[2]);
-    http_take(&clients[5], HTTP_WITH_BODY, &answer);
-    assert_int_equal(answer.status, 200);
-    http_answer_free(&answer);
+    http_receive(&clients[5], HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, 200);
+    http_response_free(&response);
     for (int i = 0; i < 6; i++)
         if (i != 2)
             http_close(&clients[i]);
@@ -188,18 +188,18 @@ static void an_address_has_so_many_connections(void **state, const char *dispatc
 {
     struct server *server = *state;
     struct http_client clients[4];
-    struct http_answer answer;
+    struct http_response response;
 
     server_put_text(server, "/a", "a");
     server_start(server, "connections.max_per_ip=4", "workers.processes=2", "workers.threads=2",
                  "headers.X-All=yes", dispatch, NULL);
     open_many(server, clients, 4);
-    http_ask(server_port(server), GET("/a"), &answer);
-    assert_int_equal(answer.status, 503);
-    assert_string_equal(http_field(&answer, "Retry-After"), "1");
-    assert_string_equal(http_field(&answer, "Connection"), "close");
-    assert_string_equal(http_field(&answer, "X-All"), "yes");
-    http_answer_free(&answer);
+    http_request(server_port(server), GET("/a"), &response);
+    assert_int_equal(response.status, 503);
+    assert_string_equal(http_field(&response, "Retry-After"), "1");
+    assert_string_equal(http_field(&response, "Connection"), "close");
+    assert_string_equal(http_field(&response, "X-All"), "yes");
+    http_response_free(&response);
     server_expect_metric(server, "connections_rejected", 1);
     http_close(&clients[1]);
     WAIT_UNTIL(status_of(server, GET("/a"), NULL, 0) == 200); /* wait until the server notices */
@@ -224,7 +224,7 @@ static void connection_count_moves_with_connections(void **state)
 {
     struct server *server = *state;
     struct http_client clients[6];
-    struct http_answer answer;
+    struct http_response response;
 
     server_put_text(server, "/a", "a");
     server_start(server, "connections.max_per_ip=6", "workers.processes=3", NULL);
@@ -232,10 +232,10 @@ static void connection_count_moves_with_connections(void **state)
     server_do(server, "workers 1");
     server_expect_metric(server, "connections_open", 6);
     for (int i = 0; i < 6; i++) {
-        http_say(&clients[i], GET("/a"));
-        http_take(&clients[i], HTTP_WITH_BODY, &answer);
-        assert_int_equal(answer.status, 200);
-        http_answer_free(&answer);
+        http_send(&clients[i], GET("/a"));
+        http_receive(&clients[i], HTTP_WITH_BODY, &response);
+        assert_int_equal(response.status, 200);
+        http_response_free(&response);
     }
     assert_int_equal(status_of(server, GET("/a"), NULL, 0), 503);
     for (int i = 0; i < 6; i++)
@@ -243,21 +243,21 @@ static void connection_count_moves_with_connections(void **state)
     server_stop(server);
 }
 
-/* Sends another request on an open connection. Returns whether the answer closes it. */
+/* Sends another request on an open connection. Returns true if the response closes it. */
 static bool is_its_last(struct http_client *client)
 {
-    struct http_answer answer;
+    struct http_response response;
     bool last;
 
-    http_say(client, GET("/a"));
-    http_take(client, HTTP_WITH_BODY, &answer);
-    assert_int_equal(answer.status, 200);
-    last = http_field(&answer, "Connection") != NULL;
-    http_answer_free(&answer);
+    http_send(client, GET("/a"));
+    http_receive(client, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, 200);
+    last = http_field(&response, "Connection") != NULL;
+    http_response_free(&response);
     return last;
 }
 
-/* A reload closes no connection at once. Excess connections close after their next answer. */
+/* A reload closes no connection at once. Excess connections close after their next response. */
 static void lower_limit_applies_to_open_connections(void **state)
 {
     enum { OPEN = 6, MOST = 2 };
@@ -301,7 +301,7 @@ static void killed_worker_releases_its_connection_counts(void **state)
     assert_int_equal(server_workers(server, &worker, 1), 1);
     server_signal(worker, SIGKILL);
     for (int i = 0; i < 3; i++)
-        http_gather(&clients[i]);
+        http_read_to_end(&clients[i]);
     WAIT_UNTIL(status_of(server, GET("/a"), NULL, 0) == 200);
     for (int i = 0; i < 3; i++)
         http_close(&clients[i]);
@@ -312,24 +312,24 @@ static void connections_stay_open_below_keepalive_below(void **state)
 {
     struct server *server = *state;
     struct http_client clients[3], last;
-    struct http_answer answer;
+    struct http_response response;
 
     server_put_text(server, "/a", "a");
     server_start(server, "connections.keepalive_below=4", NULL);
     open_many(server, clients, 3);
     http_open(&last, server_port(server));
-    http_say(&last, GET("/a"));
-    http_take(&last, HTTP_WITH_BODY, &answer);
-    assert_int_equal(answer.status, 200);
-    assert_string_equal(http_field(&answer, "Connection"), "close");
-    http_answer_free(&answer);
+    http_send(&last, GET("/a"));
+    http_receive(&last, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, 200);
+    assert_string_equal(http_field(&response, "Connection"), "close");
+    http_response_free(&response);
     http_expect_closed(&last);
     http_close(&last);
     server_expect_metric(server, "connections_open", 3);
-    http_say(&clients[0], GET("/a"));
-    http_take(&clients[0], HTTP_WITH_BODY, &answer);
-    assert_null(http_field(&answer, "Connection"));
-    http_answer_free(&answer);
+    http_send(&clients[0], GET("/a"));
+    http_receive(&clients[0], HTTP_WITH_BODY, &response);
+    assert_null(http_field(&response, "Connection"));
+    http_response_free(&response);
     for (int i = 0; i < 3; i++)
         http_close(&clients[i]);
     server_stop(server);

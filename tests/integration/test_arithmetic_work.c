@@ -29,20 +29,20 @@ static void full_queue_is_503(void **state)
     for (int i = 0; i < CLIENTS; i++)
         http_open(&clients[i], server_port(server));
     for (int i = 0; i < CLIENTS; i++)
-        http_say(&clients[i], request);
+        http_send(&clients[i], request);
     for (int i = 0; i < CLIENTS; i++) {
-        struct http_answer answer;
+        struct http_response response;
 
-        http_take(&clients[i], HTTP_WITH_BODY, &answer);
-        if (answer.status == 200) {
-            assert_string_equal(answer.body, "9\n");
+        http_receive(&clients[i], HTTP_WITH_BODY, &response);
+        if (response.status == 200) {
+            assert_string_equal(response.body, "9\n");
             done++;
         } else {
-            assert_int_equal(answer.status, 503);
-            assert_string_equal(http_field(&answer, "Retry-After"), "1");
+            assert_int_equal(response.status, 503);
+            assert_string_equal(http_field(&response, "Retry-After"), "1");
             refused++;
         }
-        http_answer_free(&answer);
+        http_response_free(&response);
         http_close(&clients[i]);
     }
     assert_true(done >= 1 && refused >= 1);
@@ -70,7 +70,7 @@ static void job_of_disconnected_client_is_harmless(void **state)
         struct http_client client;
 
         http_open(&client, server_port(server));
-        http_say(&client, request);
+        http_send(&client, request);
         http_close(&client);
     }
     server_expect_metric(server, "connections_closed", 8);
@@ -100,18 +100,18 @@ static void running_job_is_published(void **state)
     struct server *server = *state;
     struct segment_reader reader;
     struct http_client client;
-    struct http_answer answer;
+    struct http_response response;
 
     server_start(server, "arithmetic.enabled=on", NULL);
     server_attach(server, &reader);
     http_open(&client, server_port(server));
     for (int i = 0; i < TIMES; i++)
-        http_say(&client, request);
+        http_send(&client, request);
     WAIT_UNTIL(some_thread_computes(&reader, "/arithmetic/cube"));
     for (int i = 0; i < TIMES; i++) {
-        http_take(&client, HTTP_WITH_BODY, &answer);
-        assert_string_equal(answer.body, "27\n");
-        http_answer_free(&answer);
+        http_receive(&client, HTTP_WITH_BODY, &response);
+        assert_string_equal(response.body, "27\n");
+        http_response_free(&response);
     }
     http_close(&client);
     segment_detach(&reader);

@@ -1,6 +1,6 @@
 /*
- * Commands that change a running server. Each change is in force when it is answered, and clients
- * see no side effect.
+ * Commands that change a running server. Each change is in force when the reply arrives, and
+ * clients see no side effect.
  */
 #include "http_client.h"
 #include "load.h"
@@ -27,37 +27,37 @@
 
 static json_int_t number_of(const struct server *server, const char *command, const char *key)
 {
-    json_t *answer = server_control(server, "%s", command);
-    const json_t *value = json_object_get(answer, key);
+    json_t *reply = server_control(server, "%s", command);
+    const json_t *value = json_object_get(reply, key);
     json_int_t number = json_integer_value(value);
 
     if (!json_is_integer(value))
-        fail_msg("the answer to '%s' has no number '%s'", command, key);
-    json_decref(answer);
+        fail_msg("the reply to '%s' has no number '%s'", command, key);
+    json_decref(reply);
     return number;
 }
 
 static void expect_body(const struct server *server, const char *target, const char *body)
 {
-    struct http_answer answer;
+    struct http_response response;
 
-    http_get(server_port(server), target, 200, &answer);
-    assert_string_equal(answer.body, body);
-    http_answer_free(&answer);
+    http_get(server_port(server), target, 200, &response);
+    assert_string_equal(response.body, body);
+    http_response_free(&response);
 }
 
 /* The text KEY of configuration entry NAME. The caller must free it. */
 static char *config_text(const struct server *server, const char *name, const char *key)
 {
-    json_t *answer = server_control(server, "config %s", name);
-    const json_t *entry = json_array_get(json_object_get(answer, "keys"), 0);
+    json_t *reply = server_control(server, "config %s", name);
+    const json_t *entry = json_array_get(json_object_get(reply, "keys"), 0);
     const char *text = json_string_value(json_object_get(entry, key));
     char *copy;
 
     if (text == NULL)
         fail_msg("'config %s' has no '%s'", name, key);
     copy = strdup(text);
-    json_decref(answer);
+    json_decref(reply);
     return copy;
 }
 
@@ -73,7 +73,7 @@ static void expect_config(const struct server *server, const char *name, const c
 
 /* --- The caches --- */
 
-/* With a long revalidate time, only the commands can make a file change visible. */
+/* With a long revalidate time, a changed file becomes visible only by a command. */
 #define LONG_LIVED "cache.revalidate=1h"
 
 static void cache_flush_empties_every_cache(void **state)
@@ -229,7 +229,7 @@ static void ratelimit_takes_effect_at_once(void **state)
     server_stop(server);
 }
 
-/* Each answer has a complete line in one of the two files. */
+/* Each response has a complete line in one of the two files. */
 static void reopen_logs_loses_no_line(void **state)
 {
     enum { ROUNDS = 5 };
@@ -267,7 +267,7 @@ static void reopen_logs_loses_no_line(void **state)
         assert_true(length == 0 || text[length - 1] == '\n');
         free(text);
     }
-    assert_int_equal(lines, result.answers);
+    assert_int_equal(lines, result.responses);
 }
 
 static void changes_are_events_with_the_uid(void **state)
@@ -411,7 +411,7 @@ static void stop_now_does_not_wait_for_requests(void **state)
     server_put_text(server, "/a", "a");
     server_start(server, "workers.drain_timeout=1h", NULL);
     http_open(&client, server_port(server));
-    http_say(&client, "GET /a HTTP/1.1\r\nHost:"); /* in progress: a graceful stop would wait */
+    http_send(&client, "GET /a HTTP/1.1\r\nHost:"); /* in progress: a graceful stop would wait */
     server_expect_metric(server, "connections_open", 1);
     server_refuses(server, "stop soon", "usage: stop [now]");
     server_do(server, "stop now");
@@ -433,15 +433,15 @@ static int as_nobody(const struct server *server, const char *line)
     assert_true(pid >= 0);
     if (pid == 0) {
         struct control_client client;
-        const char *answer = "";
+        const char *reply = "";
         char why[256];
 
         if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0 ||
             control_connect(&client, server_socket(server), why, sizeof(why)) != CONTROL_PENDING)
             _exit(2);
         control_send(&client, line, why, sizeof(why));
-        control_receive(&client, PATIENCE_S * 1000, &answer, why, sizeof(why));
-        _exit(strstr(answer, "\"ok\":true") != NULL ? 1 : 0);
+        control_receive(&client, PATIENCE_S * 1000, &reply, why, sizeof(why));
+        _exit(strstr(reply, "\"ok\":true") != NULL ? 1 : 0);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     return WEXITSTATUS(status);

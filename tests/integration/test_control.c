@@ -41,24 +41,24 @@ static void say(struct control_client *client, const char *bytes, size_t length)
 /* Receives the next line. It is valid until the next call. */
 static json_t *hear(struct control_client *client)
 {
-    char why[256] = "no answer";
+    char why[256] = "no reply";
     const char *line;
-    json_t *answer;
+    json_t *reply;
 
     client->length = 0;
     if (control_receive(client, LAST_WORD_MS, &line, why, sizeof(why)) != CONTROL_REPLY)
         fail_msg("%s", why);
-    answer = json_loads(line, 0, NULL);
-    assert_non_null(answer);
-    return answer;
+    reply = json_loads(line, 0, NULL);
+    assert_non_null(reply);
+    return reply;
 }
 
 static void expect_ok(struct control_client *client, bool ok)
 {
-    json_t *answer = hear(client);
+    json_t *reply = hear(client);
 
-    assert_int_equal(json_is_true(json_object_get(answer, "ok")), ok);
-    json_decref(answer);
+    assert_int_equal(json_is_true(json_object_get(reply, "ok")), ok);
+    json_decref(reply);
 }
 
 static void expect_end(struct control_client *client)
@@ -76,7 +76,7 @@ static json_int_t integer_in(const json_t *object, const char *key)
     const json_t *value = json_object_get(object, key);
 
     if (!json_is_integer(value))
-        fail_msg("no number '%s' in the answer", key);
+        fail_msg("no number '%s' in the reply", key);
     return json_integer_value(value);
 }
 
@@ -85,7 +85,7 @@ static const char *text_in(const json_t *object, const char *key)
     const char *text = json_string_value(json_object_get(object, key));
 
     if (text == NULL)
-        fail_msg("no text '%s' in the answer", key);
+        fail_msg("no text '%s' in the reply", key);
     return text;
 }
 
@@ -94,14 +94,14 @@ static const char *text_in(const json_t *object, const char *key)
 static void ping_reports_name_and_version(void **state)
 {
     struct server *server = *state;
-    json_t *answer;
+    json_t *reply;
 
     server_start(server, NULL);
-    answer = server_control(server, "ping");
-    assert_true(json_is_true(json_object_get(answer, "ok")));
-    assert_string_equal(text_in(answer, "name"), server_name(server));
-    assert_int_equal(integer_in(answer, "pid"), server_pid(server));
-    json_decref(answer);
+    reply = server_control(server, "ping");
+    assert_true(json_is_true(json_object_get(reply, "ok")));
+    assert_string_equal(text_in(reply, "name"), server_name(server));
+    assert_int_equal(integer_in(reply, "pid"), server_pid(server));
+    json_decref(reply);
     server_stop(server);
 }
 
@@ -148,8 +148,8 @@ static void help_lists_every_command(void **state)
     server_stop(server);
 }
 
-/* A change is answered when it is in force; later commands see the new number. */
-static void changes_are_in_force_when_answered(void **state)
+/* The reply to a change follows when it is in force; later commands see the new number. */
+static void changes_are_in_force_at_the_reply(void **state)
 {
     static const struct {
         const char *command;
@@ -161,15 +161,15 @@ static void changes_are_in_force_when_answered(void **state)
     server_put_text(server, "/a", "a");
     server_start(server, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        json_t *answer = server_control(server, "%s %d", cases[i].command, cases[i].number);
+        json_t *reply = server_control(server, "%s %d", cases[i].command, cases[i].number);
         pid_t pids[16];
 
-        assert_int_equal(integer_in(answer, "wanted"), cases[i].number);
-        assert_int_equal(integer_in(answer, "actual"), cases[i].number);
-        json_decref(answer);
-        answer = server_control(server, "%s", cases[i].command);
-        assert_int_equal(integer_in(answer, "actual"), cases[i].number);
-        json_decref(answer);
+        assert_int_equal(integer_in(reply, "wanted"), cases[i].number);
+        assert_int_equal(integer_in(reply, "actual"), cases[i].number);
+        json_decref(reply);
+        reply = server_control(server, "%s", cases[i].command);
+        assert_int_equal(integer_in(reply, "actual"), cases[i].number);
+        json_decref(reply);
         if (strcmp(cases[i].command, "workers") == 0)
             assert_int_equal(server_workers(server, pids, 16), cases[i].number);
         http_expect(server_port(server), "/a", 200);
@@ -187,11 +187,11 @@ static void offload_threads_takes_number_or_range(void **state)
 
     server_start(server, "workers.processes=2", NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        json_t *answer = server_control(server, "offload-threads %s", cases[i].range);
+        json_t *reply = server_control(server, "offload-threads %s", cases[i].range);
 
-        assert_true(json_is_true(json_object_get(answer, "ok")));
-        assert_in_range(integer_in(answer, "actual"), cases[i].least, cases[i].most);
-        json_decref(answer);
+        assert_true(json_is_true(json_object_get(reply, "ok")));
+        assert_in_range(integer_in(reply, "actual"), cases[i].least, cases[i].most);
+        json_decref(reply);
     }
     server_stop(server);
 }
@@ -200,14 +200,14 @@ static void log_level_is_shown_and_set(void **state)
 {
     static const char *const levels[] = {"debug", "warn", "error", "info"};
     struct server *server = *state;
-    json_t *answer;
+    json_t *reply;
 
     server_start(server, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(levels); i++) {
         server_do(server, "log-level %s", levels[i]);
-        answer = server_control(server, "log-level");
-        assert_string_equal(text_in(answer, "level"), levels[i]);
-        json_decref(answer);
+        reply = server_control(server, "log-level");
+        assert_string_equal(text_in(reply, "level"), levels[i]);
+        json_decref(reply);
     }
     server_stop(server);
 }
@@ -274,7 +274,7 @@ static void socket_is_owner_only_by_default(void **state)
     }
 }
 
-static void several_lines_are_answered_in_order(void **state)
+static void replies_keep_the_order_of_lines(void **state)
 {
     static const char lines[] = "ping\nlog-level\nthreads 3\n\r\n  threads  \t\nnonsense\r\nping\n";
     struct server *server = *state;
@@ -342,7 +342,7 @@ static void long_line_gets_error_and_close(void **state)
     server_stop(server);
 }
 
-static void half_closed_client_is_answered(void **state)
+static void half_closed_client_gets_reply(void **state)
 {
     static const char *const lines[] = {"ping\n", "threads 4\n", "status\n"};
     struct server *server = *state;
@@ -379,7 +379,7 @@ static void early_disconnects_are_harmless(void **state)
     server_stop(server);
 }
 
-static void hundred_clients_are_all_answered(void **state)
+static void hundred_clients_all_get_replies(void **state)
 {
     enum { CLIENTS = 100 };
     struct server *server = *state;
@@ -398,13 +398,13 @@ static void hundred_clients_are_all_answered(void **state)
     server_stop(server);
 }
 
-/* Most clients send half a line and wait. They are answered when they complete it. */
-static void thousand_connections_are_answered_or_closed(void **state)
+/* Most clients send half a line and wait. They get a reply when they complete it. */
+static void thousand_connections_get_reply_or_close(void **state)
 {
     enum { CLIENTS = 1000 };
     struct server *server = *state;
     struct control_client *client = calloc(CLIENTS, sizeof(*client));
-    unsigned answered = 0, closed = 0;
+    unsigned replied = 0, closed = 0;
 
     assert_non_null(client);
     server_start(server, NULL);
@@ -420,18 +420,18 @@ static void thousand_connections_are_answered_or_closed(void **state)
         if (control_receive(&client[i], LAST_WORD_MS, &line, why, sizeof(why)) != CONTROL_REPLY)
             closed++;
         else if (strstr(line, "\"ok\":true") != NULL)
-            answered++;
+            replied++;
         control_close(&client[i]);
     }
     /* The server closes clients that were silent too long while others waited. */
-    assert_int_equal(answered + closed, CLIENTS);
-    assert_true(answered > 0);
+    assert_int_equal(replied + closed, CLIENTS);
+    assert_true(replied > 0);
     server_do(server, "ping");
     server_stop(server);
     free(client);
 }
 
-/* Its answers queue up to a limit. Then the server closes it; other clients are not affected. */
+/* Its replies queue up to a limit. Then the server closes it; other clients are not affected. */
 static void client_that_never_reads_blocks_nobody(void **state)
 {
     struct server *server = *state;
@@ -454,11 +454,11 @@ static void client_that_never_reads_blocks_nobody(void **state)
     server_stop(server);
 }
 
-static void same_change_by_two_clients_is_answered_to_both(void **state)
+static void same_change_by_two_clients_gets_two_replies(void **state)
 {
     struct server *server = *state;
     struct control_client first, second;
-    json_t *answer;
+    json_t *reply;
 
     server_start(server, NULL);
     open_client(server, &first);
@@ -469,9 +469,9 @@ static void same_change_by_two_clients_is_answered_to_both(void **state)
     expect_ok(&second, true);
     control_close(&first);
     control_close(&second);
-    answer = server_control(server, "threads");
-    assert_int_equal(integer_in(answer, "actual"), integer_in(answer, "wanted"));
-    json_decref(answer);
+    reply = server_control(server, "threads");
+    assert_int_equal(integer_in(reply, "actual"), integer_in(reply, "wanted"));
+    json_decref(reply);
     server_stop(server);
 }
 
@@ -483,21 +483,21 @@ int main(void)
         TEST(ping_reports_name_and_version),
         TEST(status_has_all_counters_and_processes),
         TEST(help_lists_every_command),
-        TEST(changes_are_in_force_when_answered),
+        TEST(changes_are_in_force_at_the_reply),
         TEST(offload_threads_takes_number_or_range),
         TEST(log_level_is_shown_and_set),
         TEST(invalid_commands_get_an_error),
         TEST(stop_stops_the_server),
         TEST(socket_is_owner_only_by_default),
-        TEST(several_lines_are_answered_in_order),
+        TEST(replies_keep_the_order_of_lines),
         TEST(split_line_is_one_line),
         TEST(long_line_gets_error_and_close),
-        TEST(half_closed_client_is_answered),
+        TEST(half_closed_client_gets_reply),
         TEST(early_disconnects_are_harmless),
-        TEST(hundred_clients_are_all_answered),
-        TEST(thousand_connections_are_answered_or_closed),
+        TEST(hundred_clients_all_get_replies),
+        TEST(thousand_connections_get_reply_or_close),
         TEST(client_that_never_reads_blocks_nobody),
-        TEST(same_change_by_two_clients_is_answered_to_both),
+        TEST(same_change_by_two_clients_gets_two_replies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

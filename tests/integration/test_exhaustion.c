@@ -77,12 +77,12 @@ static void connections_wait_for_descriptors_without_spinning(void **state)
     /* It retries once a second, not thousands of times. */
     assert_true(server_metric(server, "wakeups") - wakeups < 100);
     for (int i = 0; i < CLIENTS; i++) {
-        struct http_answer answer;
+        struct http_response response;
 
-        http_say(&client[i], "GET /page.html HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
-        http_take(&client[i], HTTP_WITH_BODY, &answer);
-        assert_int_equal(answer.status, 200);
-        http_answer_free(&answer);
+        http_send(&client[i], "GET /page.html HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+        http_receive(&client[i], HTTP_WITH_BODY, &response);
+        assert_int_equal(response.status, 200);
+        http_response_free(&response);
         http_close(&client[i]); /* frees a descriptor for a waiting connection */
     }
     server_stop(server);
@@ -106,15 +106,15 @@ static void connections_wait_for_descriptors_of_a_worker(void **state)
     server_start_under(server, few_descriptors, options);
     for (int i = 0; i < MORE_THAN_FIT; i++) {
         http_open(&client[i], server_port(server));
-        http_say(&client[i], "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
+        http_send(&client[i], "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
     }
     WAIT_UNTIL(server_metric(server, "dispatch_pending") > 0);
     for (int i = 0; i < MORE_THAN_FIT; i++) {
-        struct http_answer answer;
+        struct http_response response;
 
-        http_take(&client[i], HTTP_WITH_BODY, &answer);
-        assert_int_equal(answer.status, 200);
-        http_answer_free(&answer);
+        http_receive(&client[i], HTTP_WITH_BODY, &response);
+        assert_int_equal(response.status, 200);
+        http_response_free(&response);
         http_close(&client[i]); /* frees a descriptor for a waiting connection */
     }
     server_expect_metric(server, "requests", MORE_THAN_FIT);
@@ -130,19 +130,19 @@ static void connections_wait_for_descriptors_of_a_worker(void **state)
 
 enum { ROUNDS = 12, REQUESTS = 60 };
 
-/* Sends a request and ignores the answer. Returns the status, or 0 for none. */
+/* Sends a request and ignores the response. Returns the status, or 0 for none. */
 static int try(const struct server *server, const char *request)
 {
     struct http_client client;
-    char answer[256];
+    char response[256];
     ssize_t length;
     int status = 0;
 
     http_open(&client, server_port(server));
-    http_say(&client, request);
-    length = recv(client.fd, answer, sizeof(answer) - 1, 0);
-    answer[length > 0 ? length : 0] = '\0';
-    sscanf(answer, "HTTP/1.1 %d", &status);
+    http_send(&client, request);
+    length = recv(client.fd, response, sizeof(response) - 1, 0);
+    response[length > 0 ? length : 0] = '\0';
+    sscanf(response, "HTTP/1.1 %d", &status);
     http_close(&client);
     return status;
 }
@@ -229,39 +229,40 @@ static struct failing_places *map_places(const struct server *server, char *path
     return mapping;
 }
 
-/* An answer without memory for a part must fail, not omit that part. */
+/* An response without memory for a part must fail, not omit that part. */
 static void check_whole(const char *status)
 {
-    json_t *answer = json_loads(status, 0, NULL);
-    const json_t *workers = json_object_get(answer, "workers");
+    json_t *response = json_loads(status, 0, NULL);
+    const json_t *workers = json_object_get(response, "workers");
 
-    if (answer == NULL || (json_is_true(json_object_get(answer, "ok")) &&
-                           (json_object_size(json_object_get(answer, "metrics")) != METRIC_COUNT ||
-                            json_array_size(json_object_get(answer, "listening")) != 1 ||
-                            json_array_size(json_object_get(workers, "list")) !=
-                                (size_t)json_integer_value(json_object_get(workers, "actual"))))) {
+    if (response == NULL ||
+        (json_is_true(json_object_get(response, "ok")) &&
+         (json_object_size(json_object_get(response, "metrics")) != METRIC_COUNT ||
+          json_array_size(json_object_get(response, "listening")) != 1 ||
+          json_array_size(json_object_get(workers, "list")) !=
+              (size_t)json_integer_value(json_object_get(workers, "actual"))))) {
         fprintf(stderr, "%s\n", status);
         fail_msg("status lacks something");
     }
-    json_decref(answer);
+    json_decref(response);
 }
 
-/* Sends a control line. The server answers or closes the connection. */
+/* Sends a control line. The server replies or closes the connection. */
 static void command(const struct server *server, const char *line)
 {
     enum control_result came = CONTROL_FAILED;
     struct control_client client;
-    const char *answer;
+    const char *reply;
     char why[256];
 
     if (control_connect(&client, server_socket(server), why, sizeof(why)) != CONTROL_PENDING)
         return;
     if (control_send(&client, line, why, sizeof(why)) == CONTROL_PENDING)
-        came = control_receive(&client, PATIENCE_S * 1000, &answer, why, sizeof(why));
+        came = control_receive(&client, PATIENCE_S * 1000, &reply, why, sizeof(why));
     if (came == CONTROL_PENDING)
-        fail_msg("neither an answer to '%s' nor the end of the connection came", line);
+        fail_msg("neither a reply to '%s' nor the end of the connection came", line);
     if (came == CONTROL_REPLY && strcmp(line, "status") == 0)
-        check_whole(answer);
+        check_whole(reply);
     control_close(&client);
 }
 

@@ -118,19 +118,19 @@ static void links_are_followed_into_allowed_directories(void **state)
 static void file_has_precedence_over_fallback(void **state)
 {
     struct server *server = *state;
-    struct http_answer answer;
+    struct http_response response;
 
     server_put_text(server, "/app.html", "app");
     server_start(server, "files.fallback=/app.html", "cache.revalidate=0", NULL);
     for (int i = 0; i < 3; i++) {
-        http_get(server_port(server), "/page", 200, &answer);
-        assert_string_equal(answer.body, "app");
-        http_answer_free(&answer);
+        http_get(server_port(server), "/page", 200, &response);
+        assert_string_equal(response.body, "app");
+        http_response_free(&response);
     }
     server_put_text(server, "/page", "page");
-    http_get(server_port(server), "/page", 200, &answer);
-    assert_string_equal(answer.body, "page");
-    http_answer_free(&answer);
+    http_get(server_port(server), "/page", 200, &response);
+    assert_string_equal(response.body, "page");
+    http_response_free(&response);
     server_stop(server);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Connections: persistence, order of answers, and close (RFC 9112 section 9).
+ * Connections: persistence, order of responses, and close (RFC 9112 section 9).
  */
 #include "http_client.h"
 #include "log_check.h"
@@ -32,16 +32,16 @@ static void put_large(const struct server *server)
     server_put(server, "/large.bin", large, LARGE);
 }
 
-/* Checks the status and, unless NULL, the body of the next answer. */
-static void expect_answer(struct http_client *client, int status, const char *body)
+/* Checks the status and, unless NULL, the body of the next response. */
+static void expect_response(struct http_client *client, int status, const char *body)
 {
-    struct http_answer answer;
+    struct http_response response;
 
-    http_take(client, HTTP_WITH_BODY, &answer);
-    assert_int_equal(answer.status, status);
+    http_receive(client, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, status);
     if (body != NULL)
-        assert_string_equal(answer.body, body);
-    http_answer_free(&answer);
+        assert_string_equal(response.body, body);
+    http_response_free(&response);
 }
 
 /* --- Keep-alive --- */
@@ -51,7 +51,7 @@ static void connection_persists_if_both_sides_agree(void **state)
     static const struct {
         const char *request;
         int status;
-        const char *connection; /* Connection field of the answer, or NULL */
+        const char *connection; /* Connection field of the response, or NULL */
         bool stays;
     } cases[] = {
         {GET("/a"), 200, NULL, true},
@@ -73,21 +73,21 @@ static void connection_persists_if_both_sides_agree(void **state)
     server_start(server, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct http_client client;
-        struct http_answer answer;
+        struct http_response response;
         const char *connection;
 
         http_open(&client, server_port(server));
-        http_say(&client, cases[i].request);
-        http_take(&client, HTTP_WITH_BODY, &answer);
-        connection = http_field(&answer, "Connection");
-        if (answer.status != cases[i].status ||
+        http_send(&client, cases[i].request);
+        http_receive(&client, HTTP_WITH_BODY, &response);
+        connection = http_field(&response, "Connection");
+        if (response.status != cases[i].status ||
             strcmp(connection != NULL ? connection : "",
                    cases[i].connection != NULL ? cases[i].connection : "") != 0)
-            fail_msg("case %zu was answered: %s", i, answer.head);
-        http_answer_free(&answer);
+            fail_msg("case %zu was answered: %s", i, response.head);
+        http_response_free(&response);
         if (cases[i].stays) {
-            http_say(&client, GET("/a"));
-            expect_answer(&client, 200, "a");
+            http_send(&client, GET("/a"));
+            expect_response(&client, 200, "a");
         } else {
             http_expect_closed(&client);
         }
@@ -96,19 +96,19 @@ static void connection_persists_if_both_sides_agree(void **state)
     server_stop(server);
 }
 
-static void keepalive_off_closes_after_each_answer(void **state)
+static void keepalive_off_closes_after_each_response(void **state)
 {
     struct server *server = *state;
     struct http_client client;
-    struct http_answer answer;
+    struct http_response response;
 
     server_put_text(server, "/a", "a");
     server_start(server, "connections.keepalive=off", NULL);
     http_open(&client, server_port(server));
-    http_say(&client, GET("/a"));
-    http_take(&client, HTTP_WITH_BODY, &answer);
-    assert_string_equal(http_field(&answer, "Connection"), "close");
-    http_answer_free(&answer);
+    http_send(&client, GET("/a"));
+    http_receive(&client, HTTP_WITH_BODY, &response);
+    assert_string_equal(http_field(&response, "Connection"), "close");
+    http_response_free(&response);
     http_expect_closed(&client);
     http_close(&client);
     server_stop(server);
@@ -118,17 +118,17 @@ static void connection_closes_after_keepalive_requests(void **state)
 {
     struct server *server = *state;
     struct http_client client;
-    struct http_answer answer;
+    struct http_response response;
 
     server_put_text(server, "/a", "a");
     server_start(server, "connections.keepalive_requests=3", NULL);
     http_open(&client, server_port(server));
-    http_say(&client, GET("/a") GET("/a") GET("/a") GET("/a"));
-    expect_answer(&client, 200, "a");
-    expect_answer(&client, 200, "a");
-    http_take(&client, HTTP_WITH_BODY, &answer);
-    assert_string_equal(http_field(&answer, "Connection"), "close");
-    http_answer_free(&answer);
+    http_send(&client, GET("/a") GET("/a") GET("/a") GET("/a"));
+    expect_response(&client, 200, "a");
+    expect_response(&client, 200, "a");
+    http_receive(&client, HTTP_WITH_BODY, &response);
+    assert_string_equal(http_field(&response, "Connection"), "close");
+    http_response_free(&response);
     http_expect_closed(&client);
     http_close(&client);
     server_stop(server);
@@ -137,7 +137,7 @@ static void connection_closes_after_keepalive_requests(void **state)
 /*
  * The allowed requests fill one read of the server exactly, so that it has not read the following
  * requests when it closes the connection. If it leaves them unread, the kernel resets the
- * connection before the client has read the answers.
+ * connection before the client has read the responses.
  */
 static void pipeline_beyond_last_allowed_request_is_not_reset(void **state)
 {
@@ -146,7 +146,7 @@ static void pipeline_beyond_last_allowed_request_is_not_reset(void **state)
         "GET /a HTTP/1.1\r\nHost: h\r\nX: 0123456789012345678901234567890\r\n\r\n"; /* 64 bytes */
     struct server *server = *state;
     struct http_client client;
-    struct http_answer answer;
+    struct http_response response;
     size_t length = sizeof(request) - 1;
     char *requests = malloc(SENT * length);
     pid_t worker;
@@ -163,10 +163,10 @@ static void pipeline_beyond_last_allowed_request_is_not_reset(void **state)
     http_say_bytes(&client, requests, SENT * length);
     server_signal(worker, SIGCONT);
     for (int i = 1; i <= ALLOWED; i++) {
-        http_take(&client, HTTP_WITH_BODY, &answer);
-        assert_int_equal(answer.status, 200);
-        assert_int_equal(http_field(&answer, "Connection") != NULL, i == ALLOWED);
-        http_answer_free(&answer);
+        http_receive(&client, HTTP_WITH_BODY, &response);
+        assert_int_equal(response.status, 200);
+        assert_int_equal(http_field(&response, "Connection") != NULL, i == ALLOWED);
+        http_response_free(&response);
     }
     http_expect_closed(&client);
     http_close(&client);
@@ -182,7 +182,7 @@ static void pipelined_requests_are_answered_in_order(void **state)
     struct server *server = *state;
     struct http_client client;
     char requests[PIPELINED * 64] = "", body[16];
-    struct http_answer answer;
+    struct http_response response;
 
     put_large(server);
     for (int i = 0; i < PIPELINED; i++) {
@@ -198,25 +198,25 @@ static void pipelined_requests_are_answered_in_order(void **state)
     }
     server_start(server, NULL);
     http_open(&client, server_port(server));
-    http_say(&client, requests);
+    http_send(&client, requests);
     for (int i = 0; i < PIPELINED; i++) {
-        http_take(&client, HTTP_WITH_BODY, &answer);
+        http_receive(&client, HTTP_WITH_BODY, &response);
         snprintf(body, sizeof(body), "body %d", i);
-        assert_int_equal(answer.status, i % 10 == 7 ? 404 : 200);
+        assert_int_equal(response.status, i % 10 == 7 ? 404 : 200);
         if (i % 10 == 3) {
-            assert_int_equal(answer.body_length, LARGE);
-            assert_memory_equal(answer.body, large, LARGE);
+            assert_int_equal(response.body_length, LARGE);
+            assert_memory_equal(response.body, large, LARGE);
         } else if (i % 10 != 7) {
-            assert_string_equal(answer.body, body);
+            assert_string_equal(response.body, body);
         }
-        http_answer_free(&answer);
+        http_response_free(&response);
     }
     http_close(&client);
     server_expect_metric(server, "requests", PIPELINED);
     server_stop(server);
 }
 
-static void no_answer_after_close(void **state)
+static void no_response_after_close(void **state)
 {
     struct server *server = *state;
     struct http_client client;
@@ -224,8 +224,8 @@ static void no_answer_after_close(void **state)
     server_put_text(server, "/a", "a");
     server_start(server, NULL);
     http_open(&client, server_port(server));
-    http_say(&client, "GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n" GET("/a"));
-    expect_answer(&client, 200, "a");
+    http_send(&client, "GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n" GET("/a"));
+    expect_response(&client, 200, "a");
     http_expect_closed(&client);
     http_close(&client);
     server_expect_metric(server, "requests", 1);
@@ -243,9 +243,9 @@ static void requests_sent_byte_by_byte_are_answered(void **state)
     http_open(&client, server_port(server));
     for (const char *at = requests; *at != '\0'; at++)
         http_say_bytes(&client, at, 1);
-    expect_answer(&client, 200, "a");
-    expect_answer(&client, 404, NULL);
-    expect_answer(&client, 200, "a");
+    expect_response(&client, 200, "a");
+    expect_response(&client, 404, NULL);
+    expect_response(&client, 200, "a");
     http_close(&client);
     server_stop(server);
 }
@@ -259,11 +259,11 @@ static void half_closed_client_is_answered(void **state)
     server_put_text(server, "/a", "a");
     server_start(server, NULL);
     http_open(&client, server_port(server));
-    http_say(&client, GET("/a") GET("/large.bin") GET("/a"));
+    http_send(&client, GET("/a") GET("/large.bin") GET("/a"));
     shutdown(client.fd, SHUT_WR);
-    expect_answer(&client, 200, "a");
-    expect_answer(&client, 200, NULL);
-    expect_answer(&client, 200, "a");
+    expect_response(&client, 200, "a");
+    expect_response(&client, 200, NULL);
+    expect_response(&client, 200, "a");
     http_expect_closed(&client);
     http_close(&client);
     server_stop(server);
@@ -280,7 +280,7 @@ static void silent_or_partial_requests_are_harmless(void **state)
         struct http_client client;
 
         http_open(&client, server_port(server));
-        http_say(&client, words[i]);
+        http_send(&client, words[i]);
         shutdown(client.fd, SHUT_WR);
         http_expect_closed(&client);
         http_close(&client);
@@ -294,10 +294,10 @@ static void silent_or_partial_requests_are_harmless(void **state)
 /* --- Bodies and errors --- */
 
 /*
- * The client sends the whole body before it reads the answer. The server does not read a body that
- * is too long to its end; closing at once would reset the connection and lose the answer.
+ * The client sends the whole body before it reads the response. The server does not read a body
+ * that is too long to its end; closing at once would reset the connection and lose the response.
  */
-static void answer_to_request_with_body_is_not_lost(void **state)
+static void response_to_request_with_body_is_not_lost(void **state)
 {
     static const struct {
         const char *head;
@@ -318,23 +318,23 @@ static void answer_to_request_with_body_is_not_lost(void **state)
     server_start(server, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct http_client client;
-        struct http_answer answer;
+        struct http_response response;
         bool refused = cases[i].status == 413;
 
         http_open(&client, server_port(server));
-        http_say(&client, cases[i].head);
+        http_send(&client, cases[i].head);
         http_say_bytes(&client, large, cases[i].body);
-        http_take(&client, HTTP_WITH_BODY, &answer);
-        assert_int_equal(answer.status, cases[i].status);
-        assert_int_equal(http_field(&answer, "Connection") != NULL, refused);
+        http_receive(&client, HTTP_WITH_BODY, &response);
+        assert_int_equal(response.status, cases[i].status);
+        assert_int_equal(http_field(&response, "Connection") != NULL, refused);
         if (refused)
-            assert_string_equal(answer.body, "our 413");
-        http_answer_free(&answer);
+            assert_string_equal(response.body, "our 413");
+        http_response_free(&response);
         if (refused) {
             http_expect_closed(&client);
         } else {
-            http_say(&client, GET("/a"));
-            expect_answer(&client, 200, "a");
+            http_send(&client, GET("/a"));
+            expect_response(&client, 200, "a");
         }
         http_close(&client);
     }
@@ -358,13 +358,13 @@ static void pipelined_requests_with_bodies_are_answered_in_order(void **state)
     server_start(server, NULL);
     http_open(&client, server_port(server));
     for (int i = 0; i < COUNT; i++) {
-        http_say(&client, heads[i % 2]);
+        http_send(&client, heads[i % 2]);
         http_say_bytes(&client, large + i, BODY);
-        http_say(&client, i % 2 == 1 ? "\r\n0\r\nTrailer: x\r\n\r\n" GET("/a") : GET("/a"));
+        http_send(&client, i % 2 == 1 ? "\r\n0\r\nTrailer: x\r\n\r\n" GET("/a") : GET("/a"));
     }
     for (int i = 0; i < COUNT; i++) {
-        expect_answer(&client, i % 2 == 0 ? 200 : 405, i % 2 == 0 ? "a" : NULL);
-        expect_answer(&client, 200, "a");
+        expect_response(&client, i % 2 == 0 ? 200 : 405, i % 2 == 0 ? "a" : NULL);
+        expect_response(&client, 200, "a");
     }
     http_close(&client);
     server_expect_metric(server, "requests", 2 * COUNT);
@@ -388,14 +388,14 @@ static void error_that_waits_for_its_page_is_sent(void **state)
     struct server *server = *state;
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct http_answer answer;
+        struct http_response response;
         char folder[32];
 
         snprintf(folder, sizeof(folder), "files.error_pages=/unseen%zu", i);
         server_start(server, folder, NULL);
-        http_ask(server_port(server), cases[i].request, &answer);
-        assert_int_equal(answer.status, cases[i].status);
-        http_answer_free(&answer);
+        http_request(server_port(server), cases[i].request, &response);
+        assert_int_equal(response.status, cases[i].status);
+        http_response_free(&response);
         server_stop(server);
     }
 }
@@ -411,8 +411,8 @@ static void idle_connection_is_closed_at_timeout(void **state)
     server_start(server, "connections.keepalive_timeout=1s", NULL);
     http_open(&fresh, server_port(server));
     http_open(&used, server_port(server));
-    http_say(&used, GET("/a"));
-    expect_answer(&used, 200, "a");
+    http_send(&used, GET("/a"));
+    expect_response(&used, 200, "a");
     http_expect_closed(&fresh);
     http_expect_closed(&used);
     http_close(&fresh);
@@ -422,7 +422,7 @@ static void idle_connection_is_closed_at_timeout(void **state)
     server_stop(server);
 }
 
-/* If the request line is complete, it is logged and decides whether the answer has a body. */
+/* If the request line is complete, it is logged and decides whether the response has a body. */
 static void slow_head_is_408(void **state)
 {
     static const struct {
@@ -439,17 +439,17 @@ static void slow_head_is_408(void **state)
     server_start(server, "connections.header_timeout=1s", NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct http_client client;
-        struct http_answer answer;
+        struct http_response response;
         char *log;
 
         http_open(&client, server_port(server));
-        http_say(&client, GET("/a"));
-        http_say(&client, cases[i].head);
-        expect_answer(&client, 200, "a");
-        http_take(&client, cases[i].body, &answer);
-        assert_int_equal(answer.status, 408);
-        assert_string_equal(http_field(&answer, "Connection"), "close");
-        http_answer_free(&answer);
+        http_send(&client, GET("/a"));
+        http_send(&client, cases[i].head);
+        expect_response(&client, 200, "a");
+        http_receive(&client, cases[i].body, &response);
+        assert_int_equal(response.status, 408);
+        assert_string_equal(http_field(&response, "Connection"), "close");
+        http_response_free(&response);
         http_expect_closed(&client);
         http_close(&client);
         log = log_with_lines(server, 2 * (i + 1));
@@ -470,14 +470,14 @@ static void no_100_if_body_is_already_received(void **state)
     server_put_text(server, "/a", "a");
     server_start(server, NULL);
     http_open(&client, server_port(server));
-    http_say(&client,
-             "GET /a HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"
-             "POST /a HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nTransfer-Encoding: "
-             "chunked\r\n\r\n0\r\n\r\n");
-    expect_answer(&client, 200, "a");
-    expect_answer(&client, 405, NULL);
-    http_say(&client, GET("/a"));
-    expect_answer(&client, 200, "a");
+    http_send(&client,
+              "GET /a HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"
+              "POST /a HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nTransfer-Encoding: "
+              "chunked\r\n\r\n0\r\n\r\n");
+    expect_response(&client, 200, "a");
+    expect_response(&client, 405, NULL);
+    http_send(&client, GET("/a"));
+    expect_response(&client, 200, "a");
     http_close(&client);
     server_stop(server);
 }
@@ -491,19 +491,19 @@ static void slow_body_is_408(void **state)
     };
     struct server *server = *state;
     struct http_client client;
-    struct http_answer answer;
+    struct http_response response;
 
     server_put_text(server, "/a", "a");
     server_start(server, "connections.body_timeout=1s", NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(beginnings); i++) {
         http_open(&client, server_port(server));
-        http_say(&client, GET("/a"));
-        http_say(&client, beginnings[i]);
-        expect_answer(&client, 200, "a");
-        http_take(&client, HTTP_WITH_BODY, &answer);
-        assert_int_equal(answer.status, 408);
-        assert_string_equal(http_field(&answer, "Connection"), "close");
-        http_answer_free(&answer);
+        http_send(&client, GET("/a"));
+        http_send(&client, beginnings[i]);
+        expect_response(&client, 200, "a");
+        http_receive(&client, HTTP_WITH_BODY, &response);
+        assert_int_equal(response.status, 408);
+        assert_string_equal(http_field(&response, "Connection"), "close");
+        http_response_free(&response);
         http_expect_closed(&client);
         http_close(&client);
     }
@@ -526,21 +526,21 @@ static void body_survives_move_to_another_thread(void **state)
     server_start(server, "workers.processes=1", "workers.threads=4", NULL);
     for (int i = 0; i < CLIENTS; i++) {
         http_open(&clients[i], server_port(server));
-        http_say(&clients[i], first);
-        expect_answer(&clients[i], 200, "a");
+        http_send(&clients[i], first);
+        expect_response(&clients[i], 200, "a");
     }
     server_do(server, "threads 1");
     for (int i = 0; i < CLIENTS; i++) {
-        http_say(&clients[i], second);
-        expect_answer(&clients[i], 405, NULL);
-        expect_answer(&clients[i], 200, "a");
+        http_send(&clients[i], second);
+        expect_response(&clients[i], 405, NULL);
+        expect_response(&clients[i], 200, "a");
         http_close(&clients[i]);
     }
     server_expect_metric(server, "requests", 3 * CLIENTS);
     server_stop(server);
 }
 
-/* Close and reset: neither gets an answer or a line in the error log. */
+/* Close and reset: neither gets an response or a line in the error log. */
 static void disconnect_within_body_is_harmless(void **state)
 {
     static const struct linger reset = {.l_onoff = 1};
@@ -553,9 +553,9 @@ static void disconnect_within_body_is_harmless(void **state)
     before = server_output(server);
     for (int i = 0; i < 2; i++) {
         http_open(&client, server_port(server));
-        http_say(&client,
-                 GET("/a") "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12345");
-        expect_answer(&client, 200, "a");
+        http_send(&client,
+                  GET("/a") "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n12345");
+        expect_response(&client, 200, "a");
         if (i == 1)
             setsockopt(client.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
         http_close(&client);
@@ -586,20 +586,20 @@ static void empty_lines_do_not_start_header_timeout(void **state)
                  "workers.processes=1", "workers.threads=1", NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
         http_open(&idle[i], server_port(server));
-        http_say(&idle[i], GET("/a"));
-        expect_answer(&idle[i], 200, "a");
-        http_say(&idle[i], words[i]);
+        http_send(&idle[i], GET("/a"));
+        expect_response(&idle[i], 200, "a");
+        http_send(&idle[i], words[i]);
         if (words[i][0] == 'G')
-            expect_answer(&idle[i], 200, "a");
+            expect_response(&idle[i], 200, "a");
     }
     http_open(&late, server_port(server));
-    http_say(&late, GET("/a"));
-    expect_answer(&late, 200, "a");
-    http_say(&late, "GET /a");
-    expect_answer(&late, 408, NULL);
+    http_send(&late, GET("/a"));
+    expect_response(&late, 200, "a");
+    http_send(&late, "GET /a");
+    expect_response(&late, 408, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
-        http_say(&idle[i], GET("/a"));
-        expect_answer(&idle[i], 200, "a");
+        http_send(&idle[i], GET("/a"));
+        expect_response(&idle[i], 200, "a");
         http_close(&idle[i]);
     }
     http_close(&late);
@@ -612,41 +612,41 @@ static void slow_bytes_do_not_extend_header_timeout(void **state)
 {
     struct server *server = *state;
     struct http_client client;
-    struct http_answer answer;
+    struct http_response response;
 
     server_start(server, "connections.header_timeout=1s", NULL);
     http_open(&client, server_port(server));
-    http_say(&client, "GET / HTTP/1.1\r\nX: ");
+    http_send(&client, "GET / HTTP/1.1\r\nX: ");
     WAIT_UNTIL(send(client.fd, "x", 1, MSG_NOSIGNAL) != 1 ||
                recv(client.fd, &(char){0}, 1, MSG_PEEK | MSG_DONTWAIT) >= 0);
-    http_take(&client, HTTP_WITH_BODY, &answer);
-    assert_int_equal(answer.status, 408);
-    http_answer_free(&answer);
+    http_receive(&client, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, 408);
+    http_response_free(&response);
     http_close(&client);
     server_stop(server);
 }
 
 static void client_that_does_not_read_is_closed_at_timeout(void **state)
 {
-    enum { ANSWERS = 16 }; /* larger than the socket buffers */
+    enum { RESPONSES = 16 }; /* larger than the socket buffers */
     struct server *server = *state;
     struct http_client client;
 
     put_large(server);
     server_start(server, "connections.send_timeout=1s", NULL);
     http_open(&client, server_port(server));
-    for (int i = 0; i < ANSWERS; i++)
-        http_say(&client, GET("/large.bin"));
+    for (int i = 0; i < RESPONSES; i++)
+        http_send(&client, GET("/large.bin"));
     server_expect_metric(server, "connections_timed_out", 1);
-    http_gather(&client);
+    http_read_to_end(&client);
     http_close(&client);
     server_expect_metric(server, "connections_open", 0);
     server_expect_metric(server, "responses_cut_short", 1);
-    assert_true(server_metric(server, "requests") < ANSWERS);
+    assert_true(server_metric(server, "requests") < RESPONSES);
     server_stop(server);
 }
 
-static void disconnect_within_answer_is_harmless(void **state)
+static void disconnect_within_response_is_harmless(void **state)
 {
     struct server *server = *state;
     const struct linger reset = {.l_onoff = 1};
@@ -658,7 +658,7 @@ static void disconnect_within_answer_is_harmless(void **state)
         struct http_client client;
 
         http_open(&client, server_port(server));
-        http_say(&client, GET("/large.bin") GET("/large.bin") GET("/large.bin") GET("/large.bin"));
+        http_send(&client, GET("/large.bin") GET("/large.bin") GET("/large.bin") GET("/large.bin"));
         assert_int_equal(recv(client.fd, &(char){0}, 1, 0), 1);
         setsockopt(client.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
         http_close(&client);
@@ -675,15 +675,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(connection_persists_if_both_sides_agree),
-        TEST(keepalive_off_closes_after_each_answer),
+        TEST(keepalive_off_closes_after_each_response),
         TEST(connection_closes_after_keepalive_requests),
         TEST(pipeline_beyond_last_allowed_request_is_not_reset),
         TEST(pipelined_requests_are_answered_in_order),
-        TEST(no_answer_after_close),
+        TEST(no_response_after_close),
         TEST(requests_sent_byte_by_byte_are_answered),
         TEST(half_closed_client_is_answered),
         TEST(silent_or_partial_requests_are_harmless),
-        TEST(answer_to_request_with_body_is_not_lost),
+        TEST(response_to_request_with_body_is_not_lost),
         TEST(pipelined_requests_with_bodies_are_answered_in_order),
         TEST(error_that_waits_for_its_page_is_sent),
         TEST(idle_connection_is_closed_at_timeout),
@@ -695,7 +695,7 @@ int main(void)
         TEST(empty_lines_do_not_start_header_timeout),
         TEST(slow_bytes_do_not_extend_header_timeout),
         TEST(client_that_does_not_read_is_closed_at_timeout),
-        TEST(disconnect_within_answer_is_harmless),
+        TEST(disconnect_within_response_is_harmless),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,12 +37,12 @@ static char *make_bytes(size_t length, unsigned seed)
 static void expect_body(const struct server *server, const char *target, const char *body,
                         size_t length)
 {
-    struct http_answer answer;
+    struct http_response response;
 
-    http_get(server_port(server), target, 200, &answer);
-    assert_int_equal(answer.body_length, length);
-    assert_memory_equal(answer.body, body, length);
-    http_answer_free(&answer);
+    http_get(server_port(server), target, 200, &response);
+    assert_int_equal(response.body_length, length);
+    assert_memory_equal(response.body, body, length);
+    http_response_free(&response);
 }
 
 static void in_site(const struct server *server, const char *path, char *full)
@@ -200,15 +200,15 @@ static void large_files_are_sent_to_several_clients_at_once(void **state)
     server_start(server, "workers.processes=1", "workers.threads=1", NULL);
     for (int i = 0; i < CLIENTS; i++) {
         http_open(&client[i], server_port(server));
-        http_say(&client[i], "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+        http_send(&client[i], "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
     }
     for (int i = CLIENTS; i-- > 0;) {
-        struct http_answer answer;
+        struct http_response response;
 
-        http_take(&client[i], HTTP_WITH_BODY, &answer);
-        assert_int_equal(answer.body_length, LARGEST);
-        assert_memory_equal(answer.body, bytes, LARGEST);
-        http_answer_free(&answer);
+        http_receive(&client[i], HTTP_WITH_BODY, &response);
+        assert_int_equal(response.body_length, LARGEST);
+        assert_memory_equal(response.body, bytes, LARGEST);
+        http_response_free(&response);
         http_close(&client[i]);
     }
     free(bytes);
@@ -263,25 +263,25 @@ static void small_cache_stays_within_limits(void **state)
 
 static bool body_is(const struct server *server, const char *target, const char *body)
 {
-    struct http_answer answer;
+    struct http_response response;
     bool same;
 
-    http_get(server_port(server), target, 200, &answer);
-    same = strcmp(answer.body, body) == 0;
-    http_answer_free(&answer);
+    http_get(server_port(server), target, 200, &response);
+    same = strcmp(response.body, body) == 0;
+    http_response_free(&response);
     return same;
 }
 
 static bool status_is(const struct server *server, const char *target, int status)
 {
-    struct http_answer answer;
+    struct http_response response;
     char request[128];
     int got;
 
     snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", target);
-    http_ask(server_port(server), request, &answer);
-    got = answer.status;
-    http_answer_free(&answer);
+    http_request(server_port(server), request, &response);
+    got = response.status;
+    http_response_free(&response);
     return got == status;
 }
 
@@ -324,7 +324,9 @@ static void revalidate_0_serves_change_at_once(void **state)
     server_stop(server);
 }
 
-/* No answer mixes two versions: all letters of a body are equal and its length is as announced. */
+/*
+ * No response mixes two versions: all letters of a body are equal and its length is as announced.
+ */
 static void changing_file_is_never_mixed(void **state)
 {
     enum { SMALL = 50 * 1000, LARGE = 3 * 1000 * 1000 };
@@ -338,18 +340,18 @@ static void changing_file_is_never_mixed(void **state)
     server_start(server, "cache.revalidate=0", NULL);
     http_open(&client, server_port(server));
     for (int i = 0; i < 120; i++) {
-        struct http_answer answer;
+        struct http_response response;
         size_t length = i % 3 == 0 ? LARGE : SMALL;
 
-        http_say(&client, "GET /f HTTP/1.1\r\nHost: h\r\n\r\n");
+        http_send(&client, "GET /f HTTP/1.1\r\nHost: h\r\n\r\n");
         server_put(server, "/f", versions[i % 2], length);
-        http_take(&client, HTTP_WITH_BODY, &answer);
-        assert_int_equal(answer.status, 200);
-        assert_true(answer.body_length == SMALL || answer.body_length == LARGE);
-        for (size_t at = 1; at < answer.body_length; at++)
-            if (answer.body[at] != answer.body[0])
+        http_receive(&client, HTTP_WITH_BODY, &response);
+        assert_int_equal(response.status, 200);
+        assert_true(response.body_length == SMALL || response.body_length == LARGE);
+        for (size_t at = 1; at < response.body_length; at++)
+            if (response.body[at] != response.body[0])
                 fail_msg("a mixture of two versions, from byte %zu", at);
-        http_answer_free(&answer);
+        http_response_free(&response);
     }
     http_close(&client);
     free(versions[0]);
@@ -358,8 +360,8 @@ static void changing_file_is_never_mixed(void **state)
 }
 
 /*
- * The Content-Length cannot be met: the sent bytes are right, the connection closes, and the answer
- * is counted as cut short.
+ * The Content-Length cannot be met: the sent bytes are right, the connection closes, and the
+ * response is counted as cut short.
  */
 static void file_truncated_while_sent_closes_connection(void **state)
 {
@@ -374,11 +376,11 @@ static void file_truncated_while_sent_closes_connection(void **state)
     server_start(server, NULL);
     http_open(&client, server_port(server));
     setsockopt(client.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-    http_say(&client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    http_send(&client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
     server_expect_metric(server, "connections_busy", 1);
     in_site(server, "/large.bin", path);
     assert_int_equal(truncate(path, HUGE_FILE / 2), 0);
-    http_gather(&client);
+    http_read_to_end(&client);
     end = memmem(client.bytes, client.length, "\r\n\r\n", 4);
     assert_non_null(end);
     end += 4;

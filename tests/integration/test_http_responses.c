@@ -1,5 +1,5 @@
 /*
- * The answer to one request: status, fields and body (RFC 9110).
+ * The response to one request: status, fields and body (RFC 9110).
  */
 #include "http_client.h"
 #include "server.h"
@@ -34,12 +34,12 @@ static void assert_matches(const char *text, const char *pattern)
     regfree(&compiled);
 }
 
-static void assert_field(const struct http_answer *answer, const char *name, const char *value)
+static void assert_field(const struct http_response *response, const char *name, const char *value)
 {
-    const char *got = http_field(answer, name);
+    const char *got = http_field(response, name);
 
     if (got == NULL)
-        fail_msg("no %s in: %s", name, answer->head);
+        fail_msg("no %s in: %s", name, response->head);
     assert_string_equal(got, value);
 }
 
@@ -48,39 +48,39 @@ static void assert_field(const struct http_answer *answer, const char *name, con
 static void file_has_its_content_and_fields(void **state)
 {
     struct server *server = *state;
-    struct http_answer answer;
+    struct http_response response;
 
     server_put_text(server, "/page.html", "<p>hello</p>\n");
     server_start(server, NULL);
-    http_get(server_port(server), "/page.html", 200, &answer);
-    assert_string_equal(answer.body, "<p>hello</p>\n");
-    assert_field(&answer, "Content-Length", "13");
-    assert_field(&answer, "Content-Type", "text/html; charset=utf-8");
-    assert_matches(http_field(&answer, "Date"), DATE_PATTERN);
-    assert_matches(http_field(&answer, "Last-Modified"), DATE_PATTERN);
-    assert_matches(http_field(&answer, "ETag"), "^\"[!#-~]+\"$");
-    assert_matches(http_field(&answer, "Server"), "^webserverd");
-    assert_null(http_field(&answer, "Connection"));
-    http_answer_free(&answer);
+    http_get(server_port(server), "/page.html", 200, &response);
+    assert_string_equal(response.body, "<p>hello</p>\n");
+    assert_field(&response, "Content-Length", "13");
+    assert_field(&response, "Content-Type", "text/html; charset=utf-8");
+    assert_matches(http_field(&response, "Date"), DATE_PATTERN);
+    assert_matches(http_field(&response, "Last-Modified"), DATE_PATTERN);
+    assert_matches(http_field(&response, "ETag"), "^\"[!#-~]+\"$");
+    assert_matches(http_field(&response, "Server"), "^webserverd");
+    assert_null(http_field(&response, "Connection"));
+    http_response_free(&response);
     server_stop(server);
 }
 
 static void date_is_current(void **state)
 {
     struct server *server = *state;
-    struct http_answer answer;
+    struct http_response response;
     struct tm parts = {0};
     time_t before, after, said;
 
     server_put_text(server, "/a", "a");
     server_start(server, NULL);
     before = time(NULL);
-    http_get(server_port(server), "/a", 200, &answer);
+    http_get(server_port(server), "/a", 200, &response);
     after = time(NULL);
-    assert_non_null(strptime(http_field(&answer, "Date"), "%a, %d %b %Y %H:%M:%S GMT", &parts));
+    assert_non_null(strptime(http_field(&response, "Date"), "%a, %d %b %Y %H:%M:%S GMT", &parts));
     said = timegm(&parts);
     assert_in_range(said, before - 1, after + 1);
-    http_answer_free(&answer);
+    http_response_free(&response);
     server_stop(server);
 }
 
@@ -101,27 +101,27 @@ static void head_has_fields_of_get_without_body(void **state)
     server_put(server, "/large.bin", large, sizeof(large));
     server_start(server, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct http_answer get, head;
+        struct http_response get, head;
         struct http_client client;
         char request[128];
 
         http_get(server_port(server), cases[i].target, cases[i].status, &get);
         snprintf(request, sizeof(request), "HEAD %s HTTP/1.1\r\nHost: h\r\n\r\n", cases[i].target);
         http_open(&client, server_port(server));
-        http_say(&client, request);
-        http_take(&client, HTTP_HEAD_ONLY, &head);
+        http_send(&client, request);
+        http_receive(&client, HTTP_HEAD_ONLY, &head);
         assert_int_equal(head.status, get.status);
         assert_int_equal(head.field_count, get.field_count);
         for (size_t field = 0; field < get.field_count; field++)
             if (strcmp(get.name[field], "Date") != 0)
                 assert_field(&head, get.name[field], get.value[field]);
-        http_answer_free(&head);
-        /* No body: the next bytes are the head of the next answer. */
-        http_say(&client, "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
-        http_take(&client, HTTP_WITH_BODY, &head);
+        http_response_free(&head);
+        /* No body: the next bytes are the head of the next response. */
+        http_send(&client, "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
+        http_receive(&client, HTTP_WITH_BODY, &head);
         assert_string_equal(head.body, "<p>hello</p>\n");
-        http_answer_free(&head);
-        http_answer_free(&get);
+        http_response_free(&head);
+        http_response_free(&get);
         http_close(&client);
     }
     server_stop(server);
@@ -150,11 +150,11 @@ static void content_type_follows_name_suffix(void **state)
         server_put_text(server, cases[i].path, "x");
     server_start(server, "mime.extra=application/x-extra", NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct http_answer answer;
+        struct http_response response;
 
-        http_get(server_port(server), cases[i].path, 200, &answer);
-        assert_field(&answer, "Content-Type", cases[i].type);
-        http_answer_free(&answer);
+        http_get(server_port(server), cases[i].path, 200, &response);
+        assert_field(&response, "Content-Type", cases[i].type);
+        http_response_free(&response);
     }
     server_stop(server);
 }
@@ -162,19 +162,19 @@ static void content_type_follows_name_suffix(void **state)
 static void directory_returns_index_file(void **state)
 {
     struct server *server = *state;
-    struct http_answer answer;
+    struct http_response response;
 
     server_put_text(server, "/start.htm", "root");
     server_put_text(server, "/sub/start.htm", "sub");
     server_put_text(server, "/bare/file", "file");
     server_start(server, "server.index=start.htm", NULL);
-    http_get(server_port(server), "/", 200, &answer);
-    assert_string_equal(answer.body, "root");
-    assert_field(&answer, "Content-Type", "text/html; charset=utf-8");
-    http_answer_free(&answer);
-    http_get(server_port(server), "/sub/?query", 200, &answer);
-    assert_string_equal(answer.body, "sub");
-    http_answer_free(&answer);
+    http_get(server_port(server), "/", 200, &response);
+    assert_string_equal(response.body, "root");
+    assert_field(&response, "Content-Type", "text/html; charset=utf-8");
+    http_response_free(&response);
+    http_get(server_port(server), "/sub/?query", 200, &response);
+    assert_string_equal(response.body, "sub");
+    http_response_free(&response);
     http_expect(server_port(server), "/bare/", 403);
     http_expect(server_port(server), "/absent/", 404);
     http_expect(server_port(server), "/start.htm/", 404);
@@ -209,13 +209,13 @@ static void directory_without_slash_redirects_within_site(void **state)
     server_put_text(server, "/\xc3\xa4/file", "x");
     server_start(server, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct http_answer answer;
+        struct http_response response;
 
         http_get(server_port(server), cases[i].target, cases[i].location != NULL ? 301 : 400,
-                 &answer);
+                 &response);
         if (cases[i].location != NULL)
-            assert_field(&answer, "Location", cases[i].location);
-        http_answer_free(&answer);
+            assert_field(&response, "Location", cases[i].location);
+        http_response_free(&response);
     }
     server_stop(server);
 }
@@ -274,13 +274,12 @@ static void bad_request_gets_right_status(void **state)
     server_put_text(server, "/index.html", "index");
     server_start(server, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct http_answer answer;
+        struct http_response response;
 
-        http_ask(server_port(server), cases[i].request, &answer);
-        if (answer.status != cases[i].status)
-            fail_msg("'%s' was answered %d, not %d", cases[i].request, answer.status,
-                     cases[i].status);
-        http_answer_free(&answer);
+        http_request(server_port(server), cases[i].request, &response);
+        if (response.status != cases[i].status)
+            fail_msg("'%s' got %d, not %d", cases[i].request, response.status, cases[i].status);
+        http_response_free(&response);
     }
     server_stop(server);
 }
@@ -311,12 +310,12 @@ static void only_requests_over_a_limit_are_rejected(void **state)
                  "limits.header_count=3", NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char *request = with_letters(cases[i].before, cases[i].length, cases[i].after);
-        struct http_answer answer;
+        struct http_response response;
 
-        http_ask(server_port(server), request, &answer);
-        if (answer.status != cases[i].status)
-            fail_msg("case %zu was answered %d, not %d", i, answer.status, cases[i].status);
-        http_answer_free(&answer);
+        http_request(server_port(server), request, &response);
+        if (response.status != cases[i].status)
+            fail_msg("case %zu got %d, not %d", i, response.status, cases[i].status);
+        http_response_free(&response);
         free(request);
     }
     server_stop(server);
@@ -330,14 +329,14 @@ static void other_method_is_405_with_allow(void **state)
     server_put_text(server, "/index.html", "index");
     server_start(server, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(methods); i++) {
-        struct http_answer answer;
+        struct http_response response;
         char request[64];
 
         snprintf(request, sizeof(request), "%s / HTTP/1.1\r\nHost: h\r\n\r\n", methods[i]);
-        http_ask(server_port(server), request, &answer);
-        assert_int_equal(answer.status, 405);
-        assert_field(&answer, "Allow", "GET, HEAD, OPTIONS");
-        http_answer_free(&answer);
+        http_request(server_port(server), request, &response);
+        assert_int_equal(response.status, 405);
+        assert_field(&response, "Allow", "GET, HEAD, OPTIONS");
+        http_response_free(&response);
     }
     server_stop(server);
 }
@@ -363,16 +362,16 @@ static void error_has_page_of_the_site(void **state)
     server_put_text(server, "/pages/501.html", "our 501");
     server_start(server, "files.error_pages=/pages", NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        struct http_answer answer;
+        struct http_response response;
 
-        http_ask(server_port(server), cases[i].request, &answer);
-        assert_int_equal(answer.status, atoi(cases[i].page + 4));
-        assert_string_equal(answer.body, cases[i].page);
-        assert_field(&answer, "Content-Type", "text/html; charset=utf-8");
+        http_request(server_port(server), cases[i].request, &response);
+        assert_int_equal(response.status, atoi(cases[i].page + 4));
+        assert_string_equal(response.body, cases[i].page);
+        assert_field(&response, "Content-Type", "text/html; charset=utf-8");
         /* The validators of the error page do not apply to the requested resource. */
-        assert_null(http_field(&answer, "ETag"));
-        assert_null(http_field(&answer, "Last-Modified"));
-        http_answer_free(&answer);
+        assert_null(http_field(&response, "ETag"));
+        assert_null(http_field(&response, "Last-Modified"));
+        http_response_free(&response);
     }
     server_stop(server);
 }
@@ -384,44 +383,44 @@ static void error_without_page_has_built_in_page(void **state)
 
     server_put_text(server, "/errors/404.html", "not this one");
     for (size_t i = 0; i < ARRAY_LENGTH(options); i++) {
-        struct http_answer answer;
+        struct http_response response;
 
         server_start(server, options[i], NULL);
-        http_get(server_port(server), "/absent", 404, &answer);
-        assert_non_null(strstr(answer.body, "404 Not Found"));
-        assert_field(&answer, "Content-Type", "text/html; charset=utf-8");
-        http_answer_free(&answer);
+        http_get(server_port(server), "/absent", 404, &response);
+        assert_non_null(strstr(response.body, "404 Not Found"));
+        assert_field(&response, "Content-Type", "text/html; charset=utf-8");
+        http_response_free(&response);
         server_stop(server);
     }
 }
 
 /* --- Conditional requests, RFC 9110 section 13 --- */
 
-/* Requests /page.txt with an additional field, checks the answer and returns its status. */
-static int ask_if(const struct server *server, const char *field, const char *value,
-                  const struct http_answer *first)
+/* Requests /page.txt with an additional field, checks the response and returns its status. */
+static int request_if(const struct server *server, const char *field, const char *value,
+                      const struct http_response *first)
 {
-    struct http_answer answer;
+    struct http_response response;
     char request[512];
     int status;
 
     snprintf(request, sizeof(request), "GET /page.txt HTTP/1.1\r\nHost: h\r\n%s: %s\r\n\r\n", field,
              value);
-    http_ask(server_port(server), request, &answer);
-    status = answer.status;
-    assert_field(&answer, "ETag", http_field(first, "ETag"));
+    http_request(server_port(server), request, &response);
+    status = response.status;
+    assert_field(&response, "ETag", http_field(first, "ETag"));
     if (status == 304)
-        assert_int_equal(answer.body_length, 0);
+        assert_int_equal(response.body_length, 0);
     else
-        assert_string_equal(answer.body, first->body);
-    http_answer_free(&answer);
+        assert_string_equal(response.body, first->body);
+    http_response_free(&response);
     return status;
 }
 
 static void unchanged_file_is_304(void **state)
 {
     struct server *server = *state;
-    struct http_answer first;
+    struct http_response first;
     char list[256], weak[160];
     const char *etag, *modified;
 
@@ -432,23 +431,23 @@ static void unchanged_file_is_304(void **state)
     modified = http_field(&first, "Last-Modified");
     snprintf(list, sizeof(list), "\"other\", %s", etag);
     snprintf(weak, sizeof(weak), "W/%s", etag);
-    assert_int_equal(ask_if(server, "If-None-Match", etag, &first), 304);
-    assert_int_equal(ask_if(server, "If-None-Match", list, &first), 304);
-    assert_int_equal(ask_if(server, "If-None-Match", weak, &first), 304);
-    assert_int_equal(ask_if(server, "If-None-Match", "*", &first), 304);
-    assert_int_equal(ask_if(server, "If-None-Match", "\"other\"", &first), 200);
-    assert_int_equal(ask_if(server, "If-Modified-Since", modified, &first), 304);
-    assert_int_equal(ask_if(server, "If-Modified-Since", "Sat, 01 Jan 2000 00:00:00 GMT", &first),
-                     200);
-    assert_int_equal(ask_if(server, "If-Modified-Since", "yesterday", &first), 200);
-    http_answer_free(&first);
+    assert_int_equal(request_if(server, "If-None-Match", etag, &first), 304);
+    assert_int_equal(request_if(server, "If-None-Match", list, &first), 304);
+    assert_int_equal(request_if(server, "If-None-Match", weak, &first), 304);
+    assert_int_equal(request_if(server, "If-None-Match", "*", &first), 304);
+    assert_int_equal(request_if(server, "If-None-Match", "\"other\"", &first), 200);
+    assert_int_equal(request_if(server, "If-Modified-Since", modified, &first), 304);
+    assert_int_equal(
+        request_if(server, "If-Modified-Since", "Sat, 01 Jan 2000 00:00:00 GMT", &first), 200);
+    assert_int_equal(request_if(server, "If-Modified-Since", "yesterday", &first), 200);
+    http_response_free(&first);
     server_stop(server);
 }
 
 static void etag_has_precedence_over_date(void **state)
 {
     struct server *server = *state;
-    struct http_answer first, answer;
+    struct http_response first, response;
     char request[512];
 
     server_put_text(server, "/page.txt", "text");
@@ -458,10 +457,10 @@ static void etag_has_precedence_over_date(void **state)
              "GET /page.txt HTTP/1.1\r\nHost: h\r\nIf-None-Match: \"other\"\r\n"
              "If-Modified-Since: %s\r\n\r\n",
              http_field(&first, "Last-Modified"));
-    http_ask(server_port(server), request, &answer);
-    assert_int_equal(answer.status, 200);
-    http_answer_free(&answer);
-    http_answer_free(&first);
+    http_request(server_port(server), request, &response);
+    assert_int_equal(response.status, 200);
+    http_response_free(&response);
+    http_response_free(&first);
     server_stop(server);
 }
 

@@ -1,6 +1,6 @@
 /*
- * Start, stop and killed processes, mostly under load. No promised answer is lost, and nothing left
- * behind prevents the next start.
+ * Start, stop and killed processes, mostly under load. No response that was begun is lost, and no
+ * file or process left behind prevents the next start.
  */
 #include "http_client.h"
 #include "load.h"
@@ -85,12 +85,12 @@ static bool is_open(const struct http_client *client)
 
 static void ask_for_page(struct http_client *client)
 {
-    struct http_answer answer;
+    struct http_response response;
 
-    http_say(client, "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
-    http_take(client, HTTP_WITH_BODY, &answer);
-    assert_string_equal(answer.body, page);
-    http_answer_free(&answer);
+    http_send(client, "GET /page.html HTTP/1.1\r\nHost: h\r\n\r\n");
+    http_receive(client, HTTP_WITH_BODY, &response);
+    assert_string_equal(response.body, page);
+    http_response_free(&response);
 }
 
 static void killed_worker_closes_only_its_connections(void **state)
@@ -125,7 +125,7 @@ static void killed_worker_closes_only_its_connections(void **state)
     }
 }
 
-/* Every record published by live or killed threads is in the file. */
+/* True if every record published by live or killed threads is in the file. */
 static bool rings_are_drained(const struct segment_reader *reader)
 {
     for (uint32_t i = 0; i < segment_count(&reader->map, SEGMENT_RINGS); i++) {
@@ -176,8 +176,8 @@ static void workers_killed_under_load_are_replaced(void **state)
         lines = log_count_lines(server);
         /* A thread may have died between counting a request and publishing its record, */
         assert_in_range(requests - lines, 0, KILLS * THREADS);
-        /* or after it sent the answers of its connections */
-        assert_in_range(lines, result.answers - doomed, result.answers + result.lost);
+        /* or after it sent the responses of its connections */
+        assert_in_range(lines, result.responses - doomed, result.responses + result.lost);
         segment_detach(&reader);
         server_stop(server);
         assert_int_equal(remove(server_log(server)), 0);
@@ -208,9 +208,9 @@ static void start_after_killed_master_succeeds(void **state)
         server_all_gone(server);
         result = load_finish(load);
         assert_int_equal(result.wrong, 0);
-        /* Its workers exit at once. At worst each thread is between an answer and its record. */
-        assert_in_range(log_count_lines(server), result.answers - WORKERS * THREADS,
-                        result.answers + result.lost);
+        /* Its workers exit at once. At worst each thread is between an response and its record. */
+        assert_in_range(log_count_lines(server), result.responses - WORKERS * THREADS,
+                        result.responses + result.lost);
         server_start(server, dispatches[i], listen, NULL);
         http_expect(server_port(server), "/page.html", 200);
         assert_int_equal(scratch_count("/dev/shm", segment), 1);
@@ -235,7 +235,7 @@ static void start_right_after_kill_serves(void **state)
     killed = server_pid(server);
     server_signal(killed, SIGKILL);
     assert_int_equal(waitpid(killed, NULL, 0), killed);
-    server_forget(server);
+    server_mark_stopped(server);
     server_start(server, listen, NULL);
     http_expect(server_port(server), "/page.html", 200);
     http_close(&client);
@@ -255,7 +255,7 @@ static void second_start_fails_and_first_is_unaffected(void **state)
     server_put_text(server, "/page.html", page);
     server_start(server, NULL);
     snprintf(segment, sizeof(segment), "webserverd.%s", server_name(server));
-    assert_int_equal(server_start_refused(server, &said, no_options), 1);
+    assert_int_equal(server_start_rejected(server, &said, no_options), 1);
     assert_non_null(strstr(said, server_name(server)));
     assert_non_null(strstr(said, "already running"));
     free(said);
@@ -277,7 +277,7 @@ static void start_on_used_port_fails_and_leaves_nothing(void **state)
     snprintf(listen, sizeof(listen), "server.listen=127.0.0.1:%u", server_port(server));
     snprintf(segment, sizeof(segment), "webserverd.%s", server_name(server));
     snprintf(run_dir, sizeof(run_dir), "%s/run", server_folder(server));
-    assert_int_equal(server_start_refused(server, &said, options), 1);
+    assert_int_equal(server_start_rejected(server, &said, options), 1);
     assert_non_null(strstr(said, strchr(listen, '=') + 1));
     assert_non_null(strstr(said, strerror(EADDRINUSE)));
     free(said);
@@ -304,7 +304,7 @@ static void second_start_with_other_run_dir_keeps_segment_of_first(void **state)
     snprintf(option, sizeof(option), "server.run_dir=%s", run_dir);
     snprintf(segment, sizeof(segment), "/dev/shm/webserverd.%s", server_name(server));
     assert_int_equal(stat(segment, &before), 0);
-    assert_int_equal(server_start_refused(server, &said, options), 1);
+    assert_int_equal(server_start_rejected(server, &said, options), 1);
     assert_non_null(strstr(said, server_name(server)));
     assert_non_null(strstr(said, "already running"));
     assert_non_null(strstr(said, "another run_dir"));
@@ -328,7 +328,7 @@ static void file_at_control_socket_path_is_not_removed(void **state)
     snprintf(path, sizeof(path), "%s/precious", server_folder(server));
     snprintf(option, sizeof(option), "control.socket=%s", path);
     scratch_write(path, precious, sizeof(precious) - 1);
-    assert_int_equal(server_start_refused(server, &said, options), 1);
+    assert_int_equal(server_start_rejected(server, &said, options), 1);
     assert_non_null(strstr(said, path));
     assert_non_null(strstr(said, "not a socket"));
     free(said);
@@ -355,7 +355,7 @@ static void stop_signal_to_worker_or_logger_is_ignored(void **state)
         for (int n = 0; n < WORKERS; n++)
             server_signal(before[n], signals[i]);
         server_signal(logger, signals[i]);
-        /* When these are answered, each worker has run two loop iterations. */
+        /* When the replies arrive, each worker has run two loop iterations. */
         server_do(server, "threads %d", THREADS + 1);
         server_do(server, "threads %d", THREADS);
         assert_int_equal(server_workers(server, after, WORKERS), WORKERS);
@@ -447,7 +447,7 @@ static void detached_start_returns_when_serving_or_failed(void **state)
     server_check_nothing_left(server);
 }
 
-static void stop_under_load_loses_no_answer(void **state)
+static void stop_under_load_loses_no_response(void **state)
 {
     struct server *server = *state;
 
@@ -466,7 +466,7 @@ static void stop_under_load_loses_no_answer(void **state)
         server_stop(server);
         result = load_finish(load);
         assert_int_equal(result.wrong, 0);
-        assert_int_equal(log_count_lines(server), result.answers);
+        assert_int_equal(log_count_lines(server), result.responses);
         assert_int_equal(remove(server_log(server)), 0);
     }
 }
@@ -501,11 +501,11 @@ static char *put_large(const struct server *server)
     return bytes;
 }
 
-/* Requests the large file and does not read the answer yet. */
+/* Requests the large file and does not read the response yet. */
 static void begin_download(const struct server *server, struct http_client *client)
 {
     http_open(client, server_port(server));
-    http_say(client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    http_send(client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
     server_expect_metric(server, "connections_busy", 1);
 }
 
@@ -523,17 +523,17 @@ static void stop_waits_for_download_in_progress(void **state)
 {
     struct server *server = *state;
     struct http_client client;
-    struct http_answer answer;
+    struct http_response response;
     char *bytes = put_large(server);
 
     for (size_t i = 0; i < ARRAY_LENGTH(dispatches); i++) {
         server_start(server, dispatches[i], NULL);
         begin_download(server, &client);
         begin_stop(server);
-        http_take(&client, HTTP_WITH_BODY, &answer);
-        assert_int_equal(answer.body_length, LARGE);
-        assert_memory_equal(answer.body, bytes, LARGE);
-        http_answer_free(&answer);
+        http_receive(&client, HTTP_WITH_BODY, &response);
+        assert_int_equal(response.body_length, LARGE);
+        assert_memory_equal(response.body, bytes, LARGE);
+        http_response_free(&response);
         http_expect_closed(&client);
         http_close(&client);
         server_stopped(server);
@@ -627,7 +627,7 @@ int main(void)
         TEST(stop_signal_to_worker_or_logger_is_ignored),
         TEST(stop_signal_during_start_leaves_nothing),
         TEST(detached_start_returns_when_serving_or_failed),
-        TEST(stop_under_load_loses_no_answer),
+        TEST(stop_under_load_loses_no_response),
         TEST(each_stop_signal_stops),
         TEST(stop_waits_for_download_in_progress),
         TEST(change_during_stop_is_rejected),

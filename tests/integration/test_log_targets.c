@@ -96,7 +96,7 @@ static void start_with_syslog(struct server *server, const struct receiver *rece
     server_start(server, access, "workers.processes=1", "workers.threads=1", NULL);
 }
 
-static void each_answer_is_one_syslog_line(void **state)
+static void each_response_is_one_syslog_line(void **state)
 {
     struct server *server = *state;
     struct receiver receiver;
@@ -139,13 +139,13 @@ static void start_fails_if_log_target_is_unreachable(void **state)
     struct server *server = *state;
     char *said;
 
-    assert_int_equal(server_start_refused(server, &said, options), EXIT_FAILURE);
+    assert_int_equal(server_start_rejected(server, &said, options), EXIT_FAILURE);
     assert_non_null(strstr(said, "cannot open the access log syslog:@/nowhere/at/all"));
     free(said);
-    assert_int_equal(server_start_refused(server, &said, unknown), EXIT_FAILURE);
+    assert_int_equal(server_start_rejected(server, &said, unknown), EXIT_FAILURE);
     assert_non_null(strstr(said, "unknown syslog facility"));
     free(said);
-    assert_int_equal(server_start_refused(server, &said, silent), EXIT_FAILURE);
+    assert_int_equal(server_start_rejected(server, &said, silent), EXIT_FAILURE);
     assert_non_null(strstr(said, "the error log cannot be off"));
     free(said);
 }
@@ -196,7 +196,7 @@ static void summaries_add_up_to_requests_served(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(each_answer_is_one_syslog_line),           TEST(lines_wait_for_syslog_to_return),
+        TEST(each_response_is_one_syslog_line),         TEST(lines_wait_for_syslog_to_return),
         TEST(start_fails_if_log_target_is_unreachable), TEST(events_go_to_configured_error_log),
         TEST(summaries_add_up_to_requests_served),
     };

@@ -1,4 +1,4 @@
-/* A private webserverd: it starts, answers, and leaves nothing behind, however it ends. */
+/* A private webserverd: it starts, replies, and leaves nothing behind, however it ends. */
 #include "common/clock.h"
 #include "common/private_server.h"
 #include "patience.h"
@@ -64,7 +64,7 @@ static void private_server_serves_and_leaves_nothing(void **state)
     char why[PRIVATE_SERVER_WHY];
     struct private_server *server = create();
     struct traces traces = traces_of(server);
-    json_t *answer;
+    json_t *reply;
 
     (void)state;
     assert_int_equal(private_server_put(server, "/a/b.txt", "text", 4, why, sizeof(why)), 0);
@@ -72,9 +72,9 @@ static void private_server_serves_and_leaves_nothing(void **state)
         start(server, options);
         assert_int_not_equal(private_server_port(server), 0);
         assert_int_equal(scratch_count("/dev/shm", traces.segment), 1);
-        answer = private_server_command(server, "threads", why, sizeof(why));
-        assert_non_null(answer);
-        json_decref(answer);
+        reply = private_server_command(server, "threads", why, sizeof(why));
+        assert_non_null(reply);
+        json_decref(reply);
         assert_null(private_server_command(server, "threads none", why, sizeof(why)));
         assert_non_null(strstr(why, "failed"));
         private_server_stop(server);
@@ -203,15 +203,15 @@ static void private_server_exits_with_its_parent(void **state)
 static void expect_key(const struct private_server *server, const char *key, const char *value)
 {
     char line[128], why[PRIVATE_SERVER_WHY];
-    json_t *answer;
+    json_t *reply;
 
     snprintf(line, sizeof(line), "config %s", key);
-    answer = private_server_command(server, line, why, sizeof(why));
-    assert_non_null(answer);
+    reply = private_server_command(server, line, why, sizeof(why));
+    assert_non_null(reply);
     assert_string_equal(json_string_value(json_object_get(
-                            json_array_get(json_object_get(answer, "keys"), 0), "value")),
+                            json_array_get(json_object_get(reply, "keys"), 0), "value")),
                         value);
-    json_decref(answer);
+    json_decref(reply);
 }
 
 static void reload_reads_configuration_again(void **state)
@@ -219,7 +219,7 @@ static void reload_reads_configuration_again(void **state)
     const char *const options[] = {"workers.processes=1", NULL};
     char why[PRIVATE_SERVER_WHY];
     struct private_server *server = create();
-    json_t *answer;
+    json_t *reply;
 
     (void)state;
     assert_false(private_server_runs(server));
@@ -234,9 +234,9 @@ static void reload_reads_configuration_again(void **state)
     expect_key(server, "workers.processes", "1"); /* the option has precedence */
     assert_int_equal(
         private_server_configure(server, "[log]\nwhen_full = drop\n", why, sizeof(why)), 0);
-    answer = private_server_command(server, "reload", why, sizeof(why));
-    assert_non_null(answer);
-    json_decref(answer);
+    reply = private_server_command(server, "reload", why, sizeof(why));
+    assert_non_null(reply);
+    json_decref(reply);
     expect_key(server, "log.when_full", "drop");
     kill(private_server_pid(server), SIGKILL);
     WAIT_UNTIL(!private_server_runs(server));

@@ -43,13 +43,13 @@ static json_int_t generation_of(const struct server *server)
  */
 static void reload_changes(const struct server *server, const char *changed)
 {
-    json_t *answer = server_control(server, "reload"), *keys, *key;
+    json_t *response = server_control(server, "reload"), *keys, *key;
     char text[1024] = "";
     size_t i;
 
-    if (!json_is_true(json_object_get(answer, "ok")))
-        fail_msg("refused: %s", json_string_value(json_object_get(answer, "error")));
-    keys = json_object_get(answer, "changed");
+    if (!json_is_true(json_object_get(response, "ok")))
+        fail_msg("refused: %s", json_string_value(json_object_get(response, "error")));
+    keys = json_object_get(response, "changed");
     json_array_foreach(keys, i, key)
     {
         size_t used = strlen(text);
@@ -58,7 +58,7 @@ static void reload_changes(const struct server *server, const char *changed)
                  json_string_value(key));
     }
     assert_string_equal(text, changed);
-    json_decref(answer);
+    json_decref(response);
 }
 
 static void start_load(const struct server *server, struct load **load, unsigned clients)
@@ -107,7 +107,7 @@ static void every_kind_of_key_changes_under_load(void **state)
 {
     struct server *server = *state;
     struct load *load;
-    struct http_answer answer;
+    struct http_response response;
     pid_t pids[16];
 
     server_put_text(server, "/a", "a");
@@ -122,9 +122,9 @@ static void every_kind_of_key_changes_under_load(void **state)
     server_write_config(server, "[workers]\nprocesses = 1\nthreads = 3\n[cache]\nsize = 5M\n"
                                 "[headers]\nX-New = yes\n");
     reload_changes(server, "workers.processes workers.threads cache.size");
-    http_get(server_port(server), "/a", 200, &answer);
-    assert_string_equal(http_field(&answer, "X-New"), "yes");
-    http_answer_free(&answer);
+    http_get(server_port(server), "/a", 200, &response);
+    assert_string_equal(http_field(&response, "X-New"), "yes");
+    http_response_free(&response);
     load_pass(load, LOAD_STEP / 5);
     server_write_config(server, "[workers]\nprocesses = 2\nthreads = 2\ndispatch = master\n"
                                 "[mime]\na = text/x-a\n");
@@ -141,20 +141,20 @@ static void root_changes(void **state)
 {
     struct server *server = *state;
     char other[SCRATCH_PATH_MAX + 16];
-    struct http_answer answer;
+    struct http_response response;
 
     server_put_text(server, "/a", "old root");
     snprintf(other, sizeof(other), "%s/other/", server_folder(server));
-    scratch_make_folders(other);
+    scratch_make_directories(other);
     snprintf(other, sizeof(other), "%s/other/a", server_folder(server));
     scratch_write(other, "new root", 8);
     server_write_config(server, "[server]\nroot = www\nlisten = 127.0.0.1:0\n");
     server_start(server, NULL);
     server_write_config(server, "[server]\nroot = other\nlisten = 127.0.0.1:0\n");
     reload_changes(server, "server.root");
-    http_get(server_port(server), "/a", 200, &answer);
-    assert_string_equal(answer.body, "new root");
-    http_answer_free(&answer);
+    http_get(server_port(server), "/a", 200, &response);
+    assert_string_equal(response.body, "new root");
+    http_response_free(&response);
     server_stop(server);
 }
 
@@ -213,7 +213,7 @@ static void log_change_loses_no_line(void **state)
         lines += text[i] == '\n';
     free(text);
     assert_true(lines > 0);
-    assert_int_equal(lines + log_count_lines(server), result.answers);
+    assert_int_equal(lines + log_count_lines(server), result.responses);
 }
 
 static void reload_overrides_values_set_by_commands(void **state)
@@ -424,7 +424,7 @@ static void reloads_during_drain_merge_into_one(void **state)
     server_start(server, NULL);
     before = generation_of(server);
     http_open(&slow, server_port(server));
-    http_say(&slow, "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n12");
+    http_send(&slow, "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n12");
     server_expect_metric(server, "connections_open", 1);
     server_do(server, "reload");
     for (int i = 0; i < 5; i++)

@@ -45,8 +45,8 @@ static void check_all(const struct server *server, const struct load_result *kep
 {
     load_check(kept);
     load_check(connecting);
-    log_check_load(server, "/page.html", sizeof(page) - 1, kept->answers + connecting->answers);
-    server_expect_metric(server, "log_lines", kept->answers + connecting->answers);
+    log_check_load(server, "/page.html", sizeof(page) - 1, kept->responses + connecting->responses);
+    server_expect_metric(server, "log_lines", kept->responses + connecting->responses);
     server_expect_metric(server, "connections_open", 0);
     server_expect_metric(server, "workers_died", 0);
     server_expect_metric(server, "dispatch_pending", 0);
@@ -158,17 +158,17 @@ static void send_number(struct control_client *client, const char *what, int num
 
 static void expect_in_force(struct control_client *client, const char *what, int number)
 {
-    char why[256] = "no answer";
+    char why[256] = "no reply";
     const char *line = "";
-    json_t *answer;
+    json_t *response;
 
     if (control_receive(client, PATIENCE_S * 1000, &line, why, sizeof(why)) != CONTROL_REPLY)
         fail_msg("'%s %d': %s", what, number, why);
-    answer = json_loads(line, 0, NULL);
-    if (!json_is_true(json_object_get(answer, "ok")) ||
-        json_integer_value(json_object_get(answer, "actual")) != number)
+    response = json_loads(line, 0, NULL);
+    if (!json_is_true(json_object_get(response, "ok")) ||
+        json_integer_value(json_object_get(response, "actual")) != number)
         fail_msg("'%s %d' was answered: %s", what, number, line);
-    json_decref(answer);
+    json_decref(response);
 }
 
 /* Two control clients each change one number at the same time. */
@@ -218,25 +218,25 @@ static void threads_and_workers_change_concurrently(void **state)
     }
 }
 
-/* Requests the large file without reading the answer; it exceeds the socket buffers. */
+/* Requests the large file without reading the response; it exceeds the socket buffers. */
 static void begin_download(const struct server *server, struct http_client *client)
 {
     static const int small = 64 * 1024;
 
     http_open(client, server_port(server));
     setsockopt(client->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-    http_say(client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
+    http_send(client, "GET /large.bin HTTP/1.1\r\nHost: h\r\n\r\n");
     assert_int_equal(recv(client->fd, &(char){0}, 1, MSG_PEEK), 1);
 }
 
 static void finish_download(struct http_client *client, const char *bytes)
 {
-    struct http_answer answer;
+    struct http_response response;
 
-    http_take(client, HTTP_WITH_BODY, &answer);
-    assert_int_equal(answer.body_length, LARGE);
-    assert_memory_equal(answer.body, bytes, LARGE);
-    http_answer_free(&answer);
+    http_receive(client, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.body_length, LARGE);
+    assert_memory_equal(response.body, bytes, LARGE);
+    http_response_free(&response);
     http_close(client);
 }
 

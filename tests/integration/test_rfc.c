@@ -1,6 +1,6 @@
 /*
  * The RFC cases: each line of each table in rfc/ is one test, with one server per table. At the end
- * the server must have counted and logged every answer.
+ * the server must have counted and logged every response.
  */
 #include "log_check.h"
 #include "rfc/rfc.h"
@@ -87,7 +87,7 @@ static const struct table tables[] = {
 /* The current table; a test function receives only its case. */
 static const struct table *table;
 static struct server *server;
-static uint64_t answers;
+static uint64_t responses;
 
 /* All files have one mtime, which the tables can name. */
 static void put_file(const char *path, const char *text)
@@ -122,7 +122,7 @@ static int start(void **state)
     if (server_set_up(&made) != 0)
         return -1;
     server = made;
-    answers = 0;
+    responses = 0;
     put_site();
     server_start_under(server, NULL, table->options);
     return 0;
@@ -133,16 +133,16 @@ static int stop(void **state)
     void *made = server;
 
     (void)state;
-    server_expect_metric(server, "requests", answers);
-    free(log_with_lines(server, answers));
+    server_expect_metric(server, "requests", responses);
+    free(log_with_lines(server, responses));
     server_stop(server);
-    assert_int_equal(log_count_lines(server), answers);
+    assert_int_equal(log_count_lines(server), responses);
     return server_tear_down(&made);
 }
 
 static void run_case(void **state)
 {
-    answers += rfc_run(server, *state);
+    responses += rfc_run(server, *state);
 }
 
 static int run_table(void)

@@ -126,7 +126,7 @@ static void unknown_user_is_an_error(void **state)
     struct server *server = *state;
     char *said;
 
-    assert_int_equal(server_start_refused(server, &said, options), EXIT_FAILURE);
+    assert_int_equal(server_start_rejected(server, &said, options), EXIT_FAILURE);
     assert_non_null(strstr(said, "no-such-user"));
     free(said);
 }

@@ -126,7 +126,7 @@ static void worker_that_does_not_exit_is_killed(void **state)
     server_start(server, "workers.heartbeat_timeout=0", "workers.drain_timeout=0", NULL);
     assert_int_equal(server_workers(server, pids, 16), 2);
     server_signal(pids[0], SIGSTOP);
-    server_do(server, "restart all"); /* answered when the worker has exited */
+    server_do(server, "restart all"); /* the reply follows when the worker has exited */
     assert_false(serves(server, pids[0]));
     WAIT_UNTIL(has_said(server, "has been leaving for"));
     server_stop(server);
@@ -181,17 +181,17 @@ static void connections_unseen_by_dead_worker_go_to_others(void **state)
     server_signal(pids[0], SIGSTOP);
     for (int i = 0; i < CLIENTS; i++) {
         http_open(&client[i], server_port(server));
-        http_say(&client[i], "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+        http_send(&client[i], "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
     }
     server_expect_metric(server, "connections_dispatched", CLIENTS);
     server_expect_metric(server, "connections_received", CLIENTS / 2);
     server_signal(pids[0], SIGKILL);
     for (int i = 0; i < CLIENTS; i++) {
-        struct http_answer answer;
+        struct http_response response;
 
-        http_take(&client[i], HTTP_WITH_BODY, &answer);
-        assert_int_equal(answer.status, 200);
-        http_answer_free(&answer);
+        http_receive(&client[i], HTTP_WITH_BODY, &response);
+        assert_int_equal(response.status, 200);
+        http_response_free(&response);
         http_close(&client[i]);
     }
     server_stop(server);
@@ -202,16 +202,16 @@ static void connections_unseen_by_dead_worker_go_to_others(void **state)
 static void post_mortem_has_last_requests(void **state)
 {
     struct server *server = *state;
-    json_t *answer;
+    json_t *response;
     const json_t *death, *thread;
     char *text;
     pid_t pids[16];
 
     server_put_text(server, "/a", "a");
     server_start(server, "workers.processes=1", NULL);
-    answer = server_control(server, "post-mortem");
-    assert_int_equal(json_array_size(json_object_get(answer, "deaths")), 0);
-    json_decref(answer);
+    response = server_control(server, "post-mortem");
+    assert_int_equal(json_array_size(json_object_get(response, "deaths")), 0);
+    json_decref(response);
     for (int i = 0; i < 40; i++)
         http_expect(server_port(server), i % 2 == 0 ? "/a" : "/missing", i % 2 == 0 ? 200 : 404);
     assert_int_equal(server_workers(server, pids, 16), 1);
@@ -219,21 +219,21 @@ static void post_mortem_has_last_requests(void **state)
     WAIT_UNTIL(worker_count(server) == 1 && !serves(server, pids[0]));
     for (int i = 0; i < 20; i++) /* of the slot's next worker: the copy is unchanged */
         http_expect(server_port(server), "/other", 404);
-    answer = server_control(server, "post-mortem 8");
-    assert_int_equal(json_array_size(json_object_get(answer, "deaths")), 1);
-    death = json_array_get(json_object_get(answer, "deaths"), 0);
+    response = server_control(server, "post-mortem 8");
+    assert_int_equal(json_array_size(json_object_get(response, "deaths")), 1);
+    death = json_array_get(json_object_get(response, "deaths"), 0);
     assert_int_equal(json_integer_value(json_object_get(death, "pid")), pids[0]);
     assert_non_null(strstr(json_string_value(json_object_get(death, "how")), "signal 9"));
     assert_int_equal(json_array_size(json_object_get(death, "threads")), 2);
     thread = json_array_get(json_object_get(death, "threads"), 0);
     assert_true(json_array_size(json_object_get(thread, "last")) > 0);
     assert_true(json_array_size(json_object_get(thread, "last")) <= 10);
-    text = json_dumps(answer, 0);
+    text = json_dumps(response, 0);
     assert_non_null(strstr(text, "GET /a HTTP/1.1\\\" 200"));
     assert_non_null(strstr(text, "GET /missing HTTP/1.1\\\" 404"));
     assert_null(strstr(text, "/other"));
     free(text);
-    json_decref(answer);
+    json_decref(response);
     server_refuses(server, "post-mortem 0", "invalid number of deaths");
     server_stop(server);
 }

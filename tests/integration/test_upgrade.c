@@ -66,7 +66,7 @@ static void upgrade_under_load(struct server *server, const char *dispatch, bool
     load_check(&result);
     server_do(server, "stop");
     server_stopped(server);
-    assert_int_equal(log_count_lines(server), result.answers);
+    assert_int_equal(log_count_lines(server), result.responses);
 }
 
 static void upgrade_loses_no_request(void **state)
@@ -84,34 +84,35 @@ static void upgrade_with_dispatch_master_loses_no_request(void **state)
     upgrade_under_load(*state, "workers.dispatch=master", true);
 }
 
-/* An idle connection is not closed at once: its next answer is its last. */
-static void idle_connection_gets_one_more_answer(void **state)
+/* An idle connection is not closed at once: its next response is its last. */
+static void idle_connection_gets_one_more_response(void **state)
 {
     struct server *server = *state;
     struct http_client client;
-    struct http_answer answer;
+    struct http_response response;
     pid_t before;
 
     server_put_text(server, "/a", "a");
     server_start(server, "workers.drain_timeout=1h", "connections.keepalive_timeout=1h", NULL);
     http_open(&client, server_port(server));
-    http_say(&client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
-    http_take(&client, HTTP_WITH_BODY, &answer);
-    assert_null(http_field(&answer, "Connection"));
-    http_answer_free(&answer);
+    http_send(&client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+    http_receive(&client, HTTP_WITH_BODY, &response);
+    assert_null(http_field(&response, "Connection"));
+    http_response_free(&response);
     before = server_pid(server);
     server_signal(before, SIGUSR2);
     WAIT_UNTIL(has_said(server, "this one shuts down"));
-    http_say(&client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
-    http_take(&client, HTTP_WITH_BODY, &answer);
-    assert_int_equal(answer.status, 200);
-    if (http_field(&answer, "Connection") == NULL) { /* the worker had not been notified yet */
-        http_answer_free(&answer);
-        http_say(&client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
-        http_take(&client, HTTP_WITH_BODY, &answer);
+    http_send(&client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+    http_receive(&client, HTTP_WITH_BODY, &response);
+    assert_int_equal(response.status, 200);
+    if (http_field(&response, "Connection") ==
+        NULL) { /* the worker had not received the command yet */
+        http_response_free(&response);
+        http_send(&client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+        http_receive(&client, HTTP_WITH_BODY, &response);
     }
-    assert_string_equal(http_field(&answer, "Connection"), "close");
-    http_answer_free(&answer);
+    assert_string_equal(http_field(&response, "Connection"), "close");
+    http_response_free(&response);
     http_expect_closed(&client);
     http_close(&client);
     server_succeeded(server);
@@ -360,7 +361,7 @@ int main(void)
         TEST(upgrade_loses_no_request),
         TEST(upgrade_loses_no_connection),
         TEST(upgrade_with_dispatch_master_loses_no_request),
-        TEST(idle_connection_gets_one_more_answer),
+        TEST(idle_connection_gets_one_more_response),
         TEST(broken_binary_changes_nothing),
         TEST(failed_upgrade_leaves_nothing_behind),
         TEST(unix_socket_is_served),

@@ -169,7 +169,7 @@ static void signal_ends_run_with_full_report(void **state)
     json_decref(report);
 }
 
-/* A second signal ends the run without waiting for answers. */
+/* A second signal ends the run without waiting for responses. */
 static void second_signal_ends_run_at_once(void **state)
 {
     struct program program = wsload_start("-c 3 -d 1h --timeout 1h --grace 1h --progress",

@@ -170,8 +170,8 @@ static double time_when_begun(struct program program, json_int_t requests)
     return elapsed_s;
 }
 
-/* A run lasts for its whole time, even if the server stops answering. */
-static void run_without_answers_lasts_its_time(void **state)
+/* A run lasts for its whole time, even if the server stops responding. */
+static void run_without_responses_lasts_its_time(void **state)
 {
     struct program program = wsload_start("-c 2 -d 1h --grace 10ms --progress --control-fd 0",
                                           wsload_server_port(), "/silent");
@@ -404,8 +404,8 @@ static void warmup_ends_on_a_new_second(void **state)
     json_decref(report);
 }
 
-/* A second without answers has no latency figures. */
-static void second_without_answers_has_no_latency(void **state)
+/* A second without responses has no latency figures. */
+static void second_without_responses_has_no_latency(void **state)
 {
     json_t *report = wsload_run("-c 2 -d 300ms --grace 10ms", "/silent", 2);
     const json_t *last = json_array_get(json_object_get(report, "seconds"), 0);
@@ -434,7 +434,7 @@ int main(void)
         cmocka_unit_test(open_loops_account_for_every_due_request),
         cmocka_unit_test(closed_loops_follow_their_plan),
         cmocka_unit_test(stages_of_connections_follow_in_order),
-        cmocka_unit_test(run_without_answers_lasts_its_time),
+        cmocka_unit_test(run_without_responses_lasts_its_time),
         cmocka_unit_test(slow_open_loop_lasts_its_time),
         cmocka_unit_test(closed_loop_changes_lose_no_request),
         cmocka_unit_test(open_loop_changes_lose_no_request),
@@ -444,7 +444,7 @@ int main(void)
         cmocka_unit_test(overloaded_open_loop_reports_unsent_requests),
         cmocka_unit_test(seconds_add_up_to_total),
         cmocka_unit_test(warmup_ends_on_a_new_second),
-        cmocka_unit_test(second_without_answers_has_no_latency),
+        cmocka_unit_test(second_without_responses_has_no_latency),
     };
     int failed = cmocka_run_group_tests_name("curl", tests, use_curl, wsload_server_stop);
 

@@ -1,4 +1,4 @@
-/* The requests and connections of wsload, and how it judges answers, with both engines. */
+/* The requests and connections of wsload, and how it judges responses, with both engines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +56,7 @@ static void request_heads_match_options(void **state)
         char options[256];
         const char *head;
 
-        wsload_server_forget();
+        wsload_server_clear();
         snprintf(options, sizeof(options), "-c 1 -n 1 %s", sent[i].options);
         json_decref(wsload_run(options, sent[i].path, 0));
         head = wsload_server_head(0);
@@ -99,13 +99,13 @@ static void url_list_is_requested_in_order_and_weight(void **state)
 
     (void)state;
     write_file("/a 3\nHEAD /b\n/missing\n");
-    wsload_server_forget();
+    wsload_server_clear();
     snprintf(options, sizeof(options), "-c 3 -n 1000 -t 2 --max-errors 20%% -f %s", file_path);
     json_decref(wsload_run(options, "/", 0));
     assert_int_equal(count_heads("GET /a "), 600);
     assert_int_equal(count_heads("HEAD /b "), 200);
     assert_int_equal(count_heads("GET /missing "), 200);
-    wsload_server_forget();
+    wsload_server_clear();
     snprintf(options, sizeof(options), "-c 1 -n 10 --max-errors 100%% -f %s", file_path);
     json_decref(wsload_run(options, "/", 0));
     for (uint64_t i = 0; i < 10; i++)
@@ -128,7 +128,7 @@ static void replay_keeps_log_times(void **state)
                "x - - [21/Nov/2026:13:00:00 +0000] \"DELETE /x HTTP/1.1\" 200 5\n"
                "x - - [21/Nov/2026:13:00:00 +0000] \"\\x16\\x03\" 400 5\n"
                "x - - [21/Nov/2026:13:00:01 +0000] \"GET /2 HTTP/1.1\" 200 5\n");
-    wsload_server_forget();
+    wsload_server_clear();
     snprintf(options, sizeof(options), "-c 1 -t 1 --replay %s --speed 5", file_path);
     report = wsload_run(options, "/", 0);
     assert_int_equal(number_at(report, "requests", "answered"), 3);

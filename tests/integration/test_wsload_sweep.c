@@ -30,10 +30,10 @@ static void begin(struct server *server)
 
 static json_int_t ask(const struct server *server, const char *what, const char *member)
 {
-    json_t *answer = server_control(server, "%s", what);
-    json_int_t number = json_integer_value(json_object_get(answer, member));
+    json_t *response = server_control(server, "%s", what);
+    json_int_t number = json_integer_value(json_object_get(response, member));
 
-    json_decref(answer);
+    json_decref(response);
     return number;
 }
 

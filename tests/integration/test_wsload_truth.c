@@ -72,7 +72,7 @@ static void check_stalling(const char *engine)
     for (int attempt = 0; attempt < ATTEMPTS && !good; attempt++) {
         json_t *report;
 
-        wsload_server_forget();
+        wsload_server_clear();
         report = wsload_run("-r 400 -d 5s -c 10 -t 1 --grace 60s", "/stalling", 0);
         assert_true(has_note(report, "waiting"));
         good = is_true(report, STALL_MS / 1e3);
@@ -100,7 +100,7 @@ static void closed_loop_hides_stalls(void **state)
 
     (void)state;
     wsload_engine = "curl";
-    wsload_server_forget();
+    wsload_server_clear();
     report = wsload_run("-d 4s -c 4 -t 1 --think 1ms --grace 60s", "/stalling", 0);
     assert_true(real_at(report, "latency_us", "max") >= 900000);
     assert_true(real_at(report, "latency_us", "p99") < 500000);
@@ -189,7 +189,7 @@ static uint64_t log_lines(const struct server *server)
     return lines;
 }
 
-/* Lines are written shortly after the answers. */
+/* Lines are written shortly after the responses. */
 static void expect_lines(const struct server *server, uint64_t expected)
 {
     for (int waited = 0; log_lines(server) < expected && waited < PATIENCE_MS; waited += 20)

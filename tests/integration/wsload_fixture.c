@@ -96,9 +96,9 @@ static void stay_silent(int fd)
 }
 
 static const struct {
-    const char *path, *answer;
+    const char *path, *response;
     bool goes_on;
-} answers[] = {
+} responses[] = {
     {"/close", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi", false},
     {"/missing", "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", true},
     {"/short", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nnot a hundred", false},
@@ -115,15 +115,15 @@ static bool is_path(const char *path, const char *name)
     return strncmp(path, name, strlen(name)) == 0 && path[strlen(name)] == ' ';
 }
 
-/* Answers according to the path. Returns whether the connection stays open. */
-static bool answer(int fd, const char *head, unsigned number_on_connection)
+/* Responds according to the path. Returns true if the connection stays open. */
+static bool response(int fd, const char *head, unsigned number_on_connection)
 {
     const char *path = strchr(head, '/');
 
-    for (size_t i = 0; i < ARRAY_LENGTH(answers); i++)
-        if (is_path(path, answers[i].path)) {
-            say(fd, answers[i].answer);
-            return answers[i].goes_on;
+    for (size_t i = 0; i < ARRAY_LENGTH(responses); i++)
+        if (is_path(path, responses[i].path)) {
+            say(fd, responses[i].response);
+            return responses[i].goes_on;
         }
     if (is_path(path, "/silent")) {
         stay_silent(fd);
@@ -147,7 +147,7 @@ static void *serve_connection(void *context)
     while (read_request(fd, head, sizeof(head))) {
         atomic_fetch_add(&requests_read, 1);
         keep_head(head);
-        if (!answer(fd, head, ++number))
+        if (!response(fd, head, ++number))
             break;
     }
     close(fd);
@@ -242,7 +242,7 @@ uint64_t wsload_server_accepted(void)
     return atomic_load(&connections_accepted);
 }
 
-void wsload_server_forget(void)
+void wsload_server_clear(void)
 {
     pthread_mutex_lock(&heads_lock);
     heads = 0;

@@ -3,10 +3,10 @@
  * a test can compare the report with the truth. The request path selects the behaviour:
  *
  *     /ok            200, keep-alive, "hello"        /close    200, then closes
- *     /missing       404                             /lost     closes without an answer
- *     /second-lost   answers only the first request of a connection
- *     /short, /bad-chunk, /garbage                   malformed answers
- *     /silent        no answer                       /chunked  200, "hello" in chunks
+ *     /missing       404                             /lost     closes without an response
+ *     /second-lost   responds only to the first request of a connection
+ *     /short, /bad-chunk, /garbage                   malformed responses
+ *     /silent        no response                       /chunked  200, "hello" in chunks
  *     /stalling      200, but stalls for STALL_MS in every STALL_PERIOD_MS
  *     anything else  200, keep-alive, "hello"
  *
@@ -23,7 +23,7 @@
 
 enum {
     PATIENCE_MS = 60000,
-    STALL_AFTER_MS = 1000, /* from the first request to that path until the first stall */
+    STALL_AFTER_MS = 1000, /* time from the first request to that path to the first stall */
     STALL_MS = 1000,
     STALL_PERIOD_MS = 5000,
     KEPT_HEADS = 4096, /* number of requests whose heads the server keeps */
@@ -40,7 +40,7 @@ uint64_t wsload_server_read(void);      /* requests so far */
 uint64_t wsload_server_accepted(void);  /* connections so far */
 
 /* Clears the kept heads; the next request has number 0. */
-void wsload_server_forget(void);
+void wsload_server_clear(void);
 uint64_t wsload_server_heads(void);
 const char *wsload_server_head(
     uint64_t number); /* head and the part of the body received with it */

@@ -1,25 +1,25 @@
 /*
- * RFC cases as tables: the raw bytes of one or more requests and the expected answers. A table is a
- * file NAME.def beside this one, a list of
+ * RFC cases as tables: the raw bytes of one or more requests and the expected responses. A table is
+ * a file NAME.def beside this one, a list of
  *
- *     CASE("9112 3.2", "Host is missing", "GET / HTTP/1.1\r\n\r\n", REFUSED(400))
+ *     CASE("9112 3.2", "Host is missing", "GET / HTTP/1.1\r\n\r\n", REJECTED(400))
  *     CASE("9110 9.3.1", "two files", GET("/a") GET("/b.txt"),
- *          ANSWER(200, .body = "a"), ANSWER(200, .fields = "Content-Type: text/plain*"))
+ *          RESPONSE(200, .body = "a"), RESPONSE(200, .fields = "Content-Type: text/plain*"))
  *
  * with the section (of RFC 9110, 9111, 9112, 3986 ...), a title, the bytes that the client sends,
- * and the expected answers in order. After the last answer the connection stays open (the runner
- * sends another request, to check where the next request starts) unless the case ends with CLOSED.
- * With HALF_CLOSED the client shuts down its sending side after the last byte, and the connection
- * closes after the last answer. With CLOSED_BEFORE_THE_END the client sends more after a request
- * that asked to close. The server may reset the connection before the client reads the answer (RFC
- * 9112 section 9.6), so such a case runs only unsplit.
+ * and the expected responses in order. After the last response the connection stays open (the
+ * runner sends another request, to check where the next request starts) unless the case ends with
+ * CLOSED. With HALF_CLOSED the client shuts down its sending side after the last byte, and the
+ * connection closes after the last response. With CLOSED_BEFORE_THE_END the client sends more after
+ * a request that asked to close. The server may reset the connection before the client reads the
+ * response (RFC 9112 section 9.6), so such a case runs only unsplit.
  *
  * Each case runs twice on its own connection: sent at once, and in pieces as small as one byte. A
- * single GET runs again as HEAD: the answer must have the same fields and no body. In the sent
+ * single GET runs again as HEAD: the response must have the same fields and no body. In the sent
  * bytes "{etag /path}" is replaced by the entity tag of that file, "{etag /path gzip}" by that of
  * its encoded variant. The mtime of all files is Sun, 06 Nov 1994 08:49:37 GMT. rfc_check.c also
- * checks what holds for every answer. site.def lists the files of the server, tables.def the tables
- * with their server options.
+ * checks what holds for every response. site.def lists the files of the server, tables.def the
+ * tables with their server options.
  */
 #ifndef TESTS_RFC_H
 #define TESTS_RFC_H
@@ -36,7 +36,7 @@ enum {
     RFC_ANSWERS_MAX = 8
 };
 
-struct rfc_answer {
+struct rfc_response {
     int status;       /* or how the connection closes: RFC_... */
     const char *body; /* expected body; NULL: any */
     const char *like; /* fnmatch(3) pattern of the body; NULL: any */
@@ -44,18 +44,18 @@ struct rfc_answer {
     const char
         *fields; /* "Name: value\nName: value": each occurs once; value is an fnmatch(3) pattern */
     const char *without; /* "Name Name": fields that must not occur */
-    const char *then;    /* bytes that the client sends after this answer */
-    bool head;           /* answer to a HEAD: without body */
+    const char *then;    /* bytes that the client sends after this response */
+    bool head;           /* response to a HEAD: without body */
 };
 
 struct rfc_case {
     const char *rule, *title;
     struct span bytes;
-    struct rfc_answer answers[RFC_ANSWERS_MAX];
+    struct rfc_response responses[RFC_ANSWERS_MAX];
 };
 
 #define CASE(rule, title, bytes, ...) {rule, title, {bytes, sizeof(bytes) - 1}, {__VA_ARGS__}},
-#define ANSWER(code, ...)                                                                          \
+#define RESPONSE(code, ...)                                                                        \
     {                                                                                              \
         .status = code, __VA_ARGS__                                                                \
     }
@@ -71,28 +71,30 @@ struct rfc_case {
     {                                                                                              \
         .status = RFC_CLOSED_BEFORE_THE_END                                                        \
     }
-/* Answered with STATUS, then closed. */
-#define REFUSED(status) ANSWER(status), CLOSED
+/* A response with STATUS, then the close. */
+#define REJECTED(status) RESPONSE(status), CLOSED
 
 #define HOST                   "Host: h\r\n"
 #define END                    "\r\n"
 #define REQUEST(start, fields) start " HTTP/1.1\r\n" HOST fields END
 #define GET(target)            REQUEST("GET " target, "")
 
-struct http_answer;
+struct http_response;
 
-/* Runs the case against SERVER. Fails the running test if an answer differs. Returns the number of
- * answers that the server must count and log. */
+/*
+ * Runs the case against SERVER. Fails the running test if an response differs. Returns the number
+ * of responses that the server must count and log.
+ */
 uint64_t rfc_run(const struct server *server, const struct rfc_case *rfc_case);
 
 /* Stores BYTES with expanded placeholders in *EXPANDED; the caller must free it. Returns the number
  * of requests it sent to do so. */
 uint64_t rfc_expand(const struct server *server, struct span bytes, struct span *expanded);
 
-/* Checks what holds for every HTTP/1.1 answer. LAST: the connection closes after it. */
-void rfc_check_any(const struct http_answer *answer, bool last);
+/* Checks what holds for every HTTP/1.1 response. LAST: the connection closes after it. */
+void rfc_check_any(const struct http_response *response, bool last);
 
 /* Checks the expectations of the case. */
-void rfc_check_one(const struct http_answer *answer, const struct rfc_answer *expected);
+void rfc_check_one(const struct http_response *response, const struct rfc_response *expected);
 
 #endif

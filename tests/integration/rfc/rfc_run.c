@@ -18,7 +18,7 @@ struct run {
     struct http_client client;
     const struct rfc_case *rfc_case;
     bool in_pieces;
-    uint64_t answers;
+    uint64_t responses;
 };
 
 /* An error may close the connection while the rest of the rejected request is on its way. */
@@ -35,26 +35,29 @@ static void say(struct run *run, const char *bytes, size_t length)
 /* Checks how the connection closes. */
 static int end_of(const struct rfc_case *rfc_case)
 {
-    const struct rfc_answer *answer = rfc_case->answers;
+    const struct rfc_response *response = rfc_case->responses;
 
-    while (answer->status > 0)
-        answer++;
-    return answer->status;
+    while (response->status > 0)
+        response++;
+    return response->status;
 }
 
-/* EXPECTED is followed by the next answer, or by the way the connection closes. */
-static void take_answer(struct run *run, const struct rfc_answer *expected)
+/*
+ * Receives one response and checks it. EXPECTED is followed by the next response, or by how the
+ * connection closes.
+ */
+static void expect_response(struct run *run, const struct rfc_response *expected)
 {
     int next = expected[1].status;
     bool last = next == RFC_CLOSED || next == RFC_CLOSED_BEFORE_THE_END;
-    struct http_answer answer;
+    struct http_response response;
 
-    http_take(&run->client, expected->head ? HTTP_HEAD_ONLY : HTTP_WITH_BODY, &answer);
-    rfc_check_one(&answer, expected);
+    http_receive(&run->client, expected->head ? HTTP_HEAD_ONLY : HTTP_WITH_BODY, &response);
+    rfc_check_one(&response, expected);
     if (next != RFC_HALF_CLOSED)
-        rfc_check_any(&answer, last);
-    run->answers += answer.status >= 200;
-    http_answer_free(&answer);
+        rfc_check_any(&response, last);
+    run->responses += response.status >= 200;
+    http_response_free(&response);
     if (expected->then != NULL)
         say(run, expected->then, strlen(expected->then));
 }
@@ -62,10 +65,11 @@ static void take_answer(struct run *run, const struct rfc_answer *expected)
 /* Checks that the next request starts where the last one ended. */
 static void check_kept(struct run *run)
 {
-    static const struct rfc_answer probed[] = {ANSWER(200, .body = "probe"), {.status = RFC_KEPT}};
+    static const struct rfc_response probed[] = {RESPONSE(200, .body = "probe"),
+                                                 {.status = RFC_KEPT}};
 
     say(run, GET("/probe"), sizeof(GET("/probe")) - 1);
-    take_answer(run, probed);
+    expect_response(run, probed);
 }
 
 static uint64_t run_once(const struct server *server, const struct rfc_case *rfc_case,
@@ -78,30 +82,31 @@ static uint64_t run_once(const struct server *server, const struct rfc_case *rfc
     say(&run, rfc_case->bytes.start, rfc_case->bytes.length);
     if (end == RFC_HALF_CLOSED)
         shutdown(run.client.fd, SHUT_WR);
-    for (const struct rfc_answer *answer = rfc_case->answers; answer->status > 0; answer++)
-        take_answer(&run, answer);
+    for (const struct rfc_response *response = rfc_case->responses; response->status > 0;
+         response++)
+        expect_response(&run, response);
     if (end == RFC_KEPT)
         check_kept(&run);
     else
         http_expect_closed(&run.client);
     http_close(&run.client);
-    return run.answers;
+    return run.responses;
 }
 
 /* --- The GET repeated as HEAD, RFC 9110 section 9.3.2 --- */
 
-/* Whether the case is a single plain GET. Range applies to GET only (RFC 9110 section 14.2). */
-static bool goes_as_head(const struct rfc_case *rfc_case)
+/* True if the case is a single plain GET. Range applies to GET only (RFC 9110 section 14.2). */
+static bool runs_as_head(const struct rfc_case *rfc_case)
 {
-    const struct rfc_answer *answer = rfc_case->answers;
+    const struct rfc_response *response = rfc_case->responses;
     struct span bytes = rfc_case->bytes;
 
-    return bytes.length > 4 && memcmp(bytes.start, "GET ", 4) == 0 && answer[0].status >= 200 &&
-           answer[1].status <= 0 && answer[1].status != RFC_HALF_CLOSED &&
+    return bytes.length > 4 && memcmp(bytes.start, "GET ", 4) == 0 && response[0].status >= 200 &&
+           response[1].status <= 0 && response[1].status != RFC_HALF_CLOSED &&
            memmem(bytes.start, bytes.length, "\r\nRange:", 8) == NULL;
 }
 
-static void check_same_fields(const struct http_answer *get, const struct http_answer *head)
+static void check_same_fields(const struct http_response *get, const struct http_response *head)
 {
     bool same = get->status == head->status && get->field_count == head->field_count;
 
@@ -109,45 +114,45 @@ static void check_same_fields(const struct http_answer *get, const struct http_a
         same = strcmp(get->name[i], head->name[i]) == 0 &&
                (strcmp(get->name[i], "Date") == 0 || strcmp(get->value[i], head->value[i]) == 0);
     if (!same)
-        fail_msg("answer to HEAD: %s\nand to GET: %s", head->head, get->head);
+        fail_msg("response to HEAD: %s\nand to GET: %s", head->head, get->head);
 }
 
 static uint64_t run_as_head(const struct server *server, const struct rfc_case *rfc_case)
 {
-    struct http_answer get, head;
+    struct http_response get, head;
     struct run run = {.rfc_case = rfc_case};
 
     http_open(&run.client, server_port(server));
     say(&run, rfc_case->bytes.start, rfc_case->bytes.length);
-    http_take(&run.client, HTTP_WITH_BODY, &get);
+    http_receive(&run.client, HTTP_WITH_BODY, &get);
     http_close(&run.client);
-    rfc_check_one(&get, &rfc_case->answers[0]);
+    rfc_check_one(&get, &rfc_case->responses[0]);
     http_open(&run.client, server_port(server));
     say(&run, "HEAD", 4);
     say(&run, rfc_case->bytes.start + 3, rfc_case->bytes.length - 3);
-    http_take(&run.client, HTTP_HEAD_ONLY, &head);
+    http_receive(&run.client, HTTP_HEAD_ONLY, &head);
     check_same_fields(&get, &head);
-    http_answer_free(&get);
-    http_answer_free(&head);
-    run.answers = 2;
+    http_response_free(&get);
+    http_response_free(&head);
+    run.responses = 2;
     if (end_of(rfc_case) == RFC_KEPT)
         check_kept(&run);
     else
         http_expect_closed(&run.client);
     http_close(&run.client);
-    return run.answers;
+    return run.responses;
 }
 
 uint64_t rfc_run(const struct server *server, const struct rfc_case *rfc_case)
 {
     struct rfc_case expanded = *rfc_case;
-    uint64_t answers = rfc_expand(server, rfc_case->bytes, &expanded.bytes);
+    uint64_t responses = rfc_expand(server, rfc_case->bytes, &expanded.bytes);
 
-    answers += run_once(server, &expanded, false);
+    responses += run_once(server, &expanded, false);
     if (end_of(&expanded) != RFC_CLOSED_BEFORE_THE_END)
-        answers += run_once(server, &expanded, true);
-    if (goes_as_head(&expanded))
-        answers += run_as_head(server, &expanded);
+        responses += run_once(server, &expanded, true);
+    if (runs_as_head(&expanded))
+        responses += run_as_head(server, &expanded);
     free((char *)(uintptr_t)expanded.bytes.start);
-    return answers;
+    return responses;
 }

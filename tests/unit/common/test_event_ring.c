@@ -202,7 +202,9 @@ static void concurrent_writers_lose_no_event(void **state)
     }
     while (number < WRITERS * EVENTS) {
         uint64_t before = number;
-        /* Far ahead of every event's time: a hole is passed over as soon as a later event is whole.
+        /*
+         * At a time far after every event, a missing event is skipped as soon as a later one is
+         * complete.
          */
         int result = event_ring_read(ring, &number, UINT64_MAX / 2, &event);
 

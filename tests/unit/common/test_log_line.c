@@ -71,7 +71,7 @@ static void json_format(void **state)
     assert_non_null(strstr(line_of(LOG_FORMAT_JSON, &record), "\"outcome\":\"unknown\""));
 }
 
-/* Simple escaping, byte by byte. */
+/* Reference implementation: escapes byte by byte. */
 static size_t escaped_plainly(const char *text, size_t length, const char *form, char *to)
 {
     size_t used = 0;

@@ -151,7 +151,7 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* Random words, increasingly similar to a record. */
+/* Random words that resemble a record more and more closely. */
 static void make_hostile(uint64_t *words, uint64_t *random)
 {
     uint64_t kind = next_random(random) % 4;

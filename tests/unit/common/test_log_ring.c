@@ -376,8 +376,8 @@ static void concurrent_reader_of_unlimited_writer(void **state)
 }
 
 /*
- * A reader of the oldest record, which the writer overwrites next. All records have the same length,
- * so the reader knows where the oldest one starts.
+ * A reader of the oldest record, which the writer overwrites next. All records have the same
+ * length, so the reader knows where the oldest one starts.
  */
 enum { EDGE_WORDS = 8 };
 

@@ -1,6 +1,6 @@
 /*
- * The segment: creating, attaching, rejecting damaged ones, sums, and copies of concurrently written
- * data. Both sides run in this process; every segment has a private name.
+ * The segment: creating, attaching, rejecting damaged ones, sums, and copies of concurrently
+ * written data. Both sides run in this process; every segment has a private name.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -649,8 +649,8 @@ static void cache_entry_is_copied(void **state)
 }
 
 /*
- * One writer and two readers of an activity and of a cache entry at full speed. All data is generated
- * from one serial number, so inconsistent copies are detected.
+ * One writer and two readers of an activity and of a cache entry at full speed. All data is
+ * generated from one serial number, so inconsistent copies are detected.
  */
 enum { CHANGES = 100000 };
 

@@ -14,7 +14,7 @@
 static const struct {
     const char *text;
     enum network_fault fault;
-    const char *again; /* as formatted; NULL: the same */
+    const char *again; /* expected text; NULL: the same */
 } texts[] = {
     {"10.0.0.0/8", NETWORK_GOOD, NULL},
     {"0.0.0.0/0", NETWORK_GOOD, NULL},

@@ -65,7 +65,7 @@ static int tear_down(void **state)
     return sem_destroy(&gate);
 }
 
-/* Takes COUNT finished jobs from the mailbox; each must have run. */
+/* Receives COUNT finished jobs by the mailbox; each must have run. */
 static void collect(int count)
 {
     while (count > 0) {
@@ -129,7 +129,7 @@ static void full_queue_rejects_job(void **state)
     for (int i = 0; i < 5; i++)
         prepare(&work[i], run_at_the_gate, i);
     assert_true(offload_submit(offload, &work[0].job, clock_monotonic_ns()));
-    wait_until_running(1); /* it left the queue: three places are free */
+    wait_until_running(1); /* no longer queued: three places are free */
     for (int i = 1; i <= 3; i++)
         assert_true(offload_submit(offload, &work[i].job, clock_monotonic_ns()));
     assert_int_equal(metric_get(block.metrics, METRIC_offload_queue_depth), 3);
@@ -152,7 +152,7 @@ static void long_wait_starts_thread(void **state)
     (void)state;
     for (int i = 0; i < 6; i++) {
         prepare(&work[i], run_at_the_gate, i);
-        /* by its queued_ns it has waited long */
+        /* according to its queued_ns it has waited long */
         assert_true(offload_submit(offload, &work[i].job,
                                    clock_monotonic_ns() - 10 * OFFLOAD_GROW_WAIT_NS));
     }
@@ -164,7 +164,10 @@ static void long_wait_starts_thread(void **state)
     offload_stop(offload);
 }
 
-/* No thread takes the job and notices how long it has waited: the next submit or refill does. */
+/*
+ * All threads are blocked, so none takes the job and sees its waiting time; the next submit or
+ * refill does.
+ */
 static void blocked_threads_do_not_prevent_growth(void **state)
 {
     (void)state;
@@ -176,7 +179,7 @@ static void blocked_threads_do_not_prevent_growth(void **state)
         assert_non_null(offload);
         for (int i = 0; i < count; i++)
             prepare(&work[i], run_at_the_gate, i);
-        /* The first job has not waited, however late a thread takes it. */
+        /* The first job never counts as waiting: its queued_ns is in the future. */
         assert_true(offload_submit(offload, &work[0].job, clock_monotonic_ns() + 3600 * NS_PER_S));
         wait_until_running(1);
         assert_true(
@@ -211,7 +214,7 @@ static void resize_changes_number_of_threads(void **state)
         assert_int_equal(block.offload[i].state, THREAD_STATE_NONE);
 }
 
-/* Consoles see what an offload thread works on. */
+/* The work of an offload thread is visible to consoles. */
 static void work_is_published(void **state)
 {
     struct offload *offload = offload_start(4, 1, 1, &block);

@@ -585,7 +585,7 @@ static void nul_byte_is_an_error(void **state)
     release(&loaded);
 }
 
-/* The same bytes in every run. */
+/* Pseudo-random bytes, the same in every run. */
 static char *garbage(size_t length)
 {
     char *bytes = malloc(length);

@@ -49,7 +49,7 @@ static struct thing *new_thing(const char *path, size_t bytes)
     return thing;
 }
 
-/* Inserts and releases, so that the cache has the only reference. Returns whether it was stored. */
+/* Inserts and releases, so that the cache has the only reference. Returns true if it was stored. */
 static bool put(struct cache *cache, const char *path, size_t bytes)
 {
     struct thing *thing = new_thing(path, bytes);
@@ -259,7 +259,7 @@ static void hits_in_thread_cache_prevent_eviction(void **state)
     }
 }
 
-/* Looks up PATH like a thread that does not have it in its thread cache. */
+/* Looks up PATH like a thread whose thread cache does not have it. */
 static void ask(const struct fixture *fixture, struct thread_cache *cache, const char *path)
 {
     struct cache_entry *entry = cache_find(fixture->cache, path, strlen(path));
@@ -485,7 +485,7 @@ static void thread_cache_distinguishes_targets(void **state)
         entry = thread_cache_find(cache, span_of(path), PREFER_IDENTITY, 2);
         if (entry != NULL) /* a full set may have replaced some */
             assert_string_equal(entry->path, path);
-        path[strlen(path)] = 'x'; /* not part of the target: the length is one less */
+        path[strlen(path)] = 'x'; /* after the target, whose length is one less */
     }
     assert_null(thread_cache_find(cache, SPAN("/"), PREFER_IDENTITY, 2));
     cache_remove_reader(fixture.cache, 0);

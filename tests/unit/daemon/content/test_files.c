@@ -1,6 +1,6 @@
 /*
  * Opening below a root: one table of paths, with openat2() and with the walk that replaces it. Both
- * must agree, error by error. The tree is made in a temporary directory.
+ * must give the same result for every path. The tree is in a temporary directory.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -188,7 +188,7 @@ static const struct files_case cases[] = {
     {"/fifo/", ENOTDIR, false, NULL, false},
     {name_too_long, ENAMETOOLONG, false, NULL, false},
     {path_too_long, ENAMETOOLONG, false, NULL, false},
-    /* Out of the root. Callers pass canonical paths, but these must fail, too. */
+    /* Paths out of the root. Callers pass canonical paths, but these must fail, too. */
     {"/..", EXDEV, false, NULL, false},
     {"/../outside", EXDEV, false, NULL, false},
     {"/../root/file", EXDEV, false, NULL, false},

@@ -49,7 +49,7 @@ static void clear_removes_all_paths(void **state)
     assert_false(negative_cache_has(missing, SPAN("/a"), 5));
 }
 
-/* More paths than places: some are replaced, none is found that was not added. */
+/* More paths than places: some are replaced, and no path is found that was not added. */
 static void paths_over_capacity_are_replaced(void **state)
 {
     char path[32];

@@ -149,7 +149,7 @@ static void loaded_file_is_checked_without_blocking(void **state)
     resource_release(NULL, lone);
 }
 
-/* For a variant that was cached before the state of the directory was known. */
+/* The variant is cached before the state of the directory is known. */
 static void variant_takes_over_check_of_its_file(void **state)
 {
     struct place *place = *state;

@@ -227,7 +227,7 @@ static void targets_are_decoded_and_normalised(void **state)
     }
 }
 
-/* LENGTH bytes: BEGINNING and "/aaa…". */
+/* LENGTH bytes: BEGINNING, then "/aaa…". */
 static struct span long_text(char *bytes, const char *beginning, size_t length)
 {
     size_t used = strlen(beginning);

@@ -1,6 +1,6 @@
 /*
- * The body parser, by tables: where each body ends, or with which status it is rejected. Each is fed
- * whole, byte by byte, and in two pieces, cut at every position.
+ * The body parser, by tables: where each body ends, or with which status it is rejected. Each is
+ * fed whole, byte by byte, and in two pieces, cut at every position.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,8 +23,10 @@ static const struct body_limits usual = {CONTENT_MAX, TRAILER_MAX};
 
 static const struct request chunked = {.chunked = true, .has_body = true};
 
-/* Feeds BYTES, first FIRST of them and then STEP at a time, each piece in an allocation of its exact size.
- * Returns the result and stores the number of bytes used. */
+/*
+ * Feeds BYTES, first FIRST of them and then STEP at a time, each piece in an allocation of its
+ * exact size. Returns the result and stores the number of bytes used.
+ */
 static int pass(const struct request *request, struct span bytes, size_t first, size_t step,
                 size_t *all_used)
 {

@@ -1,7 +1,7 @@
 /*
- * The request parser, by tables: accepted heads and their requests, rejected heads and their statuses.
- * Every head is parsed whole, byte by byte, and cut at every length. It ends right before an unreadable
- * page, so that reading too far crashes the test.
+ * The request parser, by tables: accepted heads and their requests, rejected heads and their
+ * statuses. Every head is parsed whole, byte by byte, and cut at every length. It ends right before
+ * an unreadable page, so that reading too far crashes the test.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -607,7 +607,7 @@ static bool in_token(unsigned char byte)
     return isalnum(byte) || (byte != '\0' && strchr("!#$%&'*+-.^_`|~", byte) != NULL);
 }
 
-/* A colon merely ends the name. */
+/* A colon ends the name and is no error. */
 static bool in_token_or_colon(unsigned char byte)
 {
     return in_token(byte) || byte == ':';

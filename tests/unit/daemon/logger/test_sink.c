@@ -98,7 +98,7 @@ static void journald_line_becomes_fields(void **state)
     close(receiver);
 }
 
-/* The receiver closes its socket: lines it did not receive do not count as written. */
+/* The receiver closes its socket; lines it did not receive must not count as written. */
 static void closed_receiver_takes_no_partial_line(void **state)
 {
     int receiver = bind_receiver();
@@ -125,7 +125,7 @@ static void missing_target_is_an_error(void **state)
     assert_int_equal(errno, ENOENT);
 }
 
-/* An inherited pipe may be non-blocking: every byte is written all the same. */
+/* An inherited pipe may be non-blocking; every byte must be written nevertheless. */
 static void nonblocking_pipe_receives_all_bytes(void **state)
 {
     enum { BYTES = 300000 };

@@ -1,4 +1,6 @@
-/* What a master passes to its successor is what that one reads. */
+/*
+ * A new master reads exactly what the old one exported.
+ */
 #include "daemon/master/inheritance.h"
 
 #include "common/macros.h"

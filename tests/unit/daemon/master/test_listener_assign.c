@@ -17,7 +17,7 @@
 
 enum { WORKERS = 2, ROWS = 4, LOG_MAX = 64 };
 
-/* A worker's end. */
+/* A worker's end of its channel. */
 struct end {
     struct channel *sender, *receiver;
     char log[LOG_MAX]; /* "+3 -1": socket 3 added, socket 1 dropped */

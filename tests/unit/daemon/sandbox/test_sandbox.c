@@ -281,7 +281,7 @@ static void unlisted_system_call_kills_the_process(void **state)
     }
 }
 
-/* An unlisted call in one thread kills the process, not only that thread. */
+/* An unlisted call in a thread other than the main thread kills the whole process. */
 static void *kill_from_a_thread(void *unused)
 {
     socket(AF_INET, SOCK_STREAM, 0);
@@ -344,7 +344,7 @@ static void use_memory_up(void)
             continue;
 }
 
-/* A worker is often restarted because another died, perhaps out of memory. */
+/* A worker may replace one that died for lack of memory, so entering must not allocate. */
 static void entering_needs_no_memory(void **state)
 {
     int status;

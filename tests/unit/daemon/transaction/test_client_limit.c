@@ -68,7 +68,7 @@ static void address_above_max_is_rejected(void **state)
     client_limit_leave(limit[0], 7);
     assert_int_equal(client_limit_enter(limit[0], 7, 3), CLIENT_LIMIT_COUNTED);
     assert_int_equal(client_limit_enter(limit[0], 7, UINT32_MAX),
-                     CLIENT_LIMIT_COUNTED); /* admitted before */
+                     CLIENT_LIMIT_COUNTED); /* already admitted */
     assert_int_equal(client_limit_count(&segment, 7), 4);
 }
 

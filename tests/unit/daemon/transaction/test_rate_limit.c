@@ -1,6 +1,6 @@
 /*
- * The rate limit: accepted requests compared with a model, for steady, greedy and random clients, for
- * concurrent threads, and with more clients than the table holds.
+ * The rate limit: accepted requests compared with a model, for steady, greedy and random clients,
+ * for concurrent threads, and with more clients than the table holds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +76,9 @@ static void burst_is_accepted_then_the_rate(void **state)
     assert_int_equal(rate_limit_charge(&segment, 8, START), 0); /* another client */
     assert_int_equal(rate_limit_charge(&segment, 7, START + NS_PER_S / 10), 0);
     assert_int_not_equal(rate_limit_charge(&segment, 7, START + NS_PER_S / 10), 0);
-    /* A rejected request is not charged; after a pause the burst is available again, and no more. */
+    /*
+     * A rejected request is not charged; after a pause the burst is available again, and no more.
+     */
     for (int i = 0; i < 5; i++)
         assert_int_equal(rate_limit_charge(&segment, 7, START + 100 * NS_PER_S), 0);
     assert_int_not_equal(rate_limit_charge(&segment, 7, START + 100 * NS_PER_S), 0);
@@ -220,7 +222,9 @@ static void *flood(void *argument)
     return NULL;
 }
 
-/* More clients than the table holds: those that have used most of their burst keep their entries. */
+/*
+ * More clients than the table holds: those that have used most of their burst keep their entries.
+ */
 static void flood_of_addresses_keeps_used_up_entry(void **state)
 {
     pthread_t id[THREADS];
