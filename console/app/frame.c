@@ -2,7 +2,7 @@
 
 #include "common/clock.h"
 #include "common/instance.h"
-#include "console/lab/panel.h"
+#include "console/lab/player.h"
 #include "console/scene/help.h"
 #include "console/scene/summary.h"
 #include "console/ui/text.h"

@@ -8,7 +8,7 @@
 
 #include "common/instance.h"
 #include "common/macros.h"
-#include "console/scene/view.h"
+#include "console/scene/scene.h"
 #include "console/ui/canvas.h"
 #include "console/ui/filter.h"
 

@@ -1,11 +1,312 @@
 #include "console/app/program.h"
 
+#include "common/clock.h"
+#include "common/units.h"
 #include "console/app/loop.h"
-#include "console/app/menu.h"
+#include "console/data/instances.h"
+#include "console/lab/scenario.h"
+#include "console/ui/keys.h"
+#include "console/ui/screen.h"
 
+#include <curses.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
+
+/* The loop of a menu */
+
+enum menu_result {
+    MENU_CHOSEN,
+    MENU_LEFT,        /* the user chose nothing */
+    MENU_INTERRUPTED, /* by a signal or the loss of the terminal */
+    MENU_FAILED,      /* WHY has the reason */
+};
+
+enum {
+    HEAD_LINES = 2,
+    REFRESH_MS = 1000,
+    NARROW = 60,
+    WIDE = 72,
+    NAME_WIDTH = 14,
+    ABOUT_MAX = 100, /* columns */
+};
+
+struct menu {
+    struct screen screen;
+    size_t count, selected, top; /* items; top: the first one in sight */
+    bool chosen, ended, interrupted;
+    int refresh_ms;                    /* -1: never */
+    void (*update)(struct menu *menu); /* NULL: the items do not change */
+    void (*draw)(struct menu *menu);
+    struct instance instance[INSTANCES_MAX];
+    bool switching; /* from one instance to another: leaving the menu returns to it */
+};
+
+static void act(struct menu *menu, enum action action)
+{
+    switch (action) {
+    case ACTION_UP:
+        menu->selected -= menu->selected > 0;
+        break;
+    case ACTION_DOWN:
+        menu->selected += menu->selected + 1 < menu->count;
+        break;
+    case ACTION_OPEN:
+        menu->chosen = menu->ended = menu->count > 0;
+        break;
+    case ACTION_QUIT:
+    case ACTION_CLOSE:
+        menu->ended = true;
+        break;
+    default:
+        break;
+    }
+}
+
+/* The first click on an item selects it, the second one chooses it. */
+static void click(struct menu *menu, int y)
+{
+    size_t item = menu->top + (size_t)(y - HEAD_LINES);
+
+    if (y < HEAD_LINES || y >= menu->screen.all.height - 1 || item >= menu->count)
+        return;
+    if (item == menu->selected)
+        act(menu, ACTION_OPEN);
+    menu->selected = item;
+}
+
+static void handle_pointer(struct menu *menu)
+{
+    struct pointer_event events[SCREEN_POINTER_MAX];
+    size_t count = screen_pointer(events);
+
+    for (size_t i = 0; i < count && !menu->ended; i++)
+        if (events[i].what == POINTER_CLICK)
+            click(menu, events[i].y);
+        else
+            act(menu, events[i].what == POINTER_WHEEL_UP ? ACTION_UP : ACTION_DOWN);
+}
+
+static void handle_signals(struct menu *menu, int signals)
+{
+    struct signalfd_siginfo info;
+
+    while (read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo == SIGWINCH)
+            screen_resize(&menu->screen);
+        else
+            menu->ended = menu->interrupted = true;
+    }
+}
+
+static void handle_keys(struct menu *menu, short events)
+{
+    int code, keys = 0;
+
+    for (; !menu->ended && (code = screen_key()) != -1; keys++)
+        if (code == KEY_MOUSE)
+            handle_pointer(menu);
+        else
+            act(menu, key_action(code));
+    if (keys == 0 && (events & (POLLHUP | POLLERR | POLLNVAL)) != 0)
+        menu->ended = menu->interrupted = true;
+}
+
+static void loop(struct menu *menu, int signals)
+{
+    while (!menu->ended) {
+        struct pollfd waits[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                                 {.fd = signals, .events = POLLIN}};
+
+        screen_begin();
+        menu->draw(menu);
+        screen_show();
+        if (poll(waits, 2, menu->refresh_ms) == 0)
+            menu->update(menu);
+        if (waits[1].revents != 0)
+            handle_signals(menu, signals);
+        if (waits[0].revents != 0)
+            handle_keys(menu, waits[0].revents);
+    }
+}
+
+static enum menu_result run(struct menu *menu, const struct options *options, bool mouse, char *why,
+                            size_t size)
+{
+    int signals = screen_signals();
+
+    if (signals < 0) {
+        snprintf(why, size, "cannot receive signals");
+        return MENU_FAILED;
+    }
+    if (screen_start(&menu->screen, options->theme, options->ascii, mouse, why, size) != 0) {
+        close(signals);
+        return MENU_FAILED;
+    }
+    loop(menu, signals);
+    screen_stop();
+    close(signals);
+    return menu->chosen ? MENU_CHOSEN : menu->interrupted ? MENU_INTERRUPTED : MENU_LEFT;
+}
+
+/* Instances */
+
+static void select_instance(struct menu *menu, const char *name)
+{
+    for (size_t i = 0; i < menu->count; i++)
+        if (strcmp(menu->instance[i].name, name) == 0)
+            menu->selected = i;
+}
+
+/* The selection stays at its instance while others start and stop. */
+static void find_instances(struct menu *menu)
+{
+    char before[sizeof(menu->instance[0].name)];
+
+    memcpy(before, menu->instance[menu->selected].name, sizeof(before));
+    menu->count = instances_find(menu->instance);
+    if (menu->selected >= menu->count)
+        menu->selected = menu->count > 0 ? menu->count - 1 : 0;
+    select_instance(menu, before);
+}
+
+static void draw_instance(const struct canvas *canvas, int y, const struct instance *instance,
+                          bool selected)
+{
+    enum tone tone = selected ? TONE_SELECTED : TONE_NORMAL;
+    uint64_t now_ns = clock_wall_ns();
+    char age[UNITS_TEXT];
+
+    canvas_repeat(canvas, y, 0, canvas->width, tone, L' ');
+    units_format_age(age, sizeof(age),
+                     now_ns > instance->started_ns ? now_ns - instance->started_ns : 0);
+    if (canvas->width < NARROW)
+        canvas_print(canvas, y, 0, tone, "%s %-20s up %s", selected ? ">" : " ", instance->name,
+                     age);
+    else
+        canvas_print(canvas, y, 0, tone, "%s %-20s pid %-8" PRId32 " up %-9s %s",
+                     selected ? ">" : " ", instance->name, instance->pid, age, instance->listening);
+}
+
+static void draw_instances(struct menu *menu)
+{
+    const struct canvas *all = &menu->screen.all;
+    size_t page = all->height > HEAD_LINES + 1 ? (size_t)(all->height - HEAD_LINES - 1) : 1;
+
+    if (menu->selected < menu->top)
+        menu->top = menu->selected;
+    if (menu->selected >= menu->top + page)
+        menu->top = menu->selected - page + 1;
+    canvas_print(all, 0, 0, TONE_TITLE, "%zu running server%s. Select one:", menu->count,
+                 menu->count == 1 ? "" : "s");
+    for (size_t i = 0; i < page && menu->top + i < menu->count; i++)
+        draw_instance(all, HEAD_LINES + (int)i, &menu->instance[menu->top + i],
+                      menu->top + i == menu->selected);
+    canvas_text(all, all->height - 1, 0, TONE_DIM,
+                all->width < WIDE ? "Up, Down, Enter; q quits"
+                : menu->switching
+                    ? "Up and Down select, Enter opens, q returns"
+                    : "Up and Down select, Enter opens, q quits; -n NAME skips this menu");
+}
+
+static enum menu_result run_instances(struct menu *menu, struct options *options, char *why,
+                                      size_t size)
+{
+    enum menu_result result = run(menu, options, !options->no_mouse, why, size);
+
+    const struct instance *chosen = &menu->instance[menu->selected];
+
+    if (result == MENU_CHOSEN)
+        memcpy(options->name, chosen->name, sizeof(options->name));
+    return result;
+}
+
+/* Too large for the stack. */
+static struct menu *new_instance_menu(bool switching)
+{
+    static struct menu menu;
+
+    memset(&menu, 0, sizeof(menu));
+    menu.refresh_ms = REFRESH_MS;
+    menu.update = find_instances;
+    menu.draw = draw_instances;
+    menu.switching = switching;
+    find_instances(&menu);
+    return &menu;
+}
+
+/* Sets the name in OPTIONS to the only running instance, or to the one chosen from the menu. If
+ * the name was given, or no instance runs, it is unchanged and the result is MENU_CHOSEN. */
+static enum menu_result menu_choose_instance(struct options *options, char *why, size_t size)
+{
+    struct menu *menu;
+
+    if (options->name_given || options->socket != NULL || options->replay != NULL)
+        return MENU_CHOSEN;
+    menu = new_instance_menu(false);
+    if (menu->count == 1)
+        memcpy(options->name, menu->instance[0].name, sizeof(options->name));
+    return menu->count <= 1 ? MENU_CHOSEN : run_instances(menu, options, why, size);
+}
+
+/* Replaces the name in OPTIONS by one chosen from the menu. MENU_CHOSEN also when the user leaves:
+ * the name then stays. */
+static enum menu_result menu_choose_other_instance(struct options *options, char *why, size_t size)
+{
+    struct menu *menu = new_instance_menu(true);
+    enum menu_result result;
+
+    select_instance(menu, options->name);
+    result = run_instances(menu, options, why, size);
+    return result == MENU_LEFT ? MENU_CHOSEN : result;
+}
+
+/* Scenarios */
+
+static void draw_scenarios(struct menu *menu)
+{
+    const struct canvas *all = &menu->screen.all;
+    struct canvas about = canvas_part(all, HEAD_LINES + LAB_SCENARIO_COUNT + 1, 2,
+                                      all->height - HEAD_LINES - LAB_SCENARIO_COUNT - 3,
+                                      all->width - 4 < ABOUT_MAX ? all->width - 4 : ABOUT_MAX);
+    int x;
+
+    canvas_text(all, 0, 0, TONE_TITLE, "Guided scenarios. Select one:");
+    for (size_t i = 0; i < menu->count; i++) {
+        enum tone tone = i == menu->selected ? TONE_SELECTED : TONE_NORMAL;
+        int y = HEAD_LINES + (int)i;
+
+        canvas_repeat(all, y, 0, all->width, tone, L' ');
+        canvas_print(all, y, 0, tone, "%s %-*s %s", i == menu->selected ? ">" : " ", NAME_WIDTH,
+                     lab_scenario_table[i]->name, lab_scenario_table[i]->title);
+    }
+    canvas_wrapped(&about, 0, TONE_NOTE, lab_scenario_table[menu->selected]->about);
+    x = canvas_text(all, all->height - 1, 0, TONE_DIM, "Up and Down select, Enter starts, q quits");
+    canvas_item(all, all->height - 1, x, TONE_DIM, ". Each uses a private server.");
+}
+
+static enum menu_result menu_choose_scenario(const struct options *options,
+                                             const struct lab_scenario **scenario, char *why,
+                                             size_t size)
+{
+    static struct menu menu; /* keeps the selection from call to call */
+    enum menu_result result;
+
+    menu.count = LAB_SCENARIO_COUNT;
+    menu.refresh_ms = -1;
+    menu.draw = draw_scenarios;
+    menu.chosen = menu.ended = menu.interrupted = false;
+    result = run(&menu, options, false, why, size);
+    if (result == MENU_CHOSEN)
+        *scenario = lab_scenario_table[menu.selected];
+    return result;
+}
+
+/* Sessions */
 
 enum { WHY_BYTES = 512 };
 

@@ -13,7 +13,7 @@
 #include "console/data/watch.h"
 #include "console/lab/player.h"
 #include "console/scene/controller.h"
-#include "console/ui/edit.h"
+#include "console/ui/dialog.h"
 #include "console/ui/grid.h"
 #include "console/ui/screen.h"
 #include "console/views/views.h"

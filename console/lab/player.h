@@ -9,6 +9,8 @@
 
 #include "console/lab/scenario.h"
 #include "console/scene/scene.h"
+#include "console/ui/canvas.h"
+#include "console/ui/keys.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +50,18 @@ struct lab_state {
     bool ended;
 };
 struct lab_state lab_state(const struct lab *lab);
+
+/*
+ * The panel of a scenario: what to do, what to watch, the measures, and the explanation. It is beside
+ * the view on a wide screen, else below it, or replaces it. Single thread.
+ */
+
+/* Divides BODY. With WHOLE, or without room for both, VIEW gets height 0. */
+void lab_panel_layout(const struct canvas *body, bool whole, struct canvas *view,
+                      struct canvas *panel);
+
+/* SCROLL NULL: lines that do not fit are omitted, with a hint. */
+void lab_panel_draw(const struct lab_state *state, const struct canvas *panel,
+                    struct scroll *scroll, bool ascii);
 
 #endif

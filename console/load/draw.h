@@ -6,7 +6,6 @@
 #define CONSOLE_LOAD_DRAW_H
 
 #include "console/load/run.h"
-#include "console/load/store.h"
 #include "console/scene/scene.h"
 
 enum { LOAD_TOTALS = 5 }; /* lines that most runs need */

@@ -6,7 +6,7 @@
 #define CONSOLE_LOAD_SESSION_H
 
 #include "console/data/child.h"
-#include "console/load/store.h"
+#include "console/load/run.h"
 #include "console/scene/scene.h"
 
 #include <stdbool.h>

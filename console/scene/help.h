@@ -3,7 +3,7 @@
 #define CONSOLE_HELP_H
 
 #include "console/data/snapshot.h"
-#include "console/scene/view.h"
+#include "console/scene/scene.h"
 #include "console/ui/canvas.h"
 #include "console/ui/keys.h"
 

@@ -3,9 +3,9 @@
 
 #include "common/clock.h"
 #include "common/macros.h"
-#include "console/data/config_text.h"
+#include "console/data/server_info.h"
+#include "console/scene/scene.h"
 #include "console/scene/summary.h"
-#include "console/scene/view.h"
 #include "console/ui/canvas.h"
 #include "console/ui/graph.h"
 #include "console/ui/table.h"

@@ -4,7 +4,7 @@
 #include "common/clock.h"
 #include "common/macros.h"
 #include "common/tables.h"
-#include "console/scene/view.h"
+#include "console/scene/scene.h"
 #include "console/ui/canvas.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"

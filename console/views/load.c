@@ -5,7 +5,7 @@
 #include "common/macros.h"
 #include "console/load/draw.h"
 #include "console/load/session.h"
-#include "console/scene/view.h"
+#include "console/scene/scene.h"
 #include "console/ui/canvas.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"

@@ -1,7 +1,7 @@
 /* The log: the last requests of all threads, the newest at the bottom. */
 
 #include "common/macros.h"
-#include "console/scene/view.h"
+#include "console/scene/scene.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"
 

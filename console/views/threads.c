@@ -5,8 +5,8 @@
 
 #include "common/escape.h"
 #include "common/macros.h"
+#include "console/scene/scene.h"
 #include "console/scene/summary.h"
-#include "console/scene/view.h"
 #include "console/ui/table.h"
 #include "console/ui/text.h"
 #include "console/views/panels.h"

@@ -2,7 +2,7 @@
 #ifndef CONSOLE_VIEWS_H
 #define CONSOLE_VIEWS_H
 
-#include "console/scene/view.h"
+#include "console/scene/scene.h"
 
 enum {
 #define VIEW(name) VIEW_NUMBER_##name,

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "console/data/config_text.h"
+#include "console/data/server_info.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
-#include "console/load/store.h"
+#include "console/load/run.h"
 #include "console/ui/graph.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "console/ui/edit.h"
+#include "console/ui/dialog.h"
 
 #include "common/macros.h"
 
