@@ -269,22 +269,26 @@ static void recorded_session_is_replayed(void **state)
     unlink(path);
 }
 
-/* Moves the selection down to NAME; other servers on the machine may be in the menu, too. */
-static void go_down_to(const char *name)
+/* Moves the selection to NAME; other servers on the machine may be in the menu, too. */
+static void go_to(const char *name)
 {
     char wanted[64], before[64];
 
-    snprintf(wanted, sizeof(wanted), "> %s ", name);
-    for (int i = 0; i < 64 && strstr(terminal_text(terminal), wanted) == NULL; i++) {
-        const char *mark;
+    snprintf(wanted, sizeof(wanted), " %s ", name);
+    for (int i = 0; i < 64; i++) {
+        const char *mark, *there;
 
         assert_true(terminal_shows(terminal, "> ")); /* the menu is redrawn when a server starts */
         mark = strstr(terminal_text(terminal), "> ");
         assert_non_null(mark);
+        if (strncmp(mark + 1, wanted, strlen(wanted)) == 0)
+            return;
+        there = strstr(terminal_text(terminal), wanted);
         snprintf(before, sizeof(before), "%.*s ", (int)strcspn(mark + 2, " ") + 2, mark);
-        terminal_type(terminal, "\x1bOB");
+        terminal_type(terminal, there != NULL && there < mark ? "\x1bOA" : "\x1bOB");
         assert_true(terminal_shows_no_more(terminal, before));
     }
+    fail_msg("%s is not selected", name);
 }
 
 /* The number of the line that contains NAME as a word. */
@@ -314,7 +318,7 @@ static void menu_selects_one_of_several_servers(void **state)
     ASSERT_SHOWS("running servers. Select one:");
     assert_true(terminal_shows(terminal, stage_name()));
     assert_true(terminal_shows(terminal, other));
-    go_down_to(other);
+    go_to(other);
     clicks(2, line_of(other), 5);
     ASSERT_SHOWS("10.0k total");
     assert_true(terminal_shows(terminal, other));
