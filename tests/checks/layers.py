@@ -8,6 +8,7 @@ usage: layers.py [BUILD_DIRECTORY]
 2. No circle of modules. A module is a .c file with its .h file. One module depends on another if it
    includes a file of it or, when BUILD_DIRECTORY names a finished build, uses a symbol that it defines.
 3. The library of a directory links the libraries of exactly the directories that the table allows.
+4. The README of a directory names each of its modules.
 """
 import json
 import os
@@ -57,6 +58,20 @@ def check_links(problems):
         if linked != wanted:
             problems.append(f"{directory}/CMakeLists.txt: links {' '.join(sorted(linked))} instead of "
                             f"{' '.join(sorted(wanted))}")
+
+
+def check_readmes(paths, problems):
+    for directory in LAYERS:
+        readme = os.path.join(directory, "README.md")
+        if not os.path.exists(readme):
+            problems.append(f"{readme} is missing")
+            continue
+        with open(readme, encoding="utf-8") as file:
+            text = file.read()
+        for name in sorted({os.path.basename(module(path)) for path in paths
+                            if os.path.dirname(path) == directory and path.endswith((".c", ".h"))}):
+            if name not in text and re.sub("_.*", "_*", name) not in text:
+                problems.append(f"{readme}: does not name the module {name}")
 
 
 def include_edges(paths, problems):
@@ -131,8 +146,10 @@ def main():
     sys.setrecursionlimit(10000)
     read_layers()
     problems = []
+    paths = sources()
     check_links(problems)
-    edges = include_edges(sources(), problems)
+    check_readmes(paths, problems)
+    edges = include_edges(paths, problems)
     if len(sys.argv) > 1:
         for user, targets in symbol_edges(sys.argv[1]).items():
             edges.setdefault(user, set()).update(targets)
