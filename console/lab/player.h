@@ -16,7 +16,6 @@
 #include <stddef.h>
 
 struct lab;
-struct view;
 
 enum lab_phase { LAB_PENDING, LAB_MEASURING, LAB_EXPLAINED };
 
