@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For -t and -T. */
+/* Prints for -t and -T. */
 static void show(const struct options *options, enum options_action action,
                  const struct config *config)
 {
@@ -22,7 +22,7 @@ static void show(const struct options *options, enum options_action action,
                options->file != NULL ? options->file : "(defaults)");
 }
 
-/* After an upgrade the process is in the background already. */
+/* After an upgrade the process already runs in the background. */
 static int run(struct config *config, const struct options *options)
 {
     if (!options->detach || inheritance_is_upgrade() || daemonize() == 0)

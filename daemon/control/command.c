@@ -25,7 +25,8 @@ enum command_line command_line_read(struct evbuffer *input, char **line)
     }
     if (evbuffer_search_eol(input, NULL, NULL, EVBUFFER_EOL_CRLF).pos >= 0)
         return COMMAND_LINE_NO_MEMORY;
-    return evbuffer_get_length(input) > CONTROL_LINE_MAX /* one more: it may end in CR */
+    return evbuffer_get_length(input) >
+                   CONTROL_LINE_MAX /* one more byte: the line may end in CRLF */
                ? COMMAND_LINE_TOO_LONG
                : COMMAND_LINE_INCOMPLETE;
 }

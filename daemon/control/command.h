@@ -1,5 +1,5 @@
 /*
- * What the commands of the control socket share. common/commands.def lists them; the function
+ * Shared by the commands of the control socket. common/commands.def lists the commands;
  * command_NAME() of each is in the file of its subject: commands.c (the server as a whole),
  * command_workers.c, command_config.c. The master's loop.
  */
@@ -18,17 +18,19 @@
 
 enum command_line {
     COMMAND_LINE_INCOMPLETE, /* more bytes are needed */
-    COMMAND_LINE_WHOLE,      /* *LINE is one, without its newline; the caller frees */
-    COMMAND_LINE_TOO_LONG,   /* CONTROL_LINE_MAX bytes or more: the stream is out of sync */
+    COMMAND_LINE_WHOLE,      /* *LINE is a line without its newline; the caller frees it */
+    COMMAND_LINE_TOO_LONG,   /* CONTROL_LINE_MAX bytes or more without a newline */
     COMMAND_LINE_NO_MEMORY,
 };
 
-/* Removes the next line, which ends in LF or CRLF, from INPUT. A NUL byte ends the text of a line. */
+/*
+ * Removes the next line, which ends in LF or CRLF, from INPUT. *LINE is cut at the first NUL byte.
+ */
 enum command_line command_line_read(struct evbuffer *input, char **line);
 
 /*
- * Splits LINE in place at spaces and tabs into WORDS, which has room for MAX. Returns how many there
- * are, or MAX + 1 if there are more.
+ * Splits LINE in place at spaces and tabs into WORDS, which has room for MAX. Returns the number of
+ * words, or MAX + 1 if there are more.
  */
 int command_line_split(char *line, char **words, int max);
 
@@ -42,12 +44,12 @@ struct call {
     int pid;
 };
 
-/* A reply, or how to make it once the change is in force. */
+/* A reply, or how to make it when the change is in force. */
 struct command_result {
-    json_t *reply; /* owned by the receiver; NULL: send report() when in_force() is true */
+    json_t *reply; /* owned by the receiver; NULL: call report() when in_force() is true */
     bool (*in_force)(struct master *master, uint64_t token);
     json_t *(*report)(struct master *master, uint64_t token);
-    uint64_t token; /* the command's own */
+    uint64_t token; /* argument of in_force() and report() */
 };
 
 typedef struct command_result command(const struct call *call);
@@ -62,18 +64,20 @@ json_t *command_error(const char *format, ...) PRINTF_LIKE(1, 2);
 /* A result with a reply. */
 struct command_result command_reply(json_t *reply);
 
-/* A result whose reply follows when IN_FORCE is true: at once if it is now. */
+/* A result whose reply is sent when IN_FORCE returns true, which may be now. */
 struct command_result command_reply_when(struct master *master,
                                          bool (*in_force)(struct master *, uint64_t),
                                          json_t *(*report)(struct master *, uint64_t));
 
-/* Each change is logged with the user and process that requested it. */
+/* Logs a change with the user and process that requested it. */
 void command_log_change(const struct call *call, const char *what, const char *from,
                         const char *to);
 void command_log_number(const struct call *call, const char *what, uint32_t from, uint32_t to);
 void command_log_action(const struct call *call, const char *what);
 
-/* The call has changed KEY of the configuration: records that as its origin and publishes it. */
+/*
+ * Records the command as the origin of KEY, which it has changed, and publishes the configuration.
+ */
 void command_changed_key(const struct call *call, enum config_key_number key);
 
 /* The first argument as a number from 1 to MAX; 0 with an error in *RESULT. */

@@ -1,7 +1,7 @@
 /*
- * The commands about configuration, logs and caches: config, log-level, ratelimit, reload, reopen-logs,
- * cache-flush, cache-purge, cache-size, cache-policy. Each worker has its own cache, so changes are
- * broadcast to all of them (daemon/master/workers.h).
+ * The commands about configuration, logs and caches: config, log-level, ratelimit, reload,
+ * reopen-logs, cache-flush, cache-purge, cache-size, cache-policy. Each worker has its own cache,
+ * so changes are broadcast to all of them (daemon/master/workers.h).
  */
 #include "daemon/control/command.h"
 
@@ -118,7 +118,10 @@ static void describe_rate_limit(const struct config *config, char *text, size_t 
              config->ratelimit_burst);
 }
 
-/* Parses TEXT as the value of KEY, a count. Returns false with an error in *FAILED if it is invalid. */
+/*
+ * Parses TEXT as the value of KEY, a count. Returns false with an error in *FAILED if it is
+ * invalid.
+ */
 static bool parse_count(const char *text, enum config_key_number key, uint32_t *count,
                         struct command_result *failed)
 {
@@ -133,7 +136,7 @@ static bool parse_count(const char *text, enum config_key_number key, uint32_t *
     return false;
 }
 
-/* "on", "off", or a rate that turns it on, with a burst if one is given. */
+/* Parses "on", "off", or a rate, which turns it on, with an optional burst. */
 static bool parse_rate_limit(const struct call *call, struct config *config,
                              struct command_result *failed)
 {
@@ -307,7 +310,7 @@ static uint64_t largest_use(const struct master *master)
     return most;
 }
 
-/* The smallest limit of any serving worker: they differ for a moment after a change. */
+/* The smallest limit of any serving worker; after a change they differ for a moment. */
 static uint64_t size_in_force(const struct master *master)
 {
     uint64_t least = UINT64_MAX;
@@ -340,7 +343,9 @@ static void store_fault(void *owner, const struct config_fault *fault)
                                fault->advice);
 }
 
-/* Parses the argument as the value of KEY. Returns false with an error in *FAILED if it is invalid. */
+/*
+ * Parses the argument as the value of KEY. Returns false with an error in *FAILED if it is invalid.
+ */
 static bool parse_value(const struct call *call, enum config_key_number key, void *value,
                         struct command_result *failed)
 {

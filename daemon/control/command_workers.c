@@ -1,6 +1,6 @@
 /*
- * The commands about workers: threads, workers and offload-threads set how many there are; drain,
- * restart and post-mortem are about single workers.
+ * The commands about workers: threads, workers and offload-threads set numbers; drain, restart and
+ * post-mortem are about single workers.
  */
 #include "daemon/control/command.h"
 
@@ -109,7 +109,7 @@ static json_t *report_offload(struct master *master, uint64_t token)
     return json_pack("{s:b, s:s, s:i}", "ok", 1, "wanted", wanted, "actual", (int)actual);
 }
 
-/* All workers have a number of offload threads within the bounds. */
+/* True if every worker's number of offload threads is within the bounds. */
 static bool offload_in_force(struct master *master, uint64_t token)
 {
     (void)token;
@@ -218,7 +218,7 @@ struct command_result command_drain(const struct call *call)
         .in_force = has_left, .report = report_drained, .token = worker->slot};
 }
 
-/* restart: the token is how many workers are replaced */
+/* restart: the token is the number of workers to replace */
 
 static json_t *report_restarted(struct master *master, uint64_t count)
 {

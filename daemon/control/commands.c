@@ -147,9 +147,9 @@ struct command_result command_status(const struct call *call)
 /* From the line to the function */
 
 /*
- * Returns true if a command that changes something may run, else false with an error in *FAILED. With
- * control.group set, its members may connect, but only root and the server's user may change. During
- * a shutdown only another stop may run: the listeners are closed, and no worker can start.
+ * Returns true if a command that changes something may run, else false with an error in *FAILED.
+ * With control.group set, its members may connect, but only root and the server's user may change.
+ * During a shutdown only another stop may run: the listeners are closed, and no worker can start.
  */
 static bool may_change(const struct call *call, const struct command_info *info,
                        struct command_result *failed)

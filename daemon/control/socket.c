@@ -22,10 +22,11 @@
 #include <unistd.h>
 
 enum {
-    OUTPUT_HIGH = 256 * 1024, /* a client with more unread bytes gets no further replies for now */
-    IDLE_S = 3600,            /* then a silent client is closed */
-    SILENT_S = 5,             /* a client silent for longer gives way to a new one */
-    STUCK_S = 30,             /* a client that reads nothing for longer is closed */
+    OUTPUT_HIGH =
+        256 * 1024, /* with more unread bytes, a client gets no further replies until it reads */
+    IDLE_S = 3600,  /* a client that is silent for longer is closed */
+    SILENT_S = 5,   /* a client that is silent for longer may be closed to admit another */
+    STUCK_S = 30,   /* a client that reads nothing for longer is closed */
     POLL_MS = 20,
     BACKLOG = 1024,
     ACCEPTS_PER_ITERATION = 32,
@@ -37,21 +38,22 @@ struct client {
     struct bufferevent *stream;
     unsigned uid;
     int pid;
-    struct command_result pending; /* in_force is set: the reply follows later */
+    struct command_result pending; /* if in_force is set: the reply is sent later */
     bool ending;                   /* close when the output is sent */
     bool failed;                   /* a reply was lost: close now */
-    bool half_closed;              /* the client sends no more: close after the last reply */
-    uint64_t active_ns;            /* when its last line came, monotonic clock */
+    bool half_closed;              /* the client sends no more lines: close after the last reply */
+    uint64_t active_ns;            /* time of its last line, monotonic clock */
 };
 
 struct control {
     struct master *master;
     char path[INSTANCE_PATH_MAX];
     int fd;
-    ino_t inode; /* of the socket's file: a successor may have replaced it */
+    ino_t inode; /* of the socket's file, to detect that a new server has replaced it */
     struct event *readable;
     struct event *accept_again; /* after a failed accept() */
-    struct event *poll; /* while a reply is pending: some changes show only in the segment */
+    struct event
+        *poll; /* runs while a reply is pending, because some changes show only in the segment */
     LIST_HEAD(, client) clients;
     unsigned client_count;
 };
@@ -66,7 +68,9 @@ static void client_close(struct client *client)
 
 /* Replies */
 
-/* Out of memory, Jansson builds incomplete values silently: such a reply must not be sent. */
+/*
+ * Without memory, Jansson builds incomplete values without an error; such a reply must not be sent.
+ */
 static bool memory_failed; /* since the last reply */
 
 static void *checked_malloc(size_t size)
@@ -99,7 +103,7 @@ static void send_reply(struct client *client, json_t *reply)
         text = strdup("{\"ok\":false,\"error\":\"out of memory\"}");
     if (text == NULL ||
         evbuffer_add_printf(bufferevent_get_output(client->stream), "%s\n", text) < 0)
-        client->failed = true; /* a closed connection is better than a missing reply */
+        client->failed = true; /* close the connection, because the client would wait for a reply */
     free(text);
 }
 
@@ -124,7 +128,8 @@ static void run_line(struct client *client, char *line)
     if (line[0] == '\0')
         return;
     result = command_run(client->control->master, line, client->uid, client->pid);
-    if (result.reply != NULL || result.in_force == NULL) { /* neither: out of memory */
+    if (result.reply != NULL ||
+        result.in_force == NULL) { /* neither reply nor callback: out of memory */
         send_reply(client, result.reply);
     } else {
         client->pending = result;
@@ -159,7 +164,10 @@ static void run_lines(struct client *client)
     client->ending = true;
 }
 
-/* Bounds the input. Libevent's high watermark would, too, but crashes when it has no memory. */
+/*
+ * Bounds the input by pausing reads. Libevent's high watermark would do so, but crashes without
+ * memory.
+ */
 static void update_reading(struct client *client)
 {
     size_t length = evbuffer_get_length(bufferevent_get_input(client->stream));
@@ -167,7 +175,7 @@ static void update_reading(struct client *client)
     if (length > CONTROL_LINE_MAX || client->ending || client->half_closed)
         bufferevent_disable(client->stream, EV_READ);
     else if (bufferevent_enable(client->stream, EV_READ) != 0)
-        client->failed = true; /* out of memory: its lines would never be read */
+        client->failed = true; /* without memory to read its lines */
 }
 
 /* Returns false if the client was closed. */
@@ -200,7 +208,7 @@ static void on_output(struct bufferevent *stream, void *argument)
         client_close(client);
 }
 
-/* False if the client has closed its socket, not only shut down its sending side. */
+/* True unless the client has closed its socket, rather than only shut down its sending side. */
 static bool still_reads(struct bufferevent *stream)
 {
     struct pollfd fd = {.fd = bufferevent_getfd(stream)};
@@ -208,7 +216,10 @@ static bool still_reads(struct bufferevent *stream)
     return poll(&fd, 1, 0) == 0;
 }
 
-/* A client may shut down its side after its last line ("echo ping | nc -N -U ...") and still read. */
+/*
+ * A client may shut down its sending side after its last line ("echo ping | nc -N -U ...") and
+ * still read.
+ */
 static void on_end(struct bufferevent *stream, short what, void *argument)
 {
     struct client *client = argument;
@@ -252,7 +263,10 @@ static void on_poll(evutil_socket_t fd, short what, void *argument)
 
 /* Clients */
 
-/* At the limit the client that was silent for longest is closed, so that idle clients lock nobody out. */
+/*
+ * At the limit, closes the client that was silent for longest, so that idle clients do not block
+ * others.
+ */
 static bool make_room(struct control *control)
 {
     uint64_t latest = clock_monotonic_ns() - SILENT_S * NS_PER_S;
@@ -361,7 +375,7 @@ static int bind_socket(const char *path)
     return -1;
 }
 
-/* 0 if there is no such file. */
+/* Returns 0 if there is no such file. */
 static ino_t inode_of(const char *path)
 {
     struct stat status;
@@ -417,7 +431,10 @@ static int make_events(struct control *control)
     return event_add(control->readable, NULL);
 }
 
-/* The socket's path, with ".new" behind it for one beside another. Returns 0, or -1 with errno. */
+/*
+ * The socket's path, with the suffix ".new" if it must not replace the present one. Returns 0, or
+ * -1 with errno.
+ */
 static int make_path(char path[INSTANCE_PATH_MAX], const struct config *config, bool beside)
 {
     int length =

@@ -1,8 +1,7 @@
 /*
- * The control socket: a client sends lines of words and gets a line of JSON for each, in order. A
- * command that changes something gets its reply when the change is in force; only its client waits. The
- * master never waits for a client: unread replies stay in a bounded buffer.
- * The master's loop.
+ * The control socket: a client sends lines of words and receives a line of JSON for each, in order.
+ * The reply to a change is sent when the change is in force; only that client waits. The master
+ * never waits for a client: unread replies stay in a bounded buffer. The master's loop.
  */
 #ifndef DAEMON_SOCKET_H
 #define DAEMON_SOCKET_H

@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 enum {
-    BATCH_BYTES = 512 * 1024, /* a batch of this size or more is written; one line may exceed it */
+    BATCH_BYTES = 512 * 1024, /* size at which a batch is written; its last line may exceed it */
     BUSY_MS = 10,             /* pause after a pass that found lines */
     IDLE_MS = 100,            /* longest pause */
-    QUIET_PASSES = 20,        /* empty passes after the master's death before the logger exits */
+    QUIET_PASSES = 20,        /* passes without lines after which an orphaned logger exits */
 };
 
 struct logger {
@@ -32,11 +32,11 @@ struct logger {
     enum log_format format;
     bool writes_access; /* log.access is not off */
     struct log_sink access, error;
-    uint64_t retry_ns; /* when to open the access log again, monotonic clock */
+    uint64_t retry_ns; /* when to try to open the access log again, monotonic clock */
     int doorbell, command_fd;
     bool failing; /* the last write or open failed and was logged */
     size_t used, lines;
-    size_t done; /* bytes of the batch that are written; then only the rest is */
+    size_t done; /* bytes of the batch already written */
     char batch[BATCH_BYTES + LOG_LINE_MAX];
 };
 
@@ -65,7 +65,7 @@ static uint64_t cursor_of(const struct log_ring *ring)
     return atomic_load_explicit(&ring->cursor, memory_order_relaxed);
 }
 
-/* Moves each ring's cursor to the end of the batch, or, DISCARDED, takes the batch back. */
+/* Moves each ring's cursor to the end of the batch; if DISCARDED, back to its start. */
 static void move_cursors(struct logger *logger, bool discarded)
 {
     for (uint32_t i = 0; i < ring_count(logger); i++) {
@@ -123,8 +123,8 @@ static void reset_batch(struct logger *logger)
 }
 
 /*
- * A file is truncated, and its lines stay in the rings. Bytes sent to a pipe or socket cannot be taken
- * back, so the rest of the batch stays here. Logs once per series of failures.
+ * A file is truncated to its size before, and its lines stay in the rings. Bytes sent to a pipe or
+ * socket cannot be removed, so the rest of the batch stays here. Logs once per series of failures.
  */
 static void write_failed(struct logger *logger, const struct stat *before, int error)
 {
@@ -135,7 +135,7 @@ static void write_failed(struct logger *logger, const struct stat *before, int e
         close_batch(logger, false);
         reset_batch(logger);
     } else {
-        log_sink_close(&logger->access); /* a new receiver needs a new connection */
+        log_sink_close(&logger->access); /* connect again: the receiver may have been restarted */
         logger->retry_ns = clock_monotonic_ns() + NS_PER_S;
     }
     if (!logger->failing)
@@ -266,8 +266,8 @@ static void drain_events(struct logger *logger)
 }
 
 /*
- * Completes the batch that a dead logger recorded: the size of the file shows whether it was written. A
- * partial batch is truncated and written again.
+ * Completes the batch that a dead logger recorded. The size of the file shows how much was written;
+ * a partial batch is truncated and written again.
  */
 static void recover(struct logger *logger)
 {
@@ -298,7 +298,7 @@ static void recover(struct logger *logger)
 
 enum command { CONTINUE, FINISH, ORPHANED /* the master has died */ };
 
-/* Waits for a half full ring, the master's byte, or TIMEOUT_MS. */
+/* Waits until a ring is half full, the master sends its byte, or TIMEOUT_MS pass. */
 static enum command wait_for_work(struct logger *logger, int timeout_ms)
 {
     struct pollfd watched[] = {{.fd = logger->command_fd, .events = POLLIN},
@@ -355,7 +355,10 @@ static void open_error_log(struct logger *logger)
         logger->error.kind = LOG_TARGET_OFF;
 }
 
-/* After a rotation. No line is lost: lines stay in the rings until they are in a file. */
+/*
+ * Reopens the files after a rotation. No line is lost, because lines stay in the rings until they
+ * are in a file.
+ */
 static void reopen_if_wanted(struct logger *logger)
 {
     uint32_t wanted =
@@ -372,7 +375,7 @@ static void reopen_if_wanted(struct logger *logger)
     atomic_store_explicit(&logger->block->logs_done, wanted, memory_order_release);
 }
 
-/* One pass over all that can be written now. Returns true if there were access log lines. */
+/* One pass: writes all that can be written now. Returns true if there were access log lines. */
 static bool drain(struct logger *logger)
 {
     bool some;
@@ -403,7 +406,10 @@ static void serve(struct logger *logger)
     drain(logger);
 }
 
-/* Runs until the master sends the byte, or has died and no more lines come. Returns the exit status. */
+/*
+ * Runs until the master sends the byte, or until the master has died and no more lines come.
+ * Returns the exit status.
+ */
 static int run(const struct logger_setup *setup)
 {
     struct logger *logger = calloc(1, sizeof(*logger));
@@ -412,8 +418,11 @@ static int run(const struct logger_setup *setup)
     signals_ignore_in_child();
     if (logger == NULL)
         return EXIT_FAILURE;
-    memset(logger->batch, 0,
-           sizeof(logger->batch)); /* allocates the pages now: memory does not grow with the load */
+    memset(
+        logger->batch, 0,
+        sizeof(
+            logger
+                ->batch)); /* allocates the pages now, so that memory does not grow with the load */
     logger->segment = setup->segment;
     logger->block = segment_logger(setup->segment);
     logger->doorbell = setup->doorbell;

@@ -77,7 +77,10 @@ void log_sink_close(struct log_sink *sink)
 
 /* Writing */
 
-/* True if the call can be repeated. An inherited descriptor may be non-blocking: waits for space. */
+/*
+ * True if the call can be repeated. Waits for space, because an inherited descriptor may be
+ * non-blocking.
+ */
 static bool wait_for_space(int fd)
 {
     struct pollfd space = {.fd = fd, .events = POLLOUT};

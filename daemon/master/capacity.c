@@ -11,8 +11,8 @@
 #include <sys/resource.h>
 
 enum {
-    FIXED_DESCRIPTORS = 48, /* standard streams, logs, sockets, loop, and a few in reserve */
-    CONNECTIONS_MIN = 8,    /* of a worker, however low the limit is */
+    FIXED_DESCRIPTORS = 48, /* standard streams, logs, sockets, event loop, and a reserve */
+    CONNECTIONS_MIN = 8,    /* minimum for a worker, however low the limit is */
 };
 
 /* Thread slots */
@@ -44,7 +44,9 @@ static void set_worker(struct segment *segment, uint32_t slot, uint32_t worker, 
     atomic_store_explicit(&entry->worker, worker, memory_order_relaxed);
 }
 
-/* Returns a free thread slot with reserved memory, or SEGMENT_NO_WORKER and an errno in *FAILED. */
+/*
+ * Returns a free thread slot with reserved memory; or SEGMENT_NO_WORKER with an errno in *FAILED.
+ */
 static uint32_t find_free(struct segment *segment, int *failed)
 {
     *failed = ENOBUFS;
@@ -194,7 +196,7 @@ static int check_tables(const struct segment *segment, uint32_t count, uint32_t 
     return 0;
 }
 
-/* Reserves memory until COUNT thread slots have theirs. Returns 0 or an errno. */
+/* Reserves memory until COUNT thread slots have it. Returns 0 or an errno. */
 static int reserve_slots(struct segment *segment, uint32_t count)
 {
     uint32_t reserved = 0;

@@ -16,7 +16,7 @@
 
 enum { ACCEPTS_PER_ITERATION = 64 };
 
-/* A connection that no worker could take yet. */
+/* A connection that waits until a worker can take it. */
 struct queued {
     STAILQ_ENTRY(queued) link;
     int fd;
@@ -29,11 +29,11 @@ struct dispatch {
     const struct workers *workers;
     struct event **readable; /* of the listen sockets that the master accepts from */
     uint32_t readable_count;
-    struct event *retry;       /* nothing reports free descriptors: look again on a timer */
-    struct rlimit descriptors; /* of a worker: the master's, which do not change */
+    struct event *retry;       /* a timer, because nothing reports free descriptors */
+    struct rlimit descriptors; /* limit of a worker: equal to the master's, never changes */
     bool accepting, stopped;
-    uint64_t warned_ns; /* of a lack of descriptors, monotonic clock */
-    uint32_t next;      /* round robin */
+    uint64_t warned_ns; /* last warning about a lack of descriptors, monotonic clock */
+    uint32_t next;      /* worker for the next connection in round robin */
     STAILQ_HEAD(, queued) queue;
     uint32_t queue_length;
 };
@@ -53,7 +53,7 @@ static void set_accepting(struct dispatch *dispatch, bool accepting)
 
 /* Choosing a worker */
 
-/* Connections that are open in its threads or on their way to it. */
+/* Number of connections open in its threads or on their way to it. */
 static uint64_t load_of(const struct segment *segment, const struct worker_process *worker)
 {
     uint64_t received =
@@ -70,7 +70,7 @@ static uint64_t load_of(const struct segment *segment, const struct worker_proce
     return load;
 }
 
-/* At most once a second. */
+/* Logs at most once a second. */
 static void warn_of_descriptors(struct dispatch *dispatch, uint32_t slot)
 {
     uint64_t now = clock_monotonic_ns();
@@ -139,8 +139,8 @@ static struct worker_process *pick_worker(struct dispatch *dispatch)
 }
 
 /*
- * Returns true if a worker's channel took the connection, which is then closed here. A broken channel
- * means that the worker has just died: the next one gets the connection.
+ * Returns true if a worker's channel accepted the connection; its descriptor is then closed here.
+ * If the channel is broken the worker has just died, and the next one gets the connection.
  */
 static bool send_to_worker(struct dispatch *dispatch, const void *message, size_t length, int fd)
 {
@@ -244,7 +244,7 @@ static int accept_one(int listener, struct message_connection *message)
     return fd;
 }
 
-/* connections.max connections are open, on their way to a worker, or queued. */
+/* True if connections.max connections are open, on their way to a worker, or queued. */
 static bool is_full(const struct dispatch *dispatch)
 {
     uint64_t max = dispatch->server->config->connections_max, all = dispatch->queue_length;

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 /*
- * WEBSERVERD_UPGRADE="LINK LOCK FD=ADDRESS FD!ADDRESS FD^ADDRESS ..." with '!' for a shared socket and
- * '^' for an activated one. Addresses contain no spaces.
+ * WEBSERVERD_UPGRADE="LINK LOCK FD=ADDRESS FD!ADDRESS FD^ADDRESS ..." with '!' for a shared socket
+ * and '^' for an activated one. Addresses contain no spaces.
  */
 static const char variable[] = "WEBSERVERD_UPGRADE";
 enum { FIRST_LISTEN_FD = 3 };
@@ -56,7 +56,7 @@ static int add_socket(struct inheritance *inheritance, int fd, char mark, const 
     return 0;
 }
 
-/* One "FD=ADDRESS". */
+/* Parses one "FD=ADDRESS". */
 static int read_word(struct inheritance *inheritance, char *word, char *why, size_t size)
 {
     char *end;
@@ -86,7 +86,7 @@ static int read_upgrade(struct inheritance *inheritance, char *text, char *why, 
     return result;
 }
 
-/* The protocol of sd_listen_fds(3). */
+/* Reads the variables of sd_listen_fds(3). */
 static int read_activation(struct inheritance *inheritance, char *why, size_t size)
 {
     const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");

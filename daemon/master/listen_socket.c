@@ -64,8 +64,8 @@ static int open_bound(const struct config_address *address, bool reuse_port)
 }
 
 /*
- * SO_REUSEPORT would let two servers of one user share a port silently. A bind without it fails if
- * any other process listens there.
+ * A bind without SO_REUSEPORT fails if any other process listens there. With it, two servers of one
+ * user would silently share a port.
  */
 static int probe(const struct config_address *address)
 {
@@ -94,8 +94,8 @@ static bool is_listening(const struct sockaddr_un *address)
 }
 
 /*
- * The name of a UNIX socket outlives its process. Returns 0 if it is free or a socket that nobody listens
- * on, which bind_unix() replaces; else -1 with WHY.
+ * The file of a UNIX socket remains after its process. Returns 0 if there is none, or a socket that
+ * nobody listens on, which bind_unix() replaces; else -1 with WHY.
  */
 static int check_unix(const struct sockaddr_un *address, char *why, size_t size)
 {
@@ -104,7 +104,7 @@ static int check_unix(const struct sockaddr_un *address, char *why, size_t size)
     if (lstat(address->sun_path, &status) != 0)
         return 0;
     if (!S_ISSOCK(status.st_mode)) {
-        snprintf(why, size, "cannot listen on unix:%s: a file that is not a socket is in the way",
+        snprintf(why, size, "cannot listen on unix:%s: the file exists and is not a socket",
                  address->sun_path);
         return -1;
     }
@@ -115,7 +115,10 @@ static int check_unix(const struct sockaddr_un *address, char *why, size_t size)
     return -1;
 }
 
-/* Anybody may connect; the permissions of the directory limit that. Returns a socket, or -1 with errno. */
+/*
+ * The socket is open to all users; the permissions of the directory limit access. Returns it, or -1
+ * with errno.
+ */
 static int bind_unix(const struct sockaddr_un *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

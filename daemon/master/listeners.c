@@ -13,10 +13,10 @@
 enum { NO_SOCKET = -1 };
 
 struct listen_address {
-    struct config_address address; /* with the port that is bound */
+    struct config_address address; /* with the bound port */
     uint32_t rows;                 /* number of its sockets */
-    uint32_t rows_before;          /* what a failed listeners_grow() goes back to */
-    bool shared;    /* a UNIX socket or an activated one: a single socket, the master accepts */
+    uint32_t rows_before;          /* number of rows to restore after a failed listeners_grow() */
+    bool shared; /* a UNIX or activated socket: there is only one, and the master accepts from it */
     bool activated; /* passed by a service manager */
     bool pending;   /* opened by listeners_prepare(), not committed yet */
     bool removed;   /* no longer configured: listeners_commit() closes it */
@@ -30,7 +30,7 @@ struct listen_socket {
 
 struct listeners {
     uint32_t backlog;
-    bool activated; /* a service manager passed the sockets: the configured addresses are ignored */
+    bool activated; /* sockets were passed by a service manager: ignore the configured addresses */
     bool defer;     /* TCP_DEFER_ACCEPT: the kernel reports a connection with its first bytes */
     size_t address_count;
     struct listen_address **address; /* in the order of the configuration, removed ones last */
@@ -74,7 +74,10 @@ static int add_socket(struct listeners *listeners, struct listen_address *addres
     return 0;
 }
 
-/* Closes the sockets from row ROWS on: connections would wait in a queue that nobody accepts from. */
+/*
+ * Closes the sockets from row ROWS on, because connections would wait in a queue that nobody
+ * accepts from.
+ */
 static void cut_rows(struct listeners *listeners, struct listen_address *address, uint32_t rows)
 {
     int error = errno;
@@ -94,8 +97,8 @@ static void cut_rows(struct listeners *listeners, struct listen_address *address
     errno = error;
 }
 
-/* The lowest number of rows of any address; UINT32_MAX if all are shared. */
-static uint32_t rows_of_all(const struct listeners *listeners)
+/* The smallest number of rows of any address; UINT32_MAX if all are shared. */
+static uint32_t minimum_rows(const struct listeners *listeners)
 {
     uint32_t least = UINT32_MAX;
 
@@ -107,7 +110,7 @@ static uint32_t rows_of_all(const struct listeners *listeners)
 
 static int grow_to(struct listeners *listeners, uint32_t count)
 {
-    for (uint32_t row = rows_of_all(listeners); row < count; row++)
+    for (uint32_t row = minimum_rows(listeners); row < count; row++)
         for (size_t i = 0; i < listeners->address_count; i++)
             if (!listeners->address[i]->shared && listeners->address[i]->rows <= row &&
                 add_socket(listeners, listeners->address[i]) != 0)
@@ -136,7 +139,9 @@ static struct listen_address *find_address(const struct listeners *listeners, co
     return NULL;
 }
 
-/* "*:80" may follow "127.0.0.1:80": a probe would fail because of our own socket. */
+/*
+ * True if we listen on the port already: "*:80" may replace "127.0.0.1:80", and a probe would fail.
+ */
 static bool port_is_ours(const struct listeners *listeners, in_port_t port)
 {
     for (size_t i = 0; i < listeners->address_count; i++)
@@ -240,7 +245,7 @@ static int prepare_address(struct listeners *listeners, const struct config_addr
     return 0;
 }
 
-/* Marks the addresses that LIST lacks as removed and adds those that it has new. */
+/* Marks addresses that are not in LIST as removed, and adds new ones. */
 static int prepare_addresses(struct listeners *listeners, const struct config_addresses *list,
                              char *why, size_t size)
 {
@@ -261,7 +266,7 @@ static int prepare_addresses(struct listeners *listeners, const struct config_ad
 int listeners_prepare(struct listeners *listeners, const struct config *config, uint32_t count,
                       char *why, size_t size)
 {
-    uint32_t rows = rows_of_all(listeners);
+    uint32_t rows = minimum_rows(listeners);
 
     listeners->backlog = config->connections_backlog;
     listeners->defer = config->connections_defer_accept;
@@ -444,17 +449,17 @@ static int make_room(struct listener_assign *assign, uint32_t count)
     return 0;
 }
 
-static const struct listener_taker *find_taker(const struct listener_taker *takers, uint32_t count,
-                                               uint32_t worker)
+static const struct listener_target *find_target(const struct listener_target *targets,
+                                                 uint32_t count, uint32_t worker)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (takers[i].worker == worker)
-            return &takers[i];
+        if (targets[i].worker == worker)
+            return &targets[i];
     return NULL;
 }
 
 int listener_assign_update(struct listener_assign *assign, const struct listeners *listeners,
-                           const struct listener_taker *takers, uint32_t count)
+                           const struct listener_target *targets, uint32_t count)
 {
     uint32_t sockets = listeners_count(listeners);
 
@@ -463,8 +468,8 @@ int listener_assign_update(struct listener_assign *assign, const struct listener
     for (uint32_t i = 0; i < sockets && count > 0; i++) {
         const struct message_listen_socket message = {i, listeners_row(listeners, i)};
         int fd = listeners_is_shared(listeners, i) ? -1 : listeners_fd(listeners, i);
-        const struct listener_taker *to = &takers[message.row % count];
-        const struct listener_taker *from = find_taker(takers, count, assign->owner[i]);
+        const struct listener_target *to = &targets[message.row % count];
+        const struct listener_target *from = find_target(targets, count, assign->owner[i]);
 
         if (fd < 0)
             assign->owner[i] = LISTENER_UNASSIGNED;
@@ -479,16 +484,16 @@ int listener_assign_update(struct listener_assign *assign, const struct listener
     return 0;
 }
 
-void listener_assign_forget(struct listener_assign *assign, uint32_t worker, uint32_t id)
+void listener_assign_remove(struct listener_assign *assign, uint32_t worker, uint32_t id)
 {
     if (id < assign->count && assign->owner[id] == worker)
         assign->owner[id] = LISTENER_UNASSIGNED;
 }
 
-void listener_assign_forget_worker(struct listener_assign *assign, uint32_t worker)
+void listener_assign_remove_worker(struct listener_assign *assign, uint32_t worker)
 {
     for (uint32_t i = 0; i < assign->count; i++)
-        listener_assign_forget(assign, worker, i);
+        listener_assign_remove(assign, worker, i);
 }
 
 void listener_assign_free(struct listener_assign *assign)

@@ -22,10 +22,11 @@ struct listeners *listeners_open(const struct config *config, uint32_t count,
 void listeners_close(struct listeners *listeners);
 
 /*
- * Changes the addresses in two steps. listeners_prepare() opens the sockets of the addresses that
- * CONFIG adds, at least COUNT each, and returns 0, or -1 with WHY and nothing changed. Then either
- * listeners_commit() calls DRAIN for each socket of an address that is no longer configured, so that
- * the caller can accept what is queued, and closes it; or listeners_abandon() closes the new sockets.
+ * Changes the addresses in two steps. listeners_prepare() opens at least COUNT sockets for each
+ * address that CONFIG adds, and returns 0, or -1 with WHY and nothing changed. Then the caller
+ * calls either listeners_commit() or listeners_abandon(). listeners_commit() closes the sockets of
+ * addresses that are no longer configured; before, it calls DRAIN for each, to accept the queued
+ * connections. listeners_abandon() closes the new sockets.
  */
 int listeners_prepare(struct listeners *listeners, const struct config *config, uint32_t count,
                       char *why, size_t size);
@@ -46,26 +47,34 @@ int listeners_fd(const struct listeners *listeners, uint32_t id);
 /* A row has one socket of each address; a thread gets a whole row. */
 uint32_t listeners_row(const struct listeners *listeners, uint32_t id);
 
-/* True for a socket without SO_REUSEPORT siblings: the master accepts from it. */
+/* True for a socket without SO_REUSEPORT siblings, from which the master accepts. */
 bool listeners_is_shared(const struct listeners *listeners, uint32_t id);
 
-/* Lists all sockets for a successor. SOCKET has room for listeners_count(). Returns how many. */
+/*
+ * Lists all sockets for a new master. SOCKET has room for listeners_count(). Returns their number.
+ */
 size_t listeners_export(const struct listeners *listeners, struct inherited_socket *socket);
 
-/* Writes the bound addresses, separated by spaces; a configured port 0 shows the kernel's choice. */
+/*
+ * Writes the bound addresses, separated by spaces. For port 0 it writes the port that the kernel
+ * chose.
+ */
 void listeners_describe(const struct listeners *listeners, char *text, size_t size);
 
-/* Removes the files of UNIX sockets that we created: when no successor uses them. NULL is allowed. */
+/*
+ * Removes the files of UNIX sockets that we created; not if a new master uses them. NULL is
+ * allowed.
+ */
 void listeners_unlink(const struct listeners *listeners);
 
 /*
- * Which worker accepts from which listen socket: row i belongs to the i-th taker, modulo their
- * number. A socket that moves is sent to its new worker before the old one drops it, so that at any
- * time some worker accepts from it.
+ * Assignment of listen sockets to workers: row i belongs to target i modulo their number. A socket
+ * that moves is sent to its new worker before the old one drops it, so that some worker always
+ * accepts from it.
  */
 
 /* A worker that listen sockets are assigned to. */
-struct listener_taker {
+struct listener_target {
     uint32_t worker;          /* slot */
     struct channel *commands; /* borrowed during the call */
 };
@@ -77,13 +86,13 @@ struct listener_assign {
 
 enum { LISTENER_UNASSIGNED = UINT32_MAX };
 
-/* Assigns every socket to one of TAKERS. Returns 0, or -1: out of memory. */
+/* Assigns every socket to one of TARGETS. Returns 0, or -1: out of memory. */
 int listener_assign_update(struct listener_assign *assign, const struct listeners *listeners,
-                           const struct listener_taker *takers, uint32_t count);
+                           const struct listener_target *targets, uint32_t count);
 
-/* WORKER has dropped the socket ID, or all its sockets. */
-void listener_assign_forget(struct listener_assign *assign, uint32_t worker, uint32_t id);
-void listener_assign_forget_worker(struct listener_assign *assign, uint32_t worker);
+/* Records that WORKER has dropped the socket ID, or all its sockets. */
+void listener_assign_remove(struct listener_assign *assign, uint32_t worker, uint32_t id);
+void listener_assign_remove_worker(struct listener_assign *assign, uint32_t worker);
 
 void listener_assign_free(struct listener_assign *assign);
 

@@ -26,7 +26,7 @@ static const char *plural(uint32_t count)
     return count == 1 ? "" : "s";
 }
 
-/* On the terminal: where the server listens, and what to do next. */
+/* Prints on the terminal where the server listens, and how to watch and stop it. */
 static void announce(const struct server *server)
 {
     const struct config *config = server->config;
@@ -46,8 +46,8 @@ static void announce(const struct server *server)
 }
 
 /*
- * The end of a binary upgrade: segment and control socket take the names of the old master's, and it
- * may shut down. On failure this master exits, and the old one keeps running.
+ * Completes a binary upgrade: segment and control socket get the names of the old master's, which
+ * may then shut down. On failure this master exits, and the old one continues.
  */
 static int succeed(struct master *master)
 {
@@ -93,8 +93,8 @@ static void on_death(void *context, const struct worker_process *worker, const c
     char text[128];
 
     snprintf(text, sizeof(text), "%s%s", worker->killed ? "hung and " : "", how);
-    post_mortem_take(&master->post_mortem, &master->server.segment, worker->slot, worker->pid,
-                     text);
+    post_mortem_record(&master->post_mortem, &master->server.segment, worker->slot, worker->pid,
+                       text);
     reload_worker_died(master->reload, worker, text);
 }
 
@@ -181,7 +181,7 @@ int master_resize(struct master *master, uint32_t workers, uint32_t threads, cha
 
 /* Ending */
 
-/* Frees what the master alone has in its memory: also the first step of a child. */
+/* Frees the resources that only the master has in memory. Also the first step of a child. */
 static void free_parts(struct master *master, bool remove)
 {
     shutdown_free(master->shutdown);
@@ -209,12 +209,15 @@ static void after_fork(void *context)
     free_parts(context, false);
 }
 
-/* Removes the names that other processes see, then the lock. Signals are blocked meanwhile. */
+/*
+ * Removes the names that other processes see, then releases the lock. Signals are blocked
+ * meanwhile.
+ */
 static void end(struct master *master)
 {
     signals_block();
     events_attach(NULL);
-    if (master->inheritance.link < 0) /* else they are still the old master's */
+    if (master->inheritance.link < 0) /* otherwise they still belong to the old master */
         listeners_unlink(master->server.listeners);
     free_parts(master, true);
     server_release(&master->server);
@@ -228,8 +231,8 @@ static int fail(const char *why)
     return -1;
 }
 
-/* The lock: the old master's, or a new one. */
-static int take_lock(struct master *master, char *why, size_t size)
+/* Inherits the lock of the old master, or acquires a new one. */
+static int acquire_lock(struct master *master, char *why, size_t size)
 {
     struct inheritance *inheritance = &master->inheritance;
     struct server *server = &master->server;
@@ -242,7 +245,7 @@ static int take_lock(struct master *master, char *why, size_t size)
     return 0;
 }
 
-/* Lock, listen sockets, segment, control socket. From the lock on, signals are held. */
+/* Lock, listen sockets, segment, control socket. From the lock on, signals are blocked. */
 static int acquire_names(struct master *master)
 {
     struct server *server = &master->server;
@@ -251,7 +254,7 @@ static int acquire_names(struct master *master)
 
     if (log_sink_check(server->config, why, sizeof(why)) != 0 ||
         inheritance_read(&master->inheritance, why, sizeof(why)) != 0 ||
-        take_lock(master, why, sizeof(why)) != 0)
+        acquire_lock(master, why, sizeof(why)) != 0)
         return fail(why);
     server->listeners = listeners_open(server->config, capacity_listen_sockets(server->config),
                                        &master->inheritance, why, sizeof(why));

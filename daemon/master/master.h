@@ -1,7 +1,7 @@
 /*
- * The master process: holds the resources of the instance (lock, segment, listen sockets, control
- * socket), keeps workers and logger running, and carries out commands and signals. It serves no
- * request itself. Everything runs in one event loop, so nothing in this directory needs a lock.
+ * The master process: owns the resources of the instance (lock, segment, listen sockets, control
+ * socket), keeps workers and logger running, and executes commands and signals. It serves no
+ * requests. Everything runs in one event loop, so nothing in this directory needs a lock.
  */
 #ifndef DAEMON_MASTER_H
 #define DAEMON_MASTER_H
@@ -23,20 +23,26 @@
 struct control;
 struct master;
 
-/* The control socket (daemon/control/) as the master calls it: main() passes the table. */
+/*
+ * Operations of the control socket (daemon/control/) that the master calls; main() passes the
+ * table.
+ */
 struct control_operations {
-    /* Opens config->control_socket, with ".new" behind it if BESIDE is set. NULL with WHY. */
+    /*
+     * Opens config->control_socket, or, if BESIDE, the same path with the suffix ".new". NULL with
+     * WHY.
+     */
     struct control *(*open)(struct master *master, bool beside, char *why, size_t size);
     /* Renames it to config->control_socket. Returns 0, or -1 with errno. */
     int (*promote)(struct control *control);
-    /* Removes the ".new" of a successor that failed. */
+    /* Removes the ".new" socket of a new master that failed. */
     void (*remove_new)(const struct config *config);
     /* Applies the permissions of the configuration. Returns 0, or -1 with WHY. */
     int (*set_access)(const struct control *control, const struct config *config, char *why,
                       size_t size);
-    /* Replies to commands whose change is in force now. */
+    /* Sends the pending replies whose change is now in force. */
     void (*changed)(struct control *control);
-    /* Closes it and all clients; REMOVE: removes its file, too. NULL is allowed. */
+    /* Closes it and all clients; with REMOVE also removes its file. NULL is allowed. */
     void (*close)(struct control *control, bool remove);
 };
 
@@ -57,19 +63,19 @@ struct master {
     struct control *control;
     struct event *signal[SIGNALS_HANDLED];
     struct event *second;
-    bool announced; /* that all workers serve */
+    bool announced; /* it has been announced that all workers serve */
 };
 
 /*
- * Runs the server with CONFIG, which was allocated and is freed here, until it stops. A reload loads
- * the configuration again from OPTIONS. Returns the exit status.
+ * Runs the server with CONFIG until it stops. CONFIG is allocated by the caller and freed here. A
+ * reload loads the configuration again from OPTIONS. Returns the exit status.
  */
 int master_run(struct config *config, const struct options *options,
                const struct control_operations *operations);
 
 /*
- * Sets the number of workers and of threads in each, if there is room for them. Returns 0, or -1 with
- * WHY and nothing changed. It is in force when workers_are_settled().
+ * Sets the number of workers and of threads in each, if there is room for them. Returns 0, or -1
+ * with WHY and nothing changed. The change is in force when workers_are_settled().
  */
 int master_resize(struct master *master, uint32_t workers, uint32_t threads, char *why,
                   size_t size);

@@ -17,7 +17,7 @@
 
 enum { WAIT_MS = 5000, PROBE_MS = 50 };
 
-/* It must be owned by this user: in /tmp anybody can create a directory of that name. */
+/* The directory must be owned by this user, because in /tmp anybody can create one of that name. */
 static int make_run_dir(const char *path, char *why, size_t size)
 {
     struct stat status;
@@ -36,19 +36,19 @@ static int make_run_dir(const char *path, char *why, size_t size)
     return 0;
 }
 
-static bool master_answers(const char *socket_path)
+static bool master_replies(const char *socket_path)
 {
     struct control_client client;
     const char *line;
     char why[256];
-    bool answers;
+    bool replies;
 
     if (control_connect(&client, socket_path, why, sizeof(why)) != CONTROL_PENDING)
         return false;
-    answers = control_send(&client, "ping", why, sizeof(why)) == CONTROL_PENDING &&
+    replies = control_send(&client, "ping", why, sizeof(why)) == CONTROL_PENDING &&
               control_receive(&client, 1000, &line, why, sizeof(why)) == CONTROL_REPLY;
     control_close(&client);
-    return answers;
+    return replies;
 }
 
 static long pid_in(int fd)
@@ -58,7 +58,10 @@ static long pid_in(int fd)
     return pread(fd, text, sizeof(text) - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
 }
 
-/* False if the previous owner removed the file between open() and flock(): then it locks nothing. */
+/*
+ * False if the previous owner removed the file between open() and flock(); the lock is then
+ * useless.
+ */
 static bool path_is(const char *path, int fd)
 {
     struct stat named, opened;
@@ -70,8 +73,8 @@ static bool path_is(const char *path, int fd)
 enum lock_result { LOCKED, BUSY, LOCK_FAILED };
 
 /*
- * Signals are held as soon as the file may exist, so that it is always removed; unless it is LOCKED,
- * they are handled again. LOCK_FAILED sets errno.
+ * Signals are held as soon as the file may exist, so that it is always removed; unless it is
+ * LOCKED, they are handled again. LOCK_FAILED sets errno.
  */
 static enum lock_result try_lock(struct pid_file *pid_file)
 {
@@ -106,16 +109,16 @@ static int wait_for_lock(struct pid_file *pid_file, const struct config *config,
     enum lock_result result;
 
     while ((result = try_lock(pid_file)) == BUSY) {
-        bool answers = master_answers(config->control_socket);
+        bool replies = master_replies(config->control_socket);
 
-        if (answers || clock_monotonic_ns() > deadline) {
+        if (replies || clock_monotonic_ns() > deadline) {
             snprintf(
                 why, size,
-                answers
+                replies
                     ? "'%s' is already running with pid %ld; stop it with: wsctl -n %s stop, or "
-                      "give this one another name: -o server.name=NAME"
-                    : "processes of '%s' (pid %ld) still hold its lock and do not answer; end "
-                      "them, or give this one another name than %s",
+                      "use another name: -o server.name=NAME"
+                    : "processes of '%s' (pid %ld) still hold its lock and do not respond; kill "
+                      "them, or use a name other than %s",
                 config->server_name, pid_of_owner(pid_file), config->server_name);
             return -1;
         }
@@ -127,8 +130,8 @@ static int wait_for_lock(struct pid_file *pid_file, const struct config *config,
 }
 
 /*
- * The lock covers the run directory only: a server with another one may use the same names of segment
- * and socket. Those of a dead server are removed.
+ * The lock covers only the run directory: a server with another one may use the same segment and
+ * socket names. Those of a dead server are removed.
  */
 
 static int remove_segment(const struct config *config, char *why, size_t size)
@@ -146,7 +149,7 @@ static int remove_segment(const struct config *config, char *why, size_t size)
     }
     if (health == SEGMENT_ALIVE || health == SEGMENT_SILENT) {
         snprintf(why, size,
-                 "'%s' is already running with pid %d and another run_dir; give this one another "
+                 "'%s' is already running with pid %d and another run_dir; use another "
                  "name: -o server.name=NAME",
                  config->server_name, pid);
         return -1;
@@ -167,7 +170,7 @@ static int remove_socket(const char *path, char *why, size_t size)
                  "cannot create the control socket %s: the file exists and is not a socket", path);
         return -1;
     }
-    if (master_answers(path)) {
+    if (master_replies(path)) {
         snprintf(why, size, "another server uses the control socket %s (set control.socket)", path);
         return -1;
     }

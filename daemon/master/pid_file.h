@@ -1,7 +1,7 @@
 /*
  * Run directory, pid file and instance lock. The lock is a flock() on the pid file that every child
- * inherits: it is free only when the last process of an instance has exited and its last listen
- * socket is closed. Whether an instance is alive is decided by the lock, never by a pid. The master.
+ * inherits, so it is free only when the last process of an instance has exited and its last listen
+ * socket is closed. The lock decides whether an instance is alive, never a pid. The master.
  */
 #ifndef DAEMON_PID_FILE_H
 #define DAEMON_PID_FILE_H
@@ -14,17 +14,17 @@ struct pid_file {
 };
 
 /*
- * Makes the run directory, takes the lock and removes the segment and the control socket of a dead
- * instance of the same name. Fails at once if a master answers on the control socket; waits up to
- * five seconds for the processes of a dead master to exit. Returns 0 with signals held (signals.h)
- * until the caller handles them, or -1 with WHY.
+ * Creates the run directory, acquires the lock and removes the segment and the control socket of a
+ * dead instance of the same name. Fails immediately if a master replies on the control socket;
+ * waits up to five seconds for the processes of a dead master to exit. Returns 0 with signals
+ * blocked (signals.h) until the caller handles them, or -1 with WHY.
  */
 int pid_file_acquire(struct pid_file *pid_file, const struct config *config, char *why,
                      size_t size);
 
 /*
  * In a binary upgrade: takes over LOCK_FD from the old master if it is the pid file of CONFIG.
- * Returns as pid_file_acquire().
+ * Returns like pid_file_acquire().
  */
 int pid_file_inherit(struct pid_file *pid_file, const struct config *config, int lock_fd, char *why,
                      size_t size);
@@ -32,7 +32,7 @@ int pid_file_inherit(struct pid_file *pid_file, const struct config *config, int
 /* Writes the pid of this process. */
 void pid_file_write(const struct pid_file *pid_file);
 
-/* Releases the lock, and removes the file if it has the pid of this process or none. */
+/* Releases the lock. Removes the file if it is empty or contains the pid of this process. */
 void pid_file_release(struct pid_file *pid_file);
 
 #endif

@@ -12,8 +12,8 @@
 
 enum {
     TEXT_MAX = 200,         /* bytes of a request */
-    SEARCHED_WORDS = 4096,  /* at the end of a log ring, to find the last requests */
-    LIST_BYTES = 900 * 1024 /* a list fits into a reply (CONTROL_REPLY_MAX) */
+    SEARCHED_WORDS = 4096,  /* of the end of a log ring, searched for the last requests */
+    LIST_BYTES = 900 * 1024 /* fits into a reply (CONTROL_REPLY_MAX) */
 };
 
 /* Escapes bytes that are not printable ASCII. TEXT has room for 4 * COUNT + 1. */
@@ -32,7 +32,7 @@ static void escape(char *text, const char *bytes, size_t count)
 
 static json_t *line_of(const uint64_t *words)
 {
-    static char line[LOG_LINE_MAX]; /* the master has one thread */
+    static char line[LOG_LINE_MAX]; /* static, because the master has one thread */
     struct log_record record;
     size_t length;
 
@@ -40,7 +40,7 @@ static json_t *line_of(const uint64_t *words)
         return NULL;
     length = log_record_format(LOG_FORMAT_COMMON, &record, line);
     if (length > 0)
-        length--; /* the newline */
+        length--; /* without the newline */
     return json_stringn(line, length < TEXT_MAX ? length : TEXT_MAX);
 }
 
@@ -114,8 +114,8 @@ static json_t *list_offload(const struct segment_worker *block)
     return list;
 }
 
-void post_mortem_take(struct post_mortem *post_mortem, const struct segment *segment, uint32_t slot,
-                      int pid, const char *how)
+void post_mortem_record(struct post_mortem *post_mortem, const struct segment *segment,
+                        uint32_t slot, int pid, const char *how)
 {
     const struct segment_worker *block = segment_worker(segment, slot);
     time_t now = (time_t)(clock_wall_ns() / NS_PER_S);

@@ -15,10 +15,10 @@
 
 struct reload {
     struct reload_setup setup;
-    struct config *previous; /* while the new workers start; else NULL */
+    struct config *previous; /* while the new workers start, else NULL */
     uint32_t previous_generation;
-    bool waiting;           /* another reload follows this one */
-    uint64_t started, done; /* attempts */
+    bool waiting;           /* another reload has been requested meanwhile */
+    uint64_t started, done; /* numbers of attempts */
     char *failure;          /* of the last attempt, or NULL */
     json_t *changed;        /* names of keys */
 };
@@ -50,7 +50,7 @@ static bool differs(const struct config *one, const struct config *other, size_t
     return different;
 }
 
-/* Reports each key that differs but cannot change in a running server. Returns how many. */
+/* Reports each key that differs but cannot change in a running server. Returns their number. */
 static size_t check_fixed(const struct config *now, const struct config *wanted, FILE *errors)
 {
     size_t found = 0;
@@ -72,7 +72,10 @@ static size_t check_fixed(const struct config *now, const struct config *wanted,
     return found;
 }
 
-/* Returns NULL with the messages in *ERRORS (the caller frees; NULL: out of memory). */
+/*
+ * Returns NULL on error, with the messages in *ERRORS, which the caller frees (NULL: out of
+ * memory).
+ */
 static struct config *load(const struct reload *reload, char **errors)
 {
     const struct options *options = reload->setup.options;
@@ -118,7 +121,7 @@ static json_t *list_changes(const struct config *before, const struct config *af
     return list;
 }
 
-/* Logs each message of TEXT; the indented lines after it only show the place. */
+/* Logs each message of TEXT; the indented lines after it only show the line. */
 static void log_errors(const char *text)
 {
     while (*text != '\0') {
@@ -154,7 +157,7 @@ static int prepare(const struct reload *reload, char *why, size_t size)
     return -1;
 }
 
-/* Takes CONFIG over. Returns 0, or -1 with reload->failure set and nothing changed. */
+/* Takes over CONFIG. Returns 0, or -1 with reload->failure set and nothing changed. */
 static int start(struct reload *reload, struct config *config)
 {
     struct server *server = reload->setup.server;
@@ -177,7 +180,7 @@ static int start(struct reload *reload, struct config *config)
     return 0;
 }
 
-/* Workers that keep dying do not block a reload: another configuration may help them. */
+/* Workers that die repeatedly do not block a reload, because another configuration may fix that. */
 static bool is_busy(const struct reload *reload)
 {
     return reload->previous != NULL || workers_are_replacing(reload->setup.workers);
@@ -197,7 +200,7 @@ uint64_t reload_request(struct reload *reload, char **errors)
     free(*errors);
     *errors = NULL;
     if (is_busy(reload)) {
-        free_config(config); /* start_waiting() reads the file again */
+        free_config(config); /* start_waiting() will load the file again */
         reload->waiting = true;
         return reload->started + 1;
     }

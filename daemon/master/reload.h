@@ -27,8 +27,8 @@ struct reload_setup {
     struct supervisor *supervisor;
     struct dispatch *dispatch;
     const struct shutdown *shutdown;
-    const struct options *options;    /* the command line: where the configuration comes from */
-    void (*committed)(void *context); /* server->config is in force now: apply it elsewhere */
+    const struct options *options;    /* the command line, which names the configuration */
+    void (*committed)(void *context); /* server->config is in force; apply it elsewhere */
     void *context;
 };
 
@@ -37,32 +37,38 @@ struct reload *reload_new(const struct reload_setup *setup);
 void reload_free(struct reload *reload);
 
 /*
- * Checks the file and starts the reload, or lets it wait for the current one. Returns the number
- * of the attempt, or 0 with the error messages in *ERRORS (NULL: out of memory; the caller frees) and
- * nothing changed.
+ * Checks the file and starts the reload, or queues it after the current one. Returns the number of
+ * the attempt; or 0 with nothing changed and the error messages in *ERRORS (the caller frees; NULL:
+ * out of memory).
  */
 uint64_t reload_request(struct reload *reload, char **errors);
 
-/* The same for SIGHUP: errors are logged. */
+/* The same for SIGHUP, with errors logged. */
 void reload_request_by_signal(struct reload *reload);
 
-/* True if that attempt has ended, one way or the other. */
+/* True if that attempt has ended, successfully or not. */
 bool reload_is_done(const struct reload *reload, uint64_t attempt);
 
-/* Why the last attempt changed nothing, or NULL. Borrowed. */
+/* The error of the last attempt, or NULL. Borrowed. */
 const char *reload_failure(const struct reload *reload);
 
-/* Names of the keys that it changed. Borrowed. */
+/* Names of the keys that the last reload changed. Borrowed. */
 json_t *reload_changed_keys(const struct reload *reload);
 
-/* The new workers serve: applies the rest of the configuration. Does nothing without a reload. */
+/*
+ * Call when the new workers serve: applies the rest of the configuration. Does nothing without a
+ * reload.
+ */
 void reload_commit(struct reload *reload);
 
-/* A worker has died, HOW in words: the reload fails if it was a new one that never served. */
+/*
+ * Call when a worker has died; HOW describes it. The reload fails if it was a new worker that never
+ * served.
+ */
 void reload_worker_died(struct reload *reload, const struct worker_process *worker,
                         const char *how);
 
-/* A process has started or ended: takes the next step. */
+/* Call when a process has started or ended: takes the next step. */
 void reload_advance(struct reload *reload);
 
 #endif

@@ -22,15 +22,20 @@ struct server {
 };
 
 /*
- * Creates the segment for the configuration, with the name of the instance, or, if BESIDE is set, with
- * ".new" behind it (segment_promote() renames it). Returns 0, or -1 with WHY.
+ * Creates the segment for the configuration with the name of the instance; if BESIDE, with the
+ * suffix ".new" (segment_promote() renames it). Returns 0, or -1 with WHY.
  */
 int server_create_segment(struct server *server, bool beside, char *why, size_t size);
 
-/* Writes the configuration in force to the segment. Call it after each change; needs the listeners. */
+/*
+ * Writes the configuration in force to the segment. Call it after each change; needs the listeners.
+ */
 void server_publish_config(struct server *server);
 
-/* Makes the logger reopen its files. Returns the value that segment_logger's logs_done then reaches. */
+/*
+ * Makes the logger reopen its files. Returns the value of segment_logger's logs_done when that is
+ * done.
+ */
 uint32_t server_reopen_logs(struct server *server);
 
 /* Removes segment and pid file and closes the eventfd. The caller frees the rest. */

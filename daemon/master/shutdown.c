@@ -8,7 +8,8 @@
 
 enum {
     LOGGER_GRACE_MS = 5000,
-    KILL_GRACE_MS = 2000, /* after drain_timeout, when workers close what is left themselves */
+    KILL_GRACE_MS =
+        2000, /* after drain_timeout, at which workers close the remaining connections themselves */
 };
 
 struct shutdown {
@@ -68,7 +69,8 @@ static void begin(struct shutdown *shutdown, bool gracefully)
     dispatch_stop_accepting(shutdown->dispatch);
     if (!gracefully)
         listeners_unlink(server->listeners);
-    listeners_close(server->listeners); /* refuses new connections instead of queueing them */
+    listeners_close(
+        server->listeners); /* closed, so that new connections are refused instead of queued */
     server->listeners = NULL;
     supervisor_stop_workers(shutdown->supervisor, gracefully);
     set_deadline(shutdown, server->config->workers_drain_timeout + KILL_GRACE_MS);

@@ -1,6 +1,6 @@
 /*
- * Stops the server in order: the workers finish their requests, the logger writes what they left, the
- * loop ends. The master's loop.
+ * Stops the server in order: the workers finish their requests, the logger writes the remaining
+ * lines, the loop ends. The master's loop.
  */
 #ifndef DAEMON_SHUTDOWN_H
 #define DAEMON_SHUTDOWN_H
@@ -19,12 +19,12 @@ void shutdown_free(struct shutdown *shutdown);
 void shutdown_begin(struct shutdown *shutdown);
 
 /*
- * Begins for a server with a successor: an idle connection is closed with its next response, or when
- * drain_timeout is over.
+ * Begins the shutdown of a server that has been upgraded: an idle connection is closed with its
+ * next response, or at drain_timeout.
  */
 void shutdown_begin_graceful(struct shutdown *shutdown);
 
-/* A process has ended: takes the next step if the shutdown has begun. */
+/* Call when a process has ended: takes the next step if the shutdown has begun. */
 void shutdown_advance(struct shutdown *shutdown);
 
 bool shutdown_has_begun(const struct shutdown *shutdown);

@@ -8,7 +8,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Latency of all answers between two calls of move_window(), from the segment's cumulative histograms. */
+/*
+ * Latency of all responses between two calls of move_window(), from the segment's cumulative
+ * histograms.
+ */
 struct latency_window {
     struct histogram since;  /* between the last two calls */
     struct histogram before; /* up to the last call */
@@ -20,10 +23,10 @@ static const enum metric summed[] = {
     METRIC_requests,   METRIC_responses_4xx, METRIC_responses_5xx, METRIC_bytes_sent,
     METRIC_cache_hits, METRIC_cache_misses,  METRIC_log_dropped,   METRIC_requests_limited};
 
-/* What happened since the last summary. */
+/* State of the periodic summary. */
 struct summary {
     uint64_t since_ns;             /* monotonic clock */
-    uint64_t before[METRIC_COUNT]; /* of those in `summed` */
+    uint64_t before[METRIC_COUNT]; /* values of the `summed` counters then */
     uint64_t grown[METRIC_COUNT];
     struct latency_window latency;
 };

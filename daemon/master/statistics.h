@@ -1,6 +1,6 @@
 /*
- * Statistics once a second: a sample of all metrics in the segment's history, so that a console that
- * starts later can show the past, and a summary line in the error log now and then. The master.
+ * Statistics once a second: a sample of all metrics in the segment's history, so that a console
+ * that starts later can show the past, and an occasional summary line in the error log. The master.
  */
 #ifndef DAEMON_STATISTICS_H
 #define DAEMON_STATISTICS_H

@@ -22,20 +22,20 @@ struct supervisor {
     struct dispatch *dispatch;
     struct supervisor_callbacks callbacks;
     struct worker_callbacks worker_callbacks;
-    uint32_t generations; /* number of the newest generation so far */
+    uint32_t generations; /* number of the newest generation */
     bool hold_sockets;    /* the old workers keep the listen sockets until all new ones serve */
     struct listener_assign assign;
     struct backoff backoff; /* of starting workers */
     struct event *retry;    /* reconciles when a back-off is over */
     struct logger_process logger;
-    bool stopping; /* no worker starts any more */
-    bool graceful; /* and idle connections may have one more response */
+    bool stopping; /* workers are no longer started */
+    bool graceful; /* idle connections may have one more response */
 };
 
 enum worker_event {
-    EVENT_START,  /* the free slot gets a worker */
+    EVENT_START,  /* start a worker in the free slot */
     EVENT_REPORT, /* it reports the number of its serving threads */
-    EVENT_LEAVE,  /* it is to hand its connections to others and exit */
+    EVENT_LEAVE,  /* hand over its connections and exit */
     EVENT_STOP,   /* the server stops */
     EVENT_EXIT,   /* the process has ended */
     EVENT_COUNT
@@ -97,7 +97,7 @@ static void resized(struct supervisor *supervisor, struct worker_process *worker
     capacity_release_slots(&supervisor->server->segment, worker->slot, worker->threads_actual);
 }
 
-/* The first report. */
+/* Handles the first report. */
 static void serving(struct supervisor *supervisor, struct worker_process *worker)
 {
     resized(supervisor, worker);
@@ -107,13 +107,13 @@ static void serving(struct supervisor *supervisor, struct worker_process *worker
     dispatch_resume(supervisor->dispatch);
 }
 
-/* The message follows in send_leave(), once other workers have its listen sockets. */
+/* send_leave() sends the message once other workers have its listen sockets. */
 static void leave(struct supervisor *supervisor, struct worker_process *worker)
 {
     set_state(supervisor, worker, WORKER_LEAVING);
     worker->leaving_ns = clock_monotonic_ns();
     event_log(LEVEL_INFO, "worker slot %u leaves (pid %d)", worker->slot, worker->pid);
-    listener_assign_forget_worker(&supervisor->assign, worker->slot);
+    listener_assign_remove_worker(&supervisor->assign, worker->slot);
 }
 
 static void stop(struct supervisor *supervisor, struct worker_process *worker)
@@ -124,7 +124,7 @@ static void stop(struct supervisor *supervisor, struct worker_process *worker)
                  -1, false);
 }
 
-/* Its channels may still hold connections that it gave back or never read. */
+/* The worker's channels may still hold connections that it returned or never read. */
 static void ended(struct supervisor *supervisor, struct worker_process *worker)
 {
     set_state(supervisor, worker, WORKER_NONE);
@@ -132,8 +132,8 @@ static void ended(struct supervisor *supervisor, struct worker_process *worker)
     worker_process_take_unread(worker);
     worker_process_ended(worker);
     capacity_clear_slot(&supervisor->server->segment, worker->slot);
-    listener_assign_forget_worker(&supervisor->assign, worker->slot);
-    set_state(supervisor, worker, WORKER_NONE); /* again: without its pid */
+    listener_assign_remove_worker(&supervisor->assign, worker->slot);
+    set_state(supervisor, worker, WORKER_NONE); /* again, now without its pid */
 }
 
 static void died(struct supervisor *supervisor, struct worker_process *worker)
@@ -175,8 +175,8 @@ static void on_report(void *owner, int kind, const void *data, size_t length, in
 
     (void)length, (void)fd;
     switch (kind) {
-    case MESSAGE_LISTEN_SOCKET_LOST: /* out of descriptors: the next reconciliation assigns it */
-        listener_assign_forget(&supervisor->assign, worker->slot, lost->id);
+    case MESSAGE_LISTEN_SOCKET_LOST: /* out of descriptors; assigned again later */
+        listener_assign_remove(&supervisor->assign, worker->slot, lost->id);
         event_add(supervisor->retry, &second);
         return;
     case MESSAGE_COMMAND_DONE:
@@ -210,8 +210,8 @@ static void on_drained(void *owner)
 }
 
 /*
- * First in each child: without event_reinit(), freeing the event base would remove the master's
- * registrations from the epoll instance that both share.
+ * The first call of each child. Without event_reinit(), freeing the event base would remove the
+ * master's registrations from the shared epoll instance.
  */
 static void after_fork(void *context)
 {
@@ -223,34 +223,34 @@ static void after_fork(void *context)
 
 /* Wanted against actual */
 
-static uint32_t list_takers(const struct workers *workers, worker_test *test,
-                            struct listener_taker *takers)
+static uint32_t list_targets(const struct workers *workers, worker_test *test,
+                             struct listener_target *targets)
 {
     uint32_t found = 0;
 
     for (uint32_t i = 0; i < workers->count; i++)
         if (test(workers, &workers->worker[i]))
-            takers[found++] = (struct listener_taker){i, workers->worker[i].commands};
+            targets[found++] = (struct listener_target){i, workers->worker[i].commands};
     return found;
 }
 
 static void assign_sockets(struct supervisor *supervisor)
 {
     const struct server *server = supervisor->server;
-    struct listener_taker takers[WORKERS_MAX];
+    struct listener_target targets[WORKERS_MAX];
     uint32_t found = 0;
 
     if (server->config->workers_dispatch == DISPATCH_MASTER)
         return;
     if (supervisor->hold_sockets)
-        found = list_takers(supervisor->workers, worker_is_old_serving, takers);
+        found = list_targets(supervisor->workers, worker_is_old_serving, targets);
     if (found == 0)
-        found = list_takers(supervisor->workers, worker_is_serving, takers);
-    if (listener_assign_update(&supervisor->assign, server->listeners, takers, found) != 0)
+        found = list_targets(supervisor->workers, worker_is_serving, targets);
+    if (listener_assign_update(&supervisor->assign, server->listeners, targets, found) != 0)
         event_log(LEVEL_ERROR, "cannot assign the listen sockets: out of memory");
 }
 
-/* To the workers that leave, after others have got their listen sockets. */
+/* Sends to the leaving workers, after others have received their listen sockets. */
 static void send_leave(const struct workers *workers)
 {
     for (uint32_t i = 0; i < workers->count; i++) {
@@ -277,15 +277,15 @@ static bool some_missing(const struct supervisor *supervisor)
            supervisor->server->config->workers_processes;
 }
 
-/* Current, but all thread slots are in use by others. */
+/* True if a current worker has no threads because others use all thread slots. */
 static bool is_without_threads(const struct workers *workers, const struct worker_process *worker)
 {
     return worker_is_current(workers, worker) && worker->threads_sent == 0;
 }
 
 /*
- * The old workers leave when the new ones serve, or one by one if the tables in shared memory have no
- * room for both.
+ * The old workers leave when the new ones serve; or one by one if the tables in shared memory have
+ * no room for both.
  */
 static void replace_old(struct supervisor *supervisor)
 {
@@ -326,7 +326,7 @@ static void reconcile_workers(struct supervisor *supervisor)
     send_leave(workers);
 }
 
-/* Reconciles again when the earlier of the two back-offs is over. */
+/* Reconciles again when the earlier of the two back-offs ends. */
 static void schedule_retry(struct supervisor *supervisor)
 {
     uint64_t now = clock_monotonic_ns(), when = UINT64_MAX, wait;
@@ -420,7 +420,7 @@ void supervisor_stop_workers(struct supervisor *supervisor, bool gracefully)
 
 void supervisor_stop_logger(struct supervisor *supervisor)
 {
-    supervisor->logger.backoff = (struct backoff){0}; /* one more try: lines may be left */
+    supervisor->logger.backoff = (struct backoff){0}; /* try again at once, as lines may be left */
     start_logger(supervisor);
     logger_process_stop(&supervisor->logger);
 }
@@ -451,7 +451,7 @@ static void describe_end(char *text, size_t size, int status)
         snprintf(text, size, "ended with status %d", WEXITSTATUS(status));
 }
 
-/* A worker that was not asked to leave. */
+/* Logs the death of a worker that was not asked to leave. */
 static void log_death(const struct supervisor *supervisor, const struct worker_process *worker,
                       pid_t pid, const char *how)
 {
@@ -462,7 +462,7 @@ static void log_death(const struct supervisor *supervisor, const struct worker_p
                  (double)supervisor->backoff.wait_ns / (double)NS_PER_S);
     if (supervisor->backoff.failures > 1)
         event_log(LEVEL_ERROR,
-                  "worker slot %u (pid %d) %s, the %uth in a row soon after its start: %s",
+                  "worker slot %u (pid %d) %s soon after its start (%u consecutive failures): %s",
                   worker->slot, pid, how, supervisor->backoff.failures, next);
     else
         event_log(LEVEL_ERROR, "worker slot %u (pid %d) %s: %s", worker->slot, pid, how, next);

@@ -19,7 +19,7 @@ struct upgrade {
     char **argv;
     void (*failed)(void *context);
     void *context;
-    pid_t pid; /* the new master's; 0: no upgrade is under way */
+    pid_t pid; /* of the new master; 0: no upgrade in progress */
     int link;  /* to the new master; -1: none */
     struct event *readable, *deadline;
 };
@@ -35,8 +35,8 @@ static void close_link(struct upgrade *upgrade)
 }
 
 /*
- * One byte: the new master serves and has taken over all names. End of file: it died, and SIGCHLD has
- * the status.
+ * One byte: the new master serves and has taken over all names. End of file: it died, and SIGCHLD
+ * has the status.
  */
 static void on_link(evutil_socket_t fd, short what, void *argument)
 {
@@ -82,7 +82,7 @@ void upgrade_child_ended(struct upgrade *upgrade, pid_t pid, const char *how)
     upgrade->pid = 0;
 }
 
-/* In the child. */
+/* In the child: executes the new master. */
 static _Noreturn void execute(const struct upgrade *upgrade, int link)
 {
     const struct server *server = upgrade->server;
@@ -90,7 +90,8 @@ static _Noreturn void execute(const struct upgrade *upgrade, int link)
         calloc(listeners_count(server->listeners) + 1, sizeof(*sockets));
     sigset_t none;
 
-    unsetenv("WATCHDOG_PID"); /* the new master takes over the service manager's watchdog */
+    /* The service manager's watchdog then watches the new master. */
+    unsetenv("WATCHDOG_PID");
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (sockets != NULL && inheritance_export(link, server->pid_file.lock_fd, sockets,

@@ -12,7 +12,7 @@ static uint64_t later(uint64_t one_ns, uint64_t other_ns)
     return one_ns > other_ns ? one_ns : other_ns;
 }
 
-/* Seconds since the later of two moments. */
+/* Seconds since the later of two times. */
 static uint64_t age_s(uint64_t now_ns, uint64_t one_ns, uint64_t other_ns)
 {
     uint64_t last = later(one_ns, other_ns);

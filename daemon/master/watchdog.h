@@ -1,17 +1,18 @@
 /*
  * Kills hung processes, so that the supervisor replaces them: a worker without heartbeat (its main
- * thread stores one per second while all its serving threads run their loops), a worker that does not
- * finish leaving, a logger without heartbeat. The master's loop, once a second.
+ * thread stores one per second while all its serving threads run their loops), a worker that does
+ * not exit after it was drained, a logger without heartbeat. The master's loop, once a second.
  */
 #ifndef DAEMON_WATCHDOG_H
 #define DAEMON_WATCHDOG_H
 
 #include "daemon/master/supervisor.h"
 
-/* Times of the monotonic clock. All zero at first. */
+/* Times of the monotonic clock; initially zero. */
 struct watchdog {
     uint64_t checked_ns;
-    uint64_t resumed_ns; /* of the last late check: until then the processes were suspended */
+    uint64_t
+        resumed_ns; /* time of the last late check, before which the processes were suspended */
 };
 
 void watchdog_check(struct watchdog *watchdog, const struct server *server, struct workers *workers,

@@ -37,15 +37,15 @@ static int open_pairs(struct pairs *pairs)
     return -1;
 }
 
-/* SIGCHLD follows and handles the end of the process. */
+/* SIGCHLD follows, whose handler cleans up. */
 static void ignore_closed(void *worker)
 {
     (void)worker;
 }
 
 /*
- * The worker's end of `connections` stays open here, unread: after its death it holds the connections
- * that the worker never received.
+ * The worker's end of `connections` also stays open here, unread. After the worker's death it
+ * contains the connections that the worker never received.
  */
 static int open_channels(struct worker_process *worker, struct event_base *base,
                          const struct pairs *pairs)
@@ -119,7 +119,7 @@ void worker_process_ended(struct worker_process *worker)
     worker->pid = 0;
     worker->leaving_ns = 0;
     worker->leave_sent = worker->killed = false;
-    worker->resizing = false; /* it may have died before its report */
+    worker->resizing = false; /* the worker may have died before its report */
 }
 
 void worker_process_take_unread(struct worker_process *worker)
@@ -301,7 +301,7 @@ bool workers_are_replacing(const struct workers *workers)
     return workers_count(workers, worker_is_old) + workers_count(workers, worker_is_leaving) > 0;
 }
 
-/* A leaving worker accepts until its threads have read the message. */
+/* A leaving worker accepts until its threads have received the message. */
 bool workers_leaving_accept(const struct workers *workers)
 {
     const struct segment *segment = &workers->server->segment;
@@ -327,7 +327,7 @@ uint64_t workers_broadcast(struct workers *workers, enum worker_command what, ui
 {
     _Alignas(
         struct message_command) char buffer[sizeof(struct message_command) + CONTROL_LINE_MAX] = {
-        0}; /* padding is sent, too */
+        0}; /* zeroed, because padding is sent, too */
     struct message_command *message = (struct message_command *)buffer;
     size_t path_size = strlen(path) + 1;
     uint64_t number = ++workers->broadcasts;

@@ -1,7 +1,7 @@
 /*
- * The worker processes as the master sees them: a table with one entry per slot of the segment,
- * what each worker was sent and what it reported, and commands that go to all of them. The states
- * and the transitions between them are in supervisor.c. The master.
+ * The worker processes as seen by the master: a table with one entry per slot of the segment, with
+ * what each worker was sent and has reported, and commands to all of them. supervisor.c has their
+ * states and transitions. The master.
  */
 #ifndef DAEMON_WORKERS_H
 #define DAEMON_WORKERS_H
@@ -22,7 +22,7 @@ struct worker_callbacks {
     channel_handler *report;           /* a message came on the command channel */
     channel_handler *connection;       /* a connection came back, or was never read */
     void (*drained)(void *worker);     /* a channel takes messages again */
-    void (*after_fork)(void *context); /* in the child, first: frees what is the master's */
+    void (*after_fork)(void *context); /* first call in the child: frees the master's resources */
     void *context;
 };
 
@@ -30,20 +30,20 @@ struct worker_process {
     const struct worker_callbacks *callbacks;
     uint32_t slot;
     enum segment_worker_state state;
-    uint32_t generation; /* of the configuration that it runs with; 0: it is to be replaced */
-    pid_t pid;           /* 0: no process */
+    uint32_t generation;                    /* of its configuration; 0: to be replaced */
+    pid_t pid;                              /* 0: no process */
     struct channel *commands, *connections; /* NULL in state WORKER_NONE */
     struct channel *unread;   /* the worker's end of `connections`: worker_process_take_unread() */
     uint64_t started_ns;      /* monotonic clock */
-    uint64_t leaving_ns;      /* monotonic clock; 0: it was not asked to leave */
+    uint64_t leaving_ns;      /* monotonic clock; 0: not asked to leave */
     bool leave_sent;          /* MESSAGE_LEAVE or MESSAGE_STOP was sent */
     bool killed;              /* by the watchdog */
-    uint32_t threads_sent;    /* as last sent to it */
+    uint32_t threads_sent;    /* as last sent */
     uint32_t threads_actual;  /* as last reported */
-    bool resizing;            /* threads_sent is not reported yet */
-    uint64_t broadcasts_done; /* number of the last broadcast that it has carried out */
+    bool resizing;            /* threads_sent has not been reported yet */
+    uint64_t broadcasts_done; /* number of the last broadcast it has completed */
     uint64_t dispatched;      /* connections sent to it */
-    uint64_t received_before; /* its slot's connections_received when it started */
+    uint64_t received_before; /* connections_received of its slot when it started */
 };
 
 struct workers {
@@ -65,17 +65,20 @@ void workers_free(struct workers *workers);
 
 /* One worker */
 
-/* Forks it. Returns 0, or -1 with errno and no process. */
+/* Forks the worker. Returns 0, or -1 with errno and no process. */
 int worker_process_start(struct worker_process *worker, struct server *server);
 
-/* Its process has ended: closes the channels. */
+/* Call when its process has ended: closes the channels. */
 void worker_process_ended(struct worker_process *worker);
 
-/* Before worker_process_ended(): passes all connections that it did not read to the callback. */
+/*
+ * Passes all connections that the worker did not read to the callback. Call before
+ * worker_process_ended().
+ */
 void worker_process_take_unread(struct worker_process *worker);
 
 /*
- * Sends the configured number of threads with slots for them, unless it was sent already or the last
+ * Sends the configured number of threads with slots for them, unless already sent or the last
  * change is not reported yet. With too few free slots it sends fewer; call again later.
  */
 void worker_process_send_threads(struct worker_process *worker, struct server *server);
@@ -93,12 +96,12 @@ worker_test worker_is_leaving;
 
 uint32_t workers_count(const struct workers *workers, worker_test *test);
 
-/* The one in the highest slot, or NULL. */
+/* The worker in the highest slot that passes the test, or NULL. */
 struct worker_process *workers_highest(const struct workers *workers, worker_test *test);
 
 /* What is in force */
 
-/* Processes in any state. */
+/* Number of processes in any state. */
 uint32_t workers_alive(const struct workers *workers);
 
 /* The lowest number of threads of any current, serving worker; 0: there is none. */
@@ -107,11 +110,13 @@ uint32_t workers_threads(const struct workers *workers);
 /* True if as many current workers serve as configured, or more. */
 bool workers_are_complete(const struct workers *workers);
 
-/* True if exactly as many current workers serve as configured, no old one does, and none is starting or
- * resizing. */
+/*
+ * True if exactly as many current workers serve as configured, no old one does, and none is
+ * starting or resizing.
+ */
 bool workers_are_renewed(const struct workers *workers);
 
-/* True if they are renewed and none is leaving. */
+/* True if renewed and no worker is leaving. */
 bool workers_are_settled(const struct workers *workers);
 
 /* True if an old worker serves, starts or leaves. */
@@ -123,23 +128,23 @@ bool workers_leaving_accept(const struct workers *workers);
 /* Commands to all workers */
 
 /*
- * Sends WHAT to all workers, with VALUE and PATH ("": none) as it needs them; PATH has less than
+ * Sends WHAT to all workers, with VALUE and PATH ("": none) as required by WHAT; PATH has less than
  * CONTROL_LINE_MAX bytes. Returns the number of the broadcast, from 1.
  */
 uint64_t workers_broadcast(struct workers *workers, enum worker_command what, uint64_t value,
                            const char *path);
 
-/* WORKER has carried out the broadcast that MESSAGE names. */
+/* Records that WORKER has completed the broadcast in MESSAGE. */
 void workers_broadcast_reported(struct workers *workers, struct worker_process *worker,
                                 const struct message_command_done *message);
 
-/* True if all workers have carried it out; those that leave do not count. */
+/* True if all workers except leaving ones have completed it. */
 bool workers_broadcast_is_done(const struct workers *workers, uint64_t number);
 
-/* Cache entries that it affected so far, in all workers; 0 for one that is too old. */
+/* Cache entries removed so far, in all workers; 0 if the broadcast is too old. */
 uint64_t workers_broadcast_affected(const struct workers *workers, uint64_t number);
 
-/* Sends SIGKILL to all of them. */
+/* Sends SIGKILL to all workers. */
 void workers_kill(const struct workers *workers);
 
 #endif

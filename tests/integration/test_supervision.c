@@ -159,7 +159,7 @@ static void crash_loop_is_delayed_and_reported(void **state)
 
     server_put_text(server, "/a", "a");
     server_start(server, "workers.processes=1", NULL);
-    while (!has_said(server, "in a row soon after its start: starting another in "))
+    while (!has_said(server, "consecutive failures): starting another in "))
         if (server_workers(server, pids, 16) != 1 || kill(pids[0], SIGKILL) != 0)
             usleep(ASK_AGAIN_MS * 1000);
     WAIT_UNTIL(worker_count(server) == 1);

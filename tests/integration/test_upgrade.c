@@ -249,7 +249,7 @@ static void reload_adds_and_removes_unix_socket(void **state)
     expect_over_unix(path);
     server_write_config(server, "[server]\nroot = www\nlisten = 127.0.0.1:0 unix:%s/www\n",
                         server_folder(server));
-    server_refuses(server, "reload", "a file that is not a socket is in the way");
+    server_refuses(server, "reload", "the file exists and is not a socket");
     expect_over_unix(path);
     server_write_config(server, "[server]\nroot = www\nlisten = 127.0.0.1:0\n");
     server_do(server, "reload");

@@ -88,9 +88,9 @@ static int tear_down(void **state)
 static void expect_update(struct listener_assign *assign, uint32_t count, const char *first,
                           const char *second)
 {
-    const struct listener_taker takers[WORKERS] = {{0, ends[0].sender}, {1, ends[1].sender}};
+    const struct listener_target targets[WORKERS] = {{0, ends[0].sender}, {1, ends[1].sender}};
 
-    assert_int_equal(listener_assign_update(assign, listeners, takers, count), 0);
+    assert_int_equal(listener_assign_update(assign, listeners, targets, count), 0);
     for (int i = 0; i < WORKERS; i++) {
         ends[i].log[0] = '\0';
         channel_read_all(ends[i].receiver);
@@ -125,7 +125,7 @@ static void sockets_of_a_dead_worker_go_to_the_other(void **state)
 
     (void)state;
     expect_update(&assign, 2, "+0 +2", "+1 +3");
-    listener_assign_forget_worker(&assign, 1);
+    listener_assign_remove_worker(&assign, 1);
     expect_update(&assign, 1, "+1 +3", "");
     listener_assign_free(&assign);
 }
@@ -136,8 +136,8 @@ static void lost_socket_is_sent_again(void **state)
 
     (void)state;
     expect_update(&assign, 2, "+0 +2", "+1 +3");
-    listener_assign_forget(&assign, 1, 0); /* not its socket: ignored */
-    listener_assign_forget(&assign, 0, 2);
+    listener_assign_remove(&assign, 1, 0); /* not its socket: ignored */
+    listener_assign_remove(&assign, 0, 2);
     expect_update(&assign, 2, "+2", "");
     listener_assign_free(&assign);
 }
