@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define MUST(condition)                                                                            \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: violated: %s\n", __FILE__, __LINE__, #condition);                \
+            fprintf(stderr, "%s:%d: violated: %s\n", __FILE__, __LINE__, #condition);              \
             abort();                                                                               \
         }                                                                                          \
     } while (0)

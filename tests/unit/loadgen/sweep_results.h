@@ -24,7 +24,8 @@ static struct plan sweep_plan;
 static struct measures invent(const struct invented *invented, double n, uint32_t round)
 {
     static const double deviations[] = {0, 1, -1, 0.5, -0.5};
-    double rate = usl_throughput(&invented->law, n) * (1 + invented->ripple * deviations[round % 5]);
+    double rate =
+        usl_throughput(&invented->law, n) * (1 + invented->ripple * deviations[round % 5]);
     double us = n / rate * 1e6;
     struct measures measures;
 
