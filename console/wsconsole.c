@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EXIT_DONE = 0, EXIT_WRONG_USE = 2, LONG_FROM = 256 /* above all letters */ };
+enum { EXIT_DONE = 0, EXIT_USAGE = 2, LONG_FROM = 256 /* above all character codes */ };
 
 static void make_getopt(struct option *longs, char names[][OPTION_NAME_BYTES], char *letters)
 {
@@ -118,6 +118,6 @@ int main(int argc, char **argv)
     setlocale(LC_NUMERIC, "C"); /* numbers look the same in every locale and script */
     result = read_options(argc, argv, &options);
     if (result != OPTIONS_RUN)
-        return result == OPTIONS_DONE ? EXIT_DONE : EXIT_WRONG_USE;
+        return result == OPTIONS_DONE ? EXIT_DONE : EXIT_USAGE;
     return options.once ? once_run(&options) : program_run(&options);
 }

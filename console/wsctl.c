@@ -60,10 +60,10 @@ static void print_help(void)
         snprintf(words, sizeof(words), "%s %s", command_table[i].name, command_table[i].arguments);
         printf("  %-39s %s\n", words, command_table[i].help);
     }
-    printf("\nExit status: 0 done, 1 rejected, 2 wrong use, 3 no daemon answers.\n");
+    printf("\nExit status: 0 done, 1 rejected, 2 usage error, 3 no daemon answers.\n");
 }
 
-static int wrong_use(const char *why)
+static int usage_error(const char *why)
 {
     fprintf(stderr, "wsctl: %s\n%s", why, usage);
     return EXIT_USAGE;
@@ -79,7 +79,7 @@ static int parse_timeout(const char *text, int *timeout_ms)
         return EXIT_DONE;
     }
     snprintf(why, sizeof(why), "invalid timeout '%.60s' (examples: 500ms, 30s, 2m)", text);
-    return wrong_use(why);
+    return usage_error(why);
 }
 
 /* parse_options() returns this to continue, else the exit status. */
@@ -205,6 +205,6 @@ int main(int argc, char **argv)
                             sizeof(why));
     if (command < 0 || instance_control_socket(options.name, options.socket, path, sizeof(path),
                                                why, sizeof(why)) != 0)
-        return wrong_use(why);
+        return usage_error(why);
     return send_command(&options, path, command_table[command].name, line);
 }

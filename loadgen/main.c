@@ -25,7 +25,7 @@ enum { WHY_TEXT = 512 };
 static int fail(const char *why)
 {
     fprintf(stderr, "wsload: %s\n", why);
-    return RESULT_WRONG_USE;
+    return RESULT_USAGE_ERROR;
 }
 
 /* The number of cores that this process may use. */
@@ -42,7 +42,7 @@ static int fail_write(const struct plan *plan, int error)
 {
     fprintf(stderr, "wsload: cannot write the report%s%s: %s\n", plan->output != NULL ? " to " : "",
             plan->output != NULL ? plan->output : "", strerror(error));
-    return RESULT_WRONG_USE;
+    return RESULT_USAGE_ERROR;
 }
 
 /* Whether the plan's PNG report can be written: it needs a file and gnuplot. */
@@ -174,7 +174,7 @@ static void ignore_warning(int severity, const char *text)
 
 static int flush_output(void)
 {
-    return fflush(stdout) == 0 && ferror(stdout) == 0 ? RESULT_GOOD : RESULT_WRONG_USE;
+    return fflush(stdout) == 0 && ferror(stdout) == 0 ? RESULT_GOOD : RESULT_USAGE_ERROR;
 }
 
 /* Occupies closed standard descriptors, so that no connection gets their numbers. */
@@ -183,7 +183,7 @@ static void reserve_standard_descriptors(void)
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 &&
             open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
-            exit(RESULT_WRONG_USE);
+            exit(RESULT_USAGE_ERROR);
 }
 
 int main(int argc, char **argv)
@@ -219,7 +219,7 @@ int main(int argc, char **argv)
         return fail("cannot initialize libcurl");
     out = can_draw(&plan) ? open_output(&plan) : NULL;
     if (out == NULL)
-        return RESULT_WRONG_USE;
+        return RESULT_USAGE_ERROR;
     status = close_output(&plan, out, conduct(&plan, out));
     curl_global_cleanup();
     return status;

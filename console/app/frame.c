@@ -52,7 +52,7 @@ static enum tabs tabs_on(const struct canvas *bar)
                                               : TABS_NUMBERS;
 }
 
-/* Column of the first tab: after the program's name if there is room for it. */
+/* Column of the first tab: after the program's name if that fits. */
 static int tabs_from(const struct canvas *bar)
 {
     int from = 1 + (int)strlen("wsconsole") + 2;
@@ -76,7 +76,7 @@ static int tab_width(const struct canvas *bar, size_t view, size_t shown)
     return view == shown ? named + 2 : key + 2;
 }
 
-/* If not, the foot names the key of the help. */
+/* True if the bar shows the keys of help and quit; else the foot shows them. */
 static bool bar_has_keys(const struct canvas *bar)
 {
     return tabs_from(bar) + names_width(2) + (int)strlen(bar_keys) + 1 <= bar->width;
@@ -147,9 +147,9 @@ static void draw_head(const struct frame *frame, const struct canvas *head)
     canvas_text(head, 0, 0, TONE_NOTE, line);
 }
 
-/* The line above the foot: the moment if not live, or the filter */
+/* The line above the foot: the time shown (unless live), or the filter */
 
-/* The history as a graph of one line, with a mark at the moment shown. */
+/* Draws the history as a graph of one line, with a mark at the time shown. */
 static void draw_timeline(const struct frame *frame, const struct canvas *line, int x)
 {
     static double values[SEGMENT_HISTORY_SAMPLES];
@@ -169,7 +169,7 @@ static void draw_timeline(const struct frame *frame, const struct canvas *line, 
     canvas_cells(line, 0, x + column, 1, TONE_SELECTED, cells + column);
 }
 
-/* The position in the recording. */
+/* Draws the position in the recording as a progress bar. */
 static void draw_progress(const struct frame *frame, const struct canvas *line, int x)
 {
     uint64_t length = replay_length_ns(frame->replay);
@@ -196,8 +196,8 @@ static void draw_replay(const struct frame *frame, const struct canvas *line)
                      text_since(length, replay_length_ns(frame->replay) / NS_PER_S * NS_PER_S));
     if (frame->speed < 1 || frame->speed > 1)
         x = canvas_print(line, 0, x, TONE_BAR, "  x%g", frame->speed);
-    if (replay_flaw(frame->replay) != NULL)
-        canvas_text(line, 0, x + 2, TONE_BAD, replay_flaw(frame->replay));
+    if (replay_error(frame->replay) != NULL)
+        canvas_text(line, 0, x + 2, TONE_BAD, replay_error(frame->replay));
     else
         draw_progress(frame, line, x + 2);
 }
@@ -239,7 +239,7 @@ static int draw_recorded(const struct frame *frame, const struct canvas *foot, i
     return canvas_right(foot, 0, end, TONE_BAR_KEY, text);
 }
 
-/* A message wider than the foot starts in the lines above it. */
+/* Draws a message; one that is wider than the foot starts in the lines above it. */
 static void draw_message(const struct frame *frame, const struct canvas *foot)
 {
     char text[LINE_COLUMNS];
@@ -354,7 +354,7 @@ static void draw_body(const struct frame *frame, const struct canvas *body)
         popup_draw_text(&frame->overlays->page_scroll, frame->page, frame->scene->ascii, &upper);
 }
 
-/* One line for a very small terminal. */
+/* Draws a single line, for a very small terminal. */
 static void draw_tiny(const struct frame *frame, const struct canvas *all)
 {
     const struct snapshot *now = present(frame);
@@ -480,8 +480,11 @@ static void draw_border(const struct canvas *box, bool ascii)
     }
 }
 
-/* Indent of wrapped lines: the column after the first gap of two blanks, as in "key  help". */
-static int hang_of(const char *text, int width)
+/*
+ * The hanging indent of wrapped lines: the column after the first gap of two blanks, as in "key
+ * help".
+ */
+static int hanging_indent(const char *text, int width)
 {
     const char *gap = strstr(text, "  ");
     int hang = gap != NULL ? (int)(gap - text) + (int)strspn(gap, " ") : 0;
@@ -494,7 +497,8 @@ static int draw_line(const struct canvas *inside, int y, const struct lines *lin
 {
     char *tab = strchr(line, '\t'), piece[WIDEST + 1];
     const char *value = tab != NULL ? tab + 1 : line;
-    int from = tab != NULL ? lines->label + 2 : 0, hang = hang_of(value, inside->width - from);
+    int from = tab != NULL ? lines->label + 2 : 0,
+        hang = hanging_indent(value, inside->width - from);
 
     if (tab != NULL)
         canvas_print(inside, y, 0, TONE_TITLE, "%.*s", (int)(tab - line), line);

@@ -30,7 +30,7 @@ struct frame {
     const struct scene *scene;
     size_t view; /* index of view_table */
     void *view_state;
-    struct overlays *overlays; /* drawing limits their scrolls */
+    struct overlays *overlays; /* drawing clamps their scroll positions */
     const struct timeline *timeline;
     const char *page; /* an answer of the daemon in several lines; NULL: none */
     const struct dialog *dialog;
@@ -39,15 +39,17 @@ struct frame {
     const struct replay *replay; /* NULL: the session is live */
     double speed;                /* of the replay */
     uint64_t recorded;           /* size of the recording made, bytes; 0: none */
-    const char *adjusting;       /* a change that is not confirmed yet; NULL: none */
-    unsigned calls_waiting;      /* for the daemon's answer */
+    const char *adjusting;       /* an adjustment without an answer yet; NULL: none */
+    unsigned calls_waiting;      /* commands without an answer */
     const char *message;         /* NULL: none */
     bool message_bad;
 };
 
 void frame_draw(const struct frame *frame, const struct screen *screen);
 
-/* The view whose tab is at the line Y and column X of SCREEN while VIEW is shown, or -1. */
+/*
+ * The index of the view whose tab is at line Y, column X of SCREEN while VIEW is shown; -1: none.
+ */
 int frame_view_at(const struct screen *screen, size_t view, int y, int x);
 
 /* A popup over the view: the details of the selected row, or a reply of the daemon. Single thread. */

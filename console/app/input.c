@@ -1,6 +1,7 @@
 /*
- * A key goes to the open dialog; else its action goes to the open overlay, the view, the view's
- * list, and last to the table of actions here. Hold Shift to select text with the mouse.
+ * A key goes to the open dialog. Without a dialog its action goes to the open overlay, the view,
+ * the view's list, and the table of actions below, in this order. Hold Shift to select text with
+ * the mouse.
  */
 #include "console/app/input.h"
 
@@ -151,7 +152,7 @@ static void toggle_help(struct session *session, int amount)
     session->overlays.help = !session->overlays.help;
 }
 
-/* Closes one thing at a time: an overlay, the filter, the selection. */
+/* Closes the topmost of: overlay, filter, selection. */
 static void close_topmost(struct session *session, int amount)
 {
     (void)amount;
@@ -167,7 +168,7 @@ static void redraw(struct session *session, int amount)
 {
     (void)session;
     (void)amount;
-    screen_spoilt();
+    screen_invalidate();
 }
 
 static void quit(struct session *session, int amount)
@@ -176,7 +177,7 @@ static void quit(struct session *session, int amount)
     session->ending = !session_close_overlay(session);
 }
 
-/* What the actions do in every view. */
+/* The actions that work in every view. */
 static const struct {
     void (*act)(struct session *session, int amount);
     int amount;

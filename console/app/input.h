@@ -4,7 +4,7 @@
 
 #include "console/app/session.h"
 
-/* Acts on a key by its curses code; KEY_MOUSE takes the pending mouse events. */
+/* Handles the key with curses code CODE; KEY_MOUSE handles the pending mouse events. */
 void input_handle_key(struct session *session, int code);
 
 #endif

@@ -21,7 +21,7 @@ struct loop {
     struct session session;
     int signals; /* signalfd */
     uint64_t started_ns;
-    uint64_t next_glance_ns; /* UINT64_MAX: none */
+    uint64_t next_refresh_ns; /* UINT64_MAX: none */
 };
 
 /* Drawing */
@@ -63,7 +63,7 @@ static void draw(struct session *session)
 
 /* Sampling */
 
-/* All views, shown or not: some have a child process to follow. */
+/* Updates all views, also hidden ones: some have a child process. */
 static void update_views(struct session *session)
 {
     struct scene scene = session_scene(session);
@@ -104,7 +104,7 @@ static void record(struct session *session, uint64_t now_ns)
         controller_report(session->controller, true, "%s", why);
 }
 
-/* Ends the session if --wait has a limit and no daemon appeared within it. */
+/* Ends the session if no daemon appeared within the limit of --wait. */
 static void check_wait(struct loop *loop, uint64_t now_ns)
 {
     struct session *session = &loop->session;
@@ -141,8 +141,8 @@ static void sample_if_due(struct loop *loop)
     update_lab(session);
 }
 
-/* Between two samples a view with a higher rate gets the threads' current states. */
-static void glance_if_due(struct loop *loop)
+/* Updates the thread states between two samples for a view with a higher frame rate. */
+static void refresh_states_if_due(struct loop *loop)
 {
     struct session *session = &loop->session;
     const struct options *options = session->options;
@@ -151,12 +151,12 @@ static void glance_if_due(struct loop *loop)
 
     if (rate_hz <= options->rate_hz || options->rate_given || session->timeline.frozen ||
         watch_replays(session->watch)) {
-        loop->next_glance_ns = UINT64_MAX;
+        loop->next_refresh_ns = UINT64_MAX;
         return;
     }
-    if (loop->next_glance_ns != UINT64_MAX && now_ns < loop->next_glance_ns)
+    if (loop->next_refresh_ns != UINT64_MAX && now_ns < loop->next_refresh_ns)
         return;
-    loop->next_glance_ns = now_ns + NS_PER_S / rate_hz;
+    loop->next_refresh_ns = now_ns + NS_PER_S / rate_hz;
     if (watch_refresh_states(session->watch))
         session->dirty = true;
 }
@@ -192,15 +192,15 @@ static void handle_keys(struct session *session, short events)
         keys++;
     }
     if (keys == 0 && (events & (POLLHUP | POLLERR | POLLNVAL)) != 0)
-        interrupt(session); /* lost the terminal */
+        interrupt(session); /* the terminal is gone */
 }
 
 static int timeout_ms(const struct loop *loop)
 {
     uint64_t now_ns = clock_monotonic_ns(), next_ns = loop->session.timeline.next_sample_ns;
 
-    if (loop->next_glance_ns < next_ns)
-        next_ns = loop->next_glance_ns;
+    if (loop->next_refresh_ns < next_ns)
+        next_ns = loop->next_refresh_ns;
     return next_ns > now_ns ? (int)((next_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
 }
 
@@ -240,7 +240,7 @@ static void run_until_end(struct loop *loop)
 
     while (!session->ending) {
         sample_if_due(loop);
-        glance_if_due(loop);
+        refresh_states_if_due(loop);
         session->ending |= session->failure != NULL;
         if (session->dirty && !session->ending)
             draw(session);

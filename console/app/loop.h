@@ -7,7 +7,7 @@
 /*
  * Runs a session until the user, a signal or the loss of the terminal ends it. LAB is the scenario
  * to play (borrowed), or NULL. Settings that the user changes are written to OPTIONS. NEXT receives
- * what the user wants to see next. Returns the exit status; errors are printed.
+ * the session that the user chose to follow. Returns the exit status; errors are printed.
  */
 int loop_run(struct options *options, struct lab *lab, struct session_next *next);
 

@@ -47,11 +47,13 @@ static void take_origins(void *context, bool ok, const char *answer)
     if (ok)
         watch_set_origins(context, answer);
     else
-        fprintf(stderr, "wsconsole: origins of values are unknown: %s\n", answer);
+        fprintf(stderr, "wsconsole: cannot read the origins of values: %s\n", answer);
 }
 
-/* Requests what is not in shared memory and waits for the reply. The controller is a separate one, so
- * that a late reply is dropped. */
+/*
+ * Requests the origins, which are not in shared memory, and waits for the reply. Uses a controller
+ * of its own, so that a late reply is dropped.
+ */
 static void request_origins(const struct options *options, struct watch *watch)
 {
     const struct controller_options setting = {
@@ -72,7 +74,8 @@ static void request_origins(const struct options *options, struct watch *watch)
         controller_update(controller, clock_monotonic_ns());
     }
     if (controller != NULL && controller_calls_waiting(controller) > 0)
-        fprintf(stderr, "wsconsole: origins of values are unknown: the daemon does not answer\n");
+        fprintf(stderr,
+                "wsconsole: cannot read the origins of values: the daemon does not answer\n");
     controller_destroy(controller);
 }
 
@@ -230,11 +233,11 @@ static int print_replayed(const struct options *options, struct watch *watch)
     uint64_t at_ns = options->at_given ? options->at_ns : replay_length_ns(watch_replay(watch));
     int failed = watch_replay_to(watch, at_ns, WANT_ALL);
 
-    if (replay_flaw(watch_replay(watch)) != NULL)
-        fprintf(stderr, "wsconsole: %s\n", replay_flaw(watch_replay(watch)));
+    if (replay_error(watch_replay(watch)) != NULL)
+        fprintf(stderr, "wsconsole: %s\n", replay_error(watch_replay(watch)));
     if (!failed && model_now(watch_model(watch)) != NULL)
         return print_scene(options, watch);
-    fprintf(stderr, "wsconsole: %s\n", failed ? "out of memory" : "there is nothing to show");
+    fprintf(stderr, "wsconsole: %s\n", failed ? "out of memory" : "no data to show");
     return EXIT_FAILED;
 }
 

@@ -4,8 +4,10 @@
 
 #include "console/app/options.h"
 
-/* Prints what OPTIONS request: of two samples 0.6 s apart, or of a recording; repeatedly with --batch.
- * Returns the exit status: 0 done, 1 failed, 3 no daemon. */
+/*
+ * Prints the views that OPTIONS select, from two samples 0.6 s apart or from a recording;
+ * repeatedly with --batch. Returns the exit status: 0 done, 1 failed, 3 no daemon.
+ */
 int once_run(const struct options *options);
 
 #endif

@@ -421,5 +421,5 @@ void options_print_help(FILE *out)
     fprintf(out, "\nViews:");
     for (size_t i = 0; i < VIEW_COUNT; i++)
         fprintf(out, " %s", view_table[i]->name);
-    fprintf(out, "\n\nExit status: 0 done, 1 failed, 2 wrong use, 3 no daemon.\n");
+    fprintf(out, "\n\nExit status: 0 done, 1 failed, 2 usage error, 3 no daemon.\n");
 }

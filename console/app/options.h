@@ -59,7 +59,7 @@ extern const int options_spans_s[OPTIONS_SPANS];
 
 enum options_result {
     OPTIONS_RUN,
-    OPTIONS_DONE, /* printed what was requested: exit 0 */
+    OPTIONS_DONE, /* help, version or a list was printed: exit 0 */
     OPTIONS_WRONG
 };
 

@@ -37,13 +37,13 @@ enum {
 
 struct menu {
     struct screen screen;
-    size_t count, selected, top; /* items; top: the first one in sight */
+    size_t count, selected, top; /* items; top: the first visible one */
     bool chosen, ended, interrupted;
     int refresh_ms;                    /* -1: never */
     void (*update)(struct menu *menu); /* NULL: the items do not change */
     void (*draw)(struct menu *menu);
     struct instance instance[INSTANCES_MAX];
-    bool switching; /* from one instance to another: leaving the menu returns to it */
+    bool switching; /* opened from a session, to which leaving the menu returns */
 };
 
 static void act(struct menu *menu, enum action action)
@@ -293,7 +293,7 @@ static enum menu_result menu_choose_scenario(const struct options *options,
                                              const struct lab_scenario **scenario, char *why,
                                              size_t size)
 {
-    static struct menu menu; /* keeps the selection from call to call */
+    static struct menu menu; /* static: keeps the selection between calls */
     enum menu_result result;
 
     menu.count = LAB_SCENARIO_COUNT;
@@ -345,8 +345,10 @@ static int play_scenario(const struct options *options, const struct lab_scenari
     return status;
 }
 
-/* Plays SCENARIO (NULL: from the menu) and those the user chooses after it. NEXT receives what
- * follows the last one. Returns the exit status. */
+/*
+ * Plays SCENARIO (NULL: from the menu), then the scenarios that the user chooses. NEXT receives the
+ * session to follow. Returns the exit status.
+ */
 static int play_scenarios(const struct options *options, const struct lab_scenario *scenario,
                           struct session_next *next)
 {
@@ -385,7 +387,7 @@ static enum menu_result switch_instance(struct options *options, const struct se
     else
         snprintf(options->name, sizeof(options->name), "%s", next->name);
     if (strcmp(before, options->name) != 0)
-        options->socket = NULL; /* it belongs to the instance before */
+        options->socket = NULL; /* it belongs to the previous instance */
     return result;
 }
 

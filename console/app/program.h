@@ -4,7 +4,7 @@
 
 #include "console/app/options.h"
 
-/* Shows servers and scenarios in the order the user chooses them. Returns the exit status. */
+/* Runs sessions of servers and scenarios as the user chooses them. Returns the exit status. */
 int program_run(struct options *options);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The console's own commands. REST is the text after the command. */
+/* Commands of the console. REST is the text after the command name. */
 
 static void run_quit(struct session *session, const char *rest)
 {
@@ -111,7 +111,7 @@ static bool allows_setting(struct session *session, const char *name, const stru
     return why == NULL;
 }
 
-/* The value of a setting: "set NAME" without a value. */
+/* Runs "set NAME" without a value: shows the value of the setting. */
 static void report_setting(struct session *session, const char *name)
 {
     struct options copy = *session->options;
@@ -126,7 +126,7 @@ static void report_setting(struct session *session, const char *name)
                               value[0] != '\0' ? value : "(default)");
             return;
         }
-    settings_set(&copy, name, ""); /* formats why there is none */
+    settings_set(&copy, name, ""); /* writes the error message to WHY */
     controller_report(session->controller, true, "%s",
                       name[0] != '\0' ? copy.why
                                       : "missing name: set NAME VALUE, Tab lists the names");
@@ -208,7 +208,7 @@ static size_t add_command_names(const char **words)
     return count;
 }
 
-/* The choices in a usage such as "[debug | info | warn]": the lower-case words. */
+/* Adds the choices in a usage such as "[debug | info | warn]": the lower-case words. */
 static size_t add_choices(const char *arguments, char *copy, size_t size, const char **words,
                           size_t most)
 {
@@ -283,7 +283,7 @@ static size_t complete(struct edit *edit)
     return edit_complete(edit, words, count);
 }
 
-/* Hints: the usage of the command typed, or the commands that begin like this. */
+/* Hints: the usage of the command typed, or all commands that begin with the text typed. */
 
 static bool hint_whole(const char *name, const char *arguments, const char *help, const char *text,
                        char *buffer, size_t size)
@@ -344,7 +344,7 @@ static void run_line(void *context, const char *text)
             own_commands[i].run(session, line + length + strspn(line + length, " "));
             return;
         }
-    session->overlays.help = false; /* it would cover the answer */
+    session->overlays.help = false; /* the help would cover the answer */
     session->overlays.page_scroll = (struct scroll){0};
     controller_close_page(session->controller);
     controller_command(session->controller, line);

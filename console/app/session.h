@@ -23,7 +23,7 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_NO_DAEMON = 3 };
 
-/* What follows a session that the user ended by choosing something else. */
+/* The session that follows, if the user ended this one by choosing another. */
 struct session_next {
     bool wanted;                      /* another instance */
     char name[INSTANCE_NAME_MAX + 1]; /* "": chosen from the menu */
@@ -45,7 +45,7 @@ struct session {
     size_t view; /* shown; index of view_table */
     void *view_state[VIEW_COUNT];
     struct grid grid[VIEW_COUNT];
-    struct filter filter, filter_before; /* in force; before the prompt was opened */
+    struct filter filter, filter_before; /* in force; as it was before the prompt opened */
     struct edit_history filters, commands;
     bool dirty; /* draw again */
     bool ending;
@@ -54,8 +54,10 @@ struct session {
     int status;   /* exit status of a failure */
 };
 
-/* Opens what OPTIONS name. Returns 0, or -1 with the reason in WHY; call session_close() after
- * both. */
+/*
+ * Opens the server or recording that OPTIONS select. Returns 0, or -1 with the reason in WHY; call
+ * session_close() after both.
+ */
 int session_open(struct session *session, struct options *options, struct lab *lab,
                  struct session_next *next, char *why, size_t size);
 void session_close(struct session *session);

@@ -141,7 +141,10 @@ static void write_setting(struct saving *saving, const struct option_info *setti
              name);
 }
 
-/* Copies a line that is not a setting, updates a setting, drops one that has its default value. */
+/*
+ * Copies one line of the file: unchanged if it is no setting, with the current value if it is one;
+ * drops settings with their default value.
+ */
 static void copy_line(struct saving *saving, const char *line)
 {
     char copy[LINE_BYTES], value[OPTION_VALUE_BYTES] = "";

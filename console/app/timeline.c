@@ -25,7 +25,7 @@ int timeline_sample(struct timeline *timeline, struct watch *watch, unsigned wan
     return timeline->frozen ? 0 : watch_sample(watch, now_ns, clock_wall_ns(), wants);
 }
 
-/* Takes a last sample with everything in it, since a view that is not shown may be shown later. */
+/* Takes a last sample of all data, because another view may be shown while frozen. */
 static int freeze(struct timeline *timeline, struct watch *watch)
 {
     if (timeline->frozen)
@@ -63,7 +63,7 @@ int timeline_move(struct timeline *timeline, struct watch *watch, long seconds)
         return 0;
     }
     if (!timeline->frozen && seconds > 0)
-        return 0; /* live: nothing is later than now */
+        return 0; /* live: cannot move forward */
     result = freeze(timeline, watch);
     timeline->back = watch_look_back(watch, back > 0 ? (size_t)back : 0);
     return result;

@@ -1,5 +1,5 @@
 /*
- * Which moment a session shows: now, a frozen moment, a second of the history before it, or a
+ * The time that a session shows: now, the time of freezing, an earlier second of the history, or a
  * position in a recording. Single thread.
  */
 #ifndef CONSOLE_TIMELINE_H
@@ -13,7 +13,7 @@
 
 struct timeline {
     bool frozen;             /* no samples are taken; a replay is paused */
-    size_t back;             /* seconds before the frozen moment */
+    size_t back;             /* seconds before the time of freezing */
     double replay_at_ns;     /* position in the recording */
     uint64_t replay_ns;      /* monotonic clock when the position was last advanced; 0: never */
     uint64_t next_sample_ns; /* monotonic clock; 0: at once */

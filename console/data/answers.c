@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A JSON value as text: strings without quotes, booleans as yes and no. */
+/* Formats a JSON value as text: strings without quotes, booleans as yes and no. */
 static const char *as_text(const json_t *value, char *buffer, size_t size)
 {
     if (json_is_string(value))
@@ -46,7 +46,7 @@ static const char *age_of(const json_t *object, char *buffer, size_t size)
     return units_format_age(buffer, size, seconds > 0 ? (uint64_t)(seconds * (double)NS_PER_S) : 0);
 }
 
-/* The default: every member by its name. */
+/* Prints every member with its name; for commands without a format of their own. */
 static void print_members(const char *command, const json_t *answer, FILE *out)
 {
     const char *key, *separator = ": ";
@@ -295,7 +295,10 @@ static void print_post_mortem(const char *command, const json_t *answer, FILE *o
     }
 }
 
-/* Sizes in the syntax of the configuration, except the used one, which is seldom round. */
+/*
+ * Sizes in the syntax of the configuration; the used size, which is rarely a round number, with
+ * decimals.
+ */
 static void print_cache_size(const char *command, const json_t *answer, FILE *out)
 {
     char wanted[UNITS_TEXT], actual[UNITS_TEXT], used[UNITS_TEXT];
@@ -306,7 +309,7 @@ static void print_cache_size(const char *command, const json_t *answer, FILE *ou
             units_format_bytes(used, sizeof(used), (double)number_of(answer, "used")));
 }
 
-/* The wanted number is per worker, the actual one of all workers. */
+/* The wanted number is per worker, the actual number is the total of all workers. */
 static void print_offload_threads(const char *command, const json_t *answer, FILE *out)
 {
     char wanted[UNITS_TEXT], actual[UNITS_TEXT];

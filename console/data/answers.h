@@ -17,7 +17,7 @@ enum answer {
  */
 enum answer answer_print(const char *command, const char *line, FILE *out);
 
-/* The same into BUFFER, cut to its first line and to SIZE bytes. */
+/* As answer_print(), into BUFFER; truncated to the first line and to SIZE bytes. */
 enum answer answer_sentence(const char *command, const char *line, char *buffer, size_t size);
 
 #endif

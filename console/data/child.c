@@ -47,7 +47,7 @@ static void path_beside_us(const char *name, char *path, size_t size)
         snprintf(path, size, "%.*s/%s", (int)(slash - own), own, name);
 }
 
-/* In the child: only what is safe after fork(). */
+/* Runs in the child: only async-signal-safe calls. */
 static void exec_child(const int *fds, const char *path, const char *const *argv, pid_t parent)
 {
     sigset_t none;
@@ -157,7 +157,7 @@ static void hand_lines(struct child *child, void (*take)(void *, const char *), 
         child->line_length -= length;
     }
     if (child->line_length == sizeof(child->line) - 1)
-        child->line_length = 0; /* too long for a progress line: dropped */
+        child->line_length = 0; /* longer than a progress line may be: dropped */
 }
 
 /* Reads into BUFFER; closes *FD at the end of the file. Returns the number of bytes. */

@@ -22,12 +22,12 @@ struct child {
     size_t output_length;
 };
 
-/* Not running: all zero except the descriptors. */
+/* Initialises *CHILD: not running, no descriptors. */
 void child_init(struct child *child);
 
 /*
- * Starts ARGV[0]: from the directory of this program, else from PATH. Returns 0, or -1 with a message
- * in WHY.
+ * Starts ARGV[0], searched for in the directory of this program, then in PATH. Returns 0, or -1
+ * with a message in WHY.
  */
 int child_start(struct child *child, const char *const *argv, char *why, size_t size);
 
@@ -45,7 +45,7 @@ bool child_update(struct child *child, void (*take)(void *context, const char *l
 /* Sends a command line such as "rate 500". False if it cannot be sent. */
 bool child_send(struct child *child, const char *line);
 
-/* Requests an orderly end: SIGINT. */
+/* Sends SIGINT: the child ends in order. */
 void child_stop(struct child *child);
 
 /* Kills it and frees everything. */

@@ -110,7 +110,7 @@ struct call {
 };
 
 struct command_queue {
-    struct control_client client; /* connected while the first call waits for its answer */
+    struct control_client client; /* connected while the first call has no answer yet */
     uint64_t deadline_ns;         /* of the first call */
     unsigned first, count;
     struct call call[COMMAND_QUEUE_MAX];
@@ -159,7 +159,7 @@ int command_queue_descriptor(const struct command_queue *queue)
     return queue->client.fd;
 }
 
-/* Removes the first call, then calls back: THEN may add another one. */
+/* Removes the first call before the callback, which may add another one. */
 static void finish(struct command_queue *queue, bool ok, const char *answer)
 {
     struct call *call = &queue->call[queue->first];

@@ -23,7 +23,7 @@ enum { COMMAND_QUEUE_MAX = 16 };
 struct command_queue;
 
 struct command_queue *command_queue_create(void);
-void command_queue_destroy(struct command_queue *queue); /* drops the callbacks */
+void command_queue_destroy(struct command_queue *queue); /* without calling the pending callbacks */
 
 /* ANSWER is the daemon's line of JSON if OK, else the reason why there is none. */
 typedef void command_then(void *context, bool ok, const char *answer);
@@ -41,7 +41,10 @@ unsigned command_queue_length(const struct command_queue *queue);
 /* A descriptor to poll, or -1. */
 int command_queue_descriptor(const struct command_queue *queue);
 
-/* Sends and receives. Call it when the descriptor is readable, and at every tick for the timeout. */
+/*
+ * Sends the next command and receives answers. Call it when the descriptor is readable, and at
+ * every tick for the timeout.
+ */
 void command_queue_update(struct command_queue *queue, uint64_t now_ns);
 
 #endif

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One second. The sample holds the counters themselves; a rate needs the second before. */
+/* One second. The sample has counters, not rates: a rate needs the previous second, too. */
 struct second {
     bool present;    /* false: a gap */
-    bool continuous; /* the second before is of the same daemon */
+    bool continuous; /* the previous second belongs to the same daemon */
     struct sample_copy sample;
     char letters[HISTORY_LETTERS];
 };
@@ -48,7 +48,7 @@ static struct second *second_at(const struct history *history, uint64_t number)
     return &history->ring[number % SEGMENT_HISTORY_SAMPLES];
 }
 
-/* Whole seconds missing between the last sample and one at TIME_NS. */
+/* The number of whole seconds without a sample between the last sample and one at TIME_NS. */
 static uint64_t missing_seconds(const struct history *history, uint64_t time_ns)
 {
     uint64_t last = second_at(history, history->next - 1)->sample.time_ns;
@@ -106,7 +106,7 @@ bool history_second(const struct history *history, size_t back, const struct sam
     return second->present;
 }
 
-/* Increase of METRIC from BEFORE to NOW, per second; NAN without a second before. */
+/* Increase of METRIC from BEFORE to NOW, per second; NAN if there is no previous second. */
 static double rate(const struct second *before, const struct second *now, enum metric metric)
 {
     uint64_t then, took;
@@ -194,7 +194,7 @@ void history_whole(const struct history *history, enum series series, double *va
 
 struct history_cursor {
     struct snapshot snapshot;
-    uint32_t room; /* of its threads */
+    uint32_t room; /* capacity in threads */
     struct model *model;
 };
 
@@ -252,7 +252,10 @@ static void add_thread(struct snapshot *then, const struct snapshot *present, ui
     thread->activity.since_ns = then->time_ns;
 }
 
-/* The history has no wanted numbers and no worker counters: they stay zero. */
+/*
+ * Fills what the history does not record from PRESENT. Wanted numbers and worker counters stay
+ * zero.
+ */
 static void describe(struct snapshot *then, const struct snapshot *present,
                      const struct sample_copy *sample)
 {

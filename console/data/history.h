@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What a graph can show: rates per second, latencies in ns, the hit ratio from 0 to 1. */
+/* The series of graphs: rates per second, latencies in ns, the hit ratio from 0 to 1. */
 enum series {
     SERIES_REQUESTS,
     SERIES_BYTES_SENT,
@@ -35,28 +35,30 @@ void history_destroy(struct history *history);
 enum { HISTORY_LETTERS = 1024 };
 void history_push(struct history *history, const struct sample_copy *sample, const char *letters);
 
-/* The next sample is of another daemon: it does not continue the last one, and the seconds between
- * them become a gap. */
+/*
+ * Call when another daemon is attached: the next sample does not continue the last one, and the
+ * seconds between them become a gap.
+ */
 void history_break(struct history *history);
 
 /* Seconds in the ring, gaps included. */
 size_t history_length(const struct history *history);
 
 /*
- * Makes history_series() end BACK seconds before the newest second. BACK does not follow
- * history_push(): set it again after one.
+ * Makes history_series() end BACK seconds before the newest second. BACK is not adjusted by
+ * history_push(); set it again afterwards.
  */
 void history_look_back(struct history *history, size_t back);
 
 /*
- * The second BACK seconds before the newest one: its sample, its letters, and in BEFORE the sample of
- * the second before (NULL: none of the same daemon). False in a gap and beyond the oldest second.
- * Valid until the next push.
+ * Reads the second that is BACK seconds before the newest one: its sample, its state letters, and
+ * in BEFORE the sample of the previous second (NULL: there is none of the same daemon). False in a
+ * gap and beyond the oldest second. Valid until the next push.
  */
 bool history_second(const struct history *history, size_t back, const struct sample_copy **sample,
                     const char **letters, const struct sample_copy **before);
 
-/* A second without a daemon, between two with one. */
+/* The value of a second without a daemon, between seconds with one. */
 #define HISTORY_GAP (-INFINITY)
 
 /* The last COUNT seconds of SERIES, oldest first. NAN: no value (before the first sample, or a ratio
@@ -68,9 +70,9 @@ void history_series(const struct history *history, enum series series, double *v
 void history_whole(const struct history *history, enum series series, double *values, size_t count);
 
 /*
- * A cursor presents one second of the history as a snapshot and a model: sums, one state letter per
- * thread slot, and latency. The description of the server, and the worker of each slot, are taken
- * from the current snapshot.
+ * A cursor provides one second of the history as a snapshot and a model: sums, one state letter per
+ * thread slot, and latency. The description of the server and the worker of each slot come from the
+ * current snapshot.
  */
 struct history_cursor;
 
@@ -78,8 +80,9 @@ struct history_cursor *history_cursor_create(void);
 void history_cursor_destroy(struct history_cursor *cursor);
 
 /*
- * Moves to the second BACK seconds before the newest one, or if that is a gap to the next one after
- * it. Returns how many seconds back that is; 0: there is none, and the model is not valid.
+ * Moves to the second BACK seconds before the newest one; if that is in a gap, to the first second
+ * after the gap. Returns how many seconds back that is; 0: there is none, and the model is not
+ * valid.
  */
 size_t history_cursor_set(struct history_cursor *cursor, const struct history *history,
                           const struct snapshot *present, size_t back);

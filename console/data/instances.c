@@ -116,7 +116,7 @@ struct source {
     enum source_state state;
     uint64_t next_check_ns;
     struct segment_reader reader;
-    bool shown; /* the reader is borrowed: do not detach */
+    bool shown; /* set by source_show(): the reader is borrowed, do not detach */
     char why[256];
 };
 

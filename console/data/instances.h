@@ -41,12 +41,12 @@ enum source_state {
 };
 
 /*
- * A source is the segment of one instance. It attaches, notices when the daemon ends or another one
- * takes over its name, and attaches again. The console's only thread.
+ * A source is the attachment to the segment of one instance. It detects that the daemon ended or
+ * that another daemon uses the name, and attaches again. The console's only thread.
  */
 struct source;
 
-/* NAME (copied) may not run yet. NULL: out of memory. */
+/* NAME is copied; the instance need not run yet. NULL: out of memory. */
 struct source *source_open(const char *name);
 void source_close(struct source *source);
 
@@ -60,8 +60,8 @@ bool source_update(struct source *source, uint64_t now_ns);
 enum source_state source_state(const struct source *source);
 
 /*
- * Sets what the source shows, for replay, instead of source_update(). READER is copied; the memory it
- * reads is borrowed until the next call. READER NULL: nothing yet. WHY becomes source_why().
+ * For a replay, instead of source_update(): makes READER the attached segment. READER is copied;
+ * its memory is borrowed until the next call. READER NULL: no segment. WHY becomes source_why().
  */
 void source_show(struct source *source, const struct segment_reader *reader,
                  enum source_state state, const char *why);

@@ -224,7 +224,7 @@ void cache_list_finish(struct cache_list *list)
     list->count = kept + 1;
 }
 
-/* A cheap check, to copy only entries in use. */
+/* Whether an entry is in use: a cheap check before it is copied. */
 static bool in_use(const struct segment_cache_entry *entry)
 {
     return atomic_load_explicit(&entry->state, memory_order_relaxed) != CACHE_SLOT_FREE;

@@ -18,7 +18,7 @@
  */
 enum { EVENT_LIST_KINDS = 256, EVENT_LIST_SINGLE = 1024 };
 
-/* A kind, or a single event (count 1). */
+/* A row: a kind, or a single event with count 1. */
 struct event_row {
     uint64_t first_ns, last_ns; /* wall clock */
     uint64_t count;
@@ -32,7 +32,10 @@ struct event_list;
 struct event_list *event_list_create(void);
 void event_list_destroy(struct event_list *list);
 
-/* Another daemon: the next read starts with its oldest event. The events so far are kept. */
+/*
+ * Call when another daemon is attached: the next read starts with its oldest event. Earlier events
+ * are kept.
+ */
 void event_list_attach(struct event_list *list);
 
 /* Reads new events from the ring; WALL_NS is now. Returns their number. */
@@ -43,9 +46,10 @@ size_t event_list_read(struct event_list *list, const struct segment_reader *rea
 void event_list_add(struct event_list *list, const struct event_record *event);
 
 /*
- * Fills ROWS (ROOM of them) with pointers to the kinds, or with SINGLE to the single events, of level
- * MIN_LEVEL and above that had occurred by UNTIL_NS (wall clock; UINT64_MAX: all), newest first. A kind
- * has its current count. Returns the number of rows, valid until the next read.
+ * Fills ROWS (ROOM of them) with pointers to the kinds, or with SINGLE to the single events, of
+ * level MIN_LEVEL and above that had occurred by UNTIL_NS (wall clock; UINT64_MAX: all), newest
+ * first. The count of a kind is the current one, even for an earlier UNTIL_NS. Returns the number
+ * of rows, valid until the next read.
  */
 size_t event_list_rows(const struct event_list *list, bool single, enum level min_level,
                        uint64_t until_ns, const struct event_row **rows, size_t room);
@@ -66,7 +70,7 @@ enum { CACHE_PATH_BYTES = SEGMENT_CACHE_PATH_WORDS * 8 };
 struct cache_row {
     char path[CACHE_PATH_BYTES]; /* printable ASCII */
     uint32_t copies;             /* workers that hold it */
-    uint32_t stale;              /* of those, replaced but still in use */
+    uint32_t stale;              /* of these copies: replaced or removed, but still in use */
     uint64_t bytes;              /* of all copies */
     uint64_t hits;               /* of all copies, since they were stored */
     uint64_t stored_ns;          /* wall clock, of the oldest copy */
@@ -106,7 +110,7 @@ struct client_row {
     uint64_t key;         /* see client_key() */
     uint64_t connections; /* open in all workers */
     uint64_t limited;     /* responses with status 429 since the address entered the table */
-    double used;          /* of the burst, requests */
+    double used;          /* requests used of the burst */
 };
 
 struct client_list {
@@ -137,9 +141,9 @@ struct clients {
 };
 
 /*
- * Joins SKETCH, keyed by address, with LIST, which may be NULL: first the entries of the sketch in
- * their order, then the remaining rows of the list, most connections first. The result points into
- * both. Returns 0, or -1: out of memory.
+ * Joins SKETCH, whose keys are addresses, with LIST, which may be NULL. The result has the entries
+ * of the sketch in their order, then the remaining rows of the list, most connections first. The
+ * result points into both. Returns 0, or -1: out of memory.
  */
 int clients_join(struct clients *clients, const struct sketch *sketch,
                  const struct client_list *list);

@@ -9,7 +9,7 @@
 #define BASE_EVERY_NS   (NS_PER_S / 2)
 #define INTERVAL_MIN_NS (NS_PER_S / 20)
 
-/* The counters of one moment, by slot; zero for a slot that was not reserved. */
+/* The counters at one time, by slot; zero for a slot that was not reserved. */
 struct base {
     uint64_t time_ns; /* 0: none */
     uint64_t sums[METRIC_COUNT];
@@ -22,9 +22,10 @@ struct model {
     const struct snapshot *now;
     uint32_t thread_room, worker_room;
     struct base older, newer;
-    struct histogram *thread_interval;            /* latency of the interval, by thread slot */
-    struct histogram interval;                    /* of all threads */
-    const struct sample_copy *past, *past_before; /* of a past second; or NULL */
+    struct histogram *thread_interval; /* latency of the interval, by thread slot */
+    struct histogram interval;         /* of all threads */
+    const struct sample_copy *past,
+        *past_before; /* the samples of a past second; NULL: the model is current */
 };
 
 struct model *model_create(void)
@@ -95,7 +96,7 @@ static void fill_base(struct base *base, const struct snapshot *snapshot)
     }
 }
 
-/* Computes the latency since the older base, by thread and over all. */
+/* Computes the latency since the older base, for each thread and for all. */
 static void measure_interval(struct model *model, const struct snapshot *snapshot)
 {
     histogram_reset(&model->interval);
@@ -256,12 +257,12 @@ double model_thread_percentile(const struct model *model, const struct thread_sa
 
 /* Outcomes */
 
-#define RECENT_BASE_EVERY_NS (5 * NS_PER_S) /* period of a new base for the recent latency */
-#define LONG_PAUSE_NS        (3 * NS_PER_S) /* longer: the second of a value is unknown */
+#define RECENT_BASE_EVERY_NS (5 * NS_PER_S) /* how often the recent latency gets a new base */
+#define LONG_PAUSE_NS        (3 * NS_PER_S) /* after a longer pause the second of a value is unknown */
 
 struct second {
     uint64_t number; /* wall clock, s; 0: never used */
-    bool split;      /* by outcome; else all in OUTCOME_ALL */
+    bool split;      /* true: counted by outcome; false: all in OUTCOME_ALL */
     uint32_t bucket[OUTCOME_COUNT + 1][HISTOGRAM_COARSE_BUCKETS];
 };
 
@@ -270,7 +271,8 @@ struct outcomes {
     bool begun;
     uint64_t last_ns, older_ns, newer_ns; /* wall clock */
     struct histogram last[OUTCOME_COUNT];
-    struct histogram older[OUTCOME_COUNT], newer[OUTCOME_COUNT]; /* bases of `recent` */
+    struct histogram older[OUTCOME_COUNT],
+        newer[OUTCOME_COUNT]; /* bases that RECENT is measured from */
     struct histogram recent[OUTCOME_COUNT + 1];
 };
 

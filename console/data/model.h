@@ -21,22 +21,25 @@ struct model;
 struct model *model_create(void);
 void model_destroy(struct model *model);
 
-/* Clears the model, for another daemon. */
+/* Clears the model. Call when another daemon is attached. */
 void model_reset(struct model *model);
 
-/* True if the snapshot of NOW_NS needs its latency, because it becomes a base. */
+/*
+ * True if the snapshot at NOW_NS must have its histograms, because model_take() will make it a
+ * base.
+ */
 bool model_wants_latency(const struct model *model, uint64_t now_ns);
 
 /*
- * Takes the current SNAPSHOT, which is borrowed and must not change until the next call. Without
- * latency it does not become a base. Returns 0, or -1: out of memory.
+ * Makes SNAPSHOT the current one; it is borrowed and must not change until the next call. It
+ * becomes a base only with its latency. Returns 0, or -1: out of memory.
  */
 int model_take(struct model *model, const struct snapshot *snapshot, bool with_latency);
 
 /*
- * Takes a past second instead: SNAPSHOT has its sums and states, NOW is its sample and BEFORE the
- * sample of the second before (NULL: there are no rates). Values of single threads and workers are
- * NAN. All are borrowed and must not change until the next call.
+ * Takes a past second instead: SNAPSHOT has its sums and states, NOW is its sample, BEFORE the
+ * sample of the previous second (NULL: there are no rates). Values of single threads and workers
+ * are NAN. All are borrowed and must not change until the next call.
  */
 void model_take_past(struct model *model, const struct snapshot *snapshot,
                      const struct sample_copy *before, const struct sample_copy *now);
@@ -56,13 +59,13 @@ uint64_t model_interval_ns(const struct model *model);
 /* Increase of a counter per second, over all slots; NAN until there is an interval. */
 double model_rate(const struct model *model, enum metric metric);
 
-/* The same for one thread or worker of the current snapshot. */
+/* model_rate() of one thread or worker of the current snapshot. */
 double model_thread_rate(const struct model *model, const struct thread_sample *thread,
                          enum metric metric);
 double model_worker_rate(const struct model *model, const struct worker_sample *worker,
                          enum metric metric);
 
-/* Cache hits by lookups in the interval, 0 to 1; NAN without a lookup. */
+/* Cache hits divided by lookups in the interval, 0 to 1; NAN without a lookup. */
 double model_hit_ratio(const struct model *model);
 
 /* A percentile of the latency in the interval, ns; NAN without a response. */
@@ -84,10 +87,15 @@ struct outcomes;
 struct outcomes *outcomes_create(void);
 void outcomes_destroy(struct outcomes *outcomes);
 
-/* Another daemon: its histograms restart at zero. The seconds so far are kept. */
+/*
+ * Call when another daemon is attached, whose histograms start at zero. Earlier seconds are kept.
+ */
 void outcomes_break(struct outcomes *outcomes);
 
-/* Adds a second of the server's history, without outcomes; ignored if they are known. */
+/*
+ * Adds a second of the server's history, which has no outcomes; ignored if the second is known by
+ * outcome.
+ */
 void outcomes_push_sample(struct outcomes *outcomes, const struct sample_copy *sample);
 
 /*
@@ -98,8 +106,8 @@ void outcomes_push(struct outcomes *outcomes, uint64_t wall_ns, const struct his
 
 /*
  * Adds the buckets of OUTCOME (or OUTCOME_ALL) of the second SECOND (wall clock, s) to BUCKETS
- * (HISTOGRAM_COARSE_BUCKETS of them). False if it is unknown: no daemon ran, or OUTCOME is not known
- * separately.
+ * (HISTOGRAM_COARSE_BUCKETS of them). False if they are unknown: no daemon ran, or the second is
+ * not split by outcome.
  */
 bool outcomes_second(const struct outcomes *outcomes, uint64_t second, int outcome,
                      uint64_t *buckets);

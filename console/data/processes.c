@@ -44,7 +44,7 @@ static int read_stat(const char *path, uint64_t *cpu_ns, uint64_t *resident_byte
                               cpu_ns, resident_bytes);
 }
 
-/* CPU usage between two readings, cores; NAN without a first one. */
+/* CPU usage between two readings, cores; NAN if there was no earlier reading. */
 static float cores_between(uint64_t then_ns, uint64_t now_ns, uint64_t cpu_then, uint64_t cpu_now)
 {
     return then_ns != 0 && now_ns > then_ns && cpu_now >= cpu_then

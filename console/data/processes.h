@@ -1,6 +1,6 @@
 /*
  * CPU time and memory of a server's processes and threads, from /proc, twice a second. CPU usage is
- * relative to the table before. A table contains no pointers, so it can be stored and copied. The
+ * that since the previous table. A table contains no pointers, so it can be stored and copied. The
  * console's only thread.
  */
 #ifndef CONSOLE_PROCESSES_H

@@ -10,12 +10,12 @@
 #include <sys/mman.h>
 #include <zlib.h>
 
-#define WHOLE_EVERY_NS  (30 * NS_PER_S) /* so that a seek need not start at the beginning */
-#define COSTLY_EVERY_NS NS_PER_S        /* cache tables: large, and they change little */
+#define WHOLE_EVERY_NS  (30 * NS_PER_S) /* bounds the work of a seek */
+#define COSTLY_EVERY_NS NS_PER_S /* for the cache tables, which are large and change little */
 
 enum {
     WORD = sizeof(uint64_t),
-    CLOSE_ENOUGH = 4 /* unchanged words that do not start a new run */
+    CLOSE_ENOUGH = 4 /* runs are joined across this many unchanged words */
 };
 
 struct buffer {
@@ -28,7 +28,7 @@ struct recorder {
     FILE *file;
     char path[4096];
     uint64_t bytes;
-    unsigned char *shadow; /* the segment as the file has it */
+    unsigned char *shadow; /* the segment as recorded so far */
     size_t shadow_size;
     struct buffer raw, packed;
     size_t run_end; /* end of the last run */
@@ -161,8 +161,8 @@ static void take_history(struct recorder *recorder, const struct segment *segmen
 }
 
 /*
- * Copies the newest words of a ring. The head is read first, so that all words below it are complete.
- * The copy has claimed = head, because nothing is being written to it.
+ * Copies the newest words of a ring. The head is read first, so that all words below it are
+ * complete. In the copy claimed equals head, because nothing is being written to it.
  */
 static void take_ring(struct recorder *recorder, const struct segment *segment, uint32_t i)
 {
@@ -191,7 +191,7 @@ static void take_ring(struct recorder *recorder, const struct segment *segment, 
     atomic_store(&copy->claimed, head);
     atomic_store(&copy->head, head);
     copy->capacity = ring->capacity;
-    /* This run lies before the last one: the distance wraps modulo 2^64. */
+    /* This run is at a lower position than the last one: its distance wraps modulo 2^64. */
     put_run(recorder, at, at + offsetof(struct log_ring, capacity) + WORD);
 }
 
@@ -332,7 +332,7 @@ static int begin_whole(struct recorder *recorder, const struct segment *segment)
     return 0;
 }
 
-void recorder_note_origins(struct recorder *recorder, const char *origins)
+void recorder_set_origins(struct recorder *recorder, const char *origins)
 {
     char *copy;
 

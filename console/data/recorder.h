@@ -1,7 +1,6 @@
 /*
  * The format of a recording, and its writer. A recording holds the segment of the server over time:
- * first in full, then the changes. A replay therefore shows all that the live console shows, through
- * the same reader, and a newer console reads an old recording as it reads an old daemon.
+ * first in full, then the changes. So a replay uses the same reader as the live console and shows the same data, and a newer console reads an old recording like an old daemon.
  *
  *     file    = head chunk*
  *     head    = "WSCONREC" version(u16) 0(u16) byte-order mark(u32)
@@ -67,7 +66,7 @@ struct recorder;
 struct recorder *recorder_create(const char *path, char *why, size_t size);
 
 /* Sets the daemon's last answer to `config` (copied), or ""; the next chunk stores it. */
-void recorder_note_origins(struct recorder *recorder, const char *origins);
+void recorder_set_origins(struct recorder *recorder, const char *origins);
 
 /*
  * Adds the current state of the segment. NEW_DAEMON: another daemon than before. PROCESSES may be
@@ -77,7 +76,7 @@ int recorder_add(struct recorder *recorder, const struct segment_reader *reader,
                  const struct process_table *processes, uint64_t now_ns, uint64_t wall_ns,
                  char *why, size_t size);
 
-/* Adds that the daemon ended; HOW is shown in a replay. Result as above. */
+/* Records that the daemon ended; HOW is shown in a replay. Result as above. */
 int recorder_add_end(struct recorder *recorder, const char *how, uint64_t now_ns, uint64_t wall_ns,
                      char *why, size_t size);
 

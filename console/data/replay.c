@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-enum { FLAW_TEXT = 256 };
+enum { ERROR_TEXT = 256 };
 
-#define IMAGE_MAX (UINT64_C(1) << 36) /* more than any segment; only touched pages use memory */
+#define IMAGE_MAX (UINT64_C(1) << 36) /* larger than any segment; only pages in use take memory */
 
 struct place {
     uint64_t offset; /* of the chunk in the file */
@@ -26,13 +26,13 @@ struct replay {
     struct place *places;
     size_t count, room;
     size_t next; /* index of the chunk to apply next */
-    char flaw[FLAW_TEXT];
+    char error[ERROR_TEXT];
     unsigned char *image; /* the segment */
     size_t image_size;
     struct segment_reader reader;
     bool attached, new_daemon, jumped;
     uint64_t generation; /* of the current daemon */
-    char ended[FLAW_TEXT];
+    char ended[ERROR_TEXT];
     struct process_table *processes;
     bool has_processes;
     char *origins; /* NULL: unknown */
@@ -65,9 +65,9 @@ static bool chunk_valid(const struct replay *replay, const struct recording_chun
                            : chunk->kind == RECORDING_WHOLE);
 }
 
-static void set_flaw(struct replay *replay, uint64_t offset, const char *what)
+static void set_error(struct replay *replay, uint64_t offset, const char *what)
 {
-    snprintf(replay->flaw, sizeof(replay->flaw),
+    snprintf(replay->error, sizeof(replay->error),
              "the recording %s at byte %" PRIu64 " of %" PRIu64 "; it is replayed up to there",
              what, offset, replay->size);
 }
@@ -80,15 +80,15 @@ static int find_chunks(struct replay *replay)
     while (offset < replay->size) {
         if (fseeko(replay->file, (off_t)offset, SEEK_SET) != 0 ||
             fread(&chunk, sizeof(chunk), 1, replay->file) != 1) {
-            set_flaw(replay, offset, "is truncated");
+            set_error(replay, offset, "is truncated");
             return 0;
         }
         if (!chunk_valid(replay, &chunk)) {
-            set_flaw(replay, offset, "is damaged");
+            set_error(replay, offset, "is damaged");
             return 0;
         }
         if (chunk.packed > replay->size - offset - sizeof(chunk)) {
-            set_flaw(replay, offset, "is truncated");
+            set_error(replay, offset, "is truncated");
             return 0;
         }
         if (add_place(replay, offset, &chunk) != 0)
@@ -133,8 +133,8 @@ static const char *read_file(struct replay *replay)
     if (find_chunks(replay) != 0)
         return "out of memory";
     if (replay->count == 0)
-        return replay->flaw[0] != '\0' ? "damaged or truncated in its first chunk"
-                                       : "empty recording";
+        return replay->error[0] != '\0' ? "damaged or truncated in its first chunk"
+                                        : "empty recording";
     return NULL;
 }
 
@@ -178,7 +178,7 @@ void replay_close(struct replay *replay)
     free(replay);
 }
 
-/* The parts of a chunk. Each function consumes INPUT and returns NULL, or what is wrong. */
+/* The parts of a chunk. Each function consumes INPUT and returns NULL, or an error message. */
 
 struct input {
     const unsigned char *at, *end;
@@ -248,7 +248,7 @@ static const char *take_block(struct input *input, const unsigned char **bytes, 
     return NULL;
 }
 
-/* A table of another size is of another version: the processes are then unknown. */
+/* A table of another size is from another version: the processes are then unknown. */
 static void take_processes(struct replay *replay, const unsigned char *bytes, uint64_t length)
 {
     replay->has_processes = length == sizeof(*replay->processes);
@@ -282,7 +282,7 @@ static const char *take_part(struct replay *replay, struct input *input)
         take_origins(replay, bytes, length);
     if (part == PART_WORDS)
         snprintf(replay->ended, sizeof(replay->ended), "%.*s",
-                 (int)(length < FLAW_TEXT ? length : FLAW_TEXT - 1), (const char *)bytes);
+                 (int)(length < ERROR_TEXT ? length : ERROR_TEXT - 1), (const char *)bytes);
     return NULL; /* unknown parts of later versions are skipped */
 }
 
@@ -347,7 +347,7 @@ enum replay_step replay_next(struct replay *replay, uint64_t until_ns)
         replay->jumped = true;
     problem = apply_chunk(replay, place);
     if (problem != NULL) {
-        snprintf(replay->flaw, sizeof(replay->flaw),
+        snprintf(replay->error, sizeof(replay->error),
                  "the recording is damaged at byte %" PRIu64 ": %s", place->offset, problem);
         replay->count = replay->next;
         return REPLAY_BROKEN;
@@ -395,9 +395,9 @@ uint64_t replay_length_ns(const struct replay *replay)
                : replay->places[replay->count - 1].chunk.time_ns - replay->places[0].chunk.time_ns;
 }
 
-const char *replay_flaw(const struct replay *replay)
+const char *replay_error(const struct replay *replay)
 {
-    return replay->flaw[0] != '\0' ? replay->flaw : NULL;
+    return replay->error[0] != '\0' ? replay->error : NULL;
 }
 
 const struct segment_reader *replay_reader(const struct replay *replay)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Period of what changes slowly or is costly to read. */
+/* How often the slow data is read: data that changes slowly or is costly to read. */
 #define SLOW_NS (NS_PER_S / 2)
 
 int server_info_open(struct server_info *info)
@@ -45,7 +45,7 @@ void server_info_close(struct server_info *info)
     free(info->origins);
 }
 
-int server_info_forget(struct server_info *info)
+int server_info_clear(struct server_info *info)
 {
     destroy_parts(info);
     snapshot_release(&info->snapshot);
@@ -90,7 +90,7 @@ static void take_history(struct server_info *info, const struct segment_reader *
             history_push(info->history, &sample, letters);
             outcomes_push_sample(info->outcomes, &sample);
         } else {
-            history_break(info->history); /* overwritten: not read for too long */
+            history_break(info->history); /* the samples were overwritten before they were read */
         }
     }
 }
@@ -115,7 +115,9 @@ static void count_backlog(void *context, const struct tail_line *line)
     top_add(context, line);
 }
 
-/* Counts the requests logged before the attachment. Nothing is known from before the first daemon. */
+/*
+ * Counts the requests logged before the attachment. For the first daemon, nothing earlier is known.
+ */
 static void take_backlog(struct server_info *info, const struct segment_reader *reader,
                          uint64_t wall_ns)
 {
@@ -124,7 +126,7 @@ static void take_backlog(struct server_info *info, const struct segment_reader *
     if (since == 0 && !top_known(info->top))
         since = reader->map.header->started_ns;
     if (since > 0)
-        top_know_since(info->top, since < wall_ns ? since : wall_ns);
+        top_set_known_since(info->top, since < wall_ns ? since : wall_ns);
     info->backlog_unread = false;
 }
 

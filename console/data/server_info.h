@@ -1,6 +1,6 @@
 /*
- * All that is known of a server: the current state, the history, and what was read from its log and
- * event rings. Fed from a segment, of a daemon or of a recording. Written by the watch only
+ * All data about a server: the current state, the history, and the data read from its log and event
+ * rings. Fed from a segment, of a daemon or of a recording. Written by the watch only
  * (console/data/watch.h). The console's only thread.
  */
 #ifndef CONSOLE_SERVER_INFO_H
@@ -39,7 +39,7 @@ struct server_info {
     struct outcomes *outcomes;
     struct event_list *events;
     struct process_table processes; /* read twice a second, as are cache, clients and config */
-    bool processes_given;           /* by the owner; /proc is not read */
+    bool processes_given;           /* set by the owner (a replay); /proc is not read */
     struct cache_list cache;
     struct client_list clients;
     char config[SEGMENT_CONFIG_BYTES]; /* "": not read yet */
@@ -48,7 +48,7 @@ struct server_info {
     bool backlog_unread;  /* requests logged before the attachment are not counted yet */
     uint64_t missed;      /* tail_missed() when the top lists were last updated */
     uint64_t slow_ns;     /* when the slow data was last read */
-    unsigned slow_wants;  /* and what was wanted then */
+    unsigned slow_wants;  /* the wants of that time */
     uint64_t next_second; /* number of the next history sample to read */
 };
 
@@ -57,7 +57,7 @@ int server_info_open(struct server_info *info);
 void server_info_close(struct server_info *info);
 
 /* Clears all but the configuration, before a jump in a recording. Result as above. */
-int server_info_forget(struct server_info *info);
+int server_info_clear(struct server_info *info);
 
 /* Another daemon: counters restart, and its history follows after a gap. Returns 0, or -1: out of
  * memory. */
@@ -67,7 +67,7 @@ int server_info_begin(struct server_info *info, const struct segment_reader *rea
 int server_info_take(struct server_info *info, const struct segment_reader *reader, uint64_t now_ns,
                      uint64_t wall_ns, unsigned wants);
 
-/* Reads the configuration in force, which the segment holds as the text of a file. Pure. */
+/* Parses the configuration in force, which the segment has as the text of a file. Pure. */
 
 enum { CONFIG_KEY_BYTES = 80, CONFIG_VALUE_BYTES = 512, CONFIG_HELP_BYTES = 512 };
 

@@ -154,7 +154,7 @@ static void take_threads(struct snapshot *snapshot, const struct segment_reader 
     }
 }
 
-/* Adds up what was copied, so that the sums match the rows on the screen. */
+/* Sums the copied values, so that the totals match the rows on the screen. */
 static void add_up(struct snapshot *snapshot, const struct segment_reader *reader)
 {
     for (int metric = 0; metric < METRIC_COUNT; metric++) {

@@ -1,5 +1,5 @@
 /*
- * A snapshot: the state of a server at one moment, copied from the segment. It holds no pointers into
+ * A snapshot: the state of a server at one time, copied from the segment. It has no pointers into
  * the segment.
  */
 #ifndef CONSOLE_SNAPSHOT_H
@@ -12,8 +12,10 @@
 
 enum { STATES_MAX = 32 }; /* thread states that the console supports */
 
-/* What does not change while a daemon runs. The states are described by the segment, because the
- * daemon may be newer than the console. */
+/*
+ * Data that is constant while a daemon runs. The segment describes the states, because the daemon
+ * may be newer than the console.
+ */
 struct server {
     uint64_t generation;
     uint64_t started_ns; /* wall clock */
@@ -80,13 +82,13 @@ int snapshot_prepare(struct snapshot *snapshot, const struct segment_reader *rea
 void snapshot_release(struct snapshot *snapshot);
 
 /*
- * Copies the current state. WITH_LATENCY: the histograms too, which are most of the work and are
- * needed only twice a second. NOW_NS and WALL_NS become the time of the snapshot.
+ * Copies the current state. WITH_LATENCY: including the histograms, which take most of the time and
+ * are needed only twice a second. NOW_NS and WALL_NS become the time of the snapshot.
  */
 void snapshot_take(struct snapshot *snapshot, const struct segment_reader *reader, uint64_t now_ns,
                    uint64_t wall_ns, bool with_latency);
 
-/* Copies only what the threads of SNAPSHOT are doing. True if a state has changed. */
+/* Updates only the states of the threads. True if a state has changed. */
 bool snapshot_refresh_states(struct snapshot *snapshot, const struct segment_reader *reader);
 
 /* Number of slots with a thread. */

@@ -20,11 +20,11 @@ struct tail {
     uint64_t records_read, words_read;
     uint64_t *position; /* of each ring */
     uint64_t *first;    /* where reading started */
-    bool *begun;        /* position is the start of a record */
+    bool *begun;        /* true: position is the start of a record */
     bool started;       /* tail_read() was called */
     uint32_t rings;
     struct tail_line *batch;
-    const struct tail_line **order; /* as long as the batch */
+    const struct tail_line **order; /* as many as lines in the batch */
     size_t batch_count, batch_room;
 };
 
@@ -72,7 +72,8 @@ int tail_attach(struct tail *tail, const struct segment_reader *reader)
 }
 
 /* Skips to the newest WORDS words if there are more to read, or at the first read. */
-static void keep_up(struct tail *tail, uint32_t i, const struct log_ring *ring, uint64_t words)
+static void skip_to_newest(struct tail *tail, uint32_t i, const struct log_ring *ring,
+                           uint64_t words)
 {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
     uint64_t reach = ring->capacity / 2 < words ? ring->capacity / 2 : words;
@@ -151,7 +152,7 @@ static void read_ring(struct tail *tail, const struct origin *origin, const stru
     uint64_t before, end;
     uint32_t i = origin->slot;
 
-    keep_up(tail, i, ring, words);
+    skip_to_newest(tail, i, ring, words);
     before = tail->position[i];
     end = before + words;
     while (before < end) {
@@ -163,7 +164,7 @@ static void read_ring(struct tail *tail, const struct origin *origin, const stru
             return;
         case LOG_RING_OVERRUN:
             tail->missed_words += tail->position[i] - before;
-            tail->begun[i] = false; /* skip to the newest next time */
+            tail->begun[i] = false; /* next time, skip to the newest records */
             return;
         }
         before = tail->position[i];
@@ -185,7 +186,7 @@ static int earlier(const void *a, const void *b)
 
     if ((*left)->time_ns != (*right)->time_ns)
         return (*left)->time_ns < (*right)->time_ns ? -1 : 1;
-    return *left < *right ? -1 : *left > *right; /* equal: in the order they were read */
+    return *left < *right ? -1 : *left > *right; /* equal times: in the order of reading */
 }
 
 /* Appends the batch to the lines, ordered by time. */

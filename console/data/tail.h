@@ -1,8 +1,8 @@
 /*
- * The last requests, from the log rings of all threads, merged by time. The server does not know
- * this reader: it can be overrun, and counts what it missed. A call reads a bounded amount however
- * fast the server is; where it has fallen behind, it skips to the newest records. The console's only
- * thread.
+ * The last requests, from the log rings of all threads, merged by time. The server does not wait
+ * for this reader, which may be overrun and then counts the missed records. Each call reads a
+ * bounded amount; if the reader has fallen behind, it skips to the newest records. The console's
+ * only thread.
  */
 #ifndef CONSOLE_TAIL_H
 #define CONSOLE_TAIL_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-    TAIL_LINES = 4096, /* more than one call reads */
+    TAIL_LINES = 4096, /* more than one call can read */
     TAIL_ADDRESS_TEXT = CLIENT_ADDRESS_TEXT + 1,
     TAIL_REQUEST_BYTES = 256, /* request line, escaped, with the NUL; the rest is cut */
     TAIL_REFERER_BYTES = 128, /* same */
@@ -51,10 +51,10 @@ int tail_attach(struct tail *tail, const struct segment_reader *reader);
 size_t tail_read(struct tail *tail, const struct segment_reader *reader);
 
 /*
- * After the first tail_read(): passes the records in the rings from before it to TAKE, ring by ring,
- * oldest first; the line is valid during the call. Returns the time since which no request is missing
- * (wall clock, ns); records older than that are not passed. 0: since the start of the daemon;
- * UINT64_MAX: a ring was overrun meanwhile.
+ * Call after the first tail_read(): passes the records that were in the rings before it to TAKE,
+ * ring by ring, oldest first. The line is valid during the call. Returns the time since which no
+ * request is missing (wall clock, ns); records older than that are not passed. 0: since the start
+ * of the daemon; UINT64_MAX: a ring was overrun meanwhile.
  */
 typedef void tail_take(void *context, const struct tail_line *line);
 uint64_t tail_read_backlog(struct tail *tail, const struct segment_reader *reader, tail_take *take,
@@ -70,7 +70,7 @@ size_t tail_count(const struct tail *tail);
 /* Line BACK, counted from the newest (0). Valid until the next tail_read(). */
 const struct tail_line *tail_line(const struct tail *tail, size_t back);
 
-/* Number of lines that started after WALL_NS: a past moment does not show them. */
+/* Number of lines that started after WALL_NS, which a view of that time does not show. */
 size_t tail_younger(const struct tail *tail, uint64_t wall_ns);
 
 /* Writes the client's address to BUFFER (TAIL_ADDRESS_TEXT bytes), which is returned. */

@@ -242,7 +242,7 @@ static void collect_pane(struct top_view *into, enum top_list list, const struct
     into->missed += pane->missed;
 }
 
-void top_know_since(struct top *top, uint64_t time_ns)
+void top_set_known_since(struct top *top, uint64_t time_ns)
 {
     top->since_ns = time_ns > top->since_ns ? time_ns : top->since_ns;
 }

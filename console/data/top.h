@@ -1,7 +1,7 @@
 /*
- * Top lists: the most frequent paths, clients and so on in a window that ends at any time of the last
- * 15 minutes. Each list has one sketch per ten seconds; a window adds them up. Memory is bounded
- * regardless of the number of different keys. Pure; the console's only thread.
+ * Top lists: the most frequent paths, clients and so on in a window that ends at a chosen time of
+ * the last 15 minutes. Each list has one sketch per ten seconds; a window adds them up. Memory is
+ * bounded regardless of the number of different keys. Pure; the console's only thread.
  */
 #ifndef CONSOLE_TOP_H
 #define CONSOLE_TOP_H
@@ -76,13 +76,16 @@ void top_destroy(struct top *top);
 /* Counts one request; ignored if it is older than all panes. */
 void top_add(struct top *top, const struct tail_line *line);
 
-/* COUNT requests were missed at TIME_NS (wall clock): the counts of that pane are scaled up. */
+/*
+ * Reports that COUNT requests were missed at TIME_NS (wall clock): the counts of that pane are
+ * scaled up.
+ */
 void top_miss(struct top *top, uint64_t time_ns, uint64_t count);
 
-/* Since TIME_NS (wall clock) no request is missing; earlier ones are not shown. */
-void top_know_since(struct top *top, uint64_t time_ns);
+/* Declares that no request is missing since TIME_NS (wall clock); windows do not begin earlier. */
+void top_set_known_since(struct top *top, uint64_t time_ns);
 
-/* False until the first top_know_since(). */
+/* False until the first top_set_known_since(). */
 bool top_known(const struct top *top);
 
 struct top_view {
@@ -97,7 +100,7 @@ struct top_view {
 int top_collect(const struct top *top, enum top_list list, uint64_t end_ns, int seconds,
                 struct top_view *into);
 
-/* K of "1 in k requests was seen"; 1: all. */
+/* The k of "1 in k sampled"; 1: no request was missed. */
 unsigned top_one_in(const struct top_view *view);
 
 #endif

@@ -11,8 +11,8 @@ struct watch {
     struct source *source;
     struct replay *replay;     /* NULL: a daemon is watched */
     struct recorder *recorder; /* NULL: nothing is recorded */
-    bool new_daemon;           /* attached, but not sampled yet */
-    bool record_new_daemon;    /* attached, but not recorded yet */
+    bool new_daemon;           /* another daemon is attached, but not sampled yet */
+    bool record_new_daemon;    /* another daemon is attached, but not recorded yet */
     bool record_ended;         /* the end of the daemon is recorded */
     struct server_info info;
     size_t back; /* seconds back in the history; 0: the last sample */
@@ -139,7 +139,7 @@ static int record_moment(struct watch *watch, uint64_t now_ns, uint64_t wall_ns,
     if (!attached(watch))
         return 0;
     watch->record_ended = watch->record_new_daemon = false;
-    recorder_note_origins(watch->recorder, watch_origins(watch));
+    recorder_set_origins(watch->recorder, watch_origins(watch));
     return recorder_add(watch->recorder, source_reader(watch->source), new, &watch->info.processes,
                         now_ns, wall_ns, why, size);
 }
@@ -160,8 +160,9 @@ int watch_record(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, char *w
 
 /* Replay */
 
-#define REPLAY_RUN_UP_NS (10 * NS_PER_S) /* replayed before the target of a jump, for rates */
-#define REPLAY_JUMP_NS   (60 * NS_PER_S) /* jump if the target is further ahead */
+#define REPLAY_RUN_UP_NS                                                                           \
+    (10 * NS_PER_S) /* a jump starts this long before its target, so that rates are known */
+#define REPLAY_JUMP_NS (60 * NS_PER_S) /* jumps if the target is further ahead than this */
 
 static int sample_replay(struct watch *watch, unsigned wants)
 {
@@ -182,7 +183,7 @@ int watch_replay_to(struct watch *watch, uint64_t at_ns, unsigned wants)
     if (at_ns < now_ns || at_ns > now_ns + REPLAY_JUMP_NS) {
         replay_seek(watch->replay, at_ns > REPLAY_RUN_UP_NS ? at_ns - REPLAY_RUN_UP_NS : 0);
         watch->new_daemon = true;
-        if (server_info_forget(&watch->info) != 0)
+        if (server_info_clear(&watch->info) != 0)
             return -1;
     }
     while (replay_next(watch->replay, at_ns) == REPLAY_STEPPED)

@@ -14,7 +14,7 @@
 
 struct watch;
 
-/* What the console changes by one step, up or down. */
+/* The numbers that a key changes by one step. */
 enum tunable {
     TUNABLE_THREADS, /* serving threads per worker */
     TUNABLE_WORKERS,
@@ -77,14 +77,14 @@ size_t watch_look_back(struct watch *watch, size_t back);
 const struct source *watch_source(const struct watch *watch);
 const struct server_info *watch_info(const struct watch *watch);
 
-/* Of the last sample, or of the second chosen by watch_look_back(). */
+/* The model of the last sample, or of the second chosen by watch_look_back(). */
 const struct model *watch_model(const struct watch *watch);
 
 /*
- * Where each configuration value comes from: the daemon's JSON answer to `config`; "": unknown. It is
- * not in shared memory. When watch_needs_origins() returns true (once per configuration, if WANTS has
- * WANT_ORIGINS or a session is recorded), the caller requests it and passes the answer (copied) to
- * watch_set_origins().
+ * The origins of the configuration values: the daemon's JSON answer to `config`; "": unknown. They
+ * are not in shared memory. When watch_needs_origins() returns true (once per configuration, if
+ * WANTS has WANT_ORIGINS or a session is recorded), the caller requests it and passes the answer
+ * (copied) to watch_set_origins().
  */
 const char *watch_origins(const struct watch *watch);
 bool watch_needs_origins(struct watch *watch, unsigned wants);

@@ -19,7 +19,7 @@ struct lab {
     int step; /* from 0 */
     enum lab_phase phase;
     bool begun;   /* the first actions of the step were executed */
-    bool pressed; /* key L, if the step waits for it */
+    bool pressed; /* key L was pressed in a step that waits for it */
     bool ended;
     uint64_t done_ns, now_ns;
     uint64_t base[METRIC_COUNT]; /* when the step began */
@@ -82,8 +82,8 @@ static void act(struct lab *lab, const struct lab_action actions[LAB_ACTIONS],
                 const struct snapshot *now)
 {
     for (size_t i = 0; i < LAB_ACTIONS; i++)
-        if (testbed_act(lab->testbed, &actions[i], serving_worker(now), lab->error,
-                        sizeof(lab->error)) != 0)
+        if (testbed_execute(lab->testbed, &actions[i], serving_worker(now), lab->error,
+                            sizeof(lab->error)) != 0)
             return;
     lab->error[0] = '\0';
 }
@@ -142,7 +142,7 @@ static unsigned settle_s(const struct lab *lab)
     return step_of(lab)->settle_s > 0 ? step_of(lab)->settle_s : SETTLE_S;
 }
 
-/* Samples taken while the server settles do not count. */
+/* Drops the samples taken while the server settles. */
 static void measure(struct lab *lab, const struct model *model)
 {
     if (lab->phase == LAB_MEASURING && lab->now_ns < lab->done_ns + settle_s(lab) * NS_PER_S)
@@ -264,7 +264,7 @@ static void add(struct lines *lines, enum tone tone, const char *text)
     }
 }
 
-/* Adds a measure: now, and after the first step also before. */
+/* Adds a measure: its current value, and from the second step on also the previous one. */
 static void add_number(struct lines *lines, const struct lab_state *state, enum lab_measure measure)
 {
     char before[TEXT_SHORT], now[TEXT_SHORT], text[LINE_BYTES];
@@ -327,7 +327,7 @@ static void draw_title(const struct lab_state *state, const struct canvas *panel
                                                                 : state->scenario->name);
 }
 
-/* A hint that not all lines fit, and the key that shows them. */
+/* Draws a hint that there are more lines, and the key that shows them. */
 static void draw_more(const struct canvas *panel, bool scrolls, bool ascii)
 {
     char text[32];

@@ -1,6 +1,5 @@
 /*
- * Plays a guided scenario: its test bed, the current step, and the measures. It reads the same scene
- * as the views and never acts for the user. Single thread.
+ * Plays a guided scenario: manages its test bed, the current step, and the measures. It reads the same scene as the views and never presses keys for the user. Single thread.
  *
  *     PENDING --condition holds--> MEASURING --window full--> EXPLAINED --L--> PENDING (next step)
  */
@@ -32,30 +31,32 @@ const char *lab_socket(const struct lab *lab);
 /* Call after each sample: checks the condition of the step, and measures. ENDED: the server exited. */
 void lab_update(struct lab *lab, const struct scene *scene, const struct view *view, bool ended);
 
-/* Key L: fulfils a step that waits for it, or goes to the next step. Returns false after the last
- * step, and if the server exited. */
+/*
+ * Handles key L: completes a step that waits for it, or goes to the next step. Returns false after
+ * the last step, and if the server exited.
+ */
 bool lab_continue(struct lab *lab);
 
-/* The data of the panel. */
+/* State of a scenario, for the panel. */
 struct lab_state {
     const struct lab_scenario *scenario;
     const struct lab_step *step;
     int number, count; /* step, from 1; number of steps */
     enum lab_phase phase;
-    double left_s;        /* MEASURING: seconds until EXPLAINED, about */
+    double left_s;        /* MEASURING: approximate seconds until EXPLAINED */
     const double *before; /* by enum lab_measure, at the start of the step; NAN: unknown */
-    const double *now;    /* the same now */
+    const double *now;    /* by enum lab_measure, now */
     const char *error;    /* of the test bed; NULL: none */
     bool ended;
 };
 struct lab_state lab_state(const struct lab *lab);
 
 /*
- * The panel of a scenario: what to do, what to watch, the measures, and the explanation. It is beside
- * the view on a wide screen, else below it, or replaces it. Single thread.
+ * The panel of a scenario: instruction, what to watch, measures, and explanation. It is beside the
+ * view on a wide screen, else below it or in its place. Single thread.
  */
 
-/* Divides BODY. With WHOLE, or without room for both, VIEW gets height 0. */
+/* Divides BODY between view and panel. VIEW gets height 0 if WHOLE, or if both do not fit. */
 void lab_panel_layout(const struct canvas *body, bool whole, struct canvas *view,
                       struct canvas *panel);
 

@@ -65,7 +65,7 @@ static const struct {
     enum kind kind;
     enum graph_unit unit;
     enum metric metric;
-    int other; /* metric or percentile */
+    int other; /* second metric, or percentile */
 } measures[LAB_MEASURE_COUNT] = {
     {"", NONE, GRAPH_COUNT, METRIC_requests, 0},
 #define MEASURE(name, label, kind, unit, metric, other) {label, kind, unit, metric, other},

@@ -40,13 +40,13 @@ struct lab_window {
     struct lab_sample base; /* when the step began */
 };
 
-/* Adds a sample from MODEL if the last one is old enough. */
+/* Adds a sample from MODEL if the next one is due. */
 void lab_window_take(struct lab_window *window, const struct model *model, uint64_t failed);
 
 /* Drops all samples. */
 void lab_window_restart(struct lab_window *window);
 
-/* Measures of kind GROWTH and FAILED count from the last sample. */
+/* Makes the last sample the base of measures of kind GROWTH and FAILED. */
 void lab_window_rebase(struct lab_window *window);
 
 /* True if the samples span LAB_WINDOW_S. */
@@ -81,9 +81,9 @@ struct lab_action {
     const char *text;
 };
 
-/* What completes a step. */
+/* The conditions that complete a step. */
 enum lab_condition_kind {
-    LAB_PRESSED,   /* key L; the test bed then acts */
+    LAB_PRESSED,   /* key L, which starts the actions */
     LAB_VIEW,      /* view TEXT is shown */
     LAB_THREADS,   /* at least LEAST serving threads per worker */
     LAB_OFFLOAD,   /* at least LEAST offload threads per worker */
@@ -100,11 +100,11 @@ struct lab_condition {
 };
 
 struct lab_step {
-    const char *todo;                     /* the keys to press; with LAB_PRESSED what L will do */
-    const char *watch;                    /* what to look at */
-    struct lab_condition done, also;      /* both must hold; `also` LAB_PRESSED: only `done` */
-    struct lab_action first[LAB_ACTIONS]; /* at the start of the step */
-    struct lab_action then[LAB_ACTIONS];  /* when it is completed */
+    const char *todo;  /* instruction: the keys to press; with LAB_PRESSED, what L will do */
+    const char *watch; /* what to observe */
+    struct lab_condition done, also;      /* both must hold; ALSO is ignored if it is LAB_PRESSED */
+    struct lab_action first[LAB_ACTIONS]; /* executed at the start of the step */
+    struct lab_action then[LAB_ACTIONS];  /* executed when the step is completed */
     unsigned settle_s;                    /* delay before measuring; 0: default */
     enum lab_measure shown[LAB_SHOWN];    /* LAB_MEASURE_NONE ends a shorter list */
     const char *why;

@@ -23,15 +23,17 @@ enum { WORDS_MAX = 32, LOAD_TEXT = 1024, URL_BYTES = 64, STALLED_MAX = 100 };
 struct load {
     struct child child;
     bool wanted;
-    uint64_t failed, failed_before; /* of the running wsload; of those before it */
-    char message[256];              /* last line that is not progress */
+    uint64_t failed, failed_before; /* of the running wsload, and of earlier ones */
+    char message[256];              /* the last line that is not progress */
 };
 
-/* Clients that send half a request head and then nothing. One that the server closes connects again.
- * Their address is 127.0.0.2, to tell them from the other clients. */
+/*
+ * Clients that send half a request head and then nothing. A client whose connection the server
+ * closes connects again. Their address is 127.0.0.2, which distinguishes them from other clients.
+ */
 struct stalled_clients {
     int count;            /* wanted */
-    uint64_t next_ns;     /* when to check them next; monotonic clock */
+    uint64_t next_ns;     /* time of the next check; monotonic clock */
     int fds[STALLED_MAX]; /* -1: to be connected */
 };
 
@@ -92,7 +94,7 @@ static int make_site(const struct testbed *testbed, char *why, size_t size)
     return private_server_put(testbed->server, "/index.html", page, sizeof(page) - 1, why, size);
 }
 
-/* The lists contain the port, which is known once the server runs. */
+/* Called after the server has started, because the lists contain its port. */
 static int make_lists(const struct testbed *testbed, char *why, size_t size)
 {
     for (size_t i = 0; i < LAB_FILES; i++)
@@ -268,8 +270,8 @@ static int kill_worker(const struct testbed *testbed, pid_t worker, char *why, s
     return snprintf(why, size, "no worker to kill"), -1;
 }
 
-int testbed_act(struct testbed *testbed, const struct lab_action *action, pid_t worker, char *why,
-                size_t size)
+int testbed_execute(struct testbed *testbed, const struct lab_action *action, pid_t worker,
+                    char *why, size_t size)
 {
     char path[PRIVATE_SERVER_PATH + 32];
 
@@ -315,7 +317,7 @@ static int set(struct testbed *testbed, char *why, size_t size)
         make_lists(testbed, why, size) != 0)
         return -1;
     for (size_t i = 0; i < LAB_ACTIONS; i++)
-        if (testbed_act(testbed, &scenario->begin[i], 0, why, size) != 0)
+        if (testbed_execute(testbed, &scenario->begin[i], 0, why, size) != 0)
             return -1;
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * The test bed of a scenario: a private webserverd with files, its wsload clients, and the actions on
- * them. Nothing of it remains after testbed_close(). Single thread.
+ * The test bed of a scenario: a private webserverd with files, its wsload clients, and the actions
+ * on them. testbed_close() removes everything. Single thread.
  */
 #ifndef CONSOLE_LAB_TESTBED_H
 #define CONSOLE_LAB_TESTBED_H
@@ -24,8 +24,8 @@ const char *testbed_name(const struct testbed *testbed);   /* instance */
 const char *testbed_socket(const struct testbed *testbed); /* control socket */
 
 /* Executes ACTION; WORKER is the target of LAB_KILL. Returns 0, or -1 with an error message in WHY. */
-int testbed_act(struct testbed *testbed, const struct lab_action *action, pid_t worker, char *why,
-                size_t size);
+int testbed_execute(struct testbed *testbed, const struct lab_action *action, pid_t worker,
+                    char *why, size_t size);
 
 /* Reads the output of the clients and reconnects stalled ones. Call a few times per second. */
 void testbed_update(struct testbed *testbed, uint64_t now_ns);
@@ -33,7 +33,7 @@ void testbed_update(struct testbed *testbed, uint64_t now_ns);
 /* Failed requests of all clients since the start. */
 uint64_t testbed_failed_requests(const struct testbed *testbed);
 
-/* The last message of a client that exited unexpectedly, or NULL. */
+/* The last message of a wsload that exited unexpectedly, or NULL. */
 const char *testbed_error(const struct testbed *testbed);
 
 #endif

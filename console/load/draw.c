@@ -119,7 +119,7 @@ static bool failed(const struct load_run *run)
     return run->failure[0] != '\0' && run->totals.answered == 0;
 }
 
-/* The error, else the note of the report. */
+/* The error message; without an error, the note of the report. */
 static const char *remark(const struct load_run *run)
 {
     return failed(run) ? run->failure : run->note;
@@ -149,7 +149,7 @@ struct plot {
     const char *title;
     enum graph_unit unit;
     size_t client, server; /* offsets into struct load_point */
-    bool mean;             /* of the points that share a column; else their maximum */
+    bool mean;             /* a column shows the mean of its points; false: the maximum */
 };
 
 static const struct plot plots[] = {
@@ -167,7 +167,7 @@ static double value_at(const struct load_point *point, size_t offset)
     return value;
 }
 
-/* The values at OFFSET in WIDTH columns over SPAN_S seconds; NAN: no point. */
+/* Fills WIDTH columns, which span SPAN_S seconds, with the values at OFFSET; NAN: no point. */
 static void columns_of(const struct load_run *run, const struct plot *plot, size_t offset,
                        double span_s, double *columns, int width)
 {

@@ -25,7 +25,7 @@ void load_draw_plots(const struct load_run *run, const struct scene *scene,
 void load_draw_comparison(const struct load_entry *before, const struct load_entry *after,
                           const struct canvas *canvas);
 
-/* Which keys the line above the form names. */
+/* The set of keys that the line above the form lists. */
 enum load_hints { LOAD_HINTS_FORM, LOAD_HINTS_RUNNING, LOAD_HINTS_RUNS, LOAD_HINTS };
 
 /* The place of the form in the last frame; all zero: not drawn. */

@@ -66,7 +66,7 @@ static void take_totals(struct load_totals *totals, const json_t *line)
     totals->client_cores = number(line, "client_cores", NAN);
 }
 
-/* Drops every other point. */
+/* Removes every other point. */
 static void thin_out(struct load_run *run)
 {
     for (size_t i = 0; i < run->point_count / 2; i++)

@@ -1,5 +1,5 @@
 /*
- * The data of one load run: what wsload reported, what the server published meanwhile, both on one
+ * The data of one load run: progress reported by wsload and metrics published by the server on one
  * time axis, and marks for changes. Pure.
  */
 #ifndef CONSOLE_LOAD_RUN_H
@@ -76,7 +76,7 @@ void load_run_begin(struct load_run *run, const struct load_settings *settings, 
 bool load_run_progress(struct load_run *run, const char *line,
                        const struct load_server_sample *server);
 
-/* Processes the final report (JSON, SIZE bytes). Without a valid one the last progress stays. */
+/* Processes the final report (JSON, SIZE bytes). If it is invalid, the last progress is kept. */
 void load_run_report(struct load_run *run, const char *report, size_t size);
 
 void load_run_mark(struct load_run *run, double at_s, const char *text);

@@ -103,8 +103,10 @@ static void finish(struct load_session *session)
         controller_report(session->controller, true, "%s", why);
 }
 
-/* The server counts a response shortly after the client received it, and is sampled about ten times
- * a second: its count is final once it stops changing. */
+/*
+ * The server counts a response shortly after the client received it, and is sampled about ten times
+ * a second: its count is final when it has stopped changing.
+ */
 static void settle(struct load_session *session, const struct scene *scene)
 {
     const struct snapshot *now = model_now(scene->model);

@@ -26,7 +26,7 @@ struct load_session {
     struct load_store *store;
     const struct scene *scene; /* during an update */
     struct controller *controller;
-    uint64_t event_ns;   /* of the last event that was marked */
+    uint64_t event_ns;   /* time of the last event that was marked */
     uint64_t ended_ns;   /* when wsload exited */
     uint64_t counted;    /* the server's count at the last update */
     uint64_t counted_ns; /* since when it has not changed */

@@ -20,11 +20,11 @@ enum { PAGE_BYTES = 16384 };
 
 struct adjustment {
     struct controller *controller;
-    uint32_t wanted; /* 0: none is under way */
+    uint32_t wanted; /* 0: no adjustment is under way */
     uint32_t sent;
 };
 
-/* A command under way. */
+/* A command without an answer yet. */
 struct call {
     struct controller *controller;
     struct command_record *record;
@@ -37,7 +37,7 @@ struct controller {
     struct controller_options options;
     struct command_queue *queue;
     struct dialog dialog;
-    char unconfirmed[CONTROL_LINE_MAX]; /* the command that the open confirmation is about */
+    char unconfirmed[CONTROL_LINE_MAX]; /* the command that waits for confirmation */
     struct adjustment adjustment[TUNABLE_COUNT];
     struct call call[COMMAND_QUEUE_MAX + 1];
     struct command_record log[CONTROLLER_LOG];
@@ -128,7 +128,9 @@ void controller_close_page(struct controller *controller)
     controller->page[0] = '\0';
 }
 
-/* Keeps a successful answer of several lines as a page; returns false if it fits the message line. */
+/*
+ * Stores a successful answer of several lines as a page; returns false if it fits the message line.
+ */
 static bool make_page(struct controller *controller, const char *command, const char *answer)
 {
     FILE *out = fmemopen(controller->page, sizeof(controller->page) - 1, "w");
@@ -242,7 +244,9 @@ static bool is_fewer(const struct watch *watch, const char *const *words, int co
            number + 1 < watch_wanted(watch, tunable);
 }
 
-/* True if the daemon is certain to reject the argument: its message is better than a question. */
+/*
+ * True if the daemon will reject the argument: then no confirmation, so that its message appears.
+ */
 static bool is_invalid(const char *const *words, int count)
 {
     bool of_workers = strcmp(words[0], "drain") == 0 || strcmp(words[0], "restart") == 0;
@@ -318,7 +322,7 @@ void controller_command(struct controller *controller, const char *line)
 
 static void send_adjustment(struct adjustment *adjustment);
 
-/* A rejection cancels the steps made since; after success they are sent now. */
+/* Steps made while the command was under way: cancelled after a rejection, else sent now. */
 static void take_adjustment_answer(void *context, bool ok, const char *answer)
 {
     struct adjustment *adjustment = context;

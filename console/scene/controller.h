@@ -1,8 +1,8 @@
 /*
- * The controller: the only way from a view or a key to the daemon and to the user. It checks and
- * sends commands, asks for confirmation, and keeps the message line. Nothing here blocks; answers
- * arrive through controller_update(). All changes pass controller_allows_change(), so --readonly is
- * enforced in one place. The console's only thread.
+ * The controller: views and keys use it for everything that involves the daemon or the user. It
+ * checks and sends commands, asks for confirmation, and keeps the message line. Nothing here
+ * blocks; answers arrive through controller_update(). Every change must pass
+ * controller_allows_change(), so --readonly is enforced in one place. The console's only thread.
  */
 #ifndef CONSOLE_CONTROLLER_H
 #define CONSOLE_CONTROLLER_H
@@ -35,17 +35,17 @@ void controller_report(struct controller *controller, bool bad, const char *form
 void controller_command(struct controller *controller, const char *line);
 
 /*
- * Sends LINE without a check or a confirmation and does not show the answer. THEN receives it later:
- * the daemon's line of JSON if OK, else the reason why there is none.
+ * Sends LINE without a check or a confirmation, and passes the answer to THEN instead of showing
+ * it. ANSWER is the daemon's line of JSON if OK, else the reason why there is none.
  */
 typedef void controller_then(void *context, bool ok, const char *answer);
 void controller_call(struct controller *controller, const char *line, controller_then *then,
                      void *context);
 
-/* Adds STEPS to a tunable. Steps made while a command is under way are sent as one command. */
+/* Adds STEPS to a tunable. Steps made while a command has no answer yet are sent as one command. */
 void controller_adjust(struct controller *controller, enum tunable tunable, int steps);
 
-/* Asks QUESTION; calls YES if the user agrees. An open dialog is replaced. */
+/* Asks QUESTION; calls YES if the user agrees. Replaces an open dialog. */
 void controller_confirm(struct controller *controller, const char *question,
                         void (*yes)(void *context), void *context);
 

@@ -8,7 +8,7 @@
 
 enum { GROUP_WIDTH = 9, KEY_WIDTH = 11, LINES_MAX = 200, NARROW = 50 };
 
-/* A key or a letter with its text. */
+/* A line of the help: a key or a letter with its text. */
 struct line {
     enum tone tone;
     const char *group; /* heading; NULL: same as the line before */
@@ -82,7 +82,7 @@ void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct 
     for (size_t i = 0; view->help != NULL && view->help[i] != NULL; i++)
         add(&lines, i == 0 ? view->name : NULL, TONE_VALUE, "", view->help[i]);
     add_keys(&lines);
-    /* Commands of the console itself; `help` lists those of the server. */
+    /* The commands of the console; `:help` lists those of the server. */
     add(&lines, "Commands", TONE_VALUE, ":help", "List the server's commands, or explain one");
     add(&lines, NULL, TONE_VALUE, ":set",
         "Change a setting of this console: theme, fps, ascii ...");

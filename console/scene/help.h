@@ -7,8 +7,10 @@
 #include "console/ui/canvas.h"
 #include "console/ui/keys.h"
 
-/* Draws the help over the whole canvas, starting with VIEW. Thread states are those that NOW
- * describes; NULL: the built-in ones. */
+/*
+ * Draws the help over the whole canvas, starting with VIEW. Lists the thread states that NOW
+ * describes; NULL: the built-in ones.
+ */
 void help_draw(struct scroll *scroll, const struct canvas *canvas, const struct view *view,
                const struct snapshot *now);
 

@@ -1,7 +1,7 @@
 /*
- * The scene: all data that views draw, for one moment, live, frozen, past or replayed. Views read
- * nothing else, so every view works for every kind of moment. Owned by the program; valid during
- * the call that receives it. The console's only thread.
+ * The scene: all data that views draw, at one time: live, frozen, past or replayed. Views read
+ * nothing else, so every view works in all four cases. Owned by the program; valid during the call
+ * that receives it. The console's only thread.
  */
 #ifndef CONSOLE_SCENE_H
 #define CONSOLE_SCENE_H
@@ -20,16 +20,16 @@
 
 enum moment {
     MOMENT_LIVE,
-    MOMENT_FROZEN, /* all data of the moment of freezing is known */
-    MOMENT_PAST,   /* a second of the history: only sums, thread states and latency are known */
-    MOMENT_REPLAY, /* of a recording: all data is known, nothing can be changed */
+    MOMENT_FROZEN, /* all data of the time of freezing is available */
+    MOMENT_PAST,   /* a second of the history: only sums, thread states and latency are available */
+    MOMENT_REPLAY, /* of a recording: all data is available; changes are rejected */
 };
 
 struct scene {
     enum moment moment;
-    uint64_t wall_ns;              /* of the moment; later data must not be shown */
+    uint64_t wall_ns;              /* the time shown; views must not show later data */
     const struct model *model;     /* model_now() is not NULL */
-    const struct history *history; /* ends at the moment */
+    const struct history *history; /* ends at the time shown */
     const struct tail *tail;       /* may hold later lines: see tail_younger() */
     const struct top *top;
     const struct outcomes *outcomes;
@@ -47,7 +47,9 @@ struct scene {
     bool ascii;             /* draw ASCII characters only */
 };
 
-/* The data that WATCH sampled last. The program sets the members after `origins`. */
+/*
+ * Returns a scene of the data that WATCH sampled last. The caller sets the members after `origins`.
+ */
 struct scene scene_of(const struct watch *watch);
 
 /*
@@ -58,7 +60,7 @@ struct scene scene_of(const struct watch *watch);
 
 struct view {
     const char *name;        /* on its tab, and the argument of --once, --json and --csv */
-    enum action action;      /* of the key that shows it */
+    enum action action;      /* the action that shows the view */
     const char *empty;       /* shown while there is no data */
     const char *const *help; /* sentences for the help screen, NULL at the end */
     unsigned wants;          /* bits of enum wants (console/data/server_info.h) */
@@ -71,11 +73,15 @@ struct view {
     /* Draws the whole canvas, of any size; a list with grid_draw(scene->grid, ...). May correct the
      * state, such as a scroll position out of range. */
     void (*draw)(void *state, const struct scene *scene, const struct canvas *canvas);
-    /* Handles a key before the list and the frame do; returns false if it means nothing here. NULL:
-     * no key does. */
+    /*
+     * Handles a key before the list and the program do; returns false if the view does not use it.
+     * NULL: the view uses no keys.
+     */
     bool (*key)(void *state, const struct scene *scene, enum action action);
-    /* Handles a click at Y, X of the screen before the list does; returns false if the view has
-     * nothing there. NULL: it never has. */
+    /*
+     * Handles a click at Y, X of the screen before the list does; returns false if the view does
+     * not use it. NULL: the view uses no clicks.
+     */
     bool (*click)(void *state, const struct scene *scene, int y, int x);
     /* The content as text, or as a JSON object (the caller owns the reference). NULL: the rows of the
      * list; a view without a list has both. */

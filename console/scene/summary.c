@@ -126,7 +126,7 @@ enum tone strip_tone(uint32_t state)
     }
 }
 
-/* Position of the next word, which wraps to the next line. */
+/* The position of the next word; words wrap to the next line. */
 struct pen {
     int y, x, last_y, indent;
 };
@@ -193,7 +193,7 @@ static void draw_letter(struct pen *pen, const struct canvas *canvas,
     pen->x = canvas_text(canvas, pen->y, pen->x, TONE_DIM, info->name) + 2;
 }
 
-/* A single line has no room for all states: those in use come first. */
+/* States in use come first, because a single line may not fit all states. */
 int strip_draw_legend(const struct canvas *canvas, int y, int lines, const struct snapshot *now)
 {
     struct pen pen = {.y = y, .x = 9, .last_y = y + lines - 1, .indent = 9};

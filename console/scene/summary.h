@@ -35,7 +35,7 @@ enum tone strip_tone(uint32_t state);
 /* Draws the letters from line Y on, in at most LINES lines; returns the number used. */
 int strip_draw(const struct canvas *canvas, int y, int lines, const struct snapshot *now);
 
-/* Draws the legend likewise. */
+/* Draws the legend from line Y on, in at most LINES lines; returns the number used. */
 int strip_draw_legend(const struct canvas *canvas, int y, int lines, const struct snapshot *now);
 
 /* Prints both as text. */

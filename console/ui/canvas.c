@@ -113,7 +113,7 @@ void canvas_repeat(const struct canvas *canvas, int y, int x, int count, enum to
 
 /* Layout */
 
-/* Lines of the shown parts, gaps included. */
+/* Total height of the shown parts, including gaps. */
 static int total(const struct layout_part *parts, const int *sizes, size_t count)
 {
     int lines = 0;

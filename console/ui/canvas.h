@@ -1,6 +1,6 @@
 /*
- * A canvas is a rectangle of the screen. Views draw on nothing else: positions count from the
- * rectangle's upper left corner, and whatever lies outside is cut. The console's only thread.
+ * A canvas is a rectangle of the screen. Views draw only on canvases. Positions are relative to the
+ * upper left corner; output beyond the edges is clipped. The console's only thread.
  */
 #ifndef CONSOLE_CANVAS_H
 #define CONSOLE_CANVAS_H
@@ -12,8 +12,8 @@
 #include <wchar.h>
 
 /*
- * Colours by meaning: a view chooses a tone, the theme how it looks. Colour is never the only signal:
- * a letter, a word or a number says the same.
+ * Colours by meaning: a view chooses a tone, the theme maps it to colours. Colour is never the only
+ * signal: a letter, a word or a number has the same information.
  */
 enum tone {
     TONE_NORMAL,
@@ -27,10 +27,10 @@ enum tone {
     TONE_GRAPH,
     TONE_PEAK,
     TONE_BAR,      /* the first and the last line of the screen */
-    TONE_BAR_KEY,  /* a key named there */
+    TONE_BAR_KEY,  /* a key in the bar */
     TONE_TAB,      /* the tab of the visible view */
     TONE_SELECTED, /* the selected row */
-    TONE_COOL,     /* low, on a scale that continues with TONE_GOOD, TONE_WARN, TONE_BAD */
+    TONE_COOL,     /* the low end of a scale; above it TONE_GOOD, TONE_WARN, TONE_BAD */
     TONE_COUNT
 };
 
@@ -55,7 +55,7 @@ struct canvas {
     int height, width;
 };
 
-/* The part of CANVAS that starts at Y, X; smaller than requested where the canvas ends. */
+/* The part of CANVAS that starts at Y, X, clipped to the canvas. */
 struct canvas canvas_part(const struct canvas *canvas, int y, int x, int height, int width);
 
 /* True if Y, X of the screen is inside CANVAS. */
@@ -76,7 +76,7 @@ int canvas_wrapped(const struct canvas *canvas, int y, enum tone tone, const cha
 /* Writes TEXT so that it ends before column END; returns its first column. */
 int canvas_right(const struct canvas *canvas, int y, int end, enum tone tone, const char *text);
 
-/* Draws GLYPH COUNT times; draws COUNT prepared cells. */
+/* canvas_repeat() draws GLYPH COUNT times; canvas_cells() draws COUNT prepared cells. */
 void canvas_repeat(const struct canvas *canvas, int y, int x, int count, enum tone tone,
                    wchar_t glyph);
 void canvas_cells(const struct canvas *canvas, int y, int x, int count, enum tone tone,
@@ -92,7 +92,7 @@ struct layout_part {
     int min;        /* minimum height, lines */
     int max;        /* maximum height, lines; 0: none */
     int weight;     /* share of the spare lines; 0: the height stays at its minimum */
-    int importance; /* the least important is left out first; of equals the later one */
+    int importance; /* the least important part is left out first; of equal ones the last */
     int gap;        /* empty lines above, unless it is the first part shown */
 };
 

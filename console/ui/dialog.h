@@ -25,7 +25,7 @@ struct edit {
 struct edit_history {
     char line[EDIT_HISTORY][EDIT_BYTES];
     int count;
-    int at; /* the line shown; count: a new one */
+    int at; /* index of the line shown; equal to count: a new line */
 };
 
 void edit_set(struct edit *edit, const char *text);
@@ -56,7 +56,7 @@ struct dialog {
     void (*changed)(void *context, const char *text);          /* after each key; or NULL */
     void (*yes)(void *context);                                /* confirmed */
     void (*done)(void *context, const char *text);             /* entered */
-    void (*gone)(void *context);                               /* cancelled; or NULL */
+    void (*gone)(void *context);                               /* cancelled; may be NULL */
     void *context;
 };
 

@@ -118,7 +118,7 @@ static bool contains(const char *text, const char *pattern, size_t length)
     return length == 0;
 }
 
-/* "4xx" matches a three-digit number by its first digit; any other pattern is searched for. */
+/* "4xx" matches three-digit numbers that begin with 4; any other pattern matches as a substring. */
 static bool one_of_texts(const char *text, const char *pattern, size_t length)
 {
     if (length == 3 && isdigit((unsigned char)pattern[0]) && pattern[1] == 'x' &&

@@ -7,7 +7,7 @@
  *     name>10ms        the number in column NAME is above (<: below) the given one; sizes take
  *     name<4K          K M G, times us ms s m h
  *     slower:10ms      same as took>10ms
- *     !word            the word must not match
+ *     !word            matches rows that WORD does not match
  *
  * A word about a column that a list does not have matches every row of it. Pure; one thread.
  */
@@ -38,7 +38,7 @@ struct filter {
 /* Parses TEXT. Returns 0, or -1 with a message in WHY and FILTER unchanged. */
 int filter_set(struct filter *filter, const char *text, char *why, size_t size);
 
-/* True if some rows may not match. */
+/* True if the filter has at least one word. */
 bool filter_active(const struct filter *filter);
 
 bool filter_matches(const struct filter *filter, const struct column *columns, size_t count,

@@ -10,7 +10,9 @@
 
 enum { CELL_DOTS_HIGH = 4, BLOCK_LEVELS = 8, ASCII_LEVELS = 3 };
 
-/* Bits to add to U+2800 for 0 to 4 dots from below, in the left and the right half of a cell. */
+/*
+ * Offsets from U+2800 for 0 to 4 dots, from the bottom, in the left and the right half of a cell.
+ */
 static const unsigned char left_dots[CELL_DOTS_HIGH + 1] = {0x00, 0x40, 0x44, 0x46, 0x47};
 static const unsigned char right_dots[CELL_DOTS_HIGH + 1] = {0x00, 0x80, 0xa0, 0xb0, 0xb8};
 
@@ -19,7 +21,10 @@ static bool is_gap(double value)
     return isinf(value) && value < 0;
 }
 
-/* The largest value in part number PART of PARTS equal parts of the series; NAN: none. */
+/*
+ * Divides the series into PARTS equal parts; returns the largest value of part PART, or NAN if it
+ * has none.
+ */
 static double largest_in(const double *values, size_t count, size_t part, size_t parts)
 {
     size_t from = part * count / parts, to = (part + 1) * count / parts;
@@ -42,7 +47,9 @@ static int steps_of(double value, double top, int levels)
     return steps < 1 ? 1 : steps > levels ? levels : (int)steps;
 }
 
-/* The part of STEPS in line ROW (from the top) of ROWS lines with CELL steps each. */
+/*
+ * A bar of STEPS steps spans ROWS lines of CELL steps each: returns its steps in line ROW (0: top).
+ */
 static int steps_in_row(int steps, int row, int rows, int cell)
 {
     int below = (rows - 1 - row) * cell, here = steps - below;
@@ -95,7 +102,7 @@ void graph_draw(enum graph_style style, const double *values, size_t count, doub
     }
 }
 
-/* The middle of the parts in which largest_in() finds value INDEX. */
+/* The part that shows value INDEX; if there are several, the middle one. */
 static size_t part_of(size_t index, size_t count, size_t parts)
 {
     size_t first = index * parts / count, last;
@@ -110,7 +117,7 @@ static size_t part_of(size_t index, size_t count, size_t parts)
 
 int graph_column_of(enum graph_style style, size_t index, size_t count, int columns)
 {
-    size_t wide = style == GRAPH_BRAILLE ? 2 : 1; /* parts of a column */
+    size_t wide = style == GRAPH_BRAILLE ? 2 : 1; /* horizontal dots per column */
 
     return (int)(part_of(index, count, (size_t)columns * wide) / wide);
 }
@@ -244,10 +251,10 @@ enum {
     GRAPH_CELLS = 65536
 };
 
-/* The graph alone, over the whole canvas. */
+/* Draws only the graph, over the whole canvas. */
 static void draw_graph(const struct panel *panel, const struct canvas *canvas, double top)
 {
-    static wchar_t cells[GRAPH_CELLS]; /* static: not allocated for each frame */
+    static wchar_t cells[GRAPH_CELLS]; /* static: too large for the stack */
 
     if (canvas->height < 1 || canvas->width < 1 || canvas->height * canvas->width > GRAPH_CELLS)
         return;
@@ -335,7 +342,7 @@ void panel_draw(const struct panel *panel, const struct canvas *canvas)
     double top = graph_top(panel->unit, peak < panel->count ? panel->values[peak] : 0);
 
     if (panel->unit == GRAPH_RATIO)
-        peak = panel->count; /* nobody looks for the best ratio */
+        peak = panel->count; /* a ratio has no mark of the peak */
     if (canvas->height < PANEL_FULL_HEIGHT || canvas->width < LABEL_WIDTH + GRAPH_WIDTH_MIN)
         draw_small(panel, canvas, top);
     else

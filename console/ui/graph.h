@@ -1,6 +1,6 @@
 /*
- * Graphs, heat maps and bars from characters: braille dots, blocks or ASCII. They also work without
- * colours, because the character alone shows the amount. graph_*() are pure.
+ * Graphs, heat maps and bars from characters: braille dots, blocks or ASCII. They do not depend on
+ * colours: the character alone shows the amount. graph_*() are pure.
  */
 #ifndef CONSOLE_GRAPH_H
 #define CONSOLE_GRAPH_H
@@ -34,8 +34,8 @@ int graph_column_of(enum graph_style style, size_t index, size_t count, int colu
 size_t graph_peak(const double *values, size_t count);
 
 /*
- * The value for the upper edge: the next round number at or above PEAK (steps of 1, 1.5, 2, 3, 4, 5,
- * 6, 8; powers of 2 for bytes).
+ * The value at the upper edge: the smallest round number not below PEAK (steps of 1, 1.5, 2, 3, 4,
+ * 5, 6, 8; powers of 2 for bytes).
  */
 double graph_top(enum graph_unit unit, double peak);
 

@@ -93,7 +93,9 @@ static int by_key(const void *a, const void *b)
     return sorting->sorted_by < 0 ? -order : order;
 }
 
-/* Keeps the selection on the same subject; if that is gone, on the row now at its place. */
+/*
+ * Keeps the selection on the same subject; if that no longer exists, on the row now at its place.
+ */
 static void find_selected(struct grid *grid, const struct scene *scene)
 {
     if (!grid->selecting)
@@ -239,7 +241,7 @@ static void step(struct grid *grid, const struct scene *scene, long steps)
                 : steps > 1 ? steps
                             : (long)grid->top;
     if (grid->selecting && last && place >= (long)grid->shown) {
-        grid->selecting = false; /* past the end: follow again */
+        grid->selecting = false; /* after the last row: follows again */
         return;
     }
     select_place(grid, scene, place < 0 ? 0 : (size_t)place);
@@ -382,7 +384,7 @@ static void print_quoted(FILE *out, const char *text)
     fputc('"', out);
 }
 
-/* Numbers unquoted; a number column without a number stays empty. */
+/* Prints numbers unquoted; a numeric cell without a number is empty. */
 static void print_cell(FILE *out, const struct column *column, const struct cell *cell)
 {
     if (isfinite(cell->number))

@@ -16,8 +16,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The data behind the rows, defined by the owner of the list. The grid passes it to the callbacks
- * and never looks inside. */
+/*
+ * The data behind the rows, defined by the owner of the list. Opaque to the grid, which passes it
+ * to the callbacks.
+ */
 struct scene;
 
 struct list {
@@ -37,13 +39,13 @@ struct list {
      * column with its cell. */
     void (*detail)(void *state, const struct scene *scene, size_t row, FILE *out);
 
-    int sorted_by; /* initially: column number + 1, negative: descending; 0: not sorted */
+    int sorted_by; /* initial order: column number + 1, negative: descending; 0: not sorted */
     bool follow;   /* new rows appear at the bottom; initially the bottom is visible */
 };
 
 struct grid {
     const struct list *list;
-    void *state;                 /* of the view */
+    void *state;                 /* state of the view */
     const struct filter *filter; /* rows that do not match are hidden */
     bool ascii;                  /* draw ASCII characters only */
     int sorted_by;               /* as list.sorted_by */
@@ -54,10 +56,10 @@ struct grid {
     size_t page;          /* visible rows */
     size_t all, shown;    /* number of rows; of those that match the filter */
     uint32_t *order;      /* row numbers in the order shown */
-    double *keys;         /* sort keys by row number */
+    double *keys;         /* numeric sort keys, by row number */
     char (*texts)[48];    /* sort keys of a text column */
     size_t room;          /* capacity of order, keys and texts */
-    struct canvas titles; /* where they were last drawn; height 0: not at all */
+    struct canvas titles; /* where they were last drawn; height 0: not on the screen */
     struct canvas rows;
     int widths[TABLE_COLUMNS_MAX];
 };
@@ -79,7 +81,9 @@ void grid_draw(struct grid *grid, const struct scene *scene, const struct canvas
 /* Moves, selects and sorts. Returns false if ACTION means nothing here. */
 bool grid_key(struct grid *grid, const struct scene *scene, enum action action);
 
-/* Clears the selection; a list that follows does so again. Returns true if a row was selected. */
+/*
+ * Clears the selection; a list with FOLLOW then follows again. Returns true if a row was selected.
+ */
 bool grid_deselect(struct grid *grid);
 
 /* Stores the number of the selected row; false if none is selected. */

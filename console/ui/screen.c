@@ -37,7 +37,7 @@ static void add_capability(const char *text)
 {
     size_t length;
 
-    if (text == NULL || text == (const char *)-1) /* terminfo: absent, or not a string */
+    if (text == NULL || text == (const char *)-1) /* absent, or not a string capability */
         return;
     length = strlen(text);
     if (leave_length + length > sizeof(leave_text))
@@ -127,7 +127,7 @@ void screen_adjust(struct screen *screen, enum theme theme, bool ascii, bool mou
     mousemask(mouse ? BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, NULL);
     theme_start(theme);
     choose_characters(screen, ascii);
-    screen_spoilt();
+    screen_invalidate();
 }
 
 void screen_resize(struct screen *screen)
@@ -137,7 +137,7 @@ void screen_resize(struct screen *screen)
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
         resizeterm(size.ws_row, size.ws_col);
     lay_out(screen);
-    screen_spoilt();
+    screen_invalidate();
 }
 
 void screen_stop(void)
@@ -145,8 +145,10 @@ void screen_stop(void)
     if (terminal == NULL)
         return;
     endwin();
-    /* endwin() shows the cursor too early for terminals that keep its visibility with its position
-     * (those made with libvterm): leaving full-screen mode restores the hidden one. */
+    /*
+     * endwin() shows the cursor too early for terminals that save its visibility with its position
+     * (those based on libvterm): leaving full-screen mode then restores the hidden cursor.
+     */
     if (cursor_normal != NULL)
         putp(cursor_normal);
     fflush(stdout);
@@ -195,7 +197,7 @@ void screen_show(void)
     refresh();
 }
 
-void screen_spoilt(void)
+void screen_invalidate(void)
 {
     clearok(stdscr, TRUE);
 }

@@ -62,9 +62,9 @@ enum { SCREEN_POINTER_MAX = 16 };
 size_t screen_pointer(struct pointer_event *events);
 
 /* A frame: screen_begin() clears it, screen_show() writes what changed to the terminal. After
- * screen_spoilt() the next frame is written in full. */
+ * screen_invalidate() the next frame is written in full. */
 void screen_begin(void);
 void screen_show(void);
-void screen_spoilt(void);
+void screen_invalidate(void);
 
 #endif

@@ -56,7 +56,9 @@ static int spare(const struct column *column, int width)
     return width > 0 && column->min_width > 0 ? width - column->min_width : 0;
 }
 
-/* Removes OVER columns of width from those that may shrink, if together they can. */
+/*
+ * Removes OVER characters of width from the columns that may shrink, if they can shrink that much.
+ */
 static void shrink(const struct column *columns, size_t count, int over, int *widths)
 {
     int all = 0;
@@ -72,7 +74,7 @@ static void shrink(const struct column *columns, size_t count, int over, int *wi
     }
 }
 
-/* Distributes LEFT in equal parts; the first column also gets the remainder. */
+/* Distributes LEFT characters equally; the first column also gets the remainder. */
 static void stretch(const struct column *columns, size_t count, int left, int *widths)
 {
     int takers = 0, part;
@@ -185,7 +187,7 @@ void cell_count(struct cell *cell, enum tone tone, double count)
     text_count(cell->text, count);
 }
 
-/* Low rates get a decimal, so that one in ten seconds does not show as 0. */
+/* Low rates have a decimal, so that one in ten seconds does not show as 0. */
 void cell_rate(struct cell *cell, enum tone tone, double per_s)
 {
     cell_count(cell, tone, per_s);

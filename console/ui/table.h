@@ -18,12 +18,12 @@ enum { TABLE_COLUMNS_MAX = 20, TABLE_GAP = 2, TABLE_CELL_BYTES = 288, TABLE_NAME
 
 struct column {
     const char *title;
-    int width;        /* minimum; the title fits */
-    int min_width;    /* may shrink to this beside one other column; 0: does not shrink */
-    int importance;   /* the least important is left out first; of equals the rightmost */
-    bool right;       /* aligned right: numbers */
-    bool tail;        /* of a text that is too long the end is shown: paths with a line number */
-    bool stretch;     /* gets an equal share of the spare width */
+    int width;      /* minimum; the title fits */
+    int min_width;  /* minimum after shrinking; at most two columns shrink; 0: does not shrink */
+    int importance; /* the least important column is left out first; of equal ones the rightmost */
+    bool right;     /* aligned right: numbers */
+    bool tail;    /* shows the end of a text that is too long, such as a path with a line number */
+    bool stretch; /* gets an equal share of the spare width */
     const char *name; /* in filters, CSV and JSON; NULL: the title in lower case */
     bool key;         /* identifies a row: the "filter by row" key uses this column */
     bool hidden;      /* not drawn; only in filters, CSV and JSON */

@@ -27,9 +27,9 @@ static const struct column columns[COLUMNS] = {
     [PATH] = {.title = "PATH", .width = 24, .importance = 10, .stretch = true, .key = true},
 };
 
-enum { SENTENCE_WIDTH = 77 }; /* of the line without a change */
+enum { HINT_WIDTH = 77 }; /* width of the complete hint */
 
-/* A change of size or policy, and the hit ratio before it. */
+/* A change of size or policy: the previous values and hit ratio. */
 struct change {
     char size[32], policy[16]; /* before */
     uint64_t wall_ns;          /* 0: no change */
@@ -172,8 +172,7 @@ static void draw_change(const struct state *state, const struct scene *scene,
 
     if (change->wall_ns == 0) {
         canvas_item(canvas, 0, 0, TONE_DIM, "e changes the size, n the policy%s",
-                    canvas->width < SENTENCE_WIDTH ? ""
-                                                   : ": compares the hit ratio before and after");
+                    canvas->width < HINT_WIDTH ? "" : ": compares the hit ratio before and after");
         return;
     }
     canvas_print(canvas, 0, 0, TONE_NOTE, "%s %s -> %s %s  hit ratio %s before, %s in the %s since",
@@ -218,7 +217,10 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
     draw_list(state, scene, &places[4]);
 }
 
-/* Detects a change of size or policy by anyone. Not in a recording, where time can go back. */
+/*
+ * Detects changes of size or policy, also by other clients. Not in a recording, where time can go
+ * back.
+ */
 static void update(void *state, const struct scene *scene)
 {
     struct state *own = state;

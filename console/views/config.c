@@ -46,10 +46,10 @@ struct state {
     struct config_line *lines; /* LINES_MOST */
     struct origin *origins;    /* of each line */
     size_t count;
-    char *text;  /* source of the lines; SEGMENT_CONFIG_BYTES */
-    char *reply; /* source of the origins; REPLY_BYTES */
+    char *text;  /* the text that the lines were read from; SEGMENT_CONFIG_BYTES */
+    char *reply; /* the reply that the origins were read from; REPLY_BYTES */
     struct child check;
-    bool reload_next; /* if the check finds no error */
+    bool reload_next; /* reload after a check without errors */
     struct controller *controller;
     char report[REPORT_LINES][REPORT_WIDTH]; /* of the last check or reload */
     int report_lines;
@@ -111,7 +111,7 @@ static void take_origin(struct state *state, const json_t *object)
         }
 }
 
-/* Parses the reply in the scene, once. */
+/* Parses the reply unless it is the last one parsed. */
 static void read_origins(struct state *state, const char *answer)
 {
     json_t *object;
@@ -255,7 +255,9 @@ static int file_of(const struct state *state, const struct scene *scene, char *p
     return -1;
 }
 
-/* The daemon's reply arrives shortly after the view is first shown. */
+/*
+ * Whether the origins are known: the daemon's reply arrives shortly after the view is first shown.
+ */
 static bool origins_known(const struct scene *scene)
 {
     if (scene->origins[0] == '\0')

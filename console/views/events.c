@@ -91,7 +91,7 @@ static const struct list list = {
     .detail = detail,
 };
 
-/* True if LINE is a command that changes nothing. */
+/* True if LINE is a query, which changes nothing. */
 static bool is_question(const char *line)
 {
     size_t length = strcspn(line, " ");

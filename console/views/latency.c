@@ -31,9 +31,9 @@ static const struct column columns[COLUMNS] = {
 enum {
     BUCKETS = HISTOGRAM_COARSE_BUCKETS,
     RECENT_S = 10,      /* range of the histogram */
-    LEAST_BUCKETS = 16, /* minimum range of the axis: four powers of two */
+    LEAST_BUCKETS = 16, /* minimum range of the axis: a factor of 16 */
     LABEL = 9,          /* columns left of the axis */
-    LEGEND_WIDTH = 61,  /* of the histogram, unabbreviated */
+    LEGEND_WIDTH = 61,  /* width of the full legend of the histogram */
     HEAT_CELLS = 512 * 128,
 };
 
@@ -76,7 +76,10 @@ static uint64_t count_of(const uint64_t *buckets)
     return count;
 }
 
-/* The table. Exact when live or frozen; in the history as exact as the buckets. */
+/*
+ * A row of the table. Exact when live or frozen; in the history, limited by the width of the
+ * buckets.
+ */
 
 struct numbers {
     double count, seconds, percentile[4]; /* 50, 90, 99, 99.9 */
@@ -180,7 +183,10 @@ static double axis_value(const struct range *range, int part, int parts)
     return (double)histogram_lowest(bucket << HISTOGRAM_COARSE_SHIFT);
 }
 
-/* The count of BUCKETS in PART of PARTS. A bucket wider than a part is divided evenly. */
+/*
+ * The count in PART of PARTS of the axis. A bucket wider than a part is divided evenly among its
+ * parts.
+ */
 static double part_of(const struct range *range, const uint64_t *buckets, int part, int parts)
 {
     double wide = (double)(range->to - range->from) / parts, from = range->from + part * wide;

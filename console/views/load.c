@@ -31,18 +31,18 @@ static const struct column columns[COLUMNS] = {
 enum { PLOT_LINES = 7, ADVICE_WIDTH = 78 };
 
 struct state {
-    bool ready; /* the rest is initialised */
+    bool ready; /* the other members are initialised */
     struct load_settings settings;
     int field;
     struct load_form form;
-    size_t preset; /* the next one to be taken */
+    size_t preset; /* the next preset */
     struct load_session session;
     struct load_store store;
-    bool listing;          /* past runs are shown */
-    struct load_run *past; /* one that was loaded, to be looked at */
+    bool listing;          /* the list of past runs is shown */
+    struct load_run *past; /* the past run that is shown */
     char past_name[LOAD_NAME_BYTES];
-    char compared[LOAD_NAME_BYTES]; /* "": none was picked */
-    struct controller *controller;  /* while a question is open */
+    char compared[LOAD_NAME_BYTES]; /* run A of a comparison; "": none */
+    struct controller *controller;  /* valid while a dialog is open */
 };
 
 static int set_up(struct state *state)
@@ -361,7 +361,7 @@ static const char *const help[] = {
 
 /* Drawing */
 
-/* Before the first run: the help of the view. */
+/* Draws the help of the view before the first run. */
 static void draw_advice(const struct canvas *canvas)
 {
     for (int y = 0; y < canvas->height && help[y] != NULL; y++)

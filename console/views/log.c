@@ -164,7 +164,7 @@ static const char *const help[] = {
     "Up pauses the list and goes back; End follows again.",
     "Enter shows all details of a request; f filters by its path.",
     "Filters: status:5xx path:/dir client:127.0.0.1 thread:0.1 slower:10ms",
-    "The line above counts requests that came too fast to be read.",
+    "The line above counts missed requests: overwritten before they were read.",
     NULL};
 
 const struct view view_log = {

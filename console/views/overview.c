@@ -26,8 +26,10 @@ static const struct metric_panel *const panels[] = {
 
 enum { PANEL_GAP = 2 };
 
-/* The lines below the panels, the most important first; those that do not fit are omitted. Each
- * function formats the items that fit the width. */
+/*
+ * The lines below the panels, the most important first; lines that do not fit are omitted. Each
+ * function formats as many items as fit the width.
+ */
 
 struct line {
     const char *title;
@@ -117,7 +119,7 @@ static const struct line lines[] = {{"cpu mem", processes_line},
 
 enum { LINE_LABEL = 9, STRIP_MOST = 3 };
 
-/* The strip of threads, then the lines that fit. */
+/* Draws the strip of threads, then as many lines as fit. */
 static void draw_lines(const struct scene *scene, const struct canvas *canvas)
 {
     int strip = canvas->height - (int)ARRAY_LENGTH(lines), y;
@@ -165,7 +167,7 @@ static int strip_lines(const struct scene *scene, int width)
     return need < STRIP_MOST ? need : STRIP_MOST;
 }
 
-/* Lines below the panels: all of them if the panels keep their full height, else few. */
+/* Number of lines below the panels: all if the panels keep their full height, else a few. */
 static int lines_below(int height, int rows, int most)
 {
     int left = height - rows * PANEL_FULL_HEIGHT;

@@ -133,7 +133,7 @@ void metric_panel_draw(const struct metric_panel *panel, const struct scene *sce
     history_series(scene->history, panel->series, values, count);
     peak = graph_peak(values, count);
     if (count > 0 && now > 0 && (peak >= count || now > values[peak]))
-        values[count - 1] = now; /* the current second may already hold the peak */
+        values[count - 1] = now; /* the current second may be the peak */
     panel->detail(scene, detail, sizeof(detail));
     panel_draw(&(struct panel){.title = panel->title,
                                .unit = panel->unit,

@@ -1,4 +1,4 @@
-/* The panels of the metrics that views show. */
+/* Metric panels, shared by several views. */
 #ifndef CONSOLE_PANELS_H
 #define CONSOLE_PANELS_H
 

@@ -58,7 +58,7 @@ struct row {
 };
 
 struct state {
-    bool letters; /* only the strip */
+    bool letters; /* show only the strip */
     struct row *rows;
     size_t count, room;
 };
@@ -104,7 +104,8 @@ static void make_rows(struct state *state, const struct snapshot *now)
         for (uint32_t i = 0; i < now->worker_count; i++)
             if (now->workers[i].state != WORKER_NONE)
                 add_worker(state, &now->workers[i], order, threads);
-        for (uint32_t i = 0; i < threads; i++) /* in the history: it belonged to another worker */
+        for (uint32_t i = 0; i < threads;
+             i++) /* in the history the thread belonged to another worker */
             if (order[i]->worker == SEGMENT_NO_WORKER)
                 add(state, (struct row){.thread = order[i]});
     }
@@ -203,7 +204,7 @@ static const char *worker_state_name(uint32_t state)
     }
 }
 
-/* The sum over the threads of a worker: of a gauge, or of the rate of a counter. */
+/* The sum of METRIC over the threads of a worker: a gauge, or the rate of a counter. */
 static double sum_of(const struct scene *scene, const struct worker_sample *worker,
                      enum metric metric, bool as_rate)
 {
@@ -387,7 +388,7 @@ static void draw(void *state, const struct scene *scene, const struct canvas *ca
         grid_draw(scene->grid, scene, &rest);
 }
 
-/* Sends "COMMAND SLOT" for the worker of the selected row. */
+/* Sends "COMMAND SLOT" for the worker in the selected row. */
 static void act_on_worker(const struct state *state, const struct scene *scene, const char *command)
 {
     char line[64];

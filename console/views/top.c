@@ -1,5 +1,7 @@
-/* The top lists over a sliding window: paths, clients, user agents, referers, errors, slowest paths.
- * One list is the grid; the others are beside it if there is room. */
+/*
+ * The top lists over a sliding window: paths, clients, user agents, referers, errors, slowest
+ * paths. The grid shows one list; the others are below it if there is room.
+ */
 
 #include "common/client_address.h"
 #include "common/clock.h"
@@ -17,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The list of clients also has the limits that the server keeps by address. */
+/* The list of clients also has connections and limits by address. */
 enum column_number {
     REQUESTS,
     RATE,
@@ -68,7 +70,7 @@ static const char *const list_titles[TOP_LISTS] = {
     [TOP_SLOWEST] = "slowest paths",
 };
 
-enum { NAMES_WIDTH = 58 }; /* of the names of all lists */
+enum { NAMES_WIDTH = 58 }; /* width of the names of all lists */
 
 struct state {
     enum top_list shown;
@@ -168,7 +170,7 @@ static const char *client_address(const struct client *client, char *buffer)
                                     : client_key_text(client->row->key, buffer);
 }
 
-/* connections.max_per_ip; 0: not counted. */
+/* connections.max_per_ip; 0: connections are not counted by address. */
 static uint64_t most_connections(const struct scene *scene)
 {
     char value[32];
@@ -293,7 +295,10 @@ static bool ready(const struct scene *scene)
     return view.seen > 0 || scene->clients->count > 0;
 }
 
-/* Draws the names of all lists, or only that of the one shown. Returns the column after it. */
+/*
+ * Draws the names of all lists or, if they do not fit, that of the list shown. Returns the column
+ * after it.
+ */
 static int draw_names(const struct state *state, const struct canvas *canvas)
 {
     int x = 0;
@@ -328,7 +333,7 @@ static void draw_summary(const struct state *state, const struct scene *scene,
     canvas_text(canvas, 0, x + 2, TONE_DIM, line);
 }
 
-/* A list in short form: counts, bars, keys. */
+/* Draws a list in short form: counts, bars, keys. */
 static void draw_short(const struct scene *scene, const struct canvas *canvas, enum top_list which)
 {
     static struct state other; /* reused for each list */

@@ -54,7 +54,7 @@ void options_print_version(FILE *out, const char *sandbox)
     fprintf(out, PROGRAM " " WEBSERVERD_VERSION "\nsandbox of workers: %s\n", sandbox);
 }
 
-static enum options_action wrong_use(FILE *errors)
+static enum options_action usage_error(FILE *errors)
 {
     fprintf(errors, "try " PROGRAM " -h\n");
     return OPTIONS_WRONG;
@@ -68,7 +68,7 @@ static enum options_action unknown_option(const char *word, int letter, FILE *er
 
     if (strncmp(word, "--", 2) != 0) {
         fprintf(errors, PROGRAM ": unknown option -%c\n", letter);
-        return wrong_use(errors);
+        return usage_error(errors);
     }
     for (size_t i = 0; i < ARRAY_LENGTH(described); i++)
         names[i] = described[i].name;
@@ -78,7 +78,7 @@ static enum options_action unknown_option(const char *word, int letter, FILE *er
     if (near != NULL)
         fprintf(errors, "; did you mean --%s?", near);
     fputc('\n', errors);
-    return wrong_use(errors);
+    return usage_error(errors);
 }
 
 static const struct described *find_letter(int letter)
@@ -101,14 +101,14 @@ static enum options_action reject_option(const char *word, bool missing, FILE *e
                 known->argument);
     else
         fprintf(errors, PROGRAM ": --%s takes no argument\n", known->name);
-    return wrong_use(errors);
+    return usage_error(errors);
 }
 
 static enum options_action reject_operand(const char *operand, FILE *errors)
 {
     fprintf(errors, PROGRAM ": '%s' is not an option; name a configuration file with -f FILE\n",
             operand);
-    return wrong_use(errors);
+    return usage_error(errors);
 }
 
 /* Parses all options; OVERRIDES has room for ARGC. */

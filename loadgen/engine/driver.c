@@ -167,7 +167,7 @@ static void begin_closed(struct driver *driver, uint32_t number, uint64_t now_ns
 }
 
 /* The think time of a slot is over. */
-static void on_thought(evutil_socket_t fd, short events, void *context)
+static void on_think_time_over(evutil_socket_t fd, short events, void *context)
 {
     struct slot *slot = context;
     struct driver *driver = slot->driver;
@@ -400,7 +400,7 @@ static struct slot *make_slot(struct driver *driver)
     slot->number = driver->slot_count;
     if (driver->config.plan->think_max_ms == 0)
         return slot;
-    slot->thinking = event_new(driver->config.base, -1, 0, on_thought, slot);
+    slot->thinking = event_new(driver->config.base, -1, 0, on_think_time_over, slot);
     if (slot->thinking != NULL)
         return slot;
     free(slot);

@@ -207,7 +207,7 @@ void lab_help(FILE *out)
 static int report_error(const char *why)
 {
     fprintf(stderr, "wsload: %s\n", why);
-    return RESULT_WRONG_USE;
+    return RESULT_USAGE_ERROR;
 }
 
 /* Writes DOCUMENT to NAME.html and prints "LABEL: path". Returns an exit status. */
@@ -338,7 +338,7 @@ static int conduct_all(struct lab *lab, const struct lab_options *options,
     findings_add_machine(index, machine);
     if (done > 1 && write_page(options, "index", "Index", index) != RESULT_GOOD &&
         worst == RESULT_GOOD)
-        worst = RESULT_WRONG_USE;
+        worst = RESULT_USAGE_ERROR;
     document_free(index);
     return worst;
 }

@@ -43,7 +43,7 @@ enum result_status trial_status(enum trial_outcome outcome, const struct result 
     case TRIAL_INVALID:
         break;
     }
-    return RESULT_WRONG_USE;
+    return RESULT_USAGE_ERROR;
 }
 
 /* ---- A series of trials ---- */

@@ -110,10 +110,10 @@ bool result_is_open(const struct result *result);
 /* The exit status of the program. */
 enum result_status {
     RESULT_GOOD = 0,
-    RESULT_WRONG_USE = 1, /* nothing was run */
-    RESULT_NOTHING = 2,   /* no response */
-    RESULT_ERRORS = 3,    /* more errors than --max-errors */
-    RESULT_GATE = 99,     /* a condition of --fail-if or --abort-on was true */
+    RESULT_USAGE_ERROR = 1, /* nothing was run */
+    RESULT_NOTHING = 2,     /* no response */
+    RESULT_ERRORS = 3,      /* more errors than --max-errors */
+    RESULT_GATE = 99,       /* a condition of --fail-if or --abort-on was true */
     RESULT_INTERRUPTED = 130,
 };
 enum result_status result_status(const struct result *result);

@@ -111,7 +111,7 @@ struct sweep *sweep_run(const struct plan *plan, enum result_status *status, cha
     struct server_sizes server = {0, 0};
     char ignored[512];
 
-    *status = RESULT_WRONG_USE;
+    *status = RESULT_USAGE_ERROR;
     execution.control = server_control_begin(plan, why, size);
     if (execution.control == NULL && execution.sets_sizes)
         return NULL;

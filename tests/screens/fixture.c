@@ -31,7 +31,7 @@ struct fixture {
     uint32_t threads_each;
     bool driven;
     uint64_t last_drive_ns, last_second_ns;
-    double owed[MAX_THREADS]; /* fractions of requests not yet simulated */
+    double due[MAX_THREADS]; /* requests due but not yet simulated, a fraction */
     uint64_t served;
     char request[256];
     size_t request_length;
@@ -247,10 +247,10 @@ static void drive(struct fixture *fixture, uint64_t now_ns)
         for (uint32_t number = 0; number < fixture->threads_each; number++) {
             uint32_t slot = worker * (MAX_THREADS / MAX_WORKERS) + number;
 
-            fixture->owed[slot] += seconds * (200 + 50 * slot);
-            while (fixture->owed[slot] >= 1) {
+            fixture->due[slot] += seconds * (200 + 50 * slot);
+            while (fixture->due[slot] >= 1) {
                 serve_one(fixture, slot, now_ns);
-                fixture->owed[slot] -= 1;
+                fixture->due[slot] -= 1;
             }
         }
     if (now_ns < fixture->last_second_ns + NS_PER_S)

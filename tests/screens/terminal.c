@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <vterm.h>
 
-enum { ROWS_MAX = 100, COLUMNS_MAX = 400, CELL_BYTES = 4, LOOK_EVERY_MS = 20, TAKEN_BYTES = 16384 };
+enum { ROWS_MAX = 100, COLUMNS_MAX = 400, CELL_BYTES = 4, POLL_MS = 20, TAKEN_BYTES = 16384 };
 
 #define DEADLINE_NS (30 * NS_PER_S)
 
@@ -135,7 +135,7 @@ static void pass_on_answers(struct terminal *terminal)
         return;
 }
 
-/* Length of TEXT without an incomplete escape sequence at its end. */
+/* Length of TEXT up to an incomplete escape sequence at its end. */
 static size_t whole_sequences(const char *text, size_t length)
 {
     const char *escape = memrchr(text, '\x1b', length);
@@ -151,7 +151,10 @@ static size_t whole_sequences(const char *text, size_t length)
     return at < end ? length : (size_t)(escape - text);
 }
 
-/* Passes complete sequences only, so that our own never fall into one. */
+/*
+ * Passes only complete sequences to libvterm, so that sequences of our own are never inserted into
+ * one.
+ */
 static void feed(struct terminal *terminal, size_t got)
 {
     size_t length = terminal->held + got;
@@ -165,13 +168,13 @@ static void feed(struct terminal *terminal, size_t got)
 }
 
 /* Reads output, waiting up to WAIT_MS. Returns true if there was some. */
-static bool look(struct terminal *terminal, int wait_ms)
+static bool read_output(struct terminal *terminal, int wait_ms)
 {
     struct pollfd wait = {.fd = terminal->fd, .events = POLLIN};
     ssize_t got;
 
     if (terminal->fd < 0 || poll(&wait, 1, wait_ms) <= 0) {
-        usleep(terminal->fd < 0 ? LOOK_EVERY_MS * 1000 : 0);
+        usleep(terminal->fd < 0 ? POLL_MS * 1000 : 0);
         return false;
     }
     got = read(terminal->fd, terminal->taken + terminal->held, TAKEN_BYTES - terminal->held);
@@ -179,17 +182,20 @@ static bool look(struct terminal *terminal, int wait_ms)
         feed(terminal, (size_t)got);
         pass_on_answers(terminal);
     } else if (got < 0 && errno == EIO) {
-        usleep(LOOK_EVERY_MS * 1000); /* the program closed its side */
+        usleep(POLL_MS * 1000); /* the program closed its side */
     }
     return got > 0;
 }
 
 void terminal_take(struct terminal *terminal)
 {
-    look(terminal, 1);
+    read_output(terminal, 1);
 }
 
-/* A busy program may not read for a while, and the pseudo-terminal buffers little. */
+/*
+ * Writes in a loop: a busy program may not read for a while, and the pseudo-terminal buffers
+ * little.
+ */
 void terminal_type(struct terminal *terminal, const char *keys)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
@@ -201,7 +207,7 @@ void terminal_type(struct terminal *terminal, const char *keys)
         if (written < 0 && (errno != EAGAIN || clock_monotonic_ns() > deadline_ns))
             fail("type");
         if (written < 0) {
-            look(terminal, LOOK_EVERY_MS);
+            read_output(terminal, POLL_MS);
             continue;
         }
         keys += written;
@@ -300,7 +306,7 @@ static bool wait_for(struct terminal *terminal, const char *text, bool wanted)
     uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
 
     do {
-        look(terminal, LOOK_EVERY_MS);
+        read_output(terminal, POLL_MS);
         if ((strstr(terminal_text(terminal), text) != NULL) == wanted)
             return true;
     } while (clock_monotonic_ns() < deadline_ns);
@@ -323,10 +329,10 @@ int terminal_wait_end(struct terminal *terminal)
     uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
 
     while (!terminal->ended && clock_monotonic_ns() < deadline_ns) {
-        look(terminal, LOOK_EVERY_MS);
+        read_output(terminal, POLL_MS);
         terminal->ended = waitpid(terminal->pid, &terminal->status, WNOHANG) == terminal->pid;
     }
-    while (terminal->ended && look(terminal, LOOK_EVERY_MS))
+    while (terminal->ended && read_output(terminal, POLL_MS))
         ; /* drain the rest */
     return terminal->ended ? terminal->status : -1;
 }

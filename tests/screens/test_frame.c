@@ -47,7 +47,7 @@ static void history_is_shown_by_second(void **state)
     terminal_type(terminal, "\x1bOD");
     ASSERT_SHOWS(" 1s before", "requests/s  100");
     assert_null(strstr(terminal_text(terminal),
-                       "of 0")); /* the history does not record the wanted number */
+                       "of 0")); /* no "of N": the history does not record wanted numbers */
     /* To the second with the peak: 5000 requests, in sum (120 - 30) * 100 + 4900. */
     for (int i = 1; i < FIXTURE_PEAK_BACK; i++)
         terminal_type(terminal, "\x1bOD");
@@ -202,9 +202,9 @@ static void mouse_acts_like_keys(void **state)
     ASSERT_SHOWS("Esc closes");
     click(15, 5);
     assert_true(terminal_shows_no_more(terminal, "Esc closes"));
-    clicks(2, 12, 5); /* the first selects, the second opens */
+    clicks(2, 12, 5); /* the first click selects, the second opens */
     ASSERT_SHOWS("Esc closes");
-    clicks(3, 15, 5); /* closes, selects, opens */
+    clicks(3, 15, 5); /* first click closes, second selects, third opens */
     ASSERT_SHOWS("Esc closes");
     terminal_type(terminal, "\x1b");
     assert_true(terminal_shows_no_more(terminal, "Esc closes"));
@@ -419,7 +419,7 @@ static void settings_are_saved_on_request(void **state)
     ASSERT_SHOWS("fps = (default)");
     terminal_type(terminal, "g:save\r");
     ASSERT_SHOWS("saved in /tmp/", "theme, ascii, span");
-    /* The fixture's name is not the default: it is the server that this console is for. */
+    /* The fixture's name is saved, because it is not the default. */
     assert_non_null(strstr(content_of(file), "theme = mono\nascii = on\nspan = 5m\n"));
     stage_end_console();
     out = fopen(file, "w");
@@ -455,7 +455,7 @@ static void all_terminal_types_work(void **state)
     (void)state;
     stage_fixture();
     for (size_t i = 0; i < COUNT(types); i++) {
-        /* For some of them curses keeps a few bytes until exit. */
+        /* For some terminal types curses keeps a few bytes until exit. */
         const char *const environment[] = {types[i], "ASAN_OPTIONS=detect_leaks=0", NULL};
 
         stage_console(24, 80, NULL, environment);
@@ -495,7 +495,7 @@ static void overlays_survive_resizes(void **state)
         terminal_type(terminal, openings[dice(&random) % COUNT(openings)]);
         terminal_resize(terminal, 1 + (int)(dice(&random) % 70), 1 + (int)(dice(&random) % 250));
         terminal_take(terminal);
-        terminal_type(terminal, "\x07"); /* cancels a dialog */
+        terminal_type(terminal, "\x07"); /* Ctrl-G cancels a dialog */
     }
     terminal_resize(terminal, 24, 80);
     terminal_type(terminal, "\x07"
@@ -563,7 +563,7 @@ static void random_keys_and_clicks_do_no_harm(void **state)
     stage_fixture();
     shake(NULL, seed, 10000);
     stage_end_fixture();
-    /* The same with --readonly: no command arrives. */
+    /* As above, with --readonly: no command arrives. */
     stage_fixture();
     shake(readonly, seed + 1, 3000);
     assert_int_equal(fixture_commands(fixture), 0);

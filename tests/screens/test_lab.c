@@ -34,16 +34,16 @@ enum {
 };
 
 static struct terminal *terminal;
-static char folder[SCRATCH_PATH_MAX]; /* temporary files of the console and its server */
-static char stage[NAME_BYTES];        /* instance name */
+static char directory[SCRATCH_PATH_MAX]; /* temporary files of the console and its server */
+static char instance[NAME_BYTES];        /* instance name */
 
-/* An adopted child that still runs is a leak. */
+/* Adopts orphaned children: one that still runs at the end is a leak. */
 static int set_up(void **state)
 {
     (void)state;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    scratch_make(folder);
-    stage[0] = '\0';
+    scratch_make(directory);
+    instance[0] = '\0';
     return 0;
 }
 
@@ -53,7 +53,7 @@ static int tear_down(void **state)
     if (terminal != NULL)
         terminal_stop(terminal);
     terminal = NULL;
-    scratch_remove(folder);
+    scratch_remove(directory);
     return 0;
 }
 
@@ -68,27 +68,27 @@ static void start(int rows, int columns, const char *const *arguments)
     static char temporary[SCRATCH_PATH_MAX + 16], home[SCRATCH_PATH_MAX + 16];
     const char *const environment[] = {temporary, home, NULL};
 
-    snprintf(temporary, sizeof(temporary), "TMPDIR=%s", folder);
-    snprintf(home, sizeof(home), "XDG_STATE_HOME=%s", folder);
+    snprintf(temporary, sizeof(temporary), "TMPDIR=%s", directory);
+    snprintf(home, sizeof(home), "XDG_STATE_HOME=%s", directory);
     terminal = terminal_start(rows, columns, arguments, environment);
 }
 
-/* The instance has the name of its directory. */
-static void note_stage(void)
+/* The instance is named after its directory. */
+static void find_instance(void)
 {
     static const char prefix[] = "webserverd-";
     DIR *list;
     const struct dirent *entry;
 
     assert_shows(": to do");
-    list = opendir(folder);
+    list = opendir(directory);
     assert_non_null(list);
     while ((entry = readdir(list)) != NULL)
         if (strncmp(entry->d_name, prefix, sizeof(prefix) - 1) == 0)
-            snprintf(stage, sizeof(stage), "webserverd.private-%.20s",
+            snprintf(instance, sizeof(instance), "webserverd.private-%.20s",
                      entry->d_name + sizeof(prefix) - 1);
     closedir(list);
-    assert_int_equal(scratch_count("/dev/shm", stage), 1);
+    assert_int_equal(scratch_count("/dev/shm", instance), 1);
 }
 
 static void play(const char *name, int rows, int columns)
@@ -96,19 +96,19 @@ static void play(const char *name, int rows, int columns)
     const char *const arguments[] = {WSCONSOLE, "--lab", name, NULL};
 
     start(rows, columns, arguments);
-    note_stage();
+    find_instance();
 }
 
 /* Directory and shared memory, then processes. */
-static void check_no_stage(void)
+static void check_no_instance(void)
 {
-    assert_int_equal(scratch_count("/dev/shm", stage), 0);
-    assert_int_equal(scratch_count(folder, "webserverd-"), 0);
+    assert_int_equal(scratch_count("/dev/shm", instance), 0);
+    assert_int_equal(scratch_count(directory, "webserverd-"), 0);
 }
 
 static void check_nothing_left(void)
 {
-    check_no_stage();
+    check_no_instance();
     WAIT_UNTIL(waitpid(-1, NULL, WNOHANG) == -1);
 }
 
@@ -221,7 +221,7 @@ static void check_panel(const struct lab_scenario *scenario, int number)
                  kept_path(scenario->name, number), text);
 }
 
-/* One step: its keys, each with a text to wait for; then a text of the final panel. */
+/* One step: its keys, each with a text to wait for, and a text of the final panel. */
 struct step {
     const char *keys[MOST_KEYS]; /* keys, then a text or "", and so on */
     const char *seen;            /* text of the final panel, or NULL */
@@ -260,7 +260,7 @@ static void play_whole(const char *name, const struct step *steps, int count)
         terminal_type(terminal, "L");
     }
     assert_shows("Select one:");
-    check_no_stage();
+    check_no_instance();
     terminal_type(terminal, "q");
     end(0);
 }
@@ -336,7 +336,7 @@ static void crash(void **state)
         {{"2", ""}, "workers died"},
         {{"\x1bOB" /* Down */, "", "r", "Restart worker", "y", ""}, "No request failed"},
         {{"L", ""}, "0 -> 1"},
-        {{"9", ""}, "walls"},
+        {{"9", ""}, "isolate"},
     };
 
     (void)state;
@@ -395,7 +395,7 @@ static void killed_server_is_cleaned_up(void **state)
     assert_shows("has exited. L leaves");
     terminal_type(terminal, "L");
     assert_shows("Select one:");
-    check_no_stage();
+    check_no_instance();
     terminal_type(terminal, "q");
     end(0);
 }
@@ -427,7 +427,7 @@ static void menu_starts_scenario_and_returns(void **state)
     const char *const arguments[] = {WSCONSOLE, "-n", server_name(server), NULL};
 
     server_start(server, "workers.processes=1", NULL);
-    scratch_make(folder);
+    scratch_make(directory);
     start(24, 80, arguments);
     assert_shows(server_name(server));
     terminal_type(terminal, "L");
@@ -435,7 +435,7 @@ static void menu_starts_scenario_and_returns(void **state)
     terminal_type(terminal, "q");
     assert_shows(server_name(server));
     terminal_type(terminal, ":lab thrash\r");
-    note_stage();
+    find_instance();
     assert_shows("1 of 5: to do");
     terminal_type(terminal, ":save\r");
     assert_shows("cannot be saved");
@@ -443,10 +443,10 @@ static void menu_starts_scenario_and_returns(void **state)
     assert_shows(server_name(server));
     terminal_type(terminal, "q");
     assert_int_equal(terminal_wait_end(terminal), 0);
-    check_no_stage();
+    check_no_instance();
     terminal_stop(terminal);
     terminal = NULL;
-    scratch_remove(folder);
+    scratch_remove(directory);
     server_stop(server);
 }
 

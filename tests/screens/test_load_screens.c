@@ -1,4 +1,4 @@
-/* The live view of wsload on a terminal, and what remains of it at the end. */
+/* The live view of wsload on a terminal, and its last frame at the end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

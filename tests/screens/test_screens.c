@@ -285,7 +285,7 @@ static void every_size_is_filled(void **state)
     ASSERT_SHOWS("[5 log]");
 }
 
-/* A thousand random keys and sizes: the console survives and can be quit. */
+/* After a thousand random keys and sizes the console still runs and can be quit. */
 static void random_keys_and_sizes_do_no_harm(void **state)
 {
     static const char *const keys[] = {

@@ -149,7 +149,7 @@ static void wsctl_finds_the_socket(void **state)
     char arguments[256];
 
     (void)state;
-    /* The path of the socket is not derived from the name: it is in the segment. */
+    /* wsctl finds the socket through the segment: its path is not the default for the name. */
     assert_run(WSCTL, "threads 2", DONE, "wanted 2");
     snprintf(arguments, sizeof(arguments), "-n scr-nobody -s %s threads 2",
              fixture_socket(fixture));

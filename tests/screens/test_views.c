@@ -24,7 +24,7 @@
 
 #define DEADLINE_NS (20 * NS_PER_S)
 
-enum { FILE_BYTES = 100 * 1000, LOOK_EVERY_MS = 20, QUIET_LOOKS = 20, VARIANTS = 5 };
+enum { FILE_BYTES = 100 * 1000, POLL_MS = 20, QUIET_POLLS = 20, VARIANTS = 5 };
 
 static const char *const views[] = {
 #define VIEW(name) #name,
@@ -63,7 +63,7 @@ static bool writing(void)
 
 static void pause_a_little(void)
 {
-    nanosleep(&(struct timespec){.tv_nsec = LOOK_EVERY_MS * 1000000L}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
 }
 
 static void read_golden(const char *path, char *text)
@@ -76,13 +76,13 @@ static void read_golden(const char *path, char *text)
         fclose(file);
 }
 
-/* Taken once the screen has stopped changing. */
+/* Writes the screen when it has stopped changing. */
 static void write_golden(const char *path)
 {
     static char before[FILE_BYTES];
     FILE *file;
 
-    for (int quiet = 0; quiet < QUIET_LOOKS; quiet++) {
+    for (int quiet = 0; quiet < QUIET_POLLS; quiet++) {
         snprintf(before, sizeof(before), "%s", terminal_text(terminal));
         pause_a_little();
         terminal_take(terminal);

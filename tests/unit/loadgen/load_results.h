@@ -87,7 +87,7 @@ static inline void fill_bad(void)
     result.interrupted = true;
 }
 
-/* Makes the result one of ROUNDS rounds, none of which is done. */
+/* Makes the result one of ROUNDS rounds, none of them complete. */
 static inline void begin_repeat(uint32_t rounds)
 {
     result.rounds = calloc(1, sizeof(*result.rounds));
@@ -96,7 +96,7 @@ static inline void begin_repeat(uint32_t rounds)
     result.rounds->requested = rounds;
 }
 
-/* A round whose rate and times, in us, are RATE. */
+/* Adds a round with the rate RATE and all times RATE microseconds. */
 static inline void add_round(double rate)
 {
     struct measures measures;

@@ -54,7 +54,7 @@ static void rates_are_differences_over_time(void **state)
     push(3, 350); /* late sample: 200 in two seconds */
     history_series(history, SERIES_REQUESTS, values, 5);
     assert_true(isnan(values[0]) && isnan(values[1]));
-    assert_true(isnan(values[2])); /* no second before the first */
+    assert_true(isnan(values[2])); /* the first second has no previous one */
     assert_float_equal(values[3], 50, 1e-9);
     assert_float_equal(values[4], 100, 1e-9);
     history_series(history, SERIES_CONNECTIONS, values, 3);
@@ -145,7 +145,7 @@ static void full_ring_keeps_the_newest_seconds(void **state)
     assert_int_equal(history_length(history), SEGMENT_HISTORY_SAMPLES);
     history_series(history, SERIES_REQUESTS, values, SEGMENT_HISTORY_SAMPLES + 10);
     assert_true(isnan(values[9]));
-    assert_true(isnan(values[10])); /* the second before is overwritten */
+    assert_true(isnan(values[10])); /* the previous second is overwritten */
     assert_float_equal(values[11], (double)(2 * (SEGMENT_HISTORY_SAMPLES + 6) - 1), 1e-6);
     assert_float_equal(values[SEGMENT_HISTORY_SAMPLES + 9],
                        (double)(2 * (2 * SEGMENT_HISTORY_SAMPLES + 4) - 1), 1e-6);

@@ -108,7 +108,7 @@ static void interval_excludes_older_requests(void **state)
 static void percentiles_are_of_the_interval(void **state)
 {
     (void)state;
-    serve(0, 1000, 900000000); /* slow, but before the interval */
+    serve(0, 1000, 900000000); /* a slow request before the interval */
     take_after(0);
     serve(0, 90, 1000000);
     serve(1, 10, 5000000);

@@ -56,7 +56,7 @@ static uint64_t count(uint64_t second, int outcome)
 static void second_holds_its_own_values(void **state)
 {
     (void)state;
-    record(OUTCOME_HIT, 1000, 100); /* before the attachment */
+    record(OUTCOME_HIT, 1000, 100); /* a request before the attachment */
     push(50.1);
     record(OUTCOME_HIT, 1000, 3);
     push(50.6);

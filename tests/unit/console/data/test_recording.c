@@ -79,7 +79,7 @@ static void record(void)
     for (unsigned n = 0; n < MOMENTS; n++) {
         for (unsigned i = 0; n > 0 && i < 2 * n - 1; i++)
             answer_one(200);
-        recorder_note_origins(recorder, n < ORIGINS_FROM ? "" : "{\"ok\":true}");
+        recorder_set_origins(recorder, n < ORIGINS_FROM ? "" : "{\"ok\":true}");
         assert_int_equal(recorder_add(recorder, &reader, n == 0, NULL, (n + 1) * SECOND * 10,
                                       wall_ns + n * SECOND, why, sizeof(why)),
                          0);
@@ -104,7 +104,7 @@ static void replay_has_every_moment(void **state)
     record();
     replay = replay_open(path, why, sizeof(why));
     assert_non_null(replay);
-    assert_null(replay_flaw(replay));
+    assert_null(replay_error(replay));
     assert_true(replay_length_ns(replay) == MOMENTS * SECOND * 10);
     assert_null(replay_reader(replay));
     assert_int_equal(replay_next(replay, 0), REPLAY_STEPPED);
@@ -171,7 +171,7 @@ static void write_whole(const void *bytes, size_t length)
     fclose(file);
 }
 
-/* Replays as far as possible; true if the file has no flaw. */
+/* Replays as far as possible; true if the file has no error. */
 static bool replay_all(void)
 {
     struct replay *replay = replay_open(path, why, sizeof(why));
@@ -184,7 +184,7 @@ static bool replay_all(void)
     while (replay_next(replay, UINT64_MAX) == REPLAY_STEPPED)
         if (replay_reader(replay) != NULL)
             requests(replay);
-    whole = replay_flaw(replay) == NULL;
+    whole = replay_error(replay) == NULL;
     replay_close(replay);
     return whole;
 }

@@ -95,7 +95,7 @@ static void unlimited_budget_never_ends(void **state)
         assert_true(budget_share_take(&share, 0));
 }
 
-/* The due time decides, not the time when the request begins. */
+/* The due time decides whether a request belongs to the warm-up, not the time when it begins. */
 static void warmup_requests_do_not_count(void **state)
 {
     struct request_budget budget;

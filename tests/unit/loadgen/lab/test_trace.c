@@ -57,7 +57,7 @@ static void scans_request_their_files_in_order(void **state)
     assert_memory_equal(trace, expected, sizeof(expected));
 }
 
-/* LRU by its definition: a list of files, the most recently used first. */
+/* Reference LRU: a list of files, the most recently used first. */
 static double lru_by_hand(const uint32_t *trace, size_t count, size_t room)
 {
     uint32_t row[FILES];
@@ -77,7 +77,9 @@ static double lru_by_hand(const uint32_t *trace, size_t count, size_t room)
     return 100.0 * (double)hits / (double)count;
 }
 
-/* The server's LRU promotes lazily, so its hits may differ a little. */
+/*
+ * The server's LRU promotes entries only at eviction, so its hits differ slightly from exact LRU.
+ */
 static void lazy_lru_hits_like_lru(void **state)
 {
     static const size_t rooms[] = {5, 20, 50, 90};

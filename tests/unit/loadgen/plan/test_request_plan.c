@@ -79,7 +79,8 @@ static void list_repeats_requests_by_weight(void **state)
     write_file("# a comment\n\n/one 3\r\nHEAD /two\nhttp://b.test/three?x=1\t2\n/one\n");
     prepare();
     assert_int_equal(request_plan.entry_count, 7);
-    assert_int_equal(request_plan.count, 4); /* distinct ones and the URL of the command line */
+    assert_int_equal(request_plan.count,
+                     4); /* the distinct requests and the URL of the command line */
     assert_string_equal(entry(0), "GET :81/one");
     assert_string_equal(entry(3), "HEAD :81/two");
     assert_string_equal(entry(5), "GET /three?x=1");

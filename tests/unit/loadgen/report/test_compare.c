@@ -63,7 +63,10 @@ static void fill(uint64_t *random, double correlation, double offset, double *va
     }
 }
 
-/* Of 1000 pairs without a difference few are significant, also if consecutive seconds correlate. */
+/*
+ * Of 1000 pairs without a difference, few are reported as significant, even if consecutive seconds
+ * correlate.
+ */
 static void false_alarms_are_rare(void **state)
 {
     uint64_t random = 7;
@@ -87,7 +90,10 @@ static void false_alarms_are_rare(void **state)
     }
 }
 
-/* A report of seconds_long seconds; each has about ANSWERED responses and a p99 of about P99 us. */
+/*
+ * Makes a report of seconds_long seconds with about ANSWERED responses and a p99 of about P99 us
+ * each.
+ */
 static int seconds_long = 30;
 
 static json_t *make_report(int answered, int p99)

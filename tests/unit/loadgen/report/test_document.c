@@ -1,4 +1,4 @@
-/* Documents: their limits, and that nothing gets lost below them. */
+/* Documents: their limits, and no loss of data below them. */
 #include "loadgen/report/text.h"
 
 #include <setjmp.h>

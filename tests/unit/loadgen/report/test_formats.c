@@ -127,7 +127,7 @@ static void check_hdr_frame(const char *text)
     assert_non_null(strstr(end, "\n#[Max     =     2000.000, Total count    =        20000]\n"));
 }
 
-/* Each line: a value, and the number of requests up to it; the last line has all of them. */
+/* Each line has a value and the number of requests up to it; the last line has the total. */
 static void hdr_levels_lead_to_all_values(void **state)
 {
     double value, level = 0, before = -1, odds;

@@ -19,7 +19,7 @@
 static char directory[] = "/tmp/wsload-gnuplot-XXXXXX";
 static char *old_path;
 
-/* Makes a shell script with the text SCRIPT the gnuplot on the path. */
+/* Installs a shell script with the text SCRIPT as gnuplot in PATH. */
 static void put_gnuplot(const char *script)
 {
     char file[128];

@@ -1,7 +1,7 @@
 /*
  * The JSON reports against wsload.schema.json. The schema requires every member and allows no
- * other, so a member that only one of the two has is found. The checker supports the JSON Schema
- * keywords of that file.
+ * other, so a member that only the schema or only the report has is an error. The checker supports
+ * the JSON Schema keywords of that file.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -111,7 +111,7 @@ static bool is_one_of(const json_t *values, const json_t *value)
     return values == NULL;
 }
 
-/* A keyword that the checker does not know would go unchecked. */
+/* Fails on a keyword that the checker does not support. */
 static void check_words(const json_t *rule)
 {
     static const char *const known[] = {"$schema",

@@ -43,7 +43,7 @@ static void line_changes_the_load(void **state)
         int result = change_parse_line(changes[i].line, &change, why, sizeof(why));
 
         if (changes[i].after == changes[i].before && result != 0)
-            continue; /* rejected or without effect */
+            continue; /* rejected, or has no effect */
         if (result != 0)
             fail_msg("'%s': %s", changes[i].line, why);
         assert_int_equal(change.kind, changes[i].kind);

@@ -155,7 +155,7 @@ static void errors_are_listed_by_kind_then_status(void **state)
         strstr(drawn(79, 23), "  errors       1,502  refused 1, closed 1, 404 1.50k\n"));
 }
 
-/* By time or by count, whichever is sooner; unknown; over. */
+/* By time or by count, whichever ends sooner; unknown; past the end. */
 static void time_left_is_the_sooner_limit(void **state)
 {
     static const struct {

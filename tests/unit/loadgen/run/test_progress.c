@@ -93,7 +93,7 @@ static void progress_line_every_second_tick(void **state)
     free(text);
 }
 
-/* Nothing is written into a file unless --progress is given. */
+/* If standard error is a file, nothing is written without --progress. */
 static void no_progress_without_terminal(void **state)
 {
     struct progress progress;
