@@ -72,7 +72,7 @@ static void print_key(FILE *out, const struct config_key *key, const struct conf
     free(value);
 }
 
-/* Prints the lines of [headers] with the scope of line FIRST, with a section line if it has one. */
+/* Prints the section line of the scope of line FIRST, if any, and all lines of that scope. */
 static void print_scope(FILE *out, const struct config *config, size_t first)
 {
     const char *scope = config->headers[first].scope;

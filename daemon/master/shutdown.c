@@ -69,8 +69,8 @@ static void begin(struct shutdown *shutdown, bool gracefully)
     dispatch_stop_accepting(shutdown->dispatch);
     if (!gracefully)
         listeners_unlink(server->listeners);
-    listeners_close(
-        server->listeners); /* closed, so that new connections are refused instead of queued */
+    /* The kernel then refuses new connections instead of queueing them. */
+    listeners_close(server->listeners);
     server->listeners = NULL;
     supervisor_stop_workers(shutdown->supervisor, gracefully);
     set_deadline(shutdown, server->config->workers_drain_timeout + KILL_GRACE_MS);

@@ -38,14 +38,14 @@ void scratch_remove(const char *path)
 
 void scratch_make_directories(const char *path)
 {
-    char folder[SCRATCH_PATH_MAX];
+    char directory[SCRATCH_PATH_MAX];
     char *slash;
 
-    snprintf(folder, sizeof(folder), "%s", path);
-    for (slash = strchr(folder + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+    snprintf(directory, sizeof(directory), "%s", path);
+    for (slash = strchr(directory + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        if (mkdir(folder, 0755) != 0 && errno != EEXIST)
-            fail_msg("cannot make %s: %s", folder, strerror(errno));
+        if (mkdir(directory, 0755) != 0 && errno != EEXIST)
+            fail_msg("cannot make %s: %s", directory, strerror(errno));
         *slash = '/';
     }
 }
@@ -84,14 +84,14 @@ char *scratch_read(const char *path, size_t *length)
 
 size_t scratch_count(const char *path, const char *prefix)
 {
-    DIR *folder = opendir(path);
+    DIR *directory = opendir(path);
     const struct dirent *entry;
     size_t count = 0;
 
-    while (folder != NULL && (entry = readdir(folder)) != NULL)
+    while (directory != NULL && (entry = readdir(directory)) != NULL)
         count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
                  strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
-    if (folder != NULL)
-        closedir(folder);
+    if (directory != NULL)
+        closedir(directory);
     return count;
 }

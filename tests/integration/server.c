@@ -26,7 +26,7 @@
 enum { WORDS_MAX = 64, WORD_MAX = SCRATCH_PATH_MAX + 32, OPTIONS_MAX = 24 };
 
 struct server {
-    char folder[SCRATCH_PATH_MAX];
+    char directory[SCRATCH_PATH_MAX];
     char name[INSTANCE_NAME_MAX + 1];
     char run_dir[SCRATCH_PATH_MAX], socket[SCRATCH_PATH_MAX + 64];
     char log[SCRATCH_PATH_MAX], output[SCRATCH_PATH_MAX];
@@ -40,7 +40,7 @@ struct server {
 
 static void write_path(char *path, const struct server *server, const char *below)
 {
-    int length = snprintf(path, SCRATCH_PATH_MAX, "%s/%s", server->folder, below);
+    int length = snprintf(path, SCRATCH_PATH_MAX, "%s/%s", server->directory, below);
 
     assert_in_range(length, 1, SCRATCH_PATH_MAX - 1);
 }
@@ -53,7 +53,7 @@ int server_set_up(void **state)
 
     assert_non_null(server);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    scratch_make(server->folder);
+    scratch_make(server->directory);
     snprintf(server->name, sizeof(server->name), "test-%d-%u", getpid(), number++);
     snprintf(server->program, sizeof(server->program), "%s", WEBSERVERD_BINARY);
     write_path(server->run_dir, server, "run");
@@ -108,14 +108,14 @@ int server_tear_down(void **state)
     struct server *server = *state;
 
     if (server->pid != 0) {
-        char *said = server_output(server);
+        char *printed = server_output(server);
 
-        fprintf(stderr, "the test left its webserverd running; its output:\n%s\n", said);
-        free(said);
+        fprintf(stderr, "the test left its webserverd running; its output:\n%s\n", printed);
+        free(printed);
     }
     end_leftovers();
     remove_remains(server);
-    scratch_remove(server->folder);
+    scratch_remove(server->directory);
     free(server);
     return 0;
 }
@@ -125,7 +125,7 @@ int server_tear_down(void **state)
 void server_put(const struct server *server, const char *path, const void *bytes, size_t length)
 {
     char full[SCRATCH_PATH_MAX];
-    int written = snprintf(full, sizeof(full), "%s/www%s", server->folder, path);
+    int written = snprintf(full, sizeof(full), "%s/www%s", server->directory, path);
 
     assert_in_range(written, 1, sizeof(full) - 1);
     scratch_write(full, bytes, length);
@@ -203,7 +203,7 @@ static void write_command_line(struct command_line *line, const struct server *s
         add_word(line, "-f");
         add_word(line, server->config);
     } else {
-        add_option(line, "server.root=%s/www", server->folder);
+        add_option(line, "server.root=%s/www", server->directory);
         add_option(line, "server.listen=127.0.0.1:0");
         add_option(line, "log.access=%s", server->log);
         add_option(line, "workers.threads=2");
@@ -285,15 +285,15 @@ static void read_port(struct server *server, const json_t *status)
 static void check_output(const struct server *server)
 {
     static const char *const reports[] = {"Sanitizer", "runtime error:", "Assertion"};
-    char *said = server_output(server);
+    char *printed = server_output(server);
 
     for (size_t i = 0; i < sizeof(reports) / sizeof(reports[0]); i++) {
-        if (strstr(said, reports[i]) != NULL) {
-            fprintf(stderr, "%s\n", said);
+        if (strstr(printed, reports[i]) != NULL) {
+            fprintf(stderr, "%s\n", printed);
             fail_msg("sanitizer report in the output of webserverd: %s", reports[i]);
         }
     }
-    free(said);
+    free(printed);
 }
 
 /*
@@ -302,10 +302,10 @@ static void check_output(const struct server *server)
  */
 static bool has_announced(const struct server *server)
 {
-    char *said = server_output(server);
-    bool yes = strstr(said, "watch it: wsconsole") != NULL;
+    char *printed = server_output(server);
+    bool yes = strstr(printed, "watch it: wsconsole") != NULL;
 
-    free(said);
+    free(printed);
     return yes;
 }
 
@@ -319,11 +319,11 @@ static bool serves(struct server *server)
         read_port(server, status);
     json_decref(status);
     if (!yes && waitpid(server->pid, &ended, WNOHANG) == server->pid) {
-        char *said = server_output(server);
+        char *printed = server_output(server);
 
         server->pid = 0;
-        fprintf(stderr, "webserverd said:\n%s\n", said);
-        free(said);
+        fprintf(stderr, "webserverd printed:\n%s\n", printed);
+        free(printed);
         fail_msg("webserverd exited during start, wait status %d", ended);
     }
     check_output(server);
@@ -354,7 +354,7 @@ void server_start(struct server *server, ...)
     server_start_under(server, NULL, options);
 }
 
-int server_start_rejected(const struct server *server, char **said, const char *const *options)
+int server_start_rejected(const struct server *server, char **printed, const char *const *options)
 {
     char output[SCRATCH_PATH_MAX];
     struct command_line line;
@@ -362,14 +362,14 @@ int server_start_rejected(const struct server *server, char **said, const char *
     int status = 0;
     pid_t pid;
 
-    write_path(output, server, "refusal");
+    write_path(output, server, "rejection");
     write_command_line(&line, server, NULL, options);
     pid = launch(&line, output);
     WAIT_UNTIL(waitpid(pid, &status, WNOHANG) == pid);
-    *said = scratch_read(output, &length);
+    *printed = scratch_read(output, &length);
     unlink(output);
     if (!WIFEXITED(status))
-        fail_msg("webserverd was killed by signal %d; its output: %s", WTERMSIG(status), *said);
+        fail_msg("webserverd was killed by signal %d; its output: %s", WTERMSIG(status), *printed);
     return WEXITSTATUS(status);
 }
 
@@ -469,9 +469,9 @@ const char *server_name(const struct server *server)
     return server->name;
 }
 
-const char *server_folder(const struct server *server)
+const char *server_directory(const struct server *server)
 {
-    return server->folder;
+    return server->directory;
 }
 
 const char *server_socket(const struct server *server)
@@ -535,7 +535,7 @@ void server_do(const struct server *server, const char *format, ...)
     json_decref(reply);
 }
 
-void server_refuses(const struct server *server, const char *line, const char *words)
+void server_rejects(const struct server *server, const char *line, const char *words)
 {
     json_t *reply = server_control(server, "%s", line);
     const char *error = json_string_value(json_object_get(reply, "error"));

@@ -51,9 +51,9 @@ void server_start_under(struct server *server, const char *const *wrapper,
 
 /*
  * Starts a webserverd with the name and run directory of SERVER that must fail. Returns its exit
- * status and its output in *SAID (the caller must free it). OPTIONS as above.
+ * status and its output in *PRINTED (the caller must free it). OPTIONS as above.
  */
-int server_start_rejected(const struct server *server, char **said, const char *const *options);
+int server_start_rejected(const struct server *server, char **printed, const char *const *options);
 
 /* Fails the test if a segment, a file in the run directory, or a process of the server exists. */
 void server_check_nothing_left(const struct server *server);
@@ -79,7 +79,7 @@ void server_succeeded(struct server *server);
 pid_t server_pid(const struct server *server);
 uint16_t server_port(const struct server *server);
 const char *server_name(const struct server *server);
-const char *server_folder(
+const char *server_directory(
     const struct server *server); /* directory of all files; the site is www/ */
 const char *server_socket(const struct server *server);
 const char *server_log(const struct server *server); /* path of the access log */
@@ -95,7 +95,7 @@ json_t *server_control(const struct server *server, const char *format, ...)
 /* The same; the reply must be ok, or an error that contains WORDS. */
 void server_do(const struct server *server, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void server_refuses(const struct server *server, const char *line, const char *words);
+void server_rejects(const struct server *server, const char *line, const char *words);
 
 /* The total of a metric in `status`. */
 uint64_t server_metric(const struct server *server, const char *name);

@@ -168,16 +168,17 @@ static void start_fails_if_log_cannot_be_opened(void **state)
 
     server_put_text(server, "/page.html", page);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        char option[SCRATCH_PATH_MAX + 64], *said;
+        char option[SCRATCH_PATH_MAX + 64], *printed;
         const char *const options[] = {option, NULL};
 
-        snprintf(option, sizeof(option), "%s=%s%s", cases[i].key, server_folder(server),
+        snprintf(option, sizeof(option), "%s=%s%s", cases[i].key, server_directory(server),
                  cases[i].below);
-        assert_int_equal(server_start_rejected(server, &said, options), 1);
-        if (strstr(said, cases[i].words) == NULL || strstr(said, strchr(option, '/')) == NULL ||
-            strstr(said, strerror(cases[i].error)) == NULL)
-            fail_msg("case %zu failed with: %s", i, said);
-        free(said);
+        assert_int_equal(server_start_rejected(server, &printed, options), 1);
+        if (strstr(printed, cases[i].words) == NULL ||
+            strstr(printed, strchr(option, '/')) == NULL ||
+            strstr(printed, strerror(cases[i].error)) == NULL)
+            fail_msg("case %zu failed with: %s", i, printed);
+        free(printed);
         server_check_nothing_left(server);
     }
 }
@@ -386,7 +387,7 @@ static void full_disk_with_when_full_drop_does_not_stop_the_server(void **state)
     struct load_plan plan;
     struct load_result result;
     struct load *load;
-    char *said;
+    char *printed;
 
     server_put_text(server, "/page.html", page);
     server_start(server, "log.access=/dev/full", "log.ring=64K", "log.when_full=drop", NULL);
@@ -400,9 +401,9 @@ static void full_disk_with_when_full_drop_does_not_stop_the_server(void **state)
     server_expect_metric(server, "log_lines", 0);
     assert_true(server_metric(server, "log_write_errors") > 0);
     server_stop(server);
-    said = server_output(server);
-    assert_non_null(strstr(said, "cannot write the access log"));
-    free(said);
+    printed = server_output(server);
+    assert_non_null(strstr(printed, "cannot write the access log"));
+    free(printed);
 }
 
 static void server_that_waits_for_a_full_disk_can_be_stopped(void **state)

@@ -106,7 +106,7 @@ static void rate_limited_clients_are_published(void **state)
 {
     struct server *server = *state;
     struct segment_reader reader;
-    uint64_t refused = 0;
+    uint64_t rejected = 0;
 
     server_start(server, "ratelimit.enabled=on", "ratelimit.requests_per_second=1",
                  "ratelimit.burst=1", NULL);
@@ -120,9 +120,9 @@ static void rate_limited_clients_are_published(void **state)
                 &segment_rate_bucket(&reader.map, i)->entry[way];
 
             if (entry->key == UINT64_C(0xffff7f000001))
-                refused += entry->rejected;
+                rejected += entry->rejected;
         }
-    assert_true(refused >= 1);
+    assert_true(rejected >= 1);
     segment_detach(&reader);
     server_stop(server);
 }

@@ -22,7 +22,7 @@ static void full_queue_is_503(void **state)
         "GET /arithmetic/square?n=3&work=100ms HTTP/1.1\r\nHost: h\r\n\r\n";
     struct http_client clients[CLIENTS];
     struct server *server = *state;
-    int done = 0, refused = 0;
+    int done = 0, rejected = 0;
 
     server_start(server, "arithmetic.enabled=on", "workers.processes=1", "workers.threads=1",
                  "workers.offload_threads=1", "workers.offload_queue=1", NULL);
@@ -40,13 +40,13 @@ static void full_queue_is_503(void **state)
         } else {
             assert_int_equal(response.status, 503);
             assert_string_equal(http_field(&response, "Retry-After"), "1");
-            refused++;
+            rejected++;
         }
         http_response_free(&response);
         http_close(&clients[i]);
     }
-    assert_true(done >= 1 && refused >= 1);
-    server_expect_metric(server, "offload_rejected", (uint64_t)refused);
+    assert_true(done >= 1 && rejected >= 1);
+    server_expect_metric(server, "offload_rejected", (uint64_t)rejected);
     server_stop(server);
 }
 

@@ -179,7 +179,7 @@ static void cache_commands_fail_if_cache_is_off(void **state)
 
     server_start(server, "cache.enabled=off", NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
-        server_refuses(server, lines[i], "the cache is off");
+        server_rejects(server, lines[i], "the cache is off");
     server_stop(server);
 }
 
@@ -223,8 +223,8 @@ static void ratelimit_takes_effect_at_once(void **state)
     server_do(server, "ratelimit off");
     for (int i = 0; i < 10; i++)
         http_expect(server_port(server), "/a", 200);
-    server_refuses(server, "ratelimit 0", "invalid requests_per_second '0'");
-    server_refuses(server, "ratelimit 5 many", "invalid burst 'many'");
+    server_rejects(server, "ratelimit 0", "invalid requests_per_second '0'");
+    server_rejects(server, "ratelimit 5 many", "invalid burst 'many'");
     expect_config(server, "ratelimit.burst", "value", "2");
     server_stop(server);
 }
@@ -287,20 +287,20 @@ static void changes_are_events_with_the_uid(void **state)
     server_start(server, NULL);
     snprintf(pid, sizeof(pid), "pid %d", getpid());
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        char *said;
+        char *printed;
 
         server_do(server, "%s", cases[i].line);
-        said = server_output(server);
+        printed = server_output(server);
         for (;;) { /* the logger writes it shortly after */
-            const char *at = strstr(said, cases[i].words);
+            const char *at = strstr(printed, cases[i].words);
 
             if (at != NULL && strstr(at, pid) != NULL)
                 break;
-            free(said);
+            free(printed);
             usleep(ASK_AGAIN_MS * 1000);
-            said = server_output(server);
+            printed = server_output(server);
         }
-        free(said);
+        free(printed);
     }
     server_stop(server);
 }
@@ -373,8 +373,8 @@ static void restart_replaces_one_worker(void **state)
     server_do(server, "restart 1");
     check_renewed(server, before, 3, 1);
     http_expect(server_port(server), "/a", 200);
-    server_refuses(server, "restart 15", "no worker serves in slot 15");
-    server_refuses(server, "restart some", "invalid worker number");
+    server_rejects(server, "restart 15", "no worker serves in slot 15");
+    server_rejects(server, "restart some", "invalid worker number");
     server_stop(server);
 }
 
@@ -392,10 +392,10 @@ static void drain_under_load_loses_no_request(void **state)
     load_pass(load, LOAD_STEP / 5);
     server_do(server, "drain 0");
     assert_int_equal(server_workers(server, pids, 16), 2);
-    server_refuses(server, "drain 0", "no worker serves in slot 0");
+    server_rejects(server, "drain 0", "no worker serves in slot 0");
     load_pass(load, LOAD_STEP / 5);
     server_do(server, "drain 2");
-    server_refuses(server, "drain 1", "it is the only worker");
+    server_rejects(server, "drain 1", "it is the only worker");
     load_pass(load, LOAD_STEP / 5);
     server_do(server, "workers 3");
     result = load_finish(load);
@@ -413,7 +413,7 @@ static void stop_now_does_not_wait_for_requests(void **state)
     http_open(&client, server_port(server));
     http_send(&client, "GET /a HTTP/1.1\r\nHost:"); /* in progress: a graceful stop would wait */
     server_expect_metric(server, "connections_open", 1);
-    server_refuses(server, "stop soon", "usage: stop [now]");
+    server_rejects(server, "stop soon", "usage: stop [now]");
     server_do(server, "stop now");
     server_stopped(server);
     http_close(&client);
@@ -452,7 +452,7 @@ static void control_group_can_read_but_not_change(void **state)
     static const char *const looking[] = {"ping", "status", "threads", "config", "cache-size"};
     static const char *const touching[] = {"threads 3", "stop", "cache-flush", "log-level debug"};
     struct server *server = *state;
-    char folder[SCRATCH_PATH_MAX];
+    char directory[SCRATCH_PATH_MAX];
 
     if (geteuid() != 0)
         skip();
@@ -460,8 +460,8 @@ static void control_group_can_read_but_not_change(void **state)
     assert_int_equal(as_nobody(server, "ping"), 2);
     server_stop(server);
     server_start(server, "control.group=65534", NULL);
-    snprintf(folder, sizeof(folder), "%s", server_folder(server));
-    assert_int_equal(chmod(folder, 0755), 0); /* directories on the path to the socket */
+    snprintf(directory, sizeof(directory), "%s", server_directory(server));
+    assert_int_equal(chmod(directory, 0755), 0); /* directories on the path to the socket */
     for (size_t i = 0; i < ARRAY_LENGTH(looking); i++)
         assert_int_equal(as_nobody(server, looking[i]), 1);
     for (size_t i = 0; i < ARRAY_LENGTH(touching); i++)

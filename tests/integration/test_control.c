@@ -144,7 +144,7 @@ static void help_lists_every_command(void **state)
         json_decref(one);
     }
     json_decref(all);
-    server_refuses(server, "help nonsense", "unknown command 'nonsense'");
+    server_rejects(server, "help nonsense", "unknown command 'nonsense'");
     server_stop(server);
 }
 
@@ -241,7 +241,7 @@ static void invalid_commands_get_an_error(void **state)
 
     server_start(server, "workers.max_processes=8", "workers.max_threads=128", NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
-        server_refuses(server, cases[i].line, cases[i].words);
+        server_rejects(server, cases[i].line, cases[i].words);
     server_do(server, "ping");
     server_stop(server);
 }

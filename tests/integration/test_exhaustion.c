@@ -100,7 +100,7 @@ static void connections_wait_for_descriptors_of_a_worker(void **state)
                                           "workers.threads=1", NULL};
     struct server *server = *state;
     struct http_client client[MORE_THAN_FIT];
-    char *said;
+    char *printed;
 
     server_put_text(server, "/page.html", "a page");
     server_start_under(server, few_descriptors, options);
@@ -118,9 +118,9 @@ static void connections_wait_for_descriptors_of_a_worker(void **state)
         http_close(&client[i]); /* frees a descriptor for a waiting connection */
     }
     server_expect_metric(server, "requests", MORE_THAN_FIT);
-    said = server_output(server);
-    assert_non_null(strstr(said, "no free descriptor for another connection"));
-    free(said);
+    printed = server_output(server);
+    assert_non_null(strstr(printed, "no free descriptor for another connection"));
+    free(printed);
     server_stop(server);
 }
 
@@ -219,7 +219,7 @@ static struct failing_places *map_places(const struct server *server, char *path
     void *mapping;
     int fd;
 
-    snprintf(path, size, "%s/places", server_folder(server));
+    snprintf(path, size, "%s/places", server_directory(server));
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, sizeof(struct failing_places)), 0);
@@ -297,7 +297,7 @@ static void every_allocation_may_fail_once(void **state)
     const char *const wrapper[] = {"env", preload, setting, "FAILING_AFTER=1000", NULL};
     static const char *const options[] = {"files.autoindex=on", "arithmetic.enabled=on", NULL};
     uint32_t before, pass = 0;
-    char *said;
+    char *printed;
 
     snprintf(setting, sizeof(setting), "FAILING_PLACES=%s", path);
     put_files(server);
@@ -311,10 +311,10 @@ static void every_allocation_may_fail_once(void **state)
         http_expect(server_port(server), "/file-0", 200);
     } while (atomic_load(&places->failed) > before && ++pass < PASSES_MOST);
     assert_true(atomic_load(&places->failed) > PLACES_LEAST);
-    said = server_output(server);
-    if (strstr(said, "signal") != NULL)
-        fail_msg("a process crashed:\n%s", said);
-    free(said);
+    printed = server_output(server);
+    if (strstr(printed, "signal") != NULL)
+        fail_msg("a process crashed:\n%s", printed);
+    free(printed);
     server_stop(server);
     munmap(places, sizeof(*places));
 }

@@ -18,7 +18,7 @@ static void put_link(const struct server *server, const char *name, const char *
 {
     char path[512];
 
-    snprintf(path, sizeof(path), "%s/www/%s", server_folder(server), name);
+    snprintf(path, sizeof(path), "%s/www/%s", server_directory(server), name);
     assert_int_equal(symlink(target, path), 0);
 }
 
@@ -29,9 +29,9 @@ static const char *make_shared(const struct server *server)
     char file[600];
     FILE *out;
 
-    assert_int_equal(chmod(server_folder(server), 0755),
+    assert_int_equal(chmod(server_directory(server), 0755),
                      0); /* the worker may run as another user */
-    snprintf(path, sizeof(path), "%s/shared", server_folder(server));
+    snprintf(path, sizeof(path), "%s/shared", server_directory(server));
     assert_int_equal(mkdir(path, 0755), 0);
     snprintf(file, sizeof(file), "%s/file", path);
     out = fopen(file, "w");
@@ -108,7 +108,7 @@ static void links_are_followed_into_allowed_directories(void **state)
     char into[600];
 
     put_site(server);
-    snprintf(into, sizeof(into), "files.follow_into=%s/shared", server_folder(server));
+    snprintf(into, sizeof(into), "files.follow_into=%s/shared", server_directory(server));
     server_start(server, "files.symlinks=follow", into, NULL);
     expect_all(server, expected, ARRAY_LENGTH(expected));
     server_stop(server);

@@ -389,10 +389,10 @@ static void error_that_waits_for_its_page_is_sent(void **state)
 
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct http_response response;
-        char folder[32];
+        char option[32];
 
-        snprintf(folder, sizeof(folder), "files.error_pages=/unseen%zu", i);
-        server_start(server, folder, NULL);
+        snprintf(option, sizeof(option), "files.error_pages=/unseen%zu", i);
+        server_start(server, option, NULL);
         http_request(server_port(server), cases[i].request, &response);
         assert_int_equal(response.status, cases[i].status);
         http_response_free(&response);

@@ -47,7 +47,7 @@ static void expect_body(const struct server *server, const char *target, const c
 
 static void in_site(const struct server *server, const char *path, char *full)
 {
-    snprintf(full, SCRATCH_PATH_MAX, "%s/www%s", server_folder(server), path);
+    snprintf(full, SCRATCH_PATH_MAX, "%s/www%s", server_directory(server), path);
 }
 
 /* --- Visibility --- */
@@ -123,7 +123,7 @@ static void nothing_above_root_is_served(void **state)
     struct server *server = *state;
     char beside[SCRATCH_PATH_MAX];
 
-    snprintf(beside, sizeof(beside), "%s/beside", server_folder(server));
+    snprintf(beside, sizeof(beside), "%s/beside", server_directory(server));
     scratch_write(beside, "x", 1);
     server_put_text(server, "/file", "x");
     server_put_text(server, "/sub/file", "x");

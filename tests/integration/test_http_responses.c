@@ -70,7 +70,7 @@ static void date_is_current(void **state)
     struct server *server = *state;
     struct http_response response;
     struct tm parts = {0};
-    time_t before, after, said;
+    time_t before, after, printed;
 
     server_put_text(server, "/a", "a");
     server_start(server, NULL);
@@ -78,8 +78,8 @@ static void date_is_current(void **state)
     http_get(server_port(server), "/a", 200, &response);
     after = time(NULL);
     assert_non_null(strptime(http_field(&response, "Date"), "%a, %d %b %Y %H:%M:%S GMT", &parts));
-    said = timegm(&parts);
-    assert_in_range(said, before - 1, after + 1);
+    printed = timegm(&parts);
+    assert_in_range(printed, before - 1, after + 1);
     http_response_free(&response);
     server_stop(server);
 }

@@ -38,7 +38,7 @@ static char *make_prose(unsigned seed)
 
 static void in_site(const struct server *server, const char *path, char *full)
 {
-    snprintf(full, SCRATCH_PATH_MAX, "%s/www%s", server_folder(server), path);
+    snprintf(full, SCRATCH_PATH_MAX, "%s/www%s", server_directory(server), path);
 }
 
 static void date_file(const struct server *server, const char *path, time_t seconds)
@@ -218,15 +218,15 @@ static void compression_off_encodes_nothing(void **state)
 static void expect_variant(const struct server *server, const char *body, const char *coding)
 {
     struct http_response response;
-    const char *said;
+    const char *printed;
 
     ask(server, "/a.txt", "Accept-Encoding: gzip, br\r\n", &response);
-    said = http_field(&response, "Content-Encoding");
+    printed = http_field(&response, "Content-Encoding");
     assert_string_equal(response.body, body);
     if (coding == NULL)
-        assert_null(said);
+        assert_null(printed);
     else
-        assert_string_equal(said, coding);
+        assert_string_equal(printed, coding);
     http_response_free(&response);
 }
 
@@ -394,7 +394,7 @@ static void put_sparse(const struct server *server, const char *path, off_t size
 static void sizes_and_offsets_are_64_bit(void **state)
 {
     static const struct {
-        const char *range, *said, *body;
+        const char *range, *printed, *body;
     } cases[] = {
         {"bytes=4294967296-4294967303", "bytes 4294967296-4294967303/5368709120", "at place"},
         {"bytes=4294967292-4294967299", "bytes 4294967292-4294967299/5368709120", "at pat p"},
@@ -413,7 +413,7 @@ static void sizes_and_offsets_are_64_bit(void **state)
         snprintf(fields, sizeof(fields), "Range: %s\r\n", cases[i].range);
         ask(server, "/sparse.bin", fields, &response);
         assert_int_equal(response.status, 206);
-        assert_string_equal(http_field(&response, "Content-Range"), cases[i].said);
+        assert_string_equal(http_field(&response, "Content-Range"), cases[i].printed);
         assert_string_equal(response.body, cases[i].body);
         http_response_free(&response);
     }

@@ -49,20 +49,20 @@ static void check_report(const char *path)
 /* Returns the number of reports. */
 static uint64_t check_reports(const struct server *server)
 {
-    DIR *folder = opendir(server_folder(server));
+    DIR *directory = opendir(server_directory(server));
     const struct dirent *entry;
     char path[SCRATCH_PATH_MAX + 256];
     uint64_t count = 0;
 
-    assert_non_null(folder);
-    while ((entry = readdir(folder)) != NULL) {
+    assert_non_null(directory);
+    while ((entry = readdir(directory)) != NULL) {
         if (strncmp(entry->d_name, "valgrind.", 9) != 0)
             continue;
-        snprintf(path, sizeof(path), "%s/%s", server_folder(server), entry->d_name);
+        snprintf(path, sizeof(path), "%s/%s", server_directory(server), entry->d_name);
         check_report(path);
         count++;
     }
-    closedir(folder);
+    closedir(directory);
     return count;
 }
 
@@ -79,7 +79,7 @@ static void use_everything(const struct server *server)
 
     http_expect(server_port(server), "/large.bin", 200);
     http_expect(server_port(server), "/absent", 404);
-    http_expect(server_port(server), "/folder", 301);
+    http_expect(server_port(server), "/directory", 301);
     http_expect(server_port(server), "/%zz", 400);
     for (int round = 0; round < 2; round++) {
         plan.each_connects = round == 1;
@@ -113,9 +113,9 @@ static void no_process_has_leaks_or_errors(void **state)
 
     skip_where_valgrind_cannot_run();
     server_put_text(server, "/page.html", page);
-    server_put_text(server, "/folder/index.html", page);
+    server_put_text(server, "/directory/index.html", page);
     server_put(server, "/large.bin", large, LARGE);
-    snprintf(log_file, sizeof(log_file), "--log-file=%s/valgrind.%%p", server_folder(server));
+    snprintf(log_file, sizeof(log_file), "--log-file=%s/valgrind.%%p", server_directory(server));
     for (int i = 0; i < 2; i++) {
         const char *const options[] = {dispatches[i], "workers.threads=1", NULL};
         uint64_t processes;

@@ -250,15 +250,15 @@ static void second_start_fails_and_first_is_unaffected(void **state)
 {
     struct server *server = *state;
     const char *const no_options[] = {NULL};
-    char segment[128], *said;
+    char segment[128], *printed;
 
     server_put_text(server, "/page.html", page);
     server_start(server, NULL);
     snprintf(segment, sizeof(segment), "webserverd.%s", server_name(server));
-    assert_int_equal(server_start_rejected(server, &said, no_options), 1);
-    assert_non_null(strstr(said, server_name(server)));
-    assert_non_null(strstr(said, "already running"));
-    free(said);
+    assert_int_equal(server_start_rejected(server, &printed, no_options), 1);
+    assert_non_null(strstr(printed, server_name(server)));
+    assert_non_null(strstr(printed, "already running"));
+    free(printed);
     http_expect(server_port(server), "/page.html", 200);
     server_do(server, "ping");
     assert_int_equal(scratch_count("/dev/shm", segment), 1);
@@ -268,7 +268,7 @@ static void second_start_fails_and_first_is_unaffected(void **state)
 static void start_on_used_port_fails_and_leaves_nothing(void **state)
 {
     struct server *server = *state;
-    char name[64], listen[64], segment[128], run_dir[SCRATCH_PATH_MAX], *said;
+    char name[64], listen[64], segment[128], run_dir[SCRATCH_PATH_MAX], *printed;
     const char *const options[] = {name, listen, NULL};
 
     server_put_text(server, "/page.html", page);
@@ -276,11 +276,11 @@ static void start_on_used_port_fails_and_leaves_nothing(void **state)
     snprintf(name, sizeof(name), "server.name=%s-other", server_name(server));
     snprintf(listen, sizeof(listen), "server.listen=127.0.0.1:%u", server_port(server));
     snprintf(segment, sizeof(segment), "webserverd.%s", server_name(server));
-    snprintf(run_dir, sizeof(run_dir), "%s/run", server_folder(server));
-    assert_int_equal(server_start_rejected(server, &said, options), 1);
-    assert_non_null(strstr(said, strchr(listen, '=') + 1));
-    assert_non_null(strstr(said, strerror(EADDRINUSE)));
-    free(said);
+    snprintf(run_dir, sizeof(run_dir), "%s/run", server_directory(server));
+    assert_int_equal(server_start_rejected(server, &printed, options), 1);
+    assert_non_null(strstr(printed, strchr(listen, '=') + 1));
+    assert_non_null(strstr(printed, strerror(EADDRINUSE)));
+    free(printed);
     assert_int_equal(scratch_count("/dev/shm", segment), 1);
     assert_int_equal(scratch_count(run_dir, ""), 2); /* socket and pid file of the first server */
     http_expect(server_port(server), "/page.html", 200);
@@ -294,21 +294,21 @@ static void start_on_used_port_fails_and_leaves_nothing(void **state)
 static void second_start_with_other_run_dir_keeps_segment_of_first(void **state)
 {
     struct server *server = *state;
-    char run_dir[SCRATCH_PATH_MAX], option[SCRATCH_PATH_MAX + 32], segment[128], *said;
+    char run_dir[SCRATCH_PATH_MAX], option[SCRATCH_PATH_MAX + 32], segment[128], *printed;
     const char *const options[] = {option, NULL};
     struct stat before, after;
 
     server_put_text(server, "/page.html", page);
     server_start(server, NULL);
-    snprintf(run_dir, sizeof(run_dir), "%s/other", server_folder(server));
+    snprintf(run_dir, sizeof(run_dir), "%s/other", server_directory(server));
     snprintf(option, sizeof(option), "server.run_dir=%s", run_dir);
     snprintf(segment, sizeof(segment), "/dev/shm/webserverd.%s", server_name(server));
     assert_int_equal(stat(segment, &before), 0);
-    assert_int_equal(server_start_rejected(server, &said, options), 1);
-    assert_non_null(strstr(said, server_name(server)));
-    assert_non_null(strstr(said, "already running"));
-    assert_non_null(strstr(said, "another run_dir"));
-    free(said);
+    assert_int_equal(server_start_rejected(server, &printed, options), 1);
+    assert_non_null(strstr(printed, server_name(server)));
+    assert_non_null(strstr(printed, "already running"));
+    assert_non_null(strstr(printed, "another run_dir"));
+    free(printed);
     assert_int_equal(stat(segment, &after), 0);
     assert_int_equal(after.st_ino, before.st_ino);
     assert_int_equal(scratch_count(run_dir, ""), 0);
@@ -321,17 +321,17 @@ static void file_at_control_socket_path_is_not_removed(void **state)
 {
     static const char precious[] = "not to be lost\n";
     struct server *server = *state;
-    char path[SCRATCH_PATH_MAX], option[SCRATCH_PATH_MAX + 32], *said, *kept;
+    char path[SCRATCH_PATH_MAX], option[SCRATCH_PATH_MAX + 32], *printed, *kept;
     const char *const options[] = {option, NULL};
     size_t length;
 
-    snprintf(path, sizeof(path), "%s/precious", server_folder(server));
+    snprintf(path, sizeof(path), "%s/precious", server_directory(server));
     snprintf(option, sizeof(option), "control.socket=%s", path);
     scratch_write(path, precious, sizeof(precious) - 1);
-    assert_int_equal(server_start_rejected(server, &said, options), 1);
-    assert_non_null(strstr(said, path));
-    assert_non_null(strstr(said, "not a socket"));
-    free(said);
+    assert_int_equal(server_start_rejected(server, &printed, options), 1);
+    assert_non_null(strstr(printed, path));
+    assert_non_null(strstr(printed, "not a socket"));
+    free(printed);
     kept = scratch_read(path, &length);
     assert_string_equal(kept, precious);
     free(kept);
@@ -374,8 +374,8 @@ static void become_server(const struct server *server, int output, const char *d
     char name[128], run_dir[SCRATCH_PATH_MAX + 32], root[SCRATCH_PATH_MAX + 32];
 
     snprintf(name, sizeof(name), "server.name=%s", server_name(server));
-    snprintf(run_dir, sizeof(run_dir), "server.run_dir=%s/run", server_folder(server));
-    snprintf(root, sizeof(root), "server.root=%s/www", server_folder(server));
+    snprintf(run_dir, sizeof(run_dir), "server.run_dir=%s/run", server_directory(server));
+    snprintf(root, sizeof(root), "server.root=%s/www", server_directory(server));
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
     execl(WEBSERVERD_BINARY, WEBSERVERD_BINARY, "-o", name, "-o", run_dir, "-o", root, "-o",
@@ -408,8 +408,8 @@ static void stop_signal_during_start_leaves_nothing(void **state)
     }
 }
 
-/* Returns the exit status of a start with -d. *SAID is its output, read to EOF. */
-static int start_detached(const struct server *server, char *said, size_t size)
+/* Returns the exit status of a start with -d. *PRINTED is its output, read to EOF. */
+static int start_detached(const struct server *server, char *printed, size_t size)
 {
     int ends[2], status = -1;
     ssize_t got = 1;
@@ -422,9 +422,9 @@ static int start_detached(const struct server *server, char *said, size_t size)
         become_server(server, ends[1], "-d");
     close(ends[1]);
     for (size_t used = 0; got > 0; used += (size_t)got) {
-        got = read(ends[0], said + used, size - used - 1);
+        got = read(ends[0], printed + used, size - used - 1);
         assert_true(got >= 0);
-        said[used + (size_t)got] = '\0';
+        printed[used + (size_t)got] = '\0';
     }
     close(ends[0]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -435,13 +435,13 @@ static int start_detached(const struct server *server, char *said, size_t size)
 static void detached_start_returns_when_serving_or_failed(void **state)
 {
     const struct server *server = *state;
-    char said[4096];
+    char printed[4096];
 
-    assert_int_equal(start_detached(server, said, sizeof(said)), 0);
-    assert_non_null(strstr(said, " serves "));
+    assert_int_equal(start_detached(server, printed, sizeof(printed)), 0);
+    assert_non_null(strstr(printed, " serves "));
     server_do(server, "ping");
-    assert_int_equal(start_detached(server, said, sizeof(said)), 1);
-    assert_non_null(strstr(said, "already running"));
+    assert_int_equal(start_detached(server, printed, sizeof(printed)), 1);
+    assert_non_null(strstr(printed, "already running"));
     server_do(server, "stop");
     WAIT_UNTIL(waitpid(-1, NULL, WNOHANG) < 0); /* orphans become children of this process */
     server_check_nothing_left(server);
@@ -558,7 +558,7 @@ static void change_during_stop_is_rejected(void **state)
     begin_download(server, &client);
     begin_stop(server);
     for (size_t i = 0; i < ARRAY_LENGTH(changes); i++)
-        server_refuses(server, changes[i], "the server is stopping");
+        server_rejects(server, changes[i], "the server is stopping");
     for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
         server_do(server, "%s", others[i]);
     server_do(server, "stop now");
@@ -597,16 +597,16 @@ static void error_log_reports_stop_once(void **state)
 {
     struct server *server = *state;
     const char *first;
-    char *said;
+    char *printed;
 
     for (int i = 0; i < 5; i++) {
         server_start(server, "workers.processes=4", NULL);
         server_stop(server);
-        said = server_output(server);
-        first = strstr(said, ": stopped\n");
+        printed = server_output(server);
+        first = strstr(printed, ": stopped\n");
         assert_non_null(first);
         assert_null(strstr(first + 1, ": stopped\n"));
-        free(said);
+        free(printed);
         server_clear_output(server);
     }
 }

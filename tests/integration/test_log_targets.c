@@ -34,7 +34,7 @@ static void receiver_open(struct receiver *receiver, const struct server *server
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const struct timeval patience = {.tv_sec = PATIENCE_S};
 
-    snprintf(receiver->path, sizeof(receiver->path), "%s/log", server_folder(server));
+    snprintf(receiver->path, sizeof(receiver->path), "%s/log", server_directory(server));
     assert_true(strlen(receiver->path) < sizeof(address.sun_path));
     memcpy(address.sun_path, receiver->path, strlen(receiver->path));
     receiver->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -137,17 +137,17 @@ static void start_fails_if_log_target_is_unreachable(void **state)
     static const char *const unknown[] = {"log.access=syslog:local9", NULL};
     static const char *const silent[] = {"log.error=off", NULL};
     struct server *server = *state;
-    char *said;
+    char *printed;
 
-    assert_int_equal(server_start_rejected(server, &said, options), EXIT_FAILURE);
-    assert_non_null(strstr(said, "cannot open the access log syslog:@/nowhere/at/all"));
-    free(said);
-    assert_int_equal(server_start_rejected(server, &said, unknown), EXIT_FAILURE);
-    assert_non_null(strstr(said, "unknown syslog facility"));
-    free(said);
-    assert_int_equal(server_start_rejected(server, &said, silent), EXIT_FAILURE);
-    assert_non_null(strstr(said, "the error log cannot be off"));
-    free(said);
+    assert_int_equal(server_start_rejected(server, &printed, options), EXIT_FAILURE);
+    assert_non_null(strstr(printed, "cannot open the access log syslog:@/nowhere/at/all"));
+    free(printed);
+    assert_int_equal(server_start_rejected(server, &printed, unknown), EXIT_FAILURE);
+    assert_non_null(strstr(printed, "unknown syslog facility"));
+    free(printed);
+    assert_int_equal(server_start_rejected(server, &printed, silent), EXIT_FAILURE);
+    assert_non_null(strstr(printed, "the error log cannot be off"));
+    free(printed);
 }
 
 static void events_go_to_configured_error_log(void **state)
@@ -169,7 +169,7 @@ static void events_go_to_configured_error_log(void **state)
 static unsigned long summed_up(const struct server *server)
 {
     static const char words[] = "summary of ";
-    char *said = server_output(server), *line = said;
+    char *printed = server_output(server), *line = printed;
     unsigned long sum = 0, requests;
 
     while ((line = strstr(line, words)) != NULL) {
@@ -177,7 +177,7 @@ static unsigned long summed_up(const struct server *server)
             sum += requests;
         line += strlen(words);
     }
-    free(said);
+    free(printed);
     return sum;
 }
 

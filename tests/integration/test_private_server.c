@@ -38,7 +38,7 @@ static void start(struct private_server *server, const char *const *options)
 
 /* Paths and processes of a server, to check them after its end. */
 struct traces {
-    char folder[PRIVATE_SERVER_PATH];
+    char directory[PRIVATE_SERVER_PATH];
     char segment[PRIVATE_SERVER_PATH];
 };
 
@@ -46,7 +46,7 @@ static struct traces traces_of(const struct private_server *server)
 {
     struct traces traces;
 
-    snprintf(traces.folder, sizeof(traces.folder), "%s", private_server_directory(server));
+    snprintf(traces.directory, sizeof(traces.directory), "%s", private_server_directory(server));
     snprintf(traces.segment, sizeof(traces.segment), "webserverd.%s", private_server_name(server));
     return traces;
 }
@@ -54,7 +54,7 @@ static struct traces traces_of(const struct private_server *server)
 static void check_nothing_left(const struct traces *traces)
 {
     assert_int_equal(scratch_count("/dev/shm", traces->segment), 0);
-    assert_int_not_equal(access(traces->folder, F_OK), 0);
+    assert_int_not_equal(access(traces->directory, F_OK), 0);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
@@ -171,7 +171,7 @@ static bool is_gone(const char *segment)
 
 static void private_server_exits_with_its_parent(void **state)
 {
-    char text[512] = "", name[64], folder[256], segment[80];
+    char text[512] = "", name[64], directory[256], segment[80];
     int told[2];
     pid_t child;
 
@@ -188,13 +188,13 @@ static void private_server_exits_with_its_parent(void **state)
         pause();
     }
     assert_true(read(told[0], text, sizeof(text) - 1) > 0);
-    assert_int_equal(sscanf(text, "%63s %255s", name, folder), 2);
+    assert_int_equal(sscanf(text, "%63s %255s", name, directory), 2);
     snprintf(segment, sizeof(segment), "webserverd.%s", name);
     assert_int_equal(scratch_count("/dev/shm", segment), 1);
     kill(child, SIGKILL);
     WAIT_UNTIL(is_gone(segment));
     WAIT_UNTIL(waitpid(-1, NULL, WNOHANG) == -1);
-    scratch_remove(folder);
+    scratch_remove(directory);
     close(told[0]);
     close(told[1]);
 }

@@ -144,9 +144,9 @@ static void root_changes(void **state)
     struct http_response response;
 
     server_put_text(server, "/a", "old root");
-    snprintf(other, sizeof(other), "%s/other/", server_folder(server));
+    snprintf(other, sizeof(other), "%s/other/", server_directory(server));
     scratch_make_directories(other);
-    snprintf(other, sizeof(other), "%s/other/a", server_folder(server));
+    snprintf(other, sizeof(other), "%s/other/a", server_directory(server));
     scratch_write(other, "new root", 8);
     server_write_config(server, "[server]\nroot = www\nlisten = 127.0.0.1:0\n");
     server_start(server, NULL);
@@ -206,7 +206,7 @@ static void log_change_loses_no_line(void **state)
     result = load_finish(load);
     load_check(&result);
     server_stop(server);
-    snprintf(path, sizeof(path), "%s/second.log", server_folder(server));
+    snprintf(path, sizeof(path), "%s/second.log", server_directory(server));
     text = scratch_read(path, &length);
     assert_int_equal(text[0], '{');
     for (size_t i = 0; i < length; i++)
@@ -259,11 +259,11 @@ static void invalid_file_changes_nothing(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         server_write_config(server, cases[i].text[1] == 's' ? "[server]%s" : "%s",
                             cases[i].text + (cases[i].text[1] == 's' ? 8 : 0));
-        server_refuses(server, "reload", cases[i].words);
+        server_rejects(server, "reload", cases[i].words);
         server_signal(server_pid(server), SIGHUP);
     }
     assert_int_equal(unlink(server_config_path(server)), 0);
-    server_refuses(server, "reload", "No such file");
+    server_rejects(server, "reload", "No such file");
     load_pass(load, LOAD_STEP / 10);
     end_load(load);
     assert_int_equal(server_workers(server, after, 16), 2);
@@ -307,7 +307,7 @@ static void old_workers_serve_if_new_ones_fail(void **state)
     tight.rlim_cur = address_space_of(server_pid(server)) + 4 * 1024 * 1024;
     assert_int_equal(prlimit(server_pid(server), RLIMIT_AS, &tight, NULL), 0);
     server_write_config(server, "[workers]\nprocesses = 3\n[cache]\nsize = 8M\n");
-    server_refuses(server, "reload", "a new worker ended with status 1 before it served");
+    server_rejects(server, "reload", "a new worker ended with status 1 before it served");
     assert_int_equal(server_workers(server, after, 16), 2);
     assert_memory_equal(pids, after, 2 * sizeof(pid_t));
     assert_int_equal(prlimit(server_pid(server), RLIMIT_AS, &before, NULL), 0);

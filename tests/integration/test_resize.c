@@ -302,7 +302,7 @@ static void rejected_resize_loses_no_request(void **state)
 
     server_put_text(server, "/page.html", page);
     server_start_under(server, few_descriptors, no_options);
-    server_refuses(server, "threads 100", "raise the limit");
+    server_rejects(server, "threads 100", "raise the limit");
     for (int i = 0; i < REQUESTS; i++)
         http_expect(server_port(server), "/page.html", 200);
     assert_int_equal(wanted(server, "threads"), 2);

@@ -96,7 +96,7 @@ static void put_file(const char *path, const char *text)
     char full[SCRATCH_PATH_MAX];
 
     server_put_text(server, path, text);
-    snprintf(full, sizeof(full), "%s/www%s", server_folder(server), path);
+    snprintf(full, sizeof(full), "%s/www%s", server_directory(server), path);
     assert_int_equal(utimensat(AT_FDCWD, full, times, 0), 0);
 }
 

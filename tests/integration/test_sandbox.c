@@ -124,11 +124,11 @@ static void unknown_user_is_an_error(void **state)
 {
     static const char *const options[] = {"server.user=no-such-user", NULL};
     struct server *server = *state;
-    char *said;
+    char *printed;
 
-    assert_int_equal(server_start_rejected(server, &said, options), EXIT_FAILURE);
-    assert_non_null(strstr(said, "no-such-user"));
-    free(said);
+    assert_int_equal(server_start_rejected(server, &printed, options), EXIT_FAILURE);
+    assert_non_null(strstr(printed, "no-such-user"));
+    free(printed);
 }
 
 /* Root can read the file, but the worker is not root. */
@@ -140,7 +140,7 @@ static void unreadable_file_is_403(void **state)
     if (geteuid() != 0)
         skip();
     server_put_text(server, "/private.txt", "for root alone");
-    snprintf(path, sizeof(path), "%s/www/private.txt", server_folder(server));
+    snprintf(path, sizeof(path), "%s/www/private.txt", server_directory(server));
     assert_int_equal(chmod(path, 0600), 0);
     server_start(server, NULL);
     http_expect(server_port(server), "/private.txt", 403);

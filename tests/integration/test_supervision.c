@@ -35,12 +35,12 @@ static bool serves(const struct server *server, pid_t pid)
     return false;
 }
 
-static bool has_said(const struct server *server, const char *words)
+static bool has_printed(const struct server *server, const char *words)
 {
-    char *said = server_output(server);
-    bool yes = strstr(said, words) != NULL;
+    char *printed = server_output(server);
+    bool yes = strstr(printed, words) != NULL;
 
-    free(said);
+    free(printed);
     return yes;
 }
 
@@ -64,7 +64,7 @@ static void hung_worker_is_killed_and_replaced(void **state)
     server_signal(pids[0], SIGSTOP);
     WAIT_UNTIL(!serves(server, pids[0]) && worker_count(server) == 2);
     assert_true(serves(server, pids[1]));
-    WAIT_UNTIL(has_said(server, "has had no heartbeat for"));
+    WAIT_UNTIL(has_printed(server, "has had no heartbeat for"));
     http_expect(server_port(server), "/a", 200);
     server_stop(server);
 }
@@ -109,7 +109,7 @@ static void worker_with_hung_thread_is_killed_and_replaced(void **state)
     if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) != 0)
         skip(); /* if the test itself is sandboxed */
     assert_int_equal(ptrace(PTRACE_INTERRUPT, thread, NULL, NULL), 0);
-    WAIT_UNTIL(has_said(server, "has had no heartbeat for"));
+    WAIT_UNTIL(has_printed(server, "has had no heartbeat for"));
     assert_int_equal(waitpid(thread, NULL, __WALL), thread);
     waitpid(thread, NULL, __WALL); /* its exit, which the tracer must wait for */
     WAIT_UNTIL(!serves(server, pids[0]) && worker_count(server) == 2);
@@ -128,7 +128,7 @@ static void worker_that_does_not_exit_is_killed(void **state)
     server_signal(pids[0], SIGSTOP);
     server_do(server, "restart all"); /* the reply follows when the worker has exited */
     assert_false(serves(server, pids[0]));
-    WAIT_UNTIL(has_said(server, "has been leaving for"));
+    WAIT_UNTIL(has_printed(server, "has been leaving for"));
     server_stop(server);
 }
 
@@ -159,7 +159,7 @@ static void crash_loop_is_delayed_and_reported(void **state)
 
     server_put_text(server, "/a", "a");
     server_start(server, "workers.processes=1", NULL);
-    while (!has_said(server, "consecutive failures): starting another in "))
+    while (!has_printed(server, "consecutive failures): starting another in "))
         if (server_workers(server, pids, 16) != 1 || kill(pids[0], SIGKILL) != 0)
             usleep(ASK_AGAIN_MS * 1000);
     WAIT_UNTIL(worker_count(server) == 1);
@@ -234,7 +234,7 @@ static void post_mortem_has_last_requests(void **state)
     assert_null(strstr(text, "/other"));
     free(text);
     json_decref(response);
-    server_refuses(server, "post-mortem 0", "invalid number of deaths");
+    server_rejects(server, "post-mortem 0", "invalid number of deaths");
     server_stop(server);
 }
 

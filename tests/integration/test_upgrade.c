@@ -25,12 +25,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static bool has_said(const struct server *server, const char *words)
+static bool has_printed(const struct server *server, const char *words)
 {
-    char *said = server_output(server);
-    bool yes = strstr(said, words) != NULL;
+    char *printed = server_output(server);
+    bool yes = strstr(printed, words) != NULL;
 
-    free(said);
+    free(printed);
     return yes;
 }
 
@@ -101,7 +101,7 @@ static void idle_connection_gets_one_more_response(void **state)
     http_response_free(&response);
     before = server_pid(server);
     server_signal(before, SIGUSR2);
-    WAIT_UNTIL(has_said(server, "this one shuts down"));
+    WAIT_UNTIL(has_printed(server, "this one shuts down"));
     http_send(&client, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
     http_receive(&client, HTTP_WITH_BODY, &response);
     assert_int_equal(response.status, 200);
@@ -136,8 +136,8 @@ static void broken_binary_changes_nothing(void **state)
     struct load *load;
     pid_t before;
 
-    snprintf(program, sizeof(program), "%s/program", server_folder(server));
-    snprintf(broken, sizeof(broken), "%s/broken", server_folder(server));
+    snprintf(program, sizeof(program), "%s/program", server_directory(server));
+    snprintf(broken, sizeof(broken), "%s/broken", server_directory(server));
     scratch_write(broken, "#!/bin/sh\nexit 3\n", 17);
     assert_int_equal(chmod(broken, 0755), 0);
     set_program(program, WEBSERVERD_BINARY);
@@ -148,10 +148,10 @@ static void broken_binary_changes_nothing(void **state)
     start_load(server, &load, true);
     set_program(program, broken);
     server_signal(before, SIGUSR2);
-    WAIT_UNTIL(has_said(server, "ended with status 3 before it served; this one continues"));
+    WAIT_UNTIL(has_printed(server, "ended with status 3 before it served; this one continues"));
     set_program(program, "/nowhere/webserverd");
     server_signal(before, SIGUSR2);
-    WAIT_UNTIL(has_said(server, "ended with status 1 before it served; this one continues"));
+    WAIT_UNTIL(has_printed(server, "ended with status 1 before it served; this one continues"));
     load_pass(load, LOAD_STEP / 10);
     server_do(server, "threads 3");
     assert_int_equal(server_pid(server), before);
@@ -174,7 +174,7 @@ static void failed_upgrade_leaves_nothing_behind(void **state)
     server_start(server, NULL);
     server_write_config(server, "[workers]\nprocesses = many\n");
     server_signal(server_pid(server), SIGUSR2);
-    WAIT_UNTIL(has_said(server, "before it served; this one continues"));
+    WAIT_UNTIL(has_printed(server, "before it served; this one continues"));
     http_expect(server_port(server), "/a", 200);
     snprintf(path, sizeof(path), "%s.new", server_socket(server));
     assert_int_not_equal(access(path, F_OK), 0);
@@ -215,7 +215,7 @@ static void unix_socket_is_served(void **state)
     struct server *server = *state;
     char path[SCRATCH_PATH_MAX + 16], listening[2 * SCRATCH_PATH_MAX];
 
-    snprintf(path, sizeof(path), "%s/site.sock", server_folder(server));
+    snprintf(path, sizeof(path), "%s/site.sock", server_directory(server));
     snprintf(listening, sizeof(listening), "server.listen=127.0.0.1:0 unix:%s", path);
     server_put_text(server, "/a", "a");
     server_start(server, listening, NULL);
@@ -240,7 +240,7 @@ static void reload_adds_and_removes_unix_socket(void **state)
     struct server *server = *state;
     char path[SCRATCH_PATH_MAX + 16];
 
-    snprintf(path, sizeof(path), "%s/site.sock", server_folder(server));
+    snprintf(path, sizeof(path), "%s/site.sock", server_directory(server));
     server_put_text(server, "/a", "a");
     server_write_config(server, "[server]\nroot = www\nlisten = 127.0.0.1:0\n");
     server_start(server, NULL);
@@ -248,8 +248,8 @@ static void reload_adds_and_removes_unix_socket(void **state)
     server_do(server, "reload");
     expect_over_unix(path);
     server_write_config(server, "[server]\nroot = www\nlisten = 127.0.0.1:0 unix:%s/www\n",
-                        server_folder(server));
-    server_refuses(server, "reload", "the file exists and is not a socket");
+                        server_directory(server));
+    server_rejects(server, "reload", "the file exists and is not a socket");
     expect_over_unix(path);
     server_write_config(server, "[server]\nroot = www\nlisten = 127.0.0.1:0\n");
     server_do(server, "reload");
@@ -330,7 +330,7 @@ static void service_manager_is_notified(void **state)
     int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
     char words[64];
 
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s/notify", server_folder(server));
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/notify", server_directory(server));
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     setenv("NOTIFY_SOCKET", address.sun_path, 1);
     setenv("WATCHDOG_USEC", "10000000", 1);

@@ -22,13 +22,13 @@ enum { WORDS = 24 };
 
 /* Files of a test: a directory for the pages, and one as $TMPDIR for the servers. */
 struct place {
-    char folder[SCRATCH_PATH_MAX], pages[SCRATCH_PATH_MAX], temporary[SCRATCH_PATH_MAX];
+    char directory[SCRATCH_PATH_MAX], pages[SCRATCH_PATH_MAX], temporary[SCRATCH_PATH_MAX];
     char out[SCRATCH_PATH_MAX], err[SCRATCH_PATH_MAX];
 };
 
 static void make_path(char *path, const struct place *place, const char *name)
 {
-    assert_in_range(snprintf(path, SCRATCH_PATH_MAX, "%s/%s", place->folder, name), 1,
+    assert_in_range(snprintf(path, SCRATCH_PATH_MAX, "%s/%s", place->directory, name), 1,
                     SCRATCH_PATH_MAX - 1);
 }
 
@@ -38,8 +38,8 @@ static int set_up(void **state)
 
     assert_non_null(place);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    scratch_make(place->folder);
-    chmod(place->folder, 0711); /* workers of root run as another user */
+    scratch_make(place->directory);
+    chmod(place->directory, 0711); /* workers of root run as another user */
     make_path(place->pages, place, "pages");
     make_path(place->temporary, place, "t");
     make_path(place->out, place, "out");
@@ -53,7 +53,7 @@ static int tear_down(void **state)
 {
     struct place *place = *state;
 
-    scratch_remove(place->folder);
+    scratch_remove(place->directory);
     free(place);
     return 0;
 }
@@ -116,7 +116,7 @@ static int run(const struct place *place, const char *options)
     if (status != 0 && status != 130) {
         char *err = read_text(place->err);
 
-        print_message("it said: %s\n", err);
+        print_message("it printed: %s\n", err);
         free(err);
     }
     return status;
@@ -264,17 +264,17 @@ static void server_evicts_like_the_simulation(void **state)
 static bool find_segment(const struct place *place, char *segment, size_t size)
 {
     static const char prefix[] = "webserverd-";
-    DIR *folder = opendir(place->temporary);
+    DIR *directory = opendir(place->temporary);
     const struct dirent *entry;
     bool found = false;
 
-    while (folder != NULL && !found && (entry = readdir(folder)) != NULL)
+    while (directory != NULL && !found && (entry = readdir(directory)) != NULL)
         if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0) {
             snprintf(segment, size, "webserverd.private-%.32s", entry->d_name + strlen(prefix));
             found = scratch_count("/dev/shm", segment) == 1;
         }
-    if (folder != NULL)
-        closedir(folder);
+    if (directory != NULL)
+        closedir(directory);
     return found;
 }
 

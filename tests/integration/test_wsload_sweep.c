@@ -114,16 +114,17 @@ static void sweep_measures_every_point_and_restores_server(void **state)
 /* wsload prints the restoring commands before it changes the server. */
 static void expect_advice(const struct server *server, int fd)
 {
-    char said[512], advice[256];
+    char printed[512], advice[256];
     size_t length = 0;
 
-    while (length + 1 < sizeof(said) && read(fd, said + length, 1) == 1 && said[length] != '\n')
+    while (length + 1 < sizeof(printed) && read(fd, printed + length, 1) == 1 &&
+           printed[length] != '\n')
         length++;
-    said[length] = '\0';
+    printed[length] = '\0';
     snprintf(advice, sizeof(advice), "wsctl -n %s workers 1 && wsctl -n %s threads 2",
              server_name(server), server_name(server));
-    if (strstr(said, advice) == NULL)
-        fail_msg("no '%s' in: %s", advice, said);
+    if (strstr(printed, advice) == NULL)
+        fail_msg("no '%s' in: %s", advice, printed);
 }
 
 /* A signal while the server is changed. The report shows what was measured. */

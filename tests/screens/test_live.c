@@ -39,7 +39,7 @@ static void start_console(const struct server *server, const char *view, int row
     const char *const arguments[] = {WSCONSOLE, "-n", server_name(server), view, NULL};
     const char *const environment[] = {state_home, NULL};
 
-    snprintf(state_home, sizeof(state_home), "XDG_STATE_HOME=%s/state", server_folder(server));
+    snprintf(state_home, sizeof(state_home), "XDG_STATE_HOME=%s/state", server_directory(server));
     terminal = terminal_start(rows, columns, arguments, environment);
 }
 
