@@ -94,7 +94,7 @@ static const char *check_header(struct segment *map)
         const struct segment_section *section = &header->section[i];
 
         if (!section_fits(section, map->size))
-            return "it is damaged: a section exceeds it";
+            return "it is damaged: a section ends beyond its end";
         if (section->kind < SEGMENT_KIND_COUNT)
             map->section[section->kind] = *section;
     }

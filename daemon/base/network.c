@@ -9,7 +9,10 @@
 static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
 enum { IPV4_BITS_BEFORE = sizeof(ipv4_prefix) * 8, ADDRESS_BITS = NETWORK_ADDRESS_BYTES * 8 };
 
-/* Returns the number of bits before the address in the 16 bytes: 96 or 0; -1: not an address. */
+/*
+ * Parses an address into 16 bytes. Returns the length of the prefix that IPv4 has there, 96 bits,
+ * or 0 for IPv6; -1 if TEXT is not an address.
+ */
 static int parse_address(const char *text, uint8_t *address)
 {
     if (inet_pton(AF_INET, text, address + sizeof(ipv4_prefix)) == 1) {

@@ -101,7 +101,8 @@ struct connection {
 
 /* The operations of a protocol. On the owning thread unless noted. */
 struct connection_protocol {
-    size_t connection_bytes; /* of its struct, whose first member is struct connection */
+    size_t
+        connection_bytes; /* size of the protocol's struct, which begins with struct connection */
 
     /* Initialises the protocol's members, which are all zero. */
     void (*init)(struct connection *connection);

@@ -93,8 +93,8 @@ void mime_table_free(struct mime_table *table)
 }
 
 /*
- * The text after the last dot of the last component, or NULL. A name that begins with its only dot
- * has no extension: ".profile", ".html".
+ * The text after the last dot of the last component, or NULL. A dot at the start of a name does not
+ * begin an extension: ".profile" has none.
  */
 static const char *find_extension(const char *path)
 {

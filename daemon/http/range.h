@@ -55,7 +55,7 @@ struct byteranges_part {
 };
 
 struct byteranges {
-    uint64_t length; /* of the whole body */
+    uint64_t length; /* length of the whole body */
     uint32_t count;  /* parts, including the closing delimiter */
     uint32_t next;   /* the part to send next; for the sender */
     struct byteranges_part part[RANGE_PARTS_MAX + 1];

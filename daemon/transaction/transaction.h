@@ -30,7 +30,7 @@ struct client {
  */
 struct transaction_state {
     uint64_t began_ns;       /* monotonic: time of the first processing; 0: no request waits */
-    struct load_job *loaded; /* results of offload threads for it */
+    struct load_job *loaded; /* results of offload threads for this request */
     void (*resume)(
         struct transaction_state *state); /* called when a job is done; set by the protocol */
 };

@@ -12,7 +12,7 @@
 
 enum { PATIENCE_S = 90, ASK_AGAIN_MS = 10 };
 
-/* Fails the test if CONDITION does not become true. The includer includes cmocka. */
+/* Fails the test if CONDITION does not become true. The including file must include cmocka.h. */
 #define WAIT_UNTIL(condition)                                                                      \
     do {                                                                                           \
         uint64_t give_up_ns = clock_monotonic_ns() + PATIENCE_S * NS_PER_S;                        \

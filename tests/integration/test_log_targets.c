@@ -165,7 +165,7 @@ static void events_go_to_configured_error_log(void **state)
     receiver_close(&receiver);
 }
 
-/* Total requests of the printed summaries. */
+/* Sum of the requests in all printed summaries. */
 static unsigned long summed_up(const struct server *server)
 {
     static const char words[] = "summary of ";

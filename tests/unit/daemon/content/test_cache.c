@@ -200,7 +200,7 @@ static void entries_are_bounded(void **state)
 }
 
 /*
- * While evicted entries are still referenced, new ones are not stored rather than exceed the
+ * While evicted entries are still referenced, new ones are not stored if they would exceed the
  * budget.
  */
 static void held_entries_count_until_released(void **state)
