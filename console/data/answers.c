@@ -46,7 +46,7 @@ static const char *age_of(const json_t *object, char *buffer, size_t size)
     return units_format_age(buffer, size, seconds > 0 ? (uint64_t)(seconds * (double)NS_PER_S) : 0);
 }
 
-/* Prints every member with its name; for commands without a format of their own. */
+/* Prints every member with its name; for commands without a specific format. */
 static void print_members(const char *command, const json_t *answer, FILE *out)
 {
     const char *key, *separator = ": ";

@@ -24,7 +24,7 @@ struct tail {
     bool started;       /* tail_read() was called */
     uint32_t rings;
     struct tail_line *batch;
-    const struct tail_line **order; /* as many as lines in the batch */
+    const struct tail_line **order; /* one for each line of the batch */
     size_t batch_count, batch_room;
 };
 
@@ -224,7 +224,7 @@ const struct log_ring *tail_ring(const struct segment *segment, uint32_t slot)
     return valid && segment_slot_reserved(segment_thread_slot(segment, slot)) ? ring : NULL;
 }
 
-static uint64_t usual_words(const struct tail *tail)
+static uint64_t mean_record_words(const struct tail *tail)
 {
     uint64_t usual =
         tail->records_read > 0 ? tail->words_read / tail->records_read : GUESSED_RECORD_WORDS;
@@ -252,7 +252,7 @@ size_t tail_read(struct tail *tail, const struct segment_reader *reader)
     merge_batch(tail);
     if (tail->batch_count <= TAIL_LINES)
         return tail->batch_count;
-    tail->missed_words += (tail->batch_count - TAIL_LINES) * usual_words(tail);
+    tail->missed_words += (tail->batch_count - TAIL_LINES) * mean_record_words(tail);
     return TAIL_LINES;
 }
 
@@ -365,5 +365,5 @@ uint64_t tail_total(const struct tail *tail)
 
 uint64_t tail_missed(const struct tail *tail)
 {
-    return tail->missed_words / usual_words(tail);
+    return tail->missed_words / mean_record_words(tail);
 }

@@ -69,7 +69,7 @@ static bool attached(const struct watch *watch)
     return state == SOURCE_LIVE || state == SOURCE_SILENT;
 }
 
-/* Samples what the source shows now. */
+/* Samples the segment of the source. */
 static int sample(struct watch *watch, uint64_t now_ns, uint64_t wall_ns, unsigned wants)
 {
     const struct segment_reader *reader = source_reader(watch->source);

@@ -127,7 +127,7 @@ void load_settings_arguments(const struct load_settings *settings, const char *t
     argv[count] = NULL;
 }
 
-/* Appends TEXT and SUFFIX, after ", " if there is something before; nothing if TEXT is "". */
+/* Appends TEXT and SUFFIX, with a separating ", "; does nothing if TEXT is "". */
 static void append(char *buffer, size_t size, const char *text, const char *suffix)
 {
     size_t length = strlen(buffer);

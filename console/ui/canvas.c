@@ -133,7 +133,7 @@ static int shown(const int *sizes, size_t count)
     return parts;
 }
 
-static void leave_one_out(const struct layout_part *parts, int *sizes, size_t count)
+static void drop_least_important(const struct layout_part *parts, int *sizes, size_t count)
 {
     size_t least = count;
 
@@ -168,7 +168,7 @@ static void share(const struct layout_part *parts, size_t count, int room, int *
     for (size_t i = 0; i < count; i++)
         sizes[i] = parts[i].min;
     while (total(parts, sizes, count) > room && shown(sizes, count) > 1)
-        leave_one_out(parts, sizes, count);
+        drop_least_important(parts, sizes, count);
     for (int left = room - total(parts, sizes, count); left > 0; left--)
         if (!grow_one(parts, sizes, count))
             break;

@@ -26,7 +26,7 @@ struct screen {
 };
 
 /*
- * Takes over the terminal. ASCII: draw ASCII only, as is also done if the locale or the terminal has
+ * Takes over the terminal. ASCII: draw ASCII only; implied if the locale or the terminal supports
  * nothing else. MOUSE: report mouse events. Returns 0, or -1 with a message in WHY.
  */
 int screen_start(struct screen *screen, enum theme theme, bool ascii, bool mouse, char *why,

@@ -32,7 +32,7 @@ static int total_width(const int *widths, size_t count)
     return total;
 }
 
-static void leave_one_out(const struct column *columns, size_t count, int *widths)
+static void drop_least_important(const struct column *columns, size_t count, int *widths)
 {
     size_t least = count;
 
@@ -98,10 +98,10 @@ void table_fit(const struct column *columns, size_t count, int width, int *width
     for (size_t i = 0; i < count; i++)
         widths[i] = columns[i].hidden ? 0 : columns[i].width;
     while (total_width(widths, count) > width && shown(widths, count) > 2)
-        leave_one_out(columns, count, widths);
+        drop_least_important(columns, count, widths);
     shrink(columns, count, total_width(widths, count) - width, widths);
     if (total_width(widths, count) > width && shown(widths, count) > 1)
-        leave_one_out(columns, count, widths);
+        drop_least_important(columns, count, widths);
     stretch(columns, count, width - total_width(widths, count), widths);
 }
 

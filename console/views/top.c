@@ -262,7 +262,7 @@ static const struct list client_list = {
     .detail = client_detail,
 };
 
-static void turn_to(struct state *state, struct grid *grid, enum top_list which)
+static void show_list(struct state *state, struct grid *grid, enum top_list which)
 {
     state->shown = which;
     grid_set_list(grid, which == TOP_CLIENTS ? &client_list : &list);
@@ -400,7 +400,7 @@ static bool key(void *state, const struct scene *scene, enum action action)
 
     if (action != ACTION_MODE)
         return false;
-    turn_to(own, scene->grid, (enum top_list)((own->shown + 1) % TOP_LISTS));
+    show_list(own, scene->grid, (enum top_list)((own->shown + 1) % TOP_LISTS));
     return true;
 }
 
@@ -409,7 +409,7 @@ static void once(void *state, const struct scene *scene, FILE *out)
     struct state *own = state;
 
     for (int i = 0; i < TOP_LISTS; i++) {
-        turn_to(own, scene->grid, (enum top_list)i);
+        show_list(own, scene->grid, (enum top_list)i);
         grid_update(scene->grid, scene);
         fprintf(out, "%s%s\n", i > 0 ? "\n" : "", list_titles[i]);
         grid_print(scene->grid, scene, out);
@@ -422,7 +422,7 @@ static json_t *json(void *state, const struct scene *scene)
     json_t *lists = json_object();
 
     for (int i = 0; i < TOP_LISTS; i++) {
-        turn_to(own, scene->grid, (enum top_list)i);
+        show_list(own, scene->grid, (enum top_list)i);
         grid_update(scene->grid, scene);
         json_object_set_new(lists, top_list_names[i], grid_json(scene->grid, scene));
     }

@@ -150,7 +150,7 @@ static bool read_long(struct option_reader *reader, const char *word)
 }
 
 /* Whether WORD is a long name with a single dash, as in some load generators: "-duration=30s". */
-static bool lacks_a_dash(const char *word)
+static bool has_single_dash(const char *word)
 {
     char name[64];
 
@@ -163,7 +163,7 @@ static bool read_letters(struct option_reader *reader, const char *word)
 {
     if (find_advice(word) != NULL)
         return fail_unknown(reader, word);
-    if (lacks_a_dash(word))
+    if (has_single_dash(word))
         return option_fail(reader, "%s: a long option needs two dashes: -%s", word, word);
     for (const char *at = word + 1; *at != '\0'; at++) {
         const struct option_info *option = find_letter(*at);

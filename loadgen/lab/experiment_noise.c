@@ -130,7 +130,7 @@ static void take_after(const struct observed *run, size_t step, double *value)
     }
 }
 
-static void keep_course(const struct observed *run, struct effects *effects)
+static void record_course(const struct observed *run, struct effects *effects)
 {
     for (size_t i = 0; i < whole_steps(run->series) && effects->points < POINTS_MOST; i++) {
         const struct series_entry *entry = &run->series->entry[i];
@@ -152,7 +152,7 @@ static int keep(struct lab *lab, const struct observed *run, struct effects *eff
     take_before(run, step, value);
     take_after(run, step, value);
     if (effects->rounds == 0)
-        keep_course(run, effects);
+        record_course(run, effects);
     for (size_t i = 0; i < EFFECTS; i++)
         effects->value[i][effects->rounds] = value[i];
     effects->rounds++;

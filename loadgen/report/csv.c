@@ -9,7 +9,7 @@
 #include <math.h>
 
 /* The percentiles that the series has for each second; others are known only for the whole run. */
-static bool is_kept(double percent)
+static bool is_per_second(double percent)
 {
     return percent == 50 || percent == 90 || percent == 99;
 }
@@ -29,7 +29,7 @@ static void put_names(FILE *out, const struct plan *plan)
           "p99_us,max_us,service_p99_us,rate,connections,threads",
           out);
     for (size_t i = 0; i < count; i++)
-        if (!is_kept(percents[i]))
+        if (!is_per_second(percents[i]))
             fprintf(out, ",%s_us", report_percentile_name(name, percents[i]));
     fputc('\n', out);
 }
@@ -49,7 +49,7 @@ static void put_blanks(FILE *out, const struct plan *plan)
     const double *percents = report_percentiles(plan, &count);
 
     for (size_t i = 0; i < count; i++)
-        if (!is_kept(percents[i]))
+        if (!is_per_second(percents[i]))
             fputc(',', out);
     fputc('\n', out);
 }
@@ -96,7 +96,7 @@ static void put_total(FILE *out, const struct result *result)
 
     put_entry(out, "total", &entry, result_rate(result));
     for (size_t i = 0; i < count; i++)
-        if (!is_kept(percents[i]))
+        if (!is_per_second(percents[i]))
             put_time(out, measure_percentile_is_known(percents[i], histogram_count(times)),
                      histogram_percentile(times, percents[i]));
     fputc('\n', out);

@@ -191,7 +191,7 @@ static void put_notes(const struct page *page, const struct document_section *se
 
 enum { COLUMNS = 64, ROWS = 10, LABELS = 12, LABEL_GAP = 2 };
 
-/* Of each line: at its points, and between them. */
+/* The character of each plot line, at its points and between them. */
 static const char marks[PLOT_LINES_MAX + 1] = "ox+*#@";
 enum { BETWEEN = '.' };
 

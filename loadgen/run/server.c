@@ -309,7 +309,7 @@ static int set_number(struct server_control *control, const char *what, uint32_t
         json_decref(reply);
         snprintf(line, sizeof(line), "%s", what);
         if (done == 0 && is_timed_out(control)) {
-            snprintf(why, size, "not %" PRIu32 " %s within a minute", number, what);
+            snprintf(why, size, "%s not at %" PRIu32 " after a minute", what, number);
             done = -1;
         } else if (done == 0 && is_interrupted(control, CONTROL_STEP_MS)) {
             return 0;

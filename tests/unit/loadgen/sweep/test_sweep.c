@@ -156,7 +156,8 @@ static void client_limit_and_noise_suppress_conclusions(void **state)
 }
 
 /*
- * With contention 0.05, 67.6 connections reach 90 % of the rate of 200: the plateau begins at 100.
+ * With contention 0.05, 67.6 connections have 90 % of the rate of 200 connections, so the plateau
+ * begins at the point of 100.
  */
 static const char whole_text[] =
     "Sweep of GET http://a/\n"
