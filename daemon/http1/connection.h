@@ -3,7 +3,7 @@
  * (state_machine.c), which reads, parses requests, processes them in order, sends the responses,
  * and waits for more or closes.
  *
- *   readable ─▶ read ahead ─▶ serve: parse, process … ─▶ flush ─▶ (unsent: writable …) ─▶ wait/close
+ *   readable ─▶ read ahead ─▶ serve: parse, process … ─▶ flush ─▶ (unsent: writable) ─▶ wait/close
  *                                      └─▶ offload job ─▶ resume: the same request again
  */
 #ifndef DAEMON_HTTP1_CONNECTION_H

@@ -294,8 +294,8 @@ static void silent_or_partial_requests_are_harmless(void **state)
 /* --- Bodies and errors --- */
 
 /*
- * The client sends the whole body before it reads the response. The server stops reading a body over
- * the limit; an immediate close would then reset the connection and lose the response.
+ * The client sends the whole body before it reads the response. The server stops reading a body
+ * over the limit; an immediate close would then reset the connection and lose the response.
  */
 static void response_to_request_with_body_is_not_lost(void **state)
 {
