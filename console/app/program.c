@@ -253,8 +253,10 @@ static enum menu_result menu_choose_instance(struct options *options, char *why,
     return menu->count <= 1 ? MENU_CHOSEN : run_instances(menu, options, why, size);
 }
 
-/* Replaces the name in OPTIONS by one chosen from the menu. MENU_CHOSEN also when the user leaves:
- * the name then stays. */
+/*
+ * Replaces the name in OPTIONS by one chosen from the menu. If the user leaves the menu, returns
+ * MENU_CHOSEN and keeps the name.
+ */
 static enum menu_result menu_choose_other_instance(struct options *options, char *why, size_t size)
 {
     struct menu *menu = new_instance_menu(true);

@@ -53,9 +53,9 @@ struct scene {
 struct scene scene_of(const struct watch *watch);
 
 /*
- * The contract of a view. A view is one file: its state, its functions, and last a constant `struct
- * view`. It reads the scene and draws on its canvas; it knows neither terminal, segment nor clock.
- * The console's only thread.
+ * The contract of a view. A view is one file with its state, its functions and, at the end, a
+ * constant `struct view`. It reads only the scene and draws only on its canvas; it does not access
+ * terminal, segment or clock. The console's only thread.
  */
 
 struct view {

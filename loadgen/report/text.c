@@ -111,7 +111,7 @@ static void put_cell(const struct page *page, const char *cell, enum document_al
         fprintf(page->out, "%s%*s", cell, last ? 0 : blanks, "");
 }
 
-/* CELLS NULL: the head. */
+/* Writes a row; CELLS NULL: the heads of the columns. */
 static void put_row(const struct page *page, const struct document_table *table,
                     const unsigned *widths, const char *const *cells)
 {

@@ -15,7 +15,7 @@
 
 /* ---- One trial ---- */
 
-/* An unknown host counts as a run without responses, not as wrong usage. */
+/* An unknown host counts as a run without responses, not as a usage error. */
 enum trial_outcome trial_run(const struct plan *plan, const struct run_observer *observer,
                              struct result *result, char *why, size_t size)
 {

@@ -58,7 +58,7 @@ struct result {
     uint64_t waited_ns;            /* time in which they were ready to run but had no core */
     uint64_t thread_ns;            /* the sum of their lifetimes */
     uint32_t connections, threads; /* at the end of the run */
-    uint64_t changes;              /* of the load during the run */
+    uint64_t changes;              /* changes of the load during the run */
     bool out_of_memory;            /* not all connections could be created */
     bool interrupted;
     const struct condition *aborted_by; /* NULL: none */

@@ -129,7 +129,7 @@ static void new_slot_counts_from_zero(void **state)
     take_after(500);
     data.snapshot.thread_count = 2;
     serve(1, 50, 1000);
-    take_after(500); /* the interval is this half second */
+    take_after(500); /* only this half second is in the interval */
     assert_float_equal(model_thread_rate(model, &data.threads[1], METRIC_requests), 100, 0.5);
 }
 
