@@ -288,8 +288,12 @@ static bool engine_curl_reserve(struct engine *engine, uint32_t slots)
 
 static void engine_curl_destroy(struct engine *engine)
 {
-    for (uint32_t slot = 0; slot < engine->slots; slot++)
-        curl_easy_cleanup(client_of(engine, slot)->easy);
+    for (uint32_t i = 0; i < engine->groups.count; i++) {
+        struct group *group = (struct group *)engine->groups.group[i];
+
+        for (uint32_t k = 0; k < group->client_count; k++)
+            curl_easy_cleanup(group->clients[k].easy);
+    }
     curl_groups_end(&engine->groups);
     curl_sockets_destroy(engine->sockets);
     curl_slist_free_all(engine->headers);

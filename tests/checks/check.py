@@ -7,7 +7,7 @@
 leaks: Valgrind's memcheck on master, workers and logger. races: a server built with ThreadSanitizer, and Helgrind
 on the unit test of the offload queue. First the tool must find the faults of a small faulty program (faulty.c), to
 show that it works. Then the check loads and changes a server in both dispatch modes, stops it, reads the reports,
-and looks for anything left on the machine. Exit status 0, 1 (findings) or 2 (wrong use).
+and looks for anything left on the machine. Exit status 0, 1 (findings) or 2 (usage error).
 """
 
 import argparse
