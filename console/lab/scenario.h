@@ -2,7 +2,7 @@
  * A guided scenario is data: console/lab/NAME.def initialises a struct lab_scenario, and
  * console/lab/scenarios.def lists them. It describes a test bed (a private webserverd, files, load)
  * and steps. A step has an instruction, a condition that completes it, measures and an explanation.
- * Constant; any thread.
+ * Scenarios are constant.
  */
 #ifndef CONSOLE_LAB_SCENARIO_H
 #define CONSOLE_LAB_SCENARIO_H

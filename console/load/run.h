@@ -1,6 +1,6 @@
 /*
  * The data of one load run: progress reported by wsload and metrics published by the server on one
- * time axis, and marks for changes. Pure.
+ * time axis, and marks for changes (load_run_*, pure). Also the stored runs (load_store_*).
  */
 #ifndef CONSOLE_LOAD_RUN_H
 #define CONSOLE_LOAD_RUN_H
@@ -100,7 +100,6 @@ double load_run_span_s(const struct load_run *run);
  * Stored load runs, newest first: one JSON file each in $XDG_STATE_HOME/webserverd/runs (default
  * ~/.local/state/webserverd/runs). Single thread.
  */
-
 enum { LOAD_STORE_MAX = 200, LOAD_NAME_BYTES = 48 };
 
 /* The summary of a stored run. */

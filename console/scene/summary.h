@@ -1,4 +1,7 @@
-/* A server in a few lines: its identity and sizes, the states of its threads. */
+/*
+ * A server in a few lines: its identity and sizes (summary_*), and the strip: one state letter per
+ * serving thread, by worker, with a legend (strip_*). Single thread.
+ */
 #ifndef CONSOLE_SUMMARY_H
 #define CONSOLE_SUMMARY_H
 
@@ -20,8 +23,6 @@ void summary_processes(const struct snapshot *now, char *line, size_t size, int 
 
 /* "NAME", "pid 1234", "up 3h 12m", "on 127.0.0.1:8080", "version 0.1.0", up to WIDTH. */
 void summary_identity(const struct snapshot *now, char *line, size_t size, int width);
-
-/* The strip: one state letter per serving thread, by worker, and a legend. The console's only thread. */
 
 /*
  * Sorts the existing threads by worker and number: *SORTED becomes an array of pointers into NOW, valid
