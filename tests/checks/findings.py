@@ -21,7 +21,7 @@ def plain(report):
 
 # Functions that open descriptors which a worker or the logger keeps until it exits: the lock on the pid file, the
 # segment, the logger's doorbell and the socketpair to the master. The master must close all of them.
-KEPT_BY_CHILDREN = ("runtime_take", "segment_create", "make_parts", "logger_process_start")
+KEPT_BY_CHILDREN = ("pid_file_acquire", "segment_create", "make_parts", "logger_process_start")
 
 
 def of_descriptors(text, child):
