@@ -255,7 +255,7 @@ double model_thread_percentile(const struct model *model, const struct thread_sa
     return percentile_of(&model->thread_interval[thread->slot], percent);
 }
 
-/* Outcomes */
+/* ---- Latency by outcome ---- */
 
 #define RECENT_BASE_EVERY_NS (5 * NS_PER_S) /* how often the recent latency gets a new base */
 #define LONG_PAUSE_NS        (3 * NS_PER_S) /* after a longer pause the second of a value is unknown */

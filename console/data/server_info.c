@@ -177,7 +177,7 @@ int server_info_take(struct server_info *info, const struct segment_reader *read
     return take_slow(info, reader, wants);
 }
 
-/* Config text */
+/* ---- The text of the configuration in force ---- */
 
 /* Appends LENGTH bytes at FROM to TEXT, separated by a blank. */
 static void append(char *text, size_t size, const char *from, size_t length)

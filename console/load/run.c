@@ -337,7 +337,7 @@ int load_run_from_json(struct load_run *run, const json_t *object)
     return 0;
 }
 
-/* Store */
+/* ---- Stored runs ---- */
 
 enum { PATH_BYTES = 1024 };
 

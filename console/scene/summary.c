@@ -69,7 +69,7 @@ void summary_identity(const struct snapshot *now, char *line, size_t size, int w
     summary_append(line, size, width, "version %s", now->server.version);
 }
 
-/* Strip */
+/* ---- The strip of thread states ---- */
 
 static int by_place(const void *a, const void *b)
 {
